@@ -1,0 +1,214 @@
+"""Loop domains and access maps: what an operator touches, said once.
+
+A `Domain` holds the loop dimensions of an operator and, for every axis of every operand, the affine expression of those
+dimensions that indexes it. Footprints, halos, reuse, the split among cores and MACs are all answered from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from types import MappingProxyType
+
+
+@dataclass(frozen=True)
+class Affine:
+    """`(sum(coefficient * dimension) + constant) // divisor`.
+
+    With `exact`, points whose numerator the divisor does not divide touch nothing (the gaps of a transposed convolution).
+    """
+
+    terms: tuple[tuple[str, int], ...] = ()
+    constant: int = 0
+    divisor: int = 1
+    exact: bool = False
+
+    def __add__(self, other: Affine | int) -> Affine:
+        if isinstance(other, int):
+            return Affine(self.terms, self.constant + other)
+        merged = dict(self.terms)
+        for name, coefficient in other.terms:
+            merged[name] = merged.get(name, 0) + coefficient
+        return Affine(tuple((n, c) for n, c in merged.items() if c), self.constant + other.constant)
+
+    def __sub__(self, other: Affine | int) -> Affine:
+        return self + (-other if isinstance(other, int) else other * -1)
+
+    def __mul__(self, factor: int) -> Affine:
+        return Affine(tuple((n, c * factor) for n, c in self.terms if c * factor), self.constant * factor)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def over(self, divisor: int, *, exact: bool = False) -> Affine:
+        """This expression divided by `divisor`, rounding down."""
+        return self if divisor == 1 else Affine(self.terms, self.constant, divisor, exact)
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.terms)
+
+    def bounds(self, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
+        """Smallest and largest value when each dimension runs over its (start, size)."""
+        lo = hi = self.constant
+        for name, coefficient in self.terms:
+            start, size = ranges[name]
+            ends = (coefficient * start, coefficient * (start + size - 1))
+            lo, hi = lo + min(ends), hi + max(ends)
+        return lo // self.divisor, hi // self.divisor
+
+    def __str__(self) -> str:
+        text = " + ".join(name if c == 1 else f"{c}*{name}" for name, c in self.terms) or "0"
+        if self.constant and self.terms:
+            text += f" {'+' if self.constant > 0 else '-'} {abs(self.constant)}"
+        elif not self.terms:
+            text = str(self.constant)
+        return text if self.divisor == 1 else f"({text}) / {self.divisor}"
+
+
+@dataclass(frozen=True)
+class Whole:
+    """The whole extent of an axis is needed, wherever the tile lies (data-dependent or non-affine access)."""
+
+    def __str__(self) -> str:
+        return "WHOLE"
+
+
+WHOLE = Whole()
+Axis = Affine | Whole
+Tile = Mapping[str, tuple[int, int]]
+"""Start and size along each tiled dimension; a dimension that is not named is taken whole."""
+
+
+def dim(name: str) -> Affine:
+    return Affine(((name, 1),))
+
+
+def dims(names: str) -> tuple[Affine, ...]:
+    """`m, k = dims("M K")`."""
+    return tuple(dim(name) for name in names.split())
+
+
+def at(index: int) -> Affine:
+    """A constant index."""
+    return Affine((), index)
+
+
+@dataclass(frozen=True)
+class Span:
+    """A part of an axis: `[start, start + size)` inside the tensor, plus what lies outside it on both sides."""
+
+    start: int
+    size: int
+    before: int = 0
+    after: int = 0
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Loop dimensions with sizes, and the access map of each operand."""
+
+    dims: Mapping[str, int]
+    access: Mapping[str, tuple[Axis, ...]]
+    shapes: Mapping[str, tuple[int, ...]]
+    outputs: tuple[str, ...]
+    whole: frozenset[str] = frozenset()
+    """Dimensions that a tile never splits (normalised axes, recurrences)."""
+    products: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    """Names that kernels may use for products of dimensions."""
+
+    def footprint(self, operand: str, tile: Tile) -> tuple[Span, ...]:
+        """The part of an operand that a tile touches, axis by axis."""
+        ranges = {name: (0, size) if name in self.whole else tile.get(name, (0, size)) for name, size in self.dims.items()}
+        return tuple(
+            _span(axis, extent, ranges) for axis, extent in zip(self.access[operand], self.shapes[operand], strict=True)
+        )
+
+    def relevant(self, operand: str) -> frozenset[str]:
+        """Dimensions that index an operand; the others are its reuse."""
+        return frozenset(name for axis in self.access[operand] if isinstance(axis, Affine) for name in axis.dims)
+
+    @cached_property
+    def parallel(self) -> tuple[str, ...]:
+        """Dimensions that index every output, so that tiles along them are independent."""
+        return tuple(
+            name
+            for name in self.dims
+            if name not in self.whole and all(name in self.relevant(output) for output in self.outputs)
+        )
+
+    @cached_property
+    def reduction(self) -> tuple[str, ...]:
+        """Dimensions that index no output."""
+        return tuple(name for name in self.dims if not any(name in self.relevant(output) for output in self.outputs))
+
+    def points(self) -> int:
+        """Iterations of the whole domain (MACs of a contraction)."""
+        return prod(self.dims.values())
+
+    def sizes(self) -> dict[str, int]:
+        """Every name a kernel may use for a size: dimensions and products."""
+        return {**self.dims, **{name: prod(self.dims[part] for part in parts) for name, parts in self.products.items()}}
+
+    def __str__(self) -> str:
+        loops = " ".join(f"{name}={size}" for name, size in self.dims.items())
+        maps = " ".join(f"{operand}[{', '.join(map(str, axes))}]" for operand, axes in self.access.items())
+        return f"{loops}: {maps}"
+
+
+def _span(axis: Axis, extent: int, ranges: Mapping[str, tuple[int, int]]) -> Span:
+    if isinstance(axis, Whole) or extent == 0:
+        return Span(0, extent)
+    if any(ranges[name][1] == 0 for name in axis.dims):
+        return Span(0, 0)
+    lo, hi = axis.bounds(ranges)
+    start, stop = min(max(lo, 0), extent), max(min(hi + 1, extent), 0)
+    if stop <= start:
+        return Span(min(start, extent - 1), 0, max(0, min(hi + 1, 0) - lo), max(0, hi + 1 - max(lo, extent)))
+    return Span(start, stop - start, start - lo, hi + 1 - stop)
+
+
+def elementwise(output: tuple[int, ...], inputs: Mapping[str, tuple[int, ...]], name: str = "Y") -> Domain:
+    """The domain of an element-wise operator whose inputs broadcast to the output."""
+    names = axis_names(len(output))
+    access: dict[str, tuple[Axis, ...]] = {}
+    for operand, shape in inputs.items():
+        lead = len(output) - len(shape)
+        access[operand] = tuple(
+            dim(names[lead + i]) if extent == output[lead + i] else at(0) for i, extent in enumerate(shape)
+        )
+    access[name] = tuple(dim(n) for n in names)
+    return Domain(
+        MappingProxyType(dict(zip(names, output, strict=True))),
+        MappingProxyType(access),
+        MappingProxyType({**inputs, name: output}),
+        (name,),
+        products=MappingProxyType({"SIZE": tuple(names)}),
+    )
+
+
+def axis_names(rank: int) -> tuple[str, ...]:
+    """Names of the loop dimensions of an operator of any rank: D0, D1, ..."""
+    return tuple(f"D{i}" for i in range(rank))
+
+
+def domain(
+    sizes: Mapping[str, int],
+    access: Mapping[str, Sequence[Axis]],
+    shapes: Mapping[str, tuple[int, ...]],
+    outputs: str,
+    *,
+    whole: str = "",
+    products: Mapping[str, Sequence[str]] | None = None,
+) -> Domain:
+    """A frozen Domain from plain values; `outputs` and `whole` are space-separated names."""
+    return Domain(
+        MappingProxyType(dict(sizes)),
+        MappingProxyType({operand: tuple(axes) for operand, axes in access.items()}),
+        MappingProxyType(dict(shapes)),
+        tuple(outputs.split()),
+        frozenset(whole.split()),
+        MappingProxyType({name: tuple(parts) for name, parts in (products or {}).items()}),
+    )

@@ -1,0 +1,296 @@
+"""Operators: each is declared once, and everything else asks the declaration.
+
+A declaration names operands and attributes and gives the type rule, the loop domain with access maps, the numpy
+reference, examples that drive the generic tests, and, where the meaning fits in a few C expressions, a `Body` from which
+the code generator prints a loop nest on any platform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+
+from tilewright.core.domain import Domain
+from tilewright.core.dtype import DTYPES
+from tilewright.core.graph import Array, Attr, Attrs, Graph, Node, TensorType, type_of_array
+from tilewright.errors import TilewrightError
+
+Kind = Literal["elementwise", "view", "move", "reduce", "other"]
+"""elementwise: one result per point of the broadcast inputs, fusable behind another operator; view: the output is the
+input's bytes under another shape; move: bytes are only copied; reduce: an accumulation over dimensions that do not index the
+output; other: anything else."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operator applied to inputs of known types: what type rules, domains, bodies and references are given."""
+
+    op: Operator
+    inputs: tuple[TensorType | None, ...]
+    attrs: Attrs
+    values: tuple[Array | None, ...] = ()
+    name: str = ""
+    outputs: tuple[TensorType, ...] = ()
+    wanted: int = 1
+    """How many outputs the network asks for (Split, optional outputs)."""
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """Names of the inputs of this call, absent optional ones included; variadic ones are numbered."""
+        return self.op.operand_names(len(self.inputs))
+
+    def has(self, operand: str) -> bool:
+        return operand in self.operands and self.inputs[self.operands.index(operand)] is not None
+
+    def type(self, operand: str) -> TensorType:
+        """The type of an operand, input or output."""
+        names = self.operands
+        if operand in names:
+            found = self.inputs[names.index(operand)]
+        else:
+            found = self.outputs[self.op.output_names(len(self.outputs)).index(operand)]
+        if found is None:
+            raise self.error("missing-input", f"input '{operand}' is required")
+        return found
+
+    def shape(self, operand: str) -> tuple[int, ...]:
+        return self.type(operand).shape
+
+    def value(self, operand: str) -> Array:
+        """The value of an input that must be known at compile time (a shape, axes, a constant scale)."""
+        index = self.operands.index(operand)
+        known = self.values[index] if index < len(self.values) else None
+        if known is None:
+            raise self.error(
+                "not-constant",
+                f"input '{operand}' must be known at compile time",
+                help="make it a constant of the network, or fix the graph input it comes from with --constant NAME=FILE.npy",
+            )
+        return known
+
+    def known(self, operand: str) -> Array | None:
+        """The value of an input where it is known."""
+        if operand not in self.operands:
+            return None
+        index = self.operands.index(operand)
+        return self.values[index] if index < len(self.values) else None
+
+    def int(self, name: str) -> int:
+        return int(self._number(name))
+
+    def float(self, name: str) -> float:
+        return float(self._number(name))
+
+    def _number(self, name: str) -> int | float:
+        value = self.attrs.get(name)
+        if isinstance(value, (int, float)):
+            return value
+        if isinstance(value, tuple) and len(value) == 1 and isinstance(value[0], (int, float)):
+            return value[0]
+        raise self.error("bad-attribute", f"attribute '{name}' must be a number, found {value!r}")
+
+    def ints(self, name: str) -> tuple[int, ...]:
+        """A list attribute; absent is empty."""
+        value = self.attrs.get(name)
+        if value is None:
+            return ()
+        values = value if isinstance(value, tuple) else (value,)
+        return tuple(int(v) for v in values if isinstance(v, (int, float)))
+
+    def text(self, name: str) -> str:
+        return str(self.attrs.get(name) or "")
+
+    def axis(self, name: str, rank: int) -> int:
+        """A possibly negative axis attribute, checked against a rank."""
+        axis = self.int(name)
+        if not -rank <= axis < rank:
+            raise self.error("bad-attribute", f"{name}={axis} is outside a tensor of rank {rank}")
+        return axis % rank
+
+    def error(self, code: str, what: str, *, help: str = "") -> TilewrightError:
+        return TilewrightError(code, f"{what}, in {self.op.name} '{self.name}'", help=help)
+
+    def domain(self) -> Domain:
+        return self.op.domain(self)
+
+
+@dataclass(frozen=True)
+class Body:
+    """What happens at each point of the domain, in C expressions over operand names.
+
+    Operands are scalars of their compute type (`X`, `A`), dimensions are `int` indices by name. `state` are accumulators
+    (C type, name, initial value) of each output point, `update` runs at each point of the reduction, `result` gives the
+    expression of each output. `constants` are typed named numbers used by the expressions. `fill` gives an input's value where its access
+    lies outside the tensor; a reduction skips such points for inputs without one.
+    """
+
+    result: Mapping[str, str]
+    state: tuple[tuple[str, str, str], ...] = ()
+    update: str = ""
+    constants: tuple[tuple[str, str, str], ...] = ()
+    fill: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True)
+class Example:
+    """One call that drives the generic tests. Inputs are specs like `float32[2,3]`, arrays, or "" for an absent one."""
+
+    inputs: tuple[str | Array, ...]
+    attrs: Attrs = field(default_factory=lambda: MappingProxyType({}))
+    wanted: int = 1
+
+
+def example(*inputs: str | Array | Sequence[int] | Sequence[float], wanted: int = 1, **attributes: Attr) -> Example:
+    """`example("float32[2,3]", [0, 1], axis=1)`: a plain list of ints is an int64 constant."""
+    parsed = tuple(i if isinstance(i, (str, np.ndarray)) else np.asarray(i) for i in inputs)
+    return Example(parsed, MappingProxyType(attributes), wanted)
+
+
+Reference = Callable[..., Array | tuple[Array, ...]]
+
+
+@dataclass(frozen=True)
+class Operator:
+    """The declaration of an operator.
+
+    `inputs` and `outputs` are space-separated names; `B?` is optional, a last `X*` is variadic. `attrs` are the attributes
+    with defaults (`REQUIRED` where there is none).
+    """
+
+    name: str
+    inputs: str
+    outputs: str
+    infer: Callable[[Call], tuple[TensorType, ...]]
+    domain: Callable[[Call], Domain]
+    reference: Callable[..., Array | tuple[Array, ...]]
+    """Takes the Call, then the input arrays (None for absent ones)."""
+    examples: tuple[Example, ...]
+    attrs: Mapping[str, Attr] = field(default_factory=lambda: MappingProxyType({}))
+    kind: Kind = "other"
+    body: Callable[[Call], Body] | None = None
+    compile_time: frozenset[str] = frozenset()
+    """Inputs whose values must be known at compile time (shapes, axes); no code reads them at run time."""
+    doc: str = ""
+
+    def operand_names(self, count: int) -> tuple[str, ...]:
+        return _expand(self.inputs, count)
+
+    def output_names(self, count: int) -> tuple[str, ...]:
+        return _expand(self.outputs, count)
+
+    def required(self, operand: str) -> bool:
+        return operand in self.inputs.split()
+
+
+REQUIRED: Attr = "<required>"
+REGISTRY: dict[str, Operator] = {}
+
+
+def declare(operator: Operator) -> Operator:
+    """Registers an operator; a second declaration of a name is a mistake."""
+    if operator.name in REGISTRY:
+        raise ValueError(f"operator {operator.name} is declared twice")
+    REGISTRY[operator.name] = operator
+    return operator
+
+
+def _expand(names: str, count: int) -> tuple[str, ...]:
+    result: list[str] = []
+    for name in names.split():
+        if name.endswith("*"):
+            base = name[:-1]
+            result += [f"{base}{i}" for i in range(count - len(result))]
+        else:
+            result.append(name.removesuffix("?"))
+    return tuple(result[:count])
+
+
+def call_of(
+    op: Operator,
+    inputs: Sequence[TensorType | None],
+    attributes: Attrs,
+    *,
+    values: Sequence[Array | None] = (),
+    name: str = "",
+    wanted: int = 1,
+) -> Call:
+    """A checked call with output types: defaults filled in, unknown attributes and missing inputs refused."""
+    unknown = sorted(set(attributes) - set(op.attrs))
+    if unknown:
+        raise TilewrightError(
+            "bad-attribute",
+            f"{op.name} '{name}' has no attribute {', '.join(unknown)}",
+            help=f"known: {', '.join(sorted(op.attrs)) or 'none'}",
+        )
+    filled = MappingProxyType({**op.attrs, **attributes})
+    absent = sorted(key for key, value in filled.items() if value is REQUIRED)
+    if absent:
+        raise TilewrightError("bad-attribute", f"{op.name} '{name}' needs the attribute {', '.join(absent)}")
+    call = Call(op, tuple(inputs), filled, tuple(values), name, wanted=wanted)
+    needed = [n for n in op.inputs.split() if not n.endswith(("?", "*"))]
+    for operand in needed:
+        if not call.has(operand):
+            raise call.error("missing-input", f"input '{operand}' is required")
+    return replace(call, outputs=op.infer(call))
+
+
+def call_node(graph: Graph, node: Node) -> Call:
+    """The call a node of a graph makes (its own operator, without the epilogue)."""
+    return call_of(
+        REGISTRY[node.op],
+        [graph.types[name] if name else None for name in node.inputs],
+        node.attrs,
+        values=[graph.constants.get(name) for name in node.inputs],
+        name=node.name or node.outputs[0],
+        wanted=len(node.outputs),
+    )
+
+
+def evaluate(call: Call, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+    """The outputs by the reference, in the declared types."""
+    with np.errstate(all="ignore"):
+        result = call.op.reference(call, *inputs)
+    arrays = result if isinstance(result, tuple) else (result,)
+    return tuple(
+        np.asarray(array).astype(kind.dtype.numpy).reshape(kind.shape)
+        for array, kind in zip(arrays, call.outputs, strict=False)
+    )
+
+
+def arrays_of(spec: Example, seed: int = 0) -> tuple[Array | None, ...]:
+    """Input arrays of an example; specs are filled with seeded noise that suits their type."""
+    rng = np.random.default_rng(seed)
+    return tuple(_array(item, rng) for item in spec.inputs)
+
+
+def call_example(op: Operator, spec: Example, inputs: Sequence[Array | None]) -> Call:
+    """The call of an example; arrays given literally are known at compile time, as are compile-time operands."""
+    literal = [isinstance(item, np.ndarray) for item in spec.inputs]
+    values = [array if fixed else None for array, fixed in zip(inputs, literal, strict=True)]
+    types = [None if array is None else type_of_array(array) for array in inputs]
+    return call_of(op, types, spec.attrs, values=values, name="example", wanted=spec.wanted)
+
+
+def parse_type(text: str) -> TensorType:
+    """`float32[2,3]`, as printed by TensorType."""
+    name, _, rest = text.partition("[")
+    inner = rest.rstrip("]")
+    return TensorType(DTYPES[name], tuple(int(extent) for extent in inner.split(",")) if inner else ())
+
+
+def _array(item: str | Array, rng: np.random.Generator) -> Array | None:
+    if not isinstance(item, str):
+        return item
+    if not item:
+        return None
+    kind = parse_type(item)
+    if kind.dtype.is_float:
+        return rng.normal(size=kind.shape).astype(kind.dtype.numpy)
+    if kind.dtype.kind == "bool":
+        return rng.integers(0, 2, size=kind.shape).astype(np.bool_)
+    lo, hi = max(kind.dtype.lo, -1000), min(kind.dtype.hi, 1000)
+    return rng.integers(lo, hi + 1, size=kind.shape).astype(kind.dtype.numpy)

@@ -1,0 +1,24 @@
+"""The one exception users see: a code, what went wrong and where, the reasons, and the way out."""
+
+from __future__ import annotations
+
+
+class TilewrightError(Exception):
+    """An error the user can act on.
+
+    `code` is a stable kebab-case identifier (one test file per code), `what` names the thing and the place,
+    `reasons` are one line each, `help` says what to do next.
+    """
+
+    def __init__(self, code: str, what: str, *, reasons: tuple[str, ...] | list[str] = (), help: str = "") -> None:
+        super().__init__(what)
+        self.code = code
+        self.what = what
+        self.reasons = tuple(reasons)
+        self.help = help
+
+    def __str__(self) -> str:
+        lines = [f"error[{self.code}]: {self.what}", *(f"  {reason}" for reason in self.reasons)]
+        if self.help:
+            lines.append(f"  help: {self.help}")
+        return "\n".join(lines)

@@ -1,0 +1,84 @@
+"""Add, Sub, Mul, Div: binary arithmetic with broadcasting.
+
+On integers the standard meaning is modulo the type's width. The integer dialect computes in 32 bits instead: there the
+importer sets `widen`, and the result is int32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tilewright.core.dtype import INT32
+from tilewright.core.graph import Array, TensorType
+from tilewright.core.op import Call, example
+from tilewright.ops.rules import broadcast, broadcast_type, elementwise, wrapping
+
+EXAMPLES = (
+    example("float32[2,3,4]", "float32[2,3,4]"),
+    example("float32[2,1,4]", "float32[3,1]"),
+    example("float32[5]", "float32[]"),
+    example("int32[3,4]", "int32[4]"),
+    example("int64[6]", "int64[1]"),
+    example("uint8[7]", "uint8[7]"),
+    example("float16[3,5]", "float16[5]"),
+)
+WIDENING = (example("int8[2,9]", "int8[9]", widen=1), example("uint8[2,9]", "int8[9]", widen=1))
+
+
+def _infer(call: Call) -> tuple[TensorType, ...]:
+    if call.int("widen"):
+        return (TensorType(INT32, broadcast(call, call.shape("A"), call.shape("B"))),)
+    return broadcast_type(call)
+
+
+def _binary(name: str, symbol: str, function: Callable[[Array, Array], Array]) -> None:
+    def reference(call: Call, A: Array, B: Array) -> Array:
+        if call.int("widen"):
+            return function(A.astype(np.int32), B.astype(np.int32))
+        return function(A, B)
+
+    elementwise(
+        name,
+        "A B",
+        reference,
+        lambda call: wrapping(call, symbol),
+        infer=_infer,
+        attrs={"widen": 0},
+        examples=EXAMPLES + WIDENING,
+    )
+
+
+_binary("Add", "+", np.add)
+_binary("Sub", "-", np.subtract)
+_binary("Mul", "*", np.multiply)
+
+
+def _divide(call: Call, A: Array, B: Array) -> Array:
+    if call.outputs[0].dtype.is_float:
+        return np.asarray(A / B)
+    # Integer division truncates toward zero, as in C; a zero divisor gives zero instead of a trap.
+    safe = np.where(B == 0, 1, B)
+    quotient = np.where(B == 0, 0, np.abs(A.astype(np.object_)) // np.abs(safe.astype(np.object_)))
+    return np.where((A < 0) != (B < 0), -quotient, quotient).astype(A.dtype)
+
+
+def _divide_c(call: Call) -> str:
+    kind = call.outputs[0].dtype
+    if kind.is_float:
+        return "A / B"
+    if kind.kind == "int" and kind.bits >= 32:
+        # The one overflow of division, the smallest value by -1, is a negation modulo the width.
+        unsigned = f"uint{kind.bits}_t"
+        return f"B == 0 ? 0 : B == -1 ? ({kind.ctype})(0 - ({unsigned})A) : A / B"
+    return "B == 0 ? 0 : A / B"
+
+
+elementwise(
+    "Div",
+    "A B",
+    _divide,
+    _divide_c,
+    examples=(example("float32[2,3,4]", "float32[4]"), example("int32[40]", "int32[40]"), example("uint8[9]", "uint8[9]")),
+)
