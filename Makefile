@@ -47,7 +47,7 @@ format: $(READY) ## bring all files into shape
 	@$(C_FILES) | xargs -0r $(BIN)/clang-format -i
 
 bench: $(READY) ## measure against other generators and runtimes (benchmarks/)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[bench]'
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 clean: ## remove .venv, builds and caches

@@ -84,7 +84,7 @@ if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
     "$python" -m venv --clear "$venv"
 fi
 say "installing tilewright and its tools into $venv (a few minutes the first time)"
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable '.[dev]' ||
+"$venv/bin/python" -m pip install -qq --disable-pip-version-check --editable '.[dev]' ||
     die "pip could not install the packages" "is the package index reachable?"
 echo "$digest" >"$ready"
 say "ready"
