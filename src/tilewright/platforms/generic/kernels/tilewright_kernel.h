@@ -1,0 +1,130 @@
+/* What every kernel may rely on: the epilogue interface, register tiles that gcc and clang keep in vector registers,
+ * and branch-free mathematics that loops can be vectorised over. Plain C11; the few compiler extensions have fallbacks.
+ */
+#ifndef TILEWRIGHT_KERNEL_H
+#define TILEWRIGHT_KERNEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifndef TW_GENERATED
+/* Stand-alone build of one kernel: results are stored as accumulated. Generated code brings its own fused version. */
+struct Epilogue {
+    int unused;
+};
+#define STORE(epilogue, Y, acc, at, channel, count)                                                                    \
+    ((void)(epilogue), (void)(channel),                                                                                \
+     (void)memcpy((char *)(Y) + (size_t)(at) * sizeof *(acc), (acc), (size_t)(count) * sizeof *(acc)))
+#endif
+
+/* Loops of constant length over tile rows and lanes must disappear before accumulators can live in registers. */
+#if defined(__clang__)
+#define TW_UNROLL _Pragma("clang loop unroll(full)")
+#define TW_INLINE static inline __attribute__((always_inline))
+#elif defined(__GNUC__)
+#define TW_UNROLL _Pragma("GCC unroll 32")
+#define TW_INLINE static inline __attribute__((always_inline))
+#else
+#define TW_UNROLL
+#define TW_INLINE static inline
+#endif
+
+/* a * b + c, fused where the machine does it in one instruction (ISO mode forbids gcc to contract the expression). */
+#if defined(__GNUC__) && (defined(__FP_FAST_FMAF) || defined(__ARM_FEATURE_FMA) || defined(__FMA__))
+#define TW_FMA(a, b, c) __builtin_fmaf((a), (b), (c))
+#else
+#define TW_FMA(a, b, c) ((a) * (b) + (c))
+#endif
+
+/* The unit in which a float tile is written down. gcc turns unrolled scalars into vectors by itself; clang only does it
+ * when told, and contracts vector expressions. */
+#if defined(__clang__)
+typedef float tw_lane __attribute__((vector_size(16), aligned(4), may_alias));
+#define TW_LANES 4
+#define TW_LANE_FMA(a, b, c) ((a) * (b) + (c))
+#else
+typedef float tw_lane;
+#define TW_LANES 1
+#define TW_LANE_FMA(a, b, c) TW_FMA((a), (b), (c))
+#endif
+
+static inline int tw_min(int a, int b) { return a < b ? a : b; }
+static inline int tw_max(int a, int b) { return a > b ? a : b; }
+
+/* Where a tile of output pixels finds its taps: `rows` x `cols` runs of `len` contiguous inputs. */
+struct tw_taps {
+    int rows, cols, len;
+    ptrdiff_t x_pixel, x_row, x_col; /* element distance of neighbouring pixels, rows, columns */
+    ptrdiff_t w_row, w_col;          /* the same in the weights, which hold 16 lanes per input */
+};
+
+/* out[PIXELS][WIDTH] = bias + sum over taps of x[pixel, tap] * w[tap, lane]; PIXELS and WIDTH are constants. */
+TW_INLINE void tw_tile_f32(const int PIXELS, const int WIDTH, const struct tw_taps t, const float *x, const float *w,
+                           const float *bias, float *out) {
+    tw_lane acc[4][16 / TW_LANES];
+    const int lanes = WIDTH / TW_LANES;
+    TW_UNROLL for (int i = 0; i < PIXELS; i++) {
+        TW_UNROLL for (int j = 0; j < lanes; j++) acc[i][j] = ((const tw_lane *)(const void *)bias)[j];
+    }
+    for (int row = 0; row < t.rows; row++) {
+        for (int col = 0; col < t.cols; col++) {
+            const float *a = x + row * t.x_row + col * t.x_col;
+            const float *b = w + row * t.w_row + col * t.w_col;
+            for (int k = 0; k < t.len; k++, b += 16) {
+                TW_UNROLL for (int i = 0; i < PIXELS; i++) {
+                    const float value = a[i * t.x_pixel + k];
+                    TW_UNROLL for (int j = 0; j < lanes; j++) {
+                        acc[i][j] = TW_LANE_FMA(value, ((const tw_lane *)(const void *)b)[j], acc[i][j]);
+                    }
+                }
+            }
+        }
+    }
+    TW_UNROLL for (int i = 0; i < PIXELS; i++) {
+        TW_UNROLL for (int j = 0; j < lanes; j++)((tw_lane *)(void *)(out + i * 16))[j] = acc[i][j];
+    }
+}
+
+/* Computes a block of at most 4 pixels and returns how many were done. Panels of at most 8 channels skip the padding.
+ */
+static inline int tw_block_f32(int pixels, int channels, struct tw_taps t, const float *x, const float *w,
+                               const float *bias, float *out) {
+    if (pixels >= 4) {
+        if (channels > 8)
+            tw_tile_f32(4, 16, t, x, w, bias, out);
+        else
+            tw_tile_f32(4, 8, t, x, w, bias, out);
+        return 4;
+    }
+    if (pixels >= 2) {
+        tw_tile_f32(2, 16, t, x, w, bias, out);
+        return 2;
+    }
+    tw_tile_f32(1, 16, t, x, w, bias, out);
+    return 1;
+}
+
+/* The bias of one panel of 16 channels, zero where there is none. */
+static inline void tw_bias_f32(const float *bias, int channels, float *panel) {
+    for (int j = 0; j < 16; j++)
+        panel[j] = bias && j < channels ? bias[j] : 0.0f;
+}
+
+/* The outputs on one axis whose taps all lie inside the input, and the taps inside the input for one output. */
+struct tw_span {
+    int begin, end;
+};
+static inline struct tw_span tw_interior(int outputs, int inputs, int taps, int stride, int dilation, int pad) {
+    const int last = inputs - 1 - (taps - 1) * dilation + pad;
+    const int begin = tw_min((tw_max(pad, 0) + stride - 1) / stride, outputs);
+    const int end = last < 0 ? 0 : tw_min(last / stride + 1, outputs);
+    return (struct tw_span){begin, tw_max(begin, end)};
+}
+static inline struct tw_span tw_inside(int start, int inputs, int taps, int dilation) {
+    const int begin = start >= 0 ? 0 : tw_min((dilation - 1 - start) / dilation, taps);
+    const int end = start >= inputs ? 0 : tw_min((inputs - 1 - start) / dilation + 1, taps);
+    return (struct tw_span){begin, tw_max(begin, end)};
+}
+
+#endif
