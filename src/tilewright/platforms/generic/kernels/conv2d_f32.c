@@ -28,10 +28,7 @@ static void conv2d_f32_line(const struct conv2d_f32_line *line, ptrdiff_t panel_
             const int done = tw_block_f32(line->pixels - pixel, count, line->taps, x, w, bias, out);
             for (int i = 0; i < done; i++, pixel++) {
                 const ptrdiff_t at = line->at + f + pixel * line->y_pixel;
-                if (count == 16)
-                    STORE(epilogue, Y, out + i * 16, at, line->channel + f, 16);
-                else
-                    STORE(epilogue, Y, out + i * 16, at, line->channel + f, count);
+                STORE_PANEL(epilogue, Y, out + i * 16, at, line->channel + f, count);
             }
         }
     }

@@ -18,6 +18,17 @@ struct Epilogue {
      (void)memcpy((char *)(Y) + (size_t)(at) * sizeof *(acc), (acc), (size_t)(count) * sizeof *(acc)))
 #endif
 
+/* STORE for up to 16 results; the usual counts are constants, so that the compiler unrolls and vectorises the epilogue. */
+#define STORE_PANEL(epilogue, Y, acc, at, channel, count)                                                              \
+    do {                                                                                                               \
+        if ((count) == 16)                                                                                             \
+            STORE(epilogue, Y, acc, at, channel, 16);                                                                  \
+        else if ((count) == 8)                                                                                         \
+            STORE(epilogue, Y, acc, at, channel, 8);                                                                   \
+        else                                                                                                           \
+            STORE(epilogue, Y, acc, at, channel, count);                                                               \
+    } while (0)
+
 /* Loops of constant length over tile rows and lanes must disappear before accumulators can live in registers. */
 #if defined(__clang__)
 #define TW_UNROLL _Pragma("clang loop unroll(full)")

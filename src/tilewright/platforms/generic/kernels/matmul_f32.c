@@ -1,0 +1,44 @@
+/* ---
+op: MatMul
+types: {A: float32, B: float32, Y: float32}
+epilogue: row
+scratch: "K*16*4"
+cycles: "BATCH*(M*K*((N+15)//16)*16/7 + 2*K*N)"
+--- */
+#include "tilewright_kernel.h"
+
+/* Columns [n, n + count) of B as a packed panel, zero-padded to 16. */
+static void matmul_f32_panel(const float *B, ptrdiff_t b_k, ptrdiff_t b_n, int K, int count, float *panel) {
+    for (int k = 0; k < K; k++) {
+        const float *b = B + k * b_k;
+        if (count == 16 && b_n == 1) {
+            memcpy(panel + k * 16, b, 16 * sizeof *b);
+        } else {
+            for (int j = 0; j < 16; j++)
+                panel[k * 16 + j] = j < count ? b[j * b_n] : 0.0f;
+        }
+    }
+}
+
+static void matmul_f32(const float *A, const float *B, void *Y, int BATCH, int M, int K, int N, int transB,
+                       ptrdiff_t A_s0, ptrdiff_t A_s1, ptrdiff_t B_s0, ptrdiff_t B_s1, void *scratch,
+                       const struct Epilogue *epilogue) {
+    static const float zero[16];
+    const struct tw_taps taps = {.rows = 1, .cols = 1, .len = K, .x_pixel = A_s1};
+    const ptrdiff_t b_k = transB ? 1 : B_s1, b_n = transB ? B_s1 : 1;
+    float *panel = scratch;
+    float out[4 * 16];
+    for (int batch = 0; batch < BATCH; batch++) {
+        for (int n = 0; n < N; n += 16) {
+            const int count = tw_min(16, N - n);
+            matmul_f32_panel(B + batch * B_s0 + n * b_n, b_k, b_n, K, count, panel);
+            for (int m = 0; m < M;) {
+                const int done = tw_block_f32(M - m, count, taps, A + batch * A_s0 + m * A_s1, panel, zero, out);
+                for (int i = 0; i < done; i++, m++) {
+                    const ptrdiff_t at = ((ptrdiff_t)batch * M + m) * N + n;
+                    STORE_PANEL(epilogue, Y, out + i * 16, at, n, count);
+                }
+            }
+        }
+    }
+}
