@@ -1,0 +1,82 @@
+"""Concat: tensors one behind the other along an axis."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from types import MappingProxyType
+
+import numpy as np
+
+from tilewright.core.domain import Axis, Domain, dim, domain
+from tilewright.core.graph import Array, TensorType
+from tilewright.core.op import REQUIRED, Body, Call, Operator, declare, example
+from tilewright.ops.rules import one_dtype, split_axis
+
+
+def _infer(call: Call) -> tuple[TensorType, ...]:
+    if not call.operands:
+        raise call.error("missing-input", "at least one input is required")
+    one_dtype(call, call.operands)
+    first = call.type(call.operands[0])
+    axis = call.axis("axis", first.rank)
+    for name in call.operands[1:]:
+        other = call.type(name)
+        if other.rank != first.rank or any(
+            a != b for i, (a, b) in enumerate(zip(first.shape, other.shape, strict=True)) if i != axis
+        ):
+            raise call.error("shape-mismatch", f"{other} cannot follow {first} along axis {axis}")
+    shape = list(first.shape)
+    shape[axis] = sum(call.shape(name)[axis] for name in call.operands)
+    return (first.with_shape(shape),)
+
+
+def _offsets(call: Call) -> list[int]:
+    """Where each input begins along the axis, and where the last one ends."""
+    axis = call.axis("axis", call.outputs[0].rank)
+    return list(accumulate((call.shape(name)[axis] for name in call.operands), initial=0))
+
+
+def _domain(call: Call) -> Domain:
+    shape = call.shape("concat_result")
+    axis = call.axis("axis", len(shape))
+    names, products = split_axis(len(shape), axis)
+    access: dict[str, list[Axis]] = {}
+    for operand, offset in zip(call.operands, _offsets(call), strict=False):
+        access[operand] = [dim(name) - offset if name == "AXIS" else dim(name) for name in names]
+    access["concat_result"] = [dim(name) for name in names]
+    shapes = {name: call.shape(name) for name in access}
+    return domain(dict(zip(names, shape, strict=True)), access, shapes, "concat_result", products=products)
+
+
+def _reference(call: Call, *inputs: Array) -> Array:
+    return np.concatenate(inputs, axis=call.int("axis"))
+
+
+def _body(call: Call) -> Body:
+    *others, last = call.operands
+    ends = _offsets(call)[1:]
+    choice = "".join(f"AXIS < {end} ? {name} : " for name, end in zip(others, ends, strict=False)) + last
+    return Body(MappingProxyType({"concat_result": choice}), fill=MappingProxyType(dict.fromkeys(call.operands, "0")))
+
+
+declare(
+    Operator(
+        "Concat",
+        "inputs*",
+        "concat_result",
+        _infer,
+        _domain,
+        _reference,
+        (
+            example("float32[2,3]", "float32[2,5]", axis=1),
+            example("float32[2,3,2]", "float32[1,3,2]", "float32[4,3,2]", axis=0),
+            example("int8[2,3]", "int8[2,1]", axis=-1),
+            example("float16[4]", "float16[3]", axis=0),
+            example("bool[2,3]", axis=1),
+        ),
+        MappingProxyType({"axis": REQUIRED}),
+        "move",
+        _body,
+        doc=__doc__ or "",
+    )
+)

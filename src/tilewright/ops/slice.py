@@ -1,0 +1,66 @@
+"""Slice: every `steps`-th element from `starts` to before `ends`, along some axes."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from tilewright.core.domain import Domain, domain
+from tilewright.core.graph import Array, TensorType
+from tilewright.core.op import Body, Call, Operator, declare, example
+from tilewright.ops.indexing import grid, integers, resolved_axes
+
+
+def _ranges(call: Call) -> tuple[range, ...]:
+    """Which indices of each axis are taken."""
+    shape = call.shape("data")
+    starts, ends = integers(call, "starts"), integers(call, "ends")
+    axes = integers(call, "axes") if call.has("axes") else tuple(range(len(starts)))
+    axes = resolved_axes(call, axes, len(shape))
+    steps = integers(call, "steps") if call.has("steps") else (1,) * len(starts)
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        raise call.error("shape-mismatch", "starts, ends, axes and steps must have one length")
+    if 0 in steps:
+        raise call.error("bad-value", "a step must not be zero")
+    taken = {axis: slice(*part) for axis, *part in zip(axes, starts, ends, steps, strict=True)}
+    return tuple(range(*taken.get(i, slice(None)).indices(extent)) for i, extent in enumerate(shape))
+
+
+def _infer(call: Call) -> tuple[TensorType, ...]:
+    return (call.type("data").with_shape(len(taken) for taken in _ranges(call)),)
+
+
+def _domain(call: Call) -> Domain:
+    sizes, access = grid(call.shape("output"))
+    source = [axis * taken.step + taken.start for axis, taken in zip(access, _ranges(call), strict=True)]
+    shapes = {"data": call.shape("data"), "output": call.shape("output")}
+    return domain(sizes, {"data": source, "output": access}, shapes, "output")
+
+
+def _reference(call: Call, data: Array, *_: Array | None) -> Array:
+    result = data
+    for axis, taken in enumerate(_ranges(call)):
+        result = result.take(list(taken), axis=axis)
+    return result
+
+
+declare(
+    Operator(
+        "Slice",
+        "data starts ends axes? steps?",
+        "output",
+        _infer,
+        _domain,
+        _reference,
+        (
+            example("float32[5,6]", [1, 2], [3, 100]),
+            example("float32[5,6,4]", [-3], [-1], [1]),
+            example("float32[5,9]", [8, -1], [1, -100], [1, 0], [-3, -1]),
+            example("int8[20]", [1], [19], [0], [4]),
+            example("float16[4,4]", [0], [2], [-1]),
+        ),
+        kind="move",
+        body=lambda _: Body(MappingProxyType({"output": "data"})),
+        compile_time=frozenset({"starts", "ends", "axes", "steps"}),
+        doc=__doc__ or "",
+    )
+)
