@@ -1,0 +1,129 @@
+"""RequantShift: `clip((x * mul + add + half) >> shift)`, how integer networks go back to few bits.
+
+`mul` and `add` broadcast by the rules of ONNX if that keeps the shape of x; otherwise they hold one value per channel of
+`axis`. The sum is computed in 64 bits, so `add` may hold a bias and a zero point already shifted to the left.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from types import MappingProxyType
+
+import numpy as np
+
+from tilewright.core.domain import Axis, Domain, at, axis_names, dim
+from tilewright.core.graph import Array, TensorType
+from tilewright.core.op import REQUIRED, Body, Call, Operator, declare, example
+from tilewright.ops.integer_rules import (
+    broadcast_access,
+    levels_dtype,
+    limits,
+    need_integers,
+    point_domain,
+    power_of_two,
+)
+
+
+def _levels(call: Call) -> int:
+    name = "n_levels_out" if call.attrs.get("n_levels_out") is not None else "n_levels"
+    return call.int(name)
+
+
+def _infer(call: Call) -> tuple[TensorType, ...]:
+    need_integers(call, "x", "mul", "add")
+    power_of_two(call, "div")
+    for operand in ("mul", "add"):
+        _access(call, operand)
+    return (call.type("x").with_dtype(levels_dtype(call, _levels(call), call.int("signed") != 0)),)
+
+
+def _broadcasts(shape: tuple[int, ...], result: tuple[int, ...]) -> bool:
+    tail = result[len(result) - len(shape) :] if len(shape) <= len(result) else None
+    return tail is not None and all(e in (1, r) for e, r in zip(shape, tail, strict=True))
+
+
+def _channel_axis(call: Call) -> int | None:
+    """The axis of x that holds channels; None where x has no such axis."""
+    axis, rank = call.int("axis"), call.type("x").rank
+    return axis % rank if -rank <= axis < rank else None
+
+
+def _access(call: Call, operand: str) -> tuple[Axis, ...]:
+    """The access map of `mul` or `add`: broadcast, or one value per channel however many axes of extent 1 surround it."""
+    shape, result = call.shape(operand), call.shape("x")
+    if _broadcasts(shape, result):
+        return broadcast_access(shape, result)
+    channel = _channel_axis(call)
+    if prod(shape) == 1 or (channel is not None and max(shape) == prod(shape) == result[channel]):
+        name = axis_names(len(result))[channel or 0] if result else ""
+        return tuple(at(0) if extent == 1 else dim(name) for extent in shape)
+    raise call.error(
+        "shape-mismatch",
+        f"{operand} of shape {list(shape)} neither broadcasts to {list(result)} nor has one value per channel of axis"
+        f" {call.int('axis')}",
+    )
+
+
+def _domain(call: Call) -> Domain:
+    x = tuple(dim(n) for n in axis_names(call.type("x").rank))
+    return point_domain(call, {"x": x, "mul": _access(call, "mul"), "add": _access(call, "add")})
+
+
+def _spread(call: Call, operand: str, values: Array) -> Array:
+    """`mul` or `add` in a shape that broadcasts to x."""
+    wide = values.astype(np.int64)
+    if _broadcasts(call.shape(operand), call.shape("x")):
+        return wide
+    channel = _channel_axis(call)
+    return wide.reshape([-1 if axis == channel else 1 for axis in range(call.type("x").rank)])
+
+
+def _reference(call: Call, x: Array, mul: Array, add: Array) -> Array:
+    shift = power_of_two(call, "div")
+    lo, hi = limits(_levels(call), call.int("signed") != 0)
+    total = x.astype(np.int64) * _spread(call, "mul", mul) + _spread(call, "add", add) + ((1 << shift) >> 1)
+    return np.clip(total >> shift, lo, hi)
+
+
+def _body(call: Call) -> Body:
+    shift = power_of_two(call, "div")
+    lo, hi = limits(_levels(call), call.int("signed") != 0)
+    wide = max(call.type(operand).dtype.bits for operand in ("x", "mul", "add")) > 32
+    total = "(int64_t)x * (int64_t)mul + ((int64_t)add + half)"
+    if wide or shift > 61:
+        # 64-bit operands may overflow; they wrap, as in numpy.
+        total = "(int64_t)((uint64_t)x * (uint64_t)mul + ((uint64_t)add + (uint64_t)half))"
+    return Body(
+        MappingProxyType({"y": "scaled < lo ? lo : scaled > hi ? hi : scaled"}),
+        (("int64_t", "scaled", f"({total}) >> shift"),),
+        constants=(
+            ("int64_t", "half", str((1 << shift) >> 1)),
+            ("int", "shift", str(shift)),
+            ("int64_t", "lo", str(lo)),
+            ("int64_t", "hi", str(hi)),
+        ),
+    )
+
+
+declare(
+    Operator(
+        "RequantShift",
+        "x mul add",
+        "y",
+        _infer,
+        _domain,
+        _reference,
+        (
+            example("int32[2,3,4,5]", "int32[3,1,1]", "int32[1,3,1,1]", div=1024, n_levels=256, signed=1),
+            example("int32[2,3,5]", "int32[3]", "int32[1,3,1,1]", div=256, n_levels=256, signed=0),
+            example("int8[1,6]", "int16[1]", "int32[]", div=16.0, n_levels_out=256.0, signed=(1.0,)),
+            example("int32[2,5,4,3]", "int32[5]", "int64[5]", div=64, n_levels=65536, signed=1),
+            example("int32[2,5,4,3]", "int32[1,3,1,1]", "int32[1,3,1,1]", div=64, n_levels=16, signed=0, axis=-1),
+            example("uint8[7]", "uint8[]", "int32[]", div=1, n_levels=65536, signed=0),
+        ),
+        MappingProxyType({"div": REQUIRED, "n_levels": 256, "n_levels_out": None, "signed": 1, "axis": 1}),
+        "elementwise",
+        _body,
+        doc=__doc__ or "",
+    )
+)
