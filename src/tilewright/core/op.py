@@ -175,6 +175,8 @@ class Operator:
     compile_time: frozenset[str] = frozenset()
     """Inputs whose values must be known at compile time (shapes, axes); no code reads them at run time."""
     doc: str = ""
+    numbers: Callable[[Call], Mapping[str, int | float]] | None = None
+    """Further numbers that kernels may name: defaults worked out (`pads_0` under auto_pad), codes of named choices."""
 
     def operand_names(self, count: int) -> tuple[str, ...]:
         return _expand(self.inputs, count)

@@ -1,0 +1,121 @@
+"""Kernel instances: a kernel's C text with its type variables filled in and its epilogue hook bound."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tilewright.codegen.affine import linear, row_major
+from tilewright.codegen.steps import Operand, StepCode, load, print_steps, store
+from tilewright.core.dtype import DTYPES
+from tilewright.core.graph import RESULT, TensorType
+from tilewright.core.kernel import Kernel
+
+_DEFINITION = re.compile(r"^static\s+(?:inline\s+)?[\w\s]+?[\s\*](\w+)\s*\([^;{}]*\)\s*\{", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of an epilogue's parameter block: a tensor operand of a step, or one of its constants."""
+
+    name: str
+    ctype: str
+    tensor: str = ""
+    literal: str = ""
+
+
+def epilogue_fields(steps: tuple[StepCode, ...]) -> tuple[Field, ...]:
+    """What an epilogue has to be told at each call."""
+    fields: list[Field] = []
+    for index, step in enumerate(steps):
+        for operand, tensor, kind in zip(step.call.operands, step.inputs, step.call.inputs, strict=True):
+            if tensor and kind is not None and not tensor.startswith(RESULT):
+                fields.append(Field(f"s{index}_{operand}", kind.dtype.ctype, tensor=tensor))
+        fields += [Field(f"s{index}_{name}", ctype, literal=value) for ctype, name, value in step.body.constants]
+    return tuple(fields)
+
+
+def instance_text(kernel: Kernel, variables: Mapping[str, str], name: str, output: TensorType, steps: tuple[StepCode, ...]) -> str:
+    """The C text of a kernel instance whose function is called `name`."""
+    text = kernel.source
+    for variable, choice in variables.items():
+        text = re.sub(rf"\b{variable}\b", DTYPES[choice].ctype, text)
+    for function in set(_DEFINITION.findall(text)):
+        renamed = name if function == kernel.function else f"{name}_{function}"
+        text = re.sub(rf"\b{function}\b", renamed, text)
+    if not kernel.epilogue:
+        return text
+    result = next(iter(kernel.types.get("Y", ("float32",))))
+    accumulator = DTYPES[variables.get(result, result)]
+    text = re.sub(r"\b(?:float|double|u?int\d+_t)\s*\*\s*(restrict\s+)?Y\b", rf"{output.dtype.ctype} *\1Y", text)
+    # The hook is bound by macros, not by renaming, because macros of the kernel header use it too.
+    bound = f"#define Epilogue {name}_epilogue\n#define STORE {name}_store\n"
+    return _epilogue_text(name, accumulator.ctype, output, steps) + bound + text + "#undef Epilogue\n#undef STORE\n"
+
+
+def _epilogue_text(name: str, accumulator: str, output: TensorType, steps: tuple[StepCode, ...]) -> str:
+    fields = epilogue_fields(steps)
+    lines = [f"struct {name}_epilogue {{"]
+    lines += [f"    {f'const {f.ctype} *' if f.tensor else f'{f.ctype} '}{f.name};" for f in fields] or ["    char unused;"]
+    lines += [
+        "};",
+        f"static inline void {name}_store(const struct {name}_epilogue *e, {output.dtype.ctype} *restrict Y,",
+        f"                       const {accumulator} *restrict acc, int at, int channel, int count) {{",
+    ]
+    if not fields:
+        lines.append("    (void)e;")
+    for f in fields:
+        lines.append(f"    const {f.ctype} {'*restrict ' if f.tensor else ''}{f.name} = e->{f.name};")
+    target = Operand("Y", output, "")
+    indexes = {(i, operand): text for i, step in enumerate(steps) for operand, text in _step_indexes(step, output).items()}
+    if any("row" in text for text in indexes.values()):
+        lines.append(f"    const int row = (at - channel) / {output.shape[-1]};")
+    elif not any("channel" in text for text in indexes.values()):
+        lines.append("    (void)channel;")
+
+    def read(step: StepCode, operand: str, tensor: str) -> str:
+        index = steps.index(step)
+        return load(Operand(f"s{index}_{operand}", step.call.type(operand), tensor), indexes[index, operand])
+
+    code, last = print_steps(steps, read, "        ", constant=lambda index, constant: f"s{index}_{constant}")
+    raw = f"const {accumulator} v0 = acc[i];"
+    lines += ["    for (int i = 0; i < count; i++) {", f"        {raw}", *code, f"        {store(target, 'at + i', last)}", "    }", "}"]
+    return "\n".join(lines) + "\n"
+
+
+def _step_indexes(step: StepCode, output: TensorType) -> dict[str, str]:
+    """Element index of each tensor operand of a step at output `at + i`, channel `channel + i`."""
+    dims = tuple(step.domain.dims)
+    sizes = step.domain.dims
+    dense = dict(zip(dims, row_major(output.shape), strict=True))
+    found: dict[str, str] = {}
+    for operand, tensor in zip(step.call.operands, step.inputs, strict=True):
+        if not tensor or tensor.startswith(RESULT):
+            continue
+        place = linear(step.domain.access[operand], step.domain.shapes[operand], sizes)
+        strides = {d: place.strides.get(d, 0) for d in dims if sizes[d] > 1}
+        if not any(strides.values()):
+            found[operand] = "0"
+        elif all(strides[d] == dense[d] for d in strides):
+            found[operand] = "at + i"
+        else:
+            found[operand] = _general(strides, dims, sizes)
+    return found
+
+
+def _general(strides: Mapping[str, int], dims: tuple[str, ...], sizes: Mapping[str, int]) -> str:
+    parts: list[str] = []
+    after = 1
+    for d in reversed(dims[:-1]):
+        if strides.get(d, 0):
+            index = "row" if after == 1 else f"row / {after}"
+            lead = dims[: dims.index(d)]
+            whole = all(sizes[other] == 1 for other in lead)
+            wrapped = index if whole else f"{index} % {sizes[d]}"
+            parts.append(f"({wrapped}) * {strides[d]}")
+        after *= sizes[d]
+    last = strides.get(dims[-1], 0)
+    if last:
+        parts.append("channel + i" if last == 1 else f"(channel + i) * {last}")
+    return " + ".join(parts)

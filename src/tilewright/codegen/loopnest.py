@@ -1,0 +1,213 @@
+"""The generic loop nest: C printed from an operator's access maps and body, for every platform."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tilewright.codegen.affine import Address, address, linear, row_major
+from tilewright.codegen.steps import Operand, StepCode, cast, load, mentions, print_steps, store, used_dims
+from tilewright.core.domain import Affine, Axis, Domain, Whole
+from tilewright.core.op import Body, Call
+
+
+@dataclass(frozen=True)
+class Nest:
+    """What a loop nest computes: the call, its steps, and the pointers of every tensor operand."""
+
+    call: Call
+    domain: Domain
+    body: Body
+    steps: tuple[StepCode, ...]
+    operands: Mapping[str, Operand]
+    """Pointers by operand name of the node's own operator, outputs included."""
+    extra: Mapping[str, Operand]
+    """Pointers by tensor name for operands of the epilogue."""
+
+
+def print_nest(name: str, nest: Nest, parameters: str) -> str:
+    """The C function of a loop nest."""
+    domain = nest.domain
+    outer = [d for d in domain.dims if any(d in domain.relevant(o) for o in domain.outputs)]
+    inner = [d for d in domain.dims if d not in outer]
+    addresses = {operand: address(domain, operand) for operand in nest.operands if operand in domain.access}
+    addresses |= {f"@{t}:{i}": a for i, step in enumerate(nest.steps) for t, a in _step_addresses(nest, step).items()}
+    keep = used_dims(nest.body, domain.dims) | _guarded(addresses) | _step_dims(nest.steps)
+    merged, sizes = _merge(outer, dict(domain.dims), addresses, keep)
+    lines = [f"static void {name}({parameters}) {{"]
+    lines += [f"    const {ctype} {const} = {value};" for ctype, const, value in nest.body.constants]
+    lines += _macros(nest)
+    indent = "    "
+    for d in merged:
+        lines.append(f"{indent}for (int {d} = 0; {d} < {sizes[d]}; {d}++) {{")
+        indent += "    "
+    lines += _point(nest, inner, sizes, addresses, indent)
+    for _ in merged:
+        indent = indent[:-4]
+        lines.append(f"{indent}}}")
+    lines.append("}")
+    lines += [f"#undef {operand}_at" for operand in _data_dependent(nest)]
+    return "\n".join(lines) + "\n"
+
+
+def _point(nest: Nest, inner: Sequence[str], sizes: Mapping[str, int], addresses: Mapping[str, Address], indent: str) -> list[str]:
+    """One output point: state, reduction, results, epilogue, stores."""
+    body, domain = nest.body, nest.domain
+    lines = [f"{indent}{ctype} {name} = {init};" for ctype, name, init in body.state]
+    finish = " ".join([*body.result.values(), *(init for _, _, init in body.state)])
+    reduced = set(inner)
+    early = [o for o in _inputs(nest) if mentions(finish, o) and not (domain.relevant(o) & reduced)]
+    state_inputs = [o for o in early if any(mentions(init, o) for _, _, init in body.state)]
+    lines = _loads(nest, early, addresses, indent) + lines if state_inputs else lines + _loads(nest, early, addresses, indent)
+    if body.update:
+        late = [o for o in _inputs(nest) if mentions(body.update, o) and o not in early]
+        lines += _reduction(nest, inner, sizes, late, addresses, indent)
+    names = nest.call.op.output_names(len(nest.call.outputs))
+    for index, output in enumerate(names):
+        if output not in nest.operands:
+            continue
+        operand = nest.operands[output]
+        value = body.result[output]
+        place = addresses[output].text()
+        if index == 0 and nest.steps:
+            kind = nest.call.outputs[0].dtype
+            lines.append(f"{indent}const {kind.compute} v0 = {cast(kind, value)};")
+            code, last = print_steps(nest.steps, _step_reader(nest, addresses), indent)
+            lines += code
+            lines.append(indent + store(operand, place, last))
+        else:
+            lines.append(indent + store(operand, place, cast(operand.type.dtype, value)))
+    return lines
+
+
+def _reduction(
+    nest: Nest, inner: Sequence[str], sizes: Mapping[str, int], late: Sequence[str], addresses: Mapping[str, Address], indent: str
+) -> list[str]:
+    lines: list[str] = []
+    depth = indent
+    conditions = [g.expression for o in late if o not in nest.body.fill for g in addresses[o].guards]
+    pending = list(dict.fromkeys(conditions))
+    for d in inner:
+        lines.append(f"{depth}for (int {d} = 0; {d} < {sizes[d]}; {d}++) {{")
+        depth += "    "
+    if pending:
+        lines.append(f"{depth}if ({' && '.join(pending)}) {{")
+        depth += "    "
+    lines += _loads(nest, late, addresses, depth)
+    lines += [f"{depth}{line}" for line in nest.body.update.splitlines()]
+    if pending:
+        depth = depth[:-4]
+        lines.append(f"{depth}}}")
+    for _ in inner:
+        depth = depth[:-4]
+        lines.append(f"{depth}}}")
+    return lines
+
+
+def _inputs(nest: Nest) -> list[str]:
+    """Inputs that are loaded at points: present, and not indexed by data."""
+    data = set(_data_dependent(nest))
+    return [o for o in nest.call.operands if o in nest.operands and o not in data]
+
+
+def _data_dependent(nest: Nest) -> list[str]:
+    """Operands read through `X_at(...)`: those with a whole axis."""
+    return [
+        operand
+        for operand in nest.call.operands
+        if operand in nest.operands and any(isinstance(axis, Whole) for axis in nest.domain.access[operand])
+    ]
+
+
+def _macros(nest: Nest) -> list[str]:
+    lines: list[str] = []
+    for operand in _data_dependent(nest):
+        shape = nest.domain.shapes[operand]
+        names = [f"i{k}" for k in range(len(shape))]
+        terms = [f"(i{k}) * {s}" if s != 1 else f"(i{k})" for k, s in enumerate(row_major(shape))]
+        index = " + ".join(terms) or "0"
+        lines.append(f"#define {operand}_at({', '.join(names)}) ({load(nest.operands[operand], index)})")
+    return lines
+
+
+def _loads(nest: Nest, operands: Sequence[str], addresses: Mapping[str, Address], indent: str) -> list[str]:
+    lines: list[str] = []
+    for operand in operands:
+        place, array = addresses[operand], nest.operands[operand]
+        value = load(array, place.text())
+        if place.guards and operand in nest.body.fill:
+            condition = " && ".join(g.expression for g in place.guards)
+            value = f"{condition} ? {value} : {cast(array.type.dtype, nest.body.fill[operand])}"
+        lines.append(f"{indent}const {array.type.dtype.compute} {operand} = {value};")
+    return lines
+
+
+def _step_reader(nest: Nest, addresses: Mapping[str, Address]):
+    def read(step: StepCode, operand: str, tensor: str) -> str:
+        index = nest.steps.index(step)
+        return load(nest.extra[tensor], addresses[f"@{operand}:{index}"].text())
+
+    return read
+
+
+def _step_addresses(nest: Nest, step: StepCode) -> dict[str, Address]:
+    """Addresses of a step's tensor operands over the node's own dimensions: output axes are substituted."""
+    output = nest.domain.outputs[0]
+    axes: dict[str, Axis] = dict(zip(step.domain.dims, nest.domain.access[output], strict=True))
+    found: dict[str, Address] = {}
+    for operand, tensor in zip(step.call.operands, step.inputs, strict=True):
+        if not tensor or tensor.startswith("@"):
+            continue
+        mapped = [_substitute(axis, axes) for axis in step.domain.access[operand]]
+        found[operand] = linear(mapped, step.domain.shapes[operand], nest.domain.dims)
+    return found
+
+
+def _substitute(axis: Axis, axes: Mapping[str, Axis]) -> Axis:
+    if isinstance(axis, Whole):
+        return axis
+    result = Affine((), axis.constant)
+    for name, coefficient in axis.terms:
+        inner = axes[name]
+        if isinstance(inner, Whole) or inner.divisor != 1:
+            raise ValueError(f"cannot fuse behind an output indexed by {inner}")
+        result = result + inner * coefficient
+    return result
+
+
+def _guarded(addresses: Mapping[str, Address]) -> set[str]:
+    """Dimensions whose own value is needed: by a guard or a divided index."""
+    texts = [g.expression for a in addresses.values() for g in a.guards] + [t for a in addresses.values() for t in a.terms]
+    return {name for a in addresses.values() for name in a.strides if any(mentions(t, name) for t in texts)} | {
+        word for text in texts for word in text.replace("(", " ").replace(")", " ").split() if word.isidentifier()
+    }
+
+
+def _step_dims(steps: tuple[StepCode, ...]) -> set[str]:
+    return {name for step in steps for name in used_dims(step.body, step.domain.dims)}
+
+
+def _merge(
+    outer: Sequence[str], sizes: dict[str, int], addresses: dict[str, Address], keep: set[str]
+) -> tuple[list[str], dict[str, int]]:
+    """Joins neighbouring dimensions that every address walks as one, so that inner loops are long."""
+    merged: list[str] = []
+    for name in outer:
+        if sizes[name] == 1 and name not in keep:
+            for key, place in addresses.items():
+                addresses[key] = replace(place, strides={n: s for n, s in place.strides.items() if n != name})
+            continue
+        previous = merged[-1] if merged else None
+        if (
+            previous is not None
+            and previous not in keep
+            and name not in keep
+            and all(a.strides.get(previous, 0) == a.strides.get(name, 0) * sizes[name] for a in addresses.values())
+        ):
+            for key, place in addresses.items():
+                addresses[key] = replace(place, strides={n: s for n, s in place.strides.items() if n != previous})
+            sizes[name] *= sizes[previous]
+            merged[-1] = name
+        else:
+            merged.append(name)
+    return merged, sizes

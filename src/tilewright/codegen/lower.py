@@ -1,0 +1,194 @@
+"""Plan -> Program: every node becomes a call of a kernel instance or of a printed loop nest."""
+
+from __future__ import annotations
+
+import re
+from types import MappingProxyType
+
+import numpy as np
+
+from tilewright.codegen.instances import epilogue_fields, instance_text
+from tilewright.codegen.literals import number
+from tilewright.codegen.loopnest import Nest, print_nest
+from tilewright.codegen.pack import pack
+from tilewright.codegen.steps import Operand, StepCode, epilogue_steps
+from tilewright.core.graph import Array, Node
+from tilewright.core.op import REGISTRY, Call, call_node
+from tilewright.core.plan import Choice, Place, Plan
+from tilewright.core.program import Argument, Constant, Function, Invoke, Literal, Pointer, Port, Program, Struct
+from tilewright.errors import TilewrightError
+from tilewright.plan.select import binding_names
+
+ALIGNMENT = 16
+
+
+def lower(plan: Plan, name: str = "network") -> Program:
+    """The program of a plan."""
+    return _Lowering(plan, name).program()
+
+
+class _Lowering:
+    def __init__(self, plan: Plan, name: str) -> None:
+        self._plan, self._name = plan, name
+        self._graph = plan.graph
+        self._functions: dict[str, Function] = {}
+        self._names: set[str] = set()
+        self._constants: dict[tuple[str, str], Constant] = {}
+        self._constant_bytes = 0
+
+    def program(self) -> Program:
+        calls = [
+            invoke
+            for step, node in enumerate(self._graph.nodes)
+            if not self._is_view(node)
+            for invoke in [self._node(step, node, self._plan.choices[step])]
+        ]
+        types = self._graph.types
+        return Program(
+            self._name,
+            tuple(Port(n, types[n]) for n in self._graph.inputs),
+            tuple(Port(n, types[n]) for n in self._graph.outputs),
+            tuple(self._functions.values()),
+            tuple(calls),
+            tuple(self._constants.values()),
+            self._constant_bytes,
+            self._plan.arena_bytes,
+            tuple((path.name, path.read_text()) for path in self._plan.platform.headers),
+        )
+
+    def _is_view(self, node: Node) -> bool:
+        return REGISTRY[node.op].kind == "view" and not node.epilogue
+
+    def _node(self, step: int, node: Node, choice: Choice) -> Invoke:
+        call = call_node(self._graph, node)
+        steps = epilogue_steps(self._graph, node, call.outputs[0])
+        comment = f"{node.op} {node.name or node.outputs[0]}".replace("*/", "* /")
+        if choice.kernel is None:
+            return self._nest(node, call, steps, comment)
+        return self._kernel(step, node, call, steps, choice, comment)
+
+    # Loop nests
+
+    def _nest(self, node: Node, call: Call, steps: tuple[StepCode, ...], comment: str) -> Invoke:
+        if call.op.body is None:
+            raise TilewrightError("no-kernel", f"{node.op} '{call.name}' has no code", help="add a kernel file with --kernels DIR")
+        domain = call.domain()
+        pointers: dict[Place | str, tuple[str, Pointer]] = {}
+        operands: dict[str, Operand] = {}
+        outputs = call.op.output_names(len(node.outputs))
+        for operand, tensor in zip(outputs, node.outputs, strict=False):
+            if tensor:
+                operands[operand] = self._operand(operand, tensor, pointers, const=False)
+        for operand, tensor in zip(call.operands, node.inputs, strict=True):
+            if tensor and operand not in call.op.compile_time:
+                operands[operand] = self._operand(operand, tensor, pointers, const=True)
+        extra = {
+            tensor: self._operand(f"{tensor_step}_{operand}", tensor, pointers, const=True)
+            for tensor_step, code in enumerate(steps)
+            for operand, tensor in zip(code.call.operands, code.inputs, strict=True)
+            if tensor and not tensor.startswith("@")
+        }
+        parameters = ", ".join(
+            f"{'const ' if pointer.const else ''}{pointer.ctype} *{'restrict ' if len(pointers) > 1 else ''}{param}"
+            for param, pointer in pointers.values()
+        )
+        nest = Nest(call, domain, call.op.body(call), steps, MappingProxyType(operands), MappingProxyType(extra))
+        body = print_nest("%NAME%", nest, parameters)
+        function = self._shared(_identifier(node.op), body)
+        return Invoke(function, tuple(pointer for _, pointer in pointers.values()), comment)
+
+    def _operand(self, hint: str, tensor: str, pointers: dict[Place | str, tuple[str, Pointer]], *, const: bool) -> Operand:
+        """The pointer parameter of a tensor; tensors that share their bytes share the parameter."""
+        kind = self._graph.types[tensor]
+        place = self._plan.places[tensor]
+        key: Place | str = tensor if place.space == "constant" or not kind.bytes else place
+        if key not in pointers:
+            located = self._constant(tensor) if place.space == "constant" else place
+            pointers[key] = (f"p_{hint}", Pointer(located, kind.dtype.ctype, const))
+        return Operand(pointers[key][0], kind, tensor)
+
+    # Kernels
+
+    def _kernel(
+        self, step: int, node: Node, call: Call, steps: tuple[StepCode, ...], choice: Choice, comment: str
+    ) -> Invoke:
+        kernel = choice.kernel
+        assert kernel is not None
+        output = self._graph.types[node.outputs[0]]
+        text = instance_text(kernel, choice.variables, "%NAME%", output, steps)
+        function = self._shared(kernel.function, text)
+        tensors = dict(zip(call.operands, node.inputs, strict=True))
+        tensors |= dict(zip(call.op.output_names(len(node.outputs)), node.outputs, strict=False))
+        names = binding_names(call, call.domain())
+        arguments: list[Argument] = []
+        for parameter in kernel.parameters:
+            if parameter.name == "epilogue":
+                arguments.append(self._epilogue(function, steps))
+            elif parameter.name == "scratch":
+                offset = self._plan.scratch.get(step, 0)
+                arguments.append(Pointer(Place("arena", offset), "void", False) if choice.scratch else Literal("NULL"))
+            elif parameter.pointer:
+                tensor = tensors.get(parameter.name, "")
+                arguments.append(self._pointer(tensor, kernel.pack.get(parameter.name, ""), parameter.const))
+            elif parameter.name in names:
+                arguments.append(Literal(number(parameter.ctype, names[parameter.name])))
+            else:
+                raise TilewrightError(
+                    "bad-kernel",
+                    f"kernel '{kernel.where}': parameter '{parameter.name}' is no operand, size or attribute of {node.op}",
+                    help=f"known here: {', '.join(sorted([*tensors, *names]))}",
+                )
+        return Invoke(function, tuple(arguments), comment)
+
+    def _pointer(self, tensor: str, spec: str, const: bool) -> Argument:
+        if not tensor:
+            return Literal("NULL")
+        kind, place = self._graph.types[tensor], self._plan.places[tensor]
+        located = self._constant(tensor, spec) if place.space == "constant" else place
+        return Pointer(located, kind.dtype.ctype, const)
+
+    def _epilogue(self, function: str, steps: tuple[StepCode, ...]) -> Argument:
+        fields = epilogue_fields(steps)
+        if not fields:
+            return Literal("NULL")
+        return Struct(
+            f"struct {function}_epilogue",
+            tuple(
+                Pointer(
+                    self._constant(f.tensor) if self._plan.places[f.tensor].space == "constant" else self._plan.places[f.tensor],
+                    f.ctype,
+                    True,
+                )
+                if f.tensor
+                else Literal(f.literal)
+                for f in fields
+            ),
+        )
+
+    # Shared pieces
+
+    def _shared(self, hint: str, text: str) -> str:
+        """The name of the function with this text, which uses %NAME% for its own name."""
+        if text not in self._functions:
+            name, count = hint, 2
+            while name in self._names:
+                name, count = f"{hint}_{count}", count + 1
+            self._names.add(name)
+            self._functions[text] = Function(name, text.replace("%NAME%", name))
+        return self._functions[text].name
+
+    def _constant(self, tensor: str, spec: str = "") -> Place:
+        key = (tensor, spec)
+        if key not in self._constants:
+            array: Array = np.ascontiguousarray(self._graph.constants[tensor])
+            if spec:
+                array = pack(array, spec, self._plan.platform.folder)
+            offset = -(-self._constant_bytes // ALIGNMENT) * ALIGNMENT
+            self._constants[key] = Constant(tensor, offset, array)
+            self._constant_bytes = offset + array.nbytes
+        return Place("constant", self._constants[key].offset)
+
+
+def _identifier(text: str) -> str:
+    return re.sub(r"\W+", "_", text).lower()
+

@@ -1,0 +1,63 @@
+"""The C project on disk: printed files, build files and the example program, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from tilewright.codegen.printer import print_program
+from tilewright.core.platform import Platform
+from tilewright.core.program import Program
+from tilewright.errors import TilewrightError
+
+
+def project_files(program: Program, platform: Platform) -> dict[str, bytes]:
+    """Every file of the C project by name; templates of the platform's runtime have @NAME@ etc. filled in."""
+    files = print_program(program)
+    sources = " ".join(name for name in files if name.endswith((".c", ".S")))
+    values = {
+        "@NAME@": program.name,
+        "@UPPER@": program.name.upper(),
+        "@SOURCES@": sources,
+        "@COMPILER@": platform.build["compiler"],
+        "@FLAGS@": platform.build["flags"],
+        "@LIBRARIES@": platform.build["libraries"],
+    }
+    for path in sorted(platform.runtime.iterdir()):
+        if path.is_file():
+            text = path.read_text()
+            for mark, value in values.items():
+                text = text.replace(mark, value)
+            files[path.name.removesuffix(".in")] = text.encode()
+    return files
+
+
+def write_project(files: Mapping[str, bytes], folder: Path) -> None:
+    """Writes all files into `folder`; on any failure the folder is as it was before."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".tilewright-") as staging:
+            for name, data in files.items():
+                (Path(staging) / name).write_bytes(data)
+            folder.mkdir(exist_ok=True)
+            for name in files:
+                os.replace(Path(staging) / name, folder / name)
+    except OSError as reason:
+        raise TilewrightError(
+            "cannot-write", f"cannot write to '{folder}'", reasons=[str(reason)], help="choose another folder with --output DIR"
+        ) from reason
+
+
+def find_compiler(name: str) -> str:
+    """The path of a C compiler, or an error that says how to get one."""
+    found = shutil.which(name)
+    if found is None:
+        raise TilewrightError(
+            "missing-compiler",
+            f"the C compiler '{name}' is not on PATH",
+            help="install one (Debian, Ubuntu: apt install gcc) or name another with --cc COMPILER",
+        )
+    return found

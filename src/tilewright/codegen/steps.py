@@ -1,0 +1,117 @@
+"""Bodies as C statements: one point of an operator, and the element-wise steps fused behind it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tilewright.core.domain import Domain
+from tilewright.core.dtype import DType
+from tilewright.core.graph import RESULT, Graph, Node, TensorType
+from tilewright.core.op import REGISTRY, Body, Call, call_of
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An array that generated code reads or writes: the name of its pointer and its type."""
+
+    pointer: str
+    type: TensorType
+    tensor: str
+
+
+def load(operand: Operand, index: str) -> str:
+    """An element in the compute type."""
+    convert = operand.type.dtype.load
+    element = f"{operand.pointer}[{index}]"
+    return f"{convert}({element})" if convert else element
+
+
+def store(operand: Operand, index: str, value: str) -> str:
+    """A statement that stores a value of the compute type."""
+    convert = operand.type.dtype.store
+    return f"{operand.pointer}[{index}] = {convert}({value});" if convert else f"{operand.pointer}[{index}] = {value};"
+
+
+def cast(dtype: DType, text: str) -> str:
+    """A conversion to the compute type that every warning level accepts."""
+    if dtype.kind == "bool":
+        return f"(bool)({text})"
+    return f"({dtype.compute})({text})"
+
+
+def mentions(text: str, name: str) -> bool:
+    return re.search(rf"\b{re.escape(name)}\b", text) is not None
+
+
+@dataclass(frozen=True)
+class StepCode:
+    """One epilogue step, ready to print."""
+
+    call: Call
+    body: Body
+    domain: Domain
+    inputs: tuple[str, ...]
+    """Tensor names, or `@`, `@1` for values computed before."""
+
+
+def epilogue_steps(graph: Graph, node: Node, result: TensorType) -> tuple[StepCode, ...]:
+    """The steps of a node's epilogue with their calls and bodies."""
+    values: list[TensorType] = [result]
+    steps: list[StepCode] = []
+    for step in node.epilogue:
+        types = [
+            None if not name else values[int(name[1:] or "0")] if name.startswith(RESULT) else graph.types[name]
+            for name in step.inputs
+        ]
+        constants = [graph.constants.get(name) for name in step.inputs]
+        call = call_of(REGISTRY[step.op], types, step.attrs, values=constants, name=node.name)
+        if call.op.body is None:
+            raise ValueError(f"{step.op} has no body and cannot be fused")
+        steps.append(StepCode(call, call.op.body(call), call.domain(), step.inputs))
+        values.append(step.type)
+    return tuple(steps)
+
+
+def print_steps(
+    steps: tuple[StepCode, ...],
+    read: Callable[[StepCode, str, str], str],
+    indent: str,
+    constant: Callable[[int, str], str] | None = None,
+) -> tuple[list[str], str]:
+    """C lines that compute all steps from the value `v0`, and the name of the last value.
+
+    `read(step, operand, tensor)` gives the element of a tensor operand; `constant(step index, name)` the text that replaces a
+    constant's literal value, where constants are passed in from outside.
+    """
+    lines: list[str] = []
+    for index, step in enumerate(steps):
+        target = f"v{index + 1}"
+        kind = step.call.outputs[0].dtype
+        lines.append(f"{indent}{kind.compute} {target};")
+        lines.append(f"{indent}{{")
+        for ctype, name, literal in step.body.constants:
+            value = constant(index, name) if constant else literal
+            lines.append(f"{indent}    const {ctype} {name} = {value};")
+        text = " ".join([*step.body.result.values(), step.body.update, *(init for _, _, init in step.body.state)])
+        for operand, tensor, operand_type in zip(step.call.operands, step.inputs, step.call.inputs, strict=True):
+            if operand_type is None or not mentions(text, operand):
+                continue
+            if tensor.startswith(RESULT):
+                value = f"v{tensor[1:] or '0'}"
+            else:
+                value = read(step, operand, tensor)
+            lines.append(f"{indent}    const {operand_type.dtype.compute} {operand} = {value};")
+        lines += [f"{indent}    {ctype} {name} = {init};" for ctype, name, init in step.body.state]
+        lines += [f"{indent}    {line}" for line in step.body.update.splitlines()]
+        result = next(iter(step.body.result.values()))
+        lines.append(f"{indent}    {target} = {cast(kind, result)};")
+        lines.append(f"{indent}}}")
+    return lines, f"v{len(steps)}"
+
+
+def used_dims(body: Body, names: Mapping[str, int]) -> set[str]:
+    """Loop dimensions that a body's text uses as indices."""
+    text = " ".join([*body.result.values(), body.update, *(s[2] for s in body.state), *body.fill.values()])
+    return {name for name in names if mentions(text, name)}

@@ -1,0 +1,178 @@
+"""Kernels: a C file whose leading comment says what it computes and whose prototype is the binding."""
+
+from __future__ import annotations
+
+import ast
+import operator as operators
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, cast
+
+import yaml
+
+from tilewright.core.dtype import DTYPES
+from tilewright.errors import TilewrightError
+
+Number = int | float
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a kernel's C function."""
+
+    ctype: str
+    name: str
+    pointer: bool
+    const: bool
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A C function that computes an operator for some types and shapes on one engine."""
+
+    path: Path
+    function: str
+    op: str
+    engine: str
+    types: Mapping[str, tuple[str, ...]]
+    """Element types allowed per operand; one name per type variable choice."""
+    variables: Mapping[str, tuple[str, ...]]
+    """Type variables such as T with the element types each may stand for."""
+    when: Mapping[str, str]
+    pack: Mapping[str, str]
+    epilogue: bool
+    scratch: str
+    cycles: str
+    parameters: tuple[Parameter, ...]
+    source: str
+    """The C text behind the header, without includes of kernel headers."""
+    tile: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    split: tuple[str, ...] = ()
+
+    @property
+    def where(self) -> str:
+        return f"{self.path.parent.name}/{self.path.name}"
+
+
+_HEADER = re.compile(r"\A\s*/\*\s*---\n(.*?)\n\s*---\s*\*/", re.DOTALL)
+_PROTOTYPE = re.compile(r"^static\s+void\s+(\w+)\s*\(([^)]*)\)\s*\{", re.MULTILINE | re.DOTALL)
+_KEYS = {"op", "engine", "types", "when", "pack", "epilogue", "scratch", "cycles", "tile", "split"}
+
+
+def load_kernels(folder: Path) -> tuple[Kernel, ...]:
+    """All kernels of a folder, in file order."""
+    return tuple(parse_kernel(path) for path in sorted(folder.glob("*.c")))
+
+
+def parse_kernel(path: Path) -> Kernel:
+    """Reads one kernel file; a wrong header is an error that names the file and the key."""
+    text = path.read_text()
+    found = _HEADER.match(text)
+    if not found:
+        raise _bad(path, "it does not begin with a '/* ---' header", "see docs/add_a_kernel.md")
+    try:
+        header = cast("dict[str, Any]", yaml.load(found.group(1), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    except yaml.YAMLError as reason:
+        raise _bad(path, f"its header is not YAML: {reason}", "check indentation and quotes") from reason
+    source = re.sub(r'^#include ".*"\n', "", text[found.end() :], flags=re.MULTILINE).strip() + "\n"
+    prototypes = list(_PROTOTYPE.finditer(source))
+    if not prototypes:
+        raise _bad(path, "it has no 'static void name(...) {' function", "the last such function is the kernel")
+    prototype = prototypes[-1]
+    types = cast("dict[str, Any]", header.get("types") or {})
+    names = {str(t) for value in types.values() for t in (cast("list[str]", value) if isinstance(value, list) else [value])}
+    variables = {name: tuple(cast("list[str]", header[name])) for name in sorted(names) if name not in DTYPES and name in header}
+    unknown = sorted(set(header) - _KEYS - set(variables))
+    if unknown:
+        raise _bad(path, f"unknown header key {', '.join(unknown)}", f"known keys: {', '.join(sorted(_KEYS))} and type variables")
+    for name in sorted(names - set(DTYPES) - set(variables)):
+        raise _bad(path, f"types: '{name}' is neither an element type nor a variable of the header", "add e.g. 'T: [float32, int8]'")
+    return Kernel(
+        path,
+        prototype.group(1),
+        str(header["op"]),
+        str(header.get("engine", "cpu")),
+        MappingProxyType({k: tuple(cast("list[str]", v)) if isinstance(v, list) else (str(v),) for k, v in types.items()}),
+        MappingProxyType(variables),
+        MappingProxyType({str(k): str(v) for k, v in cast("dict[str, Any]", header.get("when") or {}).items()}),
+        MappingProxyType(cast("dict[str, str]", header.get("pack") or {})),
+        header.get("epilogue") == "row",
+        str(header.get("scratch", "0")),
+        str(header.get("cycles", "0")),
+        tuple(_parameter(path, part) for part in prototype.group(2).split(",")),
+        source,
+        MappingProxyType(cast("dict[str, int]", header.get("tile") or {})),
+        tuple(cast("list[str]", header.get("split") or [])),
+    )
+
+
+def _parameter(path: Path, text: str) -> Parameter:
+    words = re.findall(r"\w+|\*", text)
+    if len(words) < 2:
+        raise _bad(path, f"cannot read the parameter '{text.strip()}'", "write e.g. 'const float *X' or 'int AXIS'")
+    kept = [w for w in words if w not in ("const", "restrict", "struct", "*")]
+    return Parameter(" ".join(kept[:-1]), kept[-1], "*" in words, "const" in words)
+
+
+def _bad(path: Path, why: str, help: str) -> TilewrightError:
+    return TilewrightError("bad-kernel", f"kernel '{path.name}': {why}", help=help)
+
+
+_BINARY: dict[type[ast.operator], Any] = {
+    ast.Add: operators.add,
+    ast.Sub: operators.sub,
+    ast.Mult: operators.mul,
+    ast.Div: operators.truediv,
+    ast.FloorDiv: operators.floordiv,
+    ast.Mod: operators.mod,
+}
+_COMPARE: dict[type[ast.cmpop], Any] = {
+    ast.Eq: operators.eq,
+    ast.NotEq: operators.ne,
+    ast.Lt: operators.lt,
+    ast.LtE: operators.le,
+    ast.Gt: operators.gt,
+    ast.GtE: operators.ge,
+}
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
+def formula(text: str, names: Mapping[str, Number]) -> Number:
+    """The value of an arithmetic formula of a header; KeyError for an unknown name, ValueError for anything else."""
+    return _value(_parse(text), names)
+
+
+def holds(name: str, condition: str, names: Mapping[str, Number]) -> bool:
+    """Whether a predicate such as `K: "% 4 == 0"` holds; several are joined by `and` / `or`, each repeating the name."""
+    return bool(_value(_parse(condition if re.match(rf"^[\s(]*{name}\b", condition) else f"{name} {condition}"), names))
+
+
+def _value(node: ast.expr, names: Mapping[str, Number]) -> Number:
+    match node:
+        case ast.Constant(value=int() | float() as value):
+            return value
+        case ast.Name(id=name):
+            return names[name]
+        case ast.BinOp(left=left, op=symbol, right=right) if type(symbol) in _BINARY:
+            return _BINARY[type(symbol)](_value(left, names), _value(right, names))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_value(operand, names)
+        case ast.BoolOp(op=ast.And(), values=values):
+            return all(_value(v, names) for v in values)
+        case ast.BoolOp(op=ast.Or(), values=values):
+            return any(_value(v, names) for v in values)
+        case ast.Call(func=ast.Name(id="max" | "min" as name), args=args):
+            return (max if name == "max" else min)(_value(a, names) for a in args)
+        case ast.Compare(left=left, ops=ops, comparators=comparators):
+            values = [_value(v, names) for v in (left, *comparators)]
+            return all(_COMPARE[type(o)](a, b) for o, a, b in zip(ops, values, values[1:], strict=False))
+        case _:
+            raise ValueError(f"'{ast.unparse(node)}' is not an arithmetic formula")

@@ -1,0 +1,170 @@
+"""Platforms: a folder with `platform.yaml`, kernels and a runtime; plain data, validated on load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, cast
+
+import yaml
+
+from tilewright.core.kernel import Kernel, load_kernels
+from tilewright.errors import TilewrightError
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A memory of the machine; `bytes` None means that it is as large as needed."""
+
+    name: str
+    bytes: int | None
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Something that computes: a number of cores, or an array."""
+
+    name: str
+    kind: str
+    count: int
+    memory: str
+
+
+@dataclass(frozen=True)
+class Platform:
+    """A machine: memories, engines, the kernels written for it, and how code for it is built."""
+
+    name: str
+    summary: str
+    folder: Path
+    channels_last: bool
+    """Whether convolutions and pools want the channel axis last."""
+    alignment: int
+    """Bytes to which every buffer is aligned."""
+    memories: Mapping[str, Memory]
+    engines: Mapping[str, Engine]
+    kernels: tuple[Kernel, ...]
+    build: Mapping[str, str]
+    """compiler, flags and libraries of a release build."""
+
+    headers: tuple[Path, ...]
+    """C headers that kernels and generated code include."""
+
+    @property
+    def runtime(self) -> Path:
+        return self.folder / "runtime"
+
+
+PLATFORMS = Path(__file__).parent.parent / "platforms"
+DEFAULT_PLATFORM = "generic"
+
+
+def platform_names() -> tuple[str, ...]:
+    """The platforms that come with the package."""
+    return tuple(sorted(path.parent.name for path in PLATFORMS.glob("*/platform.yaml")))
+
+
+def load_platform(name_or_folder: str | Path, extra_kernels: tuple[Path, ...] = ()) -> Platform:
+    """A platform by name or by the folder of a user's own; `extra_kernels` are searched before its own."""
+    folder = Path(name_or_folder)
+    if not (folder / "platform.yaml").is_file():
+        folder = PLATFORMS / str(name_or_folder)
+    path = folder / "platform.yaml"
+    if not path.is_file():
+        raise TilewrightError(
+            "unknown-platform",
+            f"there is no platform '{name_or_folder}'",
+            reasons=[f"known: {', '.join(platform_names())}"],
+            help="name one of these, or a folder that holds a platform.yaml",
+        )
+    try:
+        data: object = yaml.load(path.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError as reason:
+        raise TilewrightError("bad-platform", f"'{path}' is not YAML", reasons=str(reason).splitlines()) from reason
+    return _platform(_Reader(path, data), folder, extra_kernels)
+
+
+def _platform(reader: _Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> Platform:
+    folders = (*extra_kernels, *(folder / name for name in reader.strings("kernels")))
+    for place in folders:
+        if not place.is_dir():
+            raise reader.wrong("kernels", f"folder '{place}' does not exist")
+    memories = {key: Memory(key, part.optional_int("bytes")) for key, part in reader.parts("memories").items()}
+    engines: dict[str, Engine] = {}
+    for key, part in reader.parts("engines").items():
+        engines[key] = Engine(key, part.text("kind"), part.integer("count"), part.text("memory"))
+        if engines[key].memory not in memories:
+            raise part.wrong("memory", f"'{engines[key].memory}' is not among memories ({', '.join(memories)})")
+    platform = Platform(
+        reader.text("name"),
+        reader.text("summary"),
+        folder,
+        bool(reader.integer("channels_last")),
+        reader.integer("alignment"),
+        MappingProxyType(memories),
+        MappingProxyType(engines),
+        tuple(kernel for place in folders for kernel in load_kernels(place)),
+        MappingProxyType({key: str(value) for key, value in reader.mapping("build").items()}),
+        tuple(path for place in folders for path in sorted(place.glob("*.h"))),
+    )
+    reader.finish()
+    return platform
+
+
+class _Reader:
+    """Reads checked values out of a mapping and says the path of what is wrong."""
+
+    def __init__(self, path: Path, data: object, prefix: str = "") -> None:
+        self._path, self._prefix = path, prefix
+        if not isinstance(data, dict):
+            raise self.wrong("", "must be a mapping")
+        self._data = cast("dict[str, Any]", data)
+        self._seen: set[str] = set()
+
+    def wrong(self, key: str, why: str) -> TilewrightError:
+        where = ".".join(part for part in (self._prefix, key) if part)
+        return TilewrightError("bad-platform", f"{self._path.name} of '{self._path.parent.name}': {where or 'file'}: {why}")
+
+    def _get(self, key: str) -> Any:
+        self._seen.add(key)
+        if key not in self._data:
+            raise self.wrong(key, "is missing")
+        return self._data[key]
+
+    def text(self, key: str) -> str:
+        value = self._get(key)
+        if not isinstance(value, str):
+            raise self.wrong(key, f"must be text, found {value!r}")
+        return value
+
+    def integer(self, key: str) -> int:
+        value = self._get(key)
+        if not isinstance(value, int):
+            raise self.wrong(key, f"must be a whole number, found {value!r}")
+        return value
+
+    def optional_int(self, key: str) -> int | None:
+        return self.integer(key) if key in self._data else None
+
+    def strings(self, key: str) -> list[str]:
+        value = self._get(key)
+        if not isinstance(value, list) or not all(isinstance(v, str) for v in cast("list[Any]", value)):
+            raise self.wrong(key, f"must be a list of names, found {value!r}")
+        return cast("list[str]", value)
+
+    def mapping(self, key: str) -> dict[str, Any]:
+        value = self._get(key)
+        if not isinstance(value, dict):
+            raise self.wrong(key, "must be a mapping")
+        return cast("dict[str, Any]", value)
+
+    def parts(self, key: str) -> dict[str, _Reader]:
+        prefix = f"{self._prefix}.{key}" if self._prefix else key
+        return {name: _Reader(self._path, value or {}, f"{prefix}.{name}") for name, value in self.mapping(key).items()}
+
+    def finish(self) -> None:
+        unknown = sorted(set(self._data) - self._seen)
+        if unknown:
+            raise self.wrong(unknown[0], f"is not a known key (known: {', '.join(sorted(self._seen))})")

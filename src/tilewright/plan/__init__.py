@@ -1,0 +1,7 @@
+"""Planning: which kernel computes each node, in which order, and where every tensor lives."""
+
+from __future__ import annotations
+
+from tilewright.plan.planner import plan
+
+__all__ = ["plan"]

@@ -1,0 +1,149 @@
+"""The planner of machines with one memory: order, kernels, in-place results and arena offsets."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from tilewright.core.graph import Graph, Node
+from tilewright.core.op import REGISTRY
+from tilewright.core.plan import Buffer, Choice, Place, Plan
+from tilewright.core.platform import Platform
+from tilewright.plan import allocate as allocation
+from tilewright.plan.order import Task, order
+from tilewright.plan.select import select
+
+
+def plan(graph: Graph, platform: Platform, *, seconds: float = 2.0, seed: int = 0) -> Plan:
+    """Places a lowered graph on a platform."""
+    roots = _storage(graph)
+    ordered = _ordered(graph, roots)
+    choices = tuple(select(ordered, node, platform) for node in ordered.nodes)
+    owners = _in_place(ordered, choices, roots)
+    buffers, scratch = _buffers(ordered, choices, owners, platform)
+    result = allocation.allocate(buffers, seconds=seconds, seed=seed)
+    offsets = {name: placement.offset for name, placement in result.offsets.items()}
+    places = {name: _place(ordered, name, owners, offsets) for name in _tensors(ordered)}
+    return Plan(
+        ordered,
+        platform,
+        choices,
+        MappingProxyType(places),
+        tuple(Buffer(b.name, b.size, b.first, b.last, offsets[b.name]) for b in buffers),
+        MappingProxyType({step: offsets[name] for step, name in scratch.items()}),
+        max((offsets[b.name] + b.size for b in buffers), default=0),
+        result.lower_bound,
+        result.status == "optimal",
+    )
+
+
+def _storage(graph: Graph) -> dict[str, str]:
+    """Which tensor's bytes each tensor uses: views point at the tensor they are a view of."""
+    roots: dict[str, str] = {}
+    for node in graph.nodes:
+        for output in node.outputs:
+            viewed = REGISTRY[node.op].kind == "view" and not node.epilogue and output == node.outputs[0]
+            roots[output] = roots.get(node.inputs[0], node.inputs[0]) if viewed else output
+    return roots
+
+
+def _root(roots: dict[str, str], name: str) -> str:
+    return roots.get(name, name)
+
+
+def _tensors(graph: Graph) -> list[str]:
+    seen = dict.fromkeys([*graph.inputs, *graph.outputs])
+    for node in graph.nodes:
+        seen.update(dict.fromkeys((*node.reads, *(o for o in node.outputs if o))))
+    return list(seen)
+
+
+def _ordered(graph: Graph, roots: dict[str, str]) -> Graph:
+    """The graph in an order that keeps the peak of live bytes low; views stay behind what they view."""
+    fixed = {*graph.inputs, *graph.constants, *(_root(roots, o) for o in graph.outputs)}
+    sizes = {name: kind.bytes for name, kind in graph.types.items() if name not in fixed and _root(roots, name) == name}
+    tasks = [
+        Task(str(i), tuple(node.reads), tuple(o for o in node.outputs if o)) for i, node in enumerate(graph.nodes)
+    ]
+    found = order(tasks, sizes, frozenset())
+    return graph.with_nodes([graph.nodes[int(name)] for name in found.names])
+
+
+def _in_place(graph: Graph, choices: tuple[Choice, ...], roots: dict[str, str]) -> dict[str, str]:
+    """Extends storage sharing: an element-wise loop nest may overwrite an input that dies there."""
+    owners = dict(roots)
+    last_use = _last_uses(graph, owners)
+    fixed = {*graph.inputs, *graph.constants, *(_root(owners, o) for o in graph.outputs)}
+    for step, (node, choice) in enumerate(zip(graph.nodes, choices, strict=True)):
+        if choice.kernel is not None or REGISTRY[node.op].kind != "elementwise":
+            continue
+        output = node.outputs[0]
+        if _root(owners, output) in fixed:
+            continue
+        for name in node.reads:
+            owner = _root(owners, name)
+            if (
+                owner not in fixed
+                and last_use.get(owner, -1) == step
+                and graph.types[name].shape == graph.types[output].shape
+                and graph.types[name].dtype.bytes == graph.types[output].dtype.bytes
+                and graph.types[owner].bytes == graph.types[output].bytes
+            ):
+                _adopt(owners, output, owner)
+                last_use[owner] = max(last_use[owner], last_use.get(output, -1))
+                break
+    return owners
+
+
+def _adopt(owners: dict[str, str], child: str, owner: str) -> None:
+    for name, root in owners.items():
+        if root == child:
+            owners[name] = owner
+
+
+def _last_uses(graph: Graph, owners: dict[str, str]) -> dict[str, int]:
+    last: dict[str, int] = {}
+    for step, node in enumerate(graph.nodes):
+        for name in (*node.reads, *(o for o in node.outputs if o)):
+            last[_root(owners, name)] = step
+    return last
+
+
+def _buffers(
+    graph: Graph, choices: tuple[Choice, ...], owners: dict[str, str], platform: Platform
+) -> tuple[list[allocation.Buffer], dict[int, str]]:
+    fixed = {*graph.inputs, *graph.constants, *(_root(owners, o) for o in graph.outputs)}
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for step, node in enumerate(graph.nodes):
+        for name in (*node.reads, *(o for o in node.outputs if o)):
+            root = _root(owners, name)
+            if root not in fixed:
+                first.setdefault(root, step)
+                last[root] = step + 1
+    align = platform.alignment
+    buffers = [
+        allocation.Buffer(name, graph.types[name].bytes, first[name], last[name], align) for name in first
+        if graph.types[name].bytes
+    ]
+    scratch: dict[int, str] = {}
+    for step, choice in enumerate(choices):
+        if choice.scratch:
+            scratch[step] = f"scratch of {_label(graph.nodes[step])}"
+            buffers.append(allocation.Buffer(scratch[step], choice.scratch, step, step + 1, align))
+    return buffers, scratch
+
+
+def _label(node: Node) -> str:
+    return node.name or node.outputs[0]
+
+
+def _place(graph: Graph, name: str, owners: dict[str, str], offsets: dict[str, int]) -> Place:
+    root = _root(owners, name)
+    if root in graph.constants:
+        return Place("constant")
+    if root in graph.inputs:
+        return Place("input", graph.inputs.index(root))
+    for index, output in enumerate(graph.outputs):
+        if _root(owners, output) == root:
+            return Place("output", index)
+    return Place("arena", offsets.get(root, 0))

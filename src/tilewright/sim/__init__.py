@@ -1,0 +1,7 @@
+"""Running programs: on this machine, in emulators and simulators."""
+
+from __future__ import annotations
+
+from tilewright.sim.host import HostRun, run_on_host
+
+__all__ = ["HostRun", "run_on_host"]

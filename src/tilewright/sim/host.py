@@ -1,0 +1,49 @@
+"""Runs a built program on this machine: raw input files in, raw output files out."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tilewright.core.graph import Array, TensorType
+from tilewright.errors import TilewrightError
+
+
+@dataclass(frozen=True)
+class HostRun:
+    """What one execution gave; `nanoseconds` is the fastest of the repeats, None where none were asked for."""
+
+    outputs: tuple[Array, ...]
+    nanoseconds: float | None
+
+
+def run_on_host(
+    executable: Path, inputs: Sequence[Array], outputs: Sequence[TensorType], *, repeat: int = 0, timeout: float = 600.0
+) -> HostRun:
+    """Feeds arrays to the program and reads its results back."""
+    with tempfile.TemporaryDirectory(prefix="tilewright-run-") as folder:
+        paths = [Path(folder) / f"in{i}" for i in range(len(inputs))]
+        results = [Path(folder) / f"out{i}" for i in range(len(outputs))]
+        for path, array in zip(paths, inputs, strict=True):
+            path.write_bytes(np.ascontiguousarray(array).tobytes())
+        command = [str(executable), *map(str, paths), *map(str, results), *(["--repeat", str(repeat)] if repeat else [])]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout)
+        except subprocess.TimeoutExpired as reason:
+            raise TilewrightError("run-failed", f"'{executable.name}' ran longer than {timeout:.0f} s") from reason
+        if done.returncode:
+            raise TilewrightError(
+                "run-failed",
+                f"'{executable.name}' ended with status {done.returncode}",
+                reasons=done.stderr.splitlines()[:20],
+            )
+        arrays = tuple(
+            np.frombuffer(path.read_bytes(), kind.dtype.numpy).reshape(kind.shape)
+            for path, kind in zip(results, outputs, strict=True)
+        )
+        return HostRun(arrays, float(done.stdout) if repeat else None)
