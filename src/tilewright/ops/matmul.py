@@ -1,16 +1,20 @@
-"""MatMul: `A[..., M, K] B[..., K, N] -> Y[..., M, N]` with broadcast batch dimensions."""
+"""MatMul: `A[..., M, K] B[..., K, N] -> Y[..., M, N]` with broadcast batch dimensions.
+
+FusedMatMul scales the result and reads A and B transposed.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
 
-from tilewright.core.domain import Affine, Axis, Domain, at, dim, domain
+from tilewright.core.domain import Axis, Domain, at, dim, domain
 from tilewright.core.dtype import INT32, DType
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import Body, Call, Operator, declare, example
-from tilewright.ops.rules import broadcast
+from tilewright.ops.rules import broadcast, number
 
 
 def accumulator(left: DType, right: DType) -> DType:
@@ -20,55 +24,94 @@ def accumulator(left: DType, right: DType) -> DType:
     return INT32
 
 
+@dataclass(frozen=True)
+class Matrices:
+    """How the axes of A and B are used: for each, which axis is the row, which the column, which are batches."""
+
+    shape: tuple[int, ...]
+    row: int | None
+    column: int | None
+    batch: tuple[int, ...]
+
+    def extent(self, axis: int | None) -> int:
+        return 1 if axis is None else self.shape[axis]
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return tuple(self.shape[axis] for axis in self.batch)
+
+
+def _matrices(call: Call, operand: str, *, transpose: bool, batch_first: bool) -> Matrices:
+    """A vector is a row on the left and a column on the right; with `batch_first` axis 0 is the row."""
+    shape = call.shape(operand)
+    if not shape:
+        raise call.error("shape-mismatch", "scalars cannot be multiplied as matrices")
+    if len(shape) == 1:
+        return Matrices(shape, None, 0, ()) if operand == "A" else Matrices(shape, 0, None, ())
+    last = len(shape) - 1
+    row = 0 if batch_first else last - 1
+    batch = tuple(axis for axis in range(last) if axis != row)
+    return Matrices(shape, last, row, batch) if transpose else Matrices(shape, row, last, batch)
+
+
+def _pair(call: Call) -> tuple[Matrices, Matrices]:
+    def flag(name: str) -> bool:
+        return bool(call.attrs.get(name))
+
+    return (
+        _matrices(call, "A", transpose=flag("transA"), batch_first=flag("transBatchA")),
+        _matrices(call, "B", transpose=flag("transB"), batch_first=flag("transBatchB")),
+    )
+
+
 def _infer(call: Call) -> tuple[TensorType, ...]:
     a, b = call.type("A"), call.type("B")
     if a.dtype.is_float != b.dtype.is_float:
         raise call.error("type-mismatch", f"A is {a.dtype} and B is {b.dtype}", help="insert a Cast")
-    if not a.rank or not b.rank:
-        raise call.error("shape-mismatch", "scalars cannot be multiplied as matrices")
-    rows, columns = _matrix_shapes(call)
-    if rows[-1] != columns[-2]:
-        raise call.error("shape-mismatch", f"A has {rows[-1]} columns and B has {columns[-2]} rows")
-    batch = broadcast(call, rows[:-2], columns[:-2])
-    shape = (*batch, *((rows[-2],) if a.rank > 1 else ()), *((columns[-1],) if b.rank > 1 else ()))
-    return (TensorType(accumulator(a.dtype, b.dtype), shape),)
-
-
-def _matrix_shapes(call: Call) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Shapes of A and B as matrices `[..., M, K]` and `[..., K, N]`: vectors grow an axis, transB is undone."""
-    a, b = call.shape("A"), call.shape("B")
-    rows = (1, *a) if len(a) == 1 else a
-    columns = (*b, 1) if len(b) == 1 else b
-    if call.int("transB"):
-        columns = (*columns[:-2], columns[-1], columns[-2])
-    return rows, columns
+    left, right = _pair(call)
+    if left.extent(left.column) != right.extent(right.row):
+        raise call.error(
+            "shape-mismatch", f"A has {left.extent(left.column)} columns and B has {right.extent(right.row)} rows"
+        )
+    batch = broadcast(call, left.batch_shape, right.batch_shape)
+    rows = () if left.row is None else (left.extent(left.row),)
+    columns = () if right.column is None else (right.extent(right.column),)
+    return (TensorType(accumulator(a.dtype, b.dtype), (*batch, *rows, *columns)),)
 
 
 def _domain(call: Call) -> Domain:
-    a, b, y = call.shape("A"), call.shape("B"), call.shape("Y")
-    rows, columns = _matrix_shapes(call)
-    batch = broadcast(call, rows[:-2], columns[:-2])
+    left, right = _pair(call)
+    batch = broadcast(call, left.batch_shape, right.batch_shape)
     names = [f"B{i}" for i in range(len(batch))]
-    m, k, n = dim("M"), dim("K"), dim("N")
 
-    def lead(shape: tuple[int, ...]) -> list[Axis]:
-        offset = len(batch) - len(shape)
-        return [at(0) if e == 1 else dim(names[offset + i]) for i, e in enumerate(shape)]
+    def axes(side: Matrices, row: str, column: str) -> list[Axis]:
+        offset = len(batch) - len(side.batch)
+        used: dict[int, Axis] = {
+            axis: at(0) if side.shape[axis] == 1 else dim(names[offset + i]) for i, axis in enumerate(side.batch)
+        }
+        used |= {axis: dim(name) for axis, name in ((side.row, row), (side.column, column)) if axis is not None}
+        return [used[axis] for axis in range(len(side.shape))]
 
-    right: list[Affine] = [n, k] if call.int("transB") else [k, n]
-    access: dict[str, list[Axis]] = {
-        "A": [*lead(a[:-2]), m, k] if len(a) > 1 else [k],
-        "B": [*lead(b[:-2]), *right] if len(b) > 1 else [k],
-        "Y": [*(dim(name) for name in names), *([m] if len(a) > 1 else []), *([n] if len(b) > 1 else [])],
+    edges = [name for name, axis in (("M", left.row), ("N", right.column)) if axis is not None]
+    access = {
+        "A": axes(left, "M", "K"),
+        "B": axes(right, "K", "N"),
+        "Y": [dim(name) for name in (*names, *edges)],
     }
-    sizes = {**dict(zip(names, batch, strict=True)), "M": rows[-2], "N": columns[-1], "K": rows[-1]}
-    return domain(sizes, access, {"A": a, "B": b, "Y": y}, "Y", products={"BATCH": names})
+    extents = {"M": left.extent(left.row), "N": right.extent(right.column), "K": left.extent(left.column)}
+    sizes = {**dict(zip(names, batch, strict=True)), **extents}
+    return domain(sizes, access, {name: call.shape(name) for name in access}, "Y", products={"BATCH": names})
 
 
 def _reference(call: Call, A: Array, B: Array) -> Array:
     wide = np.float64 if call.type("Y").dtype.is_float else call.type("Y").dtype.numpy
-    right = np.swapaxes(B, -1, -2) if call.int("transB") else B
-    return np.matmul(A.astype(wide), right.astype(wide))
+
+    def arranged(array: Array, suffix: str) -> Array:
+        moved = np.moveaxis(array, 0, -2) if call.attrs.get(f"transBatch{suffix}") else array
+        turned = call.attrs.get(f"trans{suffix}") and array.ndim > 1
+        return (np.swapaxes(moved, -1, -2) if turned else moved).astype(wide)
+
+    return np.matmul(arranged(A, "A"), arranged(B, "B"))
 
 
 def contraction_body(call: Call, left: str, right: str) -> Body:
@@ -105,5 +148,43 @@ declare(
         "reduce",
         lambda call: contraction_body(call, "A", "B"),
         doc=__doc__ or "",
+    )
+)
+
+
+def _scaled_infer(call: Call) -> tuple[TensorType, ...]:
+    if not call.type("A").dtype.is_float:
+        raise call.error("type-mismatch", f"A must be floating point, found {call.type('A')}")
+    return _infer(call)
+
+
+def _scaled_reference(call: Call, A: Array, B: Array) -> Array:
+    return call.float("alpha") * _reference(call, A, B)
+
+
+def _scaled_body(call: Call) -> Body:
+    plain = contraction_body(call, "A", "B")
+    factor = number(call.float("alpha"), call.outputs[0].dtype)
+    return Body(MappingProxyType({"Y": f"{factor} * acc"}), plain.state, plain.update)
+
+
+declare(
+    Operator(
+        "FusedMatMul",
+        "A B",
+        "Y",
+        _scaled_infer,
+        _domain,
+        _scaled_reference,
+        (
+            example("float32[4,5]", "float32[5,3]", alpha=0.5),
+            example("float32[2,5,4]", "float32[2,3,5]", transA=1, transB=1),
+            example("float32[4,2,5]", "float32[5,2,3]", transBatchA=1, transBatchB=1),
+            example("float32[5,2,4]", "float32[2,5,3]", transBatchA=1, transA=1),
+        ),
+        MappingProxyType({"alpha": 1.0, "transA": 0, "transB": 0, "transBatchA": 0, "transBatchB": 0}),
+        "reduce",
+        _scaled_body,
+        doc="alpha * (A @ B), with A and B transposed as told; transBatch takes axis 0 as the row.",
     )
 )
