@@ -1,0 +1,45 @@
+"""Runs a graph by the numpy references of its operators: the oracle of the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tilewright.core.graph import RESULT, Array, Graph, Node, type_of_array
+from tilewright.core.op import REGISTRY, call_node, call_of, evaluate
+from tilewright.errors import TilewrightError
+
+
+def interpret(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
+    """The outputs of a graph for these inputs, which are converted to the declared types."""
+    if len(inputs) < len(graph.inputs):
+        raise TilewrightError("missing-input", f"network '{graph.name}' has {len(graph.inputs)} inputs, {len(inputs)} given")
+    tensors: dict[str, Array] = dict(graph.constants)
+    for name, array in zip(graph.inputs, inputs, strict=False):
+        kind = graph.type(name)
+        tensors[name] = np.asarray(array).astype(kind.dtype.numpy).reshape(kind.shape)
+    for node in graph.nodes:
+        tensors.update(_run(graph, node, tensors))
+    return [tensors[name] for name in graph.outputs]
+
+
+def _run(graph: Graph, node: Node, tensors: dict[str, Array]) -> dict[str, Array]:
+    call = call_node(graph, node)
+    results = list(evaluate(call, [tensors[name] if name else None for name in node.inputs]))
+    results[0] = _epilogue(graph, node, results[0], tensors)
+    return {name: array for name, array in zip(node.outputs, results, strict=False) if name}
+
+
+def _epilogue(graph: Graph, node: Node, result: Array, tensors: dict[str, Array]) -> Array:
+    stages = {RESULT: result}
+    for number, step in enumerate(node.epilogue, 1):
+        operands = [stages[name] if name.startswith(RESULT) else tensors[name] for name in step.inputs if name]
+        given = iter(operands)
+        arrays = [next(given) if name else None for name in step.inputs]
+        types = [None if array is None else type_of_array(array) for array in arrays]
+        values = [graph.constants.get(name) for name in step.inputs]
+        call = call_of(REGISTRY[step.op], types, step.attrs, values=values, name=node.name or node.outputs[0])
+        result = evaluate(call, arrays)[0]
+        stages[f"{RESULT}{number}"] = result
+    return result

@@ -1,0 +1,330 @@
+"""Builds the Graph node by node: newest forms, function bodies inlined, constants folded, types known throughout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+
+from tilewright import ops
+from tilewright.core.dtype import DType
+from tilewright.core.graph import Array, Attr, Graph, Node, TensorType, type_of_array
+from tilewright.core.op import Call, Operator, call_of, evaluate
+from tilewright.errors import TilewrightError
+from tilewright.frontend import functions
+from tilewright.frontend.proto import CODE_OF_DTYPE
+from tilewright.frontend.raw import Function, RawAttr, RawNode, Subgraph, Unsupported, alive, ordered
+from tilewright.frontend.upgrade import is_known, upgrade
+
+FOLD_LIMIT = 64 << 20
+"""A folded constant larger than this, and than what it is made of, would only bloat the weights."""
+
+NESTING_LIMIT = 40
+
+Env = dict[str, str]
+"""Names of one scope of the file, and what they are called in the graph; absent optional ones are empty."""
+
+Adapt = Callable[["Builder", Node], Node]
+
+
+class NeedsValues(Exception):
+    """Values of these graph inputs are needed at compile time."""
+
+    def __init__(self, names: tuple[str, ...], error: TilewrightError) -> None:
+        super().__init__(error.what)
+        self.names = names
+        self.error = error
+
+
+class Builder:
+    """The graph so far. Also the context that upgrades and type adaptation work in."""
+
+    def __init__(
+        self,
+        inputs: Mapping[str, TensorType],
+        initialisers: Mapping[str, Array],
+        local: Mapping[tuple[str, str], Function],
+        reserved: Iterable[str],
+        adapt: Adapt | None,
+    ) -> None:
+        self.nodes: list[Node] = []
+        self.types: dict[str, TensorType] = {**inputs, **{n: type_of_array(a) for n, a in initialisers.items()}}
+        self.constants: dict[str, Array] = dict(initialisers)
+        self.problems: dict[str, None] = {}
+        self._inputs = tuple(inputs)
+        self._registry = ops.operators()
+        self._local = local
+        self._taken = {*reserved, *self.types}
+        self._unknown: set[str] = set()
+        self._adapt = adapt
+
+    # What upgrades and type adaptation ask for.
+
+    def type(self, name: str) -> TensorType:
+        return self.types[name]
+
+    def value(self, name: str) -> Array | None:
+        return self.constants.get(name)
+
+    def fresh(self, hint: str) -> str:
+        name, count = hint, 1
+        while name in self._taken:
+            name, count = f"{hint}_{count}", count + 1
+        self._taken.add(name)
+        return name
+
+    def constant(self, hint: str, array: Array) -> str:
+        name = self.fresh(hint)
+        self.constants[name] = array
+        self.types[name] = type_of_array(array)
+        return name
+
+    def cast(self, name: str, dtype: DType) -> str:
+        """The tensor in another element type: a converted constant, or a Cast."""
+        if self.types[name].dtype == dtype:
+            return name
+        known = self.constants.get(name)
+        result = f"{name}_{dtype}"
+        if result in self.types and self.types[result] == self.types[name].with_dtype(dtype):
+            return result
+        if known is not None:
+            return self.constant(result, known.astype(dtype.numpy))
+        result = self.fresh(result)
+        self._append(Node("Cast", (name,), (result,), MappingProxyType({"to": CODE_OF_DTYPE[dtype]}), result))
+        return result
+
+    # Walking the file.
+
+    def run(self, nodes: Sequence[RawNode], env: Env, bound: Mapping[str, str], origin: tuple[str, ...] = ()) -> None:
+        """Builds the nodes of one scope. `bound` says what outputs of the scope are called in the graph."""
+        if len(origin) > NESTING_LIMIT:
+            raise TilewrightError("bad-model", f"functions call each other without end, from {origin[0]}")
+        for node in ordered(nodes, env):
+            inputs = tuple(self._resolve(node, name, env) for name in node.inputs)
+            outputs: list[str] = []
+            for output in node.outputs:
+                prefix = f"{origin[-1].partition(' ')[2]}/" if origin else ""
+                made = bound.get(output) or (self.fresh(f"{prefix}{output}") if origin and output else output)
+                outputs.append(made)
+                env[output] = made
+            name = node.name if not origin else f"{origin[0].partition(' ')[2]}/{node.label}"
+            self._process(replace(node, inputs=inputs, outputs=tuple(outputs), name=name), env, origin)
+
+    def _resolve(self, node: RawNode, name: str, env: Env) -> str:
+        if not name:
+            return ""
+        if name not in env:
+            raise TilewrightError(
+                "bad-model",
+                f"{node.op} '{node.label}' reads '{name}', which nothing makes",
+                help="check that the file is complete",
+            )
+        return env[name]
+
+    def _process(self, node: RawNode, env: Env, origin: tuple[str, ...]) -> None:
+        try:
+            if any(name in self._unknown for name in node.inputs):
+                self._check_known(node, origin)
+                self._give_up(node)
+            elif (node.domain, node.op) in self._local:
+                self._inline(self._local[node.domain, node.op], node, origin)
+            elif node.op == "If" and not node.domain:
+                self._branch(node, env, origin)
+            else:
+                for new in upgrade(node, self):
+                    self._place(new, origin)
+        except TilewrightError as error:
+            if not error.code.startswith("unsupported"):
+                raise
+            self._refuse(node, origin, error.what)
+
+    def _place(self, node: RawNode, origin: tuple[str, ...]) -> None:
+        operator = self._registry.get(node.op)
+        if operator is None:
+            self._inline_standard(node, origin)
+            return
+        try:
+            self.add(self._typed(node, operator))
+        except TilewrightError as error:
+            if error.code != "use-function-body":
+                raise
+            self._inline_standard(node, origin)
+
+    def _typed(self, node: RawNode, operator: Operator) -> Node:
+        attrs = {key: plain(key, value) for key, value in node.attrs.items()}
+        outputs = list(node.outputs)
+        while len(outputs) > 1 and not outputs[-1] and not operator.outputs.endswith("*"):
+            outputs.pop()
+        inputs = list(node.inputs)
+        while inputs and not inputs[-1]:
+            inputs.pop()
+        kept = {key: value for key, value in attrs.items() if value is not None and not _is_idle(node, operator, key, value)}
+        return Node(node.op, tuple(inputs), tuple(outputs), MappingProxyType(kept), node.name)
+
+    def _inline_standard(self, node: RawNode, origin: tuple[str, ...]) -> None:
+        body = functions.standard_body(node, [self.types[name] if name else None for name in node.inputs])
+        if body is None:
+            self._refuse(node, origin)
+        else:
+            self._inline(body, node, origin)
+
+    def _inline(self, function: Function, node: RawNode, origin: tuple[str, ...]) -> None:
+        env: Env = dict.fromkeys(function.inputs, "")
+        env.update(zip(function.inputs, node.inputs, strict=False))
+        wanted = {formal: made for formal, made in zip(function.outputs, node.outputs, strict=False) if made}
+        nodes = functions.specialise(function.nodes, {**function.defaults, **node.attrs})
+        self._scope(nodes, env, wanted, (*origin, f"{node.op} {node.label}"))
+
+    def _scope(self, nodes: Sequence[RawNode], env: Env, wanted: Mapping[str, str], origin: tuple[str, ...]) -> None:
+        """Builds an inner scope so that its outputs get the names that the outer one expects."""
+        through = {formal for formal in wanted if formal in env}
+        self.run(alive(nodes, wanted), env, {f: m for f, m in wanted.items() if f not in through}, origin)
+        for formal in through:
+            self._process(RawNode("Identity", (env[formal],), (wanted[formal],)), env, origin)
+
+    def _branch(self, node: RawNode, env: Env, origin: tuple[str, ...]) -> None:
+        condition = self.constants.get(node.inputs[0])
+        if condition is None:
+            self._refuse(node, origin, "its condition is not known at compile time")
+            return
+        branch = node.attrs.get("then_branch" if condition.any() else "else_branch")
+        if not isinstance(branch, Subgraph):
+            raise TilewrightError("bad-model", f"If '{node.label}' lacks a branch")
+        inner = dict(env)
+        for name, array in branch.initialisers.items():
+            if isinstance(array, Unsupported):
+                self._refuse(node, origin, array.what)
+                return
+            inner[name] = self.constant(f"{node.label}/{name}", array)
+        wanted = dict(zip(branch.outputs, node.outputs, strict=False))
+        self._scope(branch.nodes, inner, wanted, (*origin, f"If {node.label}"))
+
+    # What cannot be built.
+
+    def give_up(self, names: Iterable[str]) -> None:
+        """These tensors exist but nothing is known of them."""
+        self._unknown.update(names)
+
+    def _check_known(self, node: RawNode, origin: tuple[str, ...]) -> None:
+        known = node.op in self._registry or is_known(node) or (node.domain, node.op) in self._local
+        if not known and not functions.has_standard_body(node.op, node.domain):
+            self._refuse(node, origin)
+
+    def _refuse(self, node: RawNode, origin: tuple[str, ...], why: str = "") -> None:
+        domain = f" of '{node.domain}'" if node.domain else ""
+        if origin:
+            outer, _, label = origin[0].partition(" ")
+            line = f"{outer} '{label}': its definition needs {node.op}{domain}" + (f", {why}" if why else "")
+        else:
+            line = f"{node.op}{domain} '{node.label}'" + (f": {why}" if why else "")
+        self.problems[line] = None
+        self._give_up(node)
+
+    def _give_up(self, node: RawNode) -> None:
+        self._unknown.update(output for output in node.outputs if output and output not in self.types)
+
+    # Adding nodes.
+
+    def add(self, node: Node) -> None:
+        """Adds a node of a declared operator, adapted to the types of its operands."""
+        constant = all(name in self.constants for name in node.inputs if name)
+        self._append(node if self._adapt is None or constant else self._adapt(self, node))
+
+    def _append(self, node: Node) -> None:
+        """Appends a node, or the constant it amounts to."""
+        call = self._call(node)
+        if all(name in self.constants for name in node.inputs if name) and self._fold(node, call):
+            return
+        self.nodes.append(node)
+        self._record(node, call)
+
+    def _call(self, node: Node) -> Call:
+        try:
+            return call_of(
+                self._registry[node.op],
+                [self.types[name] if name else None for name in node.inputs],
+                node.attrs,
+                values=[self.constants.get(name) for name in node.inputs],
+                name=node.name or next((o for o in node.outputs if o), node.op),
+                wanted=len(node.outputs),
+            )
+        except TilewrightError as error:
+            if error.code != "not-constant":
+                raise
+            raise NeedsValues(self._sources(node), error) from error
+
+    def _sources(self, node: Node) -> tuple[str, ...]:
+        """The graph inputs from which the compile-time operands of a node come."""
+        operator = self._registry[node.op]
+        operands = zip(operator.operand_names(len(node.inputs)), node.inputs, strict=False)
+        waiting = [name for operand, name in operands if operand in operator.compile_time and name not in self.constants]
+        made = {output: n for n in self.nodes for output in n.outputs}
+        seen: set[str] = set()
+        while waiting:
+            name = waiting.pop()
+            if name and name not in seen:
+                seen.add(name)
+                waiting += made[name].inputs if name in made else ()
+        return tuple(name for name in self._inputs if name in seen)
+
+    def _fold(self, node: Node, call: Call) -> bool:
+        size = sum(kind.bytes for kind in call.outputs)
+        if size > FOLD_LIMIT and size > sum(kind.bytes for kind in call.inputs if kind is not None):
+            return False
+        arrays = evaluate(call, [self.constants[name] if name else None for name in node.inputs])
+        self.constants.update({name: array for name, array in zip(node.outputs, arrays, strict=False) if name})
+        self._record(node, call)
+        return True
+
+    def _record(self, node: Node, call: Call) -> None:
+        self.types.update({name: kind for name, kind in zip(node.outputs, call.outputs, strict=False) if name})
+
+    # The result.
+
+    def graph(self, name: str, inputs: Sequence[str], outputs: Sequence[str]) -> Graph:
+        """The finished graph: every output has its own name and is made by a node."""
+        renamed: dict[str, str] = {}
+        tail: list[Node] = []
+        names: list[str] = []
+        for output in outputs:
+            if output in self.constants and output not in renamed:
+                renamed[output] = self.constant(f"{output}_value", self.constants.pop(output))
+                tail.append(Node("Identity", (renamed[output],), (output,), name=output))
+            elif output in inputs or output in names:
+                copy = self.fresh(f"{output}_output")
+                tail.append(Node("Identity", (output,), (copy,), name=copy))
+                self.types[copy] = self.types[output]
+                output = copy
+            names.append(output)
+        nodes = _contributing([*(node.rename(renamed) for node in self.nodes), *tail], names)
+        empty = Graph(name, tuple(inputs), tuple(names), (), MappingProxyType(self.types), MappingProxyType(self.constants))
+        return empty.with_nodes(nodes)
+
+
+def _contributing(nodes: Sequence[Node], outputs: Sequence[str]) -> list[Node]:
+    needed = set(outputs)
+    kept: list[Node] = []
+    for node in reversed(nodes):
+        if any(output in needed for output in node.outputs):
+            needed.update(node.reads)
+            kept.append(node)
+    return kept[::-1]
+
+
+def plain(name: str, value: RawAttr) -> Attr:
+    """An attribute as operators take it: tensors become numbers or tuples of numbers."""
+    if isinstance(value, np.ndarray):
+        numbers = value.reshape(-1).tolist()
+        return numbers[0] if len(numbers) == 1 else tuple(numbers)
+    if isinstance(value, Unsupported):
+        raise TilewrightError("unsupported-operator", value.what)
+    if isinstance(value, (Subgraph, functions.Ref)):
+        raise TilewrightError("unsupported-operator", f"attribute '{name}' is a graph")
+    return value
+
+
+def _is_idle(node: RawNode, operator: Operator, key: str, value: Attr) -> bool:
+    """Whether an attribute that the declaration does not have says nothing, because it stands at its default."""
+    return key not in operator.attrs and functions.is_default(node.op, node.domain, key, value)

@@ -1,0 +1,127 @@
+"""Operators that are defined by others: functions of the model and function bodies of the standard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.defs
+from onnx import numpy_helper
+
+from tilewright.core.graph import TensorType
+from tilewright.frontend.proto import CODE_OF_DTYPE, Reader
+from tilewright.frontend.raw import Function, RawAttr, RawNode, Ref, Subgraph
+
+_OPSET = onnx.defs.onnx_opset_version()
+
+
+def standard_body(node: RawNode, types: Sequence[TensorType | None]) -> Function | None:
+    """The standard's definition of a node (in its newest form) by other operators, if there is one."""
+    try:
+        schema = onnx.defs.get_schema(node.op, _OPSET, node.domain)
+    except onnx.defs.SchemaError:
+        return None
+    if schema.has_function:
+        body = onnx.FunctionProto.FromString(schema.get_function_with_opset_version(max(schema.function_opset_versions)))
+    elif schema.has_context_dependent_function:
+        message = node_proto(node).SerializeToString()
+        operands = [_type_proto(kind).SerializeToString() for kind in types]
+        version = max(schema.context_dependent_function_opset_versions)
+        text = schema.get_context_dependent_function_with_opset_version(version, message, operands)
+        body = onnx.FunctionProto.FromString(text)
+    else:
+        return None
+    reader = Reader(Path(), {"": _OPSET})
+    given = {key: a.default_value for key, a in schema.attributes.items() if a.default_value.type}
+    return reader.function(body, {key: reader.attribute(value) for key, value in given.items()})
+
+
+def has_standard_body(op: str, domain: str = "") -> bool:
+    try:
+        schema = onnx.defs.get_schema(op, _OPSET, domain)
+    except onnx.defs.SchemaError:
+        return False
+    return schema.has_function or schema.has_context_dependent_function
+
+
+def specialise(nodes: Sequence[RawNode], given: Mapping[str, RawAttr]) -> tuple[RawNode, ...]:
+    """Nodes of a function with attribute references replaced by what the caller gives; absent ones disappear."""
+    return tuple(replace(node, attrs=_specialise_attrs(node.attrs, given)) for node in nodes)
+
+
+def _specialise_attrs(attrs: Mapping[str, RawAttr], given: Mapping[str, RawAttr]) -> dict[str, RawAttr]:
+    result: dict[str, RawAttr] = {}
+    for key, value in attrs.items():
+        if isinstance(value, Ref):
+            if value.name in given:
+                result[key] = given[value.name]
+        elif isinstance(value, Subgraph):
+            result[key] = Subgraph(value.inputs, value.outputs, specialise(value.nodes, given), value.initialisers)
+        else:
+            result[key] = value
+    return result
+
+
+def node_proto(node: RawNode) -> onnx.NodeProto:
+    """The node as protobuf; subgraphs do not occur in operators that have function bodies."""
+    proto = onnx.NodeProto(op_type=node.op, name=node.name, domain=node.domain, input=node.inputs, output=node.outputs)
+    for key, value in node.attrs.items():
+        attribute = attribute_proto(key, value)
+        if attribute is not None:
+            proto.attribute.append(attribute)
+    return proto
+
+
+def attribute_proto(name: str, value: RawAttr, kind: int | None = None) -> onnx.AttributeProto | None:
+    """An attribute as protobuf; `kind` is the type its operator's schema wants."""
+    types = onnx.AttributeProto
+    match value:
+        case bool() | int() if kind != types.FLOAT:
+            return onnx.AttributeProto(name=name, type=types.INT, i=int(value))
+        case int() | float():
+            return onnx.AttributeProto(name=name, type=types.FLOAT, f=value)
+        case str():
+            return onnx.AttributeProto(name=name, type=types.STRING, s=value.encode())
+        case np.ndarray():
+            return onnx.AttributeProto(name=name, type=types.TENSOR, t=numpy_helper.from_array(value))
+        case tuple() if all(isinstance(v, str) for v in value) and (value or kind == types.STRINGS):
+            return onnx.AttributeProto(name=name, type=types.STRINGS, strings=[str(v).encode() for v in value])
+        case tuple() if kind == types.FLOATS or any(isinstance(v, float) for v in value):
+            return onnx.AttributeProto(name=name, type=types.FLOATS, floats=[float(v) for v in value])
+        case tuple():
+            return onnx.AttributeProto(name=name, type=types.INTS, ints=[int(v) for v in value])
+        case _:
+            return None
+
+
+def _type_proto(kind: TensorType | None) -> onnx.TypeProto:
+    proto = onnx.TypeProto()
+    if kind is not None:
+        set_tensor_type(proto, kind)
+    return proto
+
+
+def set_tensor_type(proto: onnx.TypeProto, kind: TensorType) -> None:
+    proto.tensor_type.elem_type = CODE_OF_DTYPE[kind.dtype]
+    proto.tensor_type.shape.SetInParent()
+    for extent in kind.shape:
+        proto.tensor_type.shape.dim.add().dim_value = extent
+
+
+_IDLE = frozenset({"momentum", "saturate", "round_mode", "consumed_inputs", "is_test", "storage_order"})
+"""Attributes that do not change what an inference network computes."""
+
+
+def is_default(op: str, domain: str, name: str, value: RawAttr) -> bool:
+    """Whether the standard gives the attribute this value by default, or it has no bearing on inference."""
+    if name in _IDLE:
+        return True
+    try:
+        schema = onnx.defs.get_schema(op, _OPSET, domain)
+    except onnx.defs.SchemaError:
+        return False
+    default = schema.attributes[name].default_value if name in schema.attributes else None
+    return default is not None and bool(default.type) and Reader(Path(), {}).attribute(default) == value

@@ -1,0 +1,121 @@
+"""From a file to a Graph: reads, types the inputs, builds, and collects everything that is not supported into one error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tilewright.core.dtype import DTYPES, FLOAT32, DType
+from tilewright.core.graph import Array, Graph, TensorType
+from tilewright.errors import TilewrightError
+from tilewright.frontend import inputs as given
+from tilewright.frontend.builder import Builder, NeedsValues
+from tilewright.frontend.integers import IntegerTypes, is_integer_network, stays_float
+from tilewright.frontend.proto import read_model
+from tilewright.frontend.raw import Declared, RawModel, Unsupported, alive
+
+
+def import_file(
+    path: Path,
+    dims: Mapping[str, int],
+    input_types: Mapping[str, str],
+    constants: Mapping[str, Array],
+    samples: Sequence[Array] | None,
+) -> Graph:
+    """The graph of an ONNX file, see `tilewright.frontend.load`."""
+    model = read_model(path)
+    given.check_names(model, dims, input_types, constants)
+    by_name = {declared.name: np.asarray(a) for declared, a in zip(model.inputs, samples or (), strict=False)}
+    known = dict(constants)
+    while True:
+        try:
+            return _Import(model, dims, {n: DTYPES[t] for n, t in input_types.items()}, known, by_name).graph()
+        except NeedsValues as needs:
+            # Shapes, axes and the like may be graph inputs; a test case then states them among its arrays.
+            found = {n: by_name[n] for n in needs.names if n not in known and n in by_name and by_name[n].ndim <= 1}
+            if not found:
+                raise needs.error from needs
+            known.update(found)
+
+
+class _Import:
+    """One attempt with a given set of known inputs."""
+
+    def __init__(
+        self,
+        model: RawModel,
+        dims: Mapping[str, int],
+        pinned: Mapping[str, DType],
+        known: Mapping[str, Array],
+        samples: Mapping[str, Array],
+    ) -> None:
+        self._model = model
+        self._pinned = pinned
+        self._known = known
+        self._samples = samples
+        self._problems = given.unsupported(model)
+        self._shapes = {} if self._problems else given.shapes(model, dims, {**samples, **known})
+        pins = [t for d in model.inputs if d.dtype == FLOAT32 and (t := pinned.get(d.name)) is not None]
+        self._integer = is_integer_network(model, pins, samples)
+
+    def graph(self) -> Graph:
+        model = self._model
+        outputs = tuple(dict.fromkeys(model.outputs))
+        nodes = alive(model.nodes, outputs)
+        types = {d.name: self._type(d) for d in model.inputs}
+        narrow = [n for n, d in zip(types, model.inputs, strict=True) if d.dtype == FLOAT32 and types[n].dtype.is_integer]
+        initialisers = {n: a for n, a in model.initialisers.items() if not isinstance(a, Unsupported)}
+        reserved = {o for node in nodes for o in node.outputs} | set(model.initialisers)
+        adapt = IntegerTypes(narrow).adapt if self._integer else None
+        builder = Builder(types, initialisers, model.functions, reserved, adapt)
+        unusable = [*(d.name for d in model.inputs if d.name not in self._shapes), *model.initialisers.keys() - initialisers]
+        builder.give_up(unusable)
+        env = {name: name for name in (*types, *model.initialisers)}
+        self._bind(builder, env)
+        builder.run(nodes, env, {})
+        missing = [name for name in outputs if name not in env]
+        if missing:
+            raise TilewrightError("bad-model", f"nothing makes the output '{missing[0]}'", help="check that the file is complete")
+        self._refuse(list(builder.problems))
+        return builder.graph(model.name, tuple(types), [env[name] for name in model.outputs])
+
+    def _type(self, declared: Declared) -> TensorType:
+        shape = self._shapes.get(declared.name, ())
+        if isinstance(declared.dtype, Unsupported):
+            return TensorType(FLOAT32, shape)
+        dtype = self._pinned.get(declared.name, declared.dtype)
+        inferred = self._integer and declared.dtype == FLOAT32 and declared.name not in self._pinned
+        if inferred and not stays_float(self._model, declared.name):
+            dtype = given.integer_type(self._samples.get(declared.name))
+        return TensorType(dtype, shape)
+
+    def _bind(self, builder: Builder, env: dict[str, str]) -> None:
+        """Values of known inputs take the place of the inputs; a pinned type that the network does not mean is cast away."""
+        for declared in self._model.inputs:
+            name = declared.name
+            if isinstance(declared.dtype, Unsupported):
+                continue
+            kind = builder.type(name)
+            if name in self._known:
+                array = np.asarray(self._known[name]).astype(declared.dtype.numpy)
+                if array.shape != kind.shape:
+                    raise TilewrightError(
+                        "shape-mismatch", f"the value of input '{name}' is {list(array.shape)}, declared is {list(kind.shape)}"
+                    )
+                env[name] = builder.constant(f"{name}_value", array)
+            elif kind.dtype != declared.dtype and not (self._integer and declared.dtype == FLOAT32 and kind.dtype.is_integer):
+                env[name] = builder.cast(name, declared.dtype)
+
+    def _refuse(self, found: list[str]) -> None:
+        problems = [*self._problems, *found]
+        if problems:
+            raise TilewrightError(
+                "unsupported-operator",
+                f"{len(problems)} parts of network '{self._model.name}' are not supported"
+                if len(problems) > 1
+                else f"a part of network '{self._model.name}' is not supported",
+                reasons=problems,
+                help="`tilewright ops` lists what is; replace these in the exporter, or declare an operator of your own with --ops DIR",
+            )
