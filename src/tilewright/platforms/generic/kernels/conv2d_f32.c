@@ -18,11 +18,11 @@ struct conv2d_f32_line {
 
 static void conv2d_f32_line(const struct conv2d_f32_line *line, ptrdiff_t panel_size, const float *B, void *Y,
                             const struct Epilogue *epilogue) {
-    float bias[16], out[4 * 16];
+    float panel[16], out[4 * 16];
     for (int f = 0; f < line->channels; f += 16) {
         const int count = tw_min(16, line->channels - f);
         const float *w = line->w + f / 16 * panel_size;
-        tw_bias_f32(B ? B + line->channel + f : B, count, bias);
+        const float *bias = tw_bias_f32(B, line->channel + f, count, panel);
         for (int pixel = 0; pixel < line->pixels;) {
             const float *x = line->x + pixel * line->taps.x_pixel;
             const int done = tw_block_f32(line->pixels - pixel, count, line->taps, x, w, bias, out);

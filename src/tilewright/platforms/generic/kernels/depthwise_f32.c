@@ -41,8 +41,8 @@ TW_INLINE void depthwise_f32_tile(const int PIXELS, const int WIDTH, const struc
 }
 
 /* One to four pixels of 16, 8 or fewer channels. */
-static void depthwise_f32_block(int pixels, int channels, const struct depthwise_f32_taps t, const float *x,
-                                const float *w, const float *bias, float *out) {
+TW_APART void depthwise_f32_block(int pixels, int channels, const struct depthwise_f32_taps t, const float *x,
+                                  const float *w, const float *bias, float *out) {
     if (channels == 16 && pixels == 4) {
         depthwise_f32_tile(4, 16, t, x, w, bias, out);
     } else if (channels == 16) {
@@ -75,7 +75,7 @@ static void depthwise_f32(const float *X, const float *W, const float *B, void *
                                       .x_col = (ptrdiff_t)G * dilations_1,
                                       .KW = KW};
     const struct tw_span interior = tw_interior(OW, X_n2, KW, strides_1, dilations_1, pads_1);
-    float bias[16], out[4 * 16];
+    float panel[16], out[4 * 16];
     for (int line = 0; line < N * OH; line++) {
         const int n = line / OH, ih = line % OH * strides_0 - pads_0;
         const float *x_line = X + ((ptrdiff_t)n * X_n1 + ih) * X_n2 * G;
@@ -83,7 +83,7 @@ static void depthwise_f32(const float *X, const float *W, const float *B, void *
         for (int g = 0; g < G; g += 16) {
             const int count = tw_min(16, G - g);
             const float *w = W + (ptrdiff_t)g * KH * KW;
-            tw_bias_f32(B ? B + g : B, count, bias);
+            const float *bias = tw_bias_f32(B, g, count, panel);
             for (int ow = 0; ow < OW;) {
                 const int pixels = ow >= interior.begin && ow + 4 <= interior.end ? 4 : 1;
                 const int iw = ow * strides_1 - pads_1;

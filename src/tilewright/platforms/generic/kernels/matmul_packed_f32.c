@@ -10,12 +10,12 @@ cycles: "M*K*((N+15)//16)*16/7"
 static void matmul_packed_f32(const float *A, const float *B, const float *C, void *Y, int M, int K, int N,
                               const struct Epilogue *epilogue) {
     const struct tw_taps taps = {.rows = 1, .cols = 1, .len = K, .x_pixel = K};
-    float bias[16], out[4 * 16];
+    float panel[16], out[4 * 16];
     for (int first = 0; first < M; first += 32) { /* few enough rows for A to stay in the first cache */
         const int last = tw_min(first + 32, M);
         for (int n = 0; n < N; n += 16) {
             const int count = tw_min(16, N - n);
-            tw_bias_f32(C ? C + n : C, count, bias);
+            const float *bias = tw_bias_f32(C, n, count, panel);
             for (int m = first; m < last;) {
                 const float *a = A + (ptrdiff_t)m * K;
                 const int done = tw_block_f32(last - m, count, taps, a, B + (ptrdiff_t)n * K, bias, out);

@@ -29,16 +29,20 @@ struct Epilogue {
             STORE(epilogue, Y, acc, at, channel, count);                                                               \
     } while (0)
 
-/* Loops of constant length over tile rows and lanes must disappear before accumulators can live in registers. */
+/* Loops of constant length over tile rows and lanes must disappear before accumulators can live in registers (TW_UNROLL);
+ * functions made of them stand apart, because inlined into larger loops they often lose their vectors again (TW_APART). */
 #if defined(__clang__)
 #define TW_UNROLL _Pragma("clang loop unroll(full)")
 #define TW_INLINE static inline __attribute__((always_inline))
+#define TW_APART static __attribute__((noinline, unused))
 #elif defined(__GNUC__)
 #define TW_UNROLL _Pragma("GCC unroll 32")
 #define TW_INLINE static inline __attribute__((always_inline))
+#define TW_APART static __attribute__((noinline, unused))
 #else
 #define TW_UNROLL
 #define TW_INLINE static inline
+#define TW_APART static inline
 #endif
 
 /* a * b + c, fused where the machine does it in one instruction (ISO mode forbids gcc to contract the expression). */
@@ -99,8 +103,8 @@ TW_INLINE void tw_tile_f32(const int PIXELS, const int WIDTH, const struct tw_ta
 
 /* Computes a block of at most 4 pixels and returns how many were done. Panels of at most 8 channels skip the padding.
  */
-static inline int tw_block_f32(int pixels, int channels, struct tw_taps t, const float *x, const float *w,
-                               const float *bias, float *out) {
+TW_APART int tw_block_f32(int pixels, int channels, struct tw_taps t, const float *x, const float *w, const float *bias,
+                          float *out) {
     if (pixels >= 4) {
         if (channels > 8)
             tw_tile_f32(4, 16, t, x, w, bias, out);
@@ -116,10 +120,13 @@ static inline int tw_block_f32(int pixels, int channels, struct tw_taps t, const
     return 1;
 }
 
-/* The bias of one panel of 16 channels, zero where there is none. */
-static inline void tw_bias_f32(const float *bias, int channels, float *panel) {
+/* The bias of the 16 channels from `first` on: in place if it is there, else copied to `panel` with zeros added. */
+static inline const float *tw_bias_f32(const float *bias, int first, int count, float *panel) {
+    if (bias && count == 16)
+        return bias + first;
     for (int j = 0; j < 16; j++)
-        panel[j] = bias && j < channels ? bias[j] : 0.0f;
+        panel[j] = bias && j < count ? bias[first + j] : 0.0f;
+    return panel;
 }
 
 /* The outputs on one axis whose taps all lie inside the input, and the taps inside the input for one output. */
@@ -133,9 +140,74 @@ static inline struct tw_span tw_interior(int outputs, int inputs, int taps, int 
     return (struct tw_span){begin, tw_max(begin, end)};
 }
 static inline struct tw_span tw_inside(int start, int inputs, int taps, int dilation) {
+    if (start >= 0 && start + (taps - 1) * dilation < inputs)
+        return (struct tw_span){0, taps}; /* the usual case, spared the divisions */
     const int begin = start >= 0 ? 0 : tw_min((dilation - 1 - start) / dilation, taps);
     const int end = start >= inputs ? 0 : tw_min((inputs - 1 - start) / dilation + 1, taps);
     return (struct tw_span){begin, tw_max(begin, end)};
+}
+
+/* Integer dot products of rows: out[i * 16 + j] = bias[j] + a_row[i] . b_row[j] for 4 or 1 rows of `a` and 4 of `b`. The
+ * length is a multiple of 16 (pad one side with zeros); compilers turn the 16 sums into dot-product instructions. */
+#define TW_DEFINE_DOT(NAME, TYPE)                                                                                      \
+    TW_INLINE void NAME##_tile(const int ROWS, const TYPE *a, ptrdiff_t a_row, const int8_t *b, ptrdiff_t b_row,       \
+                               int length, const int32_t *bias, int32_t *out) {                                        \
+        int32_t sum[4][4];                                                                                             \
+        const int n = length & ~15;                                                                                    \
+        TW_UNROLL for (int i = 0; i < ROWS; i++) { TW_UNROLL for (int j = 0; j < 4; j++) sum[i][j] = bias[j]; }        \
+        for (int k = 0; k < n; k++) {                                                                                  \
+            TW_UNROLL for (int i = 0; i < ROWS; i++) {                                                                 \
+                TW_UNROLL for (int j = 0; j < 4; j++) sum[i][j] += a[i * a_row + k] * b[j * b_row + k];                \
+            }                                                                                                          \
+        }                                                                                                              \
+        TW_UNROLL for (int i = 0; i < ROWS; i++) {                                                                     \
+            TW_UNROLL for (int j = 0; j < 4; j++) out[i * 16 + j] = sum[i][j];                                         \
+        }                                                                                                              \
+    }                                                                                                                  \
+    /* The same for `count` <= 16 rows of b (read up to a multiple of 4) and 4 or 1 rows of a. */                      \
+    TW_APART void NAME(int rows, int count, const TYPE *a, ptrdiff_t a_row, const int8_t *b, ptrdiff_t b_row,          \
+                       int length, const int32_t *bias, int32_t *out) {                                                \
+        for (int j = 0; j < count; j += 4) {                                                                           \
+            if (rows == 4)                                                                                             \
+                NAME##_tile(4, a, a_row, b + j * b_row, b_row, length, bias + j, out + j);                             \
+            else                                                                                                       \
+                NAME##_tile(1, a, a_row, b + j * b_row, b_row, length, bias + j, out + j);                             \
+        }                                                                                                              \
+    }
+TW_DEFINE_DOT(tw_dot_s8, int8_t)
+TW_DEFINE_DOT(tw_dot_u8, uint8_t)
+#define tw_dot(rows, count, a, ...)                                                                                    \
+    _Generic((a), const int8_t *: tw_dot_s8, const uint8_t *: tw_dot_u8)(rows, count, a, __VA_ARGS__)
+
+/* The bias of the 16 channels from `first` on: in place if it is there, else copied to `panel` with zeros added. */
+static inline const int32_t *tw_bias_s32(const int32_t *bias, int first, int count, int32_t *panel) {
+    if (bias && count == 16)
+        return bias + first;
+    for (int j = 0; j < 16; j++)
+        panel[j] = bias && j < count ? bias[first + j] : 0;
+    return panel;
+}
+
+static inline int tw_round16(int n) { return (n + 15) & ~15; }
+
+/* memcpy for the short runs of an image patch, where the call would cost more than the copy. */
+static inline void tw_copy(void *to, const void *from, ptrdiff_t bytes) {
+    char *d = to;
+    const char *s = from;
+    if (bytes >= 16) {
+        for (ptrdiff_t i = 0; i + 16 < bytes; i += 16)
+            memcpy(d + i, s + i, 16);
+        memcpy(d + bytes - 16, s + bytes - 16, 16);
+    } else if (bytes >= 8) {
+        memcpy(d, s, 8);
+        memcpy(d + bytes - 8, s + bytes - 8, 8);
+    } else if (bytes >= 4) {
+        memcpy(d, s, 4);
+        memcpy(d + bytes - 4, s + bytes - 4, 4);
+    } else {
+        for (ptrdiff_t i = 0; i < bytes; i++)
+            d[i] = s[i];
+    }
 }
 
 #endif

@@ -1,0 +1,40 @@
+/* ---
+op: MatMul
+types: {A: T, B: int8, C: int32, Y: int32}
+T: [int8, uint8]
+pack: {B: "K,N -> N/4,N%4,K/16,K%16"}
+epilogue: row
+scratch: "4*((K+15)//16)*16"
+cycles: "M*((N+3)//4)*4*(2+((K+15)//16)*16/24)"
+--- */
+#include "tilewright_kernel.h"
+
+#ifndef TW_GENERATED
+typedef int8_t T;
+#endif
+
+static void matmul_packed_s8(const T *A, const int8_t *B, const int32_t *C, void *Y, int M, int K, int N, void *scratch,
+                             const struct Epilogue *epilogue) {
+    const int length = tw_round16(K);
+    T *padded = scratch;
+    int32_t panel[16], out[4 * 16];
+    for (int m = 0, rows; m < M; m += rows) {
+        rows = M - m >= 4 ? 4 : 1;
+        const T *a = A + (ptrdiff_t)m * K;
+        ptrdiff_t a_row = K;
+        if ((ptrdiff_t)(m + rows - 1) * K + length > (ptrdiff_t)M * K) { /* the padding would be read outside A */
+            memset(padded, 0, (size_t)rows * (size_t)length);
+            for (int i = 0; i < rows; i++)
+                memcpy(padded + i * length, a + i * a_row, (size_t)K * sizeof *A);
+            a = padded;
+            a_row = length;
+        }
+        for (int n = 0; n < N; n += 16) {
+            const int count = tw_min(16, N - n);
+            const int32_t *bias = tw_bias_s32(C, n, count, panel);
+            tw_dot(rows, count, a, a_row, B + (ptrdiff_t)n * length, length, length, bias, out);
+            for (int i = 0; i < rows; i++)
+                STORE_PANEL(epilogue, Y, out + i * 16, (ptrdiff_t)(m + i) * N + n, n, count);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+/* ---
+op: MatMul
+types: {A: T, B: int8, Y: int32}
+T: [int8, uint8]
+epilogue: row
+scratch: "20*((K+15)//16)*16"
+cycles: "BATCH*(M*((N+3)//4)*4*(2+((K+15)//16)*16/24) + 3*K*N)"
+--- */
+#include "tilewright_kernel.h"
+
+#ifndef TW_GENERATED
+typedef int8_t T;
+#endif
+
+/* `count` columns of B as zero-padded rows of a panel, and their sums. Returns the panel, or B where it will do. */
+static const int8_t *matmul_s8_panel(const int8_t *B, ptrdiff_t b_k, ptrdiff_t b_n, int K, int count, int8_t *panel,
+                                     int32_t *sums) {
+    const int length = tw_round16(K);
+    const int in_place = b_k == 1 && b_n == length && count == 16;
+    if (!in_place)
+        memset(panel, 0, (size_t)length * 16);
+    for (int j = 0; j < count; j++) {
+        const int8_t *row = in_place ? B + j * b_n : panel + j * length;
+        int32_t sum = 0;
+        for (int k = 0; k < K && !in_place; k++)
+            panel[j * length + k] = B[k * b_k + j * b_n];
+        for (int k = 0; k < length; k++)
+            sum += row[k];
+        sums[j] = sum;
+    }
+    return in_place ? B : panel;
+}
+
+/* Zero points: (a - za) . (b - zb) = a . b - za * sum(b) - zb * sum(a) + K * za * zb. */
+static void matmul_s8(const T *A, const int8_t *B, void *Y, int BATCH, int M, int K, int N, int transB, ptrdiff_t A_s0,
+                      ptrdiff_t A_s1, ptrdiff_t B_s0, ptrdiff_t B_s1, int a_zero_point, int b_zero_point, void *scratch,
+                      const struct Epilogue *epilogue) {
+    const int length = tw_round16(K);
+    const ptrdiff_t b_k = transB ? 1 : B_s1, b_n = transB ? B_s1 : 1;
+    int8_t *panel = scratch;
+    T *padded = (T *)scratch + 16 * length;
+    int32_t bias[16], out[4 * 16];
+    memset(bias, 0, sizeof bias);
+    memset(padded, 0, (size_t)length * 4);
+    for (int batch = 0; batch < BATCH; batch++) {
+        for (int n = 0; n < N; n += 16) {
+            const int count = tw_min(16, N - n);
+            const int8_t *b = matmul_s8_panel(B + batch * B_s0 + n * b_n, b_k, b_n, K, count, panel, bias);
+            for (int j = 0; j < 16; j++)
+                bias[j] = a_zero_point * (K * b_zero_point - bias[j]);
+            for (int m = 0, rows; m < M; m += rows) {
+                rows = M - m >= 4 ? 4 : 1;
+                const T *a = A + batch * A_s0 + m * A_s1;
+                ptrdiff_t a_row = A_s1;
+                if (K != length) {
+                    for (int i = 0; i < rows; i++)
+                        memcpy(padded + i * length, a + i * a_row, (size_t)K);
+                    a = padded;
+                    a_row = length;
+                }
+                tw_dot(rows, count, a, a_row, b, length, length, bias, out);
+                for (int i = 0; i < rows; i++) {
+                    int32_t sum = 0;
+                    if (b_zero_point) {
+                        for (int k = 0; k < K; k++)
+                            sum += a[i * a_row + k];
+                        for (int j = 0; j < 16; j++)
+                            out[i * 16 + j] -= b_zero_point * sum;
+                    }
+                    STORE_PANEL(epilogue, Y, out + i * 16, ((ptrdiff_t)batch * M + m + i) * N + n, n, count);
+                }
+            }
+        }
+    }
+}
