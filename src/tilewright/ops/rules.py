@@ -3,16 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import prod
+from math import isinf, isnan, prod
 from types import MappingProxyType
+
+import numpy as np
 
 from tilewright.core import domain as dom
 from tilewright.core.domain import Domain
-from tilewright.core.dtype import BOOL, DType
+from tilewright.core.dtype import BOOL, DTYPES, DType
 from tilewright.core.graph import Array, Attr, TensorType
 from tilewright.core.op import Body, Call, Example, Operator, declare
 
 TypeRule = Callable[[Call], tuple[TensorType, ...]]
+
+ELEMENT_TYPES: Mapping[int, DType] = MappingProxyType(
+    {
+        code: DTYPES[name]
+        for code, name in enumerate(
+            [
+                "float32",
+                "uint8",
+                "int8",
+                "uint16",
+                "int16",
+                "int32",
+                "int64",
+                "-",
+                "bool",
+                "float16",
+                "float64",
+                "uint32",
+                "uint64",
+                "-",
+                "-",
+                "bfloat16",
+            ],
+            start=1,
+        )
+        if name in DTYPES
+    }
+)
+"""Element types by the numbers that attributes such as Cast's `to` use."""
+
+
+def element_type(call: Call, attribute: str) -> DType:
+    """The element type that an attribute names by its number."""
+    code = call.int(attribute)
+    if code not in ELEMENT_TYPES:
+        raise call.error(
+            "unsupported-type",
+            f"{attribute}={code} is an element type that is not supported",
+            help=f"supported: {', '.join(map(str, ELEMENT_TYPES.values()))}",
+        )
+    return ELEMENT_TYPES[code]
 
 
 def broadcast(call: Call, *shapes: tuple[int, ...]) -> tuple[int, ...]:
@@ -39,6 +82,38 @@ def same_type(call: Call) -> tuple[TensorType, ...]:
     if first is None:
         raise call.error("missing-input", "the first input is required")
     return (first,)
+
+
+def float_type(call: Call) -> tuple[TensorType, ...]:
+    """One output like the first input, which must hold floating-point numbers."""
+    (kind,) = same_type(call)
+    if not kind.dtype.is_float:
+        raise call.error("type-mismatch", f"input '{call.operands[0]}' must be floating point, found {kind}")
+    return (kind,)
+
+
+def signed_type(call: Call) -> tuple[TensorType, ...]:
+    """One output like the first input, which must hold signed numbers."""
+    (kind,) = same_type(call)
+    if kind.dtype.kind not in ("float", "int"):
+        raise call.error("type-mismatch", f"input '{call.operands[0]}' must be signed, found {kind}")
+    return (kind,)
+
+
+def integer_type(call: Call) -> tuple[TensorType, ...]:
+    """One integer output of the inputs' common element type and broadcast shape."""
+    (kind,) = broadcast_type(call)
+    if not kind.dtype.is_integer:
+        raise call.error("type-mismatch", f"inputs must be integers, found {kind.dtype}")
+    return (kind,)
+
+
+def logical_type(call: Call) -> tuple[TensorType, ...]:
+    """One boolean output of the broadcast shape of boolean inputs."""
+    (kind,) = broadcast_type(call)
+    if kind.dtype != BOOL:
+        raise call.error("type-mismatch", f"inputs must be bool, found {kind.dtype}")
+    return (kind,)
 
 
 def one_dtype(call: Call, operands: tuple[str, ...]) -> DType:
@@ -88,6 +163,7 @@ def elementwise(
     infer: TypeRule = broadcast_type,
     attrs: Mapping[str, Attr] | None = None,
     examples: tuple[Example, ...],
+    output: str = "Y",
     doc: str = "",
 ) -> Operator:
     """Declares an element-wise operator. `reference` takes the Call, then arrays; `c` is the C expression of the result
@@ -103,7 +179,7 @@ def elementwise(
         Operator(
             name,
             inputs,
-            "Y",
+            output,
             infer,
             elementwise_domain,
             reference,
@@ -114,6 +190,80 @@ def elementwise(
             doc=doc,
         )
     )
+
+
+def number(value: float, kind: DType) -> str:
+    """A C literal of a number in the compute type of an element type."""
+    if not kind.is_float:
+        return _integer_literal(int(value), kind)
+    suffix = "f" if kind.compute == "float" else ""
+    # The same number in the compute type: a value that only float64 holds would be rounded by the C compiler anyway.
+    rounded = float(np.float32(value)) if suffix else float(value)
+    if isnan(rounded):
+        return f'nan{suffix}("")'
+    if isinf(rounded):
+        return "INFINITY" if rounded > 0 else "-INFINITY"
+    return f"{np.float32(rounded) if suffix else rounded}{suffix}"
+
+
+def _integer_literal(value: int, kind: DType) -> str:
+    if kind.kind == "bool":
+        return "true" if value else "false"
+    if kind.kind == "int" and value == kind.lo:
+        return f"INT{kind.bits}_MIN"  # the digits alone would be a positive literal of a wider type, negated
+    if kind.bits < 32:
+        return str(value)
+    return f"{'' if kind.kind == 'int' else 'U'}INT{kind.bits}_C({value})"
+
+
+def lowest(kind: DType) -> str:
+    """The C literal of the smallest value of a type, minus infinity for floats."""
+    return "-INFINITY" if kind.is_float else number(kind.lo, kind)
+
+
+def highest(kind: DType) -> str:
+    """The C literal of the largest value of a type, infinity for floats."""
+    return "INFINITY" if kind.is_float else number(kind.hi, kind)
+
+
+def truncated(name: str, source: DType, target: DType) -> str:
+    """The C expression that converts a floating-point variable to an integer type: toward zero, saturating, NaN to 0.
+
+    A plain cast of a number the integer type does not hold would be undefined."""
+    # The bounds are where truncation still fits; the upper one of wide types is the power of two that no longer does.
+    top = number(float(target.hi), source)
+    bottom = number(float(target.lo), source)
+    return (
+        f"({name} >= {top} ? {number(target.hi, target)} : {name} <= {bottom} ? {number(target.lo, target)}"
+        f" : {name} == {name} ? ({target.ctype}){name} : 0)"
+    )
+
+
+def truncate(array: Array, target: DType) -> Array:
+    """`truncated` in numpy."""
+    wide = np.nan_to_num(np.asarray(array, np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
+    inside = (wide > float(target.lo)) & (wide < float(target.hi))
+    kept = np.where(inside, wide, 0.0).astype(target.numpy)
+    top, bottom = np.array(target.hi, target.numpy), np.array(target.lo, target.numpy)
+    return np.where(inside, kept, np.where(wide >= float(target.hi), top, bottom))
+
+
+def plain(function: Callable[..., Array]) -> Callable[..., Array]:
+    """A reference from a numpy function of the arrays alone."""
+
+    def reference(_call: Call, *arrays: Array) -> Array:
+        return function(*arrays)
+
+    return reference
+
+
+def real(function: Callable[..., Array]) -> Callable[..., Array]:
+    """A reference from a numpy function of floating-point arrays, computed in float64."""
+
+    def reference(_call: Call, *arrays: Array) -> Array:
+        return function(*(array.astype(np.float64) for array in arrays))
+
+    return reference
 
 
 def wrapping(call: Call, operator: str, left: str = "A", right: str = "B") -> str:
@@ -141,7 +291,7 @@ def axis_domain(call: Call, axis: int, operands: tuple[str, ...] = ("X",), outpu
     access = tuple(dom.dim(n) for n in names)
     return Domain(
         MappingProxyType(dict(zip(names, shape, strict=True))),
-        MappingProxyType({operand: access for operand in (*operands, *outputs)}),
+        MappingProxyType(dict.fromkeys((*operands, *outputs), access)),
         MappingProxyType({operand: call.shape(operand) for operand in (*operands, *outputs)}),
         outputs,
         frozenset({"AXIS"}),

@@ -9,13 +9,13 @@ import numpy as np
 
 from tilewright.core.dtype import BOOL
 from tilewright.core.graph import Array, TensorType
-from tilewright.core.op import Body, Call, Example, Operator, declare, example
+from tilewright.core.op import Call, Example, example
 from tilewright.ops.rules import (
     elementwise,
-    elementwise_domain,
     float_type,
     integer_type,
     logical_type,
+    plain,
     real,
     same_type,
     signed_type,
@@ -33,7 +33,9 @@ FLOATS = (
 
 def within(lo: float, hi: float) -> tuple[Example, ...]:
     """Examples with numbers from `lo` to `hi`, for functions that are not defined everywhere."""
-    return tuple(example(np.linspace(lo, hi, 12).reshape(3, 4).astype(kind)) for kind in (np.float32, np.float64, np.float16))
+    return tuple(
+        example(np.linspace(lo, hi, 12).reshape(3, 4).astype(kind)) for kind in (np.float32, np.float64, np.float16)
+    )
 
 
 def _function(name: str, c: str, function: Callable[[Array], Array], examples: tuple[Example, ...] = FLOATS) -> None:
@@ -64,7 +66,7 @@ _function("Asinh", "asinh{f}(X)", np.arcsinh)
 _function("Acosh", "acosh{f}(X)", np.arccosh, within(1.0, 9.0))
 _function("Atanh", "atanh{f}(X)", np.arctanh, within(-0.9, 0.9))
 _function("Erf", "tw_erf{f}(X)", erf)
-_function("Reciprocal", "1 / X", lambda X: 1.0 / X, within(-3.0, 2.5))
+_function("Reciprocal", "1 / X", np.reciprocal, within(-3.0, 2.5))
 
 
 def _negative(call: Call) -> str:
@@ -91,7 +93,7 @@ def _sign(call: Call) -> str:
 elementwise(
     "Abs",
     "X",
-    lambda _call, X: np.abs(X),
+    plain(np.abs),
     _absolute,
     infer=same_type,
     examples=(
@@ -105,15 +107,20 @@ elementwise(
 elementwise(
     "Neg",
     "X",
-    lambda _call, X: -X,
+    plain(np.negative),
     _negative,
     infer=signed_type,
-    examples=(*FLOATS, example("int8[3,5]"), example(np.array([np.iinfo(np.int32).min, -3, 0], np.int32)), example("int64[4]")),
+    examples=(
+        *FLOATS,
+        example("int8[3,5]"),
+        example(np.array([np.iinfo(np.int32).min, -3, 0], np.int32)),
+        example("int64[4]"),
+    ),
 )
 elementwise(
     "Sign",
     "X",
-    lambda _call, X: np.sign(X),
+    plain(np.sign),
     _sign,
     infer=same_type,
     examples=(
@@ -125,15 +132,22 @@ elementwise(
     ),
 )
 elementwise(
-    "Not", "X", lambda _call, X: np.logical_not(X), "!X", infer=logical_type, examples=(example("bool[3,4]"), example("bool[]"))
+    "Not",
+    "X",
+    plain(np.logical_not),
+    "!X",
+    infer=logical_type,
+    examples=(example("bool[3,4]"), example("bool[]")),
 )
 elementwise(
     "BitwiseNot",
     "X",
-    lambda _call, X: np.invert(X),
+    plain(np.invert),
     "~X",
     infer=integer_type,
-    examples=tuple(example(f"{kind}[3,4]") for kind in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")),
+    examples=tuple(
+        example(f"{kind}[3,4]") for kind in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+    ),
 )
 
 _ODD = np.array([1.0, -np.inf, np.nan, np.inf, 0.0, -2.0], np.float32)
@@ -146,7 +160,7 @@ def _float_test(call: Call) -> tuple[TensorType, ...]:
 elementwise(
     "IsNaN",
     "X",
-    lambda _call, X: np.isnan(X),
+    plain(np.isnan),
     "X != X",
     infer=_float_test,
     examples=(example(_ODD), example(_ODD.astype(np.float64)), example(_ODD.astype(np.float16))),
@@ -164,7 +178,9 @@ def _is_infinite(call: Call, X: Array) -> Array:
 
 def _is_infinite_c(call: Call) -> str:
     signs = [
-        text for name, text in (("detect_positive", "X == INFINITY"), ("detect_negative", "X == -INFINITY")) if call.int(name)
+        text
+        for name, text in (("detect_positive", "X == INFINITY"), ("detect_negative", "X == -INFINITY"))
+        if call.int(name)
     ]
     return " || ".join(signs) or "false"
 

@@ -1,0 +1,61 @@
+"""Clip: limits numbers to a range whose ends are optional, constant or computed at run time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.core.graph import Array, TensorType
+from tilewright.core.op import Call, example
+from tilewright.ops.rules import elementwise, number, one_dtype, present, same_type
+
+
+def _infer(call: Call) -> tuple[TensorType, ...]:
+    one_dtype(call, tuple(present(call)))
+    for operand in ("min", "max"):
+        if call.has(operand) and call.type(operand).size != 1:
+            raise call.error("shape-mismatch", f"{operand} must be one number, found {call.type(operand)}")
+    return same_type(call)
+
+
+def _reference(_call: Call, input: Array, min: Array | None = None, max: Array | None = None) -> Array:
+    result = input
+    if min is not None:
+        result = np.maximum(result, min.reshape(()))
+    return result if max is None else np.minimum(result, max.reshape(()))
+
+
+def _end(call: Call, operand: str) -> str:
+    """A constant end is printed as a number, so that the compiler sees it."""
+    known = call.known(operand)
+    return operand if known is None else number(known.reshape(()).item(), call.type("input").dtype)
+
+
+def _c(call: Call) -> str:
+    # Where the ends are the wrong way round the upper one wins, and NaN stays NaN.
+    inner = f"(input < {_end(call, 'min')} ? {_end(call, 'min')} : input)" if call.has("min") else "input"
+    return f"{inner} > {_end(call, 'max')} ? {_end(call, 'max')} : {inner}" if call.has("max") else inner
+
+
+elementwise(
+    "Clip",
+    "input min? max?",
+    _reference,
+    _c,
+    infer=_infer,
+    examples=(
+        example("float32[2,3,4]", np.array(-0.5, np.float32), np.array(0.75, np.float32)),
+        example("float32[9]", "float32[]", "float32[1]"),
+        example("float32[9]", "float32[]"),
+        example("float32[9]", "", "float32[]"),
+        example("float32[9]"),
+        example("float32[9]", np.array(0.5, np.float32), np.array(-0.5, np.float32)),
+        example("float16[9]", np.array(-0.5, np.float16), np.array(np.inf, np.float16)),
+        example("float64[9]", "float64[]", "float64[]"),
+        example("int8[20]", np.array(-9, np.int8), np.array(50, np.int8)),
+        example("uint8[20]", "uint8[]", "uint8[]"),
+        example("int32[20]", np.array(-(2**31), np.int32), np.array(50, np.int32)),
+        example("int64[20]", "int64[]", np.array(2**63 - 1, np.int64)),
+        example("uint64[20]", np.array(5, np.uint64), np.array(2**63, np.uint64)),
+    ),
+    output="output",
+)

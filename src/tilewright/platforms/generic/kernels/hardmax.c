@@ -1,0 +1,23 @@
+/* ---
+op: Hardmax
+types: {X: T, Y: T}
+T: [float32, float64]
+cycles: "OUTER*AXIS*INNER*3"
+--- */
+#include "tilewright_kernel.h"
+
+/* One at the first largest element of each line, zero elsewhere. */
+static void hardmax(const T *X, T *Y, int OUTER, int AXIS, int INNER) {
+    for (int o = 0; o < OUTER; o++) {
+        for (int i = 0; i < INNER; i++) {
+            const int start = o * AXIS * INNER + i;
+            int best = 0;
+            for (int a = 1; a < AXIS; a++) {
+                if (X[start + a * INNER] > X[start + best * INNER])
+                    best = a;
+            }
+            for (int a = 0; a < AXIS; a++)
+                Y[start + a * INNER] = a == best ? 1 : 0;
+        }
+    }
+}
