@@ -181,10 +181,11 @@ def _maximum(call: Call, X: Array) -> tuple[Array, ...]:
     if call.wanted < 2:
         return (best,)
     win = _window(call)
-    count = int(np.prod(win.extents))
-    places = np.arange(count).reshape(win.extents, order="F" if call.int("storage_order") else "C")
-    planes: Array = np.arange(0, X.shape[0] * X.shape[1] * count, max(1, count)).reshape(*X.shape[:2], *(1,) * len(win.extents))
-    where = _seen(call, planes + places, -1)
+    places: Array = np.arange(int(np.prod(win.extents))).reshape(win.extents)
+    if call.int("storage_order"):
+        places = np.arange(places.size).reshape(win.extents[::-1]).T
+    planes = [np.add(places, plane * places.size) for plane in range(X.shape[0] * X.shape[1])]
+    where = _seen(call, np.array(planes).reshape(X.shape), -1)
     # Padding never wins over an element, not even over an equal one.
     chosen = np.argmax(np.where(where >= 0, seen.astype(np.float64), -np.inf), axis=-1)
     return best, np.take_along_axis(where, chosen[..., None], axis=-1)[..., 0]

@@ -1,0 +1,31 @@
+/* ---
+op: SkipSimplifiedLayerNormalization
+types: {input: T, skip: T, gamma: T, bias: T, output: T, mean: T, inv_std_var: T, input_skip_bias_sum: T}
+T: [float32, float64]
+cycles: "OUTER*(AXIS*8+60)"
+--- */
+#include "tilewright_kernel.h"
+#include <math.h>
+
+static void skip_simplified_layer_normalization(const T *input, const T *skip, const T *gamma, const T *bias, T *output,
+                                                T *mean, T *inv_std_var, T *input_skip_bias_sum, int OUTER, int AXIS,
+                                                int SKIP_ROWS, double epsilon) {
+    for (int row = 0; row < OUTER; row++) {
+        const T *x = input + (ptrdiff_t)row * AXIS, *residual = skip + (ptrdiff_t)(row % SKIP_ROWS) * AXIS;
+        T *y = output + (ptrdiff_t)row * AXIS;
+        T squares = 0;
+        for (int i = 0; i < AXIS; i++) {
+            y[i] = x[i] + residual[i] + (bias ? bias[i] : 0);
+            squares += y[i] * y[i];
+        }
+        if (input_skip_bias_sum)
+            memcpy(input_skip_bias_sum + (ptrdiff_t)row * AXIS, y, (size_t)AXIS * sizeof *y);
+        const T inverse = (T)(1 / sqrt((double)squares / AXIS + epsilon));
+        for (int i = 0; i < AXIS; i++)
+            y[i] = y[i] * inverse * gamma[i];
+        if (mean)
+            mean[row] = 0;
+        if (inv_std_var)
+            inv_std_var[row] = inverse;
+    }
+}
