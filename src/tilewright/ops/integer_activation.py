@@ -38,7 +38,7 @@ def _gelu(call: Call, x: Array) -> Array:
 
 def _gelu_body(call: Call) -> Body:
     b, one = call.int("b"), call.int("one")
-    wide = integer_compute(call, magnitude(call.type("x").dtype) * (abs(one) + b * b + 1) + abs(b))
+    wide = integer_compute(magnitude(call.type("x").dtype) * (abs(one) + b * b + 1) + abs(b))
     return Body(
         # The sign of zero does not matter: the result is zero anyway.
         MappingProxyType({"y": f"({wide})x * ((one + (x < 0 ? -erf : erf)) >> 1)"}),
@@ -79,7 +79,7 @@ def _hardswish(call: Call, x: Array) -> Array:
 
 def _hardswish_body(call: Call) -> Body:
     three, six, sixth = call.int("three"), call.int("six"), call.int("one_over_six")
-    wide = integer_compute(call, magnitude(call.type("x").dtype) * max(1, abs(six * sixth)) + abs(three))
+    wide = integer_compute(magnitude(call.type("x").dtype) * max(1, abs(six * sixth)) + abs(three))
     return Body(
         MappingProxyType({"y": f"({wide})x * ((shifted < 0 ? 0 : shifted > six ? six : shifted) * one_over_six)"}),
         ((wide, "shifted", f"({wide})x + three"),),

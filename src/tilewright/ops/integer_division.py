@@ -93,10 +93,14 @@ def _true_divide_domain(call: Call) -> Domain:
     return point_domain(call, {"A": tuple(dim(n) for n in axis_names(call.type("A").rank))})
 
 
+def _true_divide(call: Call, A: Array) -> Array:
+    return A.astype(np.int64) * _factor(call)
+
+
 def _true_divide_body(call: Call) -> Body:
     return Body(
-        MappingProxyType({"Y": "(uint32_t)A * (uint32_t)factor"}),
-        constants=(("int32_t", "factor", str(_factor(call))),),
+        MappingProxyType({"Y": "(uint32_t)A * factor"}),
+        constants=(("uint32_t", "factor", f"{_factor(call) % (1 << 32)}u"),),
     )
 
 
@@ -107,7 +111,7 @@ declare(
         "Y",
         _infer_true_divide,
         _true_divide_domain,
-        lambda call, A: A.astype(np.int64) * _factor(call),
+        _true_divide,
         (
             example("int8[1,16,8]", Delta=16384, eps=1, eta=200000, y=2),
             example("int32[30]", Delta=1000, eps=1, eta=100, y=-7),
@@ -162,7 +166,7 @@ def _mean(call: Call, x: Array) -> Array:
 
 def _mean_body(call: Call) -> Body:
     count = _count(call)
-    wide = integer_compute(call, magnitude(call.type("x").dtype) * count + count)
+    wide = integer_compute(magnitude(call.type("x").dtype) * count + count)
     half = (wide, "half", str(count >> 1))
     if count & (count - 1) == 0:
         result = "(sum + half) >> shift"

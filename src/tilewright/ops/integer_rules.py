@@ -17,7 +17,7 @@ INT32_MAX = INT32.hi
 
 
 def need_integers(call: Call, *operands: str) -> None:
-    """Refuses operands that hold no integers: in this dialect a float there means that the types were not recognised."""
+    """Refuses operands that hold no integers: a float there means that the types were not recognised."""
     for operand in operands:
         if call.has(operand) and not call.type(operand).dtype.is_integer:
             raise call.error(
@@ -66,8 +66,8 @@ def power_or_rounded_mean(total: Array, count: int) -> Array:
     return truncating_division(total + np.sign(total) * (count >> 1), count)
 
 
-def integer_compute(call: Call, largest: int) -> str:
-    """The C type for intermediate values up to `largest`: 32 bits where they suffice, because those vectorise better."""
+def integer_compute(largest: int) -> str:
+    """The C type of intermediate values up to `largest`: 32 bits where they suffice, because those vectorise better."""
     return "int32_t" if largest <= INT32_MAX else "int64_t"
 
 
@@ -84,7 +84,7 @@ def broadcast_access(shape: tuple[int, ...], result: tuple[int, ...]) -> tuple[A
 
 
 def point_domain(call: Call, access: dict[str, tuple[Axis, ...]]) -> Domain:
-    """The domain of an operator with one result per point of its first output, D0, D1, ...; `access` is of the inputs."""
+    """The domain of an operator with one result per point D0, D1, ... of its output; `access` is of the inputs."""
     output = call.op.output_names(1)[0]
     shape = call.shape(output)
     names = axis_names(len(shape))

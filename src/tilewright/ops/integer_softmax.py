@@ -89,7 +89,11 @@ declare(
         _unsigned,
         _domain,
         _ita_max,
-        (example("int8[2,3,16]", n_levels=256), example("uint8[9]", n_levels=256.0), example("int32[4,7]", n_levels=16)),
+        (
+            example("int8[2,3,16]", n_levels=256),
+            example("uint8[9]", n_levels=256.0),
+            example("int32[4,7]", n_levels=16),
+        ),
         MappingProxyType({"n_levels": 256}),
         doc="Softmax by halvings only: every 32 below the maximum halve the result.",
     )
@@ -133,6 +137,6 @@ declare(
             example("uint8[9]", group_width=16, n_levels=256),
         ),
         MappingProxyType({"group_width": REQUIRED, "n_levels": 256}),
-        doc="ITAMax computed group by group, as a streaming unit does it: the running sum is halved when the maximum grows.",
+        doc="ITAMax group by group, as a streaming unit does it: a growing maximum halves the running sum.",
     )
 )

@@ -1,7 +1,7 @@
 """RequantShift: `clip((x * mul + add + half) >> shift)`, how integer networks go back to few bits.
 
-`mul` and `add` broadcast by the rules of ONNX if that keeps the shape of x; otherwise they hold one value per channel of
-`axis`. The sum is computed in 64 bits, so `add` may hold a bias and a zero point already shifted to the left.
+`mul` and `add` broadcast by the rules of ONNX if that keeps the shape of x; otherwise they hold one value per channel
+of `axis`. The sum is computed in 64 bits, so `add` may hold a bias and a zero point already shifted to the left.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _channel_axis(call: Call) -> int | None:
 
 
 def _access(call: Call, operand: str) -> tuple[Axis, ...]:
-    """The access map of `mul` or `add`: broadcast, or one value per channel however many axes of extent 1 surround it."""
+    """The access map of `mul` or `add`: broadcast, or one value per channel among any axes of extent 1."""
     shape, result = call.shape(operand), call.shape("x")
     if _broadcasts(shape, result):
         return broadcast_access(shape, result)

@@ -1,0 +1,18 @@
+/* ---
+op: SoftmaxGrad
+types: {dy: T, y: T, dx: T}
+T: [float32, float64]
+cycles: "OUTER*AXIS*INNER*2"
+--- */
+#include "tilewright_kernel.h"
+
+static void softmax_grad(const T *dy, const T *y, T *dx, int OUTER, int AXIS, int INNER) {
+    for (int line = 0; line < OUTER * INNER; line++) {
+        const int first = line / INNER * AXIS * INNER + line % INNER;
+        T sum = 0;
+        for (int i = 0; i < AXIS; i++)
+            sum += dy[first + i * INNER] * y[first + i * INNER];
+        for (int i = 0; i < AXIS; i++)
+            dx[first + i * INNER] = y[first + i * INNER] * (dy[first + i * INNER] - sum);
+    }
+}
