@@ -14,7 +14,9 @@ from tilewright.errors import TilewrightError
 def interpret(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
     """The outputs of a graph for these inputs, which are converted to the declared types."""
     if len(inputs) < len(graph.inputs):
-        raise TilewrightError("missing-input", f"network '{graph.name}' has {len(graph.inputs)} inputs, {len(inputs)} given")
+        raise TilewrightError(
+            "missing-input", f"network '{graph.name}' has {len(graph.inputs)} inputs, {len(inputs)} given"
+        )
     tensors: dict[str, Array] = dict(graph.constants)
     for name, array in zip(graph.inputs, inputs, strict=False):
         kind = graph.type(name)

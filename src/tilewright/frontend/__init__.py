@@ -1,7 +1,7 @@
 """ONNX in and out: the only part that knows the file format.
 
-`load` brings any opset into the newest form, folds constants and infers types, so that the rest of the compiler sees one
-kind of graph. `save` writes a graph of any stage as a file that ONNX viewers open.
+`load` brings any opset into the newest form, folds constants and infers types, so that the rest of the compiler sees
+one kind of graph. `save` writes a graph of any stage as a file that ONNX viewers open.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def load(
 
     `dims` fixes symbolic extents by name, and unnamed ones as `INPUT:AXIS`. `input_types` pins element types of inputs.
     `constants` gives values of inputs that are known at compile time; such an input stays one, and nothing reads it.
-    `samples` are example inputs by position: they widen the inferred type of integer inputs, fix open extents that `dims`
-    leaves, and supply inputs that are needed at compile time (shapes, axes).
+    `samples` are example inputs by position: they widen the inferred type of integer inputs, fix open extents that
+    `dims` leaves, and supply inputs that are needed at compile time (shapes, axes).
     """
     # onnx takes a quarter of a second to import, which commands without a network need not pay.
     from tilewright.frontend.importer import import_file
@@ -35,7 +35,7 @@ def load(
 
 
 def save(graph: Graph, path: Path | str) -> None:
-    """Writes a graph as an ONNX file, weights included; operators beyond the standard are in the domain `ai.tilewright`."""
+    """Writes a graph as an ONNX file with its weights; operators beyond the standard get the domain `ai.tilewright`."""
     from tilewright.frontend.export import export_file
 
     export_file(graph, Path(path))

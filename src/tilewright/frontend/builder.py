@@ -46,6 +46,7 @@ class Builder:
         inputs: Mapping[str, TensorType],
         initialisers: Mapping[str, Array],
         local: Mapping[tuple[str, str], Function],
+        ranks: Mapping[str, int],
         reserved: Iterable[str],
         adapt: Adapt | None,
     ) -> None:
@@ -56,6 +57,7 @@ class Builder:
         self._inputs = tuple(inputs)
         self._registry = ops.operators()
         self._local = local
+        self._ranks = ranks
         self._taken = {*reserved, *self.types}
         self._unknown: set[str] = set()
         self._adapt = adapt
@@ -74,6 +76,10 @@ class Builder:
             name, count = f"{hint}_{count}", count + 1
         self._taken.add(name)
         return name
+
+    def declared_rank(self, name: str) -> int | None:
+        """The rank that the file states for a tensor, which is not always the one the operators give."""
+        return self._ranks.get(name)
 
     def constant(self, hint: str, array: Array) -> str:
         name = self.fresh(hint)
@@ -160,7 +166,9 @@ class Builder:
         inputs = list(node.inputs)
         while inputs and not inputs[-1]:
             inputs.pop()
-        kept = {key: value for key, value in attrs.items() if value is not None and not _is_idle(node, operator, key, value)}
+        known = operator.attrs
+        idle = {k for k, v in attrs.items() if k not in known and functions.is_idle(node.op, node.domain, k, v)}
+        kept = {key: value for key, value in attrs.items() if value is not None and key not in idle}
         return Node(node.op, tuple(inputs), tuple(outputs), MappingProxyType(kept), node.name)
 
     def _inline_standard(self, node: RawNode, origin: tuple[str, ...]) -> None:
@@ -259,7 +267,9 @@ class Builder:
         """The graph inputs from which the compile-time operands of a node come."""
         operator = self._registry[node.op]
         operands = zip(operator.operand_names(len(node.inputs)), node.inputs, strict=False)
-        waiting = [name for operand, name in operands if operand in operator.compile_time and name not in self.constants]
+        waiting = [
+            name for operand, name in operands if operand in operator.compile_time and name not in self.constants
+        ]
         made = {output: n for n in self.nodes for output in n.outputs}
         seen: set[str] = set()
         while waiting:
@@ -299,7 +309,9 @@ class Builder:
                 output = copy
             names.append(output)
         nodes = _contributing([*(node.rename(renamed) for node in self.nodes), *tail], names)
-        empty = Graph(name, tuple(inputs), tuple(names), (), MappingProxyType(self.types), MappingProxyType(self.constants))
+        empty = Graph(
+            name, tuple(inputs), tuple(names), (), MappingProxyType(self.types), MappingProxyType(self.constants)
+        )
         return empty.with_nodes(nodes)
 
 
@@ -323,8 +335,3 @@ def plain(name: str, value: RawAttr) -> Attr:
     if isinstance(value, (Subgraph, functions.Ref)):
         raise TilewrightError("unsupported-operator", f"attribute '{name}' is a graph")
     return value
-
-
-def _is_idle(node: RawNode, operator: Operator, key: str, value: Attr) -> bool:
-    """Whether an attribute that the declaration does not have says nothing, because it stands at its default."""
-    return key not in operator.attrs and functions.is_default(node.op, node.domain, key, value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, Protocol, cast
 
 import numpy as np
 import onnx
@@ -18,33 +19,54 @@ from tilewright.frontend.raw import Function, RawAttr, RawNode, Ref, Subgraph
 _OPSET = onnx.defs.onnx_opset_version()
 
 
-def standard_body(node: RawNode, types: Sequence[TensorType | None]) -> Function | None:
-    """The standard's definition of a node (in its newest form) by other operators, if there is one."""
+class _Schema(Protocol):
+    """What onnx's type stubs leave out of an operator's schema."""
+
+    has_function: bool
+    has_context_dependent_function: bool
+    function_opset_versions: list[int]
+    context_dependent_function_opset_versions: list[int]
+
+    def get_function_with_opset_version(self, version: int) -> bytes: ...
+    def get_context_dependent_function_with_opset_version(
+        self, version: int, node: bytes, types: list[bytes]
+    ) -> bytes: ...
+
+
+def _schema(op: str, domain: str) -> onnx.defs.OpSchema | None:
     try:
-        schema = onnx.defs.get_schema(node.op, _OPSET, node.domain)
+        return onnx.defs.get_schema(op, _OPSET, domain)
     except onnx.defs.SchemaError:
         return None
-    if schema.has_function:
-        body = onnx.FunctionProto.FromString(schema.get_function_with_opset_version(max(schema.function_opset_versions)))
-    elif schema.has_context_dependent_function:
-        message = node_proto(node).SerializeToString()
-        operands = [_type_proto(kind).SerializeToString() for kind in types]
-        version = max(schema.context_dependent_function_opset_versions)
-        text = schema.get_context_dependent_function_with_opset_version(version, message, operands)
-        body = onnx.FunctionProto.FromString(text)
-    else:
+
+
+def attribute_kind(schema: onnx.defs.OpSchema, name: str) -> int:
+    """The type of an attribute as AttributeProto numbers it."""
+    return int(cast("Any", schema.attributes[name].type).value)
+
+
+def standard_body(node: RawNode, types: Sequence[TensorType | None]) -> Function | None:
+    """The standard's definition of a node (in its newest form) by other operators, if there is one."""
+    schema = _schema(node.op, node.domain)
+    if schema is None or not has_standard_body(node.op, node.domain):
         return None
+    known = cast("_Schema", schema)
+    if known.has_function:
+        message = known.get_function_with_opset_version(max(known.function_opset_versions))
+    else:
+        version = max(known.context_dependent_function_opset_versions)
+        operands = [_type_proto(kind).SerializeToString() for kind in types]
+        text = node_proto(node).SerializeToString()
+        message = known.get_context_dependent_function_with_opset_version(version, text, operands)
     reader = Reader(Path(), {"": _OPSET})
     given = {key: a.default_value for key, a in schema.attributes.items() if a.default_value.type}
-    return reader.function(body, {key: reader.attribute(value) for key, value in given.items()})
+    defaults = {key: reader.attribute(value) for key, value in given.items()}
+    return reader.function(onnx.FunctionProto.FromString(message), defaults)
 
 
 def has_standard_body(op: str, domain: str = "") -> bool:
-    try:
-        schema = onnx.defs.get_schema(op, _OPSET, domain)
-    except onnx.defs.SchemaError:
-        return False
-    return schema.has_function or schema.has_context_dependent_function
+    known = cast("_Schema | None", _schema(op, domain))
+    return known is not None and (known.has_function or known.has_context_dependent_function)
 
 
 def specialise(nodes: Sequence[RawNode], given: Mapping[str, RawAttr]) -> tuple[RawNode, ...]:
@@ -59,14 +81,14 @@ def _specialise_attrs(attrs: Mapping[str, RawAttr], given: Mapping[str, RawAttr]
             if value.name in given:
                 result[key] = given[value.name]
         elif isinstance(value, Subgraph):
-            result[key] = Subgraph(value.inputs, value.outputs, specialise(value.nodes, given), value.initialisers)
+            result[key] = replace(value, nodes=specialise(value.nodes, given))
         else:
             result[key] = value
     return result
 
 
 def node_proto(node: RawNode) -> onnx.NodeProto:
-    """The node as protobuf; subgraphs do not occur in operators that have function bodies."""
+    """The node as protobuf."""
     proto = onnx.NodeProto(op_type=node.op, name=node.name, domain=node.domain, input=node.inputs, output=node.outputs)
     for key, value in node.attrs.items():
         attribute = attribute_proto(key, value)
@@ -87,6 +109,8 @@ def attribute_proto(name: str, value: RawAttr, kind: int | None = None) -> onnx.
             return onnx.AttributeProto(name=name, type=types.STRING, s=value.encode())
         case np.ndarray():
             return onnx.AttributeProto(name=name, type=types.TENSOR, t=numpy_helper.from_array(value))
+        case Subgraph(source=onnx.GraphProto() as graph):
+            return onnx.AttributeProto(name=name, type=types.GRAPH, g=graph)
         case tuple() if all(isinstance(v, str) for v in value) and (value or kind == types.STRINGS):
             return onnx.AttributeProto(name=name, type=types.STRINGS, strings=[str(v).encode() for v in value])
         case tuple() if kind == types.FLOATS or any(isinstance(v, float) for v in value):
@@ -111,17 +135,22 @@ def set_tensor_type(proto: onnx.TypeProto, kind: TensorType) -> None:
         proto.tensor_type.shape.dim.add().dim_value = extent
 
 
-_IDLE = frozenset({"momentum", "saturate", "round_mode", "consumed_inputs", "is_test", "storage_order"})
+_IDLE = frozenset({"momentum", "saturate", "round_mode", "storage_order", "description"})
 """Attributes that do not change what an inference network computes."""
 
 
-def is_default(op: str, domain: str, name: str, value: RawAttr) -> bool:
-    """Whether the standard gives the attribute this value by default, or it has no bearing on inference."""
+def is_idle(op: str, domain: str, name: str, value: RawAttr) -> bool:
+    """Whether an attribute that the declaration of an operator lacks says nothing.
+
+    It stands at its default, it concerns training only, or the standard's operator has no such attribute (exporters
+    leave attributes of operators behind that they replaced).
+    """
     if name in _IDLE:
         return True
-    try:
-        schema = onnx.defs.get_schema(op, _OPSET, domain)
-    except onnx.defs.SchemaError:
+    schema = _schema(op, domain)
+    if schema is None:
         return False
-    default = schema.attributes[name].default_value if name in schema.attributes else None
-    return default is not None and bool(default.type) and Reader(Path(), {}).attribute(default) == value
+    if name not in schema.attributes:
+        return True
+    default = schema.attributes[name].default_value
+    return bool(default.type) and Reader(Path(), {}).attribute(default) == value

@@ -1,4 +1,4 @@
-"""From a file to a Graph: reads, types the inputs, builds, and collects everything that is not supported into one error."""
+"""From a file to a Graph: reads, types the inputs, builds, and gathers all that is not supported into one error."""
 
 from __future__ import annotations
 
@@ -65,19 +65,26 @@ class _Import:
         outputs = tuple(dict.fromkeys(model.outputs))
         nodes = alive(model.nodes, outputs)
         types = {d.name: self._type(d) for d in model.inputs}
-        narrow = [n for n, d in zip(types, model.inputs, strict=True) if d.dtype == FLOAT32 and types[n].dtype.is_integer]
+        narrow = [
+            n for n, d in zip(types, model.inputs, strict=True) if d.dtype == FLOAT32 and types[n].dtype.is_integer
+        ]
         initialisers = {n: a for n, a in model.initialisers.items() if not isinstance(a, Unsupported)}
         reserved = {o for node in nodes for o in node.outputs} | set(model.initialisers)
         adapt = IntegerTypes(narrow).adapt if self._integer else None
-        builder = Builder(types, initialisers, model.functions, reserved, adapt)
-        unusable = [*(d.name for d in model.inputs if d.name not in self._shapes), *model.initialisers.keys() - initialisers]
+        builder = Builder(types, initialisers, model.functions, model.ranks, reserved, adapt)
+        unusable = [
+            *(d.name for d in model.inputs if d.name not in self._shapes),
+            *model.initialisers.keys() - initialisers,
+        ]
         builder.give_up(unusable)
         env = {name: name for name in (*types, *model.initialisers)}
         self._bind(builder, env)
         builder.run(nodes, env, {})
         missing = [name for name in outputs if name not in env]
         if missing:
-            raise TilewrightError("bad-model", f"nothing makes the output '{missing[0]}'", help="check that the file is complete")
+            raise TilewrightError(
+                "bad-model", f"nothing makes the output '{missing[0]}'", help="check that the file is complete"
+            )
         self._refuse(list(builder.problems))
         return builder.graph(model.name, tuple(types), [env[name] for name in model.outputs])
 
@@ -92,7 +99,7 @@ class _Import:
         return TensorType(dtype, shape)
 
     def _bind(self, builder: Builder, env: dict[str, str]) -> None:
-        """Values of known inputs take the place of the inputs; a pinned type that the network does not mean is cast away."""
+        """Values of known inputs take their place; a pinned type that the network does not mean is cast away."""
         for declared in self._model.inputs:
             name = declared.name
             if isinstance(declared.dtype, Unsupported):
@@ -102,10 +109,13 @@ class _Import:
                 array = np.asarray(self._known[name]).astype(declared.dtype.numpy)
                 if array.shape != kind.shape:
                     raise TilewrightError(
-                        "shape-mismatch", f"the value of input '{name}' is {list(array.shape)}, declared is {list(kind.shape)}"
+                        "shape-mismatch",
+                        f"the value of input '{name}' is {list(array.shape)}, declared is {list(kind.shape)}",
                     )
                 env[name] = builder.constant(f"{name}_value", array)
-            elif kind.dtype != declared.dtype and not (self._integer and declared.dtype == FLOAT32 and kind.dtype.is_integer):
+            elif kind.dtype != declared.dtype and not (
+                self._integer and declared.dtype == FLOAT32 and kind.dtype.is_integer
+            ):
                 env[name] = builder.cast(name, declared.dtype)
 
     def _refuse(self, found: list[str]) -> None:
@@ -117,5 +127,5 @@ class _Import:
                 if len(problems) > 1
                 else f"a part of network '{self._model.name}' is not supported",
                 reasons=problems,
-                help="`tilewright ops` lists what is; replace these in the exporter, or declare an operator of your own with --ops DIR",
+                help="`tilewright ops` lists what is; export the network without these, or declare them with --ops DIR",
             )

@@ -8,28 +8,36 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from tilewright.core.dtype import DTYPES, FLOAT32, INT8, INT16, INT32, UINT8, DType
-from tilewright.core.graph import Array, TensorType
+from tilewright.core.graph import Array
 from tilewright.errors import TilewrightError
 from tilewright.frontend.raw import Declared, RawModel, Unsupported
 
 
-def check_names(model: RawModel, dims: Mapping[str, int], input_types: Mapping[str, str], constants: Iterable[str]) -> None:
+def check_names(
+    model: RawModel, dims: Mapping[str, int], input_types: Mapping[str, str], constants: Iterable[str]
+) -> None:
     """Refuses names that the network does not have."""
     names = [declared.name for declared in model.inputs]
     for flag, given in (("--input-type", input_types), ("--constant", constants)):
         for name in given:
             if name not in names:
                 raise TilewrightError(
-                    "unknown-input", f"{flag} names '{name}', which is no input of the network", help=_suggest(name, names)
+                    "unknown-input",
+                    f"{flag} names '{name}', which is no input of the network",
+                    help=_suggest(name, names),
                 )
     open_dims = [key for declared in model.inputs for key in _dimension_keys(declared)]
     for name, extent in dims.items():
         if name not in open_dims:
             raise TilewrightError(
-                "unknown-dimension", f"--dim names '{name}', which no input of the network has", help=_suggest(name, open_dims)
+                "unknown-dimension",
+                f"--dim names '{name}', which no input of the network has",
+                help=_suggest(name, open_dims),
             )
         if extent < 0:
-            raise TilewrightError("unknown-dimension", f"--dim {name}={extent} is negative", help="an extent is at least 0")
+            raise TilewrightError(
+                "unknown-dimension", f"--dim {name}={extent} is negative", help="an extent is at least 0"
+            )
     for name, dtype in input_types.items():
         if dtype not in DTYPES:
             raise TilewrightError(
@@ -74,14 +82,18 @@ def shapes(model: RawModel, dims: Mapping[str, int], samples: Mapping[str, Array
         if open_axes:
             shown = ", ".join(str(extent or "?") for extent in declared.shape)
             missing.append(f"input '{declared.name}' is [{shown}]")
-            flags.update({f"--dim {declared.shape[axis] or f'{declared.name}:{axis}'}=VALUE": None for axis in open_axes})
+            flags.update(
+                {f"--dim {declared.shape[axis] or f'{declared.name}:{axis}'}=VALUE": None for axis in open_axes}
+            )
         found[declared.name] = tuple(extent for extent in extents if extent is not None)
     if missing:
         raise TilewrightError(
             "dynamic-shape",
             "the shape of the network's inputs is not fixed",
             reasons=missing,
-            help=f"fix it with {' '.join(flags)}" if flags else "export the network with a declared shape for this input",
+            help=f"fix it with {' '.join(flags)}"
+            if flags
+            else "export the network with a declared shape for this input",
         )
     return found
 
@@ -104,15 +116,11 @@ def is_integral(array: Array) -> bool:
 
 
 def integer_type(sample: Array | None) -> DType:
-    """The type of a float-declared input of an integer network: int8, or wider where a sample does not fit; float32 where the
-    sample shows that the input is no integer."""
+    """The type of a float-declared input of an integer network: int8, wider where a sample does not fit, float32 where
+    the sample holds other numbers than integers."""
     if sample is None or not sample.size:
         return INT8
     if not is_integral(sample):
         return FLOAT32
     lo, hi = int(sample.min()), int(sample.max())
     return next((t for t in (INT8, UINT8, INT16) if t.lo <= lo and hi <= t.hi), INT32)
-
-
-def input_type(shape: tuple[int, ...], dtype: DType) -> TensorType:
-    return TensorType(dtype, shape)

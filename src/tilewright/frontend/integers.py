@@ -1,8 +1,9 @@
 """Types of integer networks: files declare float32 throughout although every tensor holds integers.
 
-Tensors that the file calls float but that hold integers are `narrow` here. Types follow from the inputs and from the ranges
-that operators declare, in topological order; float constants that meet narrow tensors become integers where their values
-are. Where an operator has no integer meaning, or a constant is no integer, narrow operands are cast to float32 first.
+Tensors that the file calls float but that hold integers are `narrow` here. Types follow from the inputs and from the
+ranges that operators declare, in topological order; float constants that meet narrow tensors become integers where
+their values are. Where an operator has no integer meaning, or a constant is no integer, narrow operands are cast to
+float32 first.
 """
 
 from __future__ import annotations
@@ -22,8 +23,20 @@ from tilewright.frontend.inputs import is_integral
 from tilewright.frontend.raw import RawModel, RawNode
 
 DIALECT = frozenset(
-    "RequantShift iSoftmax ITAMax ITAPartialMax iGELU iHardswish iLayerNorm iRMSNorm iNoNorm IntegerDiv TrueIntegerDiv "
-    "IntegerMean".split()
+    [
+        "RequantShift",
+        "iSoftmax",
+        "ITAMax",
+        "ITAPartialMax",
+        "iGELU",
+        "iHardswish",
+        "iLayerNorm",
+        "iRMSNorm",
+        "iNoNorm",
+        "IntegerDiv",
+        "TrueIntegerDiv",
+        "IntegerMean",
+    ]
 )
 """Operators that exist on integers only; a network that has one is an integer network."""
 
@@ -75,7 +88,7 @@ class IntegerTypes:
         return adapted
 
     def _dialect(self, builder: Builder, node: Node) -> Node:
-        """Operators on integers only: constants become integers, anything else that is still float is integral by meaning."""
+        """Operators on integers only: constants become integers; other floats hold integers by meaning."""
         op = "IntegerDiv" if node.op == "Div" else node.op
         names = REGISTRY[op].operand_names(len(node.inputs))
         inputs: list[str] = []
@@ -151,7 +164,10 @@ def _contract(types: IntegerTypes, builder: Builder, node: Node) -> Node | None:
     """Contractions accumulate in int32, so a bias is int32."""
     if types.data(builder, node) is None:
         return None
-    if any(isinstance(node.attrs.get(key), float) and not float(str(node.attrs[key])).is_integer() for key in ("alpha", "beta")):
+    if any(
+        isinstance(node.attrs.get(key), float) and not float(str(node.attrs[key])).is_integer()
+        for key in ("alpha", "beta")
+    ):
         return None
     factors = [as_integer(builder, name, WEIGHTS) for name in node.inputs[:2]]
     bias = [as_integer(builder, name, (INT32,)) if name else "" for name in node.inputs[2:3]]

@@ -14,8 +14,8 @@ from onnx import numpy_helper
 from tilewright.core.dtype import DType
 from tilewright.core.graph import Array
 from tilewright.errors import TilewrightError
-from tilewright.ops.rules import ELEMENT_TYPES
 from tilewright.frontend.raw import NEWEST, Declared, Function, RawAttr, RawModel, RawNode, Ref, Subgraph, Unsupported
+from tilewright.ops.rules import ELEMENT_TYPES
 
 EXACT_TYPES = "tilewright.exact_types"
 """Metadata of files written by `save`: their element types are not to be inferred again."""
@@ -43,7 +43,10 @@ def read_model(path: Path) -> RawModel:
 
 def _bad_model(path: Path, reason: str) -> TilewrightError:
     return TilewrightError(
-        "bad-model", f"'{path}' is not an ONNX model", reasons=[reason], help="export the network again, or check that the download is complete"
+        "bad-model",
+        f"'{path}' is not an ONNX model",
+        reasons=[reason],
+        help="export the network again, or check that the download is complete",
     )
 
 
@@ -78,6 +81,11 @@ class Reader:
             tuple(self.node(node) for node in graph.node),
             initialisers,
             {(_domain(f.domain), f.name): self.function(f) for f in model.functions},
+            {
+                v.name: len(shape)
+                for v in (*graph.value_info, *graph.output)
+                if (shape := _declared(v).shape) is not None
+            },
             metadata.get(EXACT_TYPES) == "1",
         )
 
@@ -132,7 +140,9 @@ class Reader:
             return np.asarray(numpy_helper.to_array(tensor)).astype(dtype.numpy, copy=False)
         except (ValueError, TypeError) as reason:
             raise TilewrightError(
-                "bad-model", f"the data of tensor '{tensor.name}' do not match its type and shape", reasons=[str(reason)]
+                "bad-model",
+                f"the data of tensor '{tensor.name}' do not match its type and shape",
+                reasons=[str(reason)],
             ) from reason
 
     def _external(self, tensor: onnx.TensorProto, dtype: DType) -> Array:
@@ -143,7 +153,8 @@ class Reader:
         count = int(np.prod(shape, dtype=np.int64))
         if not location or not path.resolve().is_relative_to(self._folder.resolve()):
             raise TilewrightError(
-                "bad-model", f"external data of tensor '{tensor.name}' lie at '{location}', outside the folder of the model"
+                "bad-model",
+                f"external data of tensor '{tensor.name}' lie at '{location}', outside the folder of the model",
             )
         try:
             with path.open("rb") as file:
@@ -166,6 +177,7 @@ class Reader:
             tuple(value.name for value in graph.output),
             tuple(self.node(node) for node in graph.node),
             self._initialisers(graph),
+            graph,
         )
 
 

@@ -36,6 +36,8 @@ class Subgraph:
     outputs: tuple[str, ...]
     nodes: tuple[RawNode, ...]
     initialisers: Mapping[str, Array | Unsupported]
+    source: object
+    """The message it was read from: some definitions of the standard are made from it."""
 
     @cached_property
     def free(self) -> frozenset[str]:
@@ -82,7 +84,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Declared:
-    """A graph input as declared: element type and extents, a name or None for an open one; `shape` is None without rank."""
+    """A graph input as declared: element type and extents, open ones by name or None; no rank gives no `shape`."""
 
     name: str
     dtype: DType | Unsupported
@@ -99,6 +101,8 @@ class RawModel:
     nodes: tuple[RawNode, ...]
     initialisers: Mapping[str, Array | Unsupported]
     functions: Mapping[tuple[str, str], Function]
+    ranks: Mapping[str, int]
+    """Ranks that the file states for tensors other than inputs."""
     exact_types: bool
     """Declared element types are meant as they stand (files written by `save`)."""
 

@@ -1,7 +1,7 @@
 """Brings nodes of old opsets into the newest form, and dissolves operators whose result the types alone determine.
 
-Each function takes a node in an old form and the context it stands in, and gives the nodes that replace it. A table says up
-to which opset a form is old.
+Each function takes a node in an old form and the context it stands in, and gives the nodes that replace it. A table
+says up to which opset a form is old.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class Context(Protocol):
     def value(self, name: str) -> Array | None: ...
     def constant(self, hint: str, array: Array) -> str: ...
     def fresh(self, hint: str) -> str: ...
+    def declared_rank(self, name: str) -> int | None: ...
 
 
 Upgrade = Callable[[RawNode, Context], Sequence[RawNode]]
@@ -56,7 +57,7 @@ def upgrade(node: RawNode, context: Context) -> Sequence[RawNode]:
 
 def is_known(node: RawNode) -> bool:
     """Whether something here takes the operator, whatever its operands are."""
-    return node.op in _DISSOLVE or node.op in _OLD
+    return node.op in _DISSOLVE or node.op in ("Upsample", "Scatter")
 
 
 def _new(node: RawNode, **changes: object) -> RawNode:
@@ -202,6 +203,28 @@ def _scatter(node: RawNode, _context: Context) -> Sequence[RawNode]:
     return (_new(node, op="ScatterElements"),)
 
 
+def _gemm(node: RawNode, context: Context) -> Sequence[RawNode]:
+    """Some exporters multiply stacks of matrices: the rows of all of them are one matrix."""
+    shape = context.type(node.inputs[0]).shape
+    if len(shape) <= 2 or node.attrs.get("transA"):
+        return (_new(node),)
+    matrix, result = context.fresh(f"{node.label}_matrix"), context.fresh(f"{node.label}_result")
+    columns = context.type(node.inputs[1]).shape[0 if node.attrs.get("transB") else -1]
+    flat = context.constant(f"{node.label}_flat", _integers((prod(shape[:-1]), shape[-1])))
+    back = context.constant(f"{node.label}_shape", _integers((*shape[:-1], columns)))
+    return (
+        RawNode("Reshape", (node.inputs[0], flat), (matrix,), {"allowzero": 1}, f"{node.label}_flatten"),
+        _new(node, inputs=(matrix, *node.inputs[1:]), outputs=(result,)),
+        RawNode("Reshape", (result, back), node.outputs, {"allowzero": 1}, f"{node.label}_restore"),
+    )
+
+
+def _cross_entropy(node: RawNode, context: Context) -> Sequence[RawNode]:
+    """Training exporters list the log-probabilities as the only output; its declared rank shows that."""
+    alone = len(node.outputs) == 1 and context.declared_rank(node.outputs[0]) == context.type(node.inputs[0]).rank
+    return (_new(node, outputs=("", *node.outputs) if alone else node.outputs),)
+
+
 def _constant(node: RawNode, context: Context) -> Sequence[RawNode]:
     kinds = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
     for key, value in node.attrs.items():
@@ -228,7 +251,11 @@ def _constant_of_shape(node: RawNode, context: Context) -> Sequence[RawNode]:
     if isinstance(value, Unsupported):
         raise TilewrightError("unsupported-operator", value.what)
     scalar = np.asarray(value if isinstance(value, np.ndarray) else np.float32(0)).reshape(())
-    return (RawNode("Expand", (context.constant(f"{node.label}_value", scalar), node.inputs[0]), node.outputs, {}, node.name),)
+    return (
+        RawNode(
+            "Expand", (context.constant(f"{node.label}_value", scalar), node.inputs[0]), node.outputs, {}, node.name
+        ),
+    )
 
 
 def _shape(node: RawNode, context: Context) -> Sequence[RawNode]:
@@ -243,15 +270,19 @@ def _size(node: RawNode, context: Context) -> Sequence[RawNode]:
 
 
 def _dropout(node: RawNode, context: Context) -> Sequence[RawNode]:
-    ratio = context.value(node.inputs[1]) if len(node.inputs) > 1 and node.inputs[1] else None
-    training = context.value(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else np.asarray(False)
+    source, ratio_name, mode = (*node.inputs, "", "")[:3]
+    ratio = context.value(ratio_name) if ratio_name else None
+    training = context.value(mode) if mode else np.asarray(False)
     if training is None or (training.any() and (ratio is None or ratio.any())):
         raise TilewrightError("unsupported-operator", "training mode")
-    nodes = [_identity(node.inputs[0], node)]
+    nodes = [_identity(source, node)]
     if len(node.outputs) > 1 and node.outputs[1]:
-        data = context.type(node.inputs[0])
+        data = context.type(source)
         one = np.asarray(1, np.bool_ if node.version >= 10 else data.dtype.numpy)
-        inputs = (context.constant(f"{node.label}_one", one), context.constant(f"{node.label}_shape", _integers(data.shape)))
+        inputs = (
+            context.constant(f"{node.label}_one", one),
+            context.constant(f"{node.label}_shape", _integers(data.shape)),
+        )
         nodes.append(RawNode("Expand", inputs, node.outputs[1:2], {}, f"{node.label}_mask"))
     return nodes
 
@@ -275,7 +306,9 @@ def _cast_like(node: RawNode, context: Context) -> Sequence[RawNode]:
 def _rotary(node: RawNode, _context: Context) -> Sequence[RawNode]:
     """The contributed form has the positions before the caches."""
     data, positions, cosines, sines = node.inputs
-    attrs = {key: value for key, value in node.attrs.items() if key in ("interleaved", "num_heads", "rotary_embedding_dim")}
+    attrs = {
+        key: value for key, value in node.attrs.items() if key in ("interleaved", "num_heads", "rotary_embedding_dim")
+    }
     return (_new(node, inputs=(data, cosines, sines, positions), attrs=attrs),)
 
 
@@ -283,7 +316,9 @@ def _foreign_attention(_node: RawNode, _context: Context) -> Sequence[RawNode]:
     raise TilewrightError("unsupported-operator", "the form with packed projection weights")
 
 
-_REDUCE_18 = tuple(f"Reduce{kind}" for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare"))
+_REDUCE_18 = tuple(
+    f"Reduce{kind}" for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
+)
 
 _OLD: dict[str, Old] = {
     **{name: Old(13, _axes_to_input, "axes") for name in ("Squeeze", "Unsqueeze", "ReduceSum")},
@@ -299,6 +334,8 @@ _OLD: dict[str, Old] = {
     "GroupNormalization": Old(21, _group_norm),
     "BatchNormalization": Old(14, _batch_norm),
     "Scatter": Old(NEWEST, _scatter),
+    "Gemm": Old(NEWEST, _gemm),
+    "SoftmaxCrossEntropyLoss": Old(NEWEST, _cross_entropy),
 }
 
 _DISSOLVE: dict[str, Upgrade] = {
