@@ -148,16 +148,15 @@ def _mean(data: Array, axes: tuple[int, ...]) -> Array:
 def _extreme_body(symbol: str, worst: Callable[[DType], str]) -> Callable[[Call], Body]:
     def body(call: Call) -> Body:
         kind = call.outputs[0].dtype
-        better = f"data {symbol} best"
-        # A NaN is the result from where it is met, as in numpy.
-        condition = f"({better} || data != data) && best == best" if kind.is_float else better
         state = ((kind.compute, "best", worst(kind)),)
-        return Body(MappingProxyType({"reduced": "best"}), state, f"if ({condition}) {{ best = data; }}")
+        return Body(MappingProxyType({"reduced": "best"}), state, f"if (data {symbol} best) {{ best = data; }}")
 
     return body
 
 
-def _extreme(function: Callable[..., Array], *, largest: bool) -> Callable[[Array, tuple[int, ...]], Array]:
+def _extreme(function: np.ufunc, *, largest: bool) -> Callable[[Array, tuple[int, ...]], Array]:
+    """The reference of a maximum or minimum; NaN is passed over."""
+
     def reference(data: Array, axes: tuple[int, ...]) -> Array:
         if data.dtype.kind == "f":
             worst: float | int = -np.inf if largest else np.inf
@@ -165,7 +164,7 @@ def _extreme(function: Callable[..., Array], *, largest: bool) -> Callable[[Arra
             worst = not largest
         else:
             worst = np.iinfo(data.dtype).min if largest else np.iinfo(data.dtype).max
-        return function(data, axis=axes, keepdims=True, initial=worst)
+        return np.asarray(function.reduce(data, axis=axes, keepdims=True, initial=worst))
 
     return reference
 
@@ -222,6 +221,7 @@ def _log_sum(data: Array, axes: tuple[int, ...]) -> Array:
     return np.log(np.sum(data.astype(np.float64), axis=axes, keepdims=True))
 
 
+_WHOLE = (np.int32, np.int64, np.uint64)
 _ADD = "acc += ({A})data;"
 _ADD_SQUARE = "acc += ({A})data * ({A})data;"
 _declare(
@@ -243,7 +243,10 @@ _declare(
     _examples("int32", "uint32", "int64"),
 )
 _declare(
-    "ReduceProd", _over(np.prod), _accumulating("acc *= ({A})data;", initial="1"), _examples("int32", "int64", "uint64")
+    "ReduceProd",
+    _over(np.prod),
+    _accumulating("acc *= ({A})data;", initial="1"),
+    (*_examples(), *(example(np.arange(-3, 9).reshape(3, 4).astype(kind), [1]) for kind in _WHOLE)),
 )
 _declare(
     "ReduceL1",
@@ -274,7 +277,7 @@ _declare(
         *_examples(),
         example(np.array([[100.0, 200.0, 300.0], [-np.inf, 1.0, 2.0], [-np.inf, -np.inf, -np.inf]], np.float32), [1]),
         example(np.array([[np.inf, np.inf, 300.0], [-np.inf, np.nan, 2.0]], np.float32), [1]),
-        example("int32[3,4]", [1]),
+        example(np.arange(1, 25).reshape(3, 4, 2).astype(np.int32), [1]),
     ),
 )
 _declare("ReduceMean", _mean, _mean_body, _examples("int32", "uint32", "int64", "int8", "uint8"))
@@ -284,5 +287,5 @@ _EXTREMES = (
     example("bool[2,0]", [1]),
     example(np.array([[1.0, np.nan, 3.0], [-np.inf, -np.inf, -np.inf]], np.float32), [1]),
 )
-_declare("ReduceMax", _extreme(np.max, largest=True), _extreme_body(">", lowest), _EXTREMES)
-_declare("ReduceMin", _extreme(np.min, largest=False), _extreme_body("<", highest), _EXTREMES)
+_declare("ReduceMax", _extreme(np.fmax, largest=True), _extreme_body(">", lowest), _EXTREMES)
+_declare("ReduceMin", _extreme(np.fmin, largest=False), _extreme_body("<", highest), _EXTREMES)
