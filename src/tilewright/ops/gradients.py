@@ -53,8 +53,7 @@ def _divisor(call: Call) -> int:
 
 
 def _cross_entropy(call: Call, log_prob: Array, labels: Array) -> Array:
-    classes = np.arange(log_prob.shape[1]).reshape(-1, *(1,) * (log_prob.ndim - 2))
-    hit = np.expand_dims(labels, 1) == classes
+    hit = np.moveaxis(np.eye(log_prob.shape[1])[labels], -1, 1)
     return (np.exp(log_prob.astype(np.float64)) - hit) / _divisor(call)
 
 

@@ -1,7 +1,7 @@
 """Convolutions and matrix products of quantised tensors: operands carry zero points, sums are 32 bits wide.
 
-ConvInteger and MatMulInteger give the sums; the QLinear forms and QGemm scale them back to few bits; MatMulIntegerToFloat
-and DynamicQuantizeMatMul give real numbers. Each is a Conv, MatMul or Gemm of the operands without their zero points.
+ConvInteger and MatMulInteger give the sums, the QLinear forms scale them back to few bits, MatMulIntegerToFloat gives
+real numbers. Each is a Conv or MatMul of the operands without their zero points.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from tilewright.core.op import Body, Call, Operator, declare, example
 from tilewright.ops.quantized_rules import (
     centred,
     centred_c,
+    f16,
+    f32,
     inner_attrs,
     inner_call,
     lane_access,
@@ -25,7 +27,9 @@ from tilewright.ops.quantized_rules import (
     optional,
     quantised,
     quantised_c,
+    s8,
     scalar_access,
+    u8,
     wrap_domain,
 )
 
@@ -92,8 +96,8 @@ declare(
         _conv_domain,
         _conv_integer,
         (
-            example("uint8[1,2,5,5]", "uint8[3,2,3,3]", np.uint8(120), pads=(1, 1, 1, 1)),
-            example("uint8[1,2,5,5]", "int8[3,2,3,3]", np.uint8(120), np.array([3, -4, 5], np.int8), strides=(2, 2)),
+            example("uint8[1,2,5,5]", "uint8[3,2,3,3]", u8(120), pads=(1, 1, 1, 1)),
+            example("uint8[1,2,5,5]", "int8[3,2,3,3]", u8(120), s8([3, -4, 5]), strides=(2, 2)),
             example("int8[1,4,6]", "int8[4,2,3]", group=2, dilations=(2,)),
         ),
         MappingProxyType(CONV_ATTRS),
@@ -112,9 +116,18 @@ def _infer_qlinear_conv(call: Call) -> tuple[TensorType, ...]:
     return (TensorType(call.type("y_zero_point").dtype, shape),)
 
 
-def _qlinear_conv(call: Call, x: Array, *rest: Array | None) -> Array:
-    x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, B = (*rest, None)[:8]
-    assert w is not None and x_scale is not None and w_scale is not None and y_scale is not None and y_zero is not None
+def _qlinear_conv(
+    call: Call,
+    x: Array,
+    x_scale: Array,
+    x_zero: Array,
+    w: Array,
+    w_scale: Array,
+    w_zero: Array,
+    y_scale: Array,
+    y_zero: Array,
+    B: Array | None = None,
+) -> Array:
     total = _conv_sum(call, x, w, x_zero, w_zero)
     lanes = [1] * total.ndim
     lanes[-1 if call.int("channels_last") else 1] = -1
@@ -141,17 +154,17 @@ declare(
         _qlinear_conv,
         (
             example(
-                "uint8[1,2,5,5]", np.float32(0.02), np.uint8(120), "uint8[3,2,3,3]", np.float32(0.01), np.uint8(99),
-                np.float32(0.13), np.uint8(128), pads=(1, 1, 1, 1),
+                "uint8[1,2,5,5]", f32(0.02), u8(120), "uint8[3,2,3,3]", f32(0.01), u8(99),
+                f32(0.13), u8(128), pads=(1, 1, 1, 1),
             ),
             example(
-                "int8[1,2,5,5]", np.float32([0.02]), np.array([3], np.int8), "int8[3,2,3,3]",
-                np.float32([0.01, 0.02, 0.03]), np.zeros(3, np.int8), np.float32(0.9), np.int8(-5), "int32[3]",
+                "int8[1,2,5,5]", f32([0.02]), s8([3]), "int8[3,2,3,3]",
+                f32([0.01, 0.02, 0.03]), np.zeros(3, np.int8), f32(0.9), s8(-5), "int32[3]",
                 strides=(2, 1),
             ),
             example(
-                "uint8[1,6,4]", np.float32(0.02), np.uint8(7), "int8[4,2,3]", np.float32(0.01), np.int8(0),
-                np.float32(0.1), np.uint8(128), group=2, channels_last=1,
+                "uint8[1,6,4]", f32(0.02), u8(7), "int8[4,2,3]", f32(0.01), s8(0),
+                f32(0.1), u8(128), group=2, channels_last=1,
             ),
         ),
         MappingProxyType(CONV_ATTRS),
@@ -168,7 +181,7 @@ declare(
 def _zero_access(
     call: Call, operand: str, matrix: tuple[int, ...], axes: tuple[Axis, ...], lane: int
 ) -> tuple[Axis, ...]:
-    """The access map of a scale or zero point of a matrix: one value, a vector along axis `lane`, or a broadcast tensor."""
+    """The access map of a matrix's scale or zero point: one value, a vector along axis `lane`, or a tensor."""
     shape = call.shape(operand)
     if call.type(operand).size == 1 or len(shape) == 1:
         lane = min(max(lane, -len(matrix)), -1)
@@ -200,7 +213,7 @@ def _matmul_domain(call: Call, left: str, right: str, output: str) -> Domain:
     return wrap_domain(call, inner, {"A": left, "B": right, "Y": output}, more)
 
 
-def _matmul_sum(call: Call, a: Array, b: Array, a_zero: Array | None, b_zero: Array | None) -> Array:
+def _matmul_sum(a: Array, b: Array, a_zero: Array | None, b_zero: Array | None) -> Array:
     return np.matmul(centred(a, _row_values(a_zero, a)), centred(b, b_zero)).astype(np.int32)
 
 
@@ -214,8 +227,8 @@ def _matmul_update(call: Call, left: str, right: str) -> str:
     return _products(centred_c(call, left, "a_zero_point"), centred_c(call, right, "b_zero_point"))
 
 
-def _matmul_integer(call: Call, A: Array, B: Array, a_zero: Array | None = None, b_zero: Array | None = None) -> Array:
-    return _matmul_sum(call, A, B, a_zero, b_zero)
+def _matmul_integer(_call: Call, A: Array, B: Array, a_zero: Array | None = None, b_zero: Array | None = None) -> Array:
+    return _matmul_sum(A, B, a_zero, b_zero)
 
 
 declare(
@@ -227,9 +240,9 @@ declare(
         lambda call: _matmul_domain(call, "A", "B", "Y"),
         _matmul_integer,
         (
-            example("uint8[4,3]", "uint8[3,2]", np.uint8(12), np.uint8(0)),
-            example("uint8[2,4,3]", "int8[3,2]", np.uint8(12), np.array([3, -4], np.int8)),
-            example("int8[4,3]", "int8[3,2]", np.array([3, -4, 5, 6], np.int8)),
+            example("uint8[4,3]", "uint8[3,2]", u8(12), u8(0)),
+            example("uint8[2,4,3]", "int8[3,2]", u8(12), s8([3, -4])),
+            example("int8[4,3]", "int8[3,2]", s8([3, -4, 5, 6])),
             example("int8[2,4,3]", "int8[2,3,2]", np.full((2, 4, 1), 3, np.int8), np.full((2, 1, 2), 5, np.int8)),
             example("int8[5]", "int8[5,3]"),
         ),
@@ -254,7 +267,7 @@ def _qlinear_matmul(
     rows = _row_values(a_scale, a)
     assert rows is not None
     scale = rows.astype(np.float32) * b_scale.astype(np.float32) / y_scale.astype(np.float32)
-    return quantised(_matmul_sum(call, a, b, a_zero, b_zero).astype(np.float32) * scale, y_zero, call.type("y").dtype)
+    return quantised(_matmul_sum(a, b, a_zero, b_zero).astype(np.float32) * scale, y_zero, call.type("y").dtype)
 
 
 def _qlinear_matmul_body(call: Call) -> Body:
@@ -273,16 +286,16 @@ declare(
         _qlinear_matmul,
         (
             example(
-                "uint8[2,4]", np.float32(0.0066), np.uint8(113), "uint8[4,3]", np.float32(0.00705), np.uint8(114),
-                np.float32(0.0107), np.uint8(118),
+                "uint8[2,4]", f32(0.0066), u8(113), "uint8[4,3]", f32(0.00705), u8(114),
+                f32(0.0107), u8(118),
             ),
             example(
-                "int8[2,2,4]", np.float32([0.0066]), np.array([11], np.int8), "int8[2,4,3]", np.float32([0.007]),
-                np.array([-14], np.int8), np.float32([0.0107]), np.array([18], np.int8),
+                "int8[2,2,4]", f32([0.0066]), s8([11]), "int8[2,4,3]", f32([0.007]),
+                s8([-14]), f32([0.0107]), s8([18]),
             ),
             example(
-                "uint8[2,4]", np.float16(0.0066), np.uint8(113), "int8[4,3]", np.float16([0.007, 0.005, 0.01]),
-                np.array([1, 2, 3], np.int8), np.float16(0.02), np.uint8(118),
+                "uint8[2,4]", f16(0.0066), u8(113), "int8[4,3]", f16([0.007, 0.005, 0.01]),
+                s8([1, 2, 3]), f16(0.02), u8(118),
             ),
         ),
         kind="reduce",
@@ -297,7 +310,7 @@ def _real_type(call: Call, left: str, right: str) -> tuple[TensorType, ...]:
 
 
 def _to_float(
-    call: Call,
+    _call: Call,
     A: Array,
     B: Array,
     a_scale: Array,
@@ -308,7 +321,7 @@ def _to_float(
 ) -> Array:
     rows = _row_values(a_scale, A)
     assert rows is not None
-    scaled = _matmul_sum(call, A, B, a_zero, b_zero).astype(np.float64) * (rows * b_scale)
+    scaled = _matmul_sum(A, B, a_zero, b_zero).astype(np.float64) * (rows * b_scale)
     return scaled if bias is None else scaled + bias
 
 
@@ -326,10 +339,8 @@ declare(
         lambda call: _matmul_domain(call, "A", "B", "Y"),
         _to_float,
         (
-            example(
-                "uint8[4,3]", "int8[3,2]", np.float32(0.02), np.float32(0.03), np.uint8(12), np.int8(3), "float32[2]"
-            ),
-            example("int8[2,4,3]", "int8[3,2]", np.float32(0.02), np.float32([0.03, 0.05])),
+            example("uint8[4,3]", "int8[3,2]", f32(0.02), f32(0.03), u8(12), s8(3), "float32[2]"),
+            example("int8[2,4,3]", "int8[3,2]", f32(0.02), f32([0.03, 0.05])),
         ),
         kind="reduce",
         body=_to_float_body,

@@ -11,7 +11,7 @@ from tilewright.core.domain import Axis, Domain, axis_names, dim
 from tilewright.core.dtype import FLOAT32, FLOAT64, DType
 from tilewright.core.graph import Array, Attr, TensorType
 from tilewright.core.op import REQUIRED, Body, Call, Example, Operator, declare, example
-from tilewright.ops.quantized_rules import need_scalar, scalar_access
+from tilewright.ops.quantized_rules import f32, need_scalar, s64, scalar_access
 from tilewright.ops.rules import elementwise, expression, number, one_dtype
 
 
@@ -47,7 +47,7 @@ def _domain(call: Call) -> Domain:
     names = axis_names(len(shape))
     row: tuple[Axis, ...] = tuple(dim(n) for n in names)
     outputs = call.op.output_names(len(call.outputs))
-    access = {name: row for name in (*_tensors(call), *outputs)} | scalar_access(call, "R", "T")
+    access = dict.fromkeys((*_tensors(call), *outputs), row) | scalar_access(call, "R", "T")
     return Domain(
         MappingProxyType(dict(zip(names, shape, strict=True))),
         MappingProxyType(access),
@@ -117,7 +117,7 @@ def _optimizer(
     )
 
 
-RATE, STEP = np.asarray(np.float32(0.1)), np.asarray(np.int64(3))
+RATE, STEP = f32(0.1), s64(3)
 TENSOR, SQUARES = "float32[3,4]", np.linspace(0.1, 2, 12).reshape(3, 4).astype(np.float32)
 
 
@@ -178,7 +178,7 @@ _optimizer(
     _momentum_c,
     tuple(
         example(RATE, step, TENSOR, TENSOR, TENSOR, wanted=2, alpha=0.95, beta=0.85, norm_coefficient=0.001, mode=mode)
-        for step, mode in ((STEP, "standard"), (np.asarray(np.int64(0)), "nesterov"))
+        for step, mode in ((STEP, "standard"), (s64(0), "nesterov"))
     ),
     "One step of momentum or Nesterov momentum for one tensor.",
 )
@@ -215,7 +215,7 @@ _optimizer(
             RATE, STEP, TENSOR, TENSOR, TENSOR, SQUARES, wanted=3, alpha=0.95, beta=0.1, epsilon=1e-7,
             norm_coefficient=0.001, norm_coefficient_post=0.01,
         ),
-        example(RATE, np.asarray(np.int64(0)), TENSOR, TENSOR, TENSOR, SQUARES, wanted=3, epsilon=1e-2),
+        example(RATE, s64(0), TENSOR, TENSOR, TENSOR, SQUARES, wanted=3, epsilon=1e-2),
     ),
     "One step of Adam for one tensor.",
 )  # fmt: skip

@@ -16,12 +16,15 @@ from tilewright.ops.quantized_rules import (
     centred,
     centred_c,
     dequantised,
+    f32,
     need_narrow,
     need_scalar,
     optional,
     quantised,
     quantised_c,
+    s8,
     scalar_access,
+    u8,
 )
 from tilewright.ops.rules import broadcast, number
 
@@ -81,10 +84,10 @@ def _binary(name: str, reference: Callable[..., Array], c: Callable[[str, str], 
         result = quantised_c(text, optional(call, "C_zero_point"), call.outputs[0].dtype)
         return Body(MappingProxyType({"C": result}))
 
-    a, b, out = np.float32(0.02), np.float32([0.03]), np.float32(0.045)
+    a, b, out = f32(0.02), f32([0.03]), f32(0.045)
     examples = (
-        example("uint8[2,3,4]", a, np.uint8(120), "uint8[3,4]", b, np.uint8([100]), out, np.uint8(128)),
-        example("int8[2,3,4]", a, np.int8(-12), "int8[1]", b, np.array([10], np.int8), out, np.int8(5)),
+        example("uint8[2,3,4]", a, u8(120), "uint8[3,4]", b, u8([100]), out, u8(128)),
+        example("int8[2,3,4]", a, s8(-12), "int8[1]", b, s8([10]), out, s8(5)),
         example("int8[7]", a, "", "int8[7]", b, "", out),
     )
     _declare(name, BINARY, "C", reference, body, examples, {}, doc)
@@ -145,9 +148,9 @@ def _unary(name: str, function: Callable[..., Array], c: str, attrs: dict[str, A
         return Body(MappingProxyType({"Y": result}), (("float", "real", value),), constants=constants)
 
     examples = (
-        example("uint8[3,9]", np.float32(0.05), np.uint8(120), np.float32(1 / 256), np.uint8(0)),
-        example("int8[3,9]", np.float32([0.05]), np.array([-12], np.int8), np.float32([0.03]), np.array([-5], np.int8)),
-        example("int8[9]", np.float32(0.05), "", np.float32(0.03)),
+        example("uint8[3,9]", f32(0.05), u8(120), f32(1 / 256), u8(0)),
+        example("int8[3,9]", f32([0.05]), s8([-12]), f32([0.03]), s8([-5])),
+        example("int8[9]", f32(0.05), "", f32(0.03)),
     )
     _declare(name, UNARY, "Y", reference, body, examples, attrs, doc)
 

@@ -13,6 +13,7 @@ from tilewright.core.op import REQUIRED, Body, Call, Example, Operator, declare,
 from tilewright.ops.quantized_rules import (
     centred_c,
     dequantised,
+    f32,
     inner_attrs,
     inner_call,
     need_narrow,
@@ -21,7 +22,9 @@ from tilewright.ops.quantized_rules import (
     quantised,
     quantised_c,
     renamed,
+    s8,
     scalar_access,
+    u8,
     wrap_domain,
 )
 from tilewright.ops.rules import axis_domain
@@ -76,10 +79,10 @@ def _declare_pool(name: str, op: str, attrs: Attrs, examples: tuple[Example, ...
 
 
 def _pool_example(kind: str, zero: Array, **attrs: Attr) -> Example:
-    return example(kind, np.float32(0.05), zero, np.float32(0.04), zero, **attrs)
+    return Example((kind, f32(0.05), zero, f32(0.04), zero), MappingProxyType(attrs))
 
 
-U8, S8 = np.asarray(np.uint8(120)), np.asarray([-7], np.int8)
+U8, S8 = u8(120), s8([-7])
 
 _declare_pool(
     "QLinearAveragePool",
@@ -169,12 +172,12 @@ declare(
         _concat_reference,
         (
             example(
-                np.float32(0.05), np.uint8(120), "uint8[2,3]", np.float32(0.04), np.uint8(100), "uint8[2,5]",
-                np.float32(0.06), np.uint8(130), axis=1,
+                f32(0.05), u8(120), "uint8[2,3]", f32(0.04), u8(100), "uint8[2,5]",
+                f32(0.06), u8(130), axis=1,
             ),
             example(
-                np.float32([0.05]), np.array([1], np.int8), "int8[2,3]", np.float32([0.04]), np.array([5], np.int8),
-                "int8[1,3]", np.float32([0.06]), np.array([-3], np.int8), axis=0,
+                f32([0.05]), s8([1]), "int8[2,3]", f32([0.04]), s8([5]),
+                "int8[1,3]", f32([0.06]), s8([-3]), axis=0,
             ),
         ),
         MappingProxyType({"axis": REQUIRED}),
@@ -225,10 +228,10 @@ declare(
         _softmax_domain,
         _softmax,
         (
-            example("uint8[3,9]", np.float32(0.05), np.uint8(3), np.float32(1 / 256), np.uint8(0), axis=-1, opset=13),
+            example("uint8[3,9]", f32(0.05), u8(3), f32(1 / 256), u8(0), axis=-1, opset=13),
             example(
-                "int8[2,5,3]", np.float32([0.02]), np.array([3], np.int8), np.float32([1 / 256]),
-                np.array([-128], np.int8), axis=1, opset=13,
+                "int8[2,5,3]", f32([0.02]), s8([3]), f32([1 / 256]),
+                s8([-128]), axis=1, opset=13,
             ),
         ),
         MappingProxyType({"axis": -1, "opset": 13}),

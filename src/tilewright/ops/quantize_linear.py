@@ -14,7 +14,7 @@ from tilewright.core.dtype import FLOAT16, FLOAT32, INT32, UINT8, DType
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import Body, Call, Operator, declare, example
 from tilewright.ops.integer_rules import point_domain
-from tilewright.ops.quantized_rules import NARROW, dequantised, optional
+from tilewright.ops.quantized_rules import NARROW, dequantised, f16, f32, optional, s8, s16, s32, u8, u16
 from tilewright.ops.rules import element_type
 
 
@@ -35,13 +35,12 @@ def _parameter_access(call: Call, operand: str) -> tuple[Axis, ...]:
 
 
 def _domain(call: Call) -> Domain:
-    scale, zero = call.operands[1:3] if len(call.operands) > 2 else (call.operands[1], "")
     access: dict[str, tuple[Axis, ...]] = {"x": tuple(dim(n) for n in axis_names(call.type("x").rank))}
-    access |= {operand: _parameter_access(call, operand) for operand in (scale, zero) if operand and call.has(operand)}
+    access |= {operand: _parameter_access(call, operand) for operand in call.operands[1:] if call.has(operand)}
     return point_domain(call, access)
 
 
-def _spread(call: Call, operand: str, values: Array) -> Array:
+def _spread(call: Call, values: Array) -> Array:
     """A scale or zero point in a shape that broadcasts to x."""
     x = call.shape("x")
     if values.size == 1:
@@ -78,8 +77,8 @@ def _infer_quantize(call: Call) -> tuple[TensorType, ...]:
 
 def _quantize(call: Call, x: Array, y_scale: Array, y_zero_point: Array | None = None) -> Array:
     kind = call.type("y").dtype
-    scaled = x.astype(np.float32) / _spread(call, "y_scale", y_scale).astype(np.float32)
-    zero = 0 if y_zero_point is None else _spread(call, "y_zero_point", y_zero_point).astype(np.float32)
+    scaled = x.astype(np.float32) / _spread(call, y_scale).astype(np.float32)
+    zero = 0 if y_zero_point is None else _spread(call, y_zero_point).astype(np.float32)
     return np.clip(np.nan_to_num(np.rint(scaled) + zero, nan=float(kind.lo)), kind.lo, kind.hi)
 
 
@@ -102,14 +101,14 @@ declare(
         _domain,
         _quantize,
         (
-            example("float32[3,7]", np.float32(0.02), np.uint8(128)),
-            example("float32[3,7]", np.float32([0.02]), np.array([-3], np.int8)),
-            example("float32[3,7]", np.float32(0.02)),
-            example("float32[3,7]", np.float32(0.001), output_dtype=5),
-            example("float32[2,3,4]", np.float32([0.01, 0.02, 0.03]), np.array([1, -2, 3], np.int8), axis=1),
+            example("float32[3,7]", f32(0.02), u8(128)),
+            example("float32[3,7]", f32([0.02]), s8([-3])),
+            example("float32[3,7]", f32(0.02)),
+            example("float32[3,7]", f32(0.001), output_dtype=5),
+            example("float32[2,3,4]", f32([0.01, 0.02, 0.03]), s8([1, -2, 3]), axis=1),
             example("float32[2,3,4]", np.full((2, 2, 4), 0.02, np.float32), axis=-2, block_size=2, output_dtype=3),
-            example("float16[5,2]", np.float16([0.01, 0.1]), np.uint8([100, 30]), axis=-1),
-            example("int32[9]", np.float32(3.5), np.uint16(900)),
+            example("float16[5,2]", f16([0.01, 0.1]), u8([100, 30]), axis=-1),
+            example("int32[9]", f32(3.5), u16(900)),
         ),
         MappingProxyType({"axis": 1, "block_size": 0, "output_dtype": 0, "precision": 0, "saturate": 1}),
         "elementwise",
@@ -130,8 +129,8 @@ def _infer_dequantize(call: Call) -> tuple[TensorType, ...]:
 
 
 def _dequantize(call: Call, x: Array, x_scale: Array, x_zero_point: Array | None = None) -> Array:
-    zero = None if x_zero_point is None else _spread(call, "x_zero_point", x_zero_point)
-    return dequantised(x, _spread(call, "x_scale", x_scale), zero)
+    zero = None if x_zero_point is None else _spread(call, x_zero_point)
+    return dequantised(x, _spread(call, x_scale), zero)
 
 
 def _dequantize_body(call: Call) -> Body:
@@ -150,13 +149,13 @@ declare(
         _domain,
         _dequantize,
         (
-            example("uint8[3,7]", np.float32(0.02), np.uint8(128)),
-            example("int8[3,7]", np.float32([0.02])),
-            example("int32[9]", np.float32(0.5), np.int32(7)),
-            example("int16[2,3,4]", np.float32([0.01, 0.02, 0.03]), np.array([1, -2, 3], np.int16), axis=1),
-            example("uint16[5]", np.float32(0.5), np.uint16(7)),
+            example("uint8[3,7]", f32(0.02), u8(128)),
+            example("int8[3,7]", f32([0.02])),
+            example("int32[9]", f32(0.5), s32(7)),
+            example("int16[2,3,4]", f32([0.01, 0.02, 0.03]), s16([1, -2, 3]), axis=1),
+            example("uint16[5]", f32(0.5), u16(7)),
             example("int8[2,5,4]", np.full((2, 3, 4), 0.02, np.float32), np.ones((2, 3, 4), np.int8), block_size=2),
-            example("int8[5,2]", np.float16([0.01, 0.1]), np.array([100, -30], np.int8), axis=-1),
+            example("int8[5,2]", f16([0.01, 0.1]), s8([100, -30]), axis=-1),
         ),
         MappingProxyType({"axis": 1, "block_size": 0, "output_dtype": 0}),
         "elementwise",
@@ -214,8 +213,8 @@ declare(
         _dynamic,
         (
             example("float32[3,7]", wanted=3),
-            example(np.float32([1, 2, 3.5]), wanted=3),
-            example(np.float32([-1, -2.25]), wanted=3),
+            example(f32([1, 2, 3.5]), wanted=3),
+            example(f32([-1, -2.25]), wanted=3),
             example(np.zeros((2, 2), np.float32), wanted=3),
         ),
         doc="Quantisation to uint8 with the scale and zero point that the values themselves give.",

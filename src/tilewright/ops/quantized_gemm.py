@@ -1,4 +1,4 @@
-"""QGemm: `alpha * A @ B + C` of quantised matrices; and DynamicQuantizeMatMul, which quantises its left matrix itself."""
+"""QGemm: `alpha * (A @ B + C)` of quantised matrices; DynamicQuantizeMatMul, which quantises its left matrix itself."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tilewright.ops.quantize_linear import dynamic_parameters
 from tilewright.ops.quantized_rules import (
     centred,
     centred_c,
+    f32,
     inner_call,
     lane_access,
     need_narrow,
@@ -21,7 +22,9 @@ from tilewright.ops.quantized_rules import (
     optional,
     quantised,
     quantised_c,
+    s8,
     scalar_access,
+    u8,
     wrap_domain,
 )
 from tilewright.ops.rules import number
@@ -89,16 +92,16 @@ declare(
         _gemm_reference,
         (
             example(
-                "uint8[3,5]", np.float32(0.02), np.uint8(99), "int8[5,4]", np.float32([0.1, 0.2, 0.3, 0.4]),
-                np.zeros(4, np.int8), "int32[4]", np.float32(0.9), np.uint8(120),
+                "uint8[3,5]", f32(0.02), u8(99), "int8[5,4]", f32([0.1, 0.2, 0.3, 0.4]),
+                np.zeros(4, np.int8), "int32[4]", f32(0.9), u8(120),
             ),
             example(
-                "uint8[5,3]", np.float32(0.02), np.uint8(99), "uint8[4,5]", np.float32(0.1), np.uint8(80),
+                "uint8[5,3]", f32(0.02), u8(99), "uint8[4,5]", f32(0.1), u8(80),
                 transA=1, transB=1, alpha=0.5,
             ),
             example(
-                "int8[3,5]", np.float32(0.02), np.int8(9), "int8[5,4]", np.float32(0.1), np.int8(3), "int32[1,4]",
-                np.float32(0.4), np.int8(-7), alpha=1.5,
+                "int8[3,5]", f32(0.02), s8(9), "int8[5,4]", f32(0.1), s8(3), "int32[1,4]",
+                f32(0.4), s8(-7), alpha=1.5,
             ),
         ),
         MappingProxyType({"alpha": 1.0, "transA": 0, "transB": 0}),
@@ -141,7 +144,7 @@ def _dynamic_domain(call: Call) -> Domain:
 
 
 def _dynamic(
-    call: Call, A: Array, B: Array, b_scale: Array, b_zero: Array | None = None, bias: Array | None = None
+    _call: Call, A: Array, B: Array, b_scale: Array, b_zero: Array | None = None, bias: Array | None = None
 ) -> Array:
     scale, zero = dynamic_parameters(A)
     left = np.clip(np.rint(A / scale) + zero, 0, 255).astype(np.int64) - int(zero)
@@ -163,9 +166,9 @@ declare(
         _dynamic_domain,
         _dynamic,
         (
-            example("float32[4,3]", "int8[3,2]", np.float32(0.03), np.int8(3), "float32[2]"),
-            example("float32[2,4,3]", "uint8[3,2]", np.float32([0.03, 0.05]), np.uint8([3, 99])),
-            example("float32[4,3]", "int8[3,2]", np.float32([0.03])),
+            example("float32[4,3]", "int8[3,2]", f32(0.03), s8(3), "float32[2]"),
+            example("float32[2,4,3]", "uint8[3,2]", f32([0.03, 0.05]), u8([3, 99])),
+            example("float32[4,3]", "int8[3,2]", f32([0.03])),
         ),
         doc="A matrix product whose left side is quantised to uint8 by its own range; gives real numbers.",
         numbers=_steps,

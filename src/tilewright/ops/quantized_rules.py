@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from types import MappingProxyType
@@ -16,6 +16,21 @@ from tilewright.core.graph import Array, Attrs, TensorType
 from tilewright.core.op import REGISTRY, Call, call_of
 
 NARROW = (INT8, UINT8, INT16, UINT16)
+
+Values = float | Sequence[float]
+
+
+def _constants(kind: str) -> Callable[[Values], Array]:
+    def array(values: Values) -> Array:
+        return np.asarray(values, dtype=kind)
+
+    return array
+
+
+f16, f32 = _constants("float16"), _constants("float32")
+u8, u16 = _constants("uint8"), _constants("uint16")
+s8, s16, s32, s64 = (_constants(f"int{bits}") for bits in (8, 16, 32, 64))
+"""Arrays of one element type, for the examples."""
 
 
 def need_narrow(call: Call, *operands: str) -> None:
