@@ -74,14 +74,24 @@ def _epilogue_text(name: str, accumulator: str, output: TensorType, steps: tuple
     elif not any("channel" in text for text in indexes.values()):
         lines.append("    (void)channel;")
 
-    def read(step: StepCode, operand: str, tensor: str) -> str:
-        index = steps.index(step)
-        return load(Operand(f"s{index}_{operand}", step.call.type(operand), tensor), indexes[index, operand])
-
-    code, last = print_steps(steps, read, "        ", constant=lambda index, constant: f"s{index}_{constant}")
+    code, last = print_steps(steps, _StoreReader(steps, indexes), "        ", constant=lambda index, constant: f"s{index}_{constant}")
     raw = f"const {accumulator} v0 = acc[i];"
     lines += ["    for (int i = 0; i < count; i++) {", f"        {raw}", *code, f"        {store(target, 'at + i', last)}", "    }", "}"]
     return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class _StoreReader:
+    """Reads tensors of epilogue steps through the fields of the parameter block."""
+
+    steps: tuple[StepCode, ...]
+    indexes: Mapping[tuple[int, str], str]
+
+    def element(self, index: int, operand: str, tensor: str) -> str:
+        return load(self.array(index, operand, tensor), self.indexes[index, operand])
+
+    def array(self, index: int, operand: str, tensor: str) -> Operand:
+        return Operand(f"s{index}_{operand}", self.steps[index].call.type(operand), tensor)
 
 
 def _step_indexes(step: StepCode, output: TensorType) -> dict[str, str]:

@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tilewright.codegen.affine import Address, address, linear, row_major
-from tilewright.codegen.steps import Operand, StepCode, cast, load, mentions, print_steps, store, used_dims
+from tilewright.codegen.affine import Address, address, linear
+from tilewright.codegen.steps import (
+    Operand,
+    StepCode,
+    at_macro,
+    cast,
+    data_dependent,
+    load,
+    mentions,
+    print_steps,
+    store,
+    used_dims,
+)
 from tilewright.core.domain import Affine, Axis, Domain, Whole
 from tilewright.core.op import Body, Call
 
@@ -72,7 +83,7 @@ def _point(nest: Nest, inner: Sequence[str], sizes: Mapping[str, int], addresses
         if index == 0 and nest.steps:
             kind = nest.call.outputs[0].dtype
             lines.append(f"{indent}const {kind.compute} v0 = {cast(kind, value)};")
-            code, last = print_steps(nest.steps, _step_reader(nest, addresses), indent)
+            code, last = print_steps(nest.steps, _StepReader(nest, addresses), indent)
             lines += code
             lines.append(indent + store(operand, place, last))
         else:
@@ -115,19 +126,12 @@ def _data_dependent(nest: Nest) -> list[str]:
     return [
         operand
         for operand in nest.call.operands
-        if operand in nest.operands and any(isinstance(axis, Whole) for axis in nest.domain.access[operand])
+        if operand in nest.operands and data_dependent(nest.domain, operand)
     ]
 
 
 def _macros(nest: Nest) -> list[str]:
-    lines: list[str] = []
-    for operand in _data_dependent(nest):
-        shape = nest.domain.shapes[operand]
-        names = [f"i{k}" for k in range(len(shape))]
-        terms = [f"(i{k}) * {s}" if s != 1 else f"(i{k})" for k, s in enumerate(row_major(shape))]
-        index = " + ".join(terms) or "0"
-        lines.append(f"#define {operand}_at({', '.join(names)}) ({load(nest.operands[operand], index)})")
-    return lines
+    return [at_macro(o, nest.operands[o], nest.domain.shapes[o]) for o in _data_dependent(nest)]
 
 
 def _loads(nest: Nest, operands: Sequence[str], addresses: Mapping[str, Address], indent: str) -> list[str]:
@@ -142,12 +146,19 @@ def _loads(nest: Nest, operands: Sequence[str], addresses: Mapping[str, Address]
     return lines
 
 
-def _step_reader(nest: Nest, addresses: Mapping[str, Address]):
-    def read(step: StepCode, operand: str, tensor: str) -> str:
-        index = nest.steps.index(step)
-        return load(nest.extra[tensor], addresses[f"@{operand}:{index}"].text())
+@dataclass(frozen=True)
+class _StepReader:
+    """Reads tensors of epilogue steps through the addresses of the nest."""
 
-    return read
+    nest: Nest
+    addresses: Mapping[str, Address]
+
+    def element(self, index: int, operand: str, tensor: str) -> str:
+        return load(self.nest.extra[tensor], self.addresses[f"@{operand}:{index}"].text())
+
+    def array(self, index: int, operand: str, tensor: str) -> Operand:
+        del index, operand
+        return self.nest.extra[tensor]
 
 
 def _step_addresses(nest: Nest, step: StepCode) -> dict[str, Address]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -13,6 +14,7 @@ from tilewright.codegen.loopnest import Nest, print_nest
 from tilewright.codegen.pack import pack
 from tilewright.codegen.steps import Operand, StepCode, epilogue_steps
 from tilewright.core.graph import Array, Node
+from tilewright.core.kernel import Kernel, Number, Parameter
 from tilewright.core.op import REGISTRY, Call, call_node
 from tilewright.core.plan import Choice, Place, Plan
 from tilewright.core.program import Argument, Constant, Function, Invoke, Literal, Pointer, Port, Program, Struct
@@ -94,7 +96,7 @@ class _Lowering:
         )
         nest = Nest(call, domain, call.op.body(call), steps, MappingProxyType(operands), MappingProxyType(extra))
         body = print_nest("%NAME%", nest, parameters)
-        function = self._shared(_identifier(node.op), body)
+        function = self._shared(f"{_identifier(node.op)}_nest", body)
         return Invoke(function, tuple(pointer for _, pointer in pointers.values()), comment)
 
     def _operand(self, hint: str, tensor: str, pointers: dict[Place | str, tuple[str, Pointer]], *, const: bool) -> Operand:
@@ -103,7 +105,7 @@ class _Lowering:
         place = self._plan.places[tensor]
         key: Place | str = tensor if place.space == "constant" or not kind.bytes else place
         if key not in pointers:
-            located = self._constant(tensor) if place.space == "constant" else place
+            located = self._located(tensor)
             pointers[key] = (f"p_{hint}", Pointer(located, kind.dtype.ctype, const))
         return Operand(pointers[key][0], kind, tensor)
 
@@ -129,7 +131,7 @@ class _Lowering:
                 arguments.append(Pointer(Place("arena", offset), "void", False) if choice.scratch else Literal("NULL"))
             elif parameter.pointer:
                 tensor = tensors.get(parameter.name, "")
-                arguments.append(self._pointer(tensor, kernel.pack.get(parameter.name, ""), parameter.const))
+                arguments.append(self._pointer(tensor, parameter, kernel, names))
             elif parameter.name in names:
                 arguments.append(Literal(number(parameter.ctype, names[parameter.name])))
             else:
@@ -140,12 +142,15 @@ class _Lowering:
                 )
         return Invoke(function, tuple(arguments), comment)
 
-    def _pointer(self, tensor: str, spec: str, const: bool) -> Argument:
+    def _pointer(self, tensor: str, parameter: Parameter, kernel: Kernel, names: Mapping[str, Number]) -> Argument:
         if not tensor:
             return Literal("NULL")
         kind, place = self._graph.types[tensor], self._plan.places[tensor]
-        located = self._constant(tensor, spec) if place.space == "constant" else place
-        return Pointer(located, kind.dtype.ctype, const)
+        spec = kernel.pack.get(parameter.name, "")
+        if place.space == "constant":
+            array = self._graph.constants[tensor]
+            place = self._constant(tensor, spec, pack(array, spec, names, kernel) if spec else array)
+        return Pointer(place, kind.dtype.ctype, parameter.const)
 
     def _epilogue(self, function: str, steps: tuple[StepCode, ...]) -> Argument:
         fields = epilogue_fields(steps)
@@ -154,14 +159,7 @@ class _Lowering:
         return Struct(
             f"struct {function}_epilogue",
             tuple(
-                Pointer(
-                    self._constant(f.tensor) if self._plan.places[f.tensor].space == "constant" else self._plan.places[f.tensor],
-                    f.ctype,
-                    True,
-                )
-                if f.tensor
-                else Literal(f.literal)
-                for f in fields
+                Pointer(self._located(f.tensor), f.ctype, True) if f.tensor else Literal(f.literal) for f in fields
             ),
         )
 
@@ -177,15 +175,16 @@ class _Lowering:
             self._functions[text] = Function(name, text.replace("%NAME%", name))
         return self._functions[text].name
 
-    def _constant(self, tensor: str, spec: str = "") -> Place:
-        key = (tensor, spec)
+    def _located(self, tensor: str) -> Place:
+        place = self._plan.places[tensor]
+        return self._constant(tensor, "", self._graph.constants[tensor]) if place.space == "constant" else place
+
+    def _constant(self, tensor: str, spec: str, array: Array) -> Place:
+        key = (tensor, f"{spec}{array.shape}")
         if key not in self._constants:
-            array: Array = np.ascontiguousarray(self._graph.constants[tensor])
-            if spec:
-                array = pack(array, spec, self._plan.platform.folder)
             offset = -(-self._constant_bytes // ALIGNMENT) * ALIGNMENT
-            self._constants[key] = Constant(tensor, offset, array)
-            self._constant_bytes = offset + array.nbytes
+            self._constants[key] = Constant(tensor, offset, np.ascontiguousarray(array))
+            self._constant_bytes = offset + max(array.nbytes, 1)
         return Place("constant", self._constants[key].offset)
 
 

@@ -1,48 +1,58 @@
-"""Compile-time reordering of weights, described by the kernel: `"F,C,KH,KW -> F/8,KH,KW,C,F%8"`."""
+"""Compile-time reordering of weights, described by the kernel: `"G,F,C,KH,KW -> G,F/16,KH,KW,C,F%16"`."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from collections.abc import Mapping
+from math import prod
 
 import numpy as np
 
 from tilewright.core.graph import Array
+from tilewright.core.kernel import Kernel
 from tilewright.errors import TilewrightError
 
-_PART = re.compile(r"^(\w+)(?:([/%])(\d+))?$")
+_PART = re.compile(r"(\w+|\([\w, ]+\))\s*(?:([/%])\s*(\d+))?\s*(?:,|$)")
 
 
-def pack(array: Array, spec: str, where: Path) -> Array:
-    """Reorders a constant. `F/8` and `F%8` split an axis into blocks; a ragged end is filled with zeros."""
+def pack(array: Array, spec: str, sizes: Mapping[str, int | float], kernel: Kernel) -> Array:
+    """Reorders a constant.
+
+    The left side names the constant's axes by loop dimensions (one axis may be several, as `G,F`). On the right, `F/16` and
+    `F%16` split an axis into blocks and `(KH,KW,C)/16` joins axes before splitting; ragged ends are filled with zeros.
+    """
     left, arrow, right = spec.partition("->")
     names = [n.strip() for n in left.split(",")]
-    if not arrow or len(names) != array.ndim:
-        raise _bad(where, spec, f"the constant has {array.ndim} axes")
-    parts = [_PART.match(p.strip()) for p in right.split(",")]
-    blocks: dict[str, int] = {}
-    for part in parts:
-        if part is None or part.group(1) not in names:
-            raise _bad(where, spec, "an axis on the right is unknown")
-        if part.group(3):
-            blocks[part.group(1)] = int(part.group(3))
-    widths = [(0, -array.shape[i] % blocks.get(name, 1)) for i, name in enumerate(names)]
-    padded = np.pad(array, widths)
-    shape: list[int] = []
-    axes: dict[str, int] = {}
-    for name, extent in zip(names, padded.shape, strict=True):
-        if name in blocks:
-            axes[f"{name}/"] = len(shape)
-            axes[f"{name}%"] = len(shape) + 1
-            shape += [extent // blocks[name], blocks[name]]
+    if not arrow or any(n not in sizes for n in names):
+        raise _bad(kernel, spec, f"unknown dimension among {', '.join(names)}")
+    shape = [int(sizes[n]) for n in names]
+    if prod(shape) != array.size:
+        raise _bad(kernel, spec, f"{names} have {prod(shape)} elements, the constant {array.size}")
+    parts = [
+        (tuple(n.strip() for n in group.strip("()").split(",")), kind, int(block or 0))
+        for group, kind, block in _PART.findall(right.strip())
+    ]
+    groups = list(dict.fromkeys(group for group, _, _ in parts))
+    if sorted(n for group in groups for n in group) != sorted(names):
+        raise _bad(kernel, spec, "every axis must occur on the right")
+    current = array.reshape(shape).transpose([names.index(n) for group in groups for n in group])
+    current = current.reshape([prod(int(sizes[n]) for n in group) for group in groups])
+    blocks = {group: block for group, _, block in parts if block}
+    current = np.pad(current, [(0, -extent % blocks.get(g, 1)) for g, extent in zip(groups, current.shape, strict=True)])
+    split: list[int] = []
+    axes: dict[tuple[tuple[str, ...], str], int] = {}
+    for group, extent in zip(groups, current.shape, strict=True):
+        if group in blocks:
+            axes[group, "/"], axes[group, "%"] = len(split), len(split) + 1
+            split += [extent // blocks[group], blocks[group]]
         else:
-            axes[name] = len(shape)
-            shape.append(extent)
-    order = [axes[p.group(1) + (p.group(2) or "")] for p in parts if p is not None]
-    if sorted(order) != list(range(len(shape))):
-        raise _bad(where, spec, "every axis must occur once on the right")
-    return np.ascontiguousarray(padded.reshape(shape).transpose(order))
+            axes[group, ""] = len(split)
+            split.append(extent)
+    order = [axes[group, kind] for group, kind, _ in parts]
+    if sorted(order) != list(range(len(split))):
+        raise _bad(kernel, spec, "both parts of a split axis must occur once")
+    return np.ascontiguousarray(current.reshape(split).transpose(order))
 
 
-def _bad(where: Path, spec: str, why: str) -> TilewrightError:
-    return TilewrightError("bad-kernel", f"kernel '{where.name}': pack '{spec}': {why}", help="see docs/add_a_kernel.md")
+def _bad(kernel: Kernel, spec: str, why: str) -> TilewrightError:
+    return TilewrightError("bad-kernel", f"kernel '{kernel.where}': pack '{spec}': {why}", help="see docs/add_a_kernel.md")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
-from tilewright.core.domain import Domain
+from tilewright.codegen.affine import row_major
+from tilewright.core.domain import Domain, Whole
 from tilewright.core.dtype import DType
 from tilewright.core.graph import RESULT, Graph, Node, TensorType
 from tilewright.core.op import REGISTRY, Body, Call, call_of
@@ -74,20 +76,40 @@ def epilogue_steps(graph: Graph, node: Node, result: TensorType) -> tuple[StepCo
     return tuple(steps)
 
 
+class Reader(Protocol):
+    """How the tensors of epilogue steps are reached from where the steps are printed."""
+
+    def element(self, index: int, operand: str, tensor: str) -> str:
+        """The element that step `index` reads at this point, in the compute type."""
+        ...
+
+    def array(self, index: int, operand: str, tensor: str) -> Operand:
+        """The whole tensor, for operands indexed by data."""
+        ...
+
+
+def at_macro(operand: str, array: Operand, shape: tuple[int, ...]) -> str:
+    """`X_at(i0, i1)`: how bodies reach an operand that is indexed by data."""
+    names = [f"i{k}" for k in range(len(shape))]
+    index = " + ".join(f"(i{k}) * {s}" if s != 1 else f"(i{k})" for k, s in enumerate(row_major(shape))) or "0"
+    return f"#define {operand}_at({', '.join(names)}) ({load(array, index)})"
+
+
+def data_dependent(domain: Domain, operand: str) -> bool:
+    return any(isinstance(axis, Whole) for axis in domain.access[operand])
+
+
 def print_steps(
-    steps: tuple[StepCode, ...],
-    read: Callable[[StepCode, str, str], str],
-    indent: str,
-    constant: Callable[[int, str], str] | None = None,
+    steps: tuple[StepCode, ...], reader: Reader, indent: str, constant: Callable[[int, str], str] | None = None
 ) -> tuple[list[str], str]:
     """C lines that compute all steps from the value `v0`, and the name of the last value.
 
-    `read(step, operand, tensor)` gives the element of a tensor operand; `constant(step index, name)` the text that replaces a
-    constant's literal value, where constants are passed in from outside.
+    `constant(step index, name)` is the text that replaces a constant's literal value, where constants are passed in from outside.
     """
     lines: list[str] = []
     for index, step in enumerate(steps):
         target = f"v{index + 1}"
+        macros: list[str] = []
         kind = step.call.outputs[0].dtype
         lines.append(f"{indent}{kind.compute} {target};")
         lines.append(f"{indent}{{")
@@ -96,18 +118,22 @@ def print_steps(
             lines.append(f"{indent}    const {ctype} {name} = {value};")
         text = " ".join([*step.body.result.values(), step.body.update, *(init for _, _, init in step.body.state)])
         for operand, tensor, operand_type in zip(step.call.operands, step.inputs, step.call.inputs, strict=True):
-            if operand_type is None or not mentions(text, operand):
+            if operand_type is None:
                 continue
-            if tensor.startswith(RESULT):
-                value = f"v{tensor[1:] or '0'}"
-            else:
-                value = read(step, operand, tensor)
+            if data_dependent(step.domain, operand):
+                lines.append(at_macro(operand, reader.array(index, operand, tensor), operand_type.shape))
+                macros.append(operand)
+                continue
+            if not mentions(text, operand):
+                continue
+            value = f"v{tensor[1:] or '0'}" if tensor.startswith(RESULT) else reader.element(index, operand, tensor)
             lines.append(f"{indent}    const {operand_type.dtype.compute} {operand} = {value};")
         lines += [f"{indent}    {ctype} {name} = {init};" for ctype, name, init in step.body.state]
         lines += [f"{indent}    {line}" for line in step.body.update.splitlines()]
         result = next(iter(step.body.result.values()))
         lines.append(f"{indent}    {target} = {cast(kind, result)};")
         lines.append(f"{indent}}}")
+        lines += [f"#undef {operand}_at" for operand in macros]
     return lines, f"v{len(steps)}"
 
 

@@ -67,8 +67,7 @@ class Step:
 class Node:
     """An operator applied to tensors, followed by the element-wise `epilogue` on its first output.
 
-    An absent optional input is the empty string. With an epilogue, `raw` is the type the operator itself produces and the
-    output tensor has the type of the last step.
+    An absent optional input is the empty string. With an epilogue, the output tensor has the type of the last step.
     """
 
     op: str
@@ -77,7 +76,6 @@ class Node:
     attrs: Attrs = field(default_factory=lambda: MappingProxyType({}))
     name: str = ""
     epilogue: tuple[Step, ...] = ()
-    raw: TensorType | None = None
 
     @property
     def reads(self) -> tuple[str, ...]:

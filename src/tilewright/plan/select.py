@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import MappingProxyType
 
-from tilewright.core.domain import Domain
+from tilewright.core.domain import Affine, Domain
 from tilewright.core.graph import Graph, Node, TensorType
 from tilewright.core.kernel import Kernel, Number, formula, holds
 from tilewright.core.op import Call, call_node

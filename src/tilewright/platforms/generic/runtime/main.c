@@ -38,8 +38,8 @@ static double nanoseconds(void) {
 }
 
 int main(int argc, char **argv) {
-    const void *inputs[@UPPER@_INPUTS + 1];
-    void *outputs[@UPPER@_OUTPUTS + 1];
+    const void *inputs[@UPPER@_INPUTS + 1] = {0};
+    void *outputs[@UPPER@_OUTPUTS + 1] = {0};
     const int files = @UPPER@_INPUTS + @UPPER@_OUTPUTS;
     if (argc < files + 1) {
         fprintf(stderr, "usage: %s (%d input files) (%d output files) [--repeat N]\n", argv[0], @UPPER@_INPUTS,

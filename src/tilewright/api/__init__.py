@@ -1,0 +1,20 @@
+"""The jobs behind the command line, for Python: compile, run, test."""
+
+from __future__ import annotations
+
+from tilewright.api.cases import Case, CaseResult, find_cases, run_case
+from tilewright.api.compiling import Compiled, Options, compile_model
+from tilewright.api.running import Comparison, Ran, run_model
+
+__all__ = [
+    "Case",
+    "CaseResult",
+    "Comparison",
+    "Compiled",
+    "Options",
+    "Ran",
+    "compile_model",
+    "find_cases",
+    "run_case",
+    "run_model",
+]

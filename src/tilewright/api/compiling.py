@@ -1,0 +1,91 @@
+"""Compile: an ONNX file becomes a Graph, a Plan, a Program and a C project."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from tilewright.codegen import lower, project_files, write_project
+from tilewright.core.graph import Array, Graph
+from tilewright.core.plan import Plan
+from tilewright.core.platform import DEFAULT_PLATFORM, Platform, load_platform
+from tilewright.core.program import Program
+from tilewright.frontend import load, save
+from tilewright.ops import load_folder
+from tilewright.passes import run_pipeline
+from tilewright.plan import plan
+from tilewright.quantize import to_integers
+
+Observer = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may say about a compilation."""
+
+    platform: str = DEFAULT_PLATFORM
+    name: str = "network"
+    dims: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    input_types: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    constants: Mapping[str, Array] = field(default_factory=lambda: MappingProxyType({}))
+    kernels: tuple[Path, ...] = ()
+    ops: tuple[Path, ...] = ()
+    dump_stages: Path | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Everything a compilation made. `source` is the network as imported, `plan.graph` as compiled."""
+
+    source: Graph
+    plan: Plan
+    program: Program
+    platform: Platform
+    files: Mapping[str, bytes]
+
+    def write(self, folder: Path) -> None:
+        """Writes the C project; on failure the folder is as it was."""
+        write_project(self.files, folder)
+
+
+def compile_model(
+    model: Path | Graph,
+    options: Options | None = None,
+    *,
+    samples: Sequence[Array] | None = None,
+    progress: Observer = lambda _stage: None,
+) -> Compiled:
+    """Compiles an ONNX file (or an imported Graph). `samples` are example inputs in graph order."""
+    chosen = options or Options()
+    for folder in chosen.ops:
+        load_folder(folder)
+    platform = load_platform(chosen.platform, chosen.kernels)
+    progress("import")
+    source = (
+        model
+        if isinstance(model, Graph)
+        else load(model, dims=chosen.dims, input_types=chosen.input_types, constants=chosen.constants, samples=samples)
+    )
+    stages: list[tuple[str, Graph]] = [("import", source)]
+
+    def observe(stage: str, graph: Graph) -> None:
+        progress(stage)
+        if chosen.dump_stages is not None:
+            stages.append((stage, graph))
+
+    graph = to_integers(source, platform)
+    observe("integers", graph)
+    graph = run_pipeline(graph, platform, observe)
+    progress("plan")
+    planned = plan(graph, platform, seed=chosen.seed)
+    progress("generate")
+    program = lower(planned, chosen.name)
+    files = project_files(program, platform)
+    if chosen.dump_stages is not None:
+        chosen.dump_stages.mkdir(parents=True, exist_ok=True)
+        for index, (stage, snapshot) in enumerate(stages):
+            save(snapshot, chosen.dump_stages / f"{index:02d}_{stage}.onnx")
+    return Compiled(source, planned, program, platform, MappingProxyType(files))

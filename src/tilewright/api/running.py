@@ -1,0 +1,164 @@
+"""Run: compile, build, execute on this machine, and compare with what was expected."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tilewright.api.compiling import Compiled, Observer, Options, compile_model
+from tilewright.codegen import build
+from tilewright.core.dtype import BFLOAT16, BOOL
+from tilewright.core.graph import Array, Graph, TensorType
+from tilewright.errors import TilewrightError
+from tilewright.sim import run_on_host
+
+ABSOLUTE, RELATIVE = 1e-4, 1e-5
+"""A float result is right within either."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How one output compares with what was expected."""
+
+    name: str
+    exact: bool
+    """Whether equality was asked for."""
+    wrong: int
+    size: int
+    worst: float
+    """Largest absolute difference."""
+    tolerance: float
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One execution: outputs in graph order, and the comparison where expectations were given."""
+
+    compiled: Compiled
+    outputs: tuple[Array, ...]
+    comparisons: tuple[Comparison, ...]
+    nanoseconds: float | None
+
+    @property
+    def right(self) -> bool:
+        return all(c.wrong == 0 for c in self.comparisons)
+
+
+def run_model(
+    model: Path | Graph,
+    options: Options | None = None,
+    *,
+    inputs: Sequence[Array] | None = None,
+    expected: Sequence[Array] | None = None,
+    folder: Path | None = None,
+    compiler: str = "",
+    flags: tuple[str, ...] = (),
+    repeat: int = 0,
+    seed: int = 0,
+    progress: Observer = lambda _stage: None,
+) -> Ran:
+    """Compiles, builds and runs a network. Without `inputs`, seeded noise is fed."""
+    compiled = compile_model(model, options, samples=inputs, progress=progress)
+    graph = compiled.plan.graph
+    fed = _fit(inputs, compiled) if inputs is not None else noise(graph, seed)
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as scratch:
+        target = folder or Path(scratch)
+        compiled.write(target)
+        progress("build")
+        built = build(target, compiled.platform, compiled.program.name, compiler=compiler, flags=flags)
+        progress("run")
+        ran = run_on_host(built.executable, fed, [graph.types[o] for o in graph.outputs], repeat=repeat)
+    comparisons = compare(compiled, ran.outputs, expected) if expected is not None else ()
+    return Ran(compiled, ran.outputs, comparisons, ran.nanoseconds)
+
+
+def noise(graph: Graph, seed: int) -> tuple[Array, ...]:
+    """Seeded inputs that suit the types of a network."""
+    rng = np.random.default_rng(seed)
+    return tuple(_noise(graph.types[name], rng) for name in graph.inputs)
+
+
+def _noise(kind: TensorType, rng: np.random.Generator) -> Array:
+    if kind.dtype.is_float:
+        return rng.normal(size=kind.shape).astype(kind.dtype.numpy)
+    if kind.dtype == BOOL or kind.dtype.bits > 16:
+        # Wide integers are mostly indices: zero and one are valid for any table.
+        return rng.integers(0, 2, size=kind.shape).astype(kind.dtype.numpy)
+    return rng.integers(kind.dtype.lo, kind.dtype.hi + 1, size=kind.shape).astype(kind.dtype.numpy)
+
+
+def _fit(inputs: Sequence[Array], compiled: Compiled) -> tuple[Array, ...]:
+    """Given inputs in the types of the network, which must hold their values; additional arrays are ignored."""
+    graph = compiled.plan.graph
+    if len(inputs) < len(graph.inputs):
+        raise TilewrightError(
+            "wrong-inputs", f"the network has {len(graph.inputs)} inputs, {len(inputs)} were given", help=", ".join(graph.inputs)
+        )
+    fed: list[Array] = []
+    for name, array in zip(graph.inputs, inputs, strict=False):
+        kind = graph.types[name]
+        if array.size != kind.size:
+            raise TilewrightError("wrong-inputs", f"input '{name}' is {kind}, the array given has shape {list(array.shape)}")
+        converted = array.astype(kind.dtype.numpy)
+        if kind.dtype.is_integer and not np.array_equal(converted.astype(np.float64), array.astype(np.float64)):
+            raise TilewrightError(
+                "wrong-inputs",
+                f"input '{name}' is {kind.dtype}, which does not hold the values given ({array.min()} to {array.max()})",
+                help=f"pin a wider type with --input-type {name}=int16",
+            )
+        fed.append(converted.reshape(kind.shape))
+    return tuple(fed)
+
+
+def compare(compiled: Compiled, outputs: Sequence[Array], expected: Sequence[Array]) -> tuple[Comparison, ...]:
+    """Compares outputs with expectations by position."""
+    if len(expected) < len(outputs):
+        raise TilewrightError("wrong-outputs", f"the network has {len(outputs)} outputs, {len(expected)} are expected")
+    steps = [quantisation_step(compiled.source, name) for name in compiled.source.outputs]
+    return tuple(
+        _compare(name, found, wanted, step)
+        for name, found, wanted, step in zip(compiled.source.outputs, outputs, expected, steps, strict=False)
+    )
+
+
+def quantisation_step(graph: Graph, name: str) -> float:
+    """The step of an output that leaves the network through a dequantisation; 0 where it does not."""
+    producers = graph.producer()
+    while name in producers:
+        node = producers[name]
+        scale = graph.constants.get(node.inputs[1]) if len(node.inputs) > 1 else None
+        if node.op == "DequantizeLinear" and scale is not None:
+            return float(np.max(scale))
+        if node.op not in ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Identity"):
+            return 0.0
+        name = node.inputs[0]
+    return 0.0
+
+
+def _compare(name: str, found: Array, expected: Array, step: float) -> Comparison:
+    exact = found.dtype.kind in "iub"
+    if found.size != expected.size:
+        return Comparison(name, exact, found.size, found.size, float("inf"), 0.0)
+    left = found.astype(np.float64).reshape(-1)
+    right = expected.astype(np.float64).reshape(-1)
+    if exact:
+        tolerance = np.zeros_like(left)
+    elif found.dtype == BFLOAT16.numpy:
+        tolerance = _bfloat16_ulp(right)
+    else:
+        # A rounding that falls on the other side of a tie is one step; a hair is added for the product itself.
+        tolerance = np.maximum(np.maximum(ABSOLUTE, RELATIVE * np.abs(right)), step * (1 + 1e-3))
+    with np.errstate(invalid="ignore"):
+        difference = np.abs(left - right)
+        good = (left == right) | (difference <= tolerance)
+    worst = float(np.max(np.where(left == right, 0.0, difference), initial=0.0))
+    return Comparison(name, exact, int(np.sum(~good)), found.size, worst, float(np.max(tolerance, initial=0.0)))
+
+
+def _bfloat16_ulp(values: Array) -> Array:
+    magnitude = np.maximum(np.abs(values), float(np.finfo(np.float32).tiny))
+    return np.exp2(np.floor(np.log2(magnitude)) - 7)

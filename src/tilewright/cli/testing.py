@@ -1,0 +1,92 @@
+"""`tilewright test`: many cases, in parallel, with a table at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from tilewright import CaseResult, Options, find_cases, run_case
+from tilewright.cli import arguments as arg
+from tilewright.codegen.build import SANITIZE, STRICT
+from tilewright.core.platform import DEFAULT_PLATFORM
+
+STYLES = {"pass": "green", "fail": "red", "error": "red", "unsupported": "yellow"}
+
+
+def test_command(
+    paths: Annotated[list[Path], typer.Argument(help="Case folders, searched recursively, or model files.", show_default=False)],
+    platform: arg.PlatformName = DEFAULT_PLATFORM,
+    kernels: arg.Kernels = [],  # noqa: B006
+    ops: arg.Ops = [],  # noqa: B006
+    dim: arg.Dims = [],  # noqa: B006
+    input_type: arg.InputTypes = [],  # noqa: B006
+    cc: arg.Compiler = "",
+    cflag: arg.Flags = [],  # noqa: B006
+    strict: Annotated[bool, typer.Option("--strict", help="Builds with strict warnings as errors and with sanitizers.")] = False,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Cases at a time; 0 is one per core.")] = 0,
+    seed: arg.Seed = 0,
+    as_json: arg.Json = False,
+) -> None:
+    """Compiles, builds, runs and compares every case below some folders.
+
+    A case is a folder with `network.onnx`, `inputs.npz` and `outputs.npz`, or a file `X.onnx` beside `X.npz`. Integers must be
+    equal; floats must agree within 1e-4 or 1e-5 of the value. The exit status is 0 where every case passes, else 1.
+    """
+    options = arg.options_of(platform, dim, input_type, [], kernels, ops, seed)
+    cases = find_cases(paths)
+    flags = (*cflag, *STRICT, *SANITIZE, "-O1") if strict else tuple(cflag)
+    results = run_cases(cases, options, cc, flags, jobs or os.cpu_count() or 1, quiet=as_json)
+    if as_json:
+        print(json.dumps({"cases": [asdict(result) for result in results]}))
+    else:
+        _print_table(results)
+    if any(result.status != "pass" for result in results):
+        raise typer.Exit(1)
+
+
+def run_cases(
+    cases: tuple[tuple[str, Path], ...], options: Options, compiler: str, flags: tuple[str, ...], jobs: int, *, quiet: bool
+) -> list[CaseResult]:
+    """All cases in parallel, in the order given, with a progress bar."""
+    columns = (TextColumn("[bold]{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    results: dict[int, CaseResult] = {}
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=quiet) as progress:
+        task = progress.add_task("test", total=len(cases))
+        with ProcessPoolExecutor(min(jobs, len(cases))) as pool:
+            running: dict[Future[CaseResult], int] = {
+                pool.submit(run_case, name, model, options, compiler, flags): index for index, (name, model) in enumerate(cases)
+            }
+            try:
+                while running:
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                        index = running.pop(future)
+                        results[index] = future.result()
+                        progress.update(task, advance=1, description=results[index].name[-40:])
+            except KeyboardInterrupt:
+                pool.shutdown(cancel_futures=True)
+                raise
+    return [results[index] for index in range(len(cases))]
+
+
+def _print_table(results: list[CaseResult]) -> None:
+    table = Table("case", "status")
+    for column in ("arena", "weights", "seconds"):
+        table.add_column(column, justify="right")
+    table.add_column("detail", overflow="fold")
+    for r in results:
+        style = STYLES[r.status]
+        detail = r.detail.splitlines()[0] if r.detail else ""
+        table.add_row(r.name, f"[{style}]{r.status}[/]", f"{r.arena_bytes:,}", f"{r.weight_bytes:,}", f"{r.seconds:.1f}", detail)
+    console = Console()
+    console.print(table)
+    counts = {status: sum(r.status == status for r in results) for status in STYLES}
+    console.print(", ".join(f"{count} {status}" for status, count in counts.items() if count) + f" of {len(results)} cases")

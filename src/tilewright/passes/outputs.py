@@ -1,0 +1,33 @@
+"""Gives every output of the network memory of its own: one that is an input, a constant or a view of another is copied."""
+
+from __future__ import annotations
+
+from tilewright.core.graph import Graph, Names, Node
+from tilewright.core.op import REGISTRY
+from tilewright.core.platform import Platform
+
+
+def outputs(graph: Graph, platform: Platform) -> Graph:
+    """The graph with a Copy for each output that would share its bytes with an input, a constant or another output."""
+    del platform
+    storage = {name: name for name in (*graph.inputs, *graph.constants)}
+    for node in graph.nodes:
+        view = REGISTRY[node.op].kind == "view" and not node.epilogue
+        for index, output in enumerate(node.outputs):
+            storage[output] = storage[node.inputs[0]] if view and index == 0 else output
+    taken = {*graph.inputs, *graph.constants}
+    names = Names(graph)
+    results: list[str] = []
+    copies: list[Node] = []
+    for name in graph.outputs:
+        if storage[name] in taken:
+            copy = names.fresh(f"{name}_output")
+            copies.append(Node("Copy", (name,), (copy,), name=copy))
+            results.append(copy)
+        else:
+            taken.add(storage[name])
+            results.append(name)
+    if not copies:
+        return graph
+    types = {node.outputs[0]: graph.types[node.inputs[0]] for node in copies}
+    return graph.with_nodes([*graph.nodes, *copies], types=types, outputs=results)
