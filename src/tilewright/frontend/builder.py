@@ -250,7 +250,7 @@ class Builder:
 
     def _call(self, node: Node) -> Call:
         try:
-            return call_of(
+            call = call_of(
                 self._registry[node.op],
                 [self.types[name] if name else None for name in node.inputs],
                 node.attrs,
@@ -258,6 +258,10 @@ class Builder:
                 name=node.name or next((o for o in node.outputs if o), node.op),
                 wanted=len(node.outputs),
             )
+            for operand in sorted(call.op.compile_time):
+                if call.has(operand):
+                    call.value(operand)
+            return call
         except TilewrightError as error:
             if error.code != "not-constant":
                 raise

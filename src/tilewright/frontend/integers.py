@@ -40,6 +40,9 @@ DIALECT = frozenset(
 )
 """Operators that exist on integers only; a network that has one is an integer network."""
 
+_DIVIDES_INTEGERS = "Delta"
+"""The attribute that tells a division of integers from one of floats; on float operands it is a leftover."""
+
 WEIGHTS = (INT8, UINT8, INT16, INT32)
 SUMS = (INT32, INT64)
 
@@ -49,21 +52,19 @@ def is_integer_network(model: RawModel, pinned: Iterable[DType], samples: Mappin
     if model.exact_types:
         return False
     bodies = (nodes.nodes for nodes in model.functions.values())
-    if any(_is_dialect(node) for nodes in (model.nodes, *bodies) for node in nodes):
+    if any(node.op in DIALECT for nodes in (model.nodes, *bodies) for node in nodes):
         return True
     floats = [declared.name for declared in model.inputs if declared.dtype == FLOAT32]
     sampled = any(samples[name].dtype.kind in "iu" for name in floats if name in samples)
     return sampled or any(dtype.is_integer for dtype in pinned)
 
 
-def _is_dialect(node: RawNode) -> bool:
-    return node.op in DIALECT or (node.op == "Div" and "Delta" in node.attrs)
-
-
 def stays_float(model: RawModel, name: str) -> bool:
     """Whether an input goes straight into a quantisation, so that it holds no integers yet."""
     users = [node for node in model.nodes if name in node.inputs]
-    return any(node.op == "QuantizeLinear" or (node.op == "Div" and "Delta" not in node.attrs) for node in users)
+    return any(
+        node.op == "QuantizeLinear" or (node.op == "Div" and _DIVIDES_INTEGERS not in node.attrs) for node in users
+    )
 
 
 class IntegerTypes:
@@ -73,10 +74,12 @@ class IntegerTypes:
         self._narrow = set(narrow)
 
     def adapt(self, builder: Builder, node: Node) -> Node:
-        if node.op in DIALECT or (node.op == "Div" and "Delta" in node.attrs):
+        if node.op in DIALECT:
             return self._dialect(builder, node)
         if not any(name in self._narrow for name in node.inputs):
             return node
+        if node.op == "Div" and _DIVIDES_INTEGERS in node.attrs:
+            return self._dialect(builder, replace(node, op="IntegerDiv"))
         rule = _RULES.get(node.op)
         if rule is None and REGISTRY[node.op].kind in ("view", "move"):
             rule = _keep
@@ -89,22 +92,22 @@ class IntegerTypes:
 
     def _dialect(self, builder: Builder, node: Node) -> Node:
         """Operators on integers only: constants become integers; other floats hold integers by meaning."""
-        op = "IntegerDiv" if node.op == "Div" else node.op
-        names = REGISTRY[op].operand_names(len(node.inputs))
+        names = REGISTRY[node.op].operand_names(len(node.inputs))
         inputs: list[str] = []
         for operand, name in zip(names, node.inputs, strict=True):
             if not name or builder.type(name).dtype.is_integer:
                 inputs.append(name)
                 continue
-            wanted = WEIGHTS if (op, operand) in _NARROW_WEIGHTS else SUMS
+            wanted = WEIGHTS if (node.op, operand) in _NARROW_WEIGHTS else SUMS
             found = as_integer(builder, name, wanted) if builder.value(name) is not None else builder.cast(name, INT32)
             if found is None:
                 raise TilewrightError(
-                    "type-mismatch", f"input '{operand}' of {op} '{node.name or node.outputs[0]}' must hold integers"
+                    "type-mismatch",
+                    f"input '{operand}' of {node.op} '{node.name or node.outputs[0]}' must hold integers",
                 )
             inputs.append(found)
         self._narrow.add(node.outputs[0])
-        return replace(node, op=op, inputs=tuple(inputs), attrs=_whole(node.attrs))
+        return replace(node, inputs=tuple(inputs), attrs=_whole(node.attrs))
 
     def _as_float(self, builder: Builder, node: Node) -> Node:
         inputs = tuple(builder.cast(name, FLOAT32) if name in self._narrow else name for name in node.inputs)

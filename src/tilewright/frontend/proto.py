@@ -20,6 +20,9 @@ from tilewright.ops.rules import ELEMENT_TYPES
 EXACT_TYPES = "tilewright.exact_types"
 """Metadata of files written by `save`: their element types are not to be inferred again."""
 
+QUANTISER = "PACTOps"
+"""The domain of a quantiser that writes old opsets but means Softmax over the last axis, as newer ones do."""
+
 CODE_OF_DTYPE = {dtype: code for code, dtype in ELEMENT_TYPES.items()}
 
 
@@ -104,6 +107,8 @@ class Reader:
         attrs = {attribute.name: self.attribute(attribute) for attribute in node.attribute}
         # Only the standard's own operators changed form over time in ways that `upgrade` knows.
         version = NEWEST if domain else self._versions.get("", NEWEST)
+        if node.op_type == "Softmax" and "axis" not in attrs and QUANTISER in self._versions:
+            version = NEWEST
         return RawNode(node.op_type, tuple(node.input), tuple(node.output), attrs, node.name, domain, version)
 
     def attribute(self, attribute: onnx.AttributeProto) -> RawAttr:
