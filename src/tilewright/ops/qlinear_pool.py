@@ -79,7 +79,7 @@ def _declare_pool(name: str, op: str, attrs: Attrs, examples: tuple[Example, ...
 
 
 def _pool_example(kind: str, zero: Array, **attrs: Attr) -> Example:
-    return Example((kind, f32(0.05), zero, f32(0.04), zero), MappingProxyType(attrs))
+    return Example((kind, f32(0.05), zero, f32(0.0431), zero), MappingProxyType(attrs))
 
 
 U8, S8 = u8(120), s8([-7])
