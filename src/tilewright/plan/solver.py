@@ -1,0 +1,217 @@
+"""Exact search for allocations that fast packing leaves above the lower bound. The only importer of the solver libraries.
+
+Two libraries were taken after measuring both, single-threaded, on the seven published minimalloc instances:
+
+- `omnimalloc` (a C++ branch and bound over offsets) finds packings. Its public allocator closes in from above and solves
+  none of the seven in 15 s on one thread; the same search told the target peak solves each in 0.02 to 2 s, so it is
+  called below that allocator, with a limit on nodes instead of seconds. It knows neither pins nor banks nor alignment,
+  and does not say whether a failed search was complete.
+- CP-SAT (`ortools`) alone solves two of the seven in 20 s, but takes pins, mixed alignment and choices of bank as they
+  are, and proves optima and infeasibility. So it runs second, for what the first cannot say.
+
+A search written here in Python would visit a hundredth of the nodes per second of either.
+
+Both searches run on one thread and count steps, not seconds: the same call gives the same result on any machine. A
+"second" of effort is about a second of a slow core. Both libraries are imported inside functions, since ortools takes
+about a second to import and most networks need no search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tilewright.plan.packing import Item, peak, round_up
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
+# Nodes of the branch and bound that count as one second; 10 000 to 200 000 were seen.
+NODES_PER_SECOND = 30_000
+FIRST_NODES = 10_000
+# In which order the search takes the items: by total size of the time sections they cross, duration, area.
+# The first solves all seven instances; the second solves some that the first does not.
+SEARCH_ORDERS = ("TWA", "TAW")
+
+
+@dataclass(frozen=True)
+class Tightened:
+    """The best offsets found and the best bound proven."""
+
+    offsets: list[int]
+    bound: int
+
+
+@dataclass(frozen=True)
+class Banked:
+    """A bank and an offset for each item (None when none was found); `proven` when no cheaper choice exists."""
+
+    banks: list[int] | None
+    offsets: list[int]
+    proven: bool
+
+
+def tighten(
+    items: Sequence[Item], offsets: list[int], bound: int, target: int, *, seconds: float, seed: int
+) -> Tightened:
+    """Lowers the peak until it is not above `target` (which is at least `bound`), or the effort is spent."""
+    if all(item.pin is None for item in items):
+        offsets = _branch_and_bound(items, offsets, bound, target, seconds / 2)
+    if peak(items, offsets) <= target:
+        return Tightened(offsets, bound)
+    return _prove(items, offsets, bound, target, seconds / 2, seed)
+
+
+def _branch_and_bound(
+    items: Sequence[Item], offsets: list[int], bound: int, target: int, seconds: float
+) -> list[int]:
+    """Searches with growing numbers of nodes for a packing at the bound, at the target and half-way down."""
+    from omnimalloc import _cpp as native
+
+    # The library has no alignment: everything is counted in units of the strictest, which is exact when all are equal.
+    unit = max(item.align for item in items)
+    blocks = [
+        native.Allocation(index, round_up(item.size, unit) // unit, item.first, item.last)
+        for index, item in enumerate(items)
+    ]
+    partition = native.Partition.from_allocations(blocks)
+    searches = [partition.reorder(code) for code in SEARCH_ORDERS]
+    left, nodes = seconds * NODES_PER_SECOND, FIRST_NODES
+    while left > 0:
+        for search in searches:
+            for goal in _goals(bound, target, peak(items, offsets), unit):
+                left -= nodes
+                found = native.try_solve_many(
+                    [search.with_bound(goal + 1)],
+                    goal + 1,
+                    nodes,
+                    canonical=True,
+                    dominance=True,
+                    floor_inference=True,
+                    monotonic_floor=True,
+                    decompose=True,
+                    timeout=None,
+                    num_threads=1,
+                )
+                if found is None:
+                    continue
+                placed = {int(a.id): (a.offset or 0) * unit for a in found.allocations}
+                candidate = [placed[index] for index in range(len(items))]
+                if peak(items, candidate) < peak(items, offsets):
+                    offsets = candidate
+                if peak(items, offsets) <= target:
+                    return offsets
+        nodes *= 4
+    return offsets
+
+
+def _goals(bound: int, target: int, current: int, unit: int) -> list[int]:
+    """Peaks to ask for, in units. A tight one prunes best, so it is often found soonest."""
+    lowest = -(-bound // unit)
+    wanted = {lowest, max(lowest, target // unit), max(lowest, (bound + current) // 2 // unit)}
+    return sorted(goal for goal in wanted if goal * unit < current + unit)
+
+
+def _prove(
+    items: Sequence[Item], offsets: list[int], bound: int, target: int, seconds: float, seed: int
+) -> Tightened:
+    """Minimises the peak; where a target above the bound is given, only looks for a packing that meets it."""
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    highest = target if target > bound else peak(items, offsets)
+    starts = _starts(model, items, highest)
+    grain = min(item.align for item in items)
+    times = _compressed(items)
+    lives = [model.new_fixed_size_interval_var(times[i.first], times[i.last] - times[i.first], "") for i in items]
+    model.add_no_overlap_2d(
+        lives,
+        [
+            model.new_fixed_size_interval_var(start, round_up(item.size, grain), "")
+            for item, start in zip(items, starts, strict=True)
+        ],
+    )
+    if target == bound:
+        top = model.new_int_var(bound, highest, "")
+        for item, start in zip(items, starts, strict=True):
+            model.add(start + item.size <= top)
+        model.minimize(top)
+    solver = _solver(seconds, seed)
+    status = solver.solve(model)
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        found = [int(solver.value(start)) for start in starts]
+        if peak(items, found) < peak(items, offsets):
+            offsets = found
+        if target == bound:
+            bound = max(bound, round(solver.best_objective_bound))
+    elif status == cp_model.INFEASIBLE:
+        bound = highest + 1
+    return Tightened(offsets, bound)
+
+
+def choose_banks(
+    items: Sequence[Item], allowed: Sequence[Sequence[int]], capacity: Sequence[int], *, seconds: float, seed: int
+) -> Banked:
+    """Puts every item in an allowed bank without exceeding capacities, with the fewest bytes away from first choices.
+
+    A byte in the n-th choice counts n - 1 times.
+    """
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    grain = min(item.align for item in items)
+    times = _compressed(items)
+    starts = _starts(model, items, max(capacity))
+    lives: list[list[cp_model.IntervalVar]] = [[] for _ in capacity]
+    spans: list[list[cp_model.IntervalVar]] = [[] for _ in capacity]
+    chosen: list[list[cp_model.IntVar]] = []
+    for item, start, banks in zip(items, starts, allowed, strict=True):
+        chosen.append([model.new_bool_var("") for _ in banks])
+        model.add_exactly_one(chosen[-1])
+        for bank, here in zip(banks, chosen[-1], strict=True):
+            length = times[item.last] - times[item.first]
+            lives[bank].append(model.new_optional_fixed_size_interval_var(times[item.first], length, here, ""))
+            spans[bank].append(
+                model.new_optional_fixed_size_interval_var(start, round_up(item.size, grain), here, "")
+            )
+            model.add(start + item.size <= capacity[bank]).only_enforce_if(here)
+    for life, span in zip(lives, spans, strict=True):
+        model.add_no_overlap_2d(life, span)
+    model.minimize(
+        sum(n * item.size * here for item, own in zip(items, chosen, strict=True) for n, here in enumerate(own))
+    )
+    solver = _solver(seconds, seed)
+    status = solver.solve(model)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return Banked(None, [], status == cp_model.INFEASIBLE)
+    banks = [
+        next(bank for bank, here in zip(own, picks, strict=True) if solver.boolean_value(here))
+        for own, picks in zip(allowed, chosen, strict=True)
+    ]
+    return Banked(banks, [int(solver.value(start)) for start in starts], status == cp_model.OPTIMAL)
+
+
+def _starts(model: cp_model.CpModel, items: Sequence[Item], highest: int) -> list[cp_model.LinearExprT]:
+    """Offsets as multiples of each item's alignment; a pinned one is a constant."""
+    return [
+        item.align * model.new_int_var(0, (highest - item.size) // item.align, "")
+        if item.pin is None
+        else model.new_constant(item.pin)
+        for item in items
+    ]
+
+
+def _compressed(items: Sequence[Item]) -> dict[int, int]:
+    """Times as ranks: only their order matters."""
+    return {time: rank for rank, time in enumerate(sorted({t for item in items for t in (item.first, item.last)}))}
+
+
+def _solver(seconds: float, seed: int) -> cp_model.CpSolver:
+    from ortools.sat.python import cp_model
+
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = seed
+    solver.parameters.max_deterministic_time = seconds
+    return solver
