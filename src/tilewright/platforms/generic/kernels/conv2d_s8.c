@@ -76,7 +76,7 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
                 const int count = tw_min(16, F - f);
                 const int8_t *w = W + ((ptrdiff_t)g * ((F + 3) / 4 * 4) + f) * length;
                 const int32_t *bias = tw_bias_s32(B, g * F + f, count, panel);
-                tw_dot(4, count, a, in_place ? C : length, w, length, length, bias, out);
+                tw_dot_rows(4, count, a, in_place ? C : length, w, length, length, bias, out);
                 for (int i = 0; i < done; i++) {
                     const ptrdiff_t at = (ptrdiff_t)(pixel + i) * G * F + g * F + f;
                     STORE_PANEL(epilogue, Y, out + i * 16, at, g * F + f, count);

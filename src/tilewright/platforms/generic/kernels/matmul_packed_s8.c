@@ -32,7 +32,7 @@ static void matmul_packed_s8(const T *A, const int8_t *B, const int32_t *C, void
         for (int n = 0; n < N; n += 16) {
             const int count = tw_min(16, N - n);
             const int32_t *bias = tw_bias_s32(C, n, count, panel);
-            tw_dot(rows, count, a, a_row, B + (ptrdiff_t)n * length, length, length, bias, out);
+            tw_dot_rows(rows, count, a, a_row, B + (ptrdiff_t)n * length, length, length, bias, out);
             for (int i = 0; i < rows; i++)
                 STORE_PANEL(epilogue, Y, out + i * 16, (ptrdiff_t)(m + i) * N + n, n, count);
         }

@@ -58,7 +58,7 @@ static void matmul_s8(const T *A, const int8_t *B, void *Y, int BATCH, int M, in
                     a = padded;
                     a_row = length;
                 }
-                tw_dot(rows, count, a, a_row, b, length, length, bias, out);
+                tw_dot_rows(rows, count, a, a_row, b, length, length, bias, out);
                 for (int i = 0; i < rows; i++) {
                     int32_t sum = 0;
                     if (b_zero_point) {

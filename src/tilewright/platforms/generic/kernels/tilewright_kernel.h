@@ -4,6 +4,7 @@
 #ifndef TILEWRIGHT_KERNEL_H
 #define TILEWRIGHT_KERNEL_H
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -149,7 +150,7 @@ static inline struct tw_span tw_inside(int start, int inputs, int taps, int dila
 
 /* Integer dot products of rows: out[i * 16 + j] = bias[j] + a_row[i] . b_row[j] for 4 or 1 rows of `a` and 4 of `b`. The
  * length is a multiple of 16 (pad one side with zeros); compilers turn the 16 sums into dot-product instructions. */
-#define TW_DEFINE_DOT(NAME, TYPE)                                                                                      \
+#define TW_DEFINE_DOT_ROWS(NAME, TYPE)                                                                                 \
     TW_INLINE void NAME##_tile(const int ROWS, const TYPE *a, ptrdiff_t a_row, const int8_t *b, ptrdiff_t b_row,       \
                                int length, const int32_t *bias, int32_t *out) {                                        \
         int32_t sum[4][4];                                                                                             \
@@ -174,10 +175,10 @@ static inline struct tw_span tw_inside(int start, int inputs, int taps, int dila
                 NAME##_tile(1, a, a_row, b + j * b_row, b_row, length, bias + j, out + j);                             \
         }                                                                                                              \
     }
-TW_DEFINE_DOT(tw_dot_s8, int8_t)
-TW_DEFINE_DOT(tw_dot_u8, uint8_t)
-#define tw_dot(rows, count, a, ...)                                                                                    \
-    _Generic((a), const int8_t *: tw_dot_s8, const uint8_t *: tw_dot_u8)(rows, count, a, __VA_ARGS__)
+TW_DEFINE_DOT_ROWS(tw_dot_rows_s8, int8_t)
+TW_DEFINE_DOT_ROWS(tw_dot_rows_u8, uint8_t)
+#define tw_dot_rows(rows, count, a, ...)                                                                               \
+    _Generic((a), const int8_t *: tw_dot_rows_s8, const uint8_t *: tw_dot_rows_u8)(rows, count, a, __VA_ARGS__)
 
 /* The bias of the 16 channels from `first` on: in place if it is there, else copied to `panel` with zeros added. */
 static inline const int32_t *tw_bias_s32(const int32_t *bias, int first, int count, int32_t *panel) {
@@ -208,6 +209,154 @@ static inline void tw_copy(void *to, const void *from, ptrdiff_t bytes) {
         for (ptrdiff_t i = 0; i < bytes; i++)
             d[i] = s[i];
     }
+}
+
+/* Mathematics without branches or calls, so that loops over it are vectorised. Errors are below 4e-7 relative; infinities
+ * and NaN behave as in libm. The rational functions are own minimax fits on the range where the result is not yet 1. */
+TW_INLINE uint32_t tw_bits(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+TW_INLINE float tw_float(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+TW_INLINE float tw_expf(float x) {
+    const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer, found in the low bits */
+    float clamped = x > 89.0f ? 89.0f : x;
+    clamped = clamped < -104.0f ? -104.0f : clamped;
+    const float shifted = TW_FMA(clamped, 1.44269504f, magic);
+    const float n = shifted - magic;
+    const float r = TW_FMA(n, -1.42860677e-6f, TW_FMA(n, -0.693145752f, clamped));
+    float p = 1.39824e-3f;
+    p = TW_FMA(p, r, 8.3337e-3f);
+    p = TW_FMA(p, r, 4.16665e-2f);
+    p = TW_FMA(p, r, 0.166666657f);
+    p = TW_FMA(p, r, 0.5f);
+    p = TW_FMA(p, r, 1.0f);
+    p = TW_FMA(p, r, 1.0f);
+    /* 2^n in two factors: the product overflows to infinity and underflows gradually all by itself. */
+    const uint32_t power = tw_bits(shifted) - 0x4B400000u + 254u;
+    return p * tw_float((power / 2u) << 23) * tw_float((power - power / 2u) << 23);
+}
+
+TW_INLINE float tw_sigmoidf(float x) { return 1.0f / (1.0f + tw_expf(-x)); }
+
+/* Odd functions that approach 1: the magnitude is clamped as an integer (a float comparison would make gcc branch). */
+TW_INLINE float tw_magnitude(float x, uint32_t limit) {
+    const uint32_t a = tw_bits(x) & 0x7FFFFFFFu;
+    return tw_float(a < limit ? a : limit);
+}
+TW_INLINE float tw_saturate(float y, float x) {
+    const uint32_t bits = tw_bits(x), one = 0x3F800000u;
+    const uint32_t value = tw_bits(y) < one ? tw_bits(y) : one;
+    const uint32_t nan = (bits & 0x7FFFFFFFu) > 0x7F800000u ? 0x7FC00000u : 0u;
+    return tw_float(value | nan | (bits & 0x80000000u));
+}
+
+TW_INLINE float tw_tanhf(float x) {
+    const float a = tw_magnitude(x, 0x411051ECu) /* 9.02 */, u = a * a;
+    float p = TW_FMA(1.3317870e-8f, u, 2.0582905e-5f);
+    p = TW_FMA(p, u, 3.4940119e-3f);
+    p = TW_FMA(p, u, 0.13379703f);
+    p = TW_FMA(p, u, 0.99999998f);
+    float q = TW_FMA(7.7616136e-7f, u, 3.2830472e-4f);
+    q = TW_FMA(q, u, 2.5870999e-2f);
+    q = TW_FMA(q, u, 0.46713018f);
+    q = TW_FMA(q, u, 1.0f);
+    return tw_saturate(a * p / q, x);
+}
+
+TW_INLINE float tw_erff(float x) {
+    const float a = tw_magnitude(x, 0x407CCCCDu) /* 3.95 */, u = a * a;
+    float p = TW_FMA(2.0255029e-6f, u, 2.8458776e-4f);
+    p = TW_FMA(p, u, 3.8061031e-3f);
+    p = TW_FMA(p, u, 5.2868828e-2f);
+    p = TW_FMA(p, u, 0.19150980f);
+    p = TW_FMA(p, u, 1.12837914f);
+    float q = TW_FMA(3.7822402e-5f, u, 1.1701284e-3f);
+    q = TW_FMA(q, u, 1.5050977e-2f);
+    q = TW_FMA(q, u, 0.11454175f);
+    q = TW_FMA(q, u, 0.50305382f);
+    q = TW_FMA(q, u, 1.0f);
+    return tw_saturate(a * p / q, x);
+}
+
+TW_INLINE float tw_logf(float x) {
+    const uint32_t subnormal = tw_bits(x) < 0x00800000u ? 1u : 0u; /* or zero; negative numbers have the top bit set */
+    const float scaled = x * tw_float(0x3F800000u + subnormal * (23u << 23));
+    const uint32_t offset = tw_bits(scaled) - 0x3F3504F3u; /* binades begin at sqrt(1/2) */
+    const int32_t exponent = (int32_t)((offset >> 23) ^ 0x100u) - 0x100 - (int32_t)(23u * subnormal);
+    const float e = (float)exponent, f = tw_float((offset & 0x7FFFFFu) + 0x3F3504F3u) - 1.0f;
+    const float z = f / (2.0f + f), s = z * z; /* log(1 + f) = 2 atanh(z) */
+    float p = TW_FMA(s, 0.22519701f, 0.28492790f);
+    p = TW_FMA(p, s, 0.40001198f);
+    p = TW_FMA(p, s, 0.66666665f);
+    const float y = TW_FMA(e, 0.693145752f, TW_FMA(e, 1.42860677e-6f, TW_FMA(z * s, p, 2.0f * z)));
+    const uint32_t bits = tw_bits(x), magnitude = bits & 0x7FFFFFFFu;
+    uint32_t result = tw_bits(y);
+    result = bits >= 0x7F800000u ? 0x7FC00000u : result; /* negative or NaN */
+    result = bits == 0x7F800000u ? bits : result;
+    return tw_float(magnitude == 0u ? 0xFF800000u : result);
+}
+
+/* Sums in 16 interleaved parts: fast, and more exact than one running sum. */
+static inline float tw_sum_f32(const float *x, int n) {
+    float part[16], sum = 0.0f;
+    int i = 0;
+    TW_UNROLL for (int j = 0; j < 16; j++) part[j] = 0.0f;
+    for (; i + 16 <= n; i += 16) {
+        TW_UNROLL for (int j = 0; j < 16; j++) part[j] += x[i + j];
+    }
+    for (int j = 0; j < 16; j++)
+        sum += part[j];
+    for (; i < n; i++)
+        sum += x[i];
+    return sum;
+}
+/* Sum of (x - mean)^2. */
+static inline float tw_sum_squares_f32(const float *x, float mean, int n) {
+    float part[16], sum = 0.0f;
+    int i = 0;
+    TW_UNROLL for (int j = 0; j < 16; j++) part[j] = 0.0f;
+    for (; i + 16 <= n; i += 16) {
+        TW_UNROLL for (int j = 0; j < 16; j++) part[j] = TW_FMA(x[i + j] - mean, x[i + j] - mean, part[j]);
+    }
+    for (int j = 0; j < 16; j++)
+        sum += part[j];
+    for (; i < n; i++)
+        sum = TW_FMA(x[i] - mean, x[i] - mean, sum);
+    return sum;
+}
+static inline float tw_max_f32(const float *x, int n) {
+    float part[16], max = x[0];
+    int i = 0;
+    TW_UNROLL for (int j = 0; j < 16; j++) part[j] = x[0];
+    for (; i + 16 <= n; i += 16) {
+        TW_UNROLL for (int j = 0; j < 16; j++) part[j] = part[j] > x[i + j] ? part[j] : x[i + j];
+    }
+    for (int j = 0; j < 16; j++)
+        max = max > part[j] ? max : part[j];
+    for (; i < n; i++)
+        max = max > x[i] ? max : x[i];
+    return max;
+}
+
+/* The largest integer whose square is not above n. */
+static inline int32_t tw_isqrt(int32_t n) {
+    uint32_t rest = (uint32_t)n, root = 0u;
+    for (uint32_t bit = 1u << 30; bit; bit >>= 2) {
+        if (rest >= root + bit) {
+            rest -= root + bit;
+            root = (root >> 1) + bit;
+        } else {
+            root >>= 1;
+        }
+    }
+    return (int32_t)root;
 }
 
 #endif

@@ -1,0 +1,54 @@
+/* ---
+op: AveragePool
+types: {X: float32, Y: float32}
+when: {channels_last: "== 1"}
+epilogue: row
+cycles: "N*OH*OW*C*(2+KH*KW/4)"
+--- */
+#include "tilewright_kernel.h"
+
+/* Sum of a rectangle of taps for 16 channels. */
+TW_APART void averagepool_f32_tile(const float *x, ptrdiff_t x_row, ptrdiff_t x_col, int rows, int cols, float *out) {
+    float acc[16];
+    TW_UNROLL for (int j = 0; j < 16; j++) acc[j] = 0.0f;
+    for (int row = 0; row < rows; row++) {
+        for (int col = 0; col < cols; col++) {
+            const float *tap = x + row * x_row + col * x_col;
+            TW_UNROLL for (int j = 0; j < 16; j++) acc[j] += tap[j];
+        }
+    }
+    TW_UNROLL for (int j = 0; j < 16; j++) out[j] = acc[j];
+}
+
+static void averagepool_f32(const float *X, void *Y, int N, int C, int OH, int OW, int KH, int KW, int X_n1, int X_n2,
+                            int strides_0, int strides_1, int pads_0, int pads_1, int pads_2, int pads_3,
+                            int dilations_0, int dilations_1, int count_include_pad, const struct Epilogue *epilogue) {
+    const ptrdiff_t x_row = (ptrdiff_t)C * X_n2 * dilations_0, x_col = (ptrdiff_t)C * dilations_1;
+    float out[16];
+    for (int pixel = 0; pixel < N * OH * OW; pixel++) {
+        const int n = pixel / (OH * OW), ih = pixel / OW % OH * strides_0 - pads_0,
+                  iw = pixel % OW * strides_1 - pads_1;
+        const struct tw_span kh = tw_inside(ih, X_n1, KH, dilations_0), kw = tw_inside(iw, X_n2, KW, dilations_1);
+        const int rows = kh.end - kh.begin, cols = kw.end - kw.begin;
+        /* Explicit padding may count, but never what a rounded-up last window covers beyond it. */
+        const struct tw_span ph = tw_inside(ih + pads_0, X_n1 + pads_0 + pads_2, KH, dilations_0);
+        const struct tw_span pw = tw_inside(iw + pads_1, X_n2 + pads_1 + pads_3, KW, dilations_1);
+        const int taps = count_include_pad ? (ph.end - ph.begin) * (pw.end - pw.begin) : rows * cols;
+        const float *x = X + (((ptrdiff_t)n * X_n1 + ih) * X_n2 + iw) * C + kh.begin * x_row + kw.begin * x_col;
+        for (int c = 0; c < C; c += 16) {
+            const int count = tw_min(16, C - c);
+            if (count == 16) {
+                averagepool_f32_tile(x + c, x_row, x_col, rows, cols, out);
+            } else {
+                for (int j = 0; j < count; j++) {
+                    out[j] = 0.0f;
+                    for (int tap = 0; tap < rows * cols; tap++)
+                        out[j] += x[tap / cols * x_row + tap % cols * x_col + c + j];
+                }
+            }
+            for (int j = 0; j < count; j++)
+                out[j] /= (float)taps;
+            STORE_PANEL(epilogue, Y, out, (ptrdiff_t)pixel * C + c, c, count);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+/* ---
+op: AveragePool
+types: {X: T, Y: int32}
+T: [int8, uint8]
+when: {channels_last: "== 1", pads_0: "== 0", pads_1: "== 0", pads_2: "== 0", pads_3: "== 0", ceil_mode: "== 0"}
+epilogue: row                 # receives the sum of the window; the division is part of the requantisation
+cycles: "N*OH*OW*C*(2+KH*KW/4)"
+--- */
+#include "tilewright_kernel.h"
+
+#ifndef TW_GENERATED
+typedef int8_t T;
+#endif
+
+/* Sum of a rectangle of taps for 16 channels. */
+TW_APART void averagepool_s8_tile(const T *x, ptrdiff_t x_row, ptrdiff_t x_col, int rows, int cols, int32_t *out) {
+    int32_t acc[16];
+    TW_UNROLL for (int j = 0; j < 16; j++) acc[j] = 0;
+    for (int row = 0; row < rows; row++) {
+        for (int col = 0; col < cols; col++) {
+            const T *tap = x + row * x_row + col * x_col;
+            TW_UNROLL for (int j = 0; j < 16; j++) acc[j] += tap[j];
+        }
+    }
+    TW_UNROLL for (int j = 0; j < 16; j++) out[j] = acc[j];
+}
+
+static void averagepool_s8(const T *X, void *Y, int N, int C, int OH, int OW, int KH, int KW, int X_n1, int X_n2,
+                           int strides_0, int strides_1, int dilations_0, int dilations_1,
+                           const struct Epilogue *epilogue) {
+    const ptrdiff_t x_row = (ptrdiff_t)C * X_n2 * dilations_0, x_col = (ptrdiff_t)C * dilations_1;
+    int32_t out[16];
+    for (int pixel = 0; pixel < N * OH * OW; pixel++) {
+        const int n = pixel / (OH * OW), ih = pixel / OW % OH * strides_0, iw = pixel % OW * strides_1;
+        const T *x = X + (((ptrdiff_t)n * X_n1 + ih) * X_n2 + iw) * C;
+        for (int c = 0; c < C; c += 16) {
+            const int count = tw_min(16, C - c);
+            if (count == 16) {
+                averagepool_s8_tile(x + c, x_row, x_col, KH, KW, out);
+            } else {
+                for (int j = 0; j < count; j++) {
+                    out[j] = 0;
+                    for (int tap = 0; tap < KH * KW; tap++)
+                        out[j] += x[tap / KW * x_row + tap % KW * x_col + c + j];
+                }
+            }
+            STORE_PANEL(epilogue, Y, out, (ptrdiff_t)pixel * C + c, c, count);
+        }
+    }
+}

@@ -1,0 +1,25 @@
+/* ---
+op: LayerNormalization
+types: {X: float32, Scale: float32, B: float32, Y: float32}
+when: {INNER: "== 1"}
+epilogue: row
+cycles: "OUTER*(40+AXIS*3)"
+--- */
+#include "tilewright_kernel.h"
+
+static void layernorm_f32(const float *X, const float *Scale, const float *B, void *Y, int OUTER, int AXIS,
+                          float epsilon, const struct Epilogue *epilogue) {
+    float out[16];
+    for (int outer = 0; outer < OUTER; outer++) {
+        const ptrdiff_t at = (ptrdiff_t)outer * AXIS;
+        const float *x = X + at;
+        const float mean = tw_sum_f32(x, AXIS) / (float)AXIS;
+        const float factor = 1.0f / sqrtf(tw_sum_squares_f32(x, mean, AXIS) / (float)AXIS + epsilon);
+        for (int i = 0; i < AXIS; i += 16) {
+            const int count = tw_min(16, AXIS - i);
+            for (int j = 0; j < count; j++)
+                out[j] = TW_FMA((x[i + j] - mean) * factor, Scale[i + j], B ? B[i + j] : 0.0f);
+            STORE_PANEL(epilogue, Y, out, at + i, i, count);
+        }
+    }
+}

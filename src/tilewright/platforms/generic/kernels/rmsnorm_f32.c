@@ -1,0 +1,24 @@
+/* ---
+op: RMSNormalization
+types: {X: float32, scale: float32, Y: float32}
+when: {INNER: "== 1"}
+epilogue: row
+cycles: "OUTER*(40+AXIS*2)"
+--- */
+#include "tilewright_kernel.h"
+
+static void rmsnorm_f32(const float *X, const float *scale, void *Y, int OUTER, int AXIS, float epsilon,
+                        const struct Epilogue *epilogue) {
+    float out[16];
+    for (int outer = 0; outer < OUTER; outer++) {
+        const ptrdiff_t at = (ptrdiff_t)outer * AXIS;
+        const float *x = X + at;
+        const float factor = 1.0f / sqrtf(tw_sum_squares_f32(x, 0.0f, AXIS) / (float)AXIS + epsilon);
+        for (int i = 0; i < AXIS; i += 16) {
+            const int count = tw_min(16, AXIS - i);
+            for (int j = 0; j < count; j++)
+                out[j] = x[i + j] * factor * scale[i + j];
+            STORE_PANEL(epilogue, Y, out, at + i, i, count);
+        }
+    }
+}
