@@ -260,7 +260,7 @@ _declare(
     _accumulating(_ADD_SQUARE, result="sqrt{f}(acc)", rounds=True),
     _examples("int32", "uint32", "int64"),
 )
-_declare("ReduceLogSum", _log_sum, _accumulating(_ADD, result="log{f}(acc)", rounds=True), _positive("int32", "int64"))
+_declare("ReduceLogSum", _log_sum, _accumulating(_ADD, result="tw_log{f}(acc)", rounds=True), _positive("int32", "int64"))
 # One pass: the sum is relative to the largest element so far, so that no power overflows.
 _declare(
     "ReduceLogSumExp",
@@ -269,7 +269,7 @@ _declare(
         "const {A} x = ({A})data;\n"
         "if (x > top) { acc = acc * tw_exp{f}(top - x) + 1; top = x; }\n"
         "else { acc += x == top ? 1 : tw_exp{f}(x - top); }",
-        result="top + log{f}(acc)",
+        result="top + tw_log{f}(acc)",
         more=(("top", "-INFINITY"),),
         rounds=True,
     ),

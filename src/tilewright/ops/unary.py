@@ -52,7 +52,7 @@ _function(
 )
 _function("Sqrt", "sqrt{f}(X)", np.sqrt, within(0.0, 9.0))
 _function("Exp", "tw_exp{f}(X)", np.exp)
-_function("Log", "log{f}(X)", np.log, within(0.1, 9.0))
+_function("Log", "tw_log{f}(X)", np.log, within(0.1, 9.0))
 _function("Sin", "sin{f}(X)", np.sin)
 _function("Cos", "cos{f}(X)", np.cos)
 _function("Tan", "tan{f}(X)", np.tan)

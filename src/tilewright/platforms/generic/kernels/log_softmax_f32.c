@@ -16,7 +16,7 @@ static void log_softmax_f32(const float *X, float *Y, int OUTER, int AXIS, int I
             float sum = 0;
             for (int a = 0; a < AXIS; a++)
                 sum += tw_expf(X[start + a * INNER] - top);
-            const float shift = logf(sum);
+            const float shift = tw_logf(sum);
             for (int a = 0; a < AXIS; a++)
                 Y[start + a * INNER] = X[start + a * INNER] - top - shift;
         }

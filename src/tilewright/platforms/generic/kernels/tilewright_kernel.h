@@ -303,6 +303,13 @@ TW_INLINE float tw_logf(float x) {
     return tw_float(magnitude == 0u ? 0xFF800000u : result);
 }
 
+/* The same names without the f take double, where the precision is wanted and libm has it. */
+TW_INLINE double tw_exp(double x) { return exp(x); }
+TW_INLINE double tw_log(double x) { return log(x); }
+TW_INLINE double tw_tanh(double x) { return tanh(x); }
+TW_INLINE double tw_erf(double x) { return erf(x); }
+TW_INLINE double tw_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
+
 /* Sums in 16 interleaved parts: fast, and more exact than one running sum. */
 static inline float tw_sum_f32(const float *x, int n) {
     float part[16], sum = 0.0f;
