@@ -194,20 +194,35 @@ class Builder:
 
     def _branch(self, node: RawNode, env: Env, origin: tuple[str, ...]) -> None:
         condition = self.constants.get(node.inputs[0])
-        if condition is None:
-            self._refuse(node, origin, "its condition is not known at compile time")
+        if condition is not None:
+            self._take(node, "then_branch" if condition.any() else "else_branch", node.outputs, env, origin)
             return
-        branch = node.attrs.get("then_branch" if condition.any() else "else_branch")
+        # Branches have no effects, so both may be computed and one chosen, as long as they agree in type.
+        results: list[tuple[str, ...]] = []
+        for key in ("then_branch", "else_branch"):
+            results.append(tuple(self.fresh(f"{output}_{key[:4]}") for output in node.outputs))
+            self._take(node, key, results[-1], env, origin)
+        pairs = list(zip(node.outputs, *results, strict=True))
+        if any(self.types.get(yes) != self.types.get(no) for _, yes, no in pairs):
+            self._refuse(node, origin, "its branches give different types, and its condition is known at run time only")
+            return
+        for output, yes, no in pairs:
+            self._process(RawNode("Where", (node.inputs[0], yes, no), (output,), {}, node.name), env, origin)
+
+    def _take(self, node: RawNode, key: str, outputs: Sequence[str], env: Env, origin: tuple[str, ...]) -> None:
+        """Builds a branch of an If; its results are called `outputs`."""
+        branch = node.attrs.get(key)
         if not isinstance(branch, Subgraph):
-            raise TilewrightError("bad-model", f"If '{node.label}' lacks a branch")
+            raise TilewrightError("bad-model", f"If '{node.label}' lacks its {key}")
         inner = dict(env)
         for name, array in branch.initialisers.items():
             if isinstance(array, Unsupported):
                 self._refuse(node, origin, array.what)
                 return
             inner[name] = self.constant(f"{node.label}/{name}", array)
-        wanted = dict(zip(branch.outputs, node.outputs, strict=False))
-        self._scope(branch.nodes, inner, wanted, (*origin, f"If {node.label}"))
+        self._scope(
+            branch.nodes, inner, dict(zip(branch.outputs, outputs, strict=False)), (*origin, f"If {node.label}")
+        )
 
     # What cannot be built.
 

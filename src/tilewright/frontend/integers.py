@@ -20,7 +20,7 @@ from tilewright.core.op import REGISTRY
 from tilewright.errors import TilewrightError
 from tilewright.frontend.builder import Builder
 from tilewright.frontend.inputs import is_integral
-from tilewright.frontend.raw import RawModel, RawNode
+from tilewright.frontend.raw import RawModel
 
 DIALECT = frozenset(
     [

@@ -203,6 +203,25 @@ def _scatter(node: RawNode, _context: Context) -> Sequence[RawNode]:
     return (_new(node, op="ScatterElements"),)
 
 
+def _aligned(node: RawNode, context: Context) -> Sequence[RawNode]:
+    """The second operand used to be laid along the first from `axis` on, one slope per channel from axis 1 on."""
+    first, second = (context.type(name) for name in node.inputs[:2])
+    axis = int(_number(node, "axis", 1 if node.op == "PRelu" else first.rank - second.rank)) % max(1, first.rank)
+    new = _new(node, attrs={})
+    behind = first.rank - axis - second.rank
+    if behind <= 0 or second.size == 1:
+        return (new,)
+    wide = context.fresh(f"{node.inputs[1]}_wide")
+    shape = context.constant(f"{node.label}_shape", _integers((*second.shape, *(1 for _ in range(behind)))))
+    return (RawNode("Reshape", (node.inputs[1], shape), (wide,)), replace(new, inputs=(node.inputs[0], wide)))
+
+
+def _dft(node: RawNode, context: Context) -> Sequence[RawNode]:
+    axis = context.constant(f"{node.label}_axis", np.asarray(int(_number(node, "axis", 1)), np.int64))
+    inputs = (*node.inputs, "")[:2]
+    return (_new(node, inputs=(*inputs, axis), attrs=_without(node, "axis")),)
+
+
 def _gemm(node: RawNode, context: Context) -> Sequence[RawNode]:
     """Some exporters multiply stacks of matrices: the rows of all of them are one matrix."""
     shape = context.type(node.inputs[0]).shape
@@ -320,6 +339,8 @@ _REDUCE_18 = tuple(
     f"Reduce{kind}" for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
 )
 
+_BINARY = ("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Less", "Greater", "PRelu")
+
 _OLD: dict[str, Old] = {
     **{name: Old(13, _axes_to_input, "axes") for name in ("Squeeze", "Unsqueeze", "ReduceSum")},
     **{name: Old(18, _axes_to_input, "axes") for name in _REDUCE_18},
@@ -334,6 +355,8 @@ _OLD: dict[str, Old] = {
     "GroupNormalization": Old(21, _group_norm),
     "BatchNormalization": Old(14, _batch_norm),
     "Scatter": Old(NEWEST, _scatter),
+    **{name: Old(7, _aligned) for name in _BINARY},
+    "DFT": Old(20, _dft, "axis"),
     "Gemm": Old(NEWEST, _gemm),
     "SoftmaxCrossEntropyLoss": Old(NEWEST, _cross_entropy),
 }
