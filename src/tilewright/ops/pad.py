@@ -52,7 +52,7 @@ def _domain(call: Call) -> Domain:
         for axis, width in zip(access, _widths(call), strict=True)
     ]
     maps: dict[str, list[Axis]] = {"data": source}
-    if call.has("constant_value") and not repeats:
+    if call.has("constant_value"):
         maps["constant_value"] = first(call.shape("constant_value"))
     maps["output"] = [*access]
     return domain(sizes, maps, {name: call.shape(name) for name in maps}, "output")
@@ -110,6 +110,8 @@ def _repeating_body(call: Call) -> Body:
         state.append(("int", f"at{i}", "0"))
         statements.append(f"at{i} = {max(0, -before)} + ({_source_index(call.text('mode'), position, kept)});")
         indices.append(f"at{i}")
+    if call.has("constant_value"):
+        statements.append("(void)constant_value;")
     value = f"data_at({', '.join(indices)})" if state else "data"
     return Body(MappingProxyType({"output": value}), tuple(state), "\n".join(statements))
 
@@ -132,6 +134,8 @@ declare(
             example("int8[2,5]", [1, -2, 0, 3], np.array([7], np.int8)),
             example("float32[3,4]", [2, 1], "", [-1]),
             example("float32[3,4]", [2, 1, 1, 3], mode="edge"),
+            example("float32[3,4]", [2, 1, 1, 3], "float32[]", mode="edge"),
+            example("float32[3,4]", [0, 0, 0, 0], mode="wrap"),
             example("float32[3,4]", [2, 5, 1, 3], mode="reflect"),
             example("int8[3,4]", [2, 5], "", [1], mode="wrap"),
             example("float32[4,6]", [1, -2, -1, 3], mode="reflect"),

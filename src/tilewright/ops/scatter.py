@@ -155,7 +155,7 @@ def _infer_nd(call: Call) -> tuple[TensorType, ...]:
 
 
 def _nd_domain(call: Call) -> Domain:
-    """Loops over output points, then over the updates; extents of indexed axes are named for kernels as EXTENT0 and so on."""
+    """Loops over output points, then over the updates; kernels know the extents of indexed axes as EXTENT0 and so on."""
     sizes, access = grid(call.shape("output"))
     indices = call.shape("indices")
     updates, update_access = grid(indices[:-1], "U")

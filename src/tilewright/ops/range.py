@@ -1,0 +1,62 @@
+"""Range: numbers from `start` to before `limit` in steps of `delta`, all known at compile time."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+import numpy as np
+
+from tilewright.core.domain import Domain, domain
+from tilewright.core.graph import Array, TensorType
+from tilewright.core.op import Body, Call, Operator, declare, example
+from tilewright.ops.indexing import c_table, grid
+from tilewright.ops.rules import one_dtype
+
+OPERANDS = ("start", "limit", "delta")
+
+
+def _values(call: Call) -> Array:
+    start, limit, delta = (call.value(name).reshape(-1)[0] for name in OPERANDS)
+    if delta == 0:
+        raise call.error("bad-value", "delta must not be zero")
+    if call.type("start").dtype.is_float:
+        wide = np.float64(start), np.float64(limit), np.float64(delta)
+        count = max(0, int(np.ceil((wide[1] - wide[0]) / wide[2])))
+        return wide[0] + np.arange(count) * wide[2]
+    return np.arange(int(start), int(limit), int(delta))
+
+
+def _infer(call: Call) -> tuple[TensorType, ...]:
+    return (TensorType(one_dtype(call, OPERANDS), _values(call).shape),)
+
+
+def _domain(call: Call) -> Domain:
+    sizes, access = grid(call.shape("output"))
+    return domain(sizes, {"output": access}, {"output": call.shape("output")}, "output")
+
+
+def _body(call: Call) -> Body:
+    values = _values(call)
+    if not values.size:
+        return Body(MappingProxyType({"output": "0"}))
+    return Body(MappingProxyType({"output": "VALUE[D0]"}), constants=(c_table(call.outputs[0].dtype.compute, "VALUE", values),))
+
+
+declare(
+    Operator(
+        "Range",
+        "start limit delta",
+        "output",
+        _infer,
+        _domain,
+        lambda call, *_: _values(call),
+        (
+            example(*(np.array(v, np.float32) for v in (1, 5, 0.75))),
+            example(np.array(10), np.array(3), np.array(-2)),
+            example(np.array(10, np.int16), np.array(15, np.int16), np.array(1, np.int16)),
+        ),
+        body=_body,
+        compile_time=frozenset(OPERANDS),
+        doc=__doc__ or "",
+    )
+)
