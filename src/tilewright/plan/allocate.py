@@ -1,14 +1,14 @@
 """Where every buffer lives: offsets in one or several memory banks, with the smallest peak that could be found.
 
-A buffer lives in the half-open interval [first, last) of integer time: written by step `first`, read for the last time by
-step `last - 1`; a buffer that ends at t and one that begins at t may share bytes. A buffer with an alias is part of that
-buffer's storage, `alias_offset` bytes above its start; the storage lives from the first to the last moment of all its
-buffers and is as large as they need together. Pins and alignments count from the start of the bank.
+A buffer lives in the half-open interval [first, last) of integer time: written by step `first`, read for the last time
+by step `last - 1`; a buffer that ends at t and one that begins at t may share bytes. A buffer with an alias is part of
+that buffer's storage, `alias_offset` bytes above its start; the storage lives from the first to the last moment of all
+its buffers and is as large as they need together. Pins and alignments count from the start of the bank.
 
-Order of work: aliases united; each storage put in a bank (the first it names where everything fits); every bank packed by
-`plan.packing`; where that does not reach the lower bound (or the capacity, when one is given: fitting is then the aim and
-search ends with it), exact search by `plan.solver`, only over the spans of time that need it. Which libraries search, and
-why, is told there. `seconds` is effort counted in search steps, so results do not depend on the machine.
+Order of work: aliases united; each storage put in a bank (the first it names where everything fits); every bank packed
+by `plan.packing`; where that does not reach the lower bound (or the capacity, when one is given: fitting is then the
+aim, and search ends with it), exact search by `plan.solver`, only over the spans of time that need it. Which libraries
+search, and why, is told there. `seconds` is effort counted in search steps, so results do not depend on the machine.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def allocate(
     began = time.perf_counter()
     storages = _united(buffers)
     names = list(dict.fromkeys(bank for storage in storages for bank in storage.banks))
-    limits = {bank: capacity for bank in names} if isinstance(capacity, int) else dict(capacity or {})
+    limits = dict.fromkeys(names, capacity) if isinstance(capacity, int) else dict(capacity or {})
     banks, hints, proven = _banks(storages, names, limits, seconds, seed)
     offsets: dict[str, Placement] = {}
     peaks: dict[str, int] = {}
@@ -143,7 +143,10 @@ def _check(buffer: Buffer) -> None:
     wrong = [
         (buffer.size < 0, f"its size is {buffer.size}"),
         (buffer.last <= buffer.first, f"its lifetime [{buffer.first}, {buffer.last}) is empty"),
-        (buffer.align < 1 or buffer.align & (buffer.align - 1) != 0, f"its alignment {buffer.align} is no power of two"),
+        (
+            buffer.align < 1 or buffer.align & (buffer.align - 1) != 0,
+            f"its alignment {buffer.align} is not a power of two",
+        ),
         (buffer.pin is not None and buffer.pin < 0, f"it is pinned at {buffer.pin}"),
         (buffer.alias_offset < 0, f"its offset in '{buffer.alias}' is {buffer.alias_offset}"),
         (buffer.alias is None and buffer.alias_offset != 0, "it has an alias offset but no alias"),
@@ -176,12 +179,14 @@ def _storage(members: Sequence[tuple[Buffer, int]]) -> _Storage:
     banks = next((buffer.bank for buffer, _ in members if buffer.bank is not None), (ARENA,))
     for buffer, _ in members:
         banks = tuple(bank for bank in banks if buffer.bank is None or bank in buffer.bank)
-    wrong = [f"'{b.name}' is {shift} bytes inside, not a multiple of its alignment {b.align}"
-             for b, shift in members if shift % b.align]  # fmt: skip
-    wrong += [f"their pins want it to start at {sorted(pins)}"] if len(pins) > 1 else []
-    wrong += [f"it would start at {pin}, no multiple of {align} from 0 on"] if pin is not None and (
-        pin < 0 or pin % align) else []  # fmt: skip
-    wrong += [] if banks else ["they have no bank in common"]
+    odd = [(buffer, shift) for buffer, shift in members if shift % buffer.align]
+    wrong = [f"'{b.name}' is {shift} bytes inside, not a multiple of its alignment {b.align}" for b, shift in odd]
+    if len(pins) > 1:
+        wrong.append(f"their pins want it to start at {sorted(pins)}")
+    if pin is not None and (pin < 0 or pin % align):
+        wrong.append(f"it would start at {pin}, which is no multiple of {align} from 0 on")
+    if not banks:
+        wrong.append("they have no bank in common")
     if wrong:
         raise TilewrightError("bad-buffer", f"no place suits the storage of {names}", reasons=wrong)
     item = Item(
@@ -204,7 +209,7 @@ def _check_pins(storages: Sequence[_Storage]) -> None:
             if pin < at + more.size and at < pin + item.size:
                 raise TilewrightError(
                     "bad-buffer",
-                    f"'{storage.names[0][0]}' and '{other.names[0][0]}' live at the same time and are pinned to the same bytes",
+                    f"'{storage.names[0][0]}' and '{other.names[0][0]}' are pinned to the same bytes at the same time",
                     reasons=[f"'{s.names[0][0]}' at {s.item.pin}, {s.item.size} bytes" for s in (other, storage)],
                 )
 
@@ -212,7 +217,7 @@ def _check_pins(storages: Sequence[_Storage]) -> None:
 def _banks(
     storages: Sequence[_Storage], names: list[str], limits: Mapping[str, int], seconds: float, seed: int
 ) -> tuple[list[str], list[int] | None, bool]:
-    """A bank for each storage, offsets that fit (when the banks had to be searched for), and whether no choice is better."""
+    """A bank for each storage, offsets that fit (when there was a choice), and whether no choice is better."""
     first = [storage.banks[0] for storage in storages]
     if all(len(storage.banks) == 1 for storage in storages):
         return first, None, True
@@ -241,10 +246,13 @@ def _banks(
 
 
 def _spill(
-    items: Sequence[Item], allowed: Sequence[Sequence[int]], roof: Sequence[int], order: Sequence[int],
+    items: Sequence[Item],
+    allowed: Sequence[Sequence[int]],
+    roof: Sequence[int],
+    order: Sequence[int],
     near: Sequence[Sequence[int]],
-) -> tuple[int | None, list[int], list[int]]:  # fmt: skip
-    """First fit over banks, those without a choice first; the cost in bytes away from first choices, None when stuck."""
+) -> tuple[int | None, list[int], list[int]]:
+    """First fit over banks, items without a choice first; the cost in bytes not in first choices, None when stuck."""
     cost, banks, offsets = 0, [-1] * len(items), [0] * len(items)
     for index in sorted(order, key=lambda i: (items[i].pin is None, len(allowed[i]) > 1)):
         for choice, bank in enumerate(allowed[index]):
@@ -259,9 +267,7 @@ def _spill(
     return cost, banks, offsets
 
 
-def _pack_bank(
-    items: Sequence[Item], limit: int | None, hint: list[int] | None, seconds: float, seed: int
-) -> _Packed:
+def _pack_bank(items: Sequence[Item], limit: int | None, hint: list[int] | None, seconds: float, seed: int) -> _Packed:
     """Packs each span of time that shares no item with another; searches only where the first packing is too high."""
     bound = lower_bound(items)
     goal = bound.bytes if limit is None else max(limit, bound.bytes)
@@ -324,9 +330,7 @@ def _too_large(storage: _Storage, limits: Mapping[str, int]) -> NoReturn:
     )
 
 
-def _no_banks(
-    storages: Sequence[_Storage], names: Sequence[str], limits: Mapping[str, int], proven: bool
-) -> NoReturn:
+def _no_banks(storages: Sequence[_Storage], names: Sequence[str], limits: Mapping[str, int], proven: bool) -> NoReturn:
     bound = lower_bound([s.item for s in storages])
     given = ", ".join(f"'{bank}' {limits[bank]}" for bank in names if bank in limits)
     alone = _pack_bank([s.item for s in storages], None, None, 0.0, 0)

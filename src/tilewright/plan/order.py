@@ -1,8 +1,9 @@
 """In which order to run tasks so that the most bytes live at once are few.
 
-A buffer lives from the task that makes it (from the start, when none does) to its last use; buffers in `keep` never die,
-and one that nobody needs lives only while it is made. Bytes live after a set of tasks has run depend on the set, not on
-the order, so the best order is a path through sets whose highest point is lowest: found best-first, each set seen once.
+A buffer lives from the task that makes it (from the start, when none does) to its last use; buffers in `keep` never
+die, and one that nobody needs lives only while it is made. Bytes live after a set of tasks has run depend on the set,
+not on the order, so the best order is a path through sets whose highest point is lowest: found best-first, each set
+seen once.
 
 Three things keep real networks cheap. Tasks that some best order runs next to each other are joined before the search
 (`_joined`; long chains become one block). Inside the search a ready block that does not raise the bytes and stays below
@@ -85,15 +86,13 @@ class _State:
     previous: _State | None
 
 
-def order(
-    tasks: Sequence[Task], sizes: Mapping[str, int], keep: frozenset[str], *, states: int = 20_000
-) -> Order:
+def order(tasks: Sequence[Task], sizes: Mapping[str, int], keep: frozenset[str], *, states: int = 20_000) -> Order:
     """A topological order with few live bytes at the peak. Buffers without a size count as nothing."""
     problem = _problem(tasks, sizes, keep)
     blocks = _joined(problem)
     first = _beam(problem, blocks)
-    least = max([problem.at_start, *(sum(problem.sizes[b] for b in {*problem.needs[t], *problem.makes[t]})
-                                     for t in range(len(tasks)))])  # fmt: skip
+    touched = [{*needs, *makes} for needs, makes in zip(problem.needs, problem.makes, strict=True)]
+    least = max([problem.at_start, *(sum(problem.sizes[buffer] for buffer in own) for own in touched)])
     if first.peak <= least:
         return _result(tasks, blocks, first, True)
     best, proven = _search(problem, blocks, first, least, states)
@@ -102,17 +101,17 @@ def order(
 
 def _result(tasks: Sequence[Task], blocks: Sequence[_Block], state: _State, optimal: bool) -> Order:
     path: list[int] = []
-    current: _State | None = state
-    while current is not None and current.previous is not None:
-        path.append(current.block)
-        current = current.previous
+    peak = state.peak
+    while state.previous is not None:
+        path.append(state.block)
+        state = state.previous
     names = tuple(tasks[task].name for block in reversed(path) for task in blocks[block].tasks)
-    return Order(names, state.peak, optimal)
+    return Order(names, peak, optimal)
 
 
 def _problem(tasks: Sequence[Task], sizes: Mapping[str, int], keep: frozenset[str]) -> _Problem:
-    buffers = {name: index for index, name in enumerate(
-        dict.fromkeys(name for task in tasks for name in (*task.needs, *task.makes)))}  # fmt: skip
+    mentioned = dict.fromkeys(name for task in tasks for name in (*task.needs, *task.makes))
+    buffers = {name: index for index, name in enumerate(mentioned)}
     maker: dict[int, int] = {}
     users = [1 << len(tasks) if name in keep else 0 for name in buffers]
     needs = [tuple(dict.fromkeys(buffers[name] for name in task.needs)) for task in tasks]
@@ -120,7 +119,9 @@ def _problem(tasks: Sequence[Task], sizes: Mapping[str, int], keep: frozenset[st
     for index, task in enumerate(tasks):
         for buffer in makes[index]:
             if buffer in maker:
-                raise TilewrightError("bad-task", f"'{tasks[maker[buffer]].name}' and '{task.name}' make the same buffer")
+                raise TilewrightError(
+                    "bad-task", f"'{tasks[maker[buffer]].name}' and '{task.name}' make the same buffer"
+                )
             maker[buffer] = index
         for buffer in needs[index]:
             users[buffer] |= 1 << index
@@ -288,9 +289,7 @@ def _beam(problem: _Problem, blocks: Sequence[_Block]) -> _State:
     return finished if finished is not None else _start(problem)
 
 
-def _search(
-    problem: _Problem, blocks: Sequence[_Block], known: _State, least: int, states: int
-) -> tuple[_State, bool]:
+def _search(problem: _Problem, blocks: Sequence[_Block], known: _State, least: int, states: int) -> tuple[_State, bool]:
     """The lowest path from no task to all of them, or the known one when it cannot be improved or states run out."""
     steps = _Steps(problem, blocks)
     count = 0

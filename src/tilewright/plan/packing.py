@@ -1,7 +1,7 @@
 """One memory bank: the bytes it must have at least, and fast packings that usually need no more.
 
-An item is a rectangle, lifetime [first, last) by bytes [offset, offset + size). Packing tries a few orders of first fit,
-then moves the item that makes the peak to the front of the best order, again and again. On networks this meets the
+An item is a rectangle, lifetime [first, last) by bytes [offset, offset + size). Packing tries a few orders of first
+fit, then moves the item that makes the peak to the front of the best order, again and again. On networks this meets the
 lower bound nearly always; `plan.solver` closes the gaps that remain.
 """
 
@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Pairs of simultaneously live items that one call may look at: about 15 ms.
-PAIRS_LOOKED_AT = 60_000
+# What one call may spend, in looks at a pair of items that live at the same time; an item costs about eight such looks.
+EFFORT = 30_000
+EFFORT_PER_ITEM = 8
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,8 @@ def peak(items: Sequence[Item], offsets: Sequence[int]) -> int:
 def lower_bound(items: Sequence[Item]) -> Bound:
     """The most bytes live at one time, alignment gaps included, and the end of the highest pinned item.
 
-    Items that start at multiples of A cannot be closer than their sizes rounded up to A, whatever lies between them; only
-    the topmost needs no rounding. This is said once for each alignment, of the items aligned at least as strictly.
+    Items that start at multiples of A cannot be closer than their sizes rounded up to A, whatever lies between them;
+    only the topmost needs no rounding. This is said once for each alignment, of the items aligned at least as strictly.
     """
     best = Bound(0, 0)
     for item in items:
@@ -123,32 +124,32 @@ def lowest_gap(item: Item, taken: list[tuple[int, int]]) -> int:
 
 
 def _first_fit(items: Sequence[Item], order: Sequence[int], near: Sequence[Sequence[int]]) -> list[int]:
-    offsets = [-1] * len(items)
+    offsets = [0] * len(items)
+    placed: list[tuple[int, int] | None] = [None] * len(items)
     for index in order:
-        taken = [(offsets[other], offsets[other] + items[other].size) for other in near[index] if offsets[other] >= 0]
+        taken = [span for other in near[index] if (span := placed[other]) is not None]
         offsets[index] = lowest_gap(items[index], taken)
+        placed[index] = (offsets[index], offsets[index] + items[index].size)
     return offsets
 
 
 def orders(items: Sequence[Item], near: Sequence[Sequence[int]]) -> list[list[int]]:
     """Orders worth trying for first fit; pinned items always come first, since they do not move."""
     crowd = [item.size + sum(items[other].size for other in near[index]) for index, item in enumerate(items)]
-    keys = (
-        lambda i: (-items[i].size, items[i].first),
-        lambda i: (-items[i].size * (items[i].last - items[i].first), items[i].first),
-        lambda i: (items[i].first - items[i].last, -items[i].size),
-        lambda i: (-crowd[i], -items[i].size),
-        lambda i: (items[i].first, -items[i].size),
-    )
-    everything = range(len(items))
-    return [sorted(everything, key=lambda i: (items[i].pin is None, key(i), i)) for key in keys]
+    keys: list[list[tuple[int, int]]] = [
+        [(-item.size, item.first) for item in items],
+        [(-item.size * (item.last - item.first), item.first) for item in items],
+        [(item.first - item.last, -item.size) for item in items],
+        [(-all_bytes, -item.size) for item, all_bytes in zip(items, crowd, strict=True)],
+        [(item.first, -item.size) for item in items],
+    ]
+    return [sorted(range(len(items)), key=lambda i: (items[i].pin is None, key[i], i)) for key in keys]
 
 
 def pack(items: Sequence[Item], target: int) -> list[int]:
     """Offsets with a low peak; returns early with the first packing that is not higher than `target`."""
     near = neighbours(items)
-    pairs = 1 + sum(map(len, near))
-    tries = max(2, PAIRS_LOOKED_AT // pairs)
+    tries = max(2, EFFORT // sum(EFFORT_PER_ITEM + len(own) for own in near))
     best: list[int] | None = None
     best_order: list[int] = []
     for order in orders(items, near)[:tries]:

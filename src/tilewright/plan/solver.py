@@ -1,11 +1,11 @@
-"""Exact search for allocations that fast packing leaves above the lower bound. The only importer of the solver libraries.
+"""Exact search for allocations that fast packing leaves above the lower bound; the solver libraries come in only here.
 
 Two libraries were taken after measuring both, single-threaded, on the seven published minimalloc instances:
 
-- `omnimalloc` (a C++ branch and bound over offsets) finds packings. Its public allocator closes in from above and solves
-  none of the seven in 15 s on one thread; the same search told the target peak solves each in 0.02 to 2 s, so it is
-  called below that allocator, with a limit on nodes instead of seconds. It knows neither pins nor banks nor alignment,
-  and does not say whether a failed search was complete.
+- `omnimalloc` (a C++ branch and bound over offsets) finds packings. Its public allocator closes in from above and
+  solves none of the seven in 15 s on one thread; the same search told the target peak solves each in 0.02 to 2 s, so it
+  is called below that allocator, with a limit on nodes instead of seconds. It knows neither pins nor banks nor
+  alignment, and does not say whether a failed search was complete.
 - CP-SAT (`ortools`) alone solves two of the seven in 20 s, but takes pins, mixed alignment and choices of bank as they
   are, and proves optima and infeasibility. So it runs second, for what the first cannot say.
 
@@ -63,9 +63,7 @@ def tighten(
     return _prove(items, offsets, bound, target, seconds / 2, seed)
 
 
-def _branch_and_bound(
-    items: Sequence[Item], offsets: list[int], bound: int, target: int, seconds: float
-) -> list[int]:
+def _branch_and_bound(items: Sequence[Item], offsets: list[int], bound: int, target: int, seconds: float) -> list[int]:
     """Searches with growing numbers of nodes for a packing at the bound, at the target and half-way down."""
     from omnimalloc import _cpp as native
 
@@ -109,13 +107,13 @@ def _branch_and_bound(
 def _goals(bound: int, target: int, current: int, unit: int) -> list[int]:
     """Peaks to ask for, in units. A tight one prunes best, so it is often found soonest."""
     lowest = -(-bound // unit)
-    wanted = {lowest, max(lowest, target // unit), max(lowest, (bound + current) // 2 // unit)}
+    # Without a capacity the target is the bound itself; half-way down is then a help when the bound is out of reach.
+    second = target if target > bound else (bound + current) // 2
+    wanted = {lowest, max(lowest, second // unit)}
     return sorted(goal for goal in wanted if goal * unit < current + unit)
 
 
-def _prove(
-    items: Sequence[Item], offsets: list[int], bound: int, target: int, seconds: float, seed: int
-) -> Tightened:
+def _prove(items: Sequence[Item], offsets: list[int], bound: int, target: int, seconds: float, seed: int) -> Tightened:
     """Minimises the peak; where a target above the bound is given, only looks for a packing that meets it."""
     from ortools.sat.python import cp_model
 
@@ -169,13 +167,12 @@ def choose_banks(
     for item, start, banks in zip(items, starts, allowed, strict=True):
         chosen.append([model.new_bool_var("") for _ in banks])
         model.add_exactly_one(chosen[-1])
-        for bank, here in zip(banks, chosen[-1], strict=True):
+        room = sum(capacity[bank] * here for bank, here in zip(banks, chosen[-1], strict=True))
+        model.add(start + item.size <= room)
+        for bank, here in zip(banks if item.size else (), chosen[-1], strict=False):
             length = times[item.last] - times[item.first]
             lives[bank].append(model.new_optional_fixed_size_interval_var(times[item.first], length, here, ""))
-            spans[bank].append(
-                model.new_optional_fixed_size_interval_var(start, round_up(item.size, grain), here, "")
-            )
-            model.add(start + item.size <= capacity[bank]).only_enforce_if(here)
+            spans[bank].append(model.new_optional_fixed_size_interval_var(start, round_up(item.size, grain), here, ""))
     for life, span in zip(lives, spans, strict=True):
         model.add_no_overlap_2d(life, span)
     model.minimize(
