@@ -9,6 +9,10 @@ cycles: "ROWS*K*(N+3)"
 
 #include <math.h>
 
+#ifndef TW_GENERATED
+typedef int8_t T;
+#endif
+
 static void dynamic_quantize_matmul(const float *A, const T *B, const float *b_scale, const T *b_zero_point,
                                     const float *bias, float *Y, int ROWS, int N, int K, int b_scale_step,
                                     int b_zero_point_step, void *scratch) {

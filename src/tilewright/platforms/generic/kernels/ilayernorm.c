@@ -1,39 +1,31 @@
 /* ---
 op: iLayerNorm
-types: {x: T, weight: int32, bias: int32, y: int32}
-T: [int8, uint8]
-when: {AXIS: "<= 32768"}      # so that the sum of squares fits 32 bits
-epilogue: row
+types: {x: T, weight: int32, bias: int32, y: U}
+T: [int8, uint8, int16, uint16, int32]
+U: [int8, uint8, int16, uint16, int32]
+U: [int8, int16, int32]
 cycles: "OUTER*(100+AXIS*16)"
 --- */
 #include "tilewright_kernel.h"
 
 #ifndef TW_GENERATED
 typedef int8_t T;
+typedef int8_t U;
 #endif
 
-static void ilayernorm(const T *x, const int32_t *weight, const int32_t *bias, void *y, int OUTER, int AXIS, int D,
-                       const struct Epilogue *epilogue) {
-    int32_t out[16];
+static void ilayernorm(const T *x, const int32_t *weight, const int32_t *bias, U *y, int OUTER, int AXIS, int D) {
     int shift = 0;
     while (D >> (shift + 1))
         shift++;
-    for (int outer = 0; outer < OUTER; outer++) {
-        const ptrdiff_t at = (ptrdiff_t)outer * AXIS;
-        int32_t sum = 0, squares = 0;
+    for (int outer = 0; outer < OUTER && AXIS > 0; outer++, x += AXIS, y += AXIS) {
+        int64_t sum = 0, squares = 0;
         for (int i = 0; i < AXIS; i++)
-            sum += x[at + i];
-        const int32_t mean = sum / AXIS;
+            sum += x[i];
+        const int64_t mean = sum / AXIS;
         for (int i = 0; i < AXIS; i++)
-            squares += (x[at + i] - mean) * (x[at + i] - mean);
-        const int32_t deviation = tw_isqrt(squares / AXIS + 1);
-        for (int i = 0; i < AXIS; i += 16) {
-            const int count = tw_min(16, AXIS - i);
-            for (int j = 0; j < count; j++) {
-                const int64_t product = (int64_t)(x[at + i + j] - mean) * weight[i + j];
-                out[j] = (int32_t)((product / deviation + bias[i + j]) >> shift);
-            }
-            STORE_PANEL(epilogue, y, out, at + i, i, count);
-        }
+            squares += (x[i] - mean) * (x[i] - mean);
+        const int64_t deviation = tw_isqrt(squares / AXIS + 1);
+        for (int i = 0; i < AXIS; i++)
+            y[i] = (U)(((x[i] - mean) * weight[i] / deviation + bias[i]) >> shift);
     }
 }

@@ -7,6 +7,11 @@ cycles: "OUTER*AXIS*6"
 --- */
 #include "tilewright_kernel.h"
 
+#ifndef TW_GENERATED
+typedef int8_t T;
+typedef uint8_t U;
+#endif
+
 /* How often 256 is halved for a value that lies `below` the maximum. */
 static inline int ita_max_halvings(int64_t below) { return below < 992 ? (int)((below + 16) >> 5) : 31; }
 

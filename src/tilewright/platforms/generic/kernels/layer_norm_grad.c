@@ -8,6 +8,10 @@ cycles: "OUTER*AXIS*6"
 
 #include <math.h>
 
+#ifndef TW_GENERATED
+typedef float T;
+#endif
+
 static void layer_norm_grad(const T *dy, const T *x, const T *weight, T *dx, int OUTER, int AXIS, float epsilon) {
     for (int row = 0; row < OUTER; row++, x += AXIS, dy += AXIS, dx += AXIS) {
         T mean = 0, variance = 0, total = 0, along = 0;

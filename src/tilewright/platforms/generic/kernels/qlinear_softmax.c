@@ -9,6 +9,11 @@ cycles: "OUTER*AXIS*INNER*30"
 
 #include <math.h>
 
+#ifndef TW_GENERATED
+typedef int8_t T;
+typedef uint8_t U;
+#endif
+
 static void qlinear_softmax(const T *X, const float *X_scale, const float *y_scale, const U *y_zero_point, U *Y,
                             int OUTER, int AXIS, int INNER, int lowest) {
     const float lo = (float)lowest;

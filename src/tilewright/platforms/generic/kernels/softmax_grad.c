@@ -6,6 +6,10 @@ cycles: "OUTER*AXIS*INNER*2"
 --- */
 #include "tilewright_kernel.h"
 
+#ifndef TW_GENERATED
+typedef float T;
+#endif
+
 static void softmax_grad(const T *dy, const T *y, T *dx, int OUTER, int AXIS, int INNER) {
     for (int line = 0; line < OUTER * INNER; line++) {
         const int first = line / INNER * AXIS * INNER + line % INNER;

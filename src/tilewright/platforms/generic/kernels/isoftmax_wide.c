@@ -1,0 +1,35 @@
+/* ---
+op: iSoftmax
+types: {x: T, y: U}
+T: [int16, uint16, int32]
+U: [uint8, uint16]
+cycles: "OUTER*AXIS*60"
+--- */
+#include "tilewright_kernel.h"
+
+#ifndef TW_GENERATED
+typedef int32_t T;
+typedef uint8_t U;
+#endif
+
+/* (A * (p + B)^2 + C) >> z for a value that lies `distance` below the maximum; far below, the square wraps. */
+static inline int64_t isoftmax_wide_power(int64_t distance, int coeffA, int coeffB, int coeffC, int log2) {
+    const int64_t z = distance / log2 < 31 ? distance / log2 : 31;
+    const uint64_t p = (uint64_t)(z * log2 - distance + coeffB);
+    return (int64_t)((uint64_t)coeffA * p * p + (uint64_t)coeffC) >> z;
+}
+
+static void isoftmax_wide(const T *x, U *y, int OUTER, int AXIS, int coeffA, int coeffB, int coeffC, int log2,
+                          int n_levels) {
+    for (int outer = 0; outer < OUTER && AXIS > 0; outer++, x += AXIS, y += AXIS) {
+        int64_t top = x[0], sum = 0;
+        for (int i = 1; i < AXIS; i++)
+            top = x[i] > top ? x[i] : top;
+        for (int i = 0; i < AXIS; i++)
+            sum += isoftmax_wide_power(top - x[i], coeffA, coeffB, coeffC, log2);
+        for (int i = 0; i < AXIS; i++) {
+            const int64_t power = isoftmax_wide_power(top - x[i], coeffA, coeffB, coeffC, log2);
+            y[i] = (U)(sum ? power * (n_levels - 1) / sum : 0);
+        }
+    }
+}
