@@ -23,13 +23,13 @@ Observer = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Options:
-    """What a user may say about a compilation."""
+    """What a user may say about a compilation. Plain values only: it is sent to worker processes."""
 
     platform: str = DEFAULT_PLATFORM
     name: str = "network"
-    dims: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    input_types: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    constants: Mapping[str, Array] = field(default_factory=lambda: MappingProxyType({}))
+    dims: Mapping[str, int] = field(default_factory=dict[str, int])
+    input_types: Mapping[str, str] = field(default_factory=dict[str, str])
+    constants: Mapping[str, Array] = field(default_factory=dict[str, Array])
     kernels: tuple[Path, ...] = ()
     ops: tuple[Path, ...] = ()
     dump_stages: Path | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated
 
 import numpy as np
@@ -49,9 +48,9 @@ def options_of(
     return Options(
         platform,
         name,
-        MappingProxyType({key: _extent(key, value) for key, value in _pairs("--dim", dims)}),
-        MappingProxyType(dict(_pairs("--input-type", input_types))),
-        MappingProxyType({key: _array(value) for key, value in _pairs("--constant", constants)}),
+        {key: _extent(key, value) for key, value in _pairs("--dim", dims)},
+        dict(_pairs("--input-type", input_types)),
+        {key: _array(value) for key, value in _pairs("--constant", constants)},
         tuple(kernels),
         tuple(ops),
         dump_stages,

@@ -61,7 +61,7 @@ def _epilogue_text(name: str, accumulator: str, output: TensorType, steps: tuple
     lines += [
         "};",
         f"static inline void {name}_store(const struct {name}_epilogue *e, {output.dtype.ctype} *restrict Y,",
-        f"                       const {accumulator} *restrict acc, int at, int channel, int count) {{",
+        f"                       const {accumulator} *restrict acc, ptrdiff_t at, int channel, int count) {{",
     ]
     if not fields:
         lines.append("    (void)e;")
@@ -70,7 +70,7 @@ def _epilogue_text(name: str, accumulator: str, output: TensorType, steps: tuple
     target = Operand("Y", output, "")
     indexes = {(i, operand): text for i, step in enumerate(steps) for operand, text in _step_indexes(step, output).items()}
     if any("row" in text for text in indexes.values()):
-        lines.append(f"    const int row = (at - channel) / {output.shape[-1]};")
+        lines.append(f"    const ptrdiff_t row = (at - channel) / {output.shape[-1]};")
     elif not any("channel" in text for text in indexes.values()):
         lines.append("    (void)channel;")
 

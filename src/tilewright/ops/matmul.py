@@ -1,6 +1,6 @@
 """MatMul: `A[..., M, K] B[..., K, N] -> Y[..., M, N]` with broadcast batch dimensions.
 
-FusedMatMul scales the result and reads A and B transposed.
+Integer operands may have zero points, which are subtracted first. FusedMatMul scales the result and reads A and B transposed.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _domain(call: Call) -> Domain:
     }
     extents = {"M": left.extent(left.row), "N": right.extent(right.column), "K": left.extent(left.column)}
     sizes = {**dict(zip(names, batch, strict=True)), **extents}
-    return domain(sizes, access, {name: call.shape(name) for name in access}, "Y", products={"BATCH": names})
+    return domain(sizes, access, {name: call.shape(name) for name in access}, "Y", products={"BATCH": names, "ROWS": [*names, "M"]})
 
 
 def _reference(call: Call, A: Array, B: Array) -> Array:
@@ -109,7 +109,8 @@ def _reference(call: Call, A: Array, B: Array) -> Array:
     def arranged(array: Array, suffix: str) -> Array:
         moved = np.moveaxis(array, 0, -2) if call.attrs.get(f"transBatch{suffix}") else array
         turned = call.attrs.get(f"trans{suffix}") and array.ndim > 1
-        return (np.swapaxes(moved, -1, -2) if turned else moved).astype(wide)
+        point = call.attrs.get(f"{suffix.lower()}_zero_point") or 0
+        return (np.swapaxes(moved, -1, -2) if turned else moved).astype(wide) - np.asarray(point, wide)
 
     return np.matmul(arranged(A, "A"), arranged(B, "B"))
 
@@ -123,6 +124,13 @@ def contraction_body(call: Call, left: str, right: str) -> Body:
     unsigned = f"uint{max(32, kind.bits)}_t"
     update = f"acc += ({unsigned}){left} * ({unsigned}){right};"
     return Body(MappingProxyType({"Y": "acc"}), ((unsigned, "acc", "0"),), update)
+
+
+def _product_body(call: Call) -> Body:
+    """Zero points are subtracted from integer operands before they are multiplied."""
+    points = {operand: call.int(f"{operand.lower()}_zero_point") for operand in ("A", "B")}
+    left, right = (f"({operand} - {point})" if point else operand for operand, point in points.items())
+    return contraction_body(call, left, right)
 
 
 declare(
@@ -143,10 +151,13 @@ declare(
             example("uint8[2,4,9]", "int8[9,3]"),
             example("int32[4,9]", "int32[9,3]"),
             example("float32[2,4,5]", "float32[2,3,5]", transB=1),
+            example("float32[2,5,4]", "float32[5,3]", transA=1),
+            example("int8[2,4,19]", "int8[2,3,19]", transB=1, a_zero_point=-7, b_zero_point=3),
+            example("uint8[4,9]", "int8[9,3]", a_zero_point=128),
         ),
-        MappingProxyType({"transB": 0}),
+        MappingProxyType({"transA": 0, "transB": 0, "a_zero_point": 0, "b_zero_point": 0}),
         "reduce",
-        lambda call: contraction_body(call, "A", "B"),
+        _product_body,
         doc=__doc__ or "",
     )
 )

@@ -17,8 +17,9 @@ from tilewright.errors import TilewrightError
 def select(graph: Graph, node: Node, platform: Platform) -> Choice:
     """The cheapest kernel that fits a node, else the loop nest; an error that quotes every rejection if neither does."""
     call = call_node(graph, node)
-    domain = call.domain()
-    names = binding_names(call, domain)
+    if call.op.kind == "view" and not node.epilogue:
+        return Choice("", None)
+    names = binding_names(call, call.domain())
     rejected: list[Rejection] = []
     fitting: list[tuple[float, int, Kernel, dict[str, str]]] = []
     for index, kernel in enumerate(k for k in platform.kernels if k.op == node.op):

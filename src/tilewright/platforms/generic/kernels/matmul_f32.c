@@ -1,6 +1,7 @@
 /* ---
 op: MatMul
 types: {A: float32, B: float32, Y: float32}
+when: {A_sBATCH: ">= 0", B_sBATCH: ">= 0", A_sK: "A_sK == 1 or K == 1"}
 epilogue: row
 scratch: "K*16*4"
 cycles: "BATCH*(M*K*((N+15)//16)*16/7 + 2*K*N)"
@@ -20,20 +21,19 @@ static void matmul_f32_panel(const float *B, ptrdiff_t b_k, ptrdiff_t b_n, int K
     }
 }
 
-static void matmul_f32(const float *A, const float *B, void *Y, int BATCH, int M, int K, int N, int transB,
-                       ptrdiff_t A_s0, ptrdiff_t A_s1, ptrdiff_t B_s0, ptrdiff_t B_s1, void *scratch,
+static void matmul_f32(const float *A, const float *B, void *Y, int BATCH, int M, int K, int N, ptrdiff_t A_sBATCH,
+                       ptrdiff_t A_sM, ptrdiff_t B_sBATCH, ptrdiff_t B_sK, ptrdiff_t B_sN, void *scratch,
                        const struct Epilogue *epilogue) {
     static const float zero[16];
-    const struct tw_taps taps = {.rows = 1, .cols = 1, .len = K, .x_pixel = A_s1};
-    const ptrdiff_t b_k = transB ? 1 : B_s1, b_n = transB ? B_s1 : 1;
+    const struct tw_taps taps = {.rows = 1, .cols = 1, .len = K, .x_pixel = A_sM};
     float *panel = scratch;
     float out[4 * 16];
     for (int batch = 0; batch < BATCH; batch++) {
         for (int n = 0; n < N; n += 16) {
             const int count = tw_min(16, N - n);
-            matmul_f32_panel(B + batch * B_s0 + n * b_n, b_k, b_n, K, count, panel);
+            matmul_f32_panel(B + batch * B_sBATCH + n * B_sN, B_sK, B_sN, K, count, panel);
             for (int m = 0; m < M;) {
-                const int done = tw_block_f32(M - m, count, taps, A + batch * A_s0 + m * A_s1, panel, zero, out);
+                const int done = tw_block_f32(M - m, count, taps, A + batch * A_sBATCH + m * A_sM, panel, zero, out);
                 for (int i = 0; i < done; i++, m++) {
                     const ptrdiff_t at = ((ptrdiff_t)batch * M + m) * N + n;
                     STORE_PANEL(epilogue, Y, out + i * 16, at, n, count);

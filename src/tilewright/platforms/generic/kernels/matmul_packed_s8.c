@@ -2,10 +2,11 @@
 op: MatMul
 types: {A: T, B: int8, C: int32, Y: int32}
 T: [int8, uint8]
+when: {A_sROWS: "A_sROWS == K or ROWS == 1", A_sK: "A_sK == 1 or K == 1", B_sBATCH: "== 0", a_zero_point: "== 0", b_zero_point: "== 0"}
 pack: {B: "K,N -> N/4,N%4,K/16,K%16"}
 epilogue: row
 scratch: "4*((K+15)//16)*16"
-cycles: "M*((N+3)//4)*4*(2+((K+15)//16)*16/24)"
+cycles: "ROWS*((N+3)//4)*4*(2+((K+15)//16)*16/24)"
 --- */
 #include "tilewright_kernel.h"
 
@@ -13,16 +14,16 @@ cycles: "M*((N+3)//4)*4*(2+((K+15)//16)*16/24)"
 typedef int8_t T;
 #endif
 
-static void matmul_packed_s8(const T *A, const int8_t *B, const int32_t *C, void *Y, int M, int K, int N, void *scratch,
-                             const struct Epilogue *epilogue) {
+static void matmul_packed_s8(const T *A, const int8_t *B, const int32_t *C, void *Y, int ROWS, int K, int N,
+                             void *scratch, const struct Epilogue *epilogue) {
     const int length = tw_round16(K);
     T *padded = scratch;
     int32_t panel[16], out[4 * 16];
-    for (int m = 0, rows; m < M; m += rows) {
-        rows = M - m >= 4 ? 4 : 1;
+    for (int m = 0, rows; m < ROWS; m += rows) {
+        rows = ROWS - m >= 4 ? 4 : 1;
         const T *a = A + (ptrdiff_t)m * K;
         ptrdiff_t a_row = K;
-        if ((ptrdiff_t)(m + rows - 1) * K + length > (ptrdiff_t)M * K) { /* the padding would be read outside A */
+        if ((ptrdiff_t)(m + rows - 1) * K + length > (ptrdiff_t)ROWS * K) { /* the padding would be read outside A */
             memset(padded, 0, (size_t)rows * (size_t)length);
             for (int i = 0; i < rows; i++)
                 memcpy(padded + i * length, a + i * a_row, (size_t)K * sizeof *A);

@@ -2,6 +2,7 @@
 op: MatMul
 types: {A: T, B: int8, Y: int32}
 T: [int8, uint8]
+when: {A_sBATCH: ">= 0", B_sBATCH: ">= 0", A_sK: "A_sK == 1 or K == 1"}
 epilogue: row
 scratch: "20*((K+15)//16)*16"
 cycles: "BATCH*(M*((N+3)//4)*4*(2+((K+15)//16)*16/24) + 3*K*N)"
@@ -32,11 +33,10 @@ static const int8_t *matmul_s8_panel(const int8_t *B, ptrdiff_t b_k, ptrdiff_t b
 }
 
 /* Zero points: (a - za) . (b - zb) = a . b - za * sum(b) - zb * sum(a) + K * za * zb. */
-static void matmul_s8(const T *A, const int8_t *B, void *Y, int BATCH, int M, int K, int N, int transB, ptrdiff_t A_s0,
-                      ptrdiff_t A_s1, ptrdiff_t B_s0, ptrdiff_t B_s1, int a_zero_point, int b_zero_point, void *scratch,
-                      const struct Epilogue *epilogue) {
+static void matmul_s8(const T *A, const int8_t *B, void *Y, int BATCH, int M, int K, int N, ptrdiff_t A_sBATCH,
+                      ptrdiff_t A_sM, ptrdiff_t B_sBATCH, ptrdiff_t B_sK, ptrdiff_t B_sN, int a_zero_point,
+                      int b_zero_point, void *scratch, const struct Epilogue *epilogue) {
     const int length = tw_round16(K);
-    const ptrdiff_t b_k = transB ? 1 : B_s1, b_n = transB ? B_s1 : 1;
     int8_t *panel = scratch;
     T *padded = (T *)scratch + 16 * length;
     int32_t bias[16], out[4 * 16];
@@ -45,13 +45,13 @@ static void matmul_s8(const T *A, const int8_t *B, void *Y, int BATCH, int M, in
     for (int batch = 0; batch < BATCH; batch++) {
         for (int n = 0; n < N; n += 16) {
             const int count = tw_min(16, N - n);
-            const int8_t *b = matmul_s8_panel(B + batch * B_s0 + n * b_n, b_k, b_n, K, count, panel, bias);
+            const int8_t *b = matmul_s8_panel(B + batch * B_sBATCH + n * B_sN, B_sK, B_sN, K, count, panel, bias);
             for (int j = 0; j < 16; j++)
                 bias[j] = a_zero_point * (K * b_zero_point - bias[j]);
             for (int m = 0, rows; m < M; m += rows) {
                 rows = M - m >= 4 ? 4 : 1;
-                const T *a = A + batch * A_s0 + m * A_s1;
-                ptrdiff_t a_row = A_s1;
+                const T *a = A + batch * A_sBATCH + m * A_sM;
+                ptrdiff_t a_row = A_sM;
                 if (K != length) {
                     for (int i = 0; i < rows; i++)
                         memcpy(padded + i * length, a + i * a_row, (size_t)K);
