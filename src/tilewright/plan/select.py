@@ -28,7 +28,9 @@ def select(graph: Graph, node: Node, platform: Platform) -> Choice:
         if reason:
             rejected.append(Rejection(kernel.where, reason))
         else:
-            fitting.append((float(formula(kernel.cycles, names)), index, kernel, variables))
+            # A type variable of operands that are all absent may stand for anything.
+            chosen = {**{name: allowed[0] for name, allowed in kernel.variables.items()}, **variables}
+            fitting.append((float(formula(kernel.cycles, names)), index, kernel, chosen))
     if fitting:
         _, _, kernel, variables = min(fitting, key=lambda item: item[:2])
         scratch = int(formula(kernel.scratch, names))
