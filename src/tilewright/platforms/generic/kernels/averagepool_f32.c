@@ -7,19 +7,6 @@ cycles: "N*OH*OW*C*(2+KH*KW/4)"
 --- */
 #include "tilewright_kernel.h"
 
-/* Sum of a rectangle of taps for 16 channels. */
-TW_APART void averagepool_f32_tile(const float *x, ptrdiff_t x_row, ptrdiff_t x_col, int rows, int cols, float *out) {
-    float acc[16];
-    TW_UNROLL for (int j = 0; j < 16; j++) acc[j] = 0.0f;
-    for (int row = 0; row < rows; row++) {
-        for (int col = 0; col < cols; col++) {
-            const float *tap = x + row * x_row + col * x_col;
-            TW_UNROLL for (int j = 0; j < 16; j++) acc[j] += tap[j];
-        }
-    }
-    TW_UNROLL for (int j = 0; j < 16; j++) out[j] = acc[j];
-}
-
 static void averagepool_f32(const float *X, void *Y, int N, int C, int OH, int OW, int KH, int KW, int X_n1, int X_n2,
                             int strides_0, int strides_1, int pads_0, int pads_1, int pads_2, int pads_3,
                             int dilations_0, int dilations_1, int count_include_pad, const struct Epilogue *epilogue) {
@@ -37,15 +24,7 @@ static void averagepool_f32(const float *X, void *Y, int N, int C, int OH, int O
         const float *x = X + (((ptrdiff_t)n * X_n1 + ih) * X_n2 + iw) * C + kh.begin * x_row + kw.begin * x_col;
         for (int c = 0; c < C; c += 16) {
             const int count = tw_min(16, C - c);
-            if (count == 16) {
-                averagepool_f32_tile(x + c, x_row, x_col, rows, cols, out);
-            } else {
-                for (int j = 0; j < count; j++) {
-                    out[j] = 0.0f;
-                    for (int tap = 0; tap < rows * cols; tap++)
-                        out[j] += x[tap / cols * x_row + tap % cols * x_col + c + j];
-                }
-            }
+            tw_window_sum_f32(count, x + c, x_row, x_col, rows, cols, out);
             for (int j = 0; j < count; j++)
                 out[j] /= (float)taps;
             STORE_PANEL(epilogue, Y, out, (ptrdiff_t)pixel * C + c, c, count);

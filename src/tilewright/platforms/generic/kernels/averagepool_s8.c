@@ -12,19 +12,6 @@ cycles: "N*OH*OW*C*(2+KH*KW/4)"
 typedef int8_t T;
 #endif
 
-/* Sum of a rectangle of taps for 16 channels. */
-TW_APART void averagepool_s8_tile(const T *x, ptrdiff_t x_row, ptrdiff_t x_col, int rows, int cols, int32_t *out) {
-    int32_t acc[16];
-    TW_UNROLL for (int j = 0; j < 16; j++) acc[j] = 0;
-    for (int row = 0; row < rows; row++) {
-        for (int col = 0; col < cols; col++) {
-            const T *tap = x + row * x_row + col * x_col;
-            TW_UNROLL for (int j = 0; j < 16; j++) acc[j] += tap[j];
-        }
-    }
-    TW_UNROLL for (int j = 0; j < 16; j++) out[j] = acc[j];
-}
-
 static void averagepool_s8(const T *X, void *Y, int N, int C, int OH, int OW, int KH, int KW, int X_n1, int X_n2,
                            int strides_0, int strides_1, int dilations_0, int dilations_1,
                            const struct Epilogue *epilogue) {
@@ -35,15 +22,7 @@ static void averagepool_s8(const T *X, void *Y, int N, int C, int OH, int OW, in
         const T *x = X + (((ptrdiff_t)n * X_n1 + ih) * X_n2 + iw) * C;
         for (int c = 0; c < C; c += 16) {
             const int count = tw_min(16, C - c);
-            if (count == 16) {
-                averagepool_s8_tile(x + c, x_row, x_col, KH, KW, out);
-            } else {
-                for (int j = 0; j < count; j++) {
-                    out[j] = 0;
-                    for (int tap = 0; tap < KH * KW; tap++)
-                        out[j] += x[tap / KW * x_row + tap % KW * x_col + c + j];
-                }
-            }
+            TW_FOR_BYTES(X, tw_window_sum)(count, x + c, x_row, x_col, KH, KW, out);
             STORE_PANEL(epilogue, Y, out, (ptrdiff_t)pixel * C + c, c, count);
         }
     }

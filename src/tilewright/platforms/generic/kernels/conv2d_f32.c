@@ -8,15 +8,7 @@ cycles: "N*G*OH*OW*((F+15)//16)*16*C*KH*KW/7"
 --- */
 #include "tilewright_kernel.h"
 
-/* A line of pixels, across or down the image, that all see the same taps. */
-struct conv2d_f32_line {
-    struct tw_taps taps;
-    const float *x, *w;
-    ptrdiff_t at, y_pixel; /* first output and distance of the next pixel */
-    int pixels, channel, channels;
-};
-
-static void conv2d_f32_line(const struct conv2d_f32_line *line, ptrdiff_t panel_size, const float *B, void *Y,
+static void conv2d_f32_line(const struct tw_line_f32 *line, ptrdiff_t panel_size, const float *B, void *Y,
                             const struct Epilogue *epilogue) {
     float panel[16], out[4 * 16];
     for (int f = 0; f < line->channels; f += 16) {
@@ -52,7 +44,7 @@ static void conv2d_f32(const float *X, const float *W, const float *B, void *Y, 
     for (int image = 0; image < N * G; image++) {
         const int n = image / G, g = image % G;
         const float *x = X + n * x_row * X_n1 + (ptrdiff_t)g * C;
-        struct conv2d_f32_line line = {.channel = g * F, .channels = F};
+        struct tw_line_f32 line = {.channel = g * F, .channels = F};
         const float *w = W + (ptrdiff_t)g * ((F + 15) / 16) * panel_size;
         const ptrdiff_t y = n * y_row * OH + (ptrdiff_t)g * F;
         line.taps.x_row = x_row * dilations_0;

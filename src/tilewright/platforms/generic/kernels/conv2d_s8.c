@@ -14,38 +14,23 @@ cycles: "N*G*OH*OW*(((F+3)//4)*4*(2+((KH*KW*C+15)//16)*16/24) + KH*KW*C/8)"
 typedef int8_t T;
 #endif
 
-struct conv2d_s8_shape {
-    int OH, OW, C, KH, KW, IH, IW, strides_0, strides_1, pads_0, pads_1, dilations_0, dilations_1, x_zero_point;
-    ptrdiff_t x_col;
-};
-
-/* Copies the taps of one output pixel side by side; taps outside the image are the zero point. */
-static void conv2d_s8_gather(const struct conv2d_s8_shape *s, const T *x, int oh, int ow, T *patch) {
-    const int ih = oh * s->strides_0 - s->pads_0, iw = ow * s->strides_1 - s->pads_1;
-    const struct tw_span kh = tw_inside(ih, s->IH, s->KH, s->dilations_0);
-    const struct tw_span kw = tw_inside(iw, s->IW, s->KW, s->dilations_1);
-    const ptrdiff_t width = (ptrdiff_t)s->KW * s->C;
-    if ((kh.end - kh.begin) * (kw.end - kw.begin) < s->KH * s->KW)
-        memset(patch, s->x_zero_point, (size_t)(s->KH * width));
-    for (int row = kh.begin; row < kh.end; row++) {
-        const T *from = x + ((ptrdiff_t)(ih + row * s->dilations_0) * s->IW + iw) * s->x_col;
-        T *to = patch + row * width;
-        if (s->dilations_1 == 1 && s->x_col == s->C) {
-            tw_copy(to + kw.begin * s->C, from + kw.begin * s->x_col, (ptrdiff_t)(kw.end - kw.begin) * s->C);
-        } else {
-            for (int col = kw.begin; col < kw.end; col++)
-                tw_copy(to + col * s->C, from + col * s->dilations_1 * s->x_col, s->C);
-        }
-    }
-}
-
 static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, int N, int G, int F, int OH, int OW,
                       int C, int KH, int KW, int X_n1, int X_n2, int strides_0, int strides_1, int pads_0, int pads_1,
                       int dilations_0, int dilations_1, int x_zero_point, void *scratch,
                       const struct Epilogue *epilogue) {
-    const struct conv2d_s8_shape shape = {OH,     OW,          C,           KH,           KW,
-                                          X_n1,   X_n2,        strides_0,   strides_1,    pads_0,
-                                          pads_1, dilations_0, dilations_1, x_zero_point, (ptrdiff_t)G * C};
+    const struct tw_patch shape = {.C = C,
+                                   .KH = KH,
+                                   .KW = KW,
+                                   .IH = X_n1,
+                                   .IW = X_n2,
+                                   .strides_0 = strides_0,
+                                   .strides_1 = strides_1,
+                                   .pads_0 = pads_0,
+                                   .pads_1 = pads_1,
+                                   .dilations_0 = dilations_0,
+                                   .dilations_1 = dilations_1,
+                                   .x_zero_point = x_zero_point,
+                                   .x_col = (ptrdiff_t)G * C};
     const int length = tw_round16(KH * KW * C), pixels = N * OH * OW;
     const int pointwise = G == 1 && KH * KW == 1 && strides_0 * strides_1 == 1 && X_n1 == OH && X_n2 == OW;
     T *patch = scratch;
@@ -63,7 +48,7 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
                     continue;
                 }
                 const T *x = X + (ptrdiff_t)n * X_n1 * X_n2 * shape.x_col + (ptrdiff_t)g * C;
-                conv2d_s8_gather(&shape, x, oh, ow, patch + i * length);
+                tw_gather(&shape, x, oh, ow, patch + i * length);
                 if (++ow == OW) {
                     ow = 0;
                     if (++oh == OH) {

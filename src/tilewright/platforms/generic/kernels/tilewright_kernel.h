@@ -23,11 +23,11 @@ struct Epilogue {
 #define STORE_PANEL(epilogue, Y, acc, at, channel, count)                                                              \
     do {                                                                                                               \
         if ((count) == 16)                                                                                             \
-            STORE(epilogue, Y, acc, at, channel, 16);                                                                  \
+            STORE(epilogue, Y, acc, (int)(at), channel, 16);                                                           \
         else if ((count) == 8)                                                                                         \
-            STORE(epilogue, Y, acc, at, channel, 8);                                                                   \
+            STORE(epilogue, Y, acc, (int)(at), channel, 8);                                                            \
         else                                                                                                           \
-            STORE(epilogue, Y, acc, at, channel, count);                                                               \
+            STORE(epilogue, Y, acc, (int)(at), channel, count);                                                        \
     } while (0)
 
 /* Loops of constant length over tile rows and lanes must disappear before accumulators can live in registers (TW_UNROLL);
@@ -53,163 +53,8 @@ struct Epilogue {
 #define TW_FMA(a, b, c) ((a) * (b) + (c))
 #endif
 
-/* The unit in which a float tile is written down. gcc turns unrolled scalars into vectors by itself; clang only does it
- * when told, and contracts vector expressions. */
-#if defined(__clang__)
-typedef float tw_lane __attribute__((vector_size(16), aligned(4), may_alias));
-#define TW_LANES 4
-#define TW_LANE_FMA(a, b, c) ((a) * (b) + (c))
-#else
-typedef float tw_lane;
-#define TW_LANES 1
-#define TW_LANE_FMA(a, b, c) TW_FMA((a), (b), (c))
-#endif
-
 static inline int tw_min(int a, int b) { return a < b ? a : b; }
 static inline int tw_max(int a, int b) { return a > b ? a : b; }
-
-/* Where a tile of output pixels finds its taps: `rows` x `cols` runs of `len` contiguous inputs. */
-struct tw_taps {
-    int rows, cols, len;
-    ptrdiff_t x_pixel, x_row, x_col; /* element distance of neighbouring pixels, rows, columns */
-    ptrdiff_t w_row, w_col;          /* the same in the weights, which hold 16 lanes per input */
-};
-
-/* out[PIXELS][WIDTH] = bias + sum over taps of x[pixel, tap] * w[tap, lane]; PIXELS and WIDTH are constants. */
-TW_INLINE void tw_tile_f32(const int PIXELS, const int WIDTH, const struct tw_taps t, const float *x, const float *w,
-                           const float *bias, float *out) {
-    tw_lane acc[4][16 / TW_LANES];
-    const int lanes = WIDTH / TW_LANES;
-    TW_UNROLL for (int i = 0; i < PIXELS; i++) {
-        TW_UNROLL for (int j = 0; j < lanes; j++) acc[i][j] = ((const tw_lane *)(const void *)bias)[j];
-    }
-    for (int row = 0; row < t.rows; row++) {
-        for (int col = 0; col < t.cols; col++) {
-            const float *a = x + row * t.x_row + col * t.x_col;
-            const float *b = w + row * t.w_row + col * t.w_col;
-            for (int k = 0; k < t.len; k++, b += 16) {
-                TW_UNROLL for (int i = 0; i < PIXELS; i++) {
-                    const float value = a[i * t.x_pixel + k];
-                    TW_UNROLL for (int j = 0; j < lanes; j++) {
-                        acc[i][j] = TW_LANE_FMA(value, ((const tw_lane *)(const void *)b)[j], acc[i][j]);
-                    }
-                }
-            }
-        }
-    }
-    TW_UNROLL for (int i = 0; i < PIXELS; i++) {
-        TW_UNROLL for (int j = 0; j < lanes; j++)((tw_lane *)(void *)(out + i * 16))[j] = acc[i][j];
-    }
-}
-
-/* Computes a block of at most 4 pixels and returns how many were done. Panels of at most 8 channels skip the padding.
- */
-TW_APART int tw_block_f32(int pixels, int channels, struct tw_taps t, const float *x, const float *w, const float *bias,
-                          float *out) {
-    if (pixels >= 4) {
-        if (channels > 8)
-            tw_tile_f32(4, 16, t, x, w, bias, out);
-        else
-            tw_tile_f32(4, 8, t, x, w, bias, out);
-        return 4;
-    }
-    if (pixels >= 2) {
-        tw_tile_f32(2, 16, t, x, w, bias, out);
-        return 2;
-    }
-    tw_tile_f32(1, 16, t, x, w, bias, out);
-    return 1;
-}
-
-/* The bias of the 16 channels from `first` on: in place if it is there, else copied to `panel` with zeros added. */
-static inline const float *tw_bias_f32(const float *bias, int first, int count, float *panel) {
-    if (bias && count == 16)
-        return bias + first;
-    for (int j = 0; j < 16; j++)
-        panel[j] = bias && j < count ? bias[first + j] : 0.0f;
-    return panel;
-}
-
-/* The outputs on one axis whose taps all lie inside the input, and the taps inside the input for one output. */
-struct tw_span {
-    int begin, end;
-};
-static inline struct tw_span tw_interior(int outputs, int inputs, int taps, int stride, int dilation, int pad) {
-    const int last = inputs - 1 - (taps - 1) * dilation + pad;
-    const int begin = tw_min((tw_max(pad, 0) + stride - 1) / stride, outputs);
-    const int end = last < 0 ? 0 : tw_min(last / stride + 1, outputs);
-    return (struct tw_span){begin, tw_max(begin, end)};
-}
-static inline struct tw_span tw_inside(int start, int inputs, int taps, int dilation) {
-    if (start >= 0 && start + (taps - 1) * dilation < inputs)
-        return (struct tw_span){0, taps}; /* the usual case, spared the divisions */
-    const int begin = start >= 0 ? 0 : tw_min((dilation - 1 - start) / dilation, taps);
-    const int end = start >= inputs ? 0 : tw_min((inputs - 1 - start) / dilation + 1, taps);
-    return (struct tw_span){begin, tw_max(begin, end)};
-}
-
-/* Integer dot products of rows: out[i * 16 + j] = bias[j] + a_row[i] . b_row[j] for 4 or 1 rows of `a` and 4 of `b`. The
- * length is a multiple of 16 (pad one side with zeros); compilers turn the 16 sums into dot-product instructions. */
-#define TW_DEFINE_DOT_ROWS(NAME, TYPE)                                                                                 \
-    TW_INLINE void NAME##_tile(const int ROWS, const TYPE *a, ptrdiff_t a_row, const int8_t *b, ptrdiff_t b_row,       \
-                               int length, const int32_t *bias, int32_t *out) {                                        \
-        int32_t sum[4][4];                                                                                             \
-        const int n = length & ~15;                                                                                    \
-        TW_UNROLL for (int i = 0; i < ROWS; i++) { TW_UNROLL for (int j = 0; j < 4; j++) sum[i][j] = bias[j]; }        \
-        for (int k = 0; k < n; k++) {                                                                                  \
-            TW_UNROLL for (int i = 0; i < ROWS; i++) {                                                                 \
-                TW_UNROLL for (int j = 0; j < 4; j++) sum[i][j] += a[i * a_row + k] * b[j * b_row + k];                \
-            }                                                                                                          \
-        }                                                                                                              \
-        TW_UNROLL for (int i = 0; i < ROWS; i++) {                                                                     \
-            TW_UNROLL for (int j = 0; j < 4; j++) out[i * 16 + j] = sum[i][j];                                         \
-        }                                                                                                              \
-    }                                                                                                                  \
-    /* The same for `count` <= 16 rows of b (read up to a multiple of 4) and 4 or 1 rows of a. */                      \
-    TW_APART void NAME(int rows, int count, const TYPE *a, ptrdiff_t a_row, const int8_t *b, ptrdiff_t b_row,          \
-                       int length, const int32_t *bias, int32_t *out) {                                                \
-        for (int j = 0; j < count; j += 4) {                                                                           \
-            if (rows == 4)                                                                                             \
-                NAME##_tile(4, a, a_row, b + j * b_row, b_row, length, bias + j, out + j);                             \
-            else                                                                                                       \
-                NAME##_tile(1, a, a_row, b + j * b_row, b_row, length, bias + j, out + j);                             \
-        }                                                                                                              \
-    }
-TW_DEFINE_DOT_ROWS(tw_dot_rows_s8, int8_t)
-TW_DEFINE_DOT_ROWS(tw_dot_rows_u8, uint8_t)
-#define tw_dot_rows(rows, count, a, ...)                                                                               \
-    _Generic((a), const int8_t *: tw_dot_rows_s8, const uint8_t *: tw_dot_rows_u8)(rows, count, a, __VA_ARGS__)
-
-/* The bias of the 16 channels from `first` on: in place if it is there, else copied to `panel` with zeros added. */
-static inline const int32_t *tw_bias_s32(const int32_t *bias, int first, int count, int32_t *panel) {
-    if (bias && count == 16)
-        return bias + first;
-    for (int j = 0; j < 16; j++)
-        panel[j] = bias && j < count ? bias[first + j] : 0;
-    return panel;
-}
-
-static inline int tw_round16(int n) { return (n + 15) & ~15; }
-
-/* memcpy for the short runs of an image patch, where the call would cost more than the copy. */
-static inline void tw_copy(void *to, const void *from, ptrdiff_t bytes) {
-    char *d = to;
-    const char *s = from;
-    if (bytes >= 16) {
-        for (ptrdiff_t i = 0; i + 16 < bytes; i += 16)
-            memcpy(d + i, s + i, 16);
-        memcpy(d + bytes - 16, s + bytes - 16, 16);
-    } else if (bytes >= 8) {
-        memcpy(d, s, 8);
-        memcpy(d + bytes - 8, s + bytes - 8, 8);
-    } else if (bytes >= 4) {
-        memcpy(d, s, 4);
-        memcpy(d + bytes - 4, s + bytes - 4, 4);
-    } else {
-        for (ptrdiff_t i = 0; i < bytes; i++)
-            d[i] = s[i];
-    }
-}
 
 /* Mathematics without branches or calls, so that loops over it are vectorised. Errors are below 4e-7 relative; infinities
  * and NaN behave as in libm. The rational functions are own minimax fits on the range where the result is not yet 1. */
@@ -365,5 +210,7 @@ static inline int32_t tw_isqrt(int32_t n) {
     }
     return (int32_t)root;
 }
+
+#include "tilewright_tile.h"
 
 #endif
