@@ -1,0 +1,65 @@
+"""Passes: each file is one pure function from a Graph to a Graph; PIPELINE is the order in which they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilewright.core.graph import Graph
+from tilewright.core.platform import Platform
+from tilewright.passes.batch_norm import batch_norm
+from tilewright.passes.conv1d import conv1d
+from tilewright.passes.dead_code import dead_code
+from tilewright.passes.fold_constants import fold_constants
+from tilewright.passes.fuse import fuse
+from tilewright.passes.gelu import gelu
+from tilewright.passes.gemm import gemm
+from tilewright.passes.hard_swish import hard_swish
+from tilewright.passes.layer_norm import layer_norm
+from tilewright.passes.layout import layout
+from tilewright.passes.outputs import outputs
+from tilewright.passes.pad import pad
+from tilewright.passes.rms_norm import rms_norm
+from tilewright.passes.silu import silu
+from tilewright.passes.simplify import simplify
+from tilewright.passes.softmax import softmax
+from tilewright.passes.transposed_matmul import transposed_matmul
+from tilewright.passes.transposes import transposes
+
+Pass = Callable[[Graph, Platform], Graph]
+Observer = Callable[[str, Graph], None]
+
+PIPELINE: tuple[Pass, ...] = (
+    dead_code,
+    fold_constants,
+    simplify,
+    # What exporters spell out becomes one operator again.
+    layer_norm,
+    rms_norm,
+    softmax,
+    gelu,
+    silu,
+    hard_swish,
+    # Fewer kinds of operators.
+    gemm,
+    batch_norm,
+    pad,
+    conv1d,
+    # The order of axes.
+    layout,
+    transposes,
+    fold_constants,
+    transposed_matmul,
+    simplify,
+    dead_code,
+    fuse,
+    outputs,
+)
+
+
+def run_pipeline(graph: Graph, platform: Platform, observe: Observer | None = None) -> Graph:
+    """The graph after all passes; `observe` is shown the name of each pass and the graph it left."""
+    for step in PIPELINE:
+        graph = step(graph, platform)
+        if observe is not None:
+            observe(step.__name__, graph)
+    return graph

@@ -1,0 +1,63 @@
+"""Recognises GELU: `x * (1 + erf(x / sqrt 2)) / 2`, or the form with tanh, in any order of the factors."""
+
+from __future__ import annotations
+
+from math import pi, sqrt
+
+from tilewright.core.graph import Graph, Node
+from tilewright.core.platform import Platform
+from tilewright.passes.edit import Edit, rewrite
+from tilewright.passes.match import close, factors, factors_of, operands, plus_number, product, product_of, scaled
+
+CUBIC = 0.044715
+
+
+def gelu(graph: Graph, platform: Platform) -> Graph:
+    """The graph with each GELU as one operator."""
+    del platform
+    if not any(node.op in ("Erf", "Tanh") for node in graph.nodes):
+        return graph
+    return rewrite(graph, {"Mul": _rule, "Div": _rule})
+
+
+def _rule(edit: Edit, node: Node) -> bool:
+    output = node.outputs[0]
+    for one_plus in factors_of(edit, node):
+        found = plus_number(edit, one_plus)
+        curve = edit.producer(found[0], "Erf", "Tanh") if found and found[1] == 1 else None
+        if curve is None:
+            continue
+        x = _erf_argument(edit, curve) if curve.op == "Erf" else _tanh_argument(edit, curve)
+        if x is None or edit.types[x] != edit.types[output]:
+            continue
+        found = product_of(edit, node, frozenset({x, one_plus}))
+        if found and close(found[0], 0.5) and found[1] == tuple(sorted((x, one_plus))):
+            edit.emit("Gelu", (x,), output, approximate="none" if curve.op == "Erf" else "tanh")
+            return True
+    return False
+
+
+def _erf_argument(edit: Edit, curve: Node) -> str | None:
+    """x in `erf(x / sqrt 2)`."""
+    x, factor = scaled(edit, curve.inputs[0])
+    return x if close(factor, 1 / sqrt(2)) else None
+
+
+def _tanh_argument(edit: Edit, curve: Node) -> str | None:
+    """x in `tanh(sqrt(2 / pi) * (x + 0.044715 x^3))`, or with x taken out of the sum."""
+    argument = curve.inputs[0]
+    for total in factors(edit, argument):
+        node = edit.producer(total, "Add")
+        for x, rest in operands(node) if node else ():
+            if edit.uniform(x) == 1:
+                x = next((name for name in factors(edit, argument) if name != total), "")
+                wanted = (x, x)
+                outside = tuple(sorted((x, total)))
+            else:
+                wanted = (x, x, x)
+                outside = (total,)
+            factor, names = product(edit, rest, frozenset({x}))
+            scale, around = product(edit, argument, frozenset({x, total}))
+            if close(factor, CUBIC) and names == wanted and close(scale, sqrt(2 / pi)) and around == outside:
+                return x
+    return None

@@ -1,0 +1,163 @@
+"""Removes operators that change nothing and merges those that say the same twice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tilewright.core.domain import Affine
+from tilewright.core.graph import Array, Graph, Node
+from tilewright.core.op import REGISTRY
+from tilewright.core.platform import Platform
+from tilewright.passes.edit import Edit, Rule, rewrite
+
+SAMPLE = 64
+"""Elements of a constant that are compared before all of them are."""
+
+
+def simplify(graph: Graph, platform: Platform) -> Graph:
+    """The graph without operators that do nothing, chains of views and repeated nodes."""
+    del platform
+    return _without_repetition(rewrite(_without_equal_constants(graph), RULES))
+
+
+def _keep_input(edit: Edit, node: Node) -> bool:
+    """Readers of the node read its first input, if that has the same type."""
+    source, output = node.inputs[0], node.outputs[0]
+    return edit.types[source] == edit.types[output] and edit.alias(output, source)
+
+
+def _same_or_kept(edit: Edit, node: Node) -> bool:
+    return len(node.outputs) == 1 and _keep_input(edit, node)
+
+
+def _view(edit: Edit, node: Node) -> bool:
+    """A view of the same shape goes, a view of a view is one; every view is a Reshape."""
+    output = node.outputs[0]
+    if _keep_input(edit, node):
+        return True
+    source = node.inputs[0]
+    above = edit.producer(source)
+    if above is not None and REGISTRY[above.op].kind == "view":
+        source = above.inputs[0]
+        if edit.types[source] == edit.types[output] and edit.alias(output, source):
+            return True
+    elif node.op == "Reshape" and edit.ints(node.inputs[1]) == edit.shape(output):
+        return False
+    if node.op == "Identity" and source == node.inputs[0]:
+        return False
+    edit.reshape(source, edit.shape(output), output)
+    return True
+
+
+def _single_input(edit: Edit, node: Node) -> bool:
+    return len(node.inputs) == 1 and _keep_input(edit, node)
+
+
+def _unmoved(edit: Edit, node: Node) -> bool:
+    """A move that reads each element from where it writes it."""
+    if len(node.outputs) != 1 or edit.types[node.inputs[0]] != edit.types[node.outputs[0]]:
+        return False
+    call = edit.call(node)
+    access = call.domain().access
+    pairs = zip(access[call.operands[0]], access[call.op.output_names(1)[0]], edit.shape(node.outputs[0]), strict=True)
+    same = all(extent == 1 or (isinstance(read, Affine) and read == written) for read, written, extent in pairs)
+    return same and _keep_input(edit, node)
+
+
+def _transpose(edit: Edit, node: Node) -> bool:
+    perm = edit.call(node).ints("perm")
+    return perm == tuple(range(len(perm))) and bool(perm) and _keep_input(edit, node)
+
+
+def _neutral(index: int, number: float, *, negative_zero: bool = False) -> Rule:
+    """A rule for a binary operator whose operand `index` changes nothing where it is `number`."""
+
+    def rule(edit: Edit, node: Node) -> bool:
+        value = edit.uniform(node.inputs[index])
+        if value is None or value != number:
+            return False
+        other, output = node.inputs[1 - index], node.outputs[0]
+        if negative_zero and edit.types[other].dtype.is_float and not np.signbit(value):
+            return False  # -0.0 + 0.0 is 0.0
+        return edit.types[other] == edit.types[output] and edit.alias(output, other)
+
+    return rule
+
+
+def _either(*rules: Rule) -> Rule:
+    return lambda edit, node: any(rule(edit, node) for rule in rules)
+
+
+def _no_bounds(edit: Edit, node: Node) -> bool:
+    return not any(node.inputs[1:]) and _keep_input(edit, node)
+
+
+RULES: Mapping[str, Rule] = {
+    "Identity": _view,
+    "Reshape": _view,
+    "Flatten": _view,
+    "Squeeze": _view,
+    "Unsqueeze": _view,
+    "Cast": _same_or_kept,
+    "CastLike": _same_or_kept,
+    "Sum": _single_input,
+    "Max": _single_input,
+    "Min": _single_input,
+    "Mean": _single_input,
+    "Clip": _no_bounds,
+    "Transpose": _transpose,
+    "Slice": _unmoved,
+    "Pad": _unmoved,
+    "Expand": _unmoved,
+    "Tile": _unmoved,
+    "Concat": _unmoved,
+    "Split": _unmoved,
+    "Mul": _either(_neutral(0, 1.0), _neutral(1, 1.0)),
+    "Div": _neutral(1, 1.0),
+    "Pow": _neutral(1, 1.0),
+    "Add": _either(_neutral(0, 0.0, negative_zero=True), _neutral(1, 0.0, negative_zero=True)),
+    "Sub": _neutral(1, 0.0),
+}
+
+
+def _without_equal_constants(graph: Graph) -> Graph:
+    """Each value once: constants that hold the same bytes are one."""
+    firsts: dict[object, list[str]] = {}
+    renamed: dict[str, str] = {}
+    for name, array in graph.constants.items():
+        if name in graph.outputs:
+            continue
+        flat = array.reshape(-1)
+        key = (array.dtype.name, array.shape, flat[:: max(1, array.size // SAMPLE)].tobytes())
+        group = firsts.setdefault(key, [])
+        equal = next((other for other in group if _same_bytes(graph.constants[other], array)), None)
+        if equal is None:
+            group.append(name)
+        else:
+            renamed[name] = equal
+    return graph.with_nodes([node.rename(renamed) for node in graph.nodes]) if renamed else graph
+
+
+def _same_bytes(left: Array, right: Array) -> bool:
+    return left.size <= SAMPLE or left.tobytes() == right.tobytes()
+
+
+def _without_repetition(graph: Graph) -> Graph:
+    """The graph with equal nodes on equal inputs computed once."""
+    seen: dict[object, Node] = {}
+    renamed: dict[str, str] = {}
+    kept: list[Node] = []
+    for original in graph.nodes:
+        node = original.rename(renamed) if renamed else original
+        if node.epilogue or not node.inputs or any(output in graph.outputs for output in node.outputs):
+            kept.append(node)
+            continue
+        key = (node.op, node.inputs, tuple(sorted(node.attrs.items())), len(node.outputs))
+        first = seen.setdefault(key, node)
+        if first is node:
+            kept.append(node)
+        else:
+            renamed |= {ours: theirs for ours, theirs in zip(node.outputs, first.outputs, strict=True) if ours}
+    return graph.with_nodes(kept) if renamed else graph
