@@ -87,7 +87,10 @@ def _point(nest: Nest, inner: Sequence[str], sizes: Mapping[str, int], addresses
             lines += code
             lines.append(indent + store(operand, place, last))
         else:
-            lines.append(indent + store(operand, place, cast(operand.type.dtype, value)))
+            # A point may lie outside one of several outputs: it then stores nothing there.
+            guards = " && ".join(g.expression for g in addresses[output].guards)
+            condition = f"if ({guards}) " if guards else ""
+            lines.append(indent + condition + store(operand, place, cast(operand.type.dtype, value)))
     return lines
 
 

@@ -58,7 +58,7 @@ def _coordinates(call: Call, values: Array, extent: int) -> Array:
         place = np.rint(place)
     low, high = _borders(call, extent)
     beyond = ~((place >= low) & (place <= high))
-    if call.text("padding_mode") == "border":
+    if call.text("padding_mode") == "border" and call.text("mode") != "cubic":
         return np.where(beyond, np.where(place > 0, np.minimum(place, extent - 1.0), 0.0), place)
     if call.text("padding_mode") == "reflection":
         reach = high - low
@@ -67,7 +67,8 @@ def _coordinates(call: Call, values: Array, extent: int) -> Array:
         folded = low + np.where(phase > reach, 2 * reach - phase, phase)
         place = np.where(beyond, folded, place)
         return np.where((place >= low) & (place <= high), place, low)
-    return np.where((place > -4) & (place < extent + 4), place, -4.0)
+    # Further out than the widest kernel reaches, nothing changes any more.
+    return np.where(place > -4, np.minimum(place, extent + 4.0), -4.0)
 
 
 def _index(call: Call, index: Array, extent: int) -> tuple[Array, Array]:
@@ -131,7 +132,7 @@ def _axis_c(call: Call, i: int, extent: int, component: str) -> str:
     lines = [f"{{T}} x{i} = ({{T}}){component};", f"x{i} = {place};"]
     if mode == "nearest":
         lines.append(f"x{i} = rint{{f}}(x{i});")
-    if padding == "border":
+    if padding == "border" and mode != "cubic":
         lines.append(f"if (!(x{i} >= {low} && x{i} <= {high})) x{i} = x{i} > 0 ? {last} : 0;")
     elif padding == "reflection":
         reach = _borders(call, extent)[1] - _borders(call, extent)[0]
@@ -144,7 +145,8 @@ def _axis_c(call: Call, i: int, extent: int, component: str) -> str:
             lines.append("}")
         lines.append(f"if (!(x{i} >= {low} && x{i} <= {high})) x{i} = {low};")
     else:
-        lines.append(f"if (!(x{i} > -4 && x{i} < {c_float(extent + 4.0, real)})) x{i} = -4;")
+        far = c_float(extent + 4.0, real)
+        lines.append(f"x{i} = x{i} > -4 ? (x{i} < {far} ? x{i} : {far}) : -4;")
     lines.append(f"const {{T}} f{i} = floor{{f}}(x{i});")
     lines.append(f"const {{T}} r{i} = x{i} - f{i};")
     lines.append(_weights_c(mode, i, real))
@@ -245,7 +247,7 @@ def _affine_domain(call: Call) -> Domain:
 def _line(extent: int, align: int) -> tuple[float, float]:
     """First coordinate of an axis and the step to the next."""
     if align:
-        return -1.0, 2.0 / (extent - 1) if extent > 1 else 0.0
+        return (-1.0, 2.0 / (extent - 1)) if extent > 1 else (0.0, 0.0)
     return -1.0 + 1.0 / extent, 2.0 / extent
 
 
@@ -278,7 +280,7 @@ declare(
         _affine,
         (
             example("float32[2,2,3]", [2, 3, 4, 5]),
-            example("float32[1,2,3]", [1, 3, 4, 1], align_corners=1),
+            example("float32[1,2,3]", [1, 3, 4, 2], align_corners=1),
             example("float32[1,3,4]", [1, 3, 2, 4, 5], align_corners=1),
         ),
         MappingProxyType({"align_corners": 0}),

@@ -91,7 +91,7 @@ declare(
         (
             example("float32[1,1,2,2]", [[[[5, 7], [13, 15]]]], kernel_shape=(2, 2), strides=(2, 2)),
             example("float32[1,1,2,2]", [[[[5, 7], [13, 15]]]], [1, 1, 5, 5], kernel_shape=(2, 2), strides=(2, 2)),
-            example("float32[1,2,3]", [[[0, 3, 3], [6, 7, 9]]], kernel_shape=(3,), strides=(1,)),
+            example("float32[1,2,3]", [[[0, 2, 4], [6, 7, 9]]], kernel_shape=(3,), strides=(1,)),
             example("int8[1,1,2]", [[[1, 3]]], kernel_shape=(3,), strides=(2,), pads=(1, 0)),
         ),
         MappingProxyType({"kernel_shape": REQUIRED, "pads": None, "strides": None}),

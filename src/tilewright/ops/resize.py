@@ -210,7 +210,7 @@ _EXAMPLES = (
     _resize_example("float32[3,8]", sizes=[7, 7], mode="linear", keep_aspect_ratio_policy="not_smaller"),
     _resize_example("float32[2,5]", scales=[1, 2.3], mode="linear", coordinate_transformation_mode="half_pixel_symmetric"),
     _resize_example("float32[4,1]", sizes=[1, 3], mode="cubic", coordinate_transformation_mode="pytorch_half_pixel"),
-    _resize_example("uint8[4,5]", sizes=[7, 3], mode="linear"),
+    _resize_example("uint8[4,5]", sizes=[8, 10], mode="linear"),
     _resize_example("float64[2,5]", sizes=[3, 7], mode="cubic"),
     _resize_example(
         "float32[1,1,4,4]",

@@ -60,7 +60,7 @@ def _combine(call: Call) -> str:
     return {
         "none": "acc = updates;",
         "add": f"acc += ({ctype})updates;",
-        "mul": f"acc *= ({ctype})updates;",
+        "mul": f"const {ctype} factor = ({ctype})updates; acc *= factor;",
         "max": "if (updates > acc) acc = updates;",
         "min": "if (updates < acc) acc = updates;",
     }[call.text("reduction")]
