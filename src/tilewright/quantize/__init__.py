@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from tilewright.core.graph import Graph
-from tilewright.core.platform import Platform
+from tilewright.quantize.qdq import to_integers
 
-
-def to_integers(graph: Graph, platform: Platform) -> Graph:
-    """The network with every quantise-dequantise pair turned into integer operators."""
-    del platform
-    return graph
+__all__ = ["to_integers"]

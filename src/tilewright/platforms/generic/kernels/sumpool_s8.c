@@ -1,9 +1,9 @@
 /* ---
-op: AveragePool
+op: SumPool
 types: {X: T, Y: int32}
 T: [int8, uint8]
 when: {channels_last: "== 1", pads_0: "== 0", pads_1: "== 0", pads_2: "== 0", pads_3: "== 0", ceil_mode: "== 0"}
-epilogue: row                 # receives the sum of the window; the division is part of the requantisation
+epilogue: row
 cycles: "N*OH*OW*C*(2+KH*KW/4)"
 --- */
 #include "tilewright_kernel.h"
@@ -12,7 +12,7 @@ cycles: "N*OH*OW*C*(2+KH*KW/4)"
 typedef int8_t T;
 #endif
 
-static void averagepool_s8(const T *X, void *Y, int N, int C, int OH, int OW, int KH, int KW, int X_n1, int X_n2,
+static void sumpool_s8(const T *X, void *Y, int N, int C, int OH, int OW, int KH, int KW, int X_n1, int X_n2,
                            int strides_0, int strides_1, int dilations_0, int dilations_1,
                            const struct Epilogue *epilogue) {
     const ptrdiff_t x_row = (ptrdiff_t)C * X_n2 * dilations_0, x_col = (ptrdiff_t)C * dilations_1;

@@ -1,0 +1,80 @@
+"""Quantised forms: the integers, scale and zero point that stand for a tensor of real numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewright.core.dtype import DType
+from tilewright.core.graph import Array, Graph, Node
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """How real numbers map to integers: `real = scale * (integer - zero)`, one scale for all or one along an axis."""
+
+    dtype: DType
+    scale: Array
+    zero: int
+    axis: int | None = None
+
+    @property
+    def per_tensor(self) -> bool:
+        return self.axis is None
+
+    @property
+    def step(self) -> float:
+        """The scale of a per-tensor scheme, widened from float32 without rounding."""
+        return float(self.scale.reshape(-1)[0])
+
+    def same(self, other: Scheme) -> bool:
+        return (
+            self.dtype == other.dtype
+            and self.zero == other.zero
+            and self.axis == other.axis
+            and np.array_equal(self.scale, other.scale)
+        )
+
+
+@dataclass(frozen=True)
+class Form:
+    """A tensor of integers and what they mean."""
+
+    tensor: str
+    scheme: Scheme
+
+
+def scheme_of(graph: Graph, node: Node, dtype: DType) -> Scheme | None:
+    """The scheme of a QuantizeLinear or DequantizeLinear node; None where it is not constant, blocked or has several zeros."""
+    scale = graph.constants.get(node.inputs[1])
+    zero_name = node.inputs[2] if len(node.inputs) > 2 else ""
+    zeros = graph.constants.get(zero_name) if zero_name else np.zeros(1, np.int64)
+    if scale is None or zeros is None or scale.dtype != np.float32 or node.attrs.get("block_size"):
+        return None
+    values = np.unique(zeros.astype(np.int64))
+    if values.size != 1:
+        return None
+    axis = None
+    if scale.size > 1:
+        given = node.attrs.get("axis", 1)
+        axis = given if isinstance(given, int) else 1
+    return Scheme(dtype, scale.reshape(-1) if axis is not None else scale.reshape(()), int(values[0]), axis)
+
+
+def quantised(values: Array, scheme: Scheme) -> Array:
+    """Real numbers as integers of a per-tensor scheme, exactly as QuantizeLinear does it."""
+    with np.errstate(all="ignore"):
+        scaled = np.rint(values.astype(np.float32) / scheme.scale.astype(np.float32)) + np.float32(scheme.zero)
+    low, high = scheme.dtype.lo, scheme.dtype.hi
+    return np.clip(np.nan_to_num(scaled, nan=low, posinf=high, neginf=low), low, high).astype(scheme.dtype.numpy)
+
+
+def codes(dtype: DType) -> Array:
+    """All values of an 8-bit type in the order of a lookup table."""
+    return np.arange(dtype.lo, dtype.hi + 1).astype(dtype.numpy)
+
+
+def dequantised(values: Array, scheme: Scheme) -> Array:
+    """Integers of a per-tensor scheme as the float32 numbers they stand for."""
+    return (values.astype(np.float32) - np.float32(scheme.zero)) * scheme.scale.astype(np.float32)
