@@ -166,9 +166,7 @@ class Builder:
         inputs = list(node.inputs)
         while inputs and not inputs[-1]:
             inputs.pop()
-        known = operator.attrs
-        idle = {k for k, v in attrs.items() if k not in known and functions.is_idle(node.op, node.domain, k, v)}
-        kept = {key: value for key, value in attrs.items() if value is not None and key not in idle}
+        kept = {key: value for key, value in attrs.items() if value is not None}
         return Node(node.op, tuple(inputs), tuple(outputs), MappingProxyType(kept), node.name)
 
     def _inline_standard(self, node: RawNode, origin: tuple[str, ...]) -> None:
@@ -257,6 +255,10 @@ class Builder:
 
     def _append(self, node: Node) -> None:
         """Appends a node, or the constant it amounts to."""
+        known = self._registry[node.op].attrs
+        idle = {k for k, v in node.attrs.items() if k not in known and functions.is_idle(node.op, k, v)}
+        if idle:
+            node = replace(node, attrs=MappingProxyType({k: v for k, v in node.attrs.items() if k not in idle}))
         call = self._call(node)
         if all(name in self.constants for name in node.inputs if name) and self._fold(node, call):
             return

@@ -33,7 +33,7 @@ class _Schema(Protocol):
     ) -> bytes: ...
 
 
-def _schema(op: str, domain: str) -> onnx.defs.OpSchema | None:
+def _schema(op: str, domain: str = "") -> onnx.defs.OpSchema | None:
     try:
         return onnx.defs.get_schema(op, _OPSET, domain)
     except onnx.defs.SchemaError:
@@ -139,7 +139,7 @@ _IDLE = frozenset({"momentum", "saturate", "round_mode", "storage_order", "descr
 """Attributes that do not change what an inference network computes."""
 
 
-def is_idle(op: str, domain: str, name: str, value: RawAttr) -> bool:
+def is_idle(op: str, name: str, value: RawAttr) -> bool:
     """Whether an attribute that the declaration of an operator lacks says nothing.
 
     It stands at its default, it concerns training only, or the standard's operator has no such attribute (exporters
@@ -147,7 +147,7 @@ def is_idle(op: str, domain: str, name: str, value: RawAttr) -> bool:
     """
     if name in _IDLE:
         return True
-    schema = _schema(op, domain)
+    schema = _schema(op)
     if schema is None:
         return False
     if name not in schema.attributes:

@@ -36,8 +36,18 @@ def import_file(
             # Shapes, axes and the like may be graph inputs; a test case then states them among its arrays.
             found = {n: by_name[n] for n in needs.names if n not in known and n in by_name and by_name[n].ndim <= 1}
             if not found:
-                raise needs.error from needs
+                raise _not_constant(needs) from needs
             known.update(found)
+
+
+def _not_constant(needs: NeedsValues) -> TilewrightError:
+    flags = " ".join(f"--constant {name}=FILE.npy" for name in needs.names)
+    return TilewrightError(
+        needs.error.code,
+        needs.error.what,
+        reasons=[f"it follows from the graph input '{name}'" for name in needs.names],
+        help=f"state its value: {flags}" if flags else needs.error.help,
+    )
 
 
 class _Import:
