@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import prod
 from types import MappingProxyType
 from typing import Any
@@ -77,7 +78,7 @@ class Node:
     name: str = ""
     epilogue: tuple[Step, ...] = ()
 
-    @property
+    @cached_property
     def reads(self) -> tuple[str, ...]:
         """Every tensor it reads, epilogue operands included, in order, each once."""
         steps = (name for step in self.epilogue for name in step.inputs if not name.startswith(RESULT))

@@ -143,7 +143,7 @@ class Edit:
     def run(self, rules: Mapping[str, Rule]) -> Graph:
         """Applies the rule of each node's operator once, from the inputs down."""
         for node in self.graph.nodes:
-            current = node.rename({name: self._resolve(name) for name in node.reads}) if self._aliases else node
+            current = self._renamed(node)
             self._current = node.name or node.outputs[0]
             rule = rules.get(node.op)
             if rule is not None and not node.epilogue and rule(self, current):
@@ -169,11 +169,14 @@ class Edit:
             name = self._aliases[name]
         return name
 
+    def _renamed(self, node: Node) -> Node:
+        """A node under the names that its tensors have now."""
+        if self._aliases.keys().isdisjoint(node.reads) and self._aliases.keys().isdisjoint(node.outputs):
+            return node
+        return node.rename({name: self._resolve(name) for name in (*node.reads, *node.outputs)})
+
     def _finish(self) -> Graph:
-        nodes = self._nodes
-        if self._aliases:
-            nodes = [_renamed(node, self._resolve) for node in nodes]
-        kept = live(nodes, self.graph.outputs)
+        kept = live([self._renamed(node) for node in self._nodes], self.graph.outputs)
         types = {name: kind for name, kind in self.types.items() if name not in self.graph.types}
         constants = {name: array for name, array in self.constants.items() if name not in self.graph.constants}
         return self.graph.with_nodes(kept, types=types, constants=constants)
@@ -188,10 +191,6 @@ def rewrite(graph: Graph, rules: Mapping[str, Rule]) -> Graph:
     if not any(node.op in rules for node in graph.nodes):
         return graph
     return Edit(graph).run(rules)
-
-
-def _renamed(node: Node, resolve: Callable[[str], str]) -> Node:
-    return node.rename({name: resolve(name) for name in (*node.reads, *node.outputs) if name})
 
 
 def _uniform(array: Array) -> float | None:

@@ -86,6 +86,17 @@ def _neutral(index: int, number: float, *, negative_zero: bool = False) -> Rule:
     return rule
 
 
+def _exact_reciprocal(edit: Edit, node: Node) -> bool:
+    """A division by a power of two is a product, which costs less."""
+    value = edit.uniform(node.inputs[1])
+    kind = edit.types[node.outputs[0]].dtype
+    if not value or not kind.is_float or abs(np.frexp(value)[0]) != 0.5 or not 2.0**-14 <= abs(value) <= 2.0**14:
+        return False
+    number = edit.constant(np.full(edit.shape(node.inputs[1]), 1 / value, kind.numpy), f"{node.inputs[1]}_inverse")
+    edit.emit("Mul", (node.inputs[0], number), node.outputs[0])
+    return True
+
+
 def _either(*rules: Rule) -> Rule:
     return lambda edit, node: any(rule(edit, node) for rule in rules)
 
@@ -115,7 +126,7 @@ RULES: Mapping[str, Rule] = {
     "Concat": _unmoved,
     "Split": _unmoved,
     "Mul": _either(_neutral(0, 1.0), _neutral(1, 1.0)),
-    "Div": _neutral(1, 1.0),
+    "Div": _either(_neutral(1, 1.0), _exact_reciprocal),
     "Pow": _neutral(1, 1.0),
     "Add": _either(_neutral(0, 0.0, negative_zero=True), _neutral(1, 0.0, negative_zero=True)),
     "Sub": _neutral(1, 0.0),

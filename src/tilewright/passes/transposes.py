@@ -98,7 +98,7 @@ def _sink_with_view(edit: Edit, node: Node) -> bool:
 
 
 def _pays(edit: Edit, node: Node, names: tuple[str, ...], perm: Perm) -> bool:
-    """Whether fewer bytes are transposed once the Transpose is behind the node; an equal number helps fusion."""
+    """Whether no more bytes are transposed once the Transpose is behind the node, which then fuses with what is before."""
     gone = added = 0
     for name in dict.fromkeys(names):
         found = edit.producer(name, "Transpose")
@@ -109,7 +109,8 @@ def _pays(edit: Edit, node: Node, names: tuple[str, ...], perm: Perm) -> bool:
     met, stays = _meets(edit, node, inverse(perm), LOOKAHEAD)
     if stays:
         added += sum(_cost(edit, output, perm) for output in node.outputs if output)
-    return gone + met >= added
+    # One that moves no bytes is left where it is, as a view, unless it can vanish.
+    return gone + met >= max(added, 1)
 
 
 def _cost(edit: Edit, name: str, perm: Perm) -> int:
@@ -129,9 +130,9 @@ def _meets(edit: Edit, node: Node, wanted: Perm, depth: int) -> tuple[int, bool]
         for reader in readers:
             if reader.op == "Transpose":
                 matches = perm_of(edit, reader) == wanted
-                met += edit.types[output].bytes if matches else 0
+                met += max(1, _cost(edit, output, wanted)) if matches else 0
                 stays |= not matches
-            elif depth and reader.op in TURN and edit.types[reader.outputs[0]].rank == len(wanted):
+            elif depth and reader.op in TURN and output in operands_with_axes(edit, reader):
                 more, elsewhere = _meets(edit, reader, wanted, depth - 1)
                 met, stays = met + more, stays or elsewhere
             else:
@@ -141,7 +142,7 @@ def _meets(edit: Edit, node: Node, wanted: Perm, depth: int) -> tuple[int, bool]
 
 def _through_reshape(edit: Edit, node: Node) -> bool:
     above = edit.producer(node.inputs[0], "Transpose")
-    if above is None:
+    if above is None or not _cost(edit, above.inputs[0], perm_of(edit, above)):
         return False
     source, output = above.inputs[0], node.outputs[0]
     swapped = reshape_first(edit.shape(source), perm_of(edit, above), edit.shape(output))

@@ -42,6 +42,8 @@ def operands_with_axes(edit: Edit, node: Node) -> tuple[str, ...]:
     if node.op in ALL_OPERANDS or REGISTRY[node.op].kind == "elementwise":
         rank = len(edit.shape(node.outputs[0]))
         return tuple(name for name in node.inputs if name and len(edit.shape(name)) == rank)
+    if node.op == "MatMul" and len(edit.shape(node.inputs[1])) != 2:
+        return ()
     return node.inputs[:1]
 
 
@@ -95,10 +97,11 @@ def _broadcasts(access: tuple[Axis, ...], rank: int) -> bool:
 def _requant_shift(edit: Edit, node: Node, perm: Perm) -> Turned | None:
     """Per-channel factors are given the shape that broadcasts, as another axis may have the same extent."""
     call = edit.call(node)
+    maps = call.domain().access
     rank = len(perm)
     inputs = [untransposed(edit, node.inputs[0], perm)]
     for operand, name in zip(("mul", "add"), node.inputs[1:], strict=True):
-        access = call.domain().access[operand]
+        access = maps[operand]
         if edit.types[name].size == 1:
             inputs.append(name if len(edit.shape(name)) <= rank else edit.reshape(name, ()))
         elif len(access) <= rank and _broadcasts(access, rank):
@@ -206,7 +209,7 @@ def _trailing(edit: Edit, node: Node, perm: Perm) -> Turned | None:
 
 def _matmul(edit: Edit, node: Node, perm: Perm) -> Turned | None:
     """Rows in any order, multiplied by one matrix."""
-    if len(edit.shape(node.inputs[1])) != 2 or perm[-1] != len(perm) - 1:
+    if perm[-1] != len(perm) - 1:
         return None
     return Turned((untransposed(edit, node.inputs[0], perm), node.inputs[1]), node.attrs, perm)
 
