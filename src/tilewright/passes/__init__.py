@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tilewright.core.graph import Graph
 from tilewright.core.platform import Platform
+from tilewright.passes.attention import attention
 from tilewright.passes.batch_norm import batch_norm
 from tilewright.passes.conv1d import conv1d
 from tilewright.passes.dead_code import dead_code
@@ -24,6 +25,7 @@ from tilewright.passes.simplify import simplify
 from tilewright.passes.softmax import softmax
 from tilewright.passes.transposed_matmul import transposed_matmul
 from tilewright.passes.transposes import transposes
+from tilewright.passes.views import views
 
 Pass = Callable[[Graph, Platform], Graph]
 Observer = Callable[[str, Graph], None]
@@ -49,6 +51,10 @@ PIPELINE: tuple[Pass, ...] = (
     transposes,
     fold_constants,
     transposed_matmul,
+    attention,
+    transposes,
+    simplify,
+    views,
     simplify,
     dead_code,
     fuse,

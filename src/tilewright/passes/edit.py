@@ -1,7 +1,7 @@
 """What passes share: a graph being rewritten node by node, in topological order.
 
-A rule looks at one node and at what lies above it, emits replacements and says so; nodes nobody needs any more are dropped
-at the end. As the nodes above have been rewritten already, one sweep carries a change as far down as it goes.
+A rule looks at one node and at what lies above it, emits replacements and says so; nodes nobody needs any more are
+dropped at the end. As the nodes above have been rewritten already, one sweep carries a change as far down as it goes.
 """
 
 from __future__ import annotations

@@ -94,8 +94,8 @@ def _own_pads(call: Call, rank: int) -> tuple[int, ...] | None:
 
 
 def _narrow(call: Call, pads: tuple[int, ...]) -> bool:
-    """Whether a pool may have this padding: not by a whole window (there would be windows without any element), nor with
-    ceil_mode, which drops windows that start in padding but keeps those that start in elements."""
+    """Whether a pool may have this padding: not by a whole window (there would be windows without any element), nor
+    with ceil_mode, which drops windows that start in padding but keeps those that start in elements."""
     kernel = call.ints("kernel_shape")
     return not call.int("ceil_mode") and all(width < size for width, size in zip(pads, kernel * 2, strict=True))
 

@@ -39,6 +39,10 @@ def without(perm: Perm, results: Sequence[int]) -> Perm:
     return tuple(rank[axis] for axis in kept)
 
 
+Groups = list[tuple[list[int], list[int]]]
+"""Axes of one shape and the axes of another that hold the same elements."""
+
+
 @dataclass(frozen=True)
 class Swapped:
     """A Reshape moved in front of a Transpose: the shape to take first, then the permutation."""
@@ -52,7 +56,7 @@ def reshape_first(source: Sequence[int], perm: Perm, target: Sequence[int]) -> S
 
     Possible where each group of axes that the reshape merges or splits lies together, in order, in the source too.
     """
-    groups = _groups(permuted(source, perm), target)
+    groups = groups_of(permuted(source, perm), target)
     if groups is None:
         return None
     # Where each group starts in the source; its axes must follow each other there (units count for nothing).
@@ -69,14 +73,16 @@ def reshape_first(source: Sequence[int], perm: Perm, target: Sequence[int]) -> S
     return Swapped(tuple(target[axis] for axis in axes_in_order), inverse(tuple(axes_in_order)))
 
 
-def _groups(left: Sequence[int], right: Sequence[int]) -> list[tuple[list[int], list[int]]] | None:
+def groups_of(left: Sequence[int], right: Sequence[int]) -> Groups | None:
     """The finest split of the axes of two shapes into groups of equal products; units join the group they follow."""
     if 0 in left or 0 in right:
         return None
-    groups: list[tuple[list[int], list[int]]] = []
+    groups: Groups = []
     i = j = 0
     while i < len(left) or j < len(right):
-        ins, outs, a, b = [], [], 1, 1
+        ins: list[int] = []
+        outs: list[int] = []
+        a = b = 1
         while not (ins or outs) or a != b:
             if (a <= b and i < len(left)) or j >= len(right):
                 a *= left[i]

@@ -1,7 +1,7 @@
 """Takes a Transpose of the right operand of a MatMul into the product.
 
-The last two axes of B may be swapped by `transB`. It is used where no Transpose is left then, or one that keeps the last
-axis in place, which copies whole rows instead of single elements.
+The last two axes of B may be swapped by `transB`. It is used where no Transpose is left then, or one that keeps the
+last axis in place, which copies whole rows instead of single elements.
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ def _rule(edit: Edit, node: Node) -> bool:
     perm = perm_of(edit, above)
     swapped = (*perm[:-2], perm[-1], perm[-2])
     source = above.inputs[0]
-    if moves_units_only(edit.shape(source), swapped) or (
-        swapped[-1] == len(perm) - 1 and perm[-1] != len(perm) - 1
-    ):
+    if moves_units_only(edit.shape(source), swapped) or (swapped[-1] == len(perm) - 1 and perm[-1] != len(perm) - 1):
         other = source if is_identity(swapped) else edit.transpose(source, swapped)
         attributes = {**node.attrs, "transB": 0 if edit.call(node).int("transB") else 1}
         edit.emit_all(node.op, (left, other), node.outputs, attributes)

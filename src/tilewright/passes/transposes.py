@@ -98,7 +98,7 @@ def _sink_with_view(edit: Edit, node: Node) -> bool:
 
 
 def _pays(edit: Edit, node: Node, names: tuple[str, ...], perm: Perm) -> bool:
-    """Whether no more bytes are transposed once the Transpose is behind the node, which then fuses with what is before."""
+    """Whether no more bytes are transposed with the Transpose behind the node, which then fuses with what is before."""
     gone = added = 0
     for name in dict.fromkeys(names):
         found = edit.producer(name, "Transpose")

@@ -74,7 +74,7 @@ def _elementwise(edit: Edit, node: Node, perm: Perm) -> Turned | None:
     for index, (operand, name) in enumerate(zip(call.operands, node.inputs, strict=True)):
         if not name or edit.types[name].size == 1 or operand not in access:
             special.add(index)
-        elif not _broadcasts(access[operand], rank):
+        elif not broadcasts(access[operand], rank):
             if all(isinstance(axis, Whole) for axis in access[operand]):
                 special.add(index)  # a table, which has no axes of the result
             elif "axis" in node.attrs or "axis" in call.attrs:
@@ -88,7 +88,7 @@ def _elementwise(edit: Edit, node: Node, perm: Perm) -> Turned | None:
     return Turned(tuple(inputs), attributes, perm)
 
 
-def _broadcasts(access: tuple[Axis, ...], rank: int) -> bool:
+def broadcasts(access: tuple[Axis, ...], rank: int) -> bool:
     """Whether an operand is read as ONNX broadcasts it."""
     names = axis_names(rank)[rank - len(access) :]
     return all(axis in (at(0), dim(name)) for axis, name in zip(access, names, strict=True))
@@ -104,12 +104,18 @@ def _requant_shift(edit: Edit, node: Node, perm: Perm) -> Turned | None:
         access = maps[operand]
         if edit.types[name].size == 1:
             inputs.append(name if len(edit.shape(name)) <= rank else edit.reshape(name, ()))
-        elif len(access) <= rank and _broadcasts(access, rank):
+        elif len(access) <= rank and broadcasts(access, rank):
             inputs.append(untransposed(edit, name, perm))
         else:
-            channel = perm[call.axis("axis", rank)]
-            inputs.append(edit.reshape(name, [edit.types[name].size if i == channel else 1 for i in range(rank)]))
+            inputs.append(edit.reshape(name, permuted(channel_shape(call, edit.shape(name)), inverse(perm))))
     return Turned(tuple(inputs), node.attrs, perm)
+
+
+def channel_shape(call: Call, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape by which values per channel of the attribute `axis` broadcast."""
+    rank = call.outputs[0].rank
+    channel = call.axis("axis", rank)
+    return tuple(prod(shape) if axis == channel else 1 for axis in range(rank))
 
 
 def _axis_attribute(edit: Edit, node: Node, perm: Perm) -> Turned | None:
@@ -194,7 +200,9 @@ def _gather(edit: Edit, node: Node, perm: Perm) -> Turned | None:
     if rank > 1:
         return None
     result = perm if rank == 1 else without(perm, (axis,))
-    return Turned((untransposed(edit, node.inputs[0], perm), node.inputs[1]), {**node.attrs, "axis": perm[axis]}, result)
+    return Turned(
+        (untransposed(edit, node.inputs[0], perm), node.inputs[1]), {**node.attrs, "axis": perm[axis]}, result
+    )
 
 
 def _trailing(edit: Edit, node: Node, perm: Perm) -> Turned | None:
