@@ -142,9 +142,10 @@ class Builder:
                 for new in upgrade(node, self):
                     self._place(new, origin)
         except TilewrightError as error:
-            if not error.code.startswith("unsupported"):
+            # A shape that depends on data is as much beyond a static network as an operator that nobody declared.
+            if not error.code.startswith("unsupported") and error.code != "dynamic-shape":
                 raise
-            self._refuse(node, origin, error.what)
+            self._refuse(node, origin, error.what.removesuffix(f", in {node.op} '{node.label}'"))
 
     def _place(self, node: RawNode, origin: tuple[str, ...]) -> None:
         operator = self._registry.get(node.op)
@@ -301,6 +302,9 @@ class Builder:
         return tuple(name for name in self._inputs if name in seen)
 
     def _fold(self, node: Node, call: Call) -> bool:
+        if node.op == "DequantizeLinear":
+            # Quantised weights stay as they are: as floats they would lose their integers.
+            return False
         size = sum(kind.bytes for kind in call.outputs)
         if size > FOLD_LIMIT and size > sum(kind.bytes for kind in call.inputs if kind is not None):
             return False

@@ -1,7 +1,9 @@
 """RequantShift: `clip((x * mul + add + half) >> shift)`, how integer networks go back to few bits.
 
 `mul` and `add` broadcast by the rules of ONNX if that keeps the shape of x; otherwise they hold one value per channel
-of `axis`. The sum is computed in 64 bits, so `add` may hold a bias and a zero point already shifted to the left.
+of `axis`. The sum is computed in 64 bits, so `add` may hold a bias already shifted to the left.
+
+Networks that come from QuantizeLinear round as it does: with `half_to_even`, and `zero_point` added after the rounding.
 """
 
 from __future__ import annotations
@@ -81,24 +83,32 @@ def _spread(call: Call, operand: str, values: Array) -> Array:
 def _reference(call: Call, x: Array, mul: Array, add: Array) -> Array:
     shift = power_of_two(call, "div")
     lo, hi = limits(_levels(call), call.int("signed") != 0)
-    total = x.astype(np.int64) * _spread(call, "mul", mul) + _spread(call, "add", add) + ((1 << shift) >> 1)
-    return np.clip(total >> shift, lo, hi)
+    total = x.astype(np.int64) * _spread(call, "mul", mul) + _spread(call, "add", add)
+    half = (1 << shift) >> 1
+    if call.int("half_to_even") and half:
+        half = half - 1 + ((total >> shift) & 1)
+    return np.clip(((total + half) >> shift) + call.int("zero_point"), lo, hi)
 
 
 def _body(call: Call) -> Body:
-    shift = power_of_two(call, "div")
+    shift, zero = power_of_two(call, "div"), call.int("zero_point")
     lo, hi = limits(_levels(call), call.int("signed") != 0)
     wide = max(call.type(operand).dtype.bits for operand in ("x", "mul", "add")) > 32
-    total = "(int64_t)x * (int64_t)mul + ((int64_t)add + half)"
+    to_even = bool(call.int("half_to_even")) and shift > 0
+    half = ((1 << shift) >> 1) - int(to_even)
+    total = "(int64_t)x * (int64_t)mul + (int64_t)add"
     if wide or shift > 61:
         # 64-bit operands may overflow; they wrap, as in numpy.
-        total = "(int64_t)((uint64_t)x * (uint64_t)mul + ((uint64_t)add + (uint64_t)half))"
+        total = "(int64_t)((uint64_t)x * (uint64_t)mul + (uint64_t)add)"
+    rounding = "half + ((total >> shift) & 1)" if to_even else "half"
+    rounded = f"((int64_t)((uint64_t)total + (uint64_t)({rounding})) >> shift)"
     return Body(
         MappingProxyType({"y": "scaled < lo ? lo : scaled > hi ? hi : scaled"}),
-        (("int64_t", "scaled", f"({total}) >> shift"),),
+        (("const int64_t", "total", total), ("const int64_t", "scaled", f"{rounded} + zero" if zero else rounded)),
         constants=(
-            ("int64_t", "half", str((1 << shift) >> 1)),
+            ("int64_t", "half", str(half)),
             ("int", "shift", str(shift)),
+            *((("int64_t", "zero", str(zero)),) if zero else ()),
             ("int64_t", "lo", str(lo)),
             ("int64_t", "hi", str(hi)),
         ),
@@ -120,8 +130,10 @@ declare(
             example("int32[2,5,4,3]", "int32[5]", "int64[5]", div=64, n_levels=65536, signed=1),
             example("int32[2,5,4,3]", "int32[1,3,1,1]", "int32[1,3,1,1]", div=64, n_levels=16, signed=0, axis=-1),
             example("uint8[7]", "uint8[]", "int32[]", div=1, n_levels=65536, signed=0),
+            example("int32[2,5,4,3]", "int32[5]", "int32[]", div=64, half_to_even=1, zero_point=-3),
+            example("int8[300]", np.asarray(8), np.asarray(-4), div=16, half_to_even=1, signed=0, zero_point=9),
         ),
-        MappingProxyType({"div": REQUIRED, "n_levels": 256, "n_levels_out": None, "signed": 1, "axis": 1}),
+        MappingProxyType({"div": REQUIRED, "n_levels": 256, "n_levels_out": None, "signed": 1, "axis": 1, "zero_point": 0, "half_to_even": 0}),
         "elementwise",
         _body,
         doc=__doc__ or "",

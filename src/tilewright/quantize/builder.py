@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tilewright.core.dtype import DType
 from tilewright.core.graph import Array, Attr, Graph, Names, Node, TensorType, attrs, type_of_array
-from tilewright.core.op import REGISTRY, call_of
+from tilewright.core.op import REGISTRY, call_of, evaluate
+from tilewright.quantize.forms import Scheme
 
 MULTIPLIER_BITS = 31
-TOTAL_BITS = 62
+TOTAL_BITS = 61
 
 
 class Builder:
@@ -33,43 +33,50 @@ class Builder:
         return name
 
     def add(self, node: Node) -> None:
-        """A node as it is; types of outputs that are not known yet are inferred."""
-        self.nodes.append(node)
-        if not all(o in self.types for o in node.outputs if o):
-            call = call_of(
-                REGISTRY[node.op],
-                [self.types[i] if i else None for i in node.inputs],
-                node.attrs,
-                values=[self.constants.get(i) for i in node.inputs],
-                name=node.name,
-                wanted=len(node.outputs),
-            )
-            self.types.update({o: t for o, t in zip(node.outputs, call.outputs, strict=False) if o})
+        """A node as it is, with the types of its outputs inferred; moves of constants are done at once."""
+        values = [self.constants.get(i) for i in node.inputs]
+        types = [self.types[i] if i else None for i in node.inputs]
+        call = call_of(REGISTRY[node.op], types, node.attrs, values=values, name=node.name, wanted=len(node.outputs))
+        self.types.update({o: t for o, t in zip(node.outputs, call.outputs, strict=False) if o})
+        if call.op.kind in ("move", "view") and all(v is not None for v, i in zip(values, node.inputs, strict=True) if i):
+            self.constants.update(zip(node.outputs, evaluate(call, values), strict=False))
+        else:
+            self.nodes.append(node)
 
     def emit(self, op: str, inputs: Sequence[str], output: str, **attributes: Attr) -> str:
         """A new node with one output; returns the output's name."""
-        self.types.pop(output, None)
         self.add(Node(op, tuple(inputs), (output,), attrs(**attributes), output))
         return output
 
-    def requantise(self, accumulator: str, factors: Array, offset: float, dtype: DType, axis: int, output: str) -> str:
-        """`clip(round(accumulator * factor + offset))` in integers; `factors` is one number or one per index of `axis`."""
+    def requantise(self, accumulator: str, factors: Array, scheme: Scheme, axis: int, output: str, *, centre: int = 0) -> str:
+        """`quantise((accumulator - centre) * factor)` in integers, rounding as QuantizeLinear does.
+
+        `factors` is one number, or one per index of `axis`.
+        """
         largest = float(np.max(np.abs(factors)))
         shift = MULTIPLIER_BITS - 1 - int(np.floor(np.log2(largest))) if largest > 0 else 0
-        # The sum of product and offset stays inside 64 bits; a result this small is zero anyway.
-        shift = max(0, min(shift, TOTAL_BITS - 9))
+        # A result so small that this limit matters is zero anyway.
+        shift = max(0, min(shift, TOTAL_BITS))
         scaled = np.rint(factors.astype(np.float64) * 2.0**shift)
         if np.max(np.abs(scaled)) >= 2**MULTIPLIER_BITS:
             shift -= 1
             scaled = np.rint(factors.astype(np.float64) * 2.0**shift)
         mul = self.constant(f"{output}_mul", scaled.astype(np.int32))
-        add = self.constant(f"{output}_add", np.asarray(round(offset * 2.0**shift), np.int64))
+        offset = -centre * scaled.astype(np.int64)
+        narrow = np.int32 if np.all(np.abs(offset) < 2**31) else np.int64
+        add = self.constant(f"{output}_add", offset.astype(narrow))
+        return self.requant_shift(accumulator, mul, add, shift, scheme, axis, output)
+
+    def requant_shift(self, x: str, mul: str, add: str, shift: int, scheme: Scheme, axis: int, output: str) -> str:
+        """The dialect's requantisation, rounding half to even and with the zero point of a scheme."""
         return self.emit(
             "RequantShift",
-            (accumulator, mul, add),
+            (x, mul, add),
             output,
             div=1 << shift,
             n_levels=256,
-            signed=int(dtype.kind == "int"),
+            signed=int(scheme.dtype.kind == "int"),
             axis=axis,
+            zero_point=scheme.zero,
+            half_to_even=1,
         )

@@ -117,7 +117,7 @@ def _conv(builder: Builder, graph: Graph, node: Node, operands: Operands, scheme
     b = builder.constant(f"{output}_bias", bias.astype(np.int32))
     attributes: dict[str, Attr] = {**node.attrs, "x_zero_point": x.scheme.zero}
     total = builder.emit("Conv", (x.tensor, w, b), builder.fresh(f"{output}_sum"), **attributes)
-    return builder.requantise(total, scales / scheme.step, scheme.zero, scheme.dtype, 1, output)
+    return builder.requantise(total, scales / scheme.step, scheme, 1, output)
 
 
 def _product(
@@ -139,7 +139,7 @@ def _product(
     if np.any(added):
         b = builder.constant(f"{output}_bias", added.astype(np.int32))
         total = builder.emit("Add", (total, b), builder.fresh(f"{output}_biased"))
-    return builder.requantise(total, scales * alpha / scheme.step, scheme.zero, scheme.dtype, -1, output)
+    return builder.requantise(total, scales * alpha / scheme.step, scheme, -1, output)
 
 
 def _gemm(builder: Builder, graph: Graph, node: Node, operands: Operands, scheme: Scheme, output: str) -> str | None:
@@ -170,7 +170,7 @@ def _matmul(builder: Builder, graph: Graph, node: Node, operands: Operands, sche
         **{**node.attrs, "a_zero_point": a.scheme.zero, "b_zero_point": b.scheme.zero},
     )
     factor = np.asarray(a.scheme.step * b.scheme.step / scheme.step)
-    return builder.requantise(total, factor, scheme.zero, scheme.dtype, 1, output)
+    return builder.requantise(total, factor, scheme, 1, output)
 
 
 def _centred(builder: Builder, form: Form, output: str) -> str:
@@ -202,11 +202,10 @@ def _sum(builder: Builder, graph: Graph, node: Node, operands: Operands, scheme:
         factor = builder.constant(f"{output}_factor", np.asarray(multiplier, np.int32))
         parts.append(builder.emit("Mul", (form.tensor, factor), builder.fresh(f"{output}_part"), widen=1))
     total = builder.emit("Add", parts, builder.fresh(f"{output}_sum"))
-    offset = (scheme.zero << shift) - sum(m * f.scheme.zero for m, f in zip(multipliers, (a, b), strict=True))
+    offset = -sum(m * f.scheme.zero for m, f in zip(multipliers, (a, b), strict=True))
     one = builder.constant(f"{output}_one", np.asarray(1, np.int32))
-    add = builder.constant(f"{output}_add", np.asarray(offset, np.int64))
-    signed = int(scheme.dtype.kind == "int")
-    return builder.emit("RequantShift", (total, one, add), output, div=1 << shift, n_levels=256, signed=signed)
+    add = builder.constant(f"{output}_add", np.asarray(offset, np.int32))
+    return builder.requant_shift(total, one, add, shift, scheme, 1, output)
 
 
 def _times(builder: Builder, graph: Graph, node: Node, operands: Operands, scheme: Scheme, output: str) -> str | None:
@@ -221,14 +220,13 @@ def _times(builder: Builder, graph: Graph, node: Node, operands: Operands, schem
         "Mul", [_centred(builder, form, output) for form in (a, b)], builder.fresh(f"{output}_product"), widen=1
     )
     factor = np.asarray(a.scheme.step * b.scheme.step / scheme.step)
-    return builder.requantise(product, factor, scheme.zero, scheme.dtype, 1, output)
+    return builder.requantise(product, factor, scheme, 1, output)
 
 
 def _averaged(builder: Builder, total: str, count: int, x: Form, scheme: Scheme, output: str) -> str:
     """The mean of `count` integers from their sum, in the scheme of the result."""
-    ratio = x.scheme.step / scheme.step
-    factor = np.asarray(ratio / count)
-    return builder.requantise(total, factor, scheme.zero - x.scheme.zero * ratio, scheme.dtype, 1, output)
+    factor = np.asarray(x.scheme.step / scheme.step / count)
+    return builder.requantise(total, factor, scheme, 1, output, centre=x.scheme.zero * count)
 
 
 def _average_pool(builder: Builder, graph: Graph, node: Node, operands: Operands, scheme: Scheme, output: str) -> str | None:
