@@ -59,8 +59,11 @@ elementwise(
     infer=_cast_type,
     attrs={"to": REQUIRED, "saturate": 1, "round_mode": "up"},
     examples=(
-        *(example(f"{source}[3,5]", to=code) for source in ("float32", "int32", "bool") for code in _CODES.values()),
-        *(example(f"{source}[7]", to=code) for source in _CODES for code in (1, 3, 10)),
+        *(example("float32[3,5]", to=code) for code in _CODES.values()),
+        *(example(f"{source}[7]", to=1) for source in _CODES),
+        *(example("int32[7]", to=code) for code in (3, 4, 7, 9, 10)),
+        *(example("bool[7]", to=code) for code in (2, 7, 11, 16)),
+        *(example(f"{source}[7]", to=3) for source in ("float16", "bfloat16", "uint64")),
         *(example(_HARD, to=code) for code in (2, 3, 5, 6, 7, 9, 12, 13)),
         example(np.array([np.nan, 1.0], np.float64), to=6),
         example(np.array([np.nan, 0.0], np.float64), to=9),
