@@ -59,6 +59,13 @@ def test_a_definition_that_needs_what_is_missing(tmp_path: Path) -> None:
     assert error.reasons == ("Bernoulli 'noise': its definition needs RandomUniformLike",)
 
 
+def test_shapes_that_depend_on_data(tmp_path: Path) -> None:
+    nodes = [node("NonZero", "x", "y", name="where")]
+    error = refusal(write(tmp_path / "m.onnx", model(nodes, [value("x", (2, 3))], ["y"])))
+    assert error.reasons[0].startswith("NonZero 'where': ")
+    assert error.reasons[0].count("where") == 1
+
+
 def test_training(tmp_path: Path) -> None:
     constants = {"ratio": np.array(0.5, np.float32), "mode": np.array(True)}
     nodes = [node("Dropout", "x ratio mode", "y", name="drop")]
