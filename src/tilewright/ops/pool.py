@@ -10,6 +10,7 @@ from tilewright.core.domain import Domain, dim, domain
 from tilewright.core.dtype import INT32, INT64
 from tilewright.core.graph import Array, Attr, TensorType
 from tilewright.core.op import REQUIRED, Body, Call, Example, Operator, declare, example
+from tilewright.ops.matmul import accumulator
 from tilewright.ops.rules import expression, lowest
 from tilewright.ops.windows import (
     Window,
@@ -42,6 +43,13 @@ def _infer(call: Call) -> tuple[TensorType, ...]:
     channels = x.shape[channel_axis(call)]
     shape = (x.shape[0], *outputs, channels) if is_channels_last(call) else (x.shape[0], channels, *outputs)
     return (x.with_shape(shape),)
+
+
+def _average_infer(call: Call) -> tuple[TensorType, ...]:
+    if not call.int("sum"):
+        return _infer_float(call)
+    (y,) = _infer(call)
+    return (y.with_dtype(accumulator(y.dtype, y.dtype)),)
 
 
 def _infer_float(call: Call) -> tuple[TensorType, ...]:
@@ -101,6 +109,8 @@ def _padded_taps(win: Window, axis: int) -> Array:
 def _average(call: Call, X: Array) -> Array:
     win = _window(call)
     total = _seen(call, X.astype(np.float64), 0).sum(axis=-1)
+    if call.int("sum"):
+        return channels_back(call, total)
     if call.int("count_include_pad"):
         counts = np.ones(win.outputs)
         for axis in range(len(win.outputs)):
@@ -112,6 +122,8 @@ def _average(call: Call, X: Array) -> Array:
 
 def _average_body(call: Call) -> Body:
     win, kind = _window(call), call.outputs[0].dtype.compute
+    if call.int("sum"):
+        return Body(MappingProxyType({"Y": "acc"}), ((kind, "acc", "0"),), "acc += X;")
     if not call.int("count_include_pad"):
         state = ((kind, "acc", "0"), ("int", "count", "0"))
         return Body(MappingProxyType({"Y": f"acc / ({kind})count"}), state, "acc += X;\ncount++;")
@@ -131,7 +143,7 @@ declare(
         "AveragePool",
         "X",
         "Y",
-        _infer_float,
+        _average_infer,
         _domain,
         _average,
         _examples(
@@ -152,11 +164,14 @@ declare(
                 ceil_mode=1,
                 count_include_pad=1,
             ),
+            example("int8[1,6,6,3]", kernel_shape=(2, 3), strides=(2, 2), channels_last=1, sum=1),
+            example("uint8[1,3,6,6]", kernel_shape=(3, 3), pads=(1, 1, 1, 1), sum=1),
         ),
-        MappingProxyType({**ATTRS, "count_include_pad": 0}),
+        MappingProxyType({**ATTRS, "count_include_pad": 0, "sum": 0}),
         "reduce",
         _average_body,
-        doc="The mean over each window; padding counts where count_include_pad says so.",
+        doc="The mean over each window; padding counts where count_include_pad says so. With `sum` nothing is divided "
+        "and integers give int32: the form that quantised networks use, where requantisation divides.",
         numbers=lambda call: _window(call).numbers(),
     )
 )

@@ -9,6 +9,11 @@ cycles: "BATCH*HEADS*S*L*(D+DV+30)"
 #include "tilewright_activation.h"
 #include <stdbool.h>
 
+#ifndef TW_GENERATED
+typedef float T;
+typedef bool M;
+#endif
+
 /* Rows of the cache followed by the new ones, densely. */
 static void attention_append(const T *past, const T *fresh, T *present, int batches, int heads, int old, int rows,
                              int size, ptrdiff_t fresh_batch, ptrdiff_t fresh_head, ptrdiff_t fresh_row) {
@@ -58,7 +63,7 @@ static void attention(const T *Q, const T *K, const T *V, const M *attn_mask, co
             attn_mask ? attn_mask + (ptrdiff_t)b * MASK_BATCH + (ptrdiff_t)head * MASK_HEAD + (ptrdiff_t)s * MASK_ROW
                       : attn_mask;
         T *kept = qk_matmul_output ? qk_matmul_output + (ptrdiff_t)row * L : qk_matmul_output;
-        T *y = Y + (ptrdiff_t)b * Y_BATCH + (ptrdiff_t)head * Y_HEAD + (ptrdiff_t)s * Y_ROW;
+        T *restrict y = Y + (ptrdiff_t)b * Y_BATCH + (ptrdiff_t)head * Y_HEAD + (ptrdiff_t)s * Y_ROW;
         const int64_t length = nonpad_kv_seqlen ? nonpad_kv_seqlen[b] : L;
         for (int i = 0; i < L; i++) {
             const T *k = i < PAST ? old_k + (ptrdiff_t)i * D : new_k + (ptrdiff_t)(i - PAST) * K_ROW;

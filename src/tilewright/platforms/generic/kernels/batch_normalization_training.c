@@ -8,6 +8,10 @@ cycles: "C*(BATCH*PIXELS*10+60)"
 #include "tilewright_kernel.h"
 #include <math.h>
 
+#ifndef TW_GENERATED
+typedef float T;
+#endif
+
 static void batch_normalization_training(const T *X, const T *scale, const T *B, const T *input_mean,
                                          const T *input_var, T *Y, T *running_mean, T *running_var, int BATCH, int C,
                                          int PIXELS, double epsilon, double momentum) {

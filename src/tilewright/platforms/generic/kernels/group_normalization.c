@@ -7,6 +7,10 @@ cycles: "OUTER*(AXIS*10+60)"
 #include "tilewright_kernel.h"
 #include <math.h>
 
+#ifndef TW_GENERATED
+typedef float T;
+#endif
+
 static void group_normalization(const T *X, const T *scale, const T *bias, T *Y, int OUTER, int G, int C, int PIXELS,
                                 double epsilon) {
     const int count = C * PIXELS;

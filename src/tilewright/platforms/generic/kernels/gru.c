@@ -7,6 +7,10 @@ cycles: "DIRECTIONS*BATCH*SEQ*HIDDEN*(3*(INPUT+HIDDEN)+80)"
 --- */
 #include "tilewright_activation.h"
 
+#ifndef TW_GENERATED
+typedef float T;
+#endif
+
 /* One step of the state `h`; `zr` holds both gates and then the reset state. */
 static void gru_step(const T *x, T *h, const T *w, const T *r, const T *bias, int inputs, int hidden, int linear,
                      T limit, const int *kind, const T *alpha, const T *beta, T *zr, T *fresh) {

@@ -7,6 +7,10 @@ cycles: "OUTER*(AXIS*10+60)"
 #include "tilewright_kernel.h"
 #include <math.h>
 
+#ifndef TW_GENERATED
+typedef float T;
+#endif
+
 static void instance_normalization(const T *input, const T *scale, const T *B, T *output, int OUTER, int G, int C,
                                    int PIXELS, double epsilon) {
     const int count = C * PIXELS;

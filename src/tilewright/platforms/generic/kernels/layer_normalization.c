@@ -7,6 +7,10 @@ cycles: "OUTER*(AXIS*10+60)"
 #include "tilewright_kernel.h"
 #include <math.h>
 
+#ifndef TW_GENERATED
+typedef float T;
+#endif
+
 static void layer_normalization(const T *X, const T *Scale, const T *B, T *Y, T *Mean, T *InvStdDev, int OUTER,
                                 int AXIS, double epsilon) {
     for (int row = 0; row < OUTER; row++, X += AXIS, Y += AXIS) {

@@ -7,6 +7,10 @@ cycles: "DIRECTIONS*BATCH*SEQ*HIDDEN*(4*(INPUT+HIDDEN)+100)"
 --- */
 #include "tilewright_activation.h"
 
+#ifndef TW_GENERATED
+typedef float T;
+#endif
+
 /* Sums of one gate from input and state, before peepholes and activation. */
 static void lstm_sums(const T *x, const T *h, const T *w, const T *r, const T *wb, const T *rb, int inputs, int hidden,
                       T *sums) {

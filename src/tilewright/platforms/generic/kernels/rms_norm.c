@@ -7,6 +7,10 @@ cycles: "OUTER*(AXIS*6+60)"
 #include "tilewright_kernel.h"
 #include <math.h>
 
+#ifndef TW_GENERATED
+typedef float T;
+#endif
+
 static void rms_norm(const T *x, const T *w, T *y, int OUTER, int AXIS, double eps) {
     for (int row = 0; row < OUTER; row++, x += AXIS, y += AXIS) {
         T squares = 0;

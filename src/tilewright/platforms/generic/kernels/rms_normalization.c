@@ -7,6 +7,10 @@ cycles: "OUTER*(AXIS*6+60)"
 #include "tilewright_kernel.h"
 #include <math.h>
 
+#ifndef TW_GENERATED
+typedef float T;
+#endif
+
 static void rms_normalization(const T *X, const T *scale, T *Y, int OUTER, int AXIS, double epsilon) {
     for (int row = 0; row < OUTER; row++, X += AXIS, Y += AXIS) {
         T squares = 0;

@@ -7,6 +7,10 @@ cycles: "DIRECTIONS*BATCH*SEQ*HIDDEN*(INPUT+HIDDEN+30)"
 --- */
 #include "tilewright_activation.h"
 
+#ifndef TW_GENERATED
+typedef float T;
+#endif
+
 static void rnn(const T *X, const T *W, const T *R, const T *B, const int32_t *sequence_lens, const T *initial_h, T *Y,
                 T *Y_h, int DIRECTIONS, int BATCH, int SEQ, int HIDDEN, int INPUT, int layout, int REVERSED,
                 double CLIP, int ACT_0, int ACT_1, double ALPHA_0, double ALPHA_1, double BETA_0, double BETA_1,

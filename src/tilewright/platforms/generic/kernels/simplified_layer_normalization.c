@@ -7,6 +7,10 @@ cycles: "OUTER*(AXIS*6+60)"
 #include "tilewright_kernel.h"
 #include <math.h>
 
+#ifndef TW_GENERATED
+typedef float T;
+#endif
+
 static void simplified_layer_normalization(const T *X, const T *scale, T *Y, T *inv_std_var, int OUTER, int AXIS,
                                            double epsilon) {
     for (int row = 0; row < OUTER; row++, X += AXIS, Y += AXIS) {

@@ -7,6 +7,10 @@ cycles: "OUTER*(AXIS*12+60)"
 #include "tilewright_kernel.h"
 #include <math.h>
 
+#ifndef TW_GENERATED
+typedef float T;
+#endif
+
 static void skip_layer_normalization(const T *input, const T *skip, const T *gamma, const T *beta, const T *bias,
                                      T *output, T *mean, T *inv_std_var, T *input_skip_bias_sum, int OUTER, int AXIS,
                                      int SKIP_ROWS, double epsilon) {
