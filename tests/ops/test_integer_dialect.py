@@ -19,7 +19,7 @@ from tilewright.codegen import build, lower, project_files, write_project
 from tilewright.codegen.build import SANITIZE, STRICT
 from tilewright.core.dtype import DTYPES
 from tilewright.core.graph import Array, Attr, Attrs, Graph, Node, type_of_array
-from tilewright.core.op import REGISTRY, Call, call_of, evaluate
+from tilewright.core.op import REGISTRY, Call, call_of, evaluate, parse_type
 from tilewright.core.platform import load_platform
 from tilewright.errors import TilewrightError
 from tilewright.ops import operators
@@ -77,7 +77,9 @@ REQUANT_SHIFT = [
     requant("takes floats as attributes", [9, -9], 1, 0, s8([5, -4]), div=2.0, n_levels_out=256.0, signed=(1.0,)),
     requant("has few levels", [9, -9, 3], 1, 0, s8([7, -8, 3]), div=1, n_levels=16),
     requant("has 16 bits", [90000, -90000], 1, 0, array("int16", [32767, -32768]), div=1, n_levels=65536),
-    requant("has 16 bits without sign", [90000, -1], 1, 0, array("uint16", [65535, 0]), div=1, n_levels=65536, signed=0),
+    requant(
+        "has 16 bits without sign", [90000, -1], 1, 0, array("uint16", [65535, 0]), div=1, n_levels=65536, signed=0
+    ),
     requant("is per channel", [[[1, 2, 3], [1, 2, 3]]], [1, 10], [0, 5], s8([[[1, 2, 3], [15, 25, 35]]]), div=1),
     requant(
         "is per channel in more axes than x has",
@@ -89,7 +91,15 @@ REQUANT_SHIFT = [
     ),
     # Broadcasting comes first: three values meet the last axis although there are three channels.
     requant("broadcasts first", [[[1, 1, 1]] * 3], [1, 2, 3], 0, s8([[[1, 2, 3]] * 3]), div=1),
-    requant("moves its channels", [[[1, 2], [3, 4], [5, 6]]], [[[1], [10]]], 0, s8([[[1, 20], [3, 40], [5, 60]]]), div=1, axis=2),
+    requant(
+        "moves its channels",
+        [[[1, 2], [3, 4], [5, 6]]],
+        [[[1], [10]]],
+        0,
+        s8([[[1, 20], [3, 40], [5, 60]]]),
+        div=1,
+        axis=2,
+    ),
     row(
         "keeps 64 bits",
         "RequantShift",
@@ -141,7 +151,15 @@ NORMS = [
 ]
 
 DIVISIONS = [
-    row("rounds", "IntegerDiv", (s32([7, -7, 5, 4, -5]), s32([2, 2, 3, 3, 3])), s32([4, -4, 2, 1, -2]), Delta=1, eps=0, eta=1),
+    row(
+        "rounds",
+        "IntegerDiv",
+        (s32([7, -7, 5, 4, -5]), s32([2, 2, 3, 3, 3])),
+        s32([4, -4, 2, 1, -2]),
+        Delta=1,
+        eps=0,
+        eta=1,
+    ),
     # 100 * 10 * 3 = 3000 over 10 * 2 + 1 = 21 and over 1
     row("scales", "IntegerDiv", (s8([3, 3]), s8([2, 0])), s32([143, 3000]), Delta=100, eps=1, eta=10),
     # floor(16384 * 200000 / 400001) = 8191
@@ -225,8 +243,6 @@ def test_generated_code_gives_what_the_definition_says(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_calls_are_refused(op: str, types: tuple[str, ...], attrs: dict[str, Attr], said: str) -> None:
-    from tilewright.core.op import parse_type
-
     with pytest.raises(TilewrightError, match=said):
         call_of(REGISTRY[op], [parse_type(text) for text in types], attrs, name="wrong")
 
@@ -249,7 +265,7 @@ def attributes(node: onnx.NodeProto) -> dict[str, Attr]:
 )
 def test_networks_of_dialect_operators_alone(case: Case) -> None:
     """Goldens of networks that consist of nothing else, node by node through the references."""
-    model = onnx.load(case.network)
+    model = onnx.ModelProto.FromString(case.network.read_bytes())
     known = {t.name: onnx.numpy_helper.to_array(t) for t in model.graph.initializer}
     fed = np.load(case.network.with_name("inputs.npz"))
     known |= {port.name: fed[key] for port, key in zip(model.graph.input, fed.files, strict=False)}

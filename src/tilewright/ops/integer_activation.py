@@ -41,9 +41,10 @@ def _gelu_body(call: Call) -> Body:
     wide = integer_compute(magnitude(call.type("x").dtype) * (abs(one) + b * b + 1) + abs(b))
     return Body(
         # The sign of zero does not matter: the result is zero anyway.
-        MappingProxyType({"y": f"({wide})x * ((one + (x < 0 ? -erf : erf)) >> 1)"}),
+        MappingProxyType({"y": "value * ((one + (value < 0 ? -erf : erf)) >> 1)"}),
         (
-            (wide, "beyond", f"(x < 0 ? -({wide})x : ({wide})x) + b"),
+            (wide, "value", f"({wide})x"),
+            (wide, "beyond", "(value < 0 ? -value : value) + b"),
             (wide, "distance", "beyond > 0 ? 0 : beyond"),
             (wide, "erf", "one - distance * distance"),
         ),
