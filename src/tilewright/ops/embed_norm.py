@@ -70,7 +70,7 @@ def _reference(
     mask: Array | None = None,
     position_ids: Array | None = None,
 ) -> tuple[Array, ...]:
-    places: Array = np.arange(input_ids.shape[1]).reshape(1, -1) if position_ids is None else position_ids
+    places = np.array([range(input_ids.shape[1])]) if position_ids is None else position_ids
     total = word_embedding[input_ids].astype(np.float64) + position_embedding[places]
     if segment_ids is not None and segment_embedding is not None:
         total = total + segment_embedding[segment_ids]
