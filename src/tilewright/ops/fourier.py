@@ -19,7 +19,9 @@ from tilewright.ops.rules import expression
 def _check_complex(call: Call, operand: str) -> TensorType:
     data = call.type(operand)
     if data.rank < 2 or data.shape[-1] not in (1, 2) or not data.dtype.is_float:
-        raise call.error("shape-mismatch", f"'{operand}' must hold real or complex floats on its last axis, found {data}")
+        raise call.error(
+            "shape-mismatch", f"'{operand}' must hold real or complex floats on its last axis, found {data}"
+        )
     return data
 
 
@@ -201,7 +203,7 @@ def _stft(call: Call, signal: Array, frame_step: Array, window: Array | None = N
     length, samples = _frame(call)
     values = _complex(signal)
     weights = 1.0 if window is None else window[:samples].astype(np.float64)
-    _, frames, bins, _ = call.outputs[0].shape
+    frames, bins = call.outputs[0].shape[1:3]
     starts = [frame * int(frame_step.reshape(-1)[0]) for frame in range(frames)]
     cut = np.stack([values[:, start : start + samples] * weights for start in starts], axis=1)
     return _parts(np.fft.fft(cut, length, -1)[..., :bins])

@@ -1,7 +1,7 @@
 """Gather, GatherElements, GatherND: elements picked by indices.
 
-Negative indices count from the end. An index outside the axis is an error in ONNX; at run time it is held inside, so that
-no memory around the tensor is read.
+Negative indices count from the end. An index outside the axis is an error in ONNX; at run time it is held inside, so
+that no memory around the tensor is read.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ declare(
             example("float32[5,4]", [3, 0, -1]),
             example("float32[2,5,3]", np.array([[1, 4], [0, -5]], np.int32), axis=1),
             example("int8[7]", np.array(2)),
-            example("float16[2,3]", [[2, 1]], axis=-1),
+            example("float16[2,3]", np.array([[2, 1]]), axis=-1),
         ),
         MappingProxyType({"axis": 0}),
         "move",
@@ -124,9 +124,9 @@ declare(
         _elements_domain,
         _elements,
         (
-            example("float32[3,4]", [[0, 2, -1, 1], [1, 0, 0, 2]]),
+            example("float32[3,4]", np.array([[0, 2, -1, 1], [1, 0, 0, 2]])),
             example("float32[3,4]", np.array([[0], [-1], [2]], np.int32), axis=1),
-            example("int8[3,4,2]", [[[1], [0], [2], [3], [1]]], axis=1),
+            example("int8[3,4,2]", np.array([[[1], [0], [2], [3], [1]]]), axis=1),
         ),
         MappingProxyType({"axis": 0}),
         "move",
@@ -161,7 +161,7 @@ def _nd_domain(call: Call) -> Domain:
 
 def _nd(call: Call, data: Array, indices: Array) -> Array:
     batch, depth = call.int("batch_dims"), indices.shape[-1]
-    lead = np.ix_(*(np.arange(n) for n in indices.shape[:-1])) if indices.ndim > 1 else ()
+    lead = np.indices(indices.shape[:-1], sparse=True)
     places = [wrapped_indices(indices[..., i], data.shape[batch + i]) for i in range(depth)]
     return data[(*lead[:batch], *places)]
 
@@ -188,10 +188,10 @@ declare(
         _nd_domain,
         _nd,
         (
-            example("float32[3,4]", [[0, 1], [-1, 3]]),
-            example("float32[3,4,2]", [[[1]], [[0]]]),
-            example("int32[2,3,4]", [[[1], [0]], [[2], [-1]]], batch_dims=1),
-            example("float32[2,3,4]", [[[1, 3]], [[0, 2]]], batch_dims=1),
+            example("float32[3,4]", np.array([[0, 1], [-1, 3]])),
+            example("float32[3,4,2]", np.array([[[1]], [[0]]])),
+            example("int32[2,3,4]", np.array([[[1], [0]], [[2], [-1]]]), batch_dims=1),
+            example("float32[2,3,4]", np.array([[[1, 3]], [[0, 2]]]), batch_dims=1),
             example("int8[5]", [2]),
         ),
         MappingProxyType({"batch_dims": 0}),

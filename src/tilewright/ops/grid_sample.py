@@ -6,6 +6,7 @@ centres of the corner elements or the outer edges of them.
 
 from __future__ import annotations
 
+from itertools import product
 from types import MappingProxyType
 
 import numpy as np
@@ -26,7 +27,9 @@ def _infer(call: Call) -> tuple[TensorType, ...]:
     if call.text("mode") not in TAPS:
         raise call.error("bad-attribute", f"mode='{call.text('mode')}' must be one of {', '.join(TAPS)}")
     if call.text("padding_mode") not in PADDINGS:
-        raise call.error("bad-attribute", f"padding_mode='{call.text('padding_mode')}' must be one of {', '.join(PADDINGS)}")
+        raise call.error(
+            "bad-attribute", f"padding_mode='{call.text('padding_mode')}' must be one of {', '.join(PADDINGS)}"
+        )
     if not data.dtype.is_float or not places.dtype.is_float:
         raise call.error("type-mismatch", f"X and grid must be floats, found {data.dtype} and {places.dtype}")
     spatial = data.rank - 2
@@ -114,8 +117,7 @@ def _reference(call: Call, X: Array, grid: Array) -> Array:
     wide = X.astype(np.float64)
     result = np.zeros(call.outputs[0].shape)
     for batch in range(X.shape[0]):
-        for choice in np.ndindex(*(len(taps) for taps in axes)):
-            picked = [axes[i][tap] for i, tap in enumerate(choice)]
+        for picked in product(*axes):
             sample = wide[batch][(slice(None), *(index[batch] for index, _ in picked))]
             weight = np.prod(np.stack([w[batch] for _, w in picked]), axis=0)
             result[batch] += sample * weight
@@ -159,7 +161,9 @@ def _weights_c(mode: str, i: int, real: str) -> str:
         return f"(void)r{i};\n{{T}} w{i}[1] = {{1}};"
     if mode == "linear":
         return f"{{T}} w{i}[2] = {{1 - r{i}, r{i}}};"
-    a, a2, a3, a4, a5, a8 = (c_float(v, real) for v in (CUBIC_A, CUBIC_A + 2, CUBIC_A + 3, 4 * CUBIC_A, 5 * CUBIC_A, 8 * CUBIC_A))
+    a, a2, a3, a4, a5, a8 = (
+        c_float(v, real) for v in (CUBIC_A, CUBIC_A + 2, CUBIC_A + 3, 4 * CUBIC_A, 5 * CUBIC_A, 8 * CUBIC_A)
+    )
 
     def near(x: str) -> str:
         return f"({a2} * {x} - {a3}) * {x} * {x} + 1"

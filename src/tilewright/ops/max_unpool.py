@@ -23,7 +23,9 @@ def _geometry(call: Call) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, 
     strides = call.ints("strides") or (1,) * len(kernel)
     pads = call.ints("pads") or (0,) * (2 * len(kernel))
     if len(kernel) != call.type("X").rank - 2 or len(strides) != len(kernel) or len(pads) != 2 * len(kernel):
-        raise call.error("bad-attribute", f"kernel_shape, strides and pads must suit the image axes of {call.type('X')}")
+        raise call.error(
+            "bad-attribute", f"kernel_shape, strides and pads must suit the image axes of {call.type('X')}"
+        )
     return kernel, strides, pads
 
 
@@ -89,10 +91,12 @@ declare(
         _domain,
         _reference,
         (
-            example("float32[1,1,2,2]", [[[[5, 7], [13, 15]]]], kernel_shape=(2, 2), strides=(2, 2)),
-            example("float32[1,1,2,2]", [[[[5, 7], [13, 15]]]], [1, 1, 5, 5], kernel_shape=(2, 2), strides=(2, 2)),
-            example("float32[1,2,3]", [[[0, 2, 4], [6, 7, 9]]], kernel_shape=(3,), strides=(1,)),
-            example("int8[1,1,2]", [[[1, 3]]], kernel_shape=(3,), strides=(2,), pads=(1, 0)),
+            example("float32[1,1,2,2]", np.array([[[[5, 7], [13, 15]]]]), kernel_shape=(2, 2), strides=(2, 2)),
+            example(
+                "float32[1,1,2,2]", np.array([[[[5, 7], [13, 15]]]]), [1, 1, 5, 5], kernel_shape=(2, 2), strides=(2, 2)
+            ),
+            example("float32[1,2,3]", np.array([[[0, 2, 4], [6, 7, 9]]]), kernel_shape=(3,), strides=(1,)),
+            example("int8[1,1,2]", np.array([[[1, 3]]]), kernel_shape=(3,), strides=(2,), pads=(1, 0)),
         ),
         MappingProxyType({"kernel_shape": REQUIRED, "pads": None, "strides": None}),
         body=_body,

@@ -48,7 +48,7 @@ def _reference(call: Call, indices: Array, _: Array, values: Array) -> Array:
     axis = call.axis("axis", indices.ndim + 1)
     shape = [depth if i == axis else 1 for i in range(indices.ndim + 1)]
     hit = np.expand_dims(wrapped, axis) == np.arange(depth).reshape(shape)
-    return np.where(hit, values[1], values[0])
+    return values[hit.astype(np.int64)]
 
 
 def _body(call: Call) -> Body:

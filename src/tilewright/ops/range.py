@@ -35,11 +35,17 @@ def _domain(call: Call) -> Domain:
     return domain(sizes, {"output": access}, {"output": call.shape("output")}, "output")
 
 
+def _reference(call: Call, *_: Array) -> Array:
+    return _values(call)
+
+
 def _body(call: Call) -> Body:
     values = _values(call)
     if not values.size:
         return Body(MappingProxyType({"output": "0"}))
-    return Body(MappingProxyType({"output": "VALUE[D0]"}), constants=(c_table(call.outputs[0].dtype.compute, "VALUE", values),))
+    return Body(
+        MappingProxyType({"output": "VALUE[D0]"}), constants=(c_table(call.outputs[0].dtype.compute, "VALUE", values),)
+    )
 
 
 declare(
@@ -49,7 +55,7 @@ declare(
         "output",
         _infer,
         _domain,
-        lambda call, *_: _values(call),
+        _reference,
         (
             example(*(np.array(v, np.float32) for v in (1, 5, 0.75))),
             example(np.array(10), np.array(3), np.array(-2)),

@@ -1,7 +1,7 @@
 """Resize: interpolation along axes by scales or to sizes, both known at compile time.
 
-Interpolation is separable. Each resized axis has a loop over its taps (see `resize_taps`); where an output is simply one
-input, there is no such loop and the operator is a move.
+Interpolation is separable. Each resized axis has a loop over its taps (see `resize_taps`); where an output is simply
+one input, there is no such loop and the operator is a move.
 """
 
 from __future__ import annotations
@@ -199,16 +199,22 @@ def _resize_example(
 
 
 _EXAMPLES = (
-    _resize_example("float32[1,2,3,4]", scales=[1, 1, 2, 3], mode="nearest", coordinate_transformation_mode="asymmetric"),
+    _resize_example(
+        "float32[1,2,3,4]", scales=[1, 1, 2, 3], mode="nearest", coordinate_transformation_mode="asymmetric"
+    ),
     _resize_example("int8[1,2,3,4]", sizes=[1, 2, 5, 7]),
     _resize_example("float32[1,1,5,6]", sizes=[3, 4], axes=(2, 3), nearest_mode="ceil"),
     _resize_example("float32[1,2,3,4]", scales=[1, 1, 2, 2], mode="linear"),
-    _resize_example("float32[1,1,4,4]", scales=[1, 1, 0.6, 0.6], mode="linear", coordinate_transformation_mode="align_corners"),
+    _resize_example(
+        "float32[1,1,4,4]", scales=[1, 1, 0.6, 0.6], mode="linear", coordinate_transformation_mode="align_corners"
+    ),
     _resize_example("float32[1,1,4,4]", scales=[1, 1, 0.6, 1.7], mode="cubic", exclude_outside=1, cubic_coeff_a=-0.5),
     _resize_example("float32[1,1,8,9]", sizes=[1, 1, 3, 4], mode="linear", antialias=1),
     _resize_example("float32[1,1,8,9]", sizes=[1, 1, 3, 4], mode="cubic", antialias=1),
     _resize_example("float32[3,8]", sizes=[7, 7], mode="linear", keep_aspect_ratio_policy="not_smaller"),
-    _resize_example("float32[2,5]", scales=[1, 2.3], mode="linear", coordinate_transformation_mode="half_pixel_symmetric"),
+    _resize_example(
+        "float32[2,5]", scales=[1, 2.3], mode="linear", coordinate_transformation_mode="half_pixel_symmetric"
+    ),
     _resize_example("float32[4,1]", sizes=[1, 3], mode="cubic", coordinate_transformation_mode="pytorch_half_pixel"),
     _resize_example("uint8[4,5]", sizes=[8, 10], mode="linear"),
     _resize_example("float64[2,5]", sizes=[3, 7], mode="cubic"),

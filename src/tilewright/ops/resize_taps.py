@@ -1,7 +1,7 @@
 """Which input elements, with which weights, an output element of Resize takes along one axis.
 
-Everything is known at compile time, so that an axis becomes a table of weights over a window that moves affinely with the
-output index. The window is the tightest one of the form `(slope * index + offset) / divisor` plus a few taps.
+Everything is known at compile time, so that an axis becomes a table of weights over a window that moves affinely with
+the output index. The window is the tightest one of the form `(slope * index + offset) / divisor` plus a few taps.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def window(rule: AxisRule) -> Window:
 
 
 def _fit(slope: Fraction, rows: Array, low: Array, high: Array) -> tuple[int, int, int, int]:
-    """Taps, divisor, multiplier and offset of the window with a slope; the offset is the largest that starts early enough."""
+    """Taps, divisor, multiplier and offset of the window with a slope, which starts as late as every output allows."""
     multiplier, divisor = slope.numerator, slope.denominator
     offset = int((divisor * (low + 1) - 1 - multiplier * rows).min())
     base = (multiplier * rows + offset) // divisor

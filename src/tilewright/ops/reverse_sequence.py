@@ -51,10 +51,7 @@ def _body(call: Call) -> Body:
     time, _ = _axes(call)
     extent = call.shape("input")[time]
     step = f"D{time}"
-    update = (
-        f"at = sequence_lens > {extent} ? {extent} : sequence_lens;\n"
-        f"at = {step} < at ? at - 1 - {step} : {step};"
-    )
+    update = f"at = sequence_lens > {extent} ? {extent} : sequence_lens;\nat = {step} < at ? at - 1 - {step} : {step};"
     place = ", ".join("at" if i == time else f"D{i}" for i in range(call.type("input").rank))
     return Body(MappingProxyType({"Y": f"input_at({place})"}), (("int64_t", "at", "0"),), update)
 

@@ -54,7 +54,9 @@ def _infer(call: Call) -> tuple[TensorType, ...]:
         raise call.error("shape-mismatch", f"rois {rois} must be corners of regions, one batch index for each")
     mode, coordinates = call.text("mode"), call.text("coordinate_transformation_mode")
     if mode not in ("avg", "max") or coordinates not in COORDINATES:
-        raise call.error("bad-attribute", f"mode='{mode}' with coordinate_transformation_mode='{coordinates}' is unknown")
+        raise call.error(
+            "bad-attribute", f"mode='{mode}' with coordinate_transformation_mode='{coordinates}' is unknown"
+        )
     return (data.with_shape((rois.shape[0], data.shape[1], call.int("output_height"), call.int("output_width"))),)
 
 
@@ -125,8 +127,9 @@ def _body(call: Call) -> Body:
     half_pixel = call.text("coordinate_transformation_mode") == "half_pixel"
 
     def counted(size: str) -> str:
-        ratio = call.int("sampling_ratio")
-        return str(ratio) if ratio > 0 else f"{size} > {MOST_SAMPLES} ? {MOST_SAMPLES} : {size} > 0 ? (int)ceil{{f}}({size}) : 0"
+        if call.int("sampling_ratio") > 0:
+            return str(call.int("sampling_ratio"))
+        return f"{size} > {MOST_SAMPLES} ? {MOST_SAMPLES} : {size} > 0 ? (int)ceil{{f}}({size}) : 0"
 
     average = call.text("mode") == "avg"
     pool = (

@@ -26,7 +26,7 @@ REDUCTIONS: dict[str, Callable[[Array, Array], Array]] = {
     "min": np.minimum,
 }
 DEEPEST = 8
-"""Rank up to which the ScatterND kernel is told the extents of the indexed axes."""
+"""Rank up to which kernels are told extents."""
 
 
 def _check(call: Call) -> None:
@@ -66,6 +66,17 @@ def _combine(call: Call) -> str:
     }[call.text("reduction")]
 
 
+def _numbers(call: Call) -> dict[str, int | float]:
+    """For kernels: the place of the reduction in REDUCTIONS, extents of data and indices, 1 beyond the last axis."""
+    numbers: dict[str, int | float] = {"REDUCTION": list(REDUCTIONS).index(call.text("reduction"))}
+    numbers["RANK"] = call.type("data").rank
+    for i in range(DEEPEST):
+        for name in ("data", "indices"):
+            shape = call.shape(name)
+            numbers[f"{name.upper()}{i}"] = shape[i] if i < len(shape) else 1
+    return numbers
+
+
 def _body(call: Call, hit: str) -> Body:
     """Every output point looks through the updates that may fall on it."""
     ctype, initial = _accumulator(call)
@@ -94,7 +105,8 @@ def _elements_domain(call: Call) -> Domain:
     sizes["UPDATE"] = call.shape("indices")[axis]
     source: list[Axis] = [dim("UPDATE") if i == axis else place for i, place in enumerate(access)]
     maps: dict[str, list[Axis]] = {"data": [*access], "indices": source, "updates": source, "output": [*access]}
-    return domain(sizes, maps, {name: call.shape(name) for name in maps}, "output")
+    products = {"SIZE": [f"D{i}" for i in range(len(access))]}
+    return domain(sizes, maps, {name: call.shape(name) for name in maps}, "output", products=products)
 
 
 def _elements(call: Call, data: Array, indices: Array, updates: Array) -> Array:
@@ -124,16 +136,17 @@ declare(
         _elements_domain,
         _elements,
         (
-            example("float32[3,4]", [[0, 2, -1], [1, 0, 1]], "float32[2,3]"),
-            example("float32[1,5]", [[1, 3, 1]], "float32[1,3]", axis=1, reduction="add"),
+            example("float32[3,4]", np.array([[0, 2, -1], [1, 0, 1]]), "float32[2,3]"),
+            example("float32[1,5]", np.array([[1, 3, 1]]), "float32[1,3]", axis=1, reduction="add"),
             example("int8[4,2]", np.array([[1, 1], [1, 3], [-1, 0]], np.int32), "int8[3,2]", reduction="mul"),
-            example("float32[2,5]", [[1, 1], [4, 4]], "float32[2,2]", axis=-1, reduction="max"),
+            example("float32[2,5]", np.array([[1, 1], [4, 4]]), "float32[2,2]", axis=-1, reduction="max"),
             example("int64[5]", [4, 4, 0], "int64[3]", reduction="min"),
             example("int32[5]", [4, 4, 0], "int32[3]", reduction="add"),
             example("bool[5]", [4, 4, 0], "bool[3]"),
         ),
         MappingProxyType({"axis": 0, "reduction": "none"}),
         body=_elements_body,
+        numbers=lambda call: {**_numbers(call), "AXIS": call.axis("axis", call.type("data").rank)},
         doc=__doc__ or "",
     )
 )
@@ -155,7 +168,7 @@ def _infer_nd(call: Call) -> tuple[TensorType, ...]:
 
 
 def _nd_domain(call: Call) -> Domain:
-    """Loops over output points, then over the updates; kernels know the extents of indexed axes as EXTENT0 and so on."""
+    """Loops over output points, then over the updates."""
     sizes, access = grid(call.shape("output"))
     indices = call.shape("indices")
     updates, update_access = grid(indices[:-1], "U")
@@ -166,8 +179,7 @@ def _nd_domain(call: Call) -> Domain:
         "updates": [*update_access, *access[depth:]],
         "output": [*access],
     }
-    extents = {f"EXTENT{i}": [f"D{i}"] if i < depth else [] for i in range(DEEPEST)}
-    products = {**extents, "INNER": [f"D{i}" for i in range(depth, len(access))], "UPDATES": [*updates]}
+    products = {"INNER": [f"D{i}" for i in range(depth, len(access))], "UPDATES": [*updates], "SIZE": [*sizes]}
     shapes = {name: call.shape(name) for name in maps}
     return domain({**sizes, **updates}, maps, shapes, "output", products=products)
 
@@ -202,17 +214,18 @@ declare(
         _nd_domain,
         _nd,
         (
-            example("float32[8]", [[4], [3], [1], [-1]], "float32[4]"),
-            example("float32[4,3,2]", [[0], [2]], "float32[2,3,2]"),
-            example("float32[4,3]", [[0, 1], [2, -1], [0, 1]], "float32[3]", reduction="add"),
-            example("int8[4,3]", [[[0], [2]], [[0], [0]]], "int8[2,2,3]", reduction="mul"),
-            example("float32[4,3]", [[0], [2], [0]], "float32[3,3]", reduction="max"),
-            example("int32[4,3]", [[0], [2], [0]], "int32[3,3]", reduction="min"),
-            example("int64[6]", [[4], [4], [0]], "int64[3]", reduction="add"),
-            example("bool[6]", [[4], [4], [0]], "bool[3]"),
+            example("float32[8]", np.array([[4], [3], [1], [-1]]), "float32[4]"),
+            example("float32[4,3,2]", np.array([[0], [2]]), "float32[2,3,2]"),
+            example("float32[4,3]", np.array([[0, 1], [2, -1], [0, 1]]), "float32[3]", reduction="add"),
+            example("int8[4,3]", np.array([[[0], [2]], [[0], [0]]]), "int8[2,2,3]", reduction="mul"),
+            example("float32[4,3]", np.array([[0], [2], [0]]), "float32[3,3]", reduction="max"),
+            example("int32[4,3]", np.array([[0], [2], [0]]), "int32[3,3]", reduction="min"),
+            example("int64[6]", np.array([[4], [4], [0]]), "int64[3]", reduction="add"),
+            example("bool[6]", np.array([[4], [4], [0]]), "bool[3]"),
         ),
         MappingProxyType({"reduction": "none"}),
         body=_nd_body,
+        numbers=lambda call: {**_numbers(call), "DEPTH": call.shape("indices")[-1]},
         doc=__doc__ or "",
     )
 )

@@ -113,6 +113,10 @@ declare(
 # NonZero
 
 
+def _nonzero(_: Call, X: Array) -> Array:
+    return np.stack(np.nonzero(X)) if X.ndim else np.zeros((0, np.count_nonzero(X)), np.int64)
+
+
 def _infer_nonzero(call: Call) -> tuple[TensorType, ...]:
     return (TensorType(INT64, (call.type("X").rank, int(np.count_nonzero(_deciding(call, "X"))))),)
 
@@ -124,7 +128,7 @@ declare(
         "Y",
         _infer_nonzero,
         _whole_domain,
-        lambda _, X: np.stack(np.nonzero(X)) if X.ndim else np.zeros((0, int(bool(X))), np.int64),
+        _nonzero,
         (example(np.array([[1, 0], [1, 1]])), example(np.zeros(3, np.float32))),
         compile_time=frozenset({"X"}),
         doc=__doc__ or "",
@@ -137,7 +141,9 @@ declare(
 
 def _unique_parts(call: Call, values: Array) -> tuple[Array, Array, Array, Array]:
     axis = None if call.attrs["axis"] is None else call.int("axis")
-    found, first, inverse, counts = np.unique(values, return_index=True, return_inverse=True, return_counts=True, axis=axis)
+    found, first, inverse, counts = np.unique(
+        values, return_index=True, return_inverse=True, return_counts=True, axis=axis
+    )
     inverse = inverse.reshape(-1)
     if not call.int("sorted"):
         order = np.argsort(first)
