@@ -18,7 +18,7 @@ def _rule(*operands: int) -> Rule:
 
     def rule(edit: Edit, node: Node) -> bool:
         source, output = node.inputs[0], node.outputs[0]
-        if len(edit.shape(source)) != 3 or len(node.outputs) > 1 or node.attrs.get("channels_last"):
+        if len(edit.shape(source)) != 3 or node.outputs[1:] or node.attrs.get("channels_last"):
             return False
         inputs = [_tall(edit, name) if index in operands and name else name for index, name in enumerate(node.inputs)]
         (result,) = edit.emit_all(node.op, inputs, ("",), {key: _attribute(key, v) for key, v in node.attrs.items()})

@@ -7,7 +7,17 @@ from math import pi, sqrt
 from tilewright.core.graph import Graph, Node
 from tilewright.core.platform import Platform
 from tilewright.passes.edit import Edit, rewrite
-from tilewright.passes.match import close, factors, factors_of, operands, plus_number, product, product_of, scaled
+from tilewright.passes.match import (
+    close,
+    factors,
+    factors_of,
+    operands,
+    plus_number,
+    product,
+    product_of,
+    scaled,
+    subterms,
+)
 
 CUBIC = 0.044715
 
@@ -48,16 +58,17 @@ def _tanh_argument(edit: Edit, curve: Node) -> str | None:
     argument = curve.inputs[0]
     for total in factors(edit, argument):
         node = edit.producer(total, "Add")
-        for x, rest in operands(node) if node else ():
-            if edit.uniform(x) == 1:
-                x = next((name for name in factors(edit, argument) if name != total), "")
-                wanted = (x, x)
-                outside = tuple(sorted((x, total)))
-            else:
-                wanted = (x, x, x)
-                outside = (total,)
-            factor, names = product(edit, rest, frozenset({x}))
-            scale, around = product(edit, argument, frozenset({x, total}))
-            if close(factor, CUBIC) and names == wanted and close(scale, sqrt(2 / pi)) and around == outside:
-                return x
+        for first, rest in operands(node) if node else ():
+            taken_out = edit.uniform(first) == 1
+            for x in dict.fromkeys(subterms(edit, argument)) if taken_out else [first]:
+                cubic = product(edit, rest, frozenset({x}))
+                around = product(edit, argument, frozenset({x, total}))
+                wanted = (x, x) if taken_out else (x, x, x)
+                outside = tuple(sorted((x, total))) if taken_out else (total,)
+                if (
+                    close(cubic[0], CUBIC)
+                    and close(around[0], sqrt(2 / pi))
+                    and (wanted, outside) == (cubic[1], around[1])
+                ):
+                    return x
     return None

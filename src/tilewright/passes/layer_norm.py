@@ -47,7 +47,7 @@ def _scaled(edit: Edit, node: Node) -> bool:
         return True
     for source, scale in operands(node):
         norm = edit.producer(source, "LayerNormalization")
-        if norm is None or not edit.single(source) or len(norm.inputs) > 2 or edit.uniform(norm.inputs[1]) != 1:
+        if norm is None or not edit.single(source) or norm.inputs[2:] or edit.uniform(norm.inputs[1]) != 1:
             continue
         row = per_row(edit, norm, scale)
         if row and edit.types[source] == edit.types[node.outputs[0]]:
@@ -60,7 +60,7 @@ def _shifted(edit: Edit, node: Node) -> bool:
     """A normalisation without bias, plus a bias."""
     for source, bias in operands(node):
         norm = edit.producer(source, "LayerNormalization")
-        if norm is None or not edit.single(source) or len(norm.outputs) > 1 or len(norm.inputs) > 2:
+        if norm is None or not edit.single(source) or norm.outputs[1:] or norm.inputs[2:]:
             continue
         row = per_row(edit, norm, bias)
         if row and edit.types[source] == edit.types[node.outputs[0]]:

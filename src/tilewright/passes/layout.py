@@ -20,7 +20,7 @@ def _rule(*operands: int, ranks: tuple[int, ...] = (4,)) -> Rule:
 
     def rule(edit: Edit, node: Node) -> bool:
         rank = len(edit.shape(node.inputs[0]))
-        if rank not in ranks or len(node.outputs) > 1 or node.attrs.get("channels_last"):
+        if rank not in ranks or node.outputs[1:] or node.attrs.get("channels_last"):
             return False
         last = (0, *range(2, rank), 1)
         first = (0, rank - 1, *range(1, rank - 1))

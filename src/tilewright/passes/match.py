@@ -101,6 +101,14 @@ def factors_of(edit: Edit, node: Node) -> Iterator[str]:
         yield from factors(edit, source)
 
 
+def subterms(edit: Edit, name: str) -> Iterator[str]:
+    """All tensors that products are made of, products included."""
+    yield name
+    node = edit.producer(name, "Mul", "Div")
+    for source in node.inputs if node else ():
+        yield from subterms(edit, source)
+
+
 def square(edit: Edit, name: str) -> str | None:
     """`t` where a tensor is `t * t`."""
     node = edit.producer(name, "Mul", "Pow")

@@ -54,7 +54,7 @@ def _into_average(edit: Edit, node: Node) -> bool:
 def _into_max(edit: Edit, node: Node) -> bool:
     """Padding by the smallest value there is never wins."""
     found = _padding(edit, node)
-    if found is None or len(node.outputs) > 1:
+    if found is None or node.outputs[1:]:
         return False
     source, widths, value = found
     kind = edit.types[source].dtype

@@ -148,7 +148,11 @@ def _without_equal_constants(graph: Graph) -> Graph:
             group.append(name)
         else:
             renamed[name] = equal
-    return graph.with_nodes([node.rename(renamed) for node in graph.nodes]) if renamed else graph
+    if not renamed:
+        return graph
+    return graph.with_nodes(
+        [node if renamed.keys().isdisjoint(node.reads) else node.rename(renamed) for node in graph.nodes]
+    )
 
 
 def _same_bytes(left: Array, right: Array) -> bool:
@@ -161,7 +165,7 @@ def _without_repetition(graph: Graph) -> Graph:
     renamed: dict[str, str] = {}
     kept: list[Node] = []
     for original in graph.nodes:
-        node = original.rename(renamed) if renamed else original
+        node = original if renamed.keys().isdisjoint(original.reads) else original.rename(renamed)
         if node.epilogue or not node.inputs or any(output in graph.outputs for output in node.outputs):
             kept.append(node)
             continue

@@ -84,7 +84,7 @@ def _sink_with_view(edit: Edit, node: Node) -> bool:
     tensors = [name for name in node.inputs if name and edit.types[name].size != 1]
     view = edit.producer(tensors[0], "Reshape") if len(set(tensors)) == 1 else None
     above = edit.producer(view.inputs[0], "Transpose") if view else None
-    if view is None or above is None or not edit.single(tensors[0]) or len(node.outputs) > 1:
+    if view is None or above is None or not edit.single(tensors[0]) or node.outputs[1:]:
         return False
     output, source = node.outputs[0], above.inputs[0]
     if edit.shape(tensors[0]) != edit.shape(output) or edit.types[output].bytes > edit.types[tensors[0]].bytes:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 
-from tilewright.core.domain import Affine, Axis, Whole, at, axis_names, dim
+from tilewright.core.domain import Axis, Whole, at, axis_names, dim
 from tilewright.core.graph import Attrs, Node
 from tilewright.core.op import REGISTRY, Call
 from tilewright.passes.edit import Edit
@@ -90,6 +90,8 @@ def _elementwise(edit: Edit, node: Node, perm: Perm) -> Turned | None:
 
 def broadcasts(access: tuple[Axis, ...], rank: int) -> bool:
     """Whether an operand is read as ONNX broadcasts it."""
+    if len(access) > rank:
+        return False
     names = axis_names(rank)[rank - len(access) :]
     return all(axis in (at(0), dim(name)) for axis, name in zip(access, names, strict=True))
 
@@ -104,7 +106,7 @@ def _requant_shift(edit: Edit, node: Node, perm: Perm) -> Turned | None:
         access = maps[operand]
         if edit.types[name].size == 1:
             inputs.append(name if len(edit.shape(name)) <= rank else edit.reshape(name, ()))
-        elif len(access) <= rank and broadcasts(access, rank):
+        elif broadcasts(access, rank):
             inputs.append(untransposed(edit, name, perm))
         else:
             inputs.append(edit.reshape(name, permuted(channel_shape(call, edit.shape(name)), inverse(perm))))
@@ -126,11 +128,11 @@ def _axis_attribute(edit: Edit, node: Node, perm: Perm) -> Turned | None:
 
 def _concat(edit: Edit, node: Node, perm: Perm) -> Turned | None:
     axis = perm[edit.call(node).axis("axis", len(perm))]
-    inputs = []
+    inputs: list[str] = []
     for name in node.inputs:
-        full = edit.producer(name, "Transpose")
-        kept = full is not None and perm_of(edit, full) == perm
-        inputs.append(full.inputs[0] if full and kept else edit.transpose(name, inverse(perm)))
+        above = edit.producer(name, "Transpose")
+        same = above is not None and perm_of(edit, above) == perm
+        inputs.append(above.inputs[0] if above and same else edit.transpose(name, inverse(perm)))
     return Turned(tuple(inputs), {**node.attrs, "axis": axis}, perm)
 
 
@@ -173,7 +175,7 @@ def _pad(edit: Edit, node: Node, perm: Perm) -> Turned | None:
     if axes is None:
         return None
     turned = edit.integers((perm[axis] for axis in axes), f"{node.outputs[0]}_axes")
-    value = node.inputs[2] if len(node.inputs) > 2 else ""
+    value = "".join(node.inputs[2:3])
     return Turned((untransposed(edit, node.inputs[0], perm), node.inputs[1], value, turned), node.attrs, perm)
 
 
@@ -210,7 +212,7 @@ def _trailing(edit: Edit, node: Node, perm: Perm) -> Turned | None:
     call = edit.call(node)
     rank = len(perm)
     first = call.axis("axis", rank) if "axis" in call.attrs else rank - 1
-    if perm[first:] != tuple(range(first, rank)) or len(node.outputs) > 1:
+    if perm[first:] != tuple(range(first, rank)) or node.outputs[1:]:
         return None
     return Turned((untransposed(edit, node.inputs[0], perm), *node.inputs[1:]), node.attrs, perm)
 

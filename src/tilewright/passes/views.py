@@ -26,7 +26,7 @@ def views(graph: Graph, platform: Platform) -> Graph:
 
 
 def _rule(edit: Edit, node: Node) -> bool:
-    if len(node.outputs) > 1:
+    if node.outputs[1:]:
         return False
     output = node.outputs[0]
     target = edit.shape(output)
