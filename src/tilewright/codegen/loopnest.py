@@ -46,7 +46,11 @@ def print_nest(name: str, nest: Nest, parameters: str) -> str:
     keep = used_dims(nest.body, domain.dims) | _guarded(addresses) | _step_dims(nest.steps)
     merged, sizes = _merge(outer, dict(domain.dims), addresses, keep)
     lines = [f"static void {name}({parameters}) {{"]
-    lines += [f"    const {ctype} {const} = {value};" for ctype, const, value in nest.body.constants]
+    # Tables are static: a local one might be built on the stack at each call.
+    lines += [
+        f"    {'static ' if '[' in const else ''}const {ctype} {const} = {value};"
+        for ctype, const, value in nest.body.constants
+    ]
     lines += _macros(nest)
     indent = "    "
     for d in merged:

@@ -161,9 +161,9 @@ def _nd_domain(call: Call) -> Domain:
 
 def _nd(call: Call, data: Array, indices: Array) -> Array:
     batch, depth = call.int("batch_dims"), indices.shape[-1]
-    lead = np.indices(indices.shape[:-1], sparse=True)
+    lead = [np.arange(n).reshape(n, *[1] * (indices.ndim - 2 - i)) for i, n in enumerate(indices.shape[:batch])]
     places = [wrapped_indices(indices[..., i], data.shape[batch + i]) for i in range(depth)]
-    return data[(*lead[:batch], *places)]
+    return data[(*lead, *places)]
 
 
 def _nd_body(call: Call) -> Body:
