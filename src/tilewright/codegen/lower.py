@@ -12,14 +12,14 @@ from tilewright.codegen.instances import epilogue_fields, instance_text
 from tilewright.codegen.literals import number
 from tilewright.codegen.loopnest import Nest, print_nest
 from tilewright.codegen.pack import pack
-from tilewright.codegen.steps import Operand, StepCode, epilogue_steps
+from tilewright.codegen.steps import Operand, StepCode, epilogue_steps, reads
 from tilewright.core.graph import Array, Node
 from tilewright.core.kernel import Kernel, Number, Parameter
+from tilewright.core.matching import binding_names
 from tilewright.core.op import REGISTRY, Call, call_node
 from tilewright.core.plan import Choice, Place, Plan
 from tilewright.core.program import Argument, Constant, Function, Invoke, Literal, Pointer, Port, Program, Struct
 from tilewright.errors import TilewrightError
-from tilewright.plan.select import binding_names
 
 ALIGNMENT = 16
 
@@ -74,7 +74,7 @@ class _Lowering:
     def _nest(self, node: Node, call: Call, steps: tuple[StepCode, ...], comment: str) -> Invoke:
         if call.op.body is None:
             raise TilewrightError("no-kernel", f"{node.op} '{call.name}' has no code", help="add a kernel file with --kernels DIR")
-        domain = call.domain()
+        domain, body = call.domain(), call.op.body(call)
         pointers: dict[Place | str, tuple[str, Pointer]] = {}
         operands: dict[str, Operand] = {}
         outputs = call.op.output_names(len(node.outputs))
@@ -82,21 +82,21 @@ class _Lowering:
             if tensor:
                 operands[operand] = self._operand(operand, tensor, pointers, const=False)
         for operand, tensor in zip(call.operands, node.inputs, strict=True):
-            if tensor and operand not in call.op.compile_time:
+            if tensor and operand not in call.op.compile_time and reads(body, operand):
                 operands[operand] = self._operand(operand, tensor, pointers, const=True)
         extra = {
             tensor: self._operand(f"{tensor_step}_{operand}", tensor, pointers, const=True)
             for tensor_step, code in enumerate(steps)
             for operand, tensor in zip(code.call.operands, code.inputs, strict=True)
-            if tensor and not tensor.startswith("@")
+            if tensor and not tensor.startswith("@") and reads(code.body, operand)
         }
         parameters = ", ".join(
             f"{'const ' if pointer.const else ''}{pointer.ctype} *{'restrict ' if len(pointers) > 1 else ''}{param}"
             for param, pointer in pointers.values()
         )
-        nest = Nest(call, domain, call.op.body(call), steps, MappingProxyType(operands), MappingProxyType(extra))
-        body = print_nest("%NAME%", nest, parameters)
-        function = self._shared(f"{_identifier(node.op)}_nest", body)
+        nest = Nest(call, domain, body, steps, MappingProxyType(operands), MappingProxyType(extra))
+        text = print_nest("%NAME%", nest, parameters)
+        function = self._shared(f"{_identifier(node.op)}_nest", text)
         return Invoke(function, tuple(pointer for _, pointer in pointers.values()), comment)
 
     def _operand(self, hint: str, tensor: str, pointers: dict[Place | str, tuple[str, Pointer]], *, const: bool) -> Operand:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 import numpy as np
 
 from tilewright.core.domain import Domain, dim, domain
-from tilewright.core.dtype import INT32, INT64
+from tilewright.core.dtype import INT64
 from tilewright.core.graph import Array, Attr, TensorType
 from tilewright.core.op import REQUIRED, Body, Call, Example, Operator, declare, example
 from tilewright.ops.matmul import accumulator
@@ -281,39 +281,5 @@ declare(
         power_body,
         doc="The p-norm of each window.",
         numbers=lambda call: _window(call).numbers(),
-    )
-)
-
-
-# SumPool: what integer networks average with; the division is part of the requantisation behind it.
-
-
-def _infer_sum(call: Call) -> tuple[TensorType, ...]:
-    if not call.type("X").dtype.is_integer:
-        raise call.error("type-mismatch", f"X must be an integer, found {call.type('X')}", help="use AveragePool")
-    return (_infer(call)[0].with_dtype(INT32),)
-
-
-def _sum(call: Call, X: Array) -> Array:
-    return channels_back(call, _seen(call, X.astype(np.int64), 0).sum(axis=-1))
-
-
-declare(
-    Operator(
-        "SumPool",
-        "X",
-        "Y",
-        _infer_sum,
-        _domain,
-        _sum,
-        (
-            example("int8[1,2,7,8]", kernel_shape=(3, 2)),
-            example("uint8[2,2,7,8]", kernel_shape=(3, 3), strides=(2, 2), pads=(1, 1, 1, 1)),
-            example("int8[1,7,8,19]", kernel_shape=(3, 4), strides=(2, 1), channels_last=1),
-        ),
-        MappingProxyType(ATTRS),
-        "reduce",
-        lambda _call: Body(MappingProxyType({"Y": "acc"}), (("int32_t", "acc", "0"),), "acc += X;"),
-        doc="The sum of each window of integers, in 32 bits.",
     )
 )

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tilewright.core.graph import RESULT, Graph, Node, Step
+from tilewright.core.matching import binding_names, why_not
 from tilewright.core.op import REGISTRY, call_node
 from tilewright.core.platform import Platform
 
 
 def fuse(graph: Graph, platform: Platform) -> Graph:
     """The graph with every fusable element-wise operator moved into an epilogue."""
-    hosts = {k.op for k in platform.kernels if k.epilogue} - {k.op for k in platform.kernels if not k.epilogue}
-    state = _State(graph, hosts)
+    state = _State(graph, platform)
     for name in [node.outputs[0] for node in graph.nodes]:
         if name in state.nodes:
             state.absorb(name)
@@ -27,49 +27,76 @@ def fuse(graph: Graph, platform: Platform) -> Graph:
 class _State:
     """Nodes by their first output while they merge. A merged node stands where its last part stood."""
 
-    def __init__(self, graph: Graph, hosts: set[str]) -> None:
-        self._graph, self._hosts = graph, hosts
+    def __init__(self, graph: Graph, platform: Platform) -> None:
+        self._graph, self._platform = graph, platform
         self.nodes = {node.outputs[0]: node for node in graph.nodes}
-        self._uses: dict[str, int] = {}
+        self._position = {node.outputs[0]: index for index, node in enumerate(graph.nodes)}
+        self._users: dict[str, list[str]] = {}
         for node in graph.nodes:
-            for step_inputs in (node.inputs, *(s.inputs for s in node.epilogue)):
-                for name in step_inputs:
-                    self._uses[name] = self._uses.get(name, 0) + 1
+            for inputs in (node.inputs, *(s.inputs for s in node.epilogue)):
+                for name in inputs:
+                    self._users.setdefault(name, []).append(node.outputs[0])
         for name in graph.outputs:
-            self._uses[name] = self._uses.get(name, 0) + 1
+            self._users.setdefault(name, []).append("")
 
     def absorb(self, name: str) -> None:
-        """Merges a node with the producers of its inputs where that is possible."""
+        """Merges an element-wise node with the producers of its inputs where that is possible."""
         node = self.nodes[name]
-        if not _is_elementwise(node):
+        if not _is_elementwise(node) or self._waits(name, node):
             return
-        for source in reversed([i for i in dict.fromkeys(node.inputs) if i in self.nodes]):
-            producer = self.nodes[source]
-            if self._uses[source] == 1 and self._hosts_epilogue(producer) and self._same_shape(source, name):
-                node = _behind(producer, node, source, self._graph)
-                del self.nodes[source]
+        while True:
+            hosts = [i for i in dict.fromkeys(node.inputs) if self._may_host(i, name)] if _is_elementwise(node) else []
+            if not hosts:
                 break
-        for source in node.reads:
-            producer = self.nodes.get(source)
-            if (
-                producer
-                and source not in node.inputs
-                and self._uses[source] == 1
-                and _is_elementwise(producer)
-                and self._same_shape(source, name)
-            ):
+            source = max(hosts, key=lambda i: (self._computes(i), self._position[i]))
+            node = _behind(self.nodes.pop(source), node, source, self._graph)
+        pending = list(node.reads)
+        while pending:
+            source = pending.pop()
+            if source not in node.inputs and self._single(source, name) and _is_elementwise(self.nodes[source]):
+                producer = self.nodes.pop(source)
                 node = _drawn_in(node, producer, source, self._graph)
-                del self.nodes[source]
+                pending += producer.reads
         self.nodes[name] = node
 
-    def _same_shape(self, left: str, right: str) -> bool:
-        return self._graph.types[left].shape == self._graph.types[right].shape
+    def _waits(self, name: str, node: Node) -> bool:
+        """Whether a node should be drawn in by its only user, instead of storing wide results behind its producer."""
+        users = self._users.get(name, [])
+        if len(users) != 1 or not users[0] or users[0] not in self.nodes or not _is_elementwise(self.nodes[users[0]]):
+            return False
+        types = self._graph.types
+        narrow = min((types[i].dtype.bytes for i in node.inputs if i in self.nodes), default=types[name].dtype.bytes)
+        return types[name].dtype.bytes > narrow and types[users[0]].shape == types[name].shape
 
-    def _hosts_epilogue(self, node: Node) -> bool:
+    def _single(self, source: str, name: str) -> bool:
+        """Whether a node's result is used once only and has the shape of `name`."""
+        types = self._graph.types
+        return source in self.nodes and len(self._users[source]) == 1 and types[source].shape == types[name].shape
+
+    def _computes(self, source: str) -> bool:
+        """Whether a tensor comes from more than element-wise work, by way of steps that are used once."""
+        node = self.nodes[source]
+        if not _is_elementwise(node):
+            return True
+        return any(self._single(i, source) and self._computes(i) for i in node.inputs)
+
+    def _may_host(self, source: str, name: str) -> bool:
+        if not self._single(source, name):
+            return False
+        node = self.nodes[source]
         op = REGISTRY[node.op]
         if len(node.outputs) != 1 or op.kind == "view":
             return False
-        return op.body is not None or node.op in self._hosts
+        return op.body is not None or self._has_kernel(node)
+
+    def _has_kernel(self, node: Node) -> bool:
+        """Whether a kernel with an epilogue fits a node that has no loop nest."""
+        call = call_node(self._graph, node)
+        names = binding_names(call, call.domain())
+        return any(
+            kernel.op == node.op and kernel.epilogue and not why_not(kernel, call, node, self._graph, names, {})
+            for kernel in self._platform.kernels
+        )
 
 
 def _is_elementwise(node: Node) -> bool:

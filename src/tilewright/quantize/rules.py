@@ -237,7 +237,7 @@ def _average_pool(builder: Builder, graph: Graph, node: Node, operands: Operands
     if node.attrs.get("ceil_mode") or str(node.attrs.get("auto_pad") or "NOTSET") not in ("NOTSET", "VALID"):
         return None
     attributes = {key: value for key, value in node.attrs.items() if key != "count_include_pad"}
-    total = builder.emit("SumPool", (x.tensor,), builder.fresh(f"{output}_sum"), **attributes)
+    total = builder.emit("AveragePool", (x.tensor,), builder.fresh(f"{output}_sum"), **{**attributes, "sum": 1})
     return _averaged(builder, total, prod(int(k) for k in kernel), x, scheme, output)
 
 

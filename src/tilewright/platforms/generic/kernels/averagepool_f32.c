@@ -1,7 +1,7 @@
 /* ---
 op: AveragePool
 types: {X: float32, Y: float32}
-when: {channels_last: "== 1"}
+when: {sum: "== 0", channels_last: "== 1"}
 epilogue: row
 cycles: "N*OH*OW*C*(2+KH*KW/4)"
 --- */

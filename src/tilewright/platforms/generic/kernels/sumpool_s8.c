@@ -1,8 +1,8 @@
 /* ---
-op: SumPool
+op: AveragePool
 types: {X: T, Y: int32}
 T: [int8, uint8]
-when: {channels_last: "== 1", pads_0: "== 0", pads_1: "== 0", pads_2: "== 0", pads_3: "== 0", ceil_mode: "== 0"}
+when: {sum: "== 1", channels_last: "== 1", pads_0: "== 0", pads_1: "== 0", pads_2: "== 0", pads_3: "== 0", ceil_mode: "== 0"}
 epilogue: row
 cycles: "N*OH*OW*C*(2+KH*KW/4)"
 --- */

@@ -1,0 +1,92 @@
+"""Whether a kernel fits a call: types, predicates and constants, with the reason where it does not."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from tilewright.core.domain import Affine, Domain
+from tilewright.core.graph import Graph, Node, TensorType
+from tilewright.core.kernel import Kernel, Number, holds
+from tilewright.core.op import Call
+
+
+def binding_names(call: Call, domain: Domain) -> dict[str, Number]:
+    """Every number a kernel may ask for by name: sizes, extents and strides of operands, attributes."""
+    names: dict[str, Number] = {}
+    for key, value in call.attrs.items():
+        if isinstance(value, (int, float)):
+            names[key] = value
+        elif isinstance(value, tuple):
+            names.update({f"{key}_{i}": v for i, v in enumerate(value) if isinstance(v, (int, float))})
+    for operand, shape in domain.shapes.items():
+        stride = 1
+        for axis in reversed(range(len(shape))):
+            names[f"{operand}_n{axis}"] = shape[axis]
+            names[f"{operand}_s{axis}"] = stride
+            stride *= shape[axis]
+    names.update(domain.sizes())
+    for operand in domain.access:
+        names.update(_dimension_strides(domain, operand))
+    if call.op.numbers is not None:
+        names.update(call.op.numbers(call))
+    return names
+
+
+def _dimension_strides(domain: Domain, operand: str) -> dict[str, Number]:
+    """`A_sM`: elements between neighbours along a loop dimension or product of dimensions; 0 where it is not indexed by it.
+
+    A product has a stride only where its dimensions are walked as one.
+    """
+    linear: dict[str, int] = dict.fromkeys(domain.dims, 0)
+    step = 1
+    for axis, extent in zip(reversed(domain.access[operand]), reversed(domain.shapes[operand]), strict=True):
+        if isinstance(axis, Affine) and axis.divisor == 1:
+            for name, coefficient in axis.terms:
+                linear[name] += coefficient * step
+        step *= extent
+    found: dict[str, Number] = {f"{operand}_s{name}": stride for name, stride in linear.items()}
+    for product, parts in domain.products.items():
+        real = [p for p in parts if domain.dims[p] > 1]
+        if all(linear[a] == linear[b] * domain.dims[b] for a, b in pairwise(real)):
+            found[f"{operand}_s{product}"] = linear[real[-1]] if real else 0
+    return found
+
+
+def operand_types(call: Call) -> dict[str, TensorType]:
+    """Types of the operands that are there, inputs and outputs."""
+    inputs = {n: t for n, t in zip(call.operands, call.inputs, strict=True) if t is not None}
+    return {**inputs, **dict(zip(call.op.output_names(len(call.outputs)), call.outputs, strict=True))}
+
+
+def why_not(
+    kernel: Kernel, call: Call, node: Node, graph: Graph, names: dict[str, Number], variables: dict[str, str]
+) -> str:
+    """Empty where the kernel fits; fills in `variables`."""
+    present = operand_types(call)
+    for operand, allowed in kernel.types.items():
+        if operand not in present:
+            continue
+        found = present[operand].dtype.name
+        variable = next((a for a in allowed if a in kernel.variables), None)
+        if variable is None:
+            if found not in allowed:
+                return f"needs types {operand}: {' or '.join(allowed)}, found {found}"
+        elif variables.setdefault(variable, found) != found:
+            return f"needs {operand} of the same type as others of {variable} ({variables[variable]}), found {found}"
+        elif found not in kernel.variables[variable]:
+            return f"needs types {operand}: {' or '.join(kernel.variables[variable])}, found {found}"
+    for operand in present:
+        if operand not in kernel.types and operand not in call.op.compile_time:
+            return f"does not take the operand {operand}"
+    for name, condition in kernel.when.items():
+        if name not in names:
+            return f"needs {name} {condition}, which this call does not have"
+        if not holds(name, condition, names):
+            return f"needs {name} {condition}, found {names[name]}"
+    for operand in kernel.pack:
+        tensor = node.inputs[call.operands.index(operand)] if operand in call.operands else ""
+        if tensor and tensor not in graph.constants:
+            return f"needs a constant {operand}"
+    if node.epilogue and not kernel.epilogue:
+        return f"has no epilogue, needs {', '.join(step.op for step in node.epilogue)}"
+    return ""
