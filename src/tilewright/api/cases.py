@@ -1,4 +1,8 @@
-"""Test cases on disk: `network.onnx` with `inputs.npz` and `outputs.npz`, or `X.onnx` beside `X.npz`."""
+"""Test cases on disk: a network with inputs and expected outputs, in one of three layouts.
+
+`network.onnx` with `inputs.npz` and `outputs.npz`; `X.onnx` beside `X.npz`; and that of ONNX's own tests, `model.onnx`
+with folders `test_data_set_N` of protobuf files, each of which is one case.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +15,15 @@ from typing import Literal
 import numpy as np
 
 from tilewright.api.compiling import Options
-from tilewright.api.running import Comparison, run_model
+from tilewright.api.running import Comparison, Rule, run_model
 from tilewright.core.graph import Array
 from tilewright.errors import TilewrightError
+from tilewright.frontend import load_test_data
 
 Status = Literal["pass", "fail", "unsupported", "error"]
-UNSUPPORTED = frozenset({"unsupported-operator", "unsupported-type", "no-kernel", "dynamic-shape", "not-constant", "use-function-body"})
+UNSUPPORTED = frozenset(
+    {"unsupported-operator", "unsupported-type", "no-kernel", "dynamic-shape", "not-constant", "use-function-body"}
+)
 """Error codes that say: this network is outside what Tilewright compiles."""
 
 
@@ -28,6 +35,7 @@ class Case:
     model: Path
     inputs: tuple[Array, ...]
     expected: tuple[Array, ...]
+    rule: Rule = "network"
 
 
 @dataclass(frozen=True)
@@ -44,26 +52,44 @@ class CaseResult:
 
 
 def find_cases(paths: Iterable[Path]) -> tuple[tuple[str, Path], ...]:
-    """Names and model files of all cases below some folders (or of single model files), sorted."""
+    """Names and places of all cases below some folders (or of single model files), sorted.
+
+    The place is the model file, or the folder of the arrays where one model has several.
+    """
+    given = tuple(paths)
     found: dict[Path, str] = {}
-    for path in paths:
+    for path in given:
         if not path.exists():
             raise TilewrightError("no-such-file", f"'{path}' does not exist", help="name a case folder or a model file")
-        models = [path] if path.is_file() else sorted(path.rglob("*.onnx"))
-        for model in models:
-            if _arrays_of(model) is not None:
-                base = path.parent if path.is_file() else path
-                relative = model.relative_to(base)
-                found[model] = str(relative.parent if model.name == "network.onnx" else relative.with_suffix(""))
-                if found[model] == ".":
-                    found[model] = model.parent.name
+        for model in [path] if path.is_file() else sorted(path.rglob("*.onnx")):
+            sets = _data_sets(model)
+            name = _name(model, path.parent if path.is_file() else path)
+            if sets:
+                found.update({folder: name if len(sets) == 1 else f"{name}/{folder.name}" for folder in sets})
+            elif _arrays_of(model) is not None:
+                found[model] = name
     if not found:
         raise TilewrightError(
             "no-cases",
-            f"no test case below {', '.join(str(p) for p in paths)}",
-            help="a case is network.onnx with inputs.npz and outputs.npz, or X.onnx beside X.npz with input_0.. and output_0..",
+            f"no test case below {', '.join(map(str, given))}",
+            help="a case is network.onnx with inputs.npz and outputs.npz, X.onnx beside X.npz with input_0.. and "
+            "output_0.., or model.onnx with test_data_set_0/input_0.pb.. and output_0.pb..",
         )
-    return tuple((name, model) for model, name in found.items())
+    return tuple((name, place) for place, name in found.items())
+
+
+def _name(model: Path, base: Path) -> str:
+    relative = model.relative_to(base)
+    whole_folder = model.name in ("network.onnx", "model.onnx")
+    name = str(relative.parent if whole_folder else relative.with_suffix(""))
+    return model.parent.name if name == "." else name
+
+
+def _data_sets(model: Path) -> list[Path]:
+    """Folders of protobuf files beside a model, in order."""
+    if model.name != "model.onnx":
+        return []
+    return sorted((p for p in model.parent.glob("test_data_set_*") if p.is_dir()), key=lambda p: (len(p.name), p.name))
 
 
 def _arrays_of(model: Path) -> tuple[Path, ...] | None:
@@ -74,19 +100,24 @@ def _arrays_of(model: Path) -> tuple[Path, ...] | None:
     return (beside,) if beside.is_file() else None
 
 
-def load_case(name: str, model: Path) -> Case:
+def load_case(name: str, place: Path) -> Case:
     """Reads a case; arrays match inputs and outputs by position."""
-    files = _arrays_of(model)
+    if place.is_dir():
+        model = place.parent / "model.onnx"
+        return Case(name, model, *load_test_data(model, place), rule="official")
+    files = _arrays_of(place)
     if files is None:
-        raise TilewrightError("no-cases", f"'{model}' has no arrays beside it")
+        raise TilewrightError("no-cases", f"'{place}' has no arrays beside it")
     try:
         if len(files) == 2:
             inputs, expected = (tuple(data[key] for key in data.files) for data in map(np.load, files))
-            return Case(name, model, inputs, expected)
+            return Case(name, place, inputs, expected)
         with np.load(files[0]) as data:
-            return Case(name, model, _numbered(data, "input_"), _numbered(data, "output_"))
+            return Case(name, place, _numbered(data, "input_"), _numbered(data, "output_"))
     except (OSError, ValueError) as reason:
-        raise TilewrightError("bad-case", f"the arrays of case '{name}' cannot be read", reasons=[str(reason)]) from reason
+        raise TilewrightError(
+            "bad-case", f"the arrays of case '{name}' cannot be read", reasons=[str(reason)]
+        ) from reason
 
 
 def _numbered(data: np.lib.npyio.NpzFile, prefix: str) -> tuple[Array, ...]:
@@ -94,7 +125,7 @@ def _numbered(data: np.lib.npyio.NpzFile, prefix: str) -> tuple[Array, ...]:
     return tuple(data[f"{prefix}{i}"] for i in range(count))
 
 
-def run_case(name: str, model: Path, options: Options, compiler: str = "", flags: tuple[str, ...] = ()) -> CaseResult:
+def run_case(name: str, place: Path, options: Options, compiler: str = "", flags: tuple[str, ...] = ()) -> CaseResult:
     """Compiles, builds, runs and compares one case; never raises for what the case does wrong."""
     start = time.perf_counter()
 
@@ -102,8 +133,16 @@ def run_case(name: str, model: Path, options: Options, compiler: str = "", flags
         return CaseResult(name, status, detail, time.perf_counter() - start)
 
     try:
-        case = load_case(name, model)
-        ran = run_model(case.model, options, inputs=case.inputs, expected=case.expected, compiler=compiler, flags=flags)
+        case = load_case(name, place)
+        ran = run_model(
+            case.model,
+            options,
+            inputs=case.inputs,
+            expected=case.expected,
+            rule=case.rule,
+            compiler=compiler,
+            flags=flags,
+        )
     except TilewrightError as error:
         return result("unsupported" if error.code in UNSUPPORTED else "error", str(error))
     except Exception as error:

@@ -38,8 +38,10 @@ def test_command(
 ) -> None:
     """Compiles, builds, runs and compares every case below some folders.
 
-    A case is a folder with `network.onnx`, `inputs.npz` and `outputs.npz`, or a file `X.onnx` beside `X.npz`. Integers must be
-    equal; floats must agree within 1e-4 or 1e-5 of the value. The exit status is 0 where every case passes, else 1.
+    A case is a folder with `network.onnx`, `inputs.npz` and `outputs.npz`, a file `X.onnx` beside `X.npz`, or
+    `model.onnx` with folders `test_data_set_N` as in ONNX's own tests. Integers must be equal; floats must agree within
+    1e-4 or 1e-5 of the value, in ONNX's own tests by their tolerances. The exit status is 0 where every case passes,
+    else 1.
     """
     options = arg.options_of(platform, dim, input_type, [], kernels, ops, seed)
     cases = find_cases(paths)

@@ -41,4 +41,11 @@ def save(graph: Graph, path: Path | str) -> None:
     export_file(graph, Path(path))
 
 
-__all__ = ["load", "save"]
+def load_test_data(model: Path | str, folder: Path | str) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """Inputs and expected outputs of a model, from a `test_data_set_N` folder as ONNX's own tests have it."""
+    from tilewright.frontend.testdata import read_test_data
+
+    return read_test_data(Path(model), Path(folder))
+
+
+__all__ = ["load", "load_test_data", "save"]
