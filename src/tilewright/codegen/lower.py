@@ -116,7 +116,7 @@ class _Lowering:
     ) -> Invoke:
         kernel = choice.kernel
         assert kernel is not None
-        output = self._graph.types[node.outputs[0]]
+        output = self._graph.types[node.outputs[0]] if node.outputs[0] else call.outputs[0]
         text = instance_text(kernel, choice.variables, "%NAME%", output, steps)
         function = self._shared(kernel.function, text)
         tensors = dict(zip(call.operands, node.inputs, strict=True))
