@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tilewright.codegen.affine import linear, row_major
-from tilewright.codegen.steps import Operand, StepCode, load, print_steps, store
+from tilewright.codegen.steps import Operand, StepCode, load, print_steps, reads, store
 from tilewright.core.dtype import DTYPES
 from tilewright.core.graph import RESULT, TensorType
 from tilewright.core.kernel import Kernel
@@ -30,7 +30,7 @@ def epilogue_fields(steps: tuple[StepCode, ...]) -> tuple[Field, ...]:
     fields: list[Field] = []
     for index, step in enumerate(steps):
         for operand, tensor, kind in zip(step.call.operands, step.inputs, step.call.inputs, strict=True):
-            if tensor and kind is not None and not tensor.startswith(RESULT):
+            if tensor and kind is not None and not tensor.startswith(RESULT) and reads(step.body, operand):
                 fields.append(Field(f"s{index}_{operand}", kind.dtype.ctype, tensor=tensor))
         fields += [Field(f"s{index}_{name}", ctype, literal=value) for ctype, name, value in step.body.constants]
     return tuple(fields)
@@ -101,7 +101,7 @@ def _step_indexes(step: StepCode, output: TensorType) -> dict[str, str]:
     dense = dict(zip(dims, row_major(output.shape), strict=True))
     found: dict[str, str] = {}
     for operand, tensor in zip(step.call.operands, step.inputs, strict=True):
-        if not tensor or tensor.startswith(RESULT):
+        if not tensor or tensor.startswith(RESULT) or not reads(step.body, operand):
             continue
         place = linear(step.domain.access[operand], step.domain.shapes[operand], sizes)
         strides = {d: place.strides.get(d, 0) for d in dims if sizes[d] > 1}

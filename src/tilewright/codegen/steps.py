@@ -116,15 +116,12 @@ def print_steps(
         for ctype, name, literal in step.body.constants:
             value = constant(index, name) if constant else literal
             lines.append(f"{indent}    const {ctype} {name} = {value};")
-        text = " ".join([*step.body.result.values(), step.body.update, *(init for _, _, init in step.body.state)])
         for operand, tensor, operand_type in zip(step.call.operands, step.inputs, step.call.inputs, strict=True):
-            if operand_type is None:
+            if operand_type is None or not reads(step.body, operand):
                 continue
             if data_dependent(step.domain, operand):
                 lines.append(at_macro(operand, reader.array(index, operand, tensor), operand_type.shape))
                 macros.append(operand)
-                continue
-            if not mentions(text, operand):
                 continue
             value = f"v{tensor[1:] or '0'}" if tensor.startswith(RESULT) else reader.element(index, operand, tensor)
             lines.append(f"{indent}    const {operand_type.dtype.compute} {operand} = {value};")
@@ -135,6 +132,12 @@ def print_steps(
         lines.append(f"{indent}}}")
         lines += [f"#undef {operand}_at" for operand in macros]
     return lines, f"v{len(steps)}"
+
+
+def reads(body: Body, operand: str) -> bool:
+    """Whether a body uses an operand; a known constant may be part of its text instead."""
+    text = " ".join([*body.result.values(), body.update, *(init for _, _, init in body.state), *body.fill.values()])
+    return mentions(text, operand) or mentions(text, f"{operand}_at")
 
 
 def used_dims(body: Body, names: Mapping[str, int]) -> set[str]:
