@@ -1,4 +1,4 @@
-"""Softmax over one axis."""
+"""Softmax over one axis. Narrow integers stand for multiples of `x_scale` and give float32."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ from types import MappingProxyType
 import numpy as np
 
 from tilewright.core.domain import Domain
-from tilewright.core.graph import Array
+from tilewright.core.dtype import FLOAT32
+from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import Call, Operator, declare, example
-from tilewright.ops.rules import axis_domain, same_type
+from tilewright.ops.rules import axis_domain
+
+
+def _infer(call: Call) -> tuple[TensorType, ...]:
+    x = call.type("X")
+    return (x if x.dtype.is_float else x.with_dtype(FLOAT32),)
 
 
 def _domain(call: Call) -> Domain:
@@ -18,7 +24,7 @@ def _domain(call: Call) -> Domain:
 
 def _reference(call: Call, X: Array) -> Array:
     axis = call.int("axis")
-    wide = X.astype(np.float64)
+    wide = X.astype(np.float64) * call.float("x_scale")
     powers = np.exp(wide - wide.max(axis=axis, keepdims=True))
     return powers / powers.sum(axis=axis, keepdims=True)
 
@@ -28,11 +34,17 @@ declare(
         "Softmax",
         "X",
         "Y",
-        same_type,
+        _infer,
         _domain,
         _reference,
-        (example("float32[2,3,4]"), example("float32[2,3,4]", axis=1), example("float32[5]", axis=0)),
-        MappingProxyType({"axis": -1}),
+        (
+            example("float32[2,3,4]"),
+            example("float32[2,3,4]", axis=1),
+            example("float32[5]", axis=0),
+            example("int8[2,3,40]", x_scale=0.05),
+            example("uint8[2,40]", x_scale=0.01),
+        ),
+        MappingProxyType({"axis": -1, "x_scale": 1.0}),
         doc=__doc__ or "",
     )
 )

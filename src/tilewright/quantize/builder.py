@@ -80,3 +80,16 @@ class Builder:
             zero_point=scheme.zero,
             half_to_even=1,
         )
+
+    def quantise(self, real: str, scheme: Scheme, output: str) -> str:
+        """Real numbers as integers of a scheme, by the standard operator."""
+        return self.emit("QuantizeLinear", (real, *self._parameters(scheme, output)), output)
+
+    def dequantise(self, integers: str, scheme: Scheme, output: str) -> str:
+        """Integers of a scheme as real numbers."""
+        attributes: dict[str, Attr] = {} if scheme.axis is None else {"axis": scheme.axis}
+        return self.emit("DequantizeLinear", (integers, *self._parameters(scheme, output)), output, **attributes)
+
+    def _parameters(self, scheme: Scheme, output: str) -> tuple[str, str]:
+        zeros = np.full(scheme.scale.shape, scheme.zero, scheme.dtype.numpy)
+        return self.constant(f"{output}_scale", scheme.scale), self.constant(f"{output}_zero", zeros)

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
-from tilewright.core.graph import Array, Graph, Node
+from tilewright.core.graph import Graph, Node
 from tilewright.core.op import REGISTRY
 from tilewright.core.platform import Platform
 from tilewright.quantize.builder import Builder
 from tilewright.quantize.forms import Form, Scheme, codes, dequantised, quantised, scheme_of
-from tilewright.quantize.rules import RULES, Operand, lookup
+from tilewright.quantize.rules import RULES, Function, Operand, function_of, lookup
 
 ORDER_KEEPING = frozenset({"MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin"})
 """Operators that pick values without computing any, so that they may pick integers instead."""
@@ -123,10 +121,7 @@ class _Walk:
             return name
         if name in self._forms:
             form = self._forms[name]
-            scale = self._builder.constant(f"{name}_scale", form.scheme.scale)
-            zero = self._builder.constant(f"{name}_zero", _zero(form.scheme))
-            attributes = {} if form.scheme.axis is None else {"axis": form.scheme.axis}
-            self._builder.emit("DequantizeLinear", (form.tensor, scale, zero), name, **attributes)
+            self._builder.dequantise(form.tensor, form.scheme, name)
         elif name in self._waiting:
             self._emit_as_is(self._waiting.pop(name))
         self._there.add(name)
@@ -145,34 +140,28 @@ class _Walk:
             made = self._by_rule(node, scheme, output)
             if made is not None:
                 return made
-        scale = self._builder.constant(f"{output}_scale", scheme.scale)
-        zero = self._builder.constant(f"{output}_zero", _zero(scheme))
-        return self._builder.emit("QuantizeLinear", (self._real(name), scale, zero), output)
+        return self._builder.quantise(self._real(name), scheme, output)
 
     def _by_rule(self, node: Node, scheme: Scheme, output: str) -> str | None:
-        operands: list[Operand | None] = []
-        for name in node.inputs:
-            if not name:
-                operands.append(None)
-                continue
-            waiting = name in self._waiting and name not in self._there
-            operands.append(
-                Operand(
-                    name,
-                    self._forms.get(name),
-                    self._graph.constants.get(name),
-                    (lambda source=name: self._integers(source, scheme, self._builder.fresh(f"{output}_unclamped")))
-                    if waiting
-                    else None,
-                )
-            )
         rule = RULES.get(node.op, RULES["elementwise"])
-        return rule(self._builder, self._graph, node, operands, scheme, output)
+        return rule(self._builder, self._graph, node, self._operands(node, scheme, output), scheme, output)
 
+    def _operands(self, node: Node, scheme: Scheme, output: str) -> list[Operand | None]:
+        return [self._operand(name, scheme, output) if name else None for name in node.inputs]
 
-def _zero(scheme: Scheme) -> Array:
-    zero = np.asarray(scheme.zero, scheme.dtype.numpy)
-    return np.full(scheme.scale.shape, zero) if scheme.scale.ndim else zero
+    def _operand(self, name: str, scheme: Scheme, output: str) -> Operand:
+        form, constant = self._forms.get(name), self._graph.constants.get(name)
+        node = self._waiting.get(name)
+        if node is None or name in self._there:
+            return Operand(name, form, constant)
+
+        def integers() -> str:
+            return self._integers(name, scheme, self._builder.fresh(f"{output}_unclamped"))
+
+        def function() -> Function | None:
+            return function_of(self._builder, self._graph, node, self._operands(node, scheme, output))
+
+        return Operand(name, form, constant, integers, function)
 
 
 def _needed(nodes: list[Node], outputs: list[str]) -> list[Node]:

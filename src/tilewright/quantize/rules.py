@@ -19,14 +19,26 @@ from tilewright.quantize.forms import Form, Scheme, codes, dequantised, quantise
 
 
 @dataclass(frozen=True)
+class Function:
+    """Real results for every value of an 8-bit tensor."""
+
+    form: Form
+    results: Array
+
+
+@dataclass(frozen=True)
 class Operand:
-    """An input of an operator: its integers where they are known, its value where it is constant."""
+    """An input of an operator: its integers where they are known, its value where it is constant.
+
+    Where the input waits to be computed itself, `integers` makes it in the scheme of the result, and `function` gives it as
+    a function of one 8-bit tensor if it is one.
+    """
 
     name: str
     form: Form | None
     constant: Array | None
     integers: Callable[[], str] | None = None
-    """Makes the input's integers in the scheme of the result, where the input waits to be computed itself."""
+    function: Callable[[], Function | None] | None = None
 
     @property
     def narrow(self) -> Form | None:
@@ -252,8 +264,7 @@ def _mean(builder: Builder, graph: Graph, node: Node, operands: Operands, scheme
         names = (x.tensor, builder.constant(f"{output}_axes", axes.astype(np.int64)))
     else:
         names, keep = (x.tensor, *node.inputs[1:]), node.attrs.get("keepdims", 1)
-    wide = builder.emit("Cast", (x.tensor,), builder.fresh(f"{output}_wide"), to=6)
-    total = builder.emit("ReduceSum", (wide, *names[1:]), builder.fresh(f"{output}_sum"), keepdims=keep)
+    total = builder.emit("ReduceSum", names, builder.fresh(f"{output}_sum"), keepdims=keep, widen=1)
     count = kind.size // max(1, builder.types[total].size)
     return _averaged(builder, total, count, x, scheme, output)
 
@@ -289,27 +300,59 @@ def _clamp(builder: Builder, graph: Graph, node: Node, operands: Operands, schem
     return builder.emit("Clip", (whole, *names), output)
 
 
+def _softmax(builder: Builder, graph: Graph, node: Node, operands: Operands, scheme: Scheme, output: str) -> str | None:
+    x = operands[0].narrow if operands[0] else None
+    if x is None:
+        return None
+    attributes: dict[str, Attr] = {**node.attrs, "x_scale": x.scheme.step}
+    real = builder.emit("Softmax", (x.tensor,), builder.fresh(f"{output}_real"), **attributes)
+    return builder.quantise(real, scheme, output)
+
+
+def _layer_norm(builder: Builder, graph: Graph, node: Node, operands: Operands, scheme: Scheme, output: str) -> str | None:
+    """Scale and zero point of the input cancel in the normalisation; epsilon is brought to the units of the integers."""
+    x = operands[0].narrow if operands[0] else None
+    weights = [_value(builder, o) for o in operands[1:]]
+    if x is None or any(o is not None and w is None for o, w in zip(operands[1:], weights, strict=True)):
+        return None
+    names = ["" if w is None else builder.constant(f"{output}_norm", w) for w in weights]
+    epsilon = float(str(node.attrs.get("epsilon", 1e-5))) / x.scheme.step**2
+    attributes: dict[str, Attr] = {**node.attrs, "epsilon": epsilon}
+    real = builder.emit("LayerNormalization", (x.tensor, *names), builder.fresh(f"{output}_real"), **attributes)
+    return builder.quantise(real, scheme, output)
+
+
 def _table(builder: Builder, graph: Graph, node: Node, operands: Operands, scheme: Scheme, output: str) -> str | None:
-    """Any element-wise operator of one 8-bit tensor and constant scalars is a table of 256 results."""
-    moving = [i for i, o in enumerate(operands) if o is not None and _value(builder, o) is None]
-    if len(moving) != 1 or REGISTRY[node.op].kind != "elementwise":
+    """Any element-wise function of one 8-bit tensor is a table of 256 results."""
+    found = function_of(builder, graph, node, operands)
+    if found is None:
         return None
-    varying = operands[moving[0]]
-    form = varying.narrow if varying else None
-    if form is None or graph.types[node.inputs[moving[0]]].shape != graph.types[node.outputs[0]].shape:
+    return lookup(builder, found.form.tensor, quantised(found.results, scheme), output)
+
+
+def function_of(builder: Builder, graph: Graph, node: Node, operands: Operands) -> Function | None:
+    """A node as a function of one 8-bit tensor, where its other inputs are scalars or functions of the same tensor."""
+    if REGISTRY[node.op].kind != "elementwise":
         return None
+    form: Form | None = None
     inputs: list[Array | None] = []
-    for index, operand in enumerate(operands):
+    for operand, name in zip(operands, node.inputs, strict=True):
         value = _value(builder, operand)
-        if index == moving[0]:
-            inputs.append(dequantised(codes(form.scheme.dtype), form.scheme))
-        elif operand is not None and (value is None or value.size != 1):
-            return None
-        else:
+        if operand is None or (value is not None and value.size == 1):
             inputs.append(None if value is None else value.reshape(()))
+            continue
+        inner = operand.function() if operand.function else None
+        if inner is None and operand.narrow and builder.constants.get(operand.narrow.tensor) is None:
+            inner = Function(operand.narrow, dequantised(codes(operand.narrow.scheme.dtype), operand.narrow.scheme))
+        if inner is None or (form and form != inner.form) or graph.types[name].shape != graph.types[node.outputs[0]].shape:
+            return None
+        form = inner.form
+        inputs.append(inner.results)
+    if form is None:
+        return None
     types = [None if a is None else TensorType(graph.types[n].dtype, a.shape) for a, n in zip(inputs, node.inputs, strict=True)]
     call = call_of(REGISTRY[node.op], types, node.attrs, values=inputs, name=node.name)
-    return lookup(builder, form.tensor, quantised(evaluate(call, inputs)[0], scheme), output)
+    return Function(form, evaluate(call, inputs)[0])
 
 
 RULES: dict[str, Rule] = {
@@ -322,6 +365,8 @@ RULES: dict[str, Rule] = {
     "AveragePool": _average_pool,
     "GlobalAveragePool": _mean,
     "ReduceMean": _mean,
+    "Softmax": _softmax,
+    "LayerNormalization": _layer_norm,
     "Concat": _concat,
     "Relu": _clamp,
     "Clip": _clamp,

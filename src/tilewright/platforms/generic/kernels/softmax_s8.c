@@ -1,0 +1,37 @@
+/* ---
+op: Softmax
+types: {X: T, Y: float32}
+T: [int8, uint8]
+when: {INNER: "== 1"}
+epilogue: row
+cycles: "1000 + OUTER*AXIS*4"
+--- */
+#include "tilewright_kernel.h"
+
+#ifndef TW_GENERATED
+typedef int8_t T;
+#endif
+
+static void softmax_s8(const T *X, void *Y, int OUTER, int AXIS, float x_scale, const struct Epilogue *epilogue) {
+    float power[256]; /* of every distance from the largest value of a row */
+    float out[16];
+    for (int i = 0; i < 256; i++)
+        power[i] = tw_expf((float)-i * x_scale);
+    for (int outer = 0; outer < OUTER && AXIS > 0; outer++) {
+        const ptrdiff_t at = (ptrdiff_t)outer * AXIS;
+        const T *x = X + at;
+        int max = x[0];
+        float sums[4] = {0};
+        for (int i = 1; i < AXIS; i++)
+            max = tw_max(max, x[i]);
+        for (int i = 0; i < AXIS; i++)
+            sums[i % 4] += power[max - x[i]];
+        const float scale = 1.0f / (sums[0] + sums[1] + sums[2] + sums[3]);
+        for (int i = 0; i < AXIS; i += 16) {
+            const int count = tw_min(16, AXIS - i);
+            for (int j = 0; j < count; j++)
+                out[j] = power[max - x[i + j]] * scale;
+            STORE_PANEL(epilogue, Y, out, at + i, i, count);
+        }
+    }
+}
