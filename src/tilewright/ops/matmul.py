@@ -1,6 +1,7 @@
 """MatMul: `A[..., M, K] B[..., K, N] -> Y[..., M, N]` with broadcast batch dimensions.
 
-Integer operands may have zero points, which are subtracted first. FusedMatMul scales the result and reads A and B transposed.
+Integer operands may have zero points, which are subtracted first. FusedMatMul scales the result and reads A and B
+transposed.
 """
 
 from __future__ import annotations
@@ -100,7 +101,13 @@ def _domain(call: Call) -> Domain:
     }
     extents = {"M": left.extent(left.row), "N": right.extent(right.column), "K": left.extent(left.column)}
     sizes = {**dict(zip(names, batch, strict=True)), **extents}
-    return domain(sizes, access, {name: call.shape(name) for name in access}, "Y", products={"BATCH": names, "ROWS": [*names, "M"]})
+    return domain(
+        sizes,
+        access,
+        {name: call.shape(name) for name in access},
+        "Y",
+        products={"BATCH": names, "ROWS": [*names, "M"]},
+    )
 
 
 def _reference(call: Call, A: Array, B: Array) -> Array:
