@@ -161,7 +161,7 @@ def _nd_domain(call: Call) -> Domain:
 
 def _nd(call: Call, data: Array, indices: Array) -> Array:
     batch, depth = call.int("batch_dims"), indices.shape[-1]
-    lead = [np.arange(n).reshape(n, *[1] * (indices.ndim - 2 - i)) for i, n in enumerate(indices.shape[:batch])]
+    lead = [np.reshape(range(n), (n, *(1,) * (indices.ndim - 2 - i))) for i, n in enumerate(data.shape[:batch])]
     places = [wrapped_indices(indices[..., i], data.shape[batch + i]) for i in range(depth)]
     return data[(*lead, *places)]
 
