@@ -286,7 +286,7 @@ def _pack_bank(items: Sequence[Item], limit: int | None, hint: list[int] | None,
         if peak(own, found) > goal:
             high.append(group)
     high.sort(key=lambda group: -peak([items[i] for i in group], [offsets[i] for i in group]))
-    for group in high:
+    for group in high if seconds > 0 else []:
         own = [items[i] for i in group]
         mine = lower_bound(own)
         aim = max(goal, mine.bytes)

@@ -75,15 +75,18 @@ def _branch_and_bound(items: Sequence[Item], offsets: list[int], bound: int, tar
     ]
     partition = native.Partition.from_allocations(blocks)
     searches = [partition.reorder(code) for code in SEARCH_ORDERS]
-    left, nodes = seconds * NODES_PER_SECOND, FIRST_NODES
+    left, nodes = int(seconds * NODES_PER_SECOND), FIRST_NODES
     while left > 0:
         for search in searches:
             for goal in _goals(bound, target, peak(items, offsets), unit):
-                left -= nodes
+                allowed = min(nodes, left)
+                if not allowed:
+                    return offsets
+                left -= allowed
                 found = native.try_solve_many(
                     [search.with_bound(goal + 1)],
                     goal + 1,
-                    nodes,
+                    allowed,
                     canonical=True,
                     dominance=True,
                     floor_inference=True,

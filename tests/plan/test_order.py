@@ -1,0 +1,129 @@
+"""Task order: hand-made graphs, random ones against all permutations, large ones within bounds."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plan.checker import best_order_peak, order_problems
+
+from tilewright.errors import TilewrightError
+from tilewright.plan.order import Task, order
+
+NONE: frozenset[str] = frozenset()
+
+
+def chain(length: int) -> list[Task]:
+    return [Task(f"t{i}", (f"x{i}",), (f"x{i + 1}",)) for i in range(length)]
+
+
+def random_tasks(seed: int, count: int, *, reach: int) -> tuple[list[Task], dict[str, int]]:
+    chance = random.Random(seed)
+    tasks: list[Task] = []
+    sizes = {"in": chance.randrange(1, 50)}
+    for index in range(count):
+        pool = ["in", *(name for task in tasks[-reach:] for name in task.makes)]
+        needs = tuple(dict.fromkeys(chance.choice(pool) for _ in range(chance.choice((1, 1, 2, 3)))))
+        makes = tuple(f"x{index}.{k}" for k in range(chance.choice((1, 1, 1, 2))))
+        sizes |= {name: chance.randrange(0, 50) for name in makes}
+        tasks.append(Task(f"t{index}", needs, makes))
+    return tasks, sizes
+
+
+def test_no_tasks() -> None:
+    found = order([], {"kept": 7}, frozenset({"kept"}))
+    assert (found.names, found.peak, found.optimal) == ((), 7, True)
+
+
+def test_the_branch_that_shrinks_runs_first() -> None:
+    tasks = [
+        Task("wide", ("in",), ("a",)),
+        Task("narrow", ("in",), ("b",)),
+        Task("shrink", ("b",), ("c",)),
+        Task("join", ("a", "c"), ("out",)),
+    ]
+    found = order(tasks, {"in": 10, "a": 50, "b": 40, "c": 1, "out": 1}, NONE)
+    assert found.names == ("narrow", "shrink", "wide", "join")
+    assert (found.peak, found.optimal) == (61, True)
+
+
+def test_kept_buffers_never_die() -> None:
+    found = order(chain(4), {f"x{i}": 10 for i in range(5)}, frozenset({"x0", "x2"}))
+    assert (found.peak, found.optimal) == (40, True)
+
+
+def test_a_result_that_nobody_needs_dies_at_once() -> None:
+    tasks = [Task("a", ("in",), ("unused", "x")), Task("b", ("x",), ("y",))]
+    assert order(tasks, {"in": 1, "unused": 100, "x": 2, "y": 50}, NONE).peak == 103
+
+
+def test_buffers_without_a_size_still_order_tasks() -> None:
+    tasks = [Task("last", ("view",), ()), Task("first", (), ("view",))]
+    assert order(tasks, {}, NONE).names == ("first", "last")
+
+
+@settings(max_examples=250, deadline=None)
+@given(st.integers(0, 10**9), st.integers(1, 7), st.integers(1, 7), st.booleans())
+def test_small_graphs_are_ordered_as_well_as_by_brute_force(seed: int, count: int, reach: int, kept: bool) -> None:
+    tasks, sizes = random_tasks(seed, count, reach=reach)
+    keep = frozenset({tasks[-1].makes[0], "in"}) if kept else NONE
+    random.Random(seed).shuffle(tasks)
+    found = order(tasks, sizes, keep)
+    assert order_problems(tasks, sizes, keep, found) == []
+    assert (found.peak, found.optimal) == (best_order_peak(tasks, sizes, keep), True)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_too_many_states_leave_a_valid_order(seed: int) -> None:
+    tasks, sizes = random_tasks(seed, 80, reach=40)
+    found = order(tasks, sizes, NONE, states=200)
+    assert order_problems(tasks, sizes, NONE, found) == []
+    assert found == order(tasks, sizes, NONE, states=200)
+    assert found.peak <= order(tasks, sizes, NONE, states=0).peak
+
+
+def test_a_network_of_residual_blocks_is_proven_quickly() -> None:
+    tasks: list[Task] = []
+    sizes = {"x0": 64}
+    for i in range(60):
+        x, y = f"x{i}", f"x{i + 1}"
+        tasks += [
+            Task(f"expand{i}", (x,), (f"e{i}",)),
+            Task(f"act{i}", (f"e{i}",), (f"f{i}",)),
+            Task(f"pool{i}", (f"f{i}",), (f"g{i}",)),
+            Task(f"gate{i}", (f"g{i}",), (f"h{i}",)),
+            Task(f"scale{i}", (f"f{i}", f"h{i}"), (f"p{i}",)),
+            Task(f"project{i}", (f"p{i}",), (f"q{i}",)),
+            Task(f"short{i}", (x,), (f"s{i}",)),
+            Task(f"add{i}", (f"q{i}", f"s{i}"), (y,)),
+        ]
+        sizes |= {f"e{i}": 384, f"f{i}": 384, f"g{i}": 2, f"h{i}": 2, f"p{i}": 384, f"q{i}": 64, f"s{i}": 64, y: 64}
+    began = time.process_time()
+    found = order(tasks, sizes, NONE)
+    assert time.process_time() - began < 2.0  # 0.2 s on a quiet machine
+    assert order_problems(tasks, sizes, NONE, found) == []
+    assert (found.peak, found.optimal) == (64 + 384 + 384 + 2, True)
+
+
+def test_a_long_chain_costs_little() -> None:
+    tasks = chain(400)
+    sizes = {f"x{i}": 10 + (i * 7919) % 90 for i in range(401)}
+    began = time.process_time()
+    found = order(tasks, sizes, NONE)
+    assert time.process_time() - began < 2.0
+    assert (found.names, found.optimal) == (tuple(task.name for task in tasks), True)
+
+
+def test_error_cyclic_graph() -> None:
+    with pytest.raises(TilewrightError) as raised:
+        order([Task("a", ("y",), ("x",)), Task("b", ("x",), ("y",)), Task("c", (), ("z",))], {}, NONE)
+    assert (raised.value.code, raised.value.reasons) == ("cyclic-graph", ("a, b",))
+
+
+def test_error_bad_task() -> None:
+    with pytest.raises(TilewrightError) as raised:
+        order([Task("a", (), ("x",)), Task("b", (), ("x",))], {}, NONE)
+    assert (raised.value.code, raised.value.what) == ("bad-task", "'a' and 'b' make the same buffer")
