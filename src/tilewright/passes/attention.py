@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilewright.core.graph import Graph, Node
+from tilewright.core.graph import Graph, Node, attrs
+from tilewright.core.kernel import formula
+from tilewright.core.matching import binding_names, why_not
+from tilewright.core.op import REGISTRY, Call, call_of
 from tilewright.core.platform import Platform
 from tilewright.passes.edit import Edit, rewrite
 from tilewright.passes.match import operands, scaled
@@ -19,12 +22,10 @@ SPLIT_HEADS = (0, 2, 1, 3)
 
 
 def attention(graph: Graph, platform: Platform) -> Graph:
-    """The graph with each attention as one operator, where the platform has code for it."""
-    if not any(kernel.op == "Attention" for kernel in platform.kernels):
-        return graph
+    """The graph with each attention as one operator, where the platform has a kernel that makes it faster."""
     if not any(node.op == "Softmax" for node in graph.nodes):
         return graph
-    return rewrite(graph, {"MatMul": _rule})
+    return rewrite(graph, {"MatMul": lambda edit, node: _rule(edit, node, platform)})
 
 
 @dataclass(frozen=True)
@@ -34,15 +35,17 @@ class _Parts:
     v: str
     mask: str
     scale: float
+    steps: tuple[Node, ...]
+    """The nodes that would go."""
 
 
-def _rule(edit: Edit, node: Node) -> bool:
+def _rule(edit: Edit, node: Node, platform: Platform) -> bool:
     parts = _parts(edit, node)
     if parts is None:
         return False
     output = node.outputs[0]
     mask = _mask(edit, parts, edit.shape(output))
-    if mask is None:
+    if mask is None or not _pays(edit, parts, mask, platform):
         return False
     shape = edit.shape(output)
     inner = [_packed(edit, name) for name in (parts.q, parts.k, parts.v)]
@@ -77,8 +80,31 @@ def _parts(edit: Edit, node: Node) -> _Parts | None:
         q, k = product.inputs
         batches = {edit.shape(name)[:-2] for name in (q, k, v)}
         if len(batches) == 1 and edit.types[q].rank == kind.rank and edit.single(raw):
-            return _Parts(q, k, v, mask, scale)
+            return _Parts(q, k, v, mask, scale, (product, softmax, node))
     return None
+
+
+def _pays(edit: Edit, parts: _Parts, mask: tuple[str, ...], platform: Platform) -> bool:
+    """Whether the fastest kernel for all takes fewer cycles than those for the steps."""
+    types = [edit.types[name] for name in (parts.q, parts.k, parts.v)]
+    batched = [kind.with_shape((*(1,) * (4 - kind.rank), *kind.shape)) for kind in types]
+    whole = call_of(REGISTRY["Attention"], [*batched, *(edit.types[name] for name in mask)], attrs(scale=parts.scale))
+    together = _cycles(edit, whole, Node("Attention", (), ()), platform)
+    apart = [_cycles(edit, edit.call(step), step, platform) for step in parts.steps]
+    return together is not None and (None in apart or together <= sum(cost or 0 for cost in apart))
+
+
+def _cycles(edit: Edit, call: Call, node: Node, platform: Platform) -> float | None:
+    """The cycles of the fastest kernel that fits; None where there is none."""
+    names = binding_names(call, call.domain())
+    return min(
+        (
+            float(formula(kernel.cycles, names))
+            for kernel in platform.kernels
+            if kernel.op == call.op.name and not why_not(kernel, call, node, edit.graph, names, {})
+        ),
+        default=None,
+    )
 
 
 def _masked(edit: Edit, name: str) -> list[tuple[str, str]]:
