@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from tilewright.report.layers import Layer, layers
-from tilewright.report.page import write_report
+from tilewright.report.page import render_report, write_report
 
-__all__ = ["Layer", "layers", "write_report"]
+__all__ = ["Layer", "layers", "render_report", "write_report"]

@@ -1,45 +1,89 @@
-"""What a plan says about each layer, as rows for tables."""
+"""What a plan says about each layer, as rows for tables and pages."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
+from tilewright.core.domain import Domain, Whole
+from tilewright.core.graph import Graph, Node
 from tilewright.core.op import REGISTRY, call_node
-from tilewright.core.plan import Plan
+from tilewright.core.plan import Plan, Rejection
+
+LOOP_NEST = "loop nest"
+"""What stands in place of a kernel's file where none was taken."""
 
 
 @dataclass(frozen=True)
 class Layer:
-    """One step of the network."""
+    """One step of the network that computes something."""
 
+    step: int
+    """Index of the node in the plan's graph: the time of the memory map."""
     name: str
     op: str
     """The operator and what is fused behind it."""
     code: str
     """The kernel's file, or that the loop nest is used."""
+    rejected: tuple[Rejection, ...]
     output: str
     macs: int
     output_bytes: int
+    weight_bytes: int
+    """Bytes of the constants it reads, before a kernel packs them."""
 
 
 def layers(plan: Plan) -> tuple[Layer, ...]:
-    """A row for every step that computes something."""
-    rows: list[Layer] = []
-    for node, choice in zip(plan.graph.nodes, plan.choices, strict=True):
-        op = REGISTRY[node.op]
-        if op.kind == "view" and not node.epilogue:
+    """A row for every step that computes something; views only rename bytes."""
+    return tuple(_layer(plan, step, node) for step, node in enumerate(plan.graph.nodes) if not is_view(node))
+
+
+def is_view(node: Node) -> bool:
+    """Whether a node makes no code."""
+    return REGISTRY[node.op].kind == "view" and not node.epilogue
+
+
+def _layer(plan: Plan, step: int, node: Node) -> Layer:
+    choice = plan.choices[step]
+    kind = plan.graph.types[node.outputs[0]]
+    return Layer(
+        step,
+        node.name or node.outputs[0],
+        " + ".join([node.op, *(fused.op for fused in node.epilogue)]),
+        choice.kernel.path.name if choice.kernel else LOOP_NEST,
+        choice.rejected,
+        str(kind),
+        multiply_accumulates(call_node(plan.graph, node).domain()),
+        kind.bytes,
+        _constant_bytes(plan.graph, node),
+    )
+
+
+def _constant_bytes(graph: Graph, node: Node) -> int:
+    return sum(graph.types[name].bytes for name in node.reads if name in graph.constants)
+
+
+def multiply_accumulates(domain: Domain) -> int:
+    """Products that are summed, from the access maps alone.
+
+    Inputs are joined from left to right, as a chain of contractions would be; a join counts where both sides share a
+    reduced dimension, unless they are indexed alike (values with their positions). Inputs with a WHOLE axis are left
+    out: what they are multiplied with is not in the maps (recurrent layers).
+    """
+    inputs = [name for name in domain.access if name not in domain.outputs and not _has_whole(domain, name)]
+    reduced = set(domain.reduction)
+    joined: set[str] = set()
+    total = 0
+    for index, name in enumerate(inputs):
+        dims = set(domain.relevant(name))
+        if joined & dims & reduced and joined != dims:
+            total += prod(domain.dims[d] for d in joined | dims)
+        elif joined:
             continue
-        domain = call_node(plan.graph, node).domain()
-        contraction = op.kind == "reduce" and len(node.inputs) > 1
-        kind = plan.graph.types[node.outputs[0]]
-        rows.append(
-            Layer(
-                node.name or node.outputs[0],
-                " + ".join([node.op, *(step.op for step in node.epilogue)]),
-                choice.kernel.path.name if choice.kernel else "loop nest",
-                str(kind),
-                domain.points() if contraction else 0,
-                kind.bytes,
-            )
-        )
-    return tuple(rows)
+        later = {d for other in inputs[index + 1 :] for d in domain.relevant(other)}
+        joined = {d for d in joined | dims if d not in reduced or d in later}
+    return total
+
+
+def _has_whole(domain: Domain, operand: str) -> bool:
+    return any(isinstance(axis, Whole) for axis in domain.access[operand])

@@ -1,0 +1,137 @@
+"""The network as a vertical flow: one row per layer in execution order, tensors that skip rows in lanes beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tilewright.core.graph import Graph
+from tilewright.report.layers import Layer, is_view
+
+ROW, LANE, MARGIN = 52, 12, 10
+"""Pixels: height of a row, distance of lanes, room between lanes and boxes."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """An input or output of the network, or a layer."""
+
+    kind: Literal["input", "output", "layer"]
+    title: str
+    subtitle: str
+    tensor: str
+    layer: Layer | None = None
+
+
+@dataclass(frozen=True)
+class Trunk:
+    """A tensor that is read further down: leaves row `start` and enters each of `targets`, in lane `lane`."""
+
+    start: int
+    targets: tuple[int, ...]
+    lane: int
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Rows from top to bottom. `linked` are rows whose result the next row reads."""
+
+    rows: tuple[Row, ...]
+    linked: frozenset[int]
+    trunks: tuple[Trunk, ...]
+
+    @property
+    def lanes(self) -> int:
+        return max((trunk.lane + 1 for trunk in self.trunks), default=0)
+
+    @property
+    def height(self) -> int:
+        return ROW * len(self.rows)
+
+    @property
+    def lane_width(self) -> int:
+        return self.lanes * LANE + MARGIN if self.lanes else 0
+
+    def paths(self) -> tuple[str, ...]:
+        """SVG paths of the trunks, each with a branch to every target."""
+        return tuple(self._path(trunk) for trunk in self.trunks)
+
+    def _path(self, trunk: Trunk) -> str:
+        edge = self.lane_width
+        x = edge - MARGIN - trunk.lane * LANE
+        # Leaves below the middle of a box and enters above it: a trunk never touches one that ends where it starts.
+        leave = trunk.start * ROW + ROW // 2 + 7
+        parts = [f"M{edge} {leave}H{x + 4}Q{x} {leave} {x} {leave + 4}"]
+        for target in trunk.targets:
+            enter = target * ROW + ROW // 2 - 7
+            parts.append(f"M{x} {leave + 4}V{enter - 4}Q{x} {enter} {x + 4} {enter}H{edge}")
+        return "".join(parts)
+
+    def arrows(self) -> tuple[int, ...]:
+        """Heights at which a branch enters a box."""
+        return tuple(sorted({t * ROW + ROW // 2 - 7 for trunk in self.trunks for t in trunk.targets}))
+
+
+def flow(graph: Graph, layers: tuple[Layer, ...]) -> Flow:
+    """The picture of a graph. An input stands before its first reader, an output behind the layer that makes it."""
+    rows: list[Row] = []
+    row_of: dict[str, int] = {}
+    edges: dict[int, list[int]] = {}
+    roots = _roots(graph)
+    inputs = set(graph.inputs)
+    outputs = [(index, roots.get(name, name)) for index, name in enumerate(graph.outputs)]
+
+    def add(row: Row, reads: list[str], makes: list[str]) -> None:
+        for source in dict.fromkeys(row_of[name] for name in reads if name in row_of):
+            edges.setdefault(source, []).append(len(rows))
+        row_of.update(dict.fromkeys(makes, len(rows)))
+        rows.append(row)
+
+    def add_outputs(made: list[str]) -> None:
+        for index, root in outputs:
+            if root in made:
+                name = graph.outputs[index]
+                add(Row("output", name, "output", str(graph.types[name])), [root], [])
+
+    def add_inputs(names: list[str]) -> None:
+        for name in names:
+            if name in inputs and name not in row_of:
+                add(Row("input", name, "input", str(graph.types[name])), [], [name])
+                add_outputs([name])
+
+    for layer in layers:
+        node = graph.nodes[layer.step]
+        reads = [roots.get(name, name) for name in node.reads]
+        add_inputs(reads)
+        made = [name for name in node.outputs if name]
+        add(Row("layer", layer.op, layer.name, layer.output, layer), reads, made)
+        add_outputs(made)
+    add_inputs(list(graph.inputs))
+    return Flow(tuple(rows), *_routed(edges))
+
+
+def _roots(graph: Graph) -> dict[str, str]:
+    """For the result of each view, the tensor whose bytes it shows."""
+    roots: dict[str, str] = {}
+    for node in graph.nodes:
+        if is_view(node):
+            roots[node.outputs[0]] = roots.get(node.inputs[0], node.inputs[0])
+    return roots
+
+
+def _routed(edges: dict[int, list[int]]) -> tuple[frozenset[int], tuple[Trunk, ...]]:
+    """Edges to the next row are links; all others get the innermost lane that is free over their whole length."""
+    linked = frozenset(start for start, targets in edges.items() if start + 1 in targets)
+    skipping = {start: tuple(t for t in targets if t != start + 1) for start, targets in edges.items()}
+    busy: list[list[tuple[int, int]]] = []
+    trunks: list[Trunk] = []
+    for start, targets in sorted(skipping.items(), key=lambda item: (max(item[1], default=0) - item[0], item[0])):
+        if not targets:
+            continue
+        end = max(targets)
+        lane = next((i for i, taken in enumerate(busy) if all(end <= s or start >= e for s, e in taken)), len(busy))
+        if lane == len(busy):
+            busy.append([])
+        busy[lane].append((start, end))
+        trunks.append(Trunk(start, targets, lane))
+    return linked, tuple(sorted(trunks, key=lambda trunk: trunk.start))
