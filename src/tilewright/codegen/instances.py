@@ -25,19 +25,31 @@ class Field:
     literal: str = ""
 
 
-def epilogue_fields(steps: tuple[StepCode, ...]) -> tuple[Field, ...]:
-    """What an epilogue has to be told at each call."""
+def epilogue_fields(steps: tuple[StepCode, ...], replaced: frozenset[str]) -> tuple[Field, ...]:
+    """What an epilogue has to be told at each call; tensors that the result replaces are read through the result."""
     fields: list[Field] = []
     for index, step in enumerate(steps):
         for operand, tensor, kind in zip(step.call.operands, step.inputs, step.call.inputs, strict=True):
-            if tensor and kind is not None and not tensor.startswith(RESULT) and reads(step.body, operand):
+            if not tensor or kind is None or tensor.startswith(RESULT) or tensor in replaced:
+                continue
+            if reads(step.body, operand):
                 fields.append(Field(f"s{index}_{operand}", kind.dtype.ctype, tensor=tensor))
         fields += [Field(f"s{index}_{name}", ctype, literal=value) for ctype, name, value in step.body.constants]
     return tuple(fields)
 
 
-def instance_text(kernel: Kernel, variables: Mapping[str, str], name: str, output: TensorType, steps: tuple[StepCode, ...]) -> str:
-    """The C text of a kernel instance whose function is called `name`."""
+def instance_text(
+    kernel: Kernel,
+    variables: Mapping[str, str],
+    name: str,
+    output: TensorType,
+    steps: tuple[StepCode, ...],
+    replaced: frozenset[str] = frozenset(),
+) -> str:
+    """The C text of a kernel instance whose function is called `name`.
+
+    `replaced` are tensors of the epilogue whose bytes the output takes.
+    """
     text = kernel.source
     for variable, choice in variables.items():
         text = re.sub(rf"\b{variable}\b", DTYPES[choice].ctype, text)
@@ -51,11 +63,13 @@ def instance_text(kernel: Kernel, variables: Mapping[str, str], name: str, outpu
     text = re.sub(r"\b(?:float|double|u?int\d+_t)\s*\*\s*(restrict\s+)?Y\b", rf"{output.dtype.ctype} *\1Y", text)
     # The hook is bound by macros, not by renaming, because macros of the kernel header use it too.
     bound = f"#define Epilogue {name}_epilogue\n#define STORE {name}_store\n"
-    return _epilogue_text(name, accumulator.ctype, output, steps) + bound + text + "#undef Epilogue\n#undef STORE\n"
+    return _epilogue_text(name, accumulator.ctype, output, steps, replaced) + bound + text + "#undef Epilogue\n#undef STORE\n"
 
 
-def _epilogue_text(name: str, accumulator: str, output: TensorType, steps: tuple[StepCode, ...]) -> str:
-    fields = epilogue_fields(steps)
+def _epilogue_text(
+    name: str, accumulator: str, output: TensorType, steps: tuple[StepCode, ...], replaced: frozenset[str]
+) -> str:
+    fields = epilogue_fields(steps, replaced)
     lines = [f"struct {name}_epilogue {{"]
     lines += [f"    {f'const {f.ctype} *' if f.tensor else f'{f.ctype} '}{f.name};" for f in fields] or ["    char unused;"]
     lines += [
@@ -74,7 +88,7 @@ def _epilogue_text(name: str, accumulator: str, output: TensorType, steps: tuple
     elif not any("channel" in text for text in indexes.values()):
         lines.append("    (void)channel;")
 
-    code, last = print_steps(steps, _StoreReader(steps, indexes), "        ", constant=lambda index, constant: f"s{index}_{constant}")
+    code, last = print_steps(steps, _StoreReader(steps, indexes, replaced), "        ", constant=lambda index, constant: f"s{index}_{constant}")
     raw = f"const {accumulator} v0 = acc[i];"
     lines += ["    for (int i = 0; i < count; i++) {", f"        {raw}", *code, f"        {store(target, 'at + i', last)}", "    }", "}"]
     return "\n".join(lines) + "\n"
@@ -86,12 +100,14 @@ class _StoreReader:
 
     steps: tuple[StepCode, ...]
     indexes: Mapping[tuple[int, str], str]
+    replaced: frozenset[str]
 
     def element(self, index: int, operand: str, tensor: str) -> str:
         return load(self.array(index, operand, tensor), self.indexes[index, operand])
 
     def array(self, index: int, operand: str, tensor: str) -> Operand:
-        return Operand(f"s{index}_{operand}", self.steps[index].call.type(operand), tensor)
+        pointer = "Y" if tensor in self.replaced else f"s{index}_{operand}"
+        return Operand(pointer, self.steps[index].call.type(operand), tensor)
 
 
 def _step_indexes(step: StepCode, output: TensorType) -> dict[str, str]:

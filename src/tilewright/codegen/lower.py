@@ -117,7 +117,8 @@ class _Lowering:
         kernel = choice.kernel
         assert kernel is not None
         output = self._graph.types[node.outputs[0]] if node.outputs[0] else call.outputs[0]
-        text = instance_text(kernel, choice.variables, "%NAME%", output, steps)
+        replaced = self._replaced(node)
+        text = instance_text(kernel, choice.variables, "%NAME%", output, steps, replaced)
         function = self._shared(kernel.function, text)
         tensors = dict(zip(call.operands, node.inputs, strict=True))
         tensors |= dict(zip(call.op.output_names(len(node.outputs)), node.outputs, strict=False))
@@ -125,7 +126,7 @@ class _Lowering:
         arguments: list[Argument] = []
         for parameter in kernel.parameters:
             if parameter.name == "epilogue":
-                arguments.append(self._epilogue(function, steps))
+                arguments.append(self._epilogue(function, steps, replaced))
             elif parameter.name == "scratch":
                 offset = self._plan.scratch.get(step, 0)
                 arguments.append(Pointer(Place("arena", offset), "void", False) if choice.scratch else Literal("NULL"))
@@ -152,8 +153,14 @@ class _Lowering:
             place = self._constant(tensor, spec, pack(array, spec, names, kernel) if spec else array)
         return Pointer(place, kind.dtype.ctype, parameter.const)
 
-    def _epilogue(self, function: str, steps: tuple[StepCode, ...]) -> Argument:
-        fields = epilogue_fields(steps)
+    def _replaced(self, node: Node) -> frozenset[str]:
+        """Tensors of the epilogue whose bytes the output takes."""
+        target = self._plan.places.get(node.outputs[0])
+        mine = [n for n in node.reads if n not in node.inputs and self._graph.types[n].bytes]
+        return frozenset(n for n in mine if self._plan.places[n] == target)
+
+    def _epilogue(self, function: str, steps: tuple[StepCode, ...], replaced: frozenset[str]) -> Argument:
+        fields = epilogue_fields(steps, replaced)
         if not fields:
             return Literal("NULL")
         return Struct(

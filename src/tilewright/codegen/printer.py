@@ -169,9 +169,11 @@ def _argument(argument: Argument, n: str, names: Mapping[int, str], *, binary: b
                 case "constant":
                     return names[place.offset]
                 case "input":
-                    return f"(const {ctype} *)inputs[{place.offset}]"
+                    return f"(const {ctype} *)inputs[{place.index}]"
+                case "output" if place.offset:
+                    return f"({ctype} *)(void *)((unsigned char *)outputs[{place.index}] + {place.offset})"
                 case "output":
-                    return f"({ctype} *)outputs[{place.offset}]"
+                    return f"({ctype} *)outputs[{place.index}]"
 
 
 def _string(text: str) -> str:

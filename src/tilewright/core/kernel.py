@@ -50,6 +50,8 @@ class Kernel:
     parameters: tuple[Parameter, ...]
     source: str
     """The C text behind the header, without includes of kernel headers."""
+    inplace: str = ""
+    """An input whose bytes the output may take."""
     tile: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     split: tuple[str, ...] = ()
 
@@ -60,7 +62,7 @@ class Kernel:
 
 _HEADER = re.compile(r"\A\s*/\*\s*---\n(.*?)\n\s*---\s*\*/", re.DOTALL)
 _PROTOTYPE = re.compile(r"^static\s+void\s+(\w+)\s*\(([^)]*)\)\s*\{", re.MULTILINE | re.DOTALL)
-_KEYS = {"op", "engine", "types", "when", "pack", "epilogue", "scratch", "cycles", "tile", "split"}
+_KEYS = {"op", "engine", "types", "when", "pack", "epilogue", "scratch", "cycles", "inplace", "tile", "split"}
 
 
 def load_kernels(folder: Path) -> tuple[Kernel, ...]:
@@ -105,6 +107,7 @@ def parse_kernel(path: Path) -> Kernel:
         str(header.get("cycles", "0")),
         tuple(_parameter(path, part) for part in prototype.group(2).split(",")),
         source,
+        str(header.get("inplace", "")),
         MappingProxyType(cast("dict[str, int]", header.get("tile") or {})),
         tuple(cast("list[str]", header.get("split") or [])),
     )

@@ -16,11 +16,16 @@ Space = Literal["input", "output", "constant", "arena"]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a tensor lives: the n-th input or output of the network, a constant, or bytes of the arena."""
+    """Where a tensor lives: bytes of the arena, of an input or output of the network, or among the constants.
+
+    Until it is written, the memory of an output is lent to other tensors, so a place there may have an offset too.
+    """
 
     space: Space
     offset: int = 0
-    """Index of the input or output; bytes into the arena."""
+    """In bytes."""
+    index: int = 0
+    """Which input or output."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +50,13 @@ class Choice:
 
 @dataclass(frozen=True)
 class Buffer:
-    """Bytes of the arena held from step `first` up to, not including, step `last`."""
+    """Bytes held from step `first` up to, not including, step `last`, in the arena or lent by an output."""
 
     name: str
     bytes: int
     first: int
     last: int
-    offset: int
+    place: Place
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from tilewright.passes.simplify import simplify
 from tilewright.passes.softmax import softmax
 from tilewright.passes.transposed_matmul import transposed_matmul
 from tilewright.passes.transposes import transposes
+from tilewright.passes.unflatten import unflatten
 from tilewright.passes.views import views
 
 Pass = Callable[[Graph, Platform], Graph]
@@ -43,6 +44,7 @@ PIPELINE: tuple[Pass, ...] = (
     hard_swish,
     # Fewer kinds of operators.
     gemm,
+    unflatten,
     batch_norm,
     pad,
     conv1d,

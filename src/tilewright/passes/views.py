@@ -36,6 +36,8 @@ def _rule(edit: Edit, node: Node) -> bool:
         if view is None or not edit.single(name) or edit.producer(view.inputs[0]) is None:
             continue
         source = view.inputs[0]
+        while (above := edit.producer(source, "Reshape")) is not None:
+            source = above.inputs[0]
         shapes = _shapes(edit, node, edit.shape(source))
         if shapes is None:
             continue

@@ -9,6 +9,7 @@ from tilewright.core.op import REGISTRY
 from tilewright.core.plan import Buffer, Choice, Place, Plan
 from tilewright.core.platform import Platform
 from tilewright.plan import allocate as allocation
+from tilewright.plan.lend import Lender, lend
 from tilewright.plan.order import Task, order
 from tilewright.plan.select import select
 
@@ -20,20 +21,41 @@ def plan(graph: Graph, platform: Platform, *, seconds: float = 2.0, seed: int = 
     choices = tuple(select(ordered, node, platform) for node in ordered.nodes)
     owners = _in_place(ordered, choices, roots)
     buffers, scratch = _buffers(ordered, choices, owners, platform)
-    result = allocation.allocate(buffers, seconds=seconds, seed=seed)
-    offsets = {name: placement.offset for name, placement in result.offsets.items()}
-    places = {name: _place(ordered, name, owners, offsets) for name in _tensors(ordered)}
+    lent = lend(buffers, _lenders(ordered, owners), _element_bytes(ordered, owners))
+    own = [b for b in buffers if b.name not in lent]
+    result = allocation.allocate(own, seconds=seconds, seed=seed)
+    found = {name: Place("arena", placement.offset) for name, placement in result.offsets.items()} | lent
+    places = {name: _place(ordered, name, owners, found) for name in _tensors(ordered)}
     return Plan(
         ordered,
         platform,
         choices,
         MappingProxyType(places),
-        tuple(Buffer(b.name, b.size, b.first, b.last, offsets[b.name]) for b in buffers),
-        MappingProxyType({step: offsets[name] for step, name in scratch.items()}),
-        max((offsets[b.name] + b.size for b in buffers), default=0),
+        tuple(Buffer(b.name, b.size, b.first, b.last, found[b.name]) for b in buffers),
+        MappingProxyType({step: found[name].offset for step, name in scratch.items()}),
+        max((found[b.name].offset + b.size for b in own), default=0),
         result.lower_bound,
         result.status == "optimal",
     )
+
+
+def _lenders(graph: Graph, owners: dict[str, str]) -> list[Lender]:
+    """Outputs of the network, whose memory is free until they are written."""
+    first: dict[str, int] = {}
+    for step, node in enumerate(graph.nodes):
+        for name in node.outputs:
+            first.setdefault(_root(owners, name), step)
+    kinds = [(index, graph.types[name], first[_root(owners, name)]) for index, name in enumerate(graph.outputs)]
+    return [Lender(index, kind.bytes, step, kind.dtype.bytes) for index, kind, step in kinds]
+
+
+def _element_bytes(graph: Graph, owners: dict[str, str]) -> dict[str, int]:
+    """The widest element among the tensors that share each buffer; scratch is not listed."""
+    widest: dict[str, int] = {}
+    for name in _tensors(graph):
+        root = _root(owners, name)
+        widest[root] = max(widest.get(root, 1), graph.types[name].dtype.bytes)
+    return widest
 
 
 def _storage(graph: Graph) -> dict[str, str]:
@@ -69,29 +91,41 @@ def _ordered(graph: Graph, roots: dict[str, str]) -> Graph:
 
 
 def _in_place(graph: Graph, choices: tuple[Choice, ...], roots: dict[str, str]) -> dict[str, str]:
-    """Extends storage sharing: an element-wise loop nest may overwrite an input that dies there."""
+    """Extends storage sharing: a result may take the bytes of an input that dies there, where the code allows it."""
     owners = dict(roots)
     last_use = _last_uses(graph, owners)
     fixed = {*graph.inputs, *graph.constants, *(_root(owners, o) for o in graph.outputs)}
     for step, (node, choice) in enumerate(zip(graph.nodes, choices, strict=True)):
-        if choice.kernel is not None or REGISTRY[node.op].kind != "elementwise":
-            continue
         output = node.outputs[0]
         if _root(owners, output) in fixed:
             continue
-        for name in node.reads:
+        for name in _replaceable(node, choice):
             owner = _root(owners, name)
             if (
                 owner not in fixed
                 and last_use.get(owner, -1) == step
                 and graph.types[name].shape == graph.types[output].shape
-                and graph.types[name].dtype.bytes == graph.types[output].dtype.bytes
+                and graph.types[name].dtype.ctype == graph.types[output].dtype.ctype
                 and graph.types[owner].bytes == graph.types[output].bytes
+                and [_root(owners, other) for other in node.reads].count(owner) == 1
             ):
                 _adopt(owners, output, owner)
                 last_use[owner] = max(last_use[owner], last_use.get(output, -1))
                 break
     return owners
+
+
+def _replaceable(node: Node, choice: Choice) -> tuple[str, ...]:
+    """Inputs that are read at a point, and nowhere else, before the result at that point is written."""
+    op = REGISTRY[node.op]
+    if op.kind == "view":
+        return ()
+    if choice.kernel is None:
+        return node.reads if op.kind == "elementwise" else ()
+    extra = tuple(n for n in node.reads if n not in node.inputs) if choice.kernel.epilogue else ()
+    operands = dict(zip(op.operand_names(len(node.inputs)), node.inputs, strict=True))
+    own = operands.get(choice.kernel.inplace, "")
+    return (own, *extra) if own else extra
 
 
 def _adopt(owners: dict[str, str], child: str, owner: str) -> None:
@@ -137,13 +171,13 @@ def _label(node: Node) -> str:
     return node.name or node.outputs[0]
 
 
-def _place(graph: Graph, name: str, owners: dict[str, str], offsets: dict[str, int]) -> Place:
+def _place(graph: Graph, name: str, owners: dict[str, str], found: dict[str, Place]) -> Place:
     root = _root(owners, name)
     if root in graph.constants:
         return Place("constant")
     if root in graph.inputs:
-        return Place("input", graph.inputs.index(root))
+        return Place("input", index=graph.inputs.index(root))
     for index, output in enumerate(graph.outputs):
         if _root(owners, output) == root:
-            return Place("output", index)
-    return Place("arena", offsets.get(root, 0))
+            return Place("output", index=index)
+    return found.get(root, Place("arena"))

@@ -3,6 +3,7 @@ op: LayerNormalization
 types: {X: float32, Scale: float32, B: float32, Y: float32}
 when: {INNER: "== 1"}
 epilogue: row
+inplace: X
 cycles: "OUTER*(40+AXIS*3)"
 --- */
 #include "tilewright_kernel.h"

@@ -4,6 +4,7 @@ types: {X: T, Scale: float32, B: float32, Y: float32}
 T: [int8, uint8]
 when: {INNER: "== 1", AXIS: "<= 65536"}
 epilogue: row
+inplace: X
 cycles: "OUTER*(40+AXIS*2)"
 --- */
 #include "tilewright_kernel.h"

@@ -3,6 +3,7 @@ op: RMSNormalization
 types: {X: float32, scale: float32, Y: float32}
 when: {INNER: "== 1"}
 epilogue: row
+inplace: X
 cycles: "OUTER*(40+AXIS*2)"
 --- */
 #include "tilewright_kernel.h"

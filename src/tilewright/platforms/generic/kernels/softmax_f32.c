@@ -3,6 +3,7 @@ op: Softmax
 types: {X: float32, Y: float32}
 when: {INNER: "== 1"}
 epilogue: row
+inplace: X
 scratch: "AXIS*4"
 cycles: "OUTER*AXIS*9"
 --- */

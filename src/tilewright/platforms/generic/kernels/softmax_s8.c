@@ -4,6 +4,7 @@ types: {X: T, Y: float32}
 T: [int8, uint8]
 when: {INNER: "== 1"}
 epilogue: row
+inplace: X
 cycles: "1000 + OUTER*AXIS*4"
 --- */
 #include "tilewright_kernel.h"
