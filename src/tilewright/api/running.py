@@ -16,6 +16,7 @@ from tilewright.core.dtype import BFLOAT16, BOOL
 from tilewright.core.graph import Array, Graph, TensorType
 from tilewright.core.interpret import interpret
 from tilewright.errors import TilewrightError
+from tilewright.quantize import quantisation_step
 from tilewright.sim import run_on_host
 
 ABSOLUTE, RELATIVE = 1e-4, 1e-5
@@ -77,7 +78,7 @@ def run_model(
     """Compiles, builds and runs a network. Without `inputs`, seeded noise is fed."""
     compiled = compile_model(model, options, samples=inputs, progress=progress)
     graph = compiled.plan.graph
-    fed = _fit(inputs, compiled) if inputs is not None else noise(graph, seed)
+    fed = fit(inputs, compiled) if inputs is not None else noise(graph, seed)
     with tempfile.TemporaryDirectory(prefix="tilewright-") as scratch:
         target = folder or Path(scratch)
         compiled.write(target)
@@ -104,7 +105,7 @@ def _noise(kind: TensorType, rng: np.random.Generator) -> Array:
     return rng.integers(kind.dtype.lo, kind.dtype.hi + 1, size=kind.shape).astype(kind.dtype.numpy)
 
 
-def _fit(inputs: Sequence[Array], compiled: Compiled) -> tuple[Array, ...]:
+def fit(inputs: Sequence[Array], compiled: Compiled) -> tuple[Array, ...]:
     """Given inputs in the types of the network, which must hold their values; additional arrays are ignored."""
     graph = compiled.plan.graph
     if len(inputs) < len(graph.inputs):
@@ -157,20 +158,6 @@ def compare(
             for c, output, wanted, step in zip(found, outputs, specified, steps, strict=True)
         ]
     return tuple(found)
-
-
-def quantisation_step(graph: Graph, name: str) -> float:
-    """The step of an output that leaves the network through a dequantisation; 0 where it does not."""
-    producers = graph.producer()
-    while name in producers:
-        node = producers[name]
-        scale = graph.constants.get(node.inputs[1]) if len(node.inputs) > 1 else None
-        if node.op == "DequantizeLinear" and scale is not None:
-            return float(np.max(scale))
-        if node.op not in ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Identity"):
-            return 0.0
-        name = node.inputs[0]
-    return 0.0
 
 
 def _compare(name: str, found: Array, expected: Array, step: float) -> Comparison:
