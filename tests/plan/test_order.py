@@ -8,8 +8,8 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plan.checker import best_order_peak, order_problems
 
+from plan.checker import best_order_peak, order_problems
 from tilewright.errors import TilewrightError
 from tilewright.plan.order import Task, order
 

@@ -9,6 +9,7 @@ Three things keep real networks cheap. Tasks that some best order runs next to e
 (`_joined`; long chains become one block). Inside the search a ready block that does not raise the bytes and stays below
 the height already paid is run at once: no other choice can be better. And a greedy beam search gives a first answer; if
 its peak is what a single task needs anyway, or a search bounded by `states` finds nothing lower, the answer is proven.
+Where the states do not suffice, a wider beam gives the answer, and nothing is proven.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from dataclasses import dataclass
 
 from tilewright.errors import TilewrightError
 
-BEAM = 16
+# How many sets the first, quick answer follows, and the one given when the search ends without an answer.
+NARROW_BEAM, WIDE_BEAM = 16, 128
 
 
 @dataclass(frozen=True)
@@ -90,13 +92,15 @@ def order(tasks: Sequence[Task], sizes: Mapping[str, int], keep: frozenset[str],
     """A topological order with few live bytes at the peak. Buffers without a size count as nothing."""
     problem = _problem(tasks, sizes, keep)
     blocks = _joined(problem)
-    first = _beam(problem, blocks)
     touched = [{*needs, *makes} for needs, makes in zip(problem.needs, problem.makes, strict=True)]
     least = max([problem.at_start, *(sum(problem.sizes[buffer] for buffer in own) for own in touched)])
+    first = _beam(problem, blocks, least, NARROW_BEAM)
     if first.peak <= least:
         return _result(tasks, blocks, first, True)
     best, proven = _search(problem, blocks, first, least, states)
-    return _result(tasks, blocks, best, proven)
+    if not proven:
+        best = min(best, _beam(problem, blocks, least, WIDE_BEAM), key=lambda state: state.peak)
+    return _result(tasks, blocks, best, proven or best.peak <= least)
 
 
 def _result(tasks: Sequence[Task], blocks: Sequence[_Block], state: _State, optimal: bool) -> Order:
@@ -270,22 +274,22 @@ def _start(problem: _Problem) -> _State:
     return _State(0, problem.at_start, problem.at_start, -1, None)
 
 
-def _beam(problem: _Problem, blocks: Sequence[_Block]) -> _State:
-    """A good order, quickly: the few most promising sets of each size go on."""
+def _beam(problem: _Problem, blocks: Sequence[_Block], least: int, width: int) -> _State:
+    """A good order, quickly: the few most promising sets go on; how far they are below `least` does not count."""
     steps = _Steps(problem, blocks)
     front = [_start(problem)]
     finished: _State | None = None
     while front:
         reached: dict[int, _State] = {}
         for state in front:
-            for after in steps.next(state, state.peak):
+            for after in steps.next(state, max(state.peak, least)):
                 known = reached.get(after.done)
                 if known is None or after.peak < known.peak:
                     reached[after.done] = after
         full = reached.pop(steps.everything, None)
         if full is not None and (finished is None or full.peak < finished.peak):
             finished = full
-        front = sorted(reached.values(), key=lambda state: (state.peak, state.live))[:BEAM]
+        front = sorted(reached.values(), key=lambda state: (max(state.peak, least), state.live))[:width]
     return finished if finished is not None else _start(problem)
 
 
