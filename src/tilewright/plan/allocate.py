@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, NoReturn
 
@@ -58,7 +58,7 @@ class Allocation:
     peaks: Mapping[str, int]
     lower_bounds: Mapping[str, int]
     status: Literal["optimal", "feasible"]
-    seconds: float
+    seconds: float = field(compare=False)
 
     @property
     def peak(self) -> int:
