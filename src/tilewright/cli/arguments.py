@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import numpy as np
 import typer
@@ -13,21 +14,82 @@ from tilewright import Options
 from tilewright.core.graph import Array
 from tilewright.errors import TilewrightError
 
-Model = Annotated[Path, typer.Argument(help="The network, an ONNX file.", show_default=False)]
-PlatformName = Annotated[str, typer.Option("--platform", "-p", help="A platform's name, or a folder with a platform.yaml.")]
-Dims = Annotated[list[str], typer.Option("--dim", metavar="NAME=VALUE", help="Fixes a symbolic dimension; an unnamed one is INPUT:AXIS.")]
+NETWORK, CODE, BUILD = "About the network", "About the code", "About the build"
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The network, an ONNX file.", show_default=False)]
+Dims = Annotated[
+    list[str],
+    typer.Option(
+        "--dim",
+        metavar="NAME=VALUE",
+        help="Fixes a symbolic dimension; an unnamed one is INPUT:AXIS.",
+        rich_help_panel=NETWORK,
+    ),
+]
 InputTypes = Annotated[
-    list[str], typer.Option("--input-type", metavar="NAME=TYPE", help="Pins the element type of an input, e.g. x=int8.")
+    list[str],
+    typer.Option(
+        "--input-type",
+        metavar="NAME=TYPE",
+        help="Pins the element type of an input, e.g. x=int8.",
+        rich_help_panel=NETWORK,
+    ),
 ]
 Constants = Annotated[
-    list[str], typer.Option("--constant", metavar="NAME=FILE.npy", help="Fixes the value of an input at compile time.")
+    list[str],
+    typer.Option(
+        "--constant",
+        metavar="NAME=FILE.npy",
+        help="Fixes the value of an input at compile time.",
+        rich_help_panel=NETWORK,
+    ),
 ]
-Kernels = Annotated[list[Path], typer.Option("--kernels", help="A folder of kernel files, searched before the platform's own.")]
-Ops = Annotated[list[Path], typer.Option("--ops", help="A folder of Python files that declare operators.")]
-Seed = Annotated[int, typer.Option("--seed", help="Seeds the planner and generated inputs.")]
+PlatformName = Annotated[
+    str,
+    typer.Option(
+        "--platform",
+        "-p",
+        metavar="NAME|DIR",
+        help="A platform's name, or a folder with a platform.yaml.",
+        rich_help_panel=CODE,
+    ),
+]
+Kernels = Annotated[
+    list[Path],
+    typer.Option(
+        "--kernels",
+        metavar="DIR",
+        help="A folder of kernel files, searched before the platform's own.",
+        rich_help_panel=CODE,
+    ),
+]
+Ops = Annotated[
+    list[Path],
+    typer.Option("--ops", metavar="DIR", help="A folder of Python files that declare operators.", rich_help_panel=CODE),
+]
+Seed = Annotated[
+    int,
+    typer.Option("--seed", metavar="N", help="Seeds the planner and generated inputs.", rich_help_panel=CODE),
+]
+Compiler = Annotated[
+    str,
+    typer.Option(
+        "--cc",
+        metavar="COMPILER",
+        help="The C compiler, where the platform's own is not wanted.",
+        rich_help_panel=BUILD,
+    ),
+]
+Flags = Annotated[
+    list[str],
+    typer.Option(
+        "--cflag",
+        metavar="FLAG",
+        help="A flag for the C compiler, e.g. --cflag=-march=native; repeat it for more.",
+        rich_help_panel=BUILD,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Prints one JSON object instead of tables.")]
-Compiler = Annotated[str, typer.Option("--cc", help="The C compiler, where the platform's own is not wanted.")]
-Flags = Annotated[list[str], typer.Option("--cflag", help="A flag for the C compiler, e.g. --cflag=-march=native; repeat it for more.")]
 
 
 def options_of(
@@ -50,7 +112,7 @@ def options_of(
         name,
         {key: _extent(key, value) for key, value in _pairs("--dim", dims)},
         dict(_pairs("--input-type", input_types)),
-        {key: _array(value) for key, value in _pairs("--constant", constants)},
+        {key: _constant(key, value) for key, value in _pairs("--constant", constants)},
         tuple(kernels),
         tuple(ops),
         dump_stages,
@@ -74,20 +136,28 @@ def _extent(name: str, text: str) -> int:
     return int(text)
 
 
-def _array(path: str) -> Array:
-    try:
-        return np.load(path)
-    except (OSError, ValueError) as reason:
-        raise TilewrightError("bad-argument", f"--constant: '{path}' is not a .npy file", reasons=[str(reason)]) from reason
+def _constant(name: str, path: str) -> Array:
+    arrays = read_arrays(Path(path))
+    if len(arrays) != 1:
+        raise TilewrightError(
+            "bad-argument", f"--constant {name}={path}: the file must hold one array, not {len(arrays)}"
+        )
+    return arrays[0]
 
 
-def read_arrays(path: Path) -> tuple[Array, ...]:
-    """The arrays of an .npz file (in order) or of one .npy file."""
+def read_arrays(path: Path, prefix: str = "") -> tuple[Array, ...]:
+    """The arrays of an .npz file in order, or of one .npy file.
+
+    Where an .npz file has arrays called `prefix` and a number (input_0, output_0), only those are meant.
+    """
     try:
-        loaded = np.load(path)
-    except (OSError, ValueError) as reason:
-        raise TilewrightError("bad-argument", f"'{path}' is not an .npz or .npy file", reasons=[str(reason)]) from reason
-    if isinstance(loaded, np.ndarray):
-        return (loaded,)
-    with loaded:
-        return tuple(loaded[key] for key in loaded.files)
+        loaded: Any = np.load(path)
+        if isinstance(loaded, np.ndarray):
+            return (cast("Array", loaded),)
+        with loaded:
+            count = sum(key.startswith(prefix) for key in loaded.files) if prefix else 0
+            return tuple(loaded[key] for key in ([f"{prefix}{i}" for i in range(count)] or loaded.files))
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as reason:
+        raise TilewrightError(
+            "bad-argument", f"'{path}' is not an .npz or .npy file", reasons=[str(reason)]
+        ) from reason

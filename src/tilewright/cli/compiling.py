@@ -2,100 +2,120 @@
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.markup import escape
 from rich.table import Table
 
 from tilewright import Compiled, Ran, compile, run
-from tilewright.api.compiling import Observer
 from tilewright.cli import arguments as arg
+from tilewright.cli.console import progress_line, results
+from tilewright.codegen import write_project
+from tilewright.core.graph import Array
 from tilewright.core.platform import DEFAULT_PLATFORM
-from tilewright.errors import TilewrightError
-from tilewright.report import layers, write_report
+from tilewright.report import layers, render_report
 
-console = Console()
+COMPILE_EXAMPLES = """
+`tilewright compile model.onnx -o build/model`, then `make -C build/model`
 
+`tilewright compile model.onnx --dim batch=1 --input-type x=int8 --dump-stages build/stages`
+"""
+RUN_EXAMPLES = """
+`tilewright run model.onnx` feeds seeded noise
 
-@contextmanager
-def progress_line(title: str, *, quiet: bool) -> Iterator[Observer]:
-    """A line that shows the stage a long job is at."""
-    if quiet:
-        yield lambda _stage: None
-        return
-    columns = (SpinnerColumn(), TextColumn("[bold]{task.description}"), TextColumn("{task.fields[stage]}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(title, stage="")
-        yield lambda stage: progress.update(task, stage=stage)
+`tilewright run model.onnx --inputs inputs.npz --expected outputs.npz --repeat 100 --cflag=-march=native`
+"""
 
 
 def compile_command(
     model: arg.Model,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the C project.")] = Path("build/network"),
-    platform: arg.PlatformName = DEFAULT_PLATFORM,
-    name: Annotated[str, typer.Option("--name", help="Prefix of files and C functions.")] = "network",
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The folder for the C project.")] = Path(
+        "build/network"
+    ),
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Prefix of files and C functions.")] = "network",
+    report: Annotated[bool, typer.Option("--report/--no-report", help="Whether to add report.html.")] = True,
+    dump_stages: Annotated[
+        Path | None, typer.Option("--dump-stages", metavar="DIR", help="Writes the graph after every pass as ONNX.")
+    ] = None,
     dim: arg.Dims = [],  # noqa: B006  (typer copies option defaults)
     input_type: arg.InputTypes = [],  # noqa: B006
     constant: arg.Constants = [],  # noqa: B006
+    platform: arg.PlatformName = DEFAULT_PLATFORM,
     kernels: arg.Kernels = [],  # noqa: B006
     ops: arg.Ops = [],  # noqa: B006
-    dump_stages: Annotated[Path | None, typer.Option("--dump-stages", help="Writes the graph after every pass as ONNX into this folder.")] = None,
-    report: Annotated[bool, typer.Option("--report/--no-report", help="Writes report.html beside the C.")] = True,
     seed: arg.Seed = 0,
     as_json: arg.Json = False,
 ) -> None:
     """Compiles an ONNX file to a C project.
 
-    The folder then holds `network.c`, `network.h`, the weights, a Makefile, a CMakeLists.txt, an example program and a report
-    with the memory map and the layers.
+    The folder then holds `network.c`, `network.h`, the weights, a Makefile, a CMakeLists.txt, an example program and
+    `report.html`, which shows the layers and the memory map. On an error the folder is as it was.
     """
-    options = arg.options_of(platform, dim, input_type, constant, kernels, ops, seed, name=name, dump_stages=dump_stages)
-    with progress_line(f"compile {model.name}", quiet=as_json) as progress:
+    options = arg.options_of(
+        platform, dim, input_type, constant, kernels, ops, seed, name=name, dump_stages=dump_stages
+    )
+    with progress_line(f"compile {escape(model.name)}", quiet=as_json) as progress:
         compiled = compile(model, options, progress=progress)
-        compiled.write(output)
+        files = dict(compiled.files)
         if report:
-            write_report(compiled.plan, compiled.program, output / "report.html", title=model.stem)
+            progress("report")
+            files["report.html"] = render_report(compiled.plan, compiled.program, title=_title(model)).encode()
+        write_project(files, output)
     if as_json:
         print(json.dumps(_summary(compiled, output)))
         return
+    console = results()
     console.print(_layer_table(compiled))
-    _print_sizes(compiled)
-    console.print(f"C project in [bold]{output}[/]: build it with make -C {output}", soft_wrap=True)
+    console.print(_sizes(compiled))
+    console.print(
+        f"C project in [bold]{escape(str(output))}[/]; build it with make -C {escape(str(output))}", soft_wrap=True
+    )
+    if report:
+        console.print(f"report in [bold]{escape(str(output / 'report.html'))}[/]", soft_wrap=True)
 
 
 def run_command(
     model: arg.Model,
-    inputs: Annotated[Path | None, typer.Option("--inputs", help="Inputs as .npz (in graph order) or .npy; seeded noise without.")] = None,
-    expected: Annotated[Path | None, typer.Option("--expected", help="Expected outputs as .npz, to compare with.")] = None,
-    outputs: Annotated[Path | None, typer.Option("--outputs", help="Writes the outputs into this .npz file.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Keeps the C project in this folder.")] = None,
-    platform: arg.PlatformName = DEFAULT_PLATFORM,
+    inputs: Annotated[
+        Path | None, typer.Option("--inputs", metavar="FILE", help="Inputs as .npz in graph order, or one as .npy.")
+    ] = None,
+    expected: Annotated[
+        Path | None, typer.Option("--expected", metavar="FILE", help="Outputs to compare with, likewise.")
+    ] = None,
+    outputs: Annotated[
+        Path | None, typer.Option("--outputs", metavar="FILE", help="Writes the outputs into this .npz file.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Keeps the C project in this folder.")
+    ] = None,
+    repeat: Annotated[
+        int, typer.Option("--repeat", metavar="N", help="Runs the inference N times more and reports the fastest.")
+    ] = 0,
+    cc: arg.Compiler = "",
+    cflag: arg.Flags = [],  # noqa: B006
     dim: arg.Dims = [],  # noqa: B006
     input_type: arg.InputTypes = [],  # noqa: B006
     constant: arg.Constants = [],  # noqa: B006
+    platform: arg.PlatformName = DEFAULT_PLATFORM,
     kernels: arg.Kernels = [],  # noqa: B006
     ops: arg.Ops = [],  # noqa: B006
-    cc: arg.Compiler = "",
-    cflag: arg.Flags = [],  # noqa: B006
-    repeat: Annotated[int, typer.Option("--repeat", help="Runs the inference so many times more and reports the fastest.")] = 0,
     seed: arg.Seed = 0,
     as_json: arg.Json = False,
 ) -> None:
-    """Compiles, builds and runs a network on this machine, and compares the outputs where expected ones are given.
+    """Compiles, builds and runs a network on this machine.
 
-    The exit status is 1 where an output is wrong.
+    Without `--inputs` it is fed seeded noise. With `--expected` the outputs are compared: integers must be equal,
+    floats must agree within 1e-4 or 1e-5 of the value; the exit status is 1 where one is wrong.
     """
     options = arg.options_of(platform, dim, input_type, constant, kernels, ops, seed)
-    fed = arg.read_arrays(inputs) if inputs else None
-    wanted = arg.read_arrays(expected) if expected else None
-    with progress_line(f"run {model.name}", quiet=as_json) as progress:
+    fed = arg.read_arrays(inputs, "input_") if inputs else None
+    wanted = arg.read_arrays(expected, "output_") if expected else None
+    with progress_line(f"run {escape(model.name)}", quiet=as_json) as progress:
         ran = run(
             model,
             options,
@@ -113,19 +133,25 @@ def run_command(
     if as_json:
         print(json.dumps({**_summary(ran.compiled, output), "right": ran.right, "nanoseconds": ran.nanoseconds}))
     else:
+        console = results()
         console.print(_output_table(ran))
-        _print_sizes(ran.compiled)
+        console.print(_sizes(ran.compiled))
         if ran.nanoseconds is not None:
-            console.print(f"fastest of {repeat}: {ran.nanoseconds / 1e3:.1f} us")
+            console.print(f"fastest of {repeat}: {ran.nanoseconds / 1e3:,.1f} us")
     if not ran.right:
         raise typer.Exit(1)
 
 
+def _title(model: Path) -> str:
+    """The name of a network: of its file, or of its folder where the file is called network.onnx."""
+    return model.resolve().parent.name if model.stem == "network" else model.stem
+
+
 def _save(path: Path, ran: Ran) -> None:
-    try:
-        np.savez(path, **{f"output_{i}": array for i, array in enumerate(ran.outputs)})
-    except OSError as reason:
-        raise TilewrightError("cannot-write", f"cannot write '{path}'", reasons=[str(reason)]) from reason
+    arrays: dict[str, Any] = {f"output_{i}": array for i, array in enumerate(ran.outputs)}
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    write_project({path.name: buffer.getvalue()}, path.parent)
 
 
 def _summary(compiled: Compiled, output: Path | None) -> dict[str, Any]:
@@ -149,24 +175,29 @@ def _layer_table(compiled: Compiled) -> Table:
     table = Table("layer", "operator", "code", "output", title="Layers", title_justify="left")
     table.add_column("MACs", justify="right")
     for row in layers(compiled.plan):
-        table.add_row(row.name, row.op, row.code, row.output, f"{row.macs:,}" if row.macs else "")
+        table.add_row(*map(escape, (row.name, row.op, row.code, row.output)), f"{row.macs:,}" if row.macs else "")
     return table
 
 
 def _output_table(ran: Ran) -> Table:
-    table = Table("output", "type", "compared", title="Outputs", title_justify="left")
-    ports = ran.compiled.program.outputs
-    for index, port in enumerate(ports):
+    table = Table("output", "type", "values", "compared", title="Outputs", title_justify="left")
+    for index, (port, array) in enumerate(zip(ran.compiled.program.outputs, ran.outputs, strict=True)):
         text = "not compared"
         if index < len(ran.comparisons):
             c = ran.comparisons[index]
             verdict = "exact" if c.exact else f"within {c.tolerance:.3g}, worst {c.worst:.3g}"
-            text = f"[green]right[/] ({verdict})" if c.wrong == 0 else f"[red]{c.wrong} of {c.size} wrong[/], worst {c.worst:.3g}"
-        table.add_row(port.name, str(port.type), text)
+            wrong = f"[red]{c.wrong} of {c.size} wrong[/], worst {c.worst:.3g}"
+            text = wrong if c.wrong else f"[green]right[/] ({verdict})"
+        table.add_row(escape(port.name), escape(str(port.type)), _preview(array), text)
     return table
 
 
-def _print_sizes(compiled: Compiled) -> None:
+def _preview(array: Array) -> str:
+    shown = ", ".join(f"{value:.4g}" for value in array.reshape(-1)[:4].tolist())
+    return shown + (", ..." if array.size > 4 else "")
+
+
+def _sizes(compiled: Compiled) -> str:
     plan, program = compiled.plan, compiled.program
     proof = "proven minimal for this order" if plan.optimal else f"at least {plan.lower_bound:,} needed"
-    console.print(f"arena {program.arena_bytes:,} bytes ({proof}), weights {program.constant_bytes:,} bytes")
+    return f"arena {program.arena_bytes:,} bytes ({proof}), weights {program.constant_bytes:,} bytes"

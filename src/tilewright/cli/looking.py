@@ -23,7 +23,11 @@ def ops_command(
     kernels: arg.Kernels = [],  # noqa: B006
     as_json: arg.Json = False,
 ) -> None:
-    """Lists every operator, its operands and attributes, and the code a platform has for it."""
+    """Lists every operator, and the code a platform has for it.
+
+    Code is a kernel file, or the loop nest printed from the operator's access maps. `B?` is an optional operand, `X*`
+    stands for any number of them.
+    """
     for folder in ops:
         load_folder(folder)
     target = load_platform(platform, tuple(kernels))
@@ -57,7 +61,9 @@ def platforms_command(as_json: arg.Json = False) -> None:
     """Lists the platforms that come with Tilewright."""
     found = [load_platform(name) for name in platform_names()]
     if as_json:
-        rows = [{"name": p.name, "summary": p.summary, "engines": list(p.engines), "kernels": len(p.kernels)} for p in found]
+        rows = [
+            {"name": p.name, "summary": p.summary, "engines": list(p.engines), "kernels": len(p.kernels)} for p in found
+        ]
         print(json.dumps({"platforms": rows}))
         return
     table = Table("platform", "engines", "memories", "kernels", "summary")
@@ -88,11 +94,18 @@ _TOOLS = (
 
 
 def doctor_command(as_json: arg.Json = False) -> None:
-    """Says which tools are found, and how to get the others. The exit status is 1 where a needed one is missing."""
+    """Says which tools are found, and how to get the others.
+
+    The exit status is 1 where a needed one is missing.
+    """
     tools = [_look(*tool) for tool in _TOOLS]
     missing = [tool for tool in tools if tool.needed and tool.path is None]
     if as_json:
-        print(json.dumps({"python": machine.python_version(), "tools": [asdict(tool) for tool in tools], "ready": not missing}))
+        print(
+            json.dumps(
+                {"python": machine.python_version(), "tools": [asdict(tool) for tool in tools], "ready": not missing}
+            )
+        )
     else:
         table = Table("tool", "for", "found", "version or how to get it")
         table.add_row("python", "Tilewright itself", "yes", machine.python_version())

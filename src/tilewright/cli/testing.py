@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import asdict
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -19,20 +21,33 @@ from tilewright.cli import arguments as arg
 from tilewright.codegen.build import SANITIZE, STRICT
 from tilewright.core.platform import DEFAULT_PLATFORM
 
+TEST_EXAMPLES = """
+`tilewright test examples/models`
+
+`tilewright test cases --strict --cc clang --json`
+"""
 STYLES = {"pass": "green", "fail": "red", "error": "red", "unsupported": "yellow"}
 
 
-def test_command(
-    paths: Annotated[list[Path], typer.Argument(help="Case folders, searched recursively, or model files.", show_default=False)],
+def cases_command(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="PATH", help="Case folders, searched recursively, or models.", show_default=False),
+    ],
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", metavar="N", help="Cases at a time; 0 is one per core.", show_default=False)
+    ] = 0,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Makes strict warnings errors and adds sanitizers.", rich_help_panel=arg.BUILD),
+    ] = False,
+    cc: arg.Compiler = "",
+    cflag: arg.Flags = [],  # noqa: B006
+    dim: arg.Dims = [],  # noqa: B006
+    input_type: arg.InputTypes = [],  # noqa: B006
     platform: arg.PlatformName = DEFAULT_PLATFORM,
     kernels: arg.Kernels = [],  # noqa: B006
     ops: arg.Ops = [],  # noqa: B006
-    dim: arg.Dims = [],  # noqa: B006
-    input_type: arg.InputTypes = [],  # noqa: B006
-    cc: arg.Compiler = "",
-    cflag: arg.Flags = [],  # noqa: B006
-    strict: Annotated[bool, typer.Option("--strict", help="Builds with strict warnings as errors and with sanitizers.")] = False,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Cases at a time; 0 is one per core.")] = 0,
     seed: arg.Seed = 0,
     as_json: arg.Json = False,
 ) -> None:
@@ -56,27 +71,44 @@ def test_command(
 
 
 def run_cases(
-    cases: tuple[tuple[str, Path], ...], options: Options, compiler: str, flags: tuple[str, ...], jobs: int, *, quiet: bool
+    cases: tuple[tuple[str, Path], ...],
+    options: Options,
+    compiler: str,
+    flags: tuple[str, ...],
+    jobs: int,
+    *,
+    quiet: bool,
 ) -> list[CaseResult]:
     """All cases in parallel, in the order given, with a progress bar."""
+    with ProcessPoolExecutor(min(jobs, len(cases)), initializer=_ignore_interrupts) as pool:
+        # Everything is submitted first: workers are forked then, before the progress bar has a thread.
+        running = {
+            pool.submit(run_case, name, model, options, compiler, flags): index
+            for index, (name, model) in enumerate(cases)
+        }
+        try:
+            return _collect(running, quiet=quiet)
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _ignore_interrupts() -> None:
+    """Ctrl-C reaches every process of the terminal; only the first one is to answer."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _collect(running: dict[Future[CaseResult], int], *, quiet: bool) -> list[CaseResult]:
     columns = (TextColumn("[bold]{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     results: dict[int, CaseResult] = {}
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=quiet) as progress:
-        task = progress.add_task("test", total=len(cases))
-        with ProcessPoolExecutor(min(jobs, len(cases))) as pool:
-            running: dict[Future[CaseResult], int] = {
-                pool.submit(run_case, name, model, options, compiler, flags): index for index, (name, model) in enumerate(cases)
-            }
-            try:
-                while running:
-                    for future in wait(running, return_when=FIRST_COMPLETED).done:
-                        index = running.pop(future)
-                        results[index] = future.result()
-                        progress.update(task, advance=1, description=results[index].name[-40:])
-            except KeyboardInterrupt:
-                pool.shutdown(cancel_futures=True)
-                raise
-    return [results[index] for index in range(len(cases))]
+        task = progress.add_task("test", total=len(running))
+        while running:
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                index = running.pop(future)
+                results[index] = future.result()
+                progress.update(task, advance=1, description=escape(results[index].name[-40:]))
+    return [results[index] for index in sorted(results)]
 
 
 def _print_table(results: list[CaseResult]) -> None:
@@ -86,9 +118,12 @@ def _print_table(results: list[CaseResult]) -> None:
     table.add_column("detail", overflow="fold")
     for r in results:
         style = STYLES[r.status]
-        detail = r.detail.splitlines()[0] if r.detail else ""
-        table.add_row(r.name, f"[{style}]{r.status}[/]", f"{r.arena_bytes:,}", f"{r.weight_bytes:,}", f"{r.seconds:.1f}", detail)
+        sizes = (f"{r.arena_bytes:,}", f"{r.weight_bytes:,}") if r.comparisons else ("", "")
+        detail = escape(r.detail.splitlines()[0] if r.detail else "")
+        table.add_row(escape(r.name), f"[{style}]{r.status}[/]", *sizes, f"{r.seconds:.1f}", detail)
     console = Console()
     console.print(table)
     counts = {status: sum(r.status == status for r in results) for status in STYLES}
-    console.print(", ".join(f"{count} {status}" for status, count in counts.items() if count) + f" of {len(results)} cases")
+    console.print(
+        ", ".join(f"{count} {status}" for status, count in counts.items() if count) + f" of {len(results)} cases"
+    )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from tilewright.codegen import write_project
 from tilewright.core.plan import Plan
 from tilewright.core.program import Port, Program
-from tilewright.errors import TilewrightError
 from tilewright.report.flow import LANE, ROW, flow
 from tilewright.report.layers import LOOP_NEST, Layer, layers
 from tilewright.report.memory import human_bytes, memory_maps
@@ -27,14 +26,7 @@ class Figure:
 
 def write_report(plan: Plan, program: Program, path: Path, *, title: str) -> None:
     """Writes the page, whole or not at all."""
-    text = render_report(plan, program, title=title)
-    staged = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        staged.write_text(text, encoding="utf-8")
-        staged.replace(path)
-    except OSError as reason:
-        staged.unlink(missing_ok=True)
-        raise TilewrightError("cannot-write", f"cannot write '{path}'", reasons=[str(reason)]) from reason
+    write_project({path.name: render_report(plan, program, title=title).encode()}, path.parent)
 
 
 def render_report(plan: Plan, program: Program, *, title: str) -> str:

@@ -1,0 +1,37 @@
+"""Where the command line prints: results to stdout, progress and errors to stderr."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from tilewright.api.compiling import Observer
+
+
+def results() -> Console:
+    return Console()
+
+
+def errors() -> Console:
+    """Plain text: node names and paths are printed as they are."""
+    return Console(stderr=True, soft_wrap=True, markup=False, highlight=False)
+
+
+@contextmanager
+def progress_line(title: str, *, quiet: bool) -> Generator[Observer]:
+    """A line on stderr that shows the stage a long job is at, while it lasts."""
+    if quiet:
+        yield lambda _stage: None
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("[bold]{task.description}", markup=True),
+        TextColumn("{task.fields[stage]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, stage="")
+        yield lambda stage: progress.update(task, stage=stage)
