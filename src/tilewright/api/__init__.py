@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.api.cases import Case, CaseResult, find_cases, run_case
+from tilewright.api.cases import Case, CaseResult, find_cases, load_case, run_case
 from tilewright.api.compiling import Compiled, Options, compile_model
 from tilewright.api.running import Comparison, Ran, run_model
 
@@ -15,6 +15,7 @@ __all__ = [
     "Ran",
     "compile_model",
     "find_cases",
+    "load_case",
     "run_case",
     "run_model",
 ]
