@@ -148,6 +148,16 @@ def test_a_transpose_stays_where_moving_it_costs_more() -> None:
     assert ops(applied(graph, transposes)) == ["Transpose", "Add"]
 
 
+def test_wide_results_are_passed_where_they_are_narrowed_soon() -> None:
+    b = Builder()
+    x = b.op("Transpose", b.input("x", "int8[2,4,5,3]"), perm=FIRST)
+    branches = [b.op("Mul", b.op("Relu", x), b.weights(5, dtype="int8"), widen=1) for _ in range(2)]
+    total = b.op("Add", *branches)
+    one = np.array(1, np.int32)
+    result = applied(b.graph(b.op("RequantShift", total, one, one, div=16, name="y")), transposes)
+    assert ops(result) == ["Relu", "Relu", "Mul", "Mul", "Add", "RequantShift", "Transpose"]
+
+
 def test_a_mixed_sum_turns_where_the_transposes_below_vanish() -> None:
     b = Builder()
     x = b.op("Transpose", b.input("x", "float32[2,4,5,3]"), perm=FIRST)

@@ -79,7 +79,8 @@ def _parts(edit: Edit, node: Node) -> _Parts | None:
             continue
         q, k = product.inputs
         batches = {edit.shape(name)[:-2] for name in (q, k, v)}
-        if len(batches) == 1 and edit.types[q].rank == kind.rank and edit.single(raw):
+        same = {(edit.types[name].dtype, edit.types[name].rank) for name in (q, k, v)}
+        if len(batches) == 1 and len(same) == 1 and edit.single(raw):
             return _Parts(q, k, v, mask, scale, (product, softmax, node))
     return None
 

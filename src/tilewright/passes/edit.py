@@ -33,6 +33,7 @@ class Edit:
         self._uses = Counter(name for node in graph.nodes for name in node.reads)
         self._uses.update(graph.outputs)
         self._readers: dict[str, list[Node]] | None = None
+        self._origins: dict[str, Node] | None = None
         self._current = ""
 
     def shape(self, name: str) -> tuple[int, ...]:
@@ -42,6 +43,14 @@ class Edit:
         """The node that makes a tensor, if it is one of `ops` (any where none is named) without an epilogue."""
         node = self._producers.get(name)
         return node if node and not node.epilogue and (not ops or node.op in ops) else None
+
+    def origin(self, name: str) -> Node | None:
+        """The node that makes a tensor: as rewritten where that has been passed, else as it was."""
+        if name in self._producers:
+            return self._producers[name]
+        if self._origins is None:
+            self._origins = self.graph.producer()
+        return self._origins.get(name)
 
     def is_result(self, name: str) -> bool:
         return name in self._results

@@ -108,7 +108,7 @@ def _pays(edit: Edit, node: Node, names: tuple[str, ...], perm: Perm) -> bool:
             added += _cost(edit, name, inverse(perm))
     met, stays = _meets(edit, node, inverse(perm), LOOKAHEAD)
     if stays:
-        added += sum(_cost(edit, output, perm) for output in node.outputs if output)
+        added += sum(_resting_cost(edit, output, perm, LOOKAHEAD) for output in node.outputs if output)
     # One that moves no bytes is left where it is, as a view, unless it can vanish.
     return gone + met >= max(added, 1)
 
@@ -119,6 +119,29 @@ def _cost(edit: Edit, name: str, perm: Perm) -> int:
     if kind.rank == len(perm) and moves_units_only(kind.shape, perm):
         return 0
     return kind.bytes
+
+
+def _resting_cost(edit: Edit, name: str, perm: Perm, depth: int) -> int:
+    """Bytes that a Transpose moves behind a tensor, or further down: wide integers are often narrowed soon."""
+    cost = _cost(edit, name, perm)
+    readers = edit.readers(name)
+    if not depth or len(readers) != 1 or edit.is_result(name) or REGISTRY[readers[0].op].kind != "elementwise":
+        return cost
+    others = [other for other in readers[0].reads if other != name and other not in edit.constants]
+    if not all(_comes_turned(edit, other, perm, depth) for other in others):
+        return cost
+    return min(cost, _resting_cost(edit, readers[0].outputs[0], perm, depth - 1))
+
+
+def _comes_turned(edit: Edit, name: str, perm: Perm, depth: int) -> bool:
+    """Whether a tensor is the result of the same Transpose, or of operators behind which one could be."""
+    node = edit.origin(name)
+    if node is None or not depth:
+        return False
+    if node.op == "Transpose":
+        return perm_of(edit, node) == perm
+    sources = operands_with_axes(edit, node) if node.op in TURN else ()
+    return any(_comes_turned(edit, source, perm, depth - 1) for source in sources)
 
 
 def _meets(edit: Edit, node: Node, wanted: Perm, depth: int) -> tuple[int, bool]:

@@ -32,8 +32,7 @@ def _rule(edit: Edit, node: Node) -> bool:
     target = edit.shape(output)
     for name in dict.fromkeys(node.inputs):
         view = edit.producer(name, "Reshape") if name and edit.shape(name) == target else None
-        # Only a result of some computation gains: behind an input of the network there is nothing to fuse with.
-        if view is None or not edit.single(name) or edit.producer(view.inputs[0]) is None:
+        if view is None or not edit.single(name) or not _fuses(edit, view.inputs[0]):
             continue
         source = view.inputs[0]
         while (above := edit.producer(source, "Reshape")) is not None:
@@ -46,6 +45,11 @@ def _rule(edit: Edit, node: Node) -> bool:
         edit.reshape(result, target, output)
         return True
     return False
+
+
+def _fuses(edit: Edit, name: str) -> bool:
+    """Whether an operator behind a tensor could join the one that computes it."""
+    return edit.producer(name) is not None and edit.single(name)
 
 
 def _viewed(edit: Edit, name: str, shape: tuple[int, ...] | None, viewed: str, source: str) -> str:
