@@ -43,7 +43,7 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def expression(axis: Affine) -> str:
-    """An index expression as C text, division included (numerators of divided ones are non-negative under their guard)."""
+    """An index expression as C text; the numerator of a divided one is not negative where its guard holds."""
     text = " + ".join(name if c == 1 else f"{name} * {c}" for name, c in axis.terms)
     if axis.constant or not text:
         text = f"{text} + {axis.constant}" if text else str(axis.constant)

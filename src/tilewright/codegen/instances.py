@@ -63,7 +63,12 @@ def instance_text(
     text = re.sub(r"\b(?:float|double|u?int\d+_t)\s*\*\s*(restrict\s+)?Y\b", rf"{output.dtype.ctype} *\1Y", text)
     # The hook is bound by macros, not by renaming, because macros of the kernel header use it too.
     bound = f"#define Epilogue {name}_epilogue\n#define STORE {name}_store\n"
-    return _epilogue_text(name, accumulator.ctype, output, steps, replaced) + bound + text + "#undef Epilogue\n#undef STORE\n"
+    return (
+        _epilogue_text(name, accumulator.ctype, output, steps, replaced)
+        + bound
+        + text
+        + "#undef Epilogue\n#undef STORE\n"
+    )
 
 
 def _epilogue_text(
@@ -71,7 +76,9 @@ def _epilogue_text(
 ) -> str:
     fields = epilogue_fields(steps, replaced)
     lines = [f"struct {name}_epilogue {{"]
-    lines += [f"    {f'const {f.ctype} *' if f.tensor else f'{f.ctype} '}{f.name};" for f in fields] or ["    char unused;"]
+    lines += [f"    {f'const {f.ctype} *' if f.tensor else f'{f.ctype} '}{f.name};" for f in fields] or [
+        "    char unused;"
+    ]
     lines += [
         "};",
         f"static inline void {name}_store(const struct {name}_epilogue *e, {output.dtype.ctype} *restrict Y,",
@@ -82,15 +89,29 @@ def _epilogue_text(
     for f in fields:
         lines.append(f"    const {f.ctype} {'*restrict ' if f.tensor else ''}{f.name} = e->{f.name};")
     target = Operand("Y", output, "")
-    indexes = {(i, operand): text for i, step in enumerate(steps) for operand, text in _step_indexes(step, output).items()}
+    indexes = {
+        (i, operand): text for i, step in enumerate(steps) for operand, text in _step_indexes(step, output).items()
+    }
     if any("row" in text for text in indexes.values()):
         lines.append(f"    const ptrdiff_t row = (at - channel) / {output.shape[-1]};")
     elif not any("channel" in text for text in indexes.values()):
         lines.append("    (void)channel;")
 
-    code, last = print_steps(steps, _StoreReader(steps, indexes, replaced), "        ", constant=lambda index, constant: f"s{index}_{constant}")
+    code, last = print_steps(
+        steps,
+        _StoreReader(steps, indexes, replaced),
+        "        ",
+        constant=lambda index, constant: f"s{index}_{constant}",
+    )
     raw = f"const {accumulator} v0 = acc[i];"
-    lines += ["    for (int i = 0; i < count; i++) {", f"        {raw}", *code, f"        {store(target, 'at + i', last)}", "    }", "}"]
+    lines += [
+        "    for (int i = 0; i < count; i++) {",
+        f"        {raw}",
+        *code,
+        f"        {store(target, 'at + i', last)}",
+        "    }",
+        "}",
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -65,7 +65,9 @@ def print_nest(name: str, nest: Nest, parameters: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _point(nest: Nest, inner: Sequence[str], sizes: Mapping[str, int], addresses: Mapping[str, Address], indent: str) -> list[str]:
+def _point(
+    nest: Nest, inner: Sequence[str], sizes: Mapping[str, int], addresses: Mapping[str, Address], indent: str
+) -> list[str]:
     """One output point: state, reduction, results, epilogue, stores."""
     body, domain = nest.body, nest.domain
     lines = [f"{indent}{ctype} {name} = {init};" for ctype, name, init in body.state]
@@ -73,7 +75,11 @@ def _point(nest: Nest, inner: Sequence[str], sizes: Mapping[str, int], addresses
     reduced = set(inner)
     early = [o for o in _inputs(nest) if mentions(finish, o) and not (domain.relevant(o) & reduced)]
     state_inputs = [o for o in early if any(mentions(init, o) for _, _, init in body.state)]
-    lines = _loads(nest, early, addresses, indent) + lines if state_inputs else lines + _loads(nest, early, addresses, indent)
+    lines = (
+        _loads(nest, early, addresses, indent) + lines
+        if state_inputs
+        else lines + _loads(nest, early, addresses, indent)
+    )
     if body.update:
         late = [o for o in _inputs(nest) if mentions(body.update, o) and o not in early]
         lines += _reduction(nest, inner, sizes, late, addresses, indent)
@@ -99,7 +105,12 @@ def _point(nest: Nest, inner: Sequence[str], sizes: Mapping[str, int], addresses
 
 
 def _reduction(
-    nest: Nest, inner: Sequence[str], sizes: Mapping[str, int], late: Sequence[str], addresses: Mapping[str, Address], indent: str
+    nest: Nest,
+    inner: Sequence[str],
+    sizes: Mapping[str, int],
+    late: Sequence[str],
+    addresses: Mapping[str, Address],
+    indent: str,
 ) -> list[str]:
     lines: list[str] = []
     depth = indent
@@ -131,9 +142,7 @@ def _inputs(nest: Nest) -> list[str]:
 def _data_dependent(nest: Nest) -> list[str]:
     """Operands read through `X_at(...)`: those with a whole axis."""
     return [
-        operand
-        for operand in nest.call.operands
-        if operand in nest.operands and data_dependent(nest.domain, operand)
+        operand for operand in nest.call.operands if operand in nest.operands and data_dependent(nest.domain, operand)
     ]
 
 
@@ -195,7 +204,9 @@ def _substitute(axis: Axis, axes: Mapping[str, Axis]) -> Axis:
 
 def _guarded(addresses: Mapping[str, Address]) -> set[str]:
     """Dimensions whose own value is needed: by a guard or a divided index."""
-    texts = [g.expression for a in addresses.values() for g in a.guards] + [t for a in addresses.values() for t in a.terms]
+    texts = [g.expression for a in addresses.values() for g in a.guards] + [
+        t for a in addresses.values() for t in a.terms
+    ]
     return {name for a in addresses.values() for name in a.strides if any(mentions(t, name) for t in texts)} | {
         word for text in texts for word in text.replace("(", " ").replace(")", " ").split() if word.isidentifier()
     }

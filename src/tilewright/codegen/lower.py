@@ -73,7 +73,9 @@ class _Lowering:
 
     def _nest(self, node: Node, call: Call, steps: tuple[StepCode, ...], comment: str) -> Invoke:
         if call.op.body is None:
-            raise TilewrightError("no-kernel", f"{node.op} '{call.name}' has no code", help="add a kernel file with --kernels DIR")
+            raise TilewrightError(
+                "no-kernel", f"{node.op} '{call.name}' has no code", help="add a kernel file with --kernels DIR"
+            )
         domain, body = call.domain(), call.op.body(call)
         pointers: dict[Place | str, tuple[str, Pointer]] = {}
         operands: dict[str, Operand] = {}
@@ -99,7 +101,9 @@ class _Lowering:
         function = self._shared(f"{_identifier(node.op)}_nest", text)
         return Invoke(function, tuple(pointer for _, pointer in pointers.values()), comment)
 
-    def _operand(self, hint: str, tensor: str, pointers: dict[Place | str, tuple[str, Pointer]], *, const: bool) -> Operand:
+    def _operand(
+        self, hint: str, tensor: str, pointers: dict[Place | str, tuple[str, Pointer]], *, const: bool
+    ) -> Operand:
         """The pointer parameter of a tensor; tensors that share their bytes share the parameter."""
         kind = self._graph.types[tensor]
         place = self._plan.places[tensor]
@@ -138,7 +142,7 @@ class _Lowering:
             else:
                 raise TilewrightError(
                     "bad-kernel",
-                    f"kernel '{kernel.where}': parameter '{parameter.name}' is no operand, size or attribute of {node.op}",
+                    f"kernel '{kernel.where}': '{parameter.name}' is no operand, size or attribute of {node.op}",
                     help=f"known here: {', '.join(sorted([*tensors, *names]))}",
                 )
         return Invoke(function, tuple(arguments), comment)
@@ -165,9 +169,7 @@ class _Lowering:
             return Literal("NULL")
         return Struct(
             f"struct {function}_epilogue",
-            tuple(
-                Pointer(self._located(f.tensor), f.ctype, True) if f.tensor else Literal(f.literal) for f in fields
-            ),
+            tuple(Pointer(self._located(f.tensor), f.ctype, True) if f.tensor else Literal(f.literal) for f in fields),
         )
 
     # Shared pieces
@@ -197,4 +199,3 @@ class _Lowering:
 
 def _identifier(text: str) -> str:
     return re.sub(r"\W+", "_", text).lower()
-

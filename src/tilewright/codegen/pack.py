@@ -18,8 +18,9 @@ _PART = re.compile(r"(\w+|\([\w, ]+\))\s*(?:([/%])\s*(\d+))?\s*(?:,|$)")
 def pack(array: Array, spec: str, sizes: Mapping[str, int | float], kernel: Kernel) -> Array:
     """Reorders a constant.
 
-    The left side names the constant's axes by loop dimensions (one axis may be several, as `G,F`). On the right, `F/16` and
-    `F%16` split an axis into blocks and `(KH,KW,C)/16` joins axes before splitting; ragged ends are filled with zeros.
+    The left side names the constant's axes by loop dimensions (one axis may be several, as `G,F`). On the right, `F/16`
+    and `F%16` split an axis into blocks and `(KH,KW,C)/16` joins axes before splitting; ragged ends are filled with
+    zeros.
     """
     left, arrow, right = spec.partition("->")
     names = [n.strip() for n in left.split(",")]
@@ -38,7 +39,9 @@ def pack(array: Array, spec: str, sizes: Mapping[str, int | float], kernel: Kern
     current = array.reshape(shape).transpose([names.index(n) for group in groups for n in group])
     current = current.reshape([prod(int(sizes[n]) for n in group) for group in groups])
     blocks = {group: block for group, _, block in parts if block}
-    current = np.pad(current, [(0, -extent % blocks.get(g, 1)) for g, extent in zip(groups, current.shape, strict=True)])
+    current = np.pad(
+        current, [(0, -extent % blocks.get(g, 1)) for g, extent in zip(groups, current.shape, strict=True)]
+    )
     split: list[int] = []
     axes: dict[tuple[tuple[str, ...], str], int] = {}
     for group, extent in zip(groups, current.shape, strict=True):
@@ -55,4 +58,6 @@ def pack(array: Array, spec: str, sizes: Mapping[str, int | float], kernel: Kern
 
 
 def _bad(kernel: Kernel, spec: str, why: str) -> TilewrightError:
-    return TilewrightError("bad-kernel", f"kernel '{kernel.where}': pack '{spec}': {why}", help="see docs/add_a_kernel.md")
+    return TilewrightError(
+        "bad-kernel", f"kernel '{kernel.where}': pack '{spec}': {why}", help="see docs/add_a_kernel.md"
+    )

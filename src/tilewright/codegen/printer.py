@@ -62,7 +62,7 @@ def _header(program: Program) -> str:
         "",
         "#ifndef TILEWRIGHT_TENSOR",
         "#define TILEWRIGHT_TENSOR",
-        "/* An input or output: its name, element type (\"float32\", \"int8\", ...), shape and size. */",
+        '/* An input or output: its name, element type ("float32", "int8", ...), shape and size. */',
         "struct tilewright_tensor {",
         "    const char *name;",
         "    const char *type;",
@@ -147,7 +147,7 @@ def _descriptors(name: str, ports: tuple[Port, ...]) -> list[str]:
     if not ports:
         return [f'const struct tilewright_tensor {name}[1] = {{{{"", "", 0, {{0}}, 0}}}};', ""]
     rows = [
-        f"    {{{_string(p.name)}, \"{p.type.dtype}\", {p.type.rank}, "
+        f'    {{{_string(p.name)}, "{p.type.dtype}", {p.type.rank}, '
         f"{{{', '.join(map(str, p.type.shape)) or '0'}}}, {p.type.bytes}}},"
         for p in ports
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -44,10 +43,13 @@ def write_project(files: Mapping[str, bytes], folder: Path) -> None:
                 (Path(staging) / name).write_bytes(data)
             folder.mkdir(exist_ok=True)
             for name in files:
-                os.replace(Path(staging) / name, folder / name)
+                (Path(staging) / name).replace(folder / name)
     except OSError as reason:
         raise TilewrightError(
-            "cannot-write", f"cannot write to '{folder}'", reasons=[str(reason)], help="choose another folder with --output DIR"
+            "cannot-write",
+            f"cannot write to '{folder}'",
+            reasons=[str(reason)],
+            help="choose another folder with --output DIR",
         ) from reason
 
 

@@ -104,7 +104,7 @@ def print_steps(
 ) -> tuple[list[str], str]:
     """C lines that compute all steps from the value `v0`, and the name of the last value.
 
-    `constant(step index, name)` is the text that replaces a constant's literal value, where constants are passed in from outside.
+    `constant(step index, name)` replaces a constant's literal value where constants are passed in from outside.
     """
     lines: list[str] = []
     for index, step in enumerate(steps):

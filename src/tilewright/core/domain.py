@@ -17,7 +17,7 @@ from types import MappingProxyType
 class Affine:
     """`(sum(coefficient * dimension) + constant) // divisor`.
 
-    With `exact`, points whose numerator the divisor does not divide touch nothing (the gaps of a transposed convolution).
+    With `exact`, points whose numerator the divisor does not divide touch nothing (gaps of a transposed convolution).
     """
 
     terms: tuple[tuple[str, int], ...] = ()
@@ -121,7 +121,9 @@ class Domain:
 
     def footprint(self, operand: str, tile: Tile) -> tuple[Span, ...]:
         """The part of an operand that a tile touches, axis by axis."""
-        ranges = {name: (0, size) if name in self.whole else tile.get(name, (0, size)) for name, size in self.dims.items()}
+        ranges = {
+            name: (0, size) if name in self.whole else tile.get(name, (0, size)) for name, size in self.dims.items()
+        }
         return tuple(
             _span(axis, extent, ranges) for axis, extent in zip(self.access[operand], self.shapes[operand], strict=True)
         )

@@ -20,7 +20,7 @@ Attr = int | float | str | bool | tuple[int, ...] | tuple[float, ...] | tuple[st
 Attrs = Mapping[str, Attr]
 
 RESULT = "@"
-"""In an epilogue step's inputs: `@` is the result of the node's own operator, `@1` that of the first step, and so on."""
+"""In an epilogue step's inputs: `@` is the result of the node's own operator, `@1` that of the first step, etc."""
 
 
 @dataclass(frozen=True)

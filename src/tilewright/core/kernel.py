@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import operator as operators
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -86,19 +86,33 @@ def parse_kernel(path: Path) -> Kernel:
         raise _bad(path, "it has no 'static void name(...) {' function", "the last such function is the kernel")
     prototype = prototypes[-1]
     types = cast("dict[str, Any]", header.get("types") or {})
-    names = {str(t) for value in types.values() for t in (cast("list[str]", value) if isinstance(value, list) else [value])}
-    variables = {name: tuple(cast("list[str]", header[name])) for name in sorted(names) if name not in DTYPES and name in header}
+    names = {
+        str(t) for value in types.values() for t in (cast("list[str]", value) if isinstance(value, list) else [value])
+    }
+    variables = {
+        name: tuple(cast("list[str]", header[name])) for name in sorted(names) if name not in DTYPES and name in header
+    }
     unknown = sorted(set(header) - _KEYS - set(variables))
     if unknown:
-        raise _bad(path, f"unknown header key {', '.join(unknown)}", f"known keys: {', '.join(sorted(_KEYS))} and type variables")
+        raise _bad(
+            path,
+            f"unknown header key {', '.join(unknown)}",
+            f"known keys: {', '.join(sorted(_KEYS))} and type variables",
+        )
     for name in sorted(names - set(DTYPES) - set(variables)):
-        raise _bad(path, f"types: '{name}' is neither an element type nor a variable of the header", "add e.g. 'T: [float32, int8]'")
+        raise _bad(
+            path,
+            f"types: '{name}' is neither an element type nor a variable of the header",
+            "add e.g. 'T: [float32, int8]'",
+        )
     return Kernel(
         path,
         prototype.group(1),
         str(header["op"]),
         str(header.get("engine", "cpu")),
-        MappingProxyType({k: tuple(cast("list[str]", v)) if isinstance(v, list) else (str(v),) for k, v in types.items()}),
+        MappingProxyType(
+            {k: tuple(cast("list[str]", v)) if isinstance(v, list) else (str(v),) for k, v in types.items()}
+        ),
         MappingProxyType(variables),
         MappingProxyType({str(k): str(v) for k, v in cast("dict[str, Any]", header.get("when") or {}).items()}),
         MappingProxyType(cast("dict[str, str]", header.get("pack") or {})),
@@ -125,15 +139,15 @@ def _bad(path: Path, why: str, help: str) -> TilewrightError:
     return TilewrightError("bad-kernel", f"kernel '{path.name}': {why}", help=help)
 
 
-_BINARY: dict[type[ast.operator], Any] = {
+_BINARY: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
     ast.Add: operators.add,
     ast.Sub: operators.sub,
     ast.Mult: operators.mul,
-    ast.Div: operators.truediv,
-    ast.FloorDiv: operators.floordiv,
+    ast.Div: lambda a, b: a / b,
+    ast.FloorDiv: lambda a, b: a // b,
     ast.Mod: operators.mod,
 }
-_COMPARE: dict[type[ast.cmpop], Any] = {
+_COMPARE: dict[type[ast.cmpop], Callable[[Number, Number], bool]] = {
     ast.Eq: operators.eq,
     ast.NotEq: operators.ne,
     ast.Lt: operators.lt,
@@ -154,7 +168,7 @@ def formula(text: str, names: Mapping[str, Number]) -> Number:
 
 
 def holds(name: str, condition: str, names: Mapping[str, Number]) -> bool:
-    """Whether a predicate such as `K: "% 4 == 0"` holds; several are joined by `and` / `or`, each repeating the name."""
+    """Whether a predicate such as `K: "% 4 == 0"` holds; of several joined by `and`, `or`, each repeats the name."""
     return bool(_value(_parse(condition if re.match(rf"^[\s(]*{name}\b", condition) else f"{name} {condition}"), names))
 
 

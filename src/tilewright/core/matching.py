@@ -33,7 +33,7 @@ def binding_names(call: Call, domain: Domain) -> dict[str, Number]:
 
 
 def _dimension_strides(domain: Domain, operand: str) -> dict[str, Number]:
-    """`A_sM`: elements between neighbours along a loop dimension or product of dimensions; 0 where it is not indexed by it.
+    """`A_sM`: elements between neighbours along a loop dimension or product of dimensions; 0 where it does not index.
 
     A product has a stride only where its dimensions are walked as one.
     """

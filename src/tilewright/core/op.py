@@ -1,8 +1,8 @@
 """Operators: each is declared once, and everything else asks the declaration.
 
 A declaration names operands and attributes and gives the type rule, the loop domain with access maps, the numpy
-reference, examples that drive the generic tests, and, where the meaning fits in a few C expressions, a `Body` from which
-the code generator prints a loop nest on any platform.
+reference, examples that drive the generic tests, and, where the meaning fits in a few C expressions, a `Body` from
+which the code generator prints a loop nest on any platform.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tilewright.errors import TilewrightError
 
 Kind = Literal["elementwise", "view", "move", "reduce", "other"]
 """elementwise: one result per point of the broadcast inputs, fusable behind another operator; view: the output is the
-input's bytes under another shape; move: bytes are only copied; reduce: an accumulation over dimensions that do not index the
-output; other: anything else."""
+input's bytes under another shape; move: bytes are only copied; reduce: an accumulation over dimensions that do not
+index the output; other: anything else."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Call:
             raise self.error(
                 "not-constant",
                 f"input '{operand}' must be known at compile time",
-                help="make it a constant of the network, or fix the graph input it comes from with --constant NAME=FILE.npy",
+                help="make it a constant of the network, or fix the input it comes from with --constant NAME=FILE.npy",
             )
         return known
 
@@ -122,10 +122,11 @@ class Call:
 class Body:
     """What happens at each point of the domain, in C expressions over operand names.
 
-    Operands are scalars of their compute type (`X`, `A`), dimensions are `int` indices by name. `state` are accumulators
-    (C type, name, initial value) of each output point, `update` runs at each point of the reduction, `result` gives the
-    expression of each output. `constants` are typed named numbers used by the expressions. `fill` gives an input's value where its access
-    lies outside the tensor; a reduction skips such points for inputs without one.
+    Operands are scalars of their compute type (`X`, `A`), dimensions are `int` indices by name. `state` are
+    accumulators (C type, name, initial value) of each output point, `update` runs at each point of the reduction,
+    `result` gives the expression of each output. `constants` are typed named numbers used by the expressions. `fill`
+    gives an input's value where its access lies outside the tensor; a reduction skips such points for inputs without
+    one.
     """
 
     result: Mapping[str, str]
@@ -157,8 +158,8 @@ Reference = Callable[..., Array | tuple[Array, ...]]
 class Operator:
     """The declaration of an operator.
 
-    `inputs` and `outputs` are space-separated names; `B?` is optional, a last `X*` is variadic. `attrs` are the attributes
-    with defaults (`REQUIRED` where there is none).
+    `inputs` and `outputs` are space-separated names; `B?` is optional, a last `X*` is variadic. `attrs` are the
+    attributes with defaults (`REQUIRED` where there is none).
     """
 
     name: str

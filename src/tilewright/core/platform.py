@@ -125,7 +125,9 @@ class _Reader:
 
     def wrong(self, key: str, why: str) -> TilewrightError:
         where = ".".join(part for part in (self._prefix, key) if part)
-        return TilewrightError("bad-platform", f"{self._path.name} of '{self._path.parent.name}': {where or 'file'}: {why}")
+        return TilewrightError(
+            "bad-platform", f"{self._path.name} of '{self._path.parent.name}': {where or 'file'}: {why}"
+        )
 
     def _get(self, key: str) -> Any:
         self._seen.add(key)

@@ -83,9 +83,7 @@ def _ordered(graph: Graph, roots: dict[str, str]) -> Graph:
     """The graph in an order that keeps the peak of live bytes low; views stay behind what they view."""
     fixed = {*graph.inputs, *graph.constants, *(_root(roots, o) for o in graph.outputs)}
     sizes = {name: kind.bytes for name, kind in graph.types.items() if name not in fixed and _root(roots, name) == name}
-    tasks = [
-        Task(str(i), tuple(node.reads), tuple(o for o in node.outputs if o)) for i, node in enumerate(graph.nodes)
-    ]
+    tasks = [Task(str(i), tuple(node.reads), tuple(o for o in node.outputs if o)) for i, node in enumerate(graph.nodes)]
     found = order(tasks, sizes, frozenset())
     return graph.with_nodes([graph.nodes[int(name)] for name in found.names])
 
@@ -156,7 +154,8 @@ def _buffers(
                 last[root] = step + 1
     align = platform.alignment
     buffers = [
-        allocation.Buffer(name, graph.types[name].bytes, first[name], last[name], align) for name in first
+        allocation.Buffer(name, graph.types[name].bytes, first[name], last[name], align)
+        for name in first
         if graph.types[name].bytes
     ]
     scratch: dict[int, str] = {}

@@ -14,7 +14,7 @@ from tilewright.errors import TilewrightError
 
 
 def select(graph: Graph, node: Node, platform: Platform) -> Choice:
-    """The cheapest kernel that fits a node, else the loop nest; an error that quotes every rejection if neither does."""
+    """The cheapest kernel that fits a node, else the loop nest; an error quotes every rejection if neither does."""
     call = call_node(graph, node)
     if call.op.kind == "view" and not node.epilogue:
         return Choice("", None)
@@ -40,5 +40,5 @@ def select(graph: Graph, node: Node, platform: Platform) -> Choice:
         "no-kernel",
         f"{node.op} '{call.name}' has no kernel on '{platform.name}'",
         reasons=[f"{r.kernel:<28} {r.reason}" for r in rejected] or [f"no kernel file declares op: {node.op}"],
-        help="cast the tensors to a type a kernel takes, or add a kernel file with --kernels DIR (docs/add_a_kernel.md)",
+        help="cast the tensors to a type a kernel takes, or add a kernel with --kernels DIR (docs/add_a_kernel.md)",
     )

@@ -38,7 +38,9 @@ class Builder:
         types = [self.types[i] if i else None for i in node.inputs]
         call = call_of(REGISTRY[node.op], types, node.attrs, values=values, name=node.name, wanted=len(node.outputs))
         self.types.update({o: t for o, t in zip(node.outputs, call.outputs, strict=False) if o})
-        if call.op.kind in ("move", "view") and all(v is not None for v, i in zip(values, node.inputs, strict=True) if i):
+        if call.op.kind in ("move", "view") and all(
+            v is not None for v, i in zip(values, node.inputs, strict=True) if i
+        ):
             self.constants.update(zip(node.outputs, evaluate(call, values), strict=False))
         else:
             self.nodes.append(node)
@@ -48,7 +50,9 @@ class Builder:
         self.add(Node(op, tuple(inputs), (output,), attrs(**attributes), output))
         return output
 
-    def requantise(self, accumulator: str, factors: Array, scheme: Scheme, axis: int, output: str, *, centre: int = 0) -> str:
+    def requantise(
+        self, accumulator: str, factors: Array, scheme: Scheme, axis: int, output: str, *, centre: int = 0
+    ) -> str:
         """`quantise((accumulator - centre) * factor)` in integers, rounding as QuantizeLinear does.
 
         `factors` is one number, or one per index of `axis`.

@@ -31,7 +31,12 @@ def run_on_host(
         results = [Path(folder) / f"out{i}" for i in range(len(outputs))]
         for path, array in zip(paths, inputs, strict=True):
             path.write_bytes(np.ascontiguousarray(array).tobytes())
-        command = [str(executable), *map(str, paths), *map(str, results), *(["--repeat", str(repeat)] if repeat else [])]
+        command = [
+            str(executable),
+            *map(str, paths),
+            *map(str, results),
+            *(["--repeat", str(repeat)] if repeat else []),
+        ]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout)
         except subprocess.TimeoutExpired as reason:
