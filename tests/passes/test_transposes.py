@@ -155,7 +155,7 @@ def test_wide_results_are_passed_where_they_are_narrowed_soon() -> None:
     total = b.op("Add", *branches)
     one = np.array(1, np.int32)
     result = applied(b.graph(b.op("RequantShift", total, one, one, div=16, name="y")), transposes)
-    assert ops(result) == ["Relu", "Relu", "Mul", "Mul", "Add", "RequantShift", "Transpose"]
+    assert ops(result) == ["Relu", "Mul", "Relu", "Mul", "Add", "RequantShift", "Transpose"]
 
 
 def test_a_mixed_sum_turns_where_the_transposes_below_vanish() -> None:
