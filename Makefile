@@ -6,6 +6,8 @@ SHELL := bash
 PYTHON ?= python3
 WORKERS ?= 2
 ARGS ?=
+# The example network that `make demo` leaves in build/demo.
+DEMO ?= tiny_cnn_int8
 export PYTHON
 # pyright comes whole from its wheel, and node from another: nothing is to be looked up elsewhere.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
@@ -26,8 +28,13 @@ $(READY): pyproject.toml scripts/setup.sh
 
 setup: $(READY) ## make .venv with Tilewright and all tools
 
-demo: $(READY) ## compile, build and run the example networks, and compare the results
-	@$(BIN)/tilewright run examples/models/*.onnx --report build/demo
+demo: $(READY) ## compile, build and run the example networks, compare the results, and make a report
+	@$(BIN)/tilewright test examples/models
+	@$(BIN)/tilewright compile examples/models/$(DEMO).onnx -o build/demo
+	@$(MAKE) --no-print-directory -s -C build/demo
+	@echo
+	@echo "Built build/demo/network. Look at build/demo/report.html (graph, memory map, layers) and build/demo/network.h (C interface)."
+	@echo "Next: $(BIN)/tilewright run YOUR_MODEL.onnx, and docs/getting_started.md"
 
 test: lint ## all checks and the tests, without those marked slow (ARGS="-k name" goes to pytest)
 	@$(PYTEST) -m "not slow" $(ARGS)
