@@ -72,11 +72,11 @@ def load_kernels(folder: Path) -> tuple[Kernel, ...]:
 
 def parse_kernel(path: Path) -> Kernel:
     """Reads one kernel file; a wrong header is an error that names the file and the key."""
-    return _parse(path, path.read_text())
+    return _kernel(path, path.read_text())
 
 
 @lru_cache(maxsize=1024)
-def _parse(path: Path, text: str) -> Kernel:
+def _kernel(path: Path, text: str) -> Kernel:
     """Cached by the text, so that a process that compiles many networks parses each file once and sees edited ones."""
     found = _HEADER.match(text)
     if not found:
