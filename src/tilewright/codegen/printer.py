@@ -11,6 +11,7 @@ from tilewright.codegen.literals import elements
 from tilewright.core.dtype import dtype_of
 from tilewright.core.program import Argument, Constant, Literal, Pointer, Port, Program, Struct
 
+LINE_LENGTH = 120
 BINARY_WEIGHTS_FROM = 64 * 1024
 """Constants of at least this many bytes go into a binary beside the C, which compiles in no time."""
 
@@ -114,13 +115,24 @@ def _source(program: Program, *, binary: bool) -> str:
     lines += ["    unsigned char *const base = arena;", "    (void)base;", "    (void)inputs;", "    (void)outputs;"]
     for invoke in program.calls:
         lines.append(f"    /* {_comment(invoke.comment)} */")
-        arguments = [_argument(a, n, names, binary=binary) for a in invoke.arguments]
-        lines.append(f"    {invoke.function}({', '.join(arguments)});")
+        lines += _wrapped(invoke.function, [_argument(a, n, names, binary=binary) for a in invoke.arguments])
     lines += ["}", "", f"#ifndef {upper}_EXTERNAL_ARENA"]
     lines += [f"static _Alignas(16) unsigned char {n}_arena[{upper}_ARENA_BYTES];", ""]
     lines += [f"void {n}_run(const void *const *inputs, void *const *outputs) {{"]
     lines += [f"    {n}_run_in({n}_arena, inputs, outputs);", "}", "#endif", ""]
     return "\n".join(lines)
+
+
+def _wrapped(function: str, arguments: list[str]) -> list[str]:
+    """A call over as many lines as it needs."""
+    lines = [f"    {function}("]
+    for index, argument in enumerate(arguments):
+        piece = argument + (");" if index == len(arguments) - 1 else ",")
+        if len(lines[-1]) + len(piece) + 1 > LINE_LENGTH and lines[-1].strip():
+            lines.append(f"        {piece}")
+        else:
+            lines[-1] += piece if lines[-1].endswith("(") else f" {piece}"
+    return lines if arguments else [f"    {function}();"]
 
 
 def _constant_names(program: Program) -> dict[int, str]:

@@ -11,6 +11,8 @@ from tilewright.core.op import REGISTRY, call_of, evaluate
 from tilewright.quantize.forms import Scheme
 
 MULTIPLIER_BITS = 31
+SHORT_BITS = 24
+"""Bits of multipliers and accumulators that are multiplied exactly in floats, which is fast and precise enough."""
 TOTAL_BITS = 61
 
 
@@ -19,6 +21,8 @@ class Builder:
 
     def __init__(self, graph: Graph) -> None:
         self._names = Names(graph)
+        self.label = ""
+        """The name that new nodes get: that of the node they stand for."""
         self.nodes: list[Node] = []
         self.types: dict[str, TensorType] = dict(graph.types)
         self.constants: dict[str, Array] = dict(graph.constants)
@@ -47,31 +51,42 @@ class Builder:
 
     def emit(self, op: str, inputs: Sequence[str], output: str, **attributes: Attr) -> str:
         """A new node with one output; returns the output's name."""
-        self.add(Node(op, tuple(inputs), (output,), attrs(**attributes), output))
+        self.add(Node(op, tuple(inputs), (output,), attrs(**attributes), self.label or output))
         return output
 
     def requantise(
-        self, accumulator: str, factors: Array, scheme: Scheme, axis: int, output: str, *, centre: int = 0
+        self,
+        accumulator: str,
+        factors: Array,
+        scheme: Scheme,
+        axis: int,
+        output: str,
+        *,
+        limit: int,
+        centre: int = 0,
     ) -> str:
         """`quantise((accumulator - centre) * factor)` in integers, rounding as QuantizeLinear does.
 
-        `factors` is one number, or one per index of `axis`.
+        `factors` is one number, or one per index of `axis`. No |accumulator| may be larger than `limit`.
         """
+        bits = SHORT_BITS if limit < 1 << SHORT_BITS else MULTIPLIER_BITS
         largest = float(np.max(np.abs(factors)))
-        shift = MULTIPLIER_BITS - 1 - int(np.floor(np.log2(largest))) if largest > 0 else 0
+        shift = bits - 1 - int(np.floor(np.log2(largest))) if largest > 0 else 0
         # A result so small that this limit matters is zero anyway.
         shift = max(0, min(shift, TOTAL_BITS))
         scaled = np.rint(factors.astype(np.float64) * 2.0**shift)
-        if np.max(np.abs(scaled)) >= 2**MULTIPLIER_BITS:
+        if np.max(np.abs(scaled)) >= 1 << bits:
             shift -= 1
             scaled = np.rint(factors.astype(np.float64) * 2.0**shift)
         mul = self.constant(f"{output}_mul", scaled.astype(np.int32))
         offset = -centre * scaled.astype(np.int64)
         narrow = np.int32 if np.all(np.abs(offset) < 2**31) else np.int64
         add = self.constant(f"{output}_add", offset.astype(narrow))
-        return self.requant_shift(accumulator, mul, add, shift, scheme, axis, output)
+        return self.requant_shift(accumulator, mul, add, shift, scheme, axis, output, limit=limit)
 
-    def requant_shift(self, x: str, mul: str, add: str, shift: int, scheme: Scheme, axis: int, output: str) -> str:
+    def requant_shift(
+        self, x: str, mul: str, add: str, shift: int, scheme: Scheme, axis: int, output: str, *, limit: int
+    ) -> str:
         """The dialect's requantisation, rounding half to even and with the zero point of a scheme."""
         return self.emit(
             "RequantShift",
@@ -83,6 +98,7 @@ class Builder:
             axis=axis,
             zero_point=scheme.zero,
             half_to_even=1,
+            x_limit=limit,
         )
 
     def quantise(self, real: str, scheme: Scheme, output: str) -> str:

@@ -56,6 +56,7 @@ class _Walk:
     # The walk
 
     def _visit(self, node: Node) -> None:
+        self._builder.label = node.name
         if node.op == "QuantizeLinear" and self._visit_quantise(node):
             return
         if node.op == "DequantizeLinear" and self._visit_dequantise(node):
@@ -144,6 +145,7 @@ class _Walk:
 
     def _by_rule(self, node: Node, scheme: Scheme, output: str) -> str | None:
         rule = RULES.get(node.op, RULES["elementwise"])
+        self._builder.label = node.name or node.outputs[0]
         return rule(self._builder, self._graph, node, self._operands(node, scheme, output), scheme, output)
 
     def _operands(self, node: Node, scheme: Scheme, output: str) -> list[Operand | None]:
