@@ -60,7 +60,7 @@ def find_cases(paths: Iterable[Path]) -> tuple[tuple[str, Path], ...]:
     found: dict[Path, str] = {}
     for path in given:
         if not path.exists():
-            raise TilewrightError("no-such-file", f"'{path}' does not exist", help="name a case folder or a model file")
+            raise TilewrightError("missing-file", f"'{path}' does not exist", help="name a case folder or a model file")
         for model in [path] if path.is_file() else sorted(path.rglob("*.onnx")):
             sets = _data_sets(model)
             name = _name(model, path.parent if path.is_file() else path)

@@ -172,7 +172,9 @@ def _summary(compiled: Compiled, output: Path | None) -> dict[str, Any]:
 
 
 def _layer_table(compiled: Compiled) -> Table:
-    table = Table("layer", "operator", "code", "output", title="Layers", title_justify="left")
+    table = Table(title="Layers", title_justify="left")
+    for column in ("layer", "operator", "code", "output"):
+        table.add_column(column, overflow="fold")
     table.add_column("MACs", justify="right")
     for row in layers(compiled.plan):
         table.add_row(*map(escape, (row.name, row.op, row.code, row.output)), f"{row.macs:,}" if row.macs else "")

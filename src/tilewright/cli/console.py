@@ -23,7 +23,8 @@ def errors() -> Console:
 @contextmanager
 def progress_line(title: str, *, quiet: bool) -> Generator[Observer]:
     """A line on stderr that shows the stage a long job is at, while it lasts."""
-    if quiet:
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
         yield lambda _stage: None
         return
     columns = (
@@ -32,6 +33,6 @@ def progress_line(title: str, *, quiet: bool) -> Generator[Observer]:
         TextColumn("{task.fields[stage]}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(title, stage="")
         yield lambda stage: progress.update(task, stage=stage)

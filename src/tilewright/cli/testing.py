@@ -101,7 +101,8 @@ def _ignore_interrupts() -> None:
 def _collect(running: dict[Future[CaseResult], int], *, quiet: bool) -> list[CaseResult]:
     columns = (TextColumn("[bold]{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     results: dict[int, CaseResult] = {}
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=quiet) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as progress:
         task = progress.add_task("test", total=len(running))
         while running:
             for future in wait(running, return_when=FIRST_COMPLETED).done:

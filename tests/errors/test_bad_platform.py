@@ -1,0 +1,38 @@
+"""error[bad-platform]: a platform.yaml with a wrong key, named by its path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from command_line import refused, relu
+
+GOOD = """
+name: mine
+summary: A machine of mine.
+channels_last: 1
+alignment: 16
+memories: {arena: {}}
+engines: {cpu: {kind: cores, count: 1, memory: arena}}
+kernels: []
+build: {compiler: cc, flags: -O1, libraries: -lm}
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("name: mine", "name: [mine"), "is not YAML"),
+        (("alignment: 16", ""), "alignment: is missing"),
+        (("count: 1", "count: one"), "engines.cpu.count: must be a whole number"),
+        (("memory: arena", "memory: flash"), "engines.cpu.memory: 'flash' is not among memories (arena)"),
+        (("kernels: []", "kernels: [absent]"), "does not exist"),
+        (("kernels: []", "kernels: []\ncolour: blue"), "colour: is not a known key"),
+    ],
+)
+def test_bad_platform(change: tuple[str, str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "platform.yaml").write_text(GOOD.replace(*change))
+    assert said in refused("bad-platform", capsys, "compile", relu(tmp_path), "--platform", folder)

@@ -1,0 +1,26 @@
+"""error[cannot-write]: the output cannot be written, and nothing is left half-written."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from command_line import refused, relu
+
+
+def test_a_file_in_the_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "taken").write_text("mine")
+    text = refused("cannot-write", capsys, "compile", relu(tmp_path), "-o", tmp_path / "taken")
+    assert "taken" in text
+    assert "help: " in text
+    assert (tmp_path / "taken").read_text() == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["relu.onnx", "taken"]
+
+
+def test_outputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if shutil.which("cc") is None:
+        pytest.skip("needs a C compiler")
+    (tmp_path / "taken").write_text("mine")
+    refused("cannot-write", capsys, "run", relu(tmp_path), "--outputs", tmp_path / "taken" / "outputs.npz")

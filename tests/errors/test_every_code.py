@@ -1,0 +1,33 @@
+"""Every error code that the package raises has its own test file."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+TESTS = Path(__file__).parent.parent
+PACKAGE = TESTS.parent / "src" / "tilewright"
+
+
+def raised(path: Path) -> Iterator[str]:
+    """The codes given to `TilewrightError(...)` and `....error(...)` in one file."""
+    for found in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(found, ast.Call) and found.args and isinstance(found.args[0], ast.Constant):
+            function = found.func
+            name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+            if name in ("TilewrightError", "error") and isinstance(found.args[0].value, str):
+                yield found.args[0].value
+
+
+def test_every_code_has_a_test_file() -> None:
+    codes = {code for path in PACKAGE.rglob("*.py") for code in raised(path)}
+    assert len(codes) > 30
+    tested = {path.stem.removeprefix("test_").replace("_", "-") for path in TESTS.rglob("test_*.py")}
+    assert sorted(codes - tested) == []
+
+
+def test_codes_are_kebab_case() -> None:
+    for path in PACKAGE.rglob("*.py"):
+        for code in raised(path):
+            assert code == code.lower().replace("_", "-").replace(" ", "-"), f"{path.name}: {code}"

@@ -1,0 +1,15 @@
+"""error[unknown-platform]: no platform of that name, and no folder either."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from command_line import refused, relu
+
+
+def test_unknown_platform(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = refused("unknown-platform", capsys, "compile", relu(tmp_path), "--platform", "no-such-machine")
+    assert "'no-such-machine'" in text
+    assert "known: generic" in text
