@@ -61,7 +61,7 @@ def print_nest(name: str, nest: Nest, parameters: str) -> str:
         indent = indent[:-4]
         lines.append(f"{indent}}}")
     lines.append("}")
-    lines += [f"#undef {operand}_at" for operand in _data_dependent(nest)]
+    lines += [] if nest.steps else _undefined(nest)
     return "\n".join(lines) + "\n"
 
 
@@ -93,6 +93,8 @@ def _point(
         if index == 0 and nest.steps:
             kind = nest.call.outputs[0].dtype
             lines.append(f"{indent}const {kind.compute} v0 = {cast(kind, value)};")
+            # Steps may have operands of the same names.
+            lines += _undefined(nest)
             code, last = print_steps(nest.steps, _StepReader(nest, addresses), indent)
             lines += code
             lines.append(indent + store(operand, place, last))
@@ -144,6 +146,10 @@ def _data_dependent(nest: Nest) -> list[str]:
     return [
         operand for operand in nest.call.operands if operand in nest.operands and data_dependent(nest.domain, operand)
     ]
+
+
+def _undefined(nest: Nest) -> list[str]:
+    return [f"#undef {operand}_at" for operand in _data_dependent(nest)]
 
 
 def _macros(nest: Nest) -> list[str]:

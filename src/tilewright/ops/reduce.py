@@ -134,7 +134,7 @@ def _mean_body(call: Call) -> Body:
         state, result = ("uint64_t", "acc", "0"), f"acc / {max(1, count)}"
     else:
         state, result = ("uint64_t", "acc", "0"), f"(int64_t)acc / {max(1, count)}"
-    return Body(MappingProxyType({"reduced": result}), (state,), f"acc += ({state[0]})data;")
+    return Body(MappingProxyType({"reduced": result}), (state,), _ADD.replace("{A}", state[0]))
 
 
 def _mean(data: Array, axes: tuple[int, ...]) -> Array:
@@ -222,7 +222,8 @@ def _log_sum(data: Array, axes: tuple[int, ...]) -> Array:
 
 
 _WHOLE = (np.int32, np.int64, np.uint64)
-_ADD = "acc += ({A})data;"
+# The term has a name because gcc warns about the sign of a narrow integer that is widened inside the sum.
+_ADD = "const {A} term = ({A})data;\nacc += term;"
 _ADD_SQUARE = "acc += ({A})data * ({A})data;"
 _declare(
     "ReduceSum",
