@@ -4,6 +4,7 @@
 of `axis`. The sum is computed in 64 bits, so `add` may hold a bias already shifted to the left.
 
 Networks that come from QuantizeLinear round as it does: with `half_to_even`, and `zero_point` added after the rounding.
+`x_limit` is a promise that no |x| is larger (0: none is made); generated code then computes the same in fewer bits.
 """
 
 from __future__ import annotations
@@ -90,29 +91,57 @@ def _reference(call: Call, x: Array, mul: Array, add: Array) -> Array:
     return np.clip(((total + half) >> shift) + call.int("zero_point"), lo, hi)
 
 
+def _largest(call: Call, operand: str) -> int:
+    """The largest magnitude of an operand, as far as it is known."""
+    kind, value = call.type(operand).dtype, call.known(operand)
+    if value is not None:
+        return max((abs(int(v)) for v in value.reshape(-1)), default=0)
+    most = max(-kind.lo, kind.hi)
+    return min(most, call.int("x_limit") or most) if operand == "x" else most
+
+
 def _body(call: Call) -> Body:
     shift, zero = power_of_two(call, "div"), call.int("zero_point")
     lo, hi = limits(_levels(call), call.int("signed") != 0)
-    wide = max(call.type(operand).dtype.bits for operand in ("x", "mul", "add")) > 32
+    x, mul, add = (_largest(call, operand) for operand in ("x", "mul", "add"))
     to_even = bool(call.int("half_to_even")) and shift > 0
-    half = ((1 << shift) >> 1) - int(to_even)
-    total = "(int64_t)x * (int64_t)mul + (int64_t)add"
-    if wide or shift > 61:
-        # 64-bit operands may overflow; they wrap, as in numpy.
-        total = "(int64_t)((uint64_t)x * (uint64_t)mul + (uint64_t)add)"
-    rounding = "half + ((total >> shift) & 1)" if to_even else "half"
-    rounded = f"((int64_t)((uint64_t)total + (uint64_t)({rounding})) >> shift)"
+    half = (1 << shift) >> 1
+    quotient = (x * mul + add + half) >> shift
+    narrow = "int32_t" if max(quotient + abs(zero), -lo, hi) < 1 << 31 else "int64_t"
+    if to_even and add == 0 and max(x, mul) <= 1 << 24 and quotient < 1 << 22:
+        state, constants, rounded = (), (), "tw_scale((int32_t)x, (int32_t)mul, shift)"
+    else:
+        total, rounded = _in_integers(x * mul + add + half, to_even=to_even, added=add > 0)
+        state, constants = (total,), ((total[0], "half", str(half - int(to_even))),)
+        rounded = f"({narrow})({rounded})"
     return Body(
-        MappingProxyType({"y": "scaled < lo ? lo : scaled > hi ? hi : scaled"}),
-        (("const int64_t", "total", total), ("const int64_t", "scaled", f"{rounded} + zero" if zero else rounded)),
+        # One limit after the other: compilers turn that into minimum and maximum instructions.
+        MappingProxyType({"y": "raised < hi ? raised : hi"}),
+        (
+            *state,
+            (narrow, "scaled", f"{rounded} + zero" if zero else rounded),
+            (narrow, "raised", "scaled > lo ? scaled : lo"),
+        ),
         constants=(
-            ("int64_t", "half", str(half)),
+            *constants,
             ("int", "shift", str(shift)),
-            *((("int64_t", "zero", str(zero)),) if zero else ()),
-            ("int64_t", "lo", str(lo)),
-            ("int64_t", "hi", str(hi)),
+            *(((narrow, "zero", str(zero)),) if zero else ()),
+            (narrow, "lo", str(lo)),
+            (narrow, "hi", str(hi)),
         ),
     )
+
+
+def _in_integers(largest: int, *, to_even: bool, added: bool) -> tuple[tuple[str, str, str], str]:
+    """The product as a local variable, and the rounded quotient; `largest` bounds all that is computed."""
+    wide = "int32_t" if largest < 1 << 31 else "int64_t"
+    rounding = "half + ((total >> shift) & 1)" if to_even else "half"
+    if largest < 1 << 63:
+        product = f"({wide})x * ({wide})mul" + (f" + ({wide})add" if added else "")
+        return (wide, "total", product), f"(total + {rounding}) >> shift"
+    # 64-bit operands may overflow; they wrap, as in numpy.
+    product = "(int64_t)((uint64_t)x * (uint64_t)mul + (uint64_t)add)"
+    return (wide, "total", product), f"(int64_t)((uint64_t)total + (uint64_t)({rounding})) >> shift"
 
 
 declare(
@@ -131,9 +160,32 @@ declare(
             example("int32[2,5,4,3]", "int32[1,3,1,1]", "int32[1,3,1,1]", div=64, n_levels=16, signed=0, axis=-1),
             example("uint8[7]", "uint8[]", "int32[]", div=1, n_levels=65536, signed=0),
             example("int32[2,5,4,3]", "int32[5]", "int32[]", div=64, half_to_even=1, zero_point=-3),
+            example(
+                "int32[2,5,4,3]",
+                np.asarray([3, -900, 7, 1 << 24, 1]),
+                np.asarray(0),
+                div=1 << 24,
+                half_to_even=1,
+                x_limit=1 << 22,
+            ),
+            example(
+                "int16[300]", np.asarray(1 << 23), np.asarray(0), div=1 << 26, half_to_even=1, zero_point=128, signed=0
+            ),
+            example("int16[300]", np.asarray(5), np.asarray(-900), div=64, half_to_even=1),
             example("int8[300]", np.asarray(8), np.asarray(-4), div=16, half_to_even=1, signed=0, zero_point=9),
         ),
-        MappingProxyType({"div": REQUIRED, "n_levels": 256, "n_levels_out": None, "signed": 1, "axis": 1, "zero_point": 0, "half_to_even": 0}),
+        MappingProxyType(
+            {
+                "div": REQUIRED,
+                "n_levels": 256,
+                "n_levels_out": None,
+                "signed": 1,
+                "axis": 1,
+                "zero_point": 0,
+                "half_to_even": 0,
+                "x_limit": 0,
+            }
+        ),
         "elementwise",
         _body,
         doc=__doc__ or "",

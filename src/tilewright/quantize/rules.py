@@ -108,6 +108,18 @@ def _bias(builder: Builder, operand: Operand | None, scales: Array, channels: in
     return np.rint(np.broadcast_to(value.astype(np.float64).reshape(-1), (channels,)) / scales).astype(np.int64)
 
 
+def _limit(x: Form, columns: Array, bias: Array) -> int:
+    """The largest magnitude of an accumulator, from the weights `[..., channel]` and bias of every channel."""
+    reach = max(-x.scheme.dtype.lo, x.scheme.dtype.hi)
+    weight = np.abs(columns.astype(np.int64)).reshape(-1, columns.shape[-1]).sum(axis=0)
+    return int(np.max(weight * reach + np.abs(bias), initial=0))
+
+
+def _reach(form: Form) -> int:
+    """The largest magnitude of integers minus their zero point."""
+    return max(form.scheme.dtype.hi - form.scheme.zero, form.scheme.zero - form.scheme.dtype.lo)
+
+
 def _fits32(values: Array) -> bool:
     return bool(np.all(np.abs(values) < 2**31))
 
@@ -129,18 +141,30 @@ def _conv(builder: Builder, graph: Graph, node: Node, operands: Operands, scheme
     b = builder.constant(f"{output}_bias", bias.astype(np.int32))
     attributes: dict[str, Attr] = {**node.attrs, "x_zero_point": x.scheme.zero}
     total = builder.emit("Conv", (x.tensor, w, b), builder.fresh(f"{output}_sum"), **attributes)
-    return builder.requantise(total, scales / scheme.step, scheme, 1, output)
+    limit = _limit(x, np.moveaxis(weights.integers, 0, -1), bias)
+    return builder.requantise(total, scales / scheme.step, scheme, 1, output, limit=limit)
 
 
 def _product(
-    builder: Builder, a: Form, weights: _Weights, bias: Operand | None, alpha: float, beta: float, scheme: Scheme, output: str
+    builder: Builder,
+    a: Form,
+    weights: _Weights,
+    bias: Operand | None,
+    alpha: float,
+    beta: float,
+    scheme: Scheme,
+    output: str,
 ) -> str | None:
     """`alpha * a @ weights + beta * bias` with constant weights `[..., K, N]`."""
     scales = weights.scales * a.scheme.step
     columns = weights.integers.shape[-1]
     if weights.integers.ndim != 2:
         return None
-    added = _bias(builder, bias, scales * alpha / beta if beta else scales, columns) if bias else np.zeros(columns, np.int64)
+    added = (
+        _bias(builder, bias, scales * alpha / beta if beta else scales, columns)
+        if bias
+        else np.zeros(columns, np.int64)
+    )
     if added is None:
         return None
     added = added - a.scheme.zero * weights.integers.astype(np.int64).sum(axis=0)
@@ -151,7 +175,8 @@ def _product(
     if np.any(added):
         b = builder.constant(f"{output}_bias", added.astype(np.int32))
         total = builder.emit("Add", (total, b), builder.fresh(f"{output}_biased"))
-    return builder.requantise(total, scales * alpha / scheme.step, scheme, -1, output)
+    limit = _limit(a, weights.integers, added)
+    return builder.requantise(total, scales * alpha / scheme.step, scheme, -1, output, limit=limit)
 
 
 def _gemm(builder: Builder, graph: Graph, node: Node, operands: Operands, scheme: Scheme, output: str) -> str | None:
@@ -182,7 +207,8 @@ def _matmul(builder: Builder, graph: Graph, node: Node, operands: Operands, sche
         **{**node.attrs, "a_zero_point": a.scheme.zero, "b_zero_point": b.scheme.zero},
     )
     factor = np.asarray(a.scheme.step * b.scheme.step / scheme.step)
-    return builder.requantise(total, factor, scheme, 1, output)
+    limit = graph.types[node.inputs[0]].shape[-1] * _reach(a) * _reach(b)
+    return builder.requantise(total, factor, scheme, 1, output, limit=limit)
 
 
 def _centred(builder: Builder, form: Form, output: str) -> str:
@@ -217,7 +243,8 @@ def _sum(builder: Builder, graph: Graph, node: Node, operands: Operands, scheme:
     offset = -sum(m * f.scheme.zero for m, f in zip(multipliers, (a, b), strict=True))
     one = builder.constant(f"{output}_one", np.asarray(1, np.int32))
     add = builder.constant(f"{output}_add", np.asarray(offset, np.int32))
-    return builder.requant_shift(total, one, add, shift, scheme, 1, output)
+    limit = sum(abs(m) * max(-f.scheme.dtype.lo, f.scheme.dtype.hi) for m, f in zip(multipliers, (a, b), strict=True))
+    return builder.requant_shift(total, one, add, shift, scheme, 1, output, limit=limit)
 
 
 def _times(builder: Builder, graph: Graph, node: Node, operands: Operands, scheme: Scheme, output: str) -> str | None:
@@ -232,16 +259,19 @@ def _times(builder: Builder, graph: Graph, node: Node, operands: Operands, schem
         "Mul", [_centred(builder, form, output) for form in (a, b)], builder.fresh(f"{output}_product"), widen=1
     )
     factor = np.asarray(a.scheme.step * b.scheme.step / scheme.step)
-    return builder.requantise(product, factor, scheme, 1, output)
+    return builder.requantise(product, factor, scheme, 1, output, limit=_reach(a) * _reach(b))
 
 
 def _averaged(builder: Builder, total: str, count: int, x: Form, scheme: Scheme, output: str) -> str:
     """The mean of `count` integers from their sum, in the scheme of the result."""
     factor = np.asarray(x.scheme.step / scheme.step / count)
-    return builder.requantise(total, factor, scheme, 1, output, centre=x.scheme.zero * count)
+    limit = count * max(-x.scheme.dtype.lo, x.scheme.dtype.hi)
+    return builder.requantise(total, factor, scheme, 1, output, limit=limit, centre=x.scheme.zero * count)
 
 
-def _average_pool(builder: Builder, graph: Graph, node: Node, operands: Operands, scheme: Scheme, output: str) -> str | None:
+def _average_pool(
+    builder: Builder, graph: Graph, node: Node, operands: Operands, scheme: Scheme, output: str
+) -> str | None:
     x = operands[0].narrow if operands[0] else None
     kernel, pads = node.attrs.get("kernel_shape"), node.attrs.get("pads")
     if x is None or not isinstance(kernel, tuple) or (isinstance(pads, tuple) and any(pads)):
@@ -309,7 +339,9 @@ def _softmax(builder: Builder, graph: Graph, node: Node, operands: Operands, sch
     return builder.quantise(real, scheme, output)
 
 
-def _layer_norm(builder: Builder, graph: Graph, node: Node, operands: Operands, scheme: Scheme, output: str) -> str | None:
+def _layer_norm(
+    builder: Builder, graph: Graph, node: Node, operands: Operands, scheme: Scheme, output: str
+) -> str | None:
     """Scale and zero point of the input cancel in the normalisation; epsilon is brought to the units of the integers."""
     x = operands[0].narrow if operands[0] else None
     weights = [_value(builder, o) for o in operands[1:]]
@@ -344,13 +376,20 @@ def function_of(builder: Builder, graph: Graph, node: Node, operands: Operands) 
         inner = operand.function() if operand.function else None
         if inner is None and operand.narrow and builder.constants.get(operand.narrow.tensor) is None:
             inner = Function(operand.narrow, dequantised(codes(operand.narrow.scheme.dtype), operand.narrow.scheme))
-        if inner is None or (form and form != inner.form) or graph.types[name].shape != graph.types[node.outputs[0]].shape:
+        if (
+            inner is None
+            or (form and form != inner.form)
+            or graph.types[name].shape != graph.types[node.outputs[0]].shape
+        ):
             return None
         form = inner.form
         inputs.append(inner.results)
     if form is None:
         return None
-    types = [None if a is None else TensorType(graph.types[n].dtype, a.shape) for a, n in zip(inputs, node.inputs, strict=True)]
+    types = [
+        None if a is None else TensorType(graph.types[n].dtype, a.shape)
+        for a, n in zip(inputs, node.inputs, strict=True)
+    ]
     call = call_of(REGISTRY[node.op], types, node.attrs, values=inputs, name=node.name)
     return Function(form, evaluate(call, inputs)[0])
 

@@ -23,7 +23,8 @@ static void matmul_packed_s8(const T *A, const int8_t *B, const int32_t *C, void
         rows = ROWS - m >= 4 ? 4 : 1;
         const T *a = A + (ptrdiff_t)m * K;
         ptrdiff_t a_row = K;
-        if ((ptrdiff_t)(m + rows - 1) * K + length > (ptrdiff_t)ROWS * K) { /* the padding would be read outside A */
+        /* The padding of the last rows would be read outside A. Where K needs no padding there is no scratch either. */
+        if (scratch && (ptrdiff_t)(m + rows - 1) * K + length > (ptrdiff_t)ROWS * K) {
             memset(padded, 0, (size_t)rows * (size_t)length);
             for (int i = 0; i < rows; i++)
                 memcpy(padded + i * length, a + i * a_row, (size_t)K * sizeof *A);

@@ -48,6 +48,7 @@ struct Epilogue {
 
 /* a * b + c, fused where the machine does it in one instruction (ISO mode forbids gcc to contract the expression). */
 #if defined(__GNUC__) && (defined(__FP_FAST_FMAF) || defined(__ARM_FEATURE_FMA) || defined(__FMA__))
+#define TW_FUSED
 #define TW_FMA(a, b, c) __builtin_fmaf((a), (b), (c))
 #else
 #define TW_FMA(a, b, c) ((a) * (b) + (c))
@@ -146,6 +147,27 @@ TW_INLINE float tw_logf(float x) {
     result = bits >= 0x7F800000u ? 0x7FC00000u : result; /* negative or NaN */
     result = bits == 0x7F800000u ? bits : result;
     return tw_float(magnitude == 0u ? 0xFF800000u : result);
+}
+
+/* x * mul / 2^shift rounded to the nearest integer, half to even, for |x| and |mul| up to 2^24 and results below 2^22.
+ * A fused multiply-add rounds once, at the weight of the last bit of `magic`, which is 1; in double the product is exact.
+ * Machines without such hardware compute the same in integers. */
+TW_INLINE int32_t tw_scale(int32_t x, int32_t mul, int shift) {
+#if defined(TW_FUSED)
+    const float magic = 12582912.0f /* 1.5 * 2^23 */, power = tw_float((uint32_t)(127 - shift) << 23);
+    return (int32_t)(tw_bits(TW_FMA((float)x, (float)mul * power, magic)) - 0x4B400000u);
+#elif defined(__SSE2__)
+    const uint64_t exponent = (uint64_t)(1023 - shift) << 52;
+    double power, sum;
+    uint64_t bits;
+    memcpy(&power, &exponent, sizeof power);
+    sum = (double)x * ((double)mul * power) + 6755399441055744.0 /* 1.5 * 2^52 */;
+    memcpy(&bits, &sum, sizeof bits);
+    return (int32_t)(uint32_t)bits;
+#else
+    const int64_t total = (int64_t)x * mul;
+    return (int32_t)((total + (INT64_C(1) << shift >> 1) - 1 + (total >> shift & 1)) >> shift);
+#endif
 }
 
 /* The same names without the f take double, where the precision is wanted and libm has it. */
