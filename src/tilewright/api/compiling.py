@@ -15,7 +15,7 @@ from tilewright.core.program import Program
 from tilewright.frontend import load, save
 from tilewright.ops import load_folder
 from tilewright.passes import run_pipeline
-from tilewright.plan import plan
+from tilewright.plan import check, plan
 from tilewright.quantize import to_integers
 
 Observer = Callable[[str], None]
@@ -81,6 +81,7 @@ def compile_model(
     graph = run_pipeline(graph, platform, observe)
     progress("plan")
     planned = plan(graph, platform, seed=chosen.seed)
+    check(planned)
     progress("generate")
     program = lower(planned, chosen.name)
     files = project_files(program, platform)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilewright.plan.check import PlanError, check
 from tilewright.plan.planner import plan
 
-__all__ = ["plan"]
+__all__ = ["PlanError", "check", "plan"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from tilewright.core.graph import Graph, Node
-from tilewright.core.op import REGISTRY
+from tilewright.core.graph import RESULT, Graph, Node
+from tilewright.core.op import REGISTRY, Call, call_node, call_of
 from tilewright.core.plan import Buffer, Choice, Place, Plan
 from tilewright.core.platform import Platform
 from tilewright.plan import allocate as allocation
@@ -106,6 +106,7 @@ def _in_place(graph: Graph, choices: tuple[Choice, ...], roots: dict[str, str]) 
                 and graph.types[name].dtype.ctype == graph.types[output].dtype.ctype
                 and graph.types[owner].bytes == graph.types[output].bytes
                 and [_root(owners, other) for other in node.reads].count(owner) == 1
+                and _pointwise(graph, node, choice, name)
             ):
                 _adopt(owners, output, owner)
                 last_use[owner] = max(last_use[owner], last_use.get(output, -1))
@@ -123,7 +124,30 @@ def _replaceable(node: Node, choice: Choice) -> tuple[str, ...]:
     extra = tuple(n for n in node.reads if n not in node.inputs) if choice.kernel.epilogue else ()
     operands = dict(zip(op.operand_names(len(node.inputs)), node.inputs, strict=True))
     own = operands.get(choice.kernel.inplace, "")
-    return (own, *extra) if own else extra
+    # An epilogue that reads the operand as well would see it through another pointer.
+    free = own and node.inputs.count(own) == 1 and not any(own in step.inputs for step in node.epilogue)
+    return (own, *extra) if free else extra
+
+
+def _pointwise(graph: Graph, node: Node, choice: Choice, name: str) -> bool:
+    """Whether a node reads a tensor only at the indices of its result (a table it does not), or its kernel may."""
+    if choice.kernel is not None and name in node.inputs:
+        return True
+    own = call_node(graph, node)
+    calls = [(own, node.inputs)]
+    values = {RESULT: own.outputs[0]}
+    for number, step in enumerate(node.epilogue, 1):
+        types = [values[n] if n.startswith(RESULT) else graph.types[n] if n else None for n in step.inputs]
+        constants = [graph.constants.get(n) for n in step.inputs]
+        calls.append((call_of(REGISTRY[step.op], types, step.attrs, values=constants), step.inputs))
+        values[f"{RESULT}{number}"] = step.type
+    return all(_same_indices(call, inputs, name) for call, inputs in calls if name in inputs)
+
+
+def _same_indices(call: Call, inputs: tuple[str, ...], name: str) -> bool:
+    access = call.domain().access
+    result = access[call.op.output_names(1)[0]]
+    return all(access.get(o) == result for o, n in zip(call.operands, inputs, strict=True) if n == name)
 
 
 def _adopt(owners: dict[str, str], child: str, owner: str) -> None:
