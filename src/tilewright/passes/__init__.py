@@ -14,6 +14,7 @@ from tilewright.passes.fold_constants import fold_constants
 from tilewright.passes.fuse import fuse
 from tilewright.passes.gelu import gelu
 from tilewright.passes.gemm import gemm
+from tilewright.passes.halves import halves
 from tilewright.passes.hard_swish import hard_swish
 from tilewright.passes.layer_norm import layer_norm
 from tilewright.passes.layout import layout
@@ -59,6 +60,8 @@ PIPELINE: tuple[Pass, ...] = (
     views,
     simplify,
     dead_code,
+    # Every operator has code now, and as few as possible store their results.
+    halves,
     fuse,
     outputs,
 )
