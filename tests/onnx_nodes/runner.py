@@ -27,6 +27,8 @@ from tilewright.errors import TilewrightError
 
 BATCH = 50
 TIMEOUT = 120.0
+FLAGS = ("-O1", *STRICT)
+"""Without any optimisation, every object would hold every function of the kernel headers, and take longer to compile."""
 NODE_TESTS = Path(onnx.__file__).parent / "backend" / "test" / "data" / "node"
 
 DRIVER = """
@@ -94,7 +96,7 @@ class Job:
 
 
 def run_all(
-    names: Iterable[str] = (), *, compiler: str = "cc", flags: tuple[str, ...] = ("-O0", *STRICT), workers: int = 0
+    names: Iterable[str] = (), *, compiler: str = "cc", flags: tuple[str, ...] = FLAGS, workers: int = 0
 ) -> list[Outcome]:
     """The outcomes of all node tests (or of some), sorted by name."""
     wanted = frozenset(names)
@@ -224,10 +226,10 @@ def main() -> None:
         at = arguments.index("--cc")
         compiler = arguments[at + 1]
         del arguments[at : at + 2]
-    flags = ("-O0", *STRICT)
+    flags = FLAGS
     if "--sanitize" in arguments:
         arguments.remove("--sanitize")
-        flags = ("-O1", *STRICT, *SANITIZE)
+        flags = (*FLAGS, *SANITIZE)
     outcomes = run_all(arguments, compiler=compiler, flags=flags)
     for outcome in outcomes:
         if outcome.status != "pass":

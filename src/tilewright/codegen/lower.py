@@ -99,7 +99,10 @@ class _Lowering:
         nest = Nest(call, domain, body, steps, MappingProxyType(operands), MappingProxyType(extra))
         text = print_nest("%NAME%", nest, parameters)
         function = self._shared(f"{_identifier(node.op)}_nest", text)
-        return Invoke(function, tuple(pointer for _, pointer in pointers.values()), comment)
+        # An empty tensor has no address of its own, and one that it shared would break `restrict`.
+        empty = {key for key in pointers if isinstance(key, str) and not self._graph.types[key].bytes}
+        arguments = tuple(Literal("NULL") if key in empty else p for key, (_, p) in pointers.items())
+        return Invoke(function, arguments, comment)
 
     def _operand(
         self, hint: str, tensor: str, pointers: dict[Place | str, tuple[str, Pointer]], *, const: bool
