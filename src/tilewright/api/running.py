@@ -29,8 +29,9 @@ Rule = Literal["network", "official"]
 
 network: floats within the tolerances of this project; NaN is never right; an integer network may state its results as
 floats. official: as ONNX's own tests have it; shape and type have to be equal, and NaN is right where NaN is expected,
-because some of these tests are about what becomes of NaN. To their tolerances one rounding error of float32 at the largest
-expected number is added: where a sum should cancel to zero, the expected arrays hold such noise themselves.
+because some of these tests are about what becomes of NaN. One rounding error of float32 at the largest
+expected number is added to their tolerances: where a sum should cancel to zero, the expected arrays hold such noise
+themselves.
 """
 
 
