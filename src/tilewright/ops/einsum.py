@@ -113,7 +113,11 @@ def _body(call: Call) -> Body:
     # Unsigned arithmetic wraps; signed overflow would be undefined.
     accumulator = kind.compute if kind.is_float else f"uint{max(32, kind.bits)}_t"
     factors = " * ".join(f"({accumulator}){operand}" for operand in call.operands)
-    return Body(MappingProxyType({"Output": "acc"}), ((accumulator, "acc", "0"),), f"acc += {factors};")
+    return Body(
+        MappingProxyType({"Output": "acc"}),
+        ((accumulator, "acc", "0"),),
+        f"const {accumulator} product = {factors};\nacc += product;",
+    )
 
 
 declare(
@@ -143,6 +147,7 @@ declare(
             example("float16[3,4]", "float16[4]", equation="ij,j->i"),
             example("int32[3,4]", "int32[4]", equation="ij,j->i"),
             example("int64[3,4]", equation="ij->j"),
+            example("int8[3,4]", equation="ij->j"),
         ),
         MappingProxyType({"equation": REQUIRED}),
         "reduce",
