@@ -28,6 +28,9 @@ NOT_COMPARED: Mapping[str, str] = {"GlobalLpPool": "onnxruntime and onnx have no
 """Standard operators without any comparison, and why."""
 
 ONLY_ONNXRUNTIME: Mapping[str, str] = {
+    "GRU": "the evaluator of onnx knows no activations but the usual ones",
+    "LSTM": "the evaluator of onnx does not couple gates",
+    "RNN": "the evaluator of onnx knows no activations but the usual ones",
     "GlobalMaxPool": "the evaluator of onnx drops axes",
     "ReduceMax": "the evaluator of onnx says that the largest of no booleans is true",
     "ReduceSumSquare": "the evaluator of onnx gives unsigned integers another type",
@@ -64,6 +67,8 @@ LEFT_OPEN: Mapping[str, Callable[[Call, Arrays], bool]] = {
     "Mod": lambda call, arrays: call.outputs[0].dtype.is_integer and not np.all(np.asarray(arrays[1])),
     # The mean of nothing.
     "ReduceMean": lambda _call, arrays: np.asarray(arrays[0]).size == 0,
+    # The threshold of an activation that is given none.
+    "RNN": lambda call, _arrays: "ThresholdedRelu" in str(call.attrs.get("activations")),
     # Any order is right.
     "TopK": lambda call, _arrays: not call.int("sorted"),
 }
@@ -92,7 +97,9 @@ def model_of(call: Call) -> onnx.ModelProto:
     inputs = [("" if kind is None else f"in{i}", kind) for i, kind in enumerate(call.inputs)]
     outputs = [(f"out{i}", kind) for i, kind in enumerate(call.outputs)]
     node = helper.make_node(call.op.name, [n for n, _ in inputs], [n for n, _ in outputs])
-    for key, value in call.attrs.items():
+    # onnxruntime wants to be told what the shape of the recurrent weights says.
+    told = {"hidden_size": call.shape("R")[-1]} if "hidden_size" in schema.attributes else {}
+    for key, value in {**call.attrs, **told}.items():
         if value is not None and key in schema.attributes:
             kind = cast("Any", schema.attributes[key].type)
             node.attribute.append(helper.make_attribute(key, value, attr_type=int(kind.value)))
