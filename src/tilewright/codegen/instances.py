@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tilewright.codegen.affine import linear, row_major
-from tilewright.codegen.steps import Operand, StepCode, load, print_steps, reads, store
+from tilewright.codegen.literals import number
+from tilewright.codegen.steps import Operand, StepCode, data_dependent, load, print_steps, reads, store
 from tilewright.core.dtype import DTYPES
 from tilewright.core.graph import RESULT, TensorType
 from tilewright.core.kernel import Kernel
@@ -33,9 +34,18 @@ def epilogue_fields(steps: tuple[StepCode, ...], replaced: frozenset[str]) -> tu
             if not tensor or kind is None or tensor.startswith(RESULT) or tensor in replaced:
                 continue
             if reads(step.body, operand):
-                fields.append(Field(f"s{index}_{operand}", kind.dtype.ctype, tensor=tensor))
+                fields.append(_field(step, index, operand, tensor, kind))
         fields += [Field(f"s{index}_{name}", ctype, literal=value) for ctype, name, value in step.body.constants]
     return tuple(fields)
+
+
+def _field(step: StepCode, index: int, operand: str, tensor: str, kind: TensorType) -> Field:
+    """A constant scalar travels as its value, anything else as a pointer."""
+    name = f"s{index}_{operand}"
+    value = step.call.known(operand)
+    if value is not None and value.size == 1 and not kind.dtype.load and not data_dependent(step.domain, operand):
+        return Field(name, kind.dtype.ctype, literal=number(kind.dtype.ctype, value.reshape(-1)[0]))
+    return Field(name, kind.dtype.ctype, tensor=tensor)
 
 
 def instance_text(
@@ -81,8 +91,8 @@ def _epilogue_text(
     ]
     lines += [
         "};",
-        f"static inline void {name}_store(const struct {name}_epilogue *e, {output.dtype.ctype} *restrict Y,",
-        f"                       const {accumulator} *restrict acc, ptrdiff_t at, int channel, int count) {{",
+        f"TW_INLINE void {name}_row(const struct {name}_epilogue *e, {output.dtype.ctype} *restrict Y,",
+        f"                          const {accumulator} *restrict acc, ptrdiff_t at, int channel, int count) {{",
     ]
     if not fields:
         lines.append("    (void)e;")
@@ -99,20 +109,42 @@ def _epilogue_text(
 
     code, last = print_steps(
         steps,
-        _StoreReader(steps, indexes, replaced),
+        _StoreReader(steps, indexes, replaced, frozenset(f.name for f in fields if not f.tensor)),
         "        ",
         constant=lambda index, constant: f"s{index}_{constant}",
     )
     raw = f"const {accumulator} v0 = acc[i];"
     lines += [
-        "    for (int i = 0; i < count; i++) {",
+        "    TW_ROLLED for (int i = 0; i < count; i++) {",
         f"        {raw}",
         *code,
         f"        {store(target, 'at + i', last)}",
         "    }",
         "}",
+        *_rows_text(name, accumulator, output, known=bool(fields)),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _rows_text(name: str, accumulator: str, output: TensorType, *, known: bool) -> list[str]:
+    """The hook itself: rows of results, 16 apart. It stands apart because inlined it costs the kernel its registers."""
+    arguments = f"{'&e' if known else 'epilogue'}, Y, acc, at, channel"
+    return [
+        f"TW_APART void {name}_store(const struct {name}_epilogue *epilogue, {output.dtype.ctype} *Y,",
+        f"                           const {accumulator} *acc, ptrdiff_t at, ptrdiff_t pitch, int channel, int rows, int count) {{",
+        # A copy, because stores of bytes may change any memory that can be reached by a pointer.
+        *([f"    const struct {name}_epilogue e = *epilogue;"] if known else []),
+        "    for (int row = 0; row < rows; row++, at += pitch, acc += 16) {",
+        # The usual counts are constants, so that the compiler unrolls and vectorises.
+        "        if (count == 16)",
+        f"            {name}_row({arguments}, 16);",
+        "        else if (count == 8)",
+        f"            {name}_row({arguments}, 8);",
+        "        else",
+        f"            {name}_row({arguments}, count);",
+        "    }",
+        "}",
+    ]
 
 
 @dataclass(frozen=True)
@@ -122,8 +154,12 @@ class _StoreReader:
     steps: tuple[StepCode, ...]
     indexes: Mapping[tuple[int, str], str]
     replaced: frozenset[str]
+    scalars: frozenset[str]
+    """Fields that hold a value instead of a pointer."""
 
     def element(self, index: int, operand: str, tensor: str) -> str:
+        if f"s{index}_{operand}" in self.scalars:
+            return f"s{index}_{operand}"
         return load(self.array(index, operand, tensor), self.indexes[index, operand])
 
     def array(self, index: int, operand: str, tensor: str) -> Operand:

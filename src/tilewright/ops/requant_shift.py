@@ -115,12 +115,13 @@ def _body(call: Call) -> Body:
         state, constants = (total,), ((total[0], "half", str(half - int(to_even))),)
         rounded = f"({narrow})({rounded})"
     return Body(
-        # One limit after the other: compilers turn that into minimum and maximum instructions.
-        MappingProxyType({"y": "raised < hi ? raised : hi"}),
+        MappingProxyType({"y": "clamped"}),
         (
             *state,
             (narrow, "scaled", f"{rounded} + zero" if zero else rounded),
+            # One limit after the other in whole statements: compilers turn that into maximum and minimum instructions.
             (narrow, "raised", "scaled > lo ? scaled : lo"),
+            (narrow, "clamped", "raised < hi ? raised : hi"),
         ),
         constants=(
             *constants,

@@ -27,7 +27,7 @@ static void averagepool_f32(const float *X, void *Y, int N, int C, int OH, int O
             tw_window_sum_f32(count, x + c, x_row, x_col, rows, cols, out);
             for (int j = 0; j < count; j++)
                 out[j] /= (float)taps;
-            STORE_PANEL(epilogue, Y, out, (ptrdiff_t)pixel * C + c, c, count);
+            STORE(epilogue, Y, out, (ptrdiff_t)pixel * C + c, 0, c, 1, count);
         }
     }
 }

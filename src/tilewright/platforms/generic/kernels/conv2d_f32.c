@@ -18,10 +18,9 @@ static void conv2d_f32_line(const struct tw_line_f32 *line, ptrdiff_t panel_size
         for (int pixel = 0; pixel < line->pixels;) {
             const float *x = line->x + pixel * line->taps.x_pixel;
             const int done = tw_block_f32(line->pixels - pixel, count, line->taps, x, w, bias, out);
-            for (int i = 0; i < done; i++, pixel++) {
-                const ptrdiff_t at = line->at + f + pixel * line->y_pixel;
-                STORE_PANEL(epilogue, Y, out + i * 16, at, line->channel + f, count);
-            }
+            const ptrdiff_t at = line->at + f + pixel * line->y_pixel;
+            STORE(epilogue, Y, out, at, line->y_pixel, line->channel + f, done, count);
+            pixel += done;
         }
     }
 }

@@ -62,10 +62,8 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
                 const int8_t *w = W + ((ptrdiff_t)g * ((F + 3) / 4 * 4) + f) * length;
                 const int32_t *bias = tw_bias_s32(B, g * F + f, count, panel);
                 tw_dot_rows(4, count, a, in_place ? C : length, w, length, length, bias, out);
-                for (int i = 0; i < done; i++) {
-                    const ptrdiff_t at = (ptrdiff_t)(pixel + i) * G * F + g * F + f;
-                    STORE_PANEL(epilogue, Y, out + i * 16, at, g * F + f, count);
-                }
+                const ptrdiff_t at = (ptrdiff_t)pixel * G * F + g * F + f;
+                STORE(epilogue, Y, out, at, (ptrdiff_t)G * F, g * F + f, done, count);
             }
         }
     }

@@ -30,10 +30,8 @@ static void depthwise_f32(const float *X, const float *W, const float *B, void *
                 const int iw = ow * strides_1 - pads_1;
                 taps.kw = tw_inside(iw, X_n2, KW, dilations_1);
                 tw_depthwise_f32(pixels, count, taps, x_line + (ptrdiff_t)iw * G + g, w, bias, out);
-                for (int i = 0; i < pixels; i++, ow++) {
-                    const ptrdiff_t at = ((ptrdiff_t)line * OW + ow) * G + g;
-                    STORE_PANEL(epilogue, Y, out + i * 16, at, g, count);
-                }
+                STORE(epilogue, Y, out, ((ptrdiff_t)line * OW + ow) * G + g, G, g, pixels, count);
+                ow += pixels;
             }
         }
     }

@@ -47,7 +47,7 @@ static void depthwise_s8(const T *X, const int8_t *W, const int32_t *B, void *Y,
                 const int count = tw_min(16, G - g);
                 const int32_t *bias = tw_bias_s32(B, g, count, panel);
                 TW_FOR_BYTES(X, tw_depthwise)(count, &taps, offset + g, W + (ptrdiff_t)g * KH * KW, bias, out);
-                STORE_PANEL(epilogue, Y, out, ((ptrdiff_t)line * OW + ow) * G + g, g, count);
+                STORE(epilogue, Y, out, ((ptrdiff_t)line * OW + ow) * G + g, 0, g, 1, count);
             }
         }
     }

@@ -20,7 +20,7 @@ static void layernorm_f32(const float *X, const float *Scale, const float *B, vo
             const int count = tw_min(16, AXIS - i);
             for (int j = 0; j < count; j++)
                 out[j] = TW_FMA((x[i + j] - mean) * factor, Scale[i + j], B ? B[i + j] : 0.0f);
-            STORE_PANEL(epilogue, Y, out, at + i, i, count);
+            STORE(epilogue, Y, out, at + i, 0, i, 1, count);
         }
     }
 }

@@ -34,10 +34,8 @@ static void matmul_f32(const float *A, const float *B, void *Y, int BATCH, int M
             matmul_f32_panel(B + batch * B_sBATCH + n * B_sN, B_sK, B_sN, K, count, panel);
             for (int m = 0; m < M;) {
                 const int done = tw_block_f32(M - m, count, taps, A + batch * A_sBATCH + m * A_sM, panel, zero, out);
-                for (int i = 0; i < done; i++, m++) {
-                    const ptrdiff_t at = ((ptrdiff_t)batch * M + m) * N + n;
-                    STORE_PANEL(epilogue, Y, out + i * 16, at, n, count);
-                }
+                STORE(epilogue, Y, out, ((ptrdiff_t)batch * M + m) * N + n, N, n, done, count);
+                m += done;
             }
         }
     }

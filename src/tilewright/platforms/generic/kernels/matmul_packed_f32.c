@@ -20,9 +20,8 @@ static void matmul_packed_f32(const float *A, const float *B, const float *C, vo
             for (int m = first; m < last;) {
                 const float *a = A + (ptrdiff_t)m * K;
                 const int done = tw_block_f32(last - m, count, taps, a, B + (ptrdiff_t)n * K, bias, out);
-                for (int i = 0; i < done; i++, m++) {
-                    STORE_PANEL(epilogue, Y, out + i * 16, (ptrdiff_t)m * N + n, n, count);
-                }
+                STORE(epilogue, Y, out, (ptrdiff_t)m * N + n, N, n, done, count);
+                m += done;
             }
         }
     }

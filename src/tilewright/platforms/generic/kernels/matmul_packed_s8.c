@@ -35,8 +35,7 @@ static void matmul_packed_s8(const T *A, const int8_t *B, const int32_t *C, void
             const int count = tw_min(16, N - n);
             const int32_t *bias = tw_bias_s32(C, n, count, panel);
             tw_dot_rows(rows, count, a, a_row, B + (ptrdiff_t)n * length, length, length, bias, out);
-            for (int i = 0; i < rows; i++)
-                STORE_PANEL(epilogue, Y, out + i * 16, (ptrdiff_t)(m + i) * N + n, n, count);
+            STORE(epilogue, Y, out, (ptrdiff_t)m * N + n, N, n, rows, count);
         }
     }
 }

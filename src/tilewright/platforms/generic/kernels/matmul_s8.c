@@ -67,8 +67,8 @@ static void matmul_s8(const T *A, const int8_t *B, void *Y, int BATCH, int M, in
                         for (int j = 0; j < 16; j++)
                             out[i * 16 + j] -= b_zero_point * sum;
                     }
-                    STORE_PANEL(epilogue, Y, out + i * 16, ((ptrdiff_t)batch * M + m + i) * N + n, n, count);
                 }
+                STORE(epilogue, Y, out, ((ptrdiff_t)batch * M + m) * N + n, N, n, rows, count);
             }
         }
     }

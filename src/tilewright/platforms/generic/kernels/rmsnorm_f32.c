@@ -19,7 +19,7 @@ static void rmsnorm_f32(const float *X, const float *scale, void *Y, int OUTER, 
             const int count = tw_min(16, AXIS - i);
             for (int j = 0; j < count; j++)
                 out[j] = x[i + j] * factor * scale[i + j];
-            STORE_PANEL(epilogue, Y, out, at + i, i, count);
+            STORE(epilogue, Y, out, at + i, 0, i, 1, count);
         }
     }
 }

@@ -23,7 +23,7 @@ static void softmax_f32(const float *X, void *Y, int OUTER, int AXIS, void *scra
             const int count = tw_min(16, AXIS - i);
             for (int j = 0; j < count; j++)
                 out[j] = row[i + j] * scale;
-            STORE_PANEL(epilogue, Y, out, at + i, i, count);
+            STORE(epilogue, Y, out, at + i, 0, i, 1, count);
         }
     }
 }

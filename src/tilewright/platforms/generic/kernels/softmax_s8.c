@@ -32,7 +32,7 @@ static void softmax_s8(const T *X, void *Y, int OUTER, int AXIS, float x_scale, 
             const int count = tw_min(16, AXIS - i);
             for (int j = 0; j < count; j++)
                 out[j] = power[max - x[i + j]] * scale;
-            STORE_PANEL(epilogue, Y, out, at + i, i, count);
+            STORE(epilogue, Y, out, at + i, 0, i, 1, count);
         }
     }
 }

@@ -13,8 +13,8 @@ typedef int8_t T;
 #endif
 
 static void sumpool_s8(const T *X, void *Y, int N, int C, int OH, int OW, int KH, int KW, int X_n1, int X_n2,
-                           int strides_0, int strides_1, int dilations_0, int dilations_1,
-                           const struct Epilogue *epilogue) {
+                       int strides_0, int strides_1, int dilations_0, int dilations_1,
+                       const struct Epilogue *epilogue) {
     const ptrdiff_t x_row = (ptrdiff_t)C * X_n2 * dilations_0, x_col = (ptrdiff_t)C * dilations_1;
     int32_t out[16];
     for (int pixel = 0; pixel < N * OH * OW; pixel++) {
@@ -23,7 +23,7 @@ static void sumpool_s8(const T *X, void *Y, int N, int C, int OH, int OW, int KH
         for (int c = 0; c < C; c += 16) {
             const int count = tw_min(16, C - c);
             TW_FOR_BYTES(X, tw_window_sum)(count, x + c, x_row, x_col, KH, KW, out);
-            STORE_PANEL(epilogue, Y, out, (ptrdiff_t)pixel * C + c, c, count);
+            STORE(epilogue, Y, out, (ptrdiff_t)pixel * C + c, 0, c, 1, count);
         }
     }
 }

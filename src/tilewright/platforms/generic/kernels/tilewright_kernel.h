@@ -10,38 +10,37 @@
 #include <string.h>
 
 #ifndef TW_GENERATED
-/* Stand-alone build of one kernel: results are stored as accumulated. Generated code brings its own fused version. */
+/* STORE takes `rows` rows of up to 16 results, 16 elements apart in `acc` and `pitch` apart in Y, the first one at `at` and
+ * of channel `channel`. In the stand-alone build of one kernel it stores them as accumulated; generated code brings its own
+ * version with everything that is fused behind the kernel. */
 struct Epilogue {
     int unused;
 };
-#define STORE(epilogue, Y, acc, at, channel, count)                                                                    \
-    ((void)(epilogue), (void)(channel),                                                                                \
-     (void)memcpy((char *)(Y) + (size_t)(at) * sizeof *(acc), (acc), (size_t)(count) * sizeof *(acc)))
+#define STORE(epilogue, Y, acc, at, pitch, channel, rows, count)                                                       \
+    do {                                                                                                               \
+        (void)(epilogue), (void)(channel);                                                                             \
+        for (int row = 0; row < (rows); row++)                                                                         \
+            memcpy((char *)(Y) + (size_t)((at) + row * (pitch)) * sizeof *(acc), (acc) + row * 16,                     \
+                   (size_t)(count) * sizeof *(acc));                                                                   \
+    } while (0)
 #endif
 
-/* STORE for up to 16 results; the usual counts are constants, so that the compiler unrolls and vectorises the epilogue. */
-#define STORE_PANEL(epilogue, Y, acc, at, channel, count)                                                              \
-    do {                                                                                                               \
-        if ((count) == 16)                                                                                             \
-            STORE(epilogue, Y, acc, (int)(at), channel, 16);                                                           \
-        else if ((count) == 8)                                                                                         \
-            STORE(epilogue, Y, acc, (int)(at), channel, 8);                                                            \
-        else                                                                                                           \
-            STORE(epilogue, Y, acc, (int)(at), channel, count);                                                        \
-    } while (0)
-
 /* Loops of constant length over tile rows and lanes must disappear before accumulators can live in registers (TW_UNROLL);
- * functions made of them stand apart, because inlined into larger loops they often lose their vectors again (TW_APART). */
+ * functions made of them stand apart, because inlined into larger loops they often lose their vectors again (TW_APART). gcc
+ * vectorises other short loops of constant length better while they are loops (TW_ROLLED). */
 #if defined(__clang__)
 #define TW_UNROLL _Pragma("clang loop unroll(full)")
+#define TW_ROLLED
 #define TW_INLINE static inline __attribute__((always_inline))
 #define TW_APART static __attribute__((noinline, unused))
 #elif defined(__GNUC__)
 #define TW_UNROLL _Pragma("GCC unroll 32")
+#define TW_ROLLED _Pragma("GCC unroll 1")
 #define TW_INLINE static inline __attribute__((always_inline))
 #define TW_APART static __attribute__((noinline, unused))
 #else
 #define TW_UNROLL
+#define TW_ROLLED
 #define TW_INLINE static inline
 #define TW_APART static inline
 #endif
