@@ -67,8 +67,8 @@ LEFT_OPEN: Mapping[str, Callable[[Call, Arrays], bool]] = {
     "Mod": lambda call, arrays: call.outputs[0].dtype.is_integer and not np.all(np.asarray(arrays[1])),
     # The mean of nothing.
     "ReduceMean": lambda _call, arrays: np.asarray(arrays[0]).size == 0,
-    # The threshold of an activation that is given none.
-    "RNN": lambda call, _arrays: "ThresholdedRelu" in str(call.attrs.get("activations")),
+    # The numbers of an activation that is given none.
+    "RNN": lambda call, _arrays: bool(call.attrs.get("activations")) and not call.attrs.get("activation_alpha"),
     # Any order is right.
     "TopK": lambda call, _arrays: not call.int("sorted"),
 }

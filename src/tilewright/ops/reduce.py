@@ -261,7 +261,9 @@ _declare(
     _accumulating(_ADD_SQUARE, result="sqrt{f}(acc)", rounds=True),
     _examples("int32", "uint32", "int64"),
 )
-_declare("ReduceLogSum", _log_sum, _accumulating(_ADD, result="tw_log{f}(acc)", rounds=True), _positive("int32", "int64"))
+_declare(
+    "ReduceLogSum", _log_sum, _accumulating(_ADD, result="tw_log{f}(acc)", rounds=True), _positive("int32", "int64")
+)
 # One pass: the sum is relative to the largest element so far, so that no power overflows.
 _declare(
     "ReduceLogSumExp",
