@@ -191,7 +191,8 @@ def _buffers(
 
 
 def _label(node: Node) -> str:
-    return node.name or node.outputs[0]
+    """A name that no other node has: those that files give to nodes may repeat."""
+    return next(output for output in node.outputs if output)
 
 
 def _place(graph: Graph, name: str, owners: dict[str, str], found: dict[str, Place]) -> Place:
