@@ -1,7 +1,7 @@
 """Makes the example networks and what onnxruntime computes with them: python examples/make_models.py
 
-The weights are seeded noise, scaled so that activations keep their size: the networks have the shape and the operators of
-real ones, and nothing to say. Each X.onnx has an X.npz beside it with input_0, ... and output_0, ....
+The weights are seeded noise, scaled so that activations keep their size: the networks have the shape and the operators
+of real ones, and nothing to say. Each X.onnx has an X.npz beside it with input_0, ... and output_0, ....
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def quantised(model: onnx.ModelProto, images: list[Array]) -> onnx.ModelProto:
 
 
 def write(name: str, model: onnx.ModelProto, input: Array) -> None:
-    """The model, and beside it an input with the output of onnxruntime, which is told to change nothing of the graph."""
+    """The model, and beside it an input with the output of onnxruntime, which leaves the graph as it is."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
