@@ -6,7 +6,7 @@ import ast
 import operator as operators
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -52,8 +52,6 @@ class Kernel:
     """The C text behind the header, without includes of kernel headers."""
     inplace: str = ""
     """An input whose bytes the output may take."""
-    tile: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    split: tuple[str, ...] = ()
 
     @property
     def where(self) -> str:
@@ -62,7 +60,7 @@ class Kernel:
 
 _HEADER = re.compile(r"\A\s*/\*\s*---\n(.*?)\n\s*---\s*\*/", re.DOTALL)
 _PROTOTYPE = re.compile(r"^static\s+void\s+(\w+)\s*\(([^)]*)\)\s*\{", re.MULTILINE | re.DOTALL)
-_KEYS = {"op", "engine", "types", "when", "pack", "epilogue", "scratch", "cycles", "inplace", "tile", "split"}
+_KEYS = {"op", "engine", "types", "when", "pack", "epilogue", "scratch", "cycles", "inplace"}
 
 
 def load_kernels(folder: Path) -> tuple[Kernel, ...]:
@@ -127,8 +125,6 @@ def _kernel(path: Path, text: str) -> Kernel:
         tuple(_parameter(path, part) for part in prototype.group(2).split(",")),
         source,
         str(header.get("inplace", "")),
-        MappingProxyType(cast("dict[str, int]", header.get("tile") or {})),
-        tuple(cast("list[str]", header.get("split") or [])),
     )
 
 

@@ -151,8 +151,6 @@ def example(*inputs: str | Array | Sequence[int] | Sequence[float], wanted: int 
     return Example(parsed, MappingProxyType(attributes), wanted)
 
 
-Reference = Callable[..., Array | tuple[Array, ...]]
-
 
 @dataclass(frozen=True)
 class Operator:
@@ -185,8 +183,6 @@ class Operator:
     def output_names(self, count: int) -> tuple[str, ...]:
         return _expand(self.outputs, count)
 
-    def required(self, operand: str) -> bool:
-        return operand in self.inputs.split()
 
 
 REQUIRED: Attr = "<required>"
