@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -14,6 +14,7 @@ from tilewright.core.graph import Array, Attr, Graph, Node, TensorType, type_of_
 from tilewright.core.op import Call, Operator, call_of, evaluate
 from tilewright.errors import TilewrightError
 from tilewright.frontend import functions
+from tilewright.frontend.loops import unroll
 from tilewright.frontend.proto import CODE_OF_DTYPE
 from tilewright.frontend.raw import Function, RawAttr, RawNode, Subgraph, Unsupported, alive, ordered
 from tilewright.frontend.upgrade import is_known, upgrade
@@ -116,7 +117,7 @@ class Builder:
                 outputs.append(made)
                 env[output] = made
             name = node.name if not origin else f"{origin[0].partition(' ')[2]}/{node.label}"
-            self._process(replace(node, inputs=inputs, outputs=tuple(outputs), name=name), env, origin)
+            self.process(replace(node, inputs=inputs, outputs=tuple(outputs), name=name), env, origin)
 
     def _resolve(self, node: RawNode, name: str, env: Env) -> str:
         if not name:
@@ -129,7 +130,8 @@ class Builder:
             )
         return env[name]
 
-    def _process(self, node: RawNode, env: Env, origin: tuple[str, ...]) -> None:
+    def process(self, node: RawNode, env: Env, origin: tuple[str, ...]) -> None:
+        """Builds one node, whose tensors have the names of the graph."""
         try:
             if any(name in self._unknown for name in node.inputs):
                 self._check_known(node, origin)
@@ -138,6 +140,8 @@ class Builder:
                 self._inline(self._local[node.domain, node.op], node, origin)
             elif node.op == "If" and not node.domain:
                 self._branch(node, env, origin)
+            elif node.op in ("Loop", "Scan") and not node.domain:
+                unroll(node, _Scope(self, node, env, origin))
             else:
                 for new in upgrade(node, self):
                     self._place(new, origin)
@@ -189,7 +193,7 @@ class Builder:
         through = {formal for formal in wanted if formal in env}
         self.run(alive(nodes, wanted), env, {f: m for f, m in wanted.items() if f not in through}, origin)
         for formal in through:
-            self._process(RawNode("Identity", (env[formal],), (wanted[formal],)), env, origin)
+            self.process(RawNode("Identity", (env[formal],), (wanted[formal],)), env, origin)
 
     def _branch(self, node: RawNode, env: Env, origin: tuple[str, ...]) -> None:
         condition = self.constants.get(node.inputs[0])
@@ -206,22 +210,26 @@ class Builder:
             self._refuse(node, origin, "its branches give different types, and its condition is known at run time only")
             return
         for output, yes, no in pairs:
-            self._process(RawNode("Where", (node.inputs[0], yes, no), (output,), {}, node.name), env, origin)
+            self.process(RawNode("Where", (node.inputs[0], yes, no), (output,), {}, node.name), env, origin)
 
     def _take(self, node: RawNode, key: str, outputs: Sequence[str], env: Env, origin: tuple[str, ...]) -> None:
         """Builds a branch of an If; its results are called `outputs`."""
         branch = node.attrs.get(key)
         if not isinstance(branch, Subgraph):
             raise TilewrightError("bad-model", f"If '{node.label}' lacks its {key}")
-        inner = dict(env)
-        for name, array in branch.initialisers.items():
-            if isinstance(array, Unsupported):
-                self._refuse(node, origin, array.what)
-                return
-            inner[name] = self.constant(f"{node.label}/{name}", array)
+        inner = self.enter(node, branch, (), env)
         self._scope(
             branch.nodes, inner, dict(zip(branch.outputs, outputs, strict=False)), (*origin, f"If {node.label}")
         )
+
+    def enter(self, node: RawNode, graph: Subgraph, inputs: Sequence[str], env: Env) -> Env:
+        """The names inside a graph of an attribute: those around it, its inputs and its constants."""
+        inner = {**env, **dict(zip(graph.inputs, inputs, strict=True))}
+        for name, array in graph.initialisers.items():
+            if isinstance(array, Unsupported):
+                raise TilewrightError("unsupported-operator", array.what)
+            inner[name] = self.constant(f"{node.label}/{name}", array)
+        return inner
 
     # What cannot be built.
 
@@ -283,15 +291,14 @@ class Builder:
         except TilewrightError as error:
             if error.code != "not-constant":
                 raise
-            raise NeedsValues(self._sources(node), error) from error
+            operator = self._registry[node.op]
+            operands = zip(operator.operand_names(len(node.inputs)), node.inputs, strict=False)
+            names = [n for operand, n in operands if operand in operator.compile_time and n not in self.constants]
+            raise NeedsValues(self.sources(names), error) from error
 
-    def _sources(self, node: Node) -> tuple[str, ...]:
-        """The graph inputs from which the compile-time operands of a node come."""
-        operator = self._registry[node.op]
-        operands = zip(operator.operand_names(len(node.inputs)), node.inputs, strict=False)
-        waiting = [
-            name for operand, name in operands if operand in operator.compile_time and name not in self.constants
-        ]
+    def sources(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The graph inputs from which some tensors come."""
+        waiting = list(names)
         made = {output: n for n in self.nodes for output in n.outputs}
         seen: set[str] = set()
         while waiting:
@@ -338,6 +345,49 @@ class Builder:
             name, tuple(inputs), tuple(names), (), MappingProxyType(self.types), MappingProxyType(self.constants)
         )
         return empty.with_nodes(nodes)
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """What `unroll` asks of the place where a loop stands."""
+
+    builder: Builder
+    node: RawNode
+    env: Env
+    origin: tuple[str, ...]
+
+    def type(self, name: str) -> TensorType:
+        if name not in self.builder.types:
+            raise TilewrightError("unsupported-operator", "a part of its body is not supported")
+        return self.builder.types[name]
+
+    def value(self, name: str) -> Array | None:
+        return self.builder.value(name)
+
+    def constant(self, hint: str, array: Array) -> str:
+        return self.builder.constant(hint, array)
+
+    def fresh(self, hint: str) -> str:
+        return self.builder.fresh(hint)
+
+    def needed(self, name: str, what: str) -> Array:
+        known = self.builder.value(name)
+        if known is None:
+            error = TilewrightError(
+                "not-constant", f"{what} of {self.node.op} '{self.node.label}' must be known at compile time"
+            )
+            raise NeedsValues(self.builder.sources([name]), error)
+        return known
+
+    def place(self, node: RawNode) -> None:
+        self.builder.process(node, self.env, self.origin)
+
+    def step(self, body: Subgraph, inputs: Sequence[str]) -> tuple[str, ...]:
+        inner = self.builder.enter(self.node, body, inputs, self.env)
+        self.builder.run(
+            alive(body.nodes, body.outputs), inner, {}, (*self.origin, f"{self.node.op} {self.node.label}")
+        )
+        return tuple(inner[name] for name in body.outputs)
 
 
 def _contributing(nodes: Sequence[Node], outputs: Sequence[str]) -> list[Node]:
