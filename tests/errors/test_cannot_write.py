@@ -24,3 +24,10 @@ def test_outputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         pytest.skip("needs a C compiler")
     (tmp_path / "taken").write_text("mine")
     refused("cannot-write", capsys, "run", relu(tmp_path), "--outputs", tmp_path / "taken" / "outputs.npz")
+
+
+def test_stages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "taken").write_text("mine")
+    network = relu(tmp_path)
+    refused("cannot-write", capsys, "compile", network, "--dump-stages", tmp_path / "taken", "-o", tmp_path / "c")
+    assert not (tmp_path / "c").exists()

@@ -12,6 +12,7 @@ from tilewright.core.graph import Array, Graph
 from tilewright.core.plan import Plan
 from tilewright.core.platform import DEFAULT_PLATFORM, Platform, load_platform
 from tilewright.core.program import Program
+from tilewright.errors import TilewrightError
 from tilewright.frontend import load, save
 from tilewright.ops import load_folder
 from tilewright.passes import run_pipeline
@@ -86,7 +87,14 @@ def compile_model(
     program = lower(planned, chosen.name)
     files = project_files(program, platform)
     if chosen.dump_stages is not None:
-        chosen.dump_stages.mkdir(parents=True, exist_ok=True)
-        for index, (stage, snapshot) in enumerate(stages):
-            save(snapshot, chosen.dump_stages / f"{index:02d}_{stage}.onnx")
+        _dump(stages, chosen.dump_stages)
     return Compiled(source, planned, program, platform, MappingProxyType(files))
+
+
+def _dump(stages: Sequence[tuple[str, Graph]], folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for index, (stage, graph) in enumerate(stages):
+            save(graph, folder / f"{index:02d}_{stage}.onnx")
+    except OSError as reason:
+        raise TilewrightError("cannot-write", f"cannot write to '{folder}'", reasons=[str(reason)]) from reason
