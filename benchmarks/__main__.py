@@ -1,0 +1,45 @@
+"""`python -m benchmarks [NAME] [OPTIONS]`: without a name, lists the benchmarks and runs them all."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+
+BENCHMARKS = {
+    "standard_networks": "time and memory of generated C against onnxruntime and another generator",
+    "compile_time": "CPU time of the command line from a cold start",
+    "allocation": "static memory allocation of published instances",
+}
+FOLDERS = {"standard_networks": "standard_networks", "compile_time": "deeploy", "allocation": "minimalloc"}
+"""Where below TILEWRIGHT_CASES each benchmark finds its cases."""
+
+
+def run(name: str, options: list[str]) -> int:
+    """Runs one benchmark; without --cases it takes its folder of TILEWRIGHT_CASES."""
+    root = os.environ.get("TILEWRIGHT_CASES", "")
+    if "--cases" not in options and "-h" not in options and "--help" not in options:
+        if not root:
+            print(f"{name}: no cases; give --cases DIR or set TILEWRIGHT_CASES", file=sys.stderr)
+            return 2
+        options = ["--cases", str(Path(root) / FOLDERS[name]), *options]
+    sys.argv = [f"python -m benchmarks {name}", *options]
+    return int(importlib.import_module(f"benchmarks.{name}").main())
+
+
+def main() -> int:
+    """Runs the named benchmark, or all of them."""
+    name, *options = sys.argv[1:] or [""]
+    if name in BENCHMARKS:
+        return run(name, options)
+    for known, summary in BENCHMARKS.items():
+        print(f"  {known:18} {summary}")
+    if name:
+        print(f"there is no benchmark '{name}'", file=sys.stderr)
+        return 2
+    return max([run(known, []) for known in BENCHMARKS])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

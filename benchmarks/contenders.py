@@ -1,0 +1,178 @@
+"""Programs that compute the same network: generated C as shared libraries, and onnxruntime."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+
+from tilewright.core.graph import Array, TensorType
+
+HARNESS = """\
+#include <stddef.h>
+#include <stdlib.h>
+#include <time.h>
+void bench_once(const void *const *in, void *const *out);
+
+/* Stands in for malloc and free of a program that uses them: remembers the peak of bytes alive. */
+static size_t alive, peak;
+size_t bench_peak(void) { return peak; }
+void *bench_malloc(size_t bytes) {
+    size_t *block = malloc(bytes + 64);
+    if (!block)
+        abort();
+    *block = bytes;
+    alive += bytes;
+    peak = alive > peak ? alive : peak;
+    return (char *)block + 64;
+}
+void bench_free(void *data) {
+    if (!data)
+        return;
+    size_t *block = (size_t *)(void *)((char *)data - 64);
+    alive -= *block;
+    free(block);
+}
+
+static double now(void) {
+    struct timespec t;
+    timespec_get(&t, TIME_UTC);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+/* Nanoseconds of the fastest of n runs. */
+double bench(const void *const *in, void *const *out, int n) {
+    double best = 1e300;
+    while (n-- > 0) {
+        const double start = now();
+        bench_once(in, out);
+        const double taken = now() - start;
+        best = taken < best ? taken : best;
+    }
+    return best;
+}
+"""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A program at hand: `fastest(n)` is the time of its fastest of n runs in microseconds."""
+
+    fastest: Callable[[int], float]
+    outputs: Callable[[], tuple[Array, ...]]
+    ram: int | None = None
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """A C compiler and its options."""
+
+    compiler: str
+    flags: tuple[str, ...]
+
+    def library(self, folder: Path, sources: Sequence[str], extra: Sequence[str] = ()) -> Path:
+        """Builds a shared library from the sources of a folder and the harness."""
+        (folder / "bench.c").write_text(HARNESS)
+        # Another generator may name its program bench as well: the harness is a unit of its own.
+        command = [self.compiler, *self.flags, "-w", "-fPIC", "-shared", "-I.", *extra, "-o", "bench.so"]
+        done = subprocess.run([*command, "bench.c", *sources, "-lm"], cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"{self.compiler} refused {folder}:\n{done.stderr[:2000]}")
+        return folder / "bench.so"
+
+
+def toolchain(compiler: str) -> Toolchain:
+    """A compiler with full optimisation for this machine; some know it as -march, some as -mcpu."""
+    for native in ("-march=native", "-mcpu=native"):
+        probe = subprocess.run(
+            [compiler, native, "-xc", "-fsyntax-only", "-"], input="", text=True, capture_output=True, check=False
+        )
+        if probe.returncode == 0:
+            return Toolchain(compiler, ("-std=c11", "-O3", native))
+    return Toolchain(compiler, ("-std=c11", "-O3"))
+
+
+def c_program(library: Path, inputs: Sequence[Array], types: Sequence[TensorType], frame: int | None = None) -> Contender:
+    """A shared library with the harness inside. `frame` are bytes of RAM that it takes besides malloc."""
+    loaded = ctypes.CDLL(str(library))
+    loaded.bench.restype = ctypes.c_double
+    loaded.bench_peak.restype = ctypes.c_size_t
+    kept = [np.ascontiguousarray(a) for a in inputs]
+    results = [np.zeros(t.shape, t.dtype.numpy) for t in types]
+    ins = (ctypes.c_void_p * len(kept))(*(a.ctypes.data for a in kept))
+    outs = (ctypes.c_void_p * len(results))(*(a.ctypes.data for a in results))
+
+    def fastest(n: int) -> float:
+        assert kept
+        return float(loaded.bench(ins, outs, n)) / 1e3
+
+    fastest(1)
+    ram = None if frame is None else int(loaded.bench_peak()) + frame
+    return Contender(fastest, lambda: tuple(r.copy() for r in results), ram)
+
+
+def onnxruntime_program(model: Path, inputs: Sequence[Array]) -> Contender:
+    """onnxruntime on one thread, with inputs and outputs bound beforehand."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    binding = session.io_binding()
+    for port, array in zip(session.get_inputs(), inputs, strict=True):
+        binding.bind_cpu_input(port.name, np.ascontiguousarray(array))
+    for port in session.get_outputs():
+        binding.bind_output(port.name)
+
+    def fastest(n: int) -> float:
+        best = float("inf")
+        for _ in range(n):
+            start = time.perf_counter_ns()
+            session.run_with_iobinding(binding)
+            best = min(best, time.perf_counter_ns() - start)
+        return best / 1e3
+
+    fastest(1)
+    return Contender(fastest, lambda: tuple(binding.copy_outputs_to_cpu()))
+
+
+def emx_program(
+    model: Path, folder: Path, tools: Toolchain, inputs: Sequence[Array], types: Sequence[TensorType]
+) -> Contender | None:
+    """C of emx-onnx-cgen, where that is installed; its source is kept in the folder, because generating takes long."""
+    command = shutil.which("emx-onnx-cgen")
+    if command is None:
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
+    source = folder / "emx.c"
+    if not source.exists() or source.stat().st_mtime < model.stat().st_mtime:
+        arguments = [command, "compile", str(model), "emx_new.c", "--model-name", "emx", "--large-weight-threshold", "0"]
+        done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return None
+        (folder / "emx_new.c").replace(source)
+    ports = [f"in[{i}]" for i in range(len(inputs))] + [f"out[{i}]" for i in range(len(types))]
+    kinds = ", ".join(["const void *"] * len(inputs) + ["void *"] * len(types))
+    (folder / "glue.c").write_text(
+        f"void emx({kinds});\nvoid bench_once(const void *const *in, void *const *out) {{ emx({', '.join(ports)}); }}\n"
+    )
+    renamed = ("-Dmalloc=bench_malloc", "-Dfree=bench_free", "-c", "-fPIC", "-w")
+    object_file = [tools.compiler, *tools.flags, *renamed, "-fstack-usage", "-o", "emx.o", "emx.c"]
+    subprocess.run(object_file, cwd=folder, check=True)
+    library = tools.library(folder, ["glue.c", "emx.o"])
+    return c_program(library, inputs, types, frame=_frame(folder / "emx.su", "emx"))
+
+
+def _frame(report: Path, function: str) -> int:
+    """Stack bytes of a function, as the compiler reports them."""
+    for line in report.read_text().splitlines():
+        place, size, _ = line.split("\t")
+        if place.rsplit(":", 1)[-1] == function:
+            return int(size)
+    return 0
