@@ -80,10 +80,10 @@ def run_cases(
     quiet: bool,
 ) -> list[CaseResult]:
     """All cases in parallel, in the order given, with a progress bar."""
-    with ProcessPoolExecutor(min(jobs, len(cases)), initializer=_ignore_interrupts) as pool:
+    with ProcessPoolExecutor(min(jobs, len(cases)), initializer=_Worker.start) as pool:
         # Everything is submitted first: workers are forked then, before the progress bar has a thread.
         running = {
-            pool.submit(run_case, name, model, options, compiler, flags): index
+            pool.submit(_Worker.run, name, model, options, compiler, flags): index
             for index, (name, model) in enumerate(cases)
         }
         try:
@@ -93,9 +93,31 @@ def run_cases(
             raise
 
 
-def _ignore_interrupts() -> None:
-    """Ctrl-C reaches every process of the terminal; only the first one is to answer."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+class _Worker:
+    """A process that runs cases. Ctrl-C reaches every process of the terminal: a running case ends and cleans up, a
+    waiting one is not begun, and nothing is printed."""
+
+    running = stopped = False
+
+    @classmethod
+    def start(cls) -> None:
+        signal.signal(signal.SIGINT, lambda _number, _frame: cls.stop())
+
+    @classmethod
+    def stop(cls) -> None:
+        cls.stopped = True
+        if cls.running:
+            raise KeyboardInterrupt
+
+    @classmethod
+    def run(cls, name: str, model: Path, options: Options, compiler: str, flags: tuple[str, ...]) -> CaseResult:
+        if cls.stopped:
+            raise KeyboardInterrupt
+        cls.running = True
+        try:
+            return run_case(name, model, options, compiler, flags)
+        finally:
+            cls.running = False
 
 
 def _collect(running: dict[Future[CaseResult], int], *, quiet: bool) -> list[CaseResult]:
