@@ -75,14 +75,11 @@ TW_INLINE float tw_expf(float x) {
     clamped = clamped < -104.0f ? -104.0f : clamped;
     const float shifted = TW_FMA(clamped, 1.44269504f, magic);
     const float n = shifted - magic;
-    const float r = TW_FMA(n, -1.42860677e-6f, TW_FMA(n, -0.693145752f, clamped));
-    float p = 1.39824e-3f;
-    p = TW_FMA(p, r, 8.3337e-3f);
-    p = TW_FMA(p, r, 4.16665e-2f);
-    p = TW_FMA(p, r, 0.166666657f);
-    p = TW_FMA(p, r, 0.5f);
-    p = TW_FMA(p, r, 1.0f);
-    p = TW_FMA(p, r, 1.0f);
+    const float r = TW_FMA(n, -1.42860677e-6f, TW_FMA(n, -0.693145752f, clamped)), r2 = r * r;
+    /* Pairs of terms are computed side by side: loops over this wait for results more than for instructions. */
+    float p = TW_FMA(r2, 1.39824e-3f, TW_FMA(r, 8.3337e-3f, 4.16665e-2f));
+    p = TW_FMA(r2, p, TW_FMA(r, 0.166666657f, 0.5f));
+    p = TW_FMA(r2, p, r + 1.0f);
     /* 2^n in two factors: the product overflows to infinity and underflows gradually all by itself. */
     const uint32_t power = tw_bits(shifted) - 0x4B400000u + 254u;
     return p * tw_float((power / 2u) << 23) * tw_float((power - power / 2u) << 23);
@@ -117,16 +114,13 @@ TW_INLINE float tw_tanhf(float x) {
 
 TW_INLINE float tw_erff(float x) {
     const float a = tw_magnitude(x, 0x407CCCCDu) /* 3.95 */, u = a * a;
+    const float u2 = u * u;
     float p = TW_FMA(2.0255029e-6f, u, 2.8458776e-4f);
-    p = TW_FMA(p, u, 3.8061031e-3f);
-    p = TW_FMA(p, u, 5.2868828e-2f);
-    p = TW_FMA(p, u, 0.19150980f);
-    p = TW_FMA(p, u, 1.12837914f);
+    p = TW_FMA(p, u2, TW_FMA(3.8061031e-3f, u, 5.2868828e-2f));
+    p = TW_FMA(p, u2, TW_FMA(0.19150980f, u, 1.12837914f));
     float q = TW_FMA(3.7822402e-5f, u, 1.1701284e-3f);
-    q = TW_FMA(q, u, 1.5050977e-2f);
-    q = TW_FMA(q, u, 0.11454175f);
-    q = TW_FMA(q, u, 0.50305382f);
-    q = TW_FMA(q, u, 1.0f);
+    q = TW_FMA(q, u2, TW_FMA(1.5050977e-2f, u, 0.11454175f));
+    q = TW_FMA(q, u2, TW_FMA(0.50305382f, u, 1.0f));
     return tw_saturate(a * p / q, x);
 }
 
@@ -177,45 +171,42 @@ TW_INLINE double tw_erf(double x) { return erf(x); }
 TW_INLINE double tw_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 
 /* Sums in 16 interleaved parts: fast, and more exact than one running sum. */
+TW_INLINE float tw_sum_parts(float *part) {
+    TW_UNROLL for (int j = 0; j < 8; j++) part[j] += part[j + 8];
+    TW_UNROLL for (int j = 0; j < 4; j++) part[j] += part[j + 4];
+    return (part[0] + part[2]) + (part[1] + part[3]);
+}
 static inline float tw_sum_f32(const float *x, int n) {
-    float part[16], sum = 0.0f;
+    float part[16], rest = 0.0f;
     int i = 0;
     TW_UNROLL for (int j = 0; j < 16; j++) part[j] = 0.0f;
     for (; i + 16 <= n; i += 16) {
         TW_UNROLL for (int j = 0; j < 16; j++) part[j] += x[i + j];
     }
-    for (int j = 0; j < 16; j++)
-        sum += part[j];
     for (; i < n; i++)
-        sum += x[i];
-    return sum;
+        rest += x[i];
+    return tw_sum_parts(part) + rest;
 }
 /* Sum of (x - mean)^2. */
 static inline float tw_sum_squares_f32(const float *x, float mean, int n) {
-    float part[16], sum = 0.0f;
+    float part[16], rest = 0.0f;
     int i = 0;
     TW_UNROLL for (int j = 0; j < 16; j++) part[j] = 0.0f;
     for (; i + 16 <= n; i += 16) {
         TW_UNROLL for (int j = 0; j < 16; j++) part[j] = TW_FMA(x[i + j] - mean, x[i + j] - mean, part[j]);
     }
-    for (int j = 0; j < 16; j++)
-        sum += part[j];
     for (; i < n; i++)
-        sum = TW_FMA(x[i] - mean, x[i] - mean, sum);
-    return sum;
+        rest = TW_FMA(x[i] - mean, x[i] - mean, rest);
+    return tw_sum_parts(part) + rest;
 }
+/* Compared as integers, which compilers vectorise: negative numbers have their other bits turned over. */
 static inline float tw_max_f32(const float *x, int n) {
-    float part[16], max = x[0];
-    int i = 0;
-    TW_UNROLL for (int j = 0; j < 16; j++) part[j] = x[0];
-    for (; i + 16 <= n; i += 16) {
-        TW_UNROLL for (int j = 0; j < 16; j++) part[j] = part[j] > x[i + j] ? part[j] : x[i + j];
+    int32_t max = INT32_MIN;
+    for (int i = 0; i < n; i++) {
+        const int32_t bits = (int32_t)tw_bits(x[i]), key = bits ^ (bits >> 31 & INT32_MAX);
+        max = max > key ? max : key;
     }
-    for (int j = 0; j < 16; j++)
-        max = max > part[j] ? max : part[j];
-    for (; i < n; i++)
-        max = max > x[i] ? max : x[i];
-    return max;
+    return tw_float((uint32_t)(max ^ (max >> 31 & INT32_MAX)));
 }
 
 /* The largest integer whose square is not above n. */
