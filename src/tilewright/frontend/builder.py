@@ -60,6 +60,7 @@ class Builder:
         self._local = local
         self._ranks = ranks
         self._taken = {*reserved, *self.types}
+        self._tried: dict[str, int] = {}
         self._unknown: set[str] = set()
         self._adapt = adapt
 
@@ -72,10 +73,12 @@ class Builder:
         return self.constants.get(name)
 
     def fresh(self, hint: str) -> str:
-        name, count = hint, 1
+        # Starting where the last search for this hint ended keeps long unrolled loops from taking quadratic time.
+        name, count = hint, self._tried.get(hint, 1)
         while name in self._taken:
             name, count = f"{hint}_{count}", count + 1
         self._taken.add(name)
+        self._tried[hint] = count
         return name
 
     def declared_rank(self, name: str) -> int | None:
@@ -165,7 +168,7 @@ class Builder:
 
     def _typed(self, node: RawNode, operator: Operator) -> Node:
         attrs = {key: plain(key, value) for key, value in node.attrs.items()}
-        outputs = list(node.outputs)
+        outputs = self._all_required(node, operator)
         while len(outputs) > 1 and not outputs[-1] and not operator.outputs.endswith("*"):
             outputs.pop()
         inputs = list(node.inputs)
@@ -173,6 +176,16 @@ class Builder:
             inputs.pop()
         kept = {key: value for key, value in attrs.items() if value is not None}
         return Node(node.op, tuple(inputs), tuple(outputs), MappingProxyType(kept), node.name)
+
+    def _all_required(self, node: RawNode, operator: Operator) -> list[str]:
+        """The outputs of a node; kernels write all that are not optional, so these get names even if nothing reads them."""
+        outputs = list(node.outputs)
+        required = [] if operator.body else [name[-1] not in "?*" for name in operator.outputs.split()]
+        outputs += [""] * (len(required) - len(outputs))
+        for index, needed in enumerate(required):
+            if needed and not outputs[index]:
+                outputs[index] = self.fresh(f"{node.label}_{operator.outputs.split()[index]}")
+        return outputs
 
     def _inline_standard(self, node: RawNode, origin: tuple[str, ...]) -> None:
         body = functions.standard_body(node, [self.types[name] if name else None for name in node.inputs])

@@ -11,7 +11,7 @@ from tilewright.core.graph import Array, TensorType
 from tilewright.errors import TilewrightError
 from tilewright.frontend.raw import RawAttr, RawNode, Subgraph
 
-NODE_LIMIT = 20_000
+NODE_LIMIT = 10_000
 """A loop that unrolls to more nodes than this would not make a program that anybody wants."""
 
 
