@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import shutil
 import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import onnxruntime
 
 from tilewright.core.graph import Array, TensorType
 
@@ -76,12 +77,12 @@ class Toolchain:
     compiler: str
     flags: tuple[str, ...]
 
-    def library(self, folder: Path, sources: Sequence[str], extra: Sequence[str] = ()) -> Path:
+    def library(self, folder: Path, sources: Sequence[str]) -> Path:
         """Builds a shared library from the sources of a folder and the harness."""
         (folder / "bench.c").write_text(HARNESS)
-        # Another generator may name its program bench as well: the harness is a unit of its own.
-        command = [self.compiler, *self.flags, "-w", "-fPIC", "-shared", "-I.", *extra, "-o", "bench.so"]
-        done = subprocess.run([*command, "bench.c", *sources, "-lm"], cwd=folder, capture_output=True, text=True, check=False)
+        options = [*self.flags, "-w", "-fPIC", "-shared", "-I.", "-o", "bench.so"]
+        command = [self.compiler, *options, "bench.c", *sources, "-lm"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"{self.compiler} refused {folder}:\n{done.stderr[:2000]}")
         return folder / "bench.so"
@@ -98,7 +99,18 @@ def toolchain(compiler: str) -> Toolchain:
     return Toolchain(compiler, ("-std=c11", "-O3"))
 
 
-def c_program(library: Path, inputs: Sequence[Array], types: Sequence[TensorType], frame: int | None = None) -> Contender:
+def code_bytes(library: Path) -> int:
+    """Bytes of machine code; 0 where binutils are not installed."""
+    if shutil.which("size") is None:
+        return 0
+    report = subprocess.run(["size", "-A", str(library)], capture_output=True, text=True, check=True).stdout
+    fields = [line.split() for line in report.splitlines()]
+    return sum(int(field[1]) for field in fields if field and field[0].startswith(".text"))
+
+
+def c_program(
+    library: Path, inputs: Sequence[Array], types: Sequence[TensorType], frame: int | None = None
+) -> Contender:
     """A shared library with the harness inside. `frame` are bytes of RAM that it takes besides malloc."""
     loaded = ctypes.CDLL(str(library))
     loaded.bench.restype = ctypes.c_double
@@ -119,6 +131,7 @@ def c_program(library: Path, inputs: Sequence[Array], types: Sequence[TensorType
 
 def onnxruntime_program(model: Path, inputs: Sequence[Array]) -> Contender:
     """onnxruntime on one thread, with inputs and outputs bound beforehand."""
+    onnxruntime: Any = importlib.import_module("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
@@ -152,8 +165,14 @@ def emx_program(
     folder.mkdir(parents=True, exist_ok=True)
     source = folder / "emx.c"
     if not source.exists() or source.stat().st_mtime < model.stat().st_mtime:
-        arguments = [command, "compile", str(model), "emx_new.c", "--model-name", "emx", "--large-weight-threshold", "0"]
-        done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
+        options = ["--model-name", "emx", "--large-weight-threshold", "0"]
+        done = subprocess.run(
+            [command, "compile", str(model), "emx_new.c", *options],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode:
             return None
         (folder / "emx_new.c").replace(source)

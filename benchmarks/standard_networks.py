@@ -1,9 +1,9 @@
 """Times networks as generated C, in onnxruntime and as C of another generator: `--cases DIR`.
 
 DIR holds NAME.onnx with NAME.npz (`input_0`, ..., `output_0`, ...). All programs of all networks take turns, so that a
-machine that is busy now and then treats them alike, and the fastest run of each counts. The exit status is 1 when a result is
-wrong or a goal is missed: at most twice the time of onnxruntime (geometric mean), a third of the time of the other generator
-for each network, and 30 % of the memory of NAME_fp32 for NAME_int8.
+machine that is busy now and then treats them alike, and the fastest run of each counts. The exit status is 1 when a
+result is wrong or a goal is missed: at most twice the time of onnxruntime (geometric mean), a third of the time of the
+other generator for each network, and 30 % of the memory of NAME_fp32 for NAME_int8.
 """
 
 from __future__ import annotations
@@ -19,7 +19,15 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.contenders import Contender, Toolchain, c_program, emx_program, onnxruntime_program, toolchain
+from benchmarks.contenders import (
+    Contender,
+    Toolchain,
+    c_program,
+    code_bytes,
+    emx_program,
+    onnxruntime_program,
+    toolchain,
+)
 from tilewright.api import Compiled, compile_model
 from tilewright.api.running import compare, fit
 from tilewright.core.graph import Array
@@ -37,7 +45,7 @@ class Row:
     right: bool
     arena: int
     constants: int
-    text: int
+    code: int
     times: dict[str, float]
     emx_ram: int | None
 
@@ -53,7 +61,7 @@ class Entry:
     name: str
     compiled: Compiled
     right: bool
-    text: int
+    code: int
     programs: dict[str, Contender]
 
 
@@ -66,7 +74,7 @@ def prepare(model: Path, folder: Path, tools: Sequence[Toolchain], *, emx: bool)
     inputs: Sequence[Array] = fit(given, compiled)
     types = [compiled.plan.graph.types[name] for name in compiled.plan.graph.outputs]
     programs: dict[str, Contender] = {}
-    right, text = True, 0
+    right, code = True, 0
     for tool in tools:
         target = folder / f"{model.stem}_{Path(tool.compiler).name}"
         compiled.write(target)
@@ -76,12 +84,12 @@ def prepare(model: Path, folder: Path, tools: Sequence[Toolchain], *, emx: bool)
         program = c_program(library, inputs, types)
         right &= all(c.wrong == 0 for c in compare(compiled, inputs, program.outputs(), expected))
         programs[tool.compiler] = program
-        text = text or library.stat().st_size - compiled.program.constant_bytes
+        code = code or code_bytes(library)
     programs["onnxruntime"] = onnxruntime_program(model, given)
     other = emx_program(model, folder / f"{model.stem}_emx", tools[0], inputs, types) if emx else None
     if other is not None:
         programs["emx"] = other
-    return Entry(model.stem, compiled, right, text, programs)
+    return Entry(model.stem, compiled, right, code, programs)
 
 
 def time_all(entries: Sequence[Entry], rounds: int) -> list[Row]:
@@ -98,7 +106,7 @@ def time_all(entries: Sequence[Entry], rounds: int) -> list[Row]:
             e.right,
             e.compiled.program.arena_bytes,
             e.compiled.program.constant_bytes,
-            e.text,
+            e.code,
             {label: best[e.name, label] for label in e.programs},
             e.programs["emx"].ram if "emx" in e.programs else None,
         )
@@ -158,7 +166,7 @@ def table(rows: Sequence[Row], compilers: Sequence[str]) -> Table:
             "" if row.emx_ram is None else str(row.emx_ram),
             f"{shares[row.network]:.1%}" if row.network in shares else "",
             str(row.constants),
-            str(row.text),
+            str(row.code),
         )
     shown.add_section()
     means = [mean([r for row in rows if (r := row.ratio(ours, other)) is not None]) for other in ("onnxruntime", "emx")]
