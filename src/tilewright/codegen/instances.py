@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from tilewright.codegen.affine import linear, row_major
 from tilewright.codegen.literals import number
 from tilewright.codegen.steps import Operand, StepCode, data_dependent, load, print_steps, reads, store
+from tilewright.core.domain import Affine, Domain
 from tilewright.core.dtype import DTYPES
 from tilewright.core.graph import RESULT, TensorType
 from tilewright.core.kernel import Kernel
@@ -55,10 +57,12 @@ def instance_text(
     output: TensorType,
     steps: tuple[StepCode, ...],
     replaced: frozenset[str] = frozenset(),
+    row_axes: int = 1,
 ) -> str:
     """The C text of a kernel instance whose function is called `name`.
 
-    `replaced` are tensors of the epilogue whose bytes the output takes.
+    `replaced` are tensors of the epilogue whose bytes the output takes, `row_axes` trailing axes of the output are what
+    the kernel calls a row.
     """
     text = kernel.source
     for variable, choice in variables.items():
@@ -74,15 +78,35 @@ def instance_text(
     # The hook is bound by macros, not by renaming, because macros of the kernel header use it too.
     bound = f"#define Epilogue {name}_epilogue\n#define STORE {name}_store\n"
     return (
-        _epilogue_text(name, accumulator.ctype, output, steps, replaced)
+        _epilogue_text(name, accumulator.ctype, output, steps, replaced, row_axes)
         + bound
         + text
         + "#undef Epilogue\n#undef STORE\n"
     )
 
 
+def row_axes(domain: Domain) -> int:
+    """How many trailing axes of its result a kernel computes as one row: those of a normalisation, else the last.
+
+    None are where the loop over a row has no axis of its own (the product of a matrix and a vector).
+    """
+    axes = [axis for axis in domain.access[domain.outputs[0]] if isinstance(axis, Affine)]
+    whole = [index for index, axis in enumerate(axes) if domain.whole.intersection(axis.dims)]
+    if whole or not axes:
+        return len(axes) - whole[0] if whole else 0
+    names = list(domain.dims)
+    indexing = {name for operand in domain.access for name in domain.relevant(operand)}
+    behind = max((names.index(name) for name in axes[-1].dims), default=len(names)) + 1
+    return 1 if indexing.issuperset(names[behind:]) else 0
+
+
 def _epilogue_text(
-    name: str, accumulator: str, output: TensorType, steps: tuple[StepCode, ...], replaced: frozenset[str]
+    name: str,
+    accumulator: str,
+    output: TensorType,
+    steps: tuple[StepCode, ...],
+    replaced: frozenset[str],
+    row_axes: int,
 ) -> str:
     fields = epilogue_fields(steps, replaced)
     lines = [f"struct {name}_epilogue {{"]
@@ -100,10 +124,12 @@ def _epilogue_text(
         lines.append(f"    const {f.ctype} {'*restrict ' if f.tensor else ''}{f.name} = e->{f.name};")
     target = Operand("Y", output, "")
     indexes = {
-        (i, operand): text for i, step in enumerate(steps) for operand, text in _step_indexes(step, output).items()
+        (i, operand): text
+        for i, step in enumerate(steps)
+        for operand, text in _step_indexes(step, output, row_axes).items()
     }
     if any("row" in text for text in indexes.values()):
-        lines.append(f"    const ptrdiff_t row = (at - channel) / {output.shape[-1]};")
+        lines.append(f"    const ptrdiff_t row = (at - channel) / {prod(output.shape[output.rank - row_axes :])};")
     elif not any("channel" in text for text in indexes.values()):
         lines.append("    (void)channel;")
 
@@ -131,18 +157,21 @@ def _rows_text(name: str, accumulator: str, output: TensorType, *, known: bool) 
     arguments = f"{'&e' if known else 'epilogue'}, Y, acc, at, channel"
     return [
         f"TW_APART void {name}_store(const struct {name}_epilogue *epilogue, {output.dtype.ctype} *Y,",
-        f"                           const {accumulator} *acc, ptrdiff_t at, ptrdiff_t pitch, int channel, int rows, int count) {{",
+        f"                           const {accumulator} *acc, ptrdiff_t at, ptrdiff_t pitch, int channel, int rows,",
+        "                           int count) {",
         # A copy, because stores of bytes may change any memory that can be reached by a pointer.
         *([f"    const struct {name}_epilogue e = *epilogue;"] if known else []),
-        "    for (int row = 0; row < rows; row++, at += pitch, acc += 16) {",
-        # The usual counts are constants, so that the compiler unrolls and vectorises.
-        "        if (count == 16)",
-        f"            {name}_row({arguments}, 16);",
-        "        else if (count == 8)",
-        f"            {name}_row({arguments}, 8);",
-        "        else",
-        f"            {name}_row({arguments}, count);",
-        "    }",
+        # The usual counts are constants, so that the compiler vectorises and keeps what is the same for all rows.
+        *(
+            line
+            for condition, count in (("if (count == 16)", "16"), ("else if (count == 8)", "8"), ("else", "count"))
+            for line in (
+                f"    {condition} {{",
+                "        for (int row = 0; row < rows; row++, at += pitch, acc += 16)",
+                f"            {name}_row({arguments}, {count});",
+                "    }",
+            )
+        ),
         "}",
     ]
 
@@ -167,7 +196,7 @@ class _StoreReader:
         return Operand(pointer, self.steps[index].call.type(operand), tensor)
 
 
-def _step_indexes(step: StepCode, output: TensorType) -> dict[str, str]:
+def _step_indexes(step: StepCode, output: TensorType, row_axes: int) -> dict[str, str]:
     """Element index of each tensor operand of a step at output `at + i`, channel `channel + i`."""
     dims = tuple(step.domain.dims)
     sizes = step.domain.dims
@@ -183,22 +212,24 @@ def _step_indexes(step: StepCode, output: TensorType) -> dict[str, str]:
         elif all(strides[d] == dense[d] for d in strides):
             found[operand] = "at + i"
         else:
-            found[operand] = _general(strides, dims, sizes)
+            lead, row = dims[: len(dims) - row_axes], dims[len(dims) - row_axes :]
+            parts = _mixed("row", lead, sizes, strides) + _mixed("(channel + i)", row, sizes, strides)
+            found[operand] = " + ".join(parts)
     return found
 
 
-def _general(strides: Mapping[str, int], dims: tuple[str, ...], sizes: Mapping[str, int]) -> str:
+def _mixed(position: str, dims: Sequence[str], sizes: Mapping[str, int], strides: Mapping[str, int]) -> list[str]:
+    """The terms of an address whose dimensions are told by one position among all of them, row-major."""
+    real = [d for d in dims if sizes[d] > 1]
+    after = row_major([sizes[d] for d in real])
+    if real and all(strides[d] == strides[real[-1]] * step for d, step in zip(real, after, strict=True)):
+        return _scaled(position, strides[real[-1]])
     parts: list[str] = []
-    after = 1
-    for d in reversed(dims[:-1]):
-        if strides.get(d, 0):
-            index = "row" if after == 1 else f"row / {after}"
-            lead = dims[: dims.index(d)]
-            whole = all(sizes[other] == 1 for other in lead)
-            wrapped = index if whole else f"{index} % {sizes[d]}"
-            parts.append(f"({wrapped}) * {strides[d]}")
-        after *= sizes[d]
-    last = strides.get(dims[-1], 0)
-    if last:
-        parts.append("channel + i" if last == 1 else f"(channel + i) * {last}")
-    return " + ".join(parts)
+    for place, (d, step) in enumerate(zip(real, after, strict=True)):
+        index = position if step == 1 else f"{position} / {step}"
+        parts += _scaled(f"({index if place == 0 else f'{index} % {sizes[d]}'})", strides[d])
+    return parts
+
+
+def _scaled(index: str, stride: int) -> list[str]:
+    return [index if stride == 1 else f"{index} * {stride}"] if stride else []

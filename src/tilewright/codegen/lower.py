@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tilewright.codegen.instances import epilogue_fields, instance_text
+from tilewright.codegen.instances import epilogue_fields, instance_text, row_axes
 from tilewright.codegen.literals import number
 from tilewright.codegen.loopnest import Nest, print_nest
 from tilewright.codegen.pack import pack
@@ -125,11 +125,12 @@ class _Lowering:
         assert kernel is not None
         output = self._graph.types[node.outputs[0]] if node.outputs[0] else call.outputs[0]
         replaced = self._replaced(node)
-        text = instance_text(kernel, choice.variables, "%NAME%", output, steps, replaced)
+        domain = call.domain()
+        text = instance_text(kernel, choice.variables, "%NAME%", output, steps, replaced, row_axes(domain))
         function = self._shared(kernel.function, text)
         tensors = dict(zip(call.operands, node.inputs, strict=True))
         tensors |= dict(zip(call.op.output_names(len(node.outputs)), node.outputs, strict=False))
-        names = binding_names(call, call.domain())
+        names = binding_names(call, domain)
         arguments: list[Argument] = []
         for parameter in kernel.parameters:
             if parameter.name == "epilogue":

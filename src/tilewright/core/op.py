@@ -253,11 +253,11 @@ def evaluate(call: Call, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     """The outputs by the reference, in the declared types."""
     with np.errstate(all="ignore"):
         result = call.op.reference(call, *inputs)
-    arrays = result if isinstance(result, tuple) else (result,)
-    return tuple(
-        np.asarray(array).astype(kind.dtype.numpy).reshape(kind.shape)
-        for array, kind in zip(arrays, call.outputs, strict=False)
-    )
+        arrays = result if isinstance(result, tuple) else (result,)
+        return tuple(
+            np.asarray(array).astype(kind.dtype.numpy).reshape(kind.shape)
+            for array, kind in zip(arrays, call.outputs, strict=False)
+        )
 
 
 def arrays_of(spec: Example, seed: int = 0) -> tuple[Array | None, ...]:

@@ -139,6 +139,16 @@ declare(
             example("int8[1,3,6,6]", "int8[4,3,3,3]", "int32[4]", pads=(1, 1, 1, 1)),
             example("uint8[1,3,6,6]", "int8[4,3,3,3]", pads=(1, 1, 1, 1), x_zero_point=7),
             example("int8[1,5,6,4]", "int8[4,1,3,3]", pads=(1, 1, 1, 1), group=4, channels_last=1, x_zero_point=-5),
+            # More channels than a register tile has, with a ragged end.
+            example(
+                "float32[1,5,6,20]", "float32[20,1,3,3]", "float32[20]", pads=(1, 1, 1, 1), group=20, channels_last=1
+            ),
+            example("float32[1,5,7,5]", "float32[21,5,3,2]", strides=(1, 2), dilations=(2, 1), channels_last=1),
+            example(
+                "uint8[1,6,7,5]", "int8[21,5,3,3]", "int32[21]", pads=(1, 1, 1, 1), channels_last=1, x_zero_point=9
+            ),
+            example("int8[1,5,5,4]", "int8[6,2,1,1]", "int32[6]", group=2, strides=(2, 2), channels_last=1),
+            example("uint8[1,6,6,19]", "int8[19,1,3,3]", "int32[19]", group=19, strides=(2, 2), channels_last=1),
             example("float16[1,2,5,5]", "float16[2,2,3,3]"),
             example("float64[1,2,5,5]", "float64[2,2,3,3]"),
         ),

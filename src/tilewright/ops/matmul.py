@@ -156,6 +156,10 @@ declare(
             example("float32[2,4,5]", "float32[5]"),
             example("int8[4,9]", "int8[9,3]"),
             example("uint8[2,4,9]", "int8[9,3]"),
+            # Longer than a register tile, with ragged ends.
+            example("float32[9,19]", "float32[19,21]"),
+            example("int8[7,35]", "int8[35,21]"),
+            example("uint8[2,5,32]", "int8[32,18]"),
             example("int32[4,9]", "int32[9,3]"),
             example("float32[2,4,5]", "float32[2,3,5]", transB=1),
             example("float32[2,5,4]", "float32[5,3]", transA=1),

@@ -165,6 +165,7 @@ declare(
                 count_include_pad=1,
             ),
             example("int8[1,6,6,3]", kernel_shape=(2, 3), strides=(2, 2), channels_last=1, sum=1),
+            example("uint8[1,6,6,19]", kernel_shape=(3, 3), channels_last=1, sum=1),
             example("uint8[1,3,6,6]", kernel_shape=(3, 3), pads=(1, 1, 1, 1), sum=1),
         ),
         MappingProxyType({**ATTRS, "count_include_pad": 0, "sum": 0}),
@@ -232,6 +233,8 @@ declare(
         _examples(
             example("int8[1,2,6,6]", kernel_shape=(3, 3), pads=(1, 1, 1, 1)),
             example("uint8[1,6,6,2]", kernel_shape=(2, 2), strides=(2, 2), channels_last=1),
+            example("int8[1,6,6,19]", kernel_shape=(3, 3), pads=(1, 1, 1, 1), channels_last=1),
+            example("float32[1,5,7,19]", kernel_shape=(2, 3), strides=(1, 2), channels_last=1),
             example("float32[2,2,5,6]", kernel_shape=(3, 2), pads=(1, 0, 1, 1), wanted=2),
             example("float32[2,2,5,6]", kernel_shape=(2, 2), strides=(2, 2), storage_order=1, wanted=2),
             example("int32[1,2,7]", kernel_shape=(3,), strides=(2,), wanted=2),
