@@ -78,6 +78,10 @@ class Builder:
         if np.max(np.abs(scaled)) >= 1 << bits:
             shift -= 1
             scaled = np.rint(factors.astype(np.float64) * 2.0**shift)
+        if scaled.size > 1:
+            # Trailing axes say which axis is meant even where another one is as long.
+            rank = self.types[accumulator].rank
+            scaled = scaled.reshape(-1, *(1,) * (rank - 1 - axis % rank))
         mul = self.constant(f"{output}_mul", scaled.astype(np.int32))
         offset = -centre * scaled.astype(np.int64)
         narrow = np.int32 if np.all(np.abs(offset) < 2**31) else np.int64

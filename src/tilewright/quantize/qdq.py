@@ -1,23 +1,29 @@
 """QDQ networks become integer ones.
 
-One walk over the nodes: a dequantised tensor is only remembered as its integers (a Form); an operator on such tensors waits
-until somebody quantises its result, and is then emitted on integers with a requantisation behind it. Whatever has no integer
-rule, or whose result is needed as a float, is emitted as it was. Moves work on the integers directly.
+One walk over the nodes: a dequantised tensor is only remembered as its integers (a Form); an operator on such tensors
+waits until somebody quantises its result, and is then emitted on integers with a requantisation behind it. Whatever has
+no integer rule, or whose result is needed as a float, is emitted as it was. Moves work on the integers directly.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from tilewright.core.graph import Graph, Node
-from tilewright.core.op import REGISTRY
+from tilewright.core.op import REGISTRY, call_node, evaluate
 from tilewright.core.platform import Platform
 from tilewright.quantize.builder import Builder
-from tilewright.quantize.forms import Form, Scheme, codes, dequantised, quantised, scheme_of
-from tilewright.quantize.rules import RULES, Function, Operand, function_of, lookup
+from tilewright.quantize.forms import Form, Scheme, dequantised, quantised, scheme_of
+from tilewright.quantize.rules import RULES, function_of
+from tilewright.quantize.site import Function, Operand, Site, in_scheme
 
 ORDER_KEEPING = frozenset({"MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin"})
 """Operators that pick values without computing any, so that they may pick integers instead."""
+FILL = "constant_value"
+"""The input of a move that fills in a number of its own; without one, moves that fill in anything fill in zeros."""
+ZERO_FILLING = frozenset({"Pad", "CenterCropPad"})
 
 
 def to_integers(graph: Graph, platform: Platform) -> Graph:
@@ -57,14 +63,15 @@ class _Walk:
 
     def _visit(self, node: Node) -> None:
         self._builder.label = node.name
-        if node.op == "QuantizeLinear" and self._visit_quantise(node):
-            return
-        if node.op == "DequantizeLinear" and self._visit_dequantise(node):
+        if node.op in ("QuantizeLinear", "DequantizeLinear"):
+            known = self._visit_quantise(node) if node.op == "QuantizeLinear" else self._visit_dequantise(node)
+            if not known:
+                self._emit_as_is(node)
             return
         form = self._forms.get(node.inputs[0]) if node.inputs else None
-        if form and form.scheme.per_tensor and self._moves(node):
-            self._move(node, form)
-        elif len(node.outputs) == 1 and self._may_wait(node):
+        if form and self._moves(node) and self._move(node, form):
+            return
+        if len(node.outputs) == 1 and self._may_wait(node):
             self._waiting[node.outputs[0]] = node
         else:
             self._emit_as_is(node)
@@ -89,19 +96,71 @@ class _Walk:
         """Whether a node only moves the values of its first input."""
         if node.op in ORDER_KEEPING:
             return len(node.outputs) == 1
-        if REGISTRY[node.op].kind not in ("view", "move") or node.op in RULES:
-            return False
-        return not any(self._graph.types[i].dtype.is_float for i in node.inputs[1:] if i)
+        return REGISTRY[node.op].kind in ("view", "move") and node.op not in RULES
 
-    def _move(self, node: Node, form: Form) -> None:
+    def _move(self, node: Node, form: Form) -> bool:
+        """A move on integers; False where something that it fills in is no integer of the scheme."""
+        if not form.scheme.per_tensor:
+            return self._move_channels(node, form)
+        further = self._further(node, form.scheme)
+        if further is None:
+            return False
         names = tuple(self._builder.fresh(f"{o}_integers") if o else "" for o in node.outputs)
-        inputs = (form.tensor, *(self._renamed.get(i, i) for i in node.inputs[1:]))
-        self._builder.add(replace(node, inputs=inputs, outputs=names))
+        self._builder.add(replace(node, inputs=(form.tensor, *further), outputs=names))
         self._forms.update({o: Form(n, form.scheme) for o, n in zip(node.outputs, names, strict=True) if o})
+        return True
+
+    def _further(self, node: Node, scheme: Scheme) -> list[str] | None:
+        """The other inputs of a move, with the number it fills in as an integer."""
+        operands = call_node(self._graph, node).operands
+        further = [self._renamed.get(name, name) for name in node.inputs[1:]]
+        fill = np.zeros(1, np.float32)
+        for index, (operand, name) in enumerate(zip(operands, node.inputs, strict=True)):
+            if index and name and self._graph.types[name].dtype.is_float:
+                value = self._graph.constants.get(name)
+                if operand != FILL or value is None:
+                    return None
+                fill = value.reshape(-1)[:1]
+        if node.op not in ZERO_FILLING or node.attrs.get("mode", "constant") != "constant":
+            return further
+        code = quantised(fill, scheme)
+        if dequantised(code, scheme) != fill:
+            return None
+        names = REGISTRY[node.op].operand_names(len(REGISTRY[node.op].inputs.split()))
+        if FILL in names:
+            at = names.index(FILL) - 1
+            further += [""] * (at + 1 - len(further))
+            further[at] = self._builder.constant(f"{node.outputs[0]}_fill", code.reshape(()))
+            return further
+        return further if scheme.zero == 0 else None
+
+    def _move_channels(self, node: Node, form: Form) -> bool:
+        """A move of constants with one scale per channel, where the result has one scale per channel as well."""
+        stored, axis = self._builder.constants.get(form.tensor), form.scheme.axis
+        values = [self._graph.constants.get(name) for name in node.inputs[1:]]
+        if stored is None or axis is None or len(node.outputs) != 1 or node.op in ORDER_KEEPING | ZERO_FILLING:
+            return False
+        if any(name and value is None for name, value in zip(node.inputs[1:], values, strict=True)):
+            return False
+        shape = [-1 if i == axis % stored.ndim else 1 for i in range(stored.ndim)]
+        scales = np.broadcast_to(form.scheme.scale.reshape(shape), stored.shape)
+        call = call_node(self._graph, node)
+        (moved,) = evaluate(call, [scales, *values])
+        for target in range(moved.ndim):
+            line = np.moveaxis(moved, target, 0).reshape(moved.shape[target], -1)
+            if line.size and np.all(line == line[:, :1]):
+                name = self._builder.fresh(f"{node.outputs[0]}_integers")
+                self._builder.add(replace(node, inputs=(form.tensor, *node.inputs[1:]), outputs=(name,)))
+                scheme = replace(form.scheme, scale=line[:, 0], axis=target)
+                self._forms[node.outputs[0]] = Form(name, scheme)
+                return True
+        return False
 
     def _may_wait(self, node: Node) -> bool:
         """Whether every real input of a node is known as integers, is constant, or waits itself."""
         if node.op not in RULES and REGISTRY[node.op].kind != "elementwise":
+            return False
+        if not self._graph.types[node.outputs[0]].dtype.is_float:
             return False
         real = [i for i in node.inputs if i and self._graph.types[i].dtype.is_float]
         known = [i for i in real if i in self._forms or i in self._waiting]
@@ -131,11 +190,8 @@ class _Walk:
     def _integers(self, name: str, scheme: Scheme, output: str) -> str:
         """A tensor in a scheme; where new nodes are needed, the last one makes `output`."""
         form = self._forms.get(name)
-        if form and form.scheme.same(scheme):
-            return form.tensor
         if form and form.scheme.per_tensor and form.scheme.dtype.bits == 8:
-            table = quantised(dequantised(codes(form.scheme.dtype), form.scheme), scheme)
-            return lookup(self._builder, form.tensor, table, output)
+            return in_scheme(self._builder, form, scheme, output)
         node = self._waiting.get(name)
         if node is not None and name not in self._there:
             made = self._by_rule(node, scheme, output)
@@ -146,10 +202,11 @@ class _Walk:
     def _by_rule(self, node: Node, scheme: Scheme, output: str) -> str | None:
         rule = RULES.get(node.op, RULES["elementwise"])
         self._builder.label = node.name or node.outputs[0]
-        return rule(self._builder, self._graph, node, self._operands(node, scheme, output), scheme, output)
+        return rule(self._site(node, scheme, output))
 
-    def _operands(self, node: Node, scheme: Scheme, output: str) -> list[Operand | None]:
-        return [self._operand(name, scheme, output) if name else None for name in node.inputs]
+    def _site(self, node: Node, scheme: Scheme, output: str) -> Site:
+        operands = [self._operand(name, scheme, output) if name else None for name in node.inputs]
+        return Site(self._builder, self._graph, node, operands, scheme, output)
 
     def _operand(self, name: str, scheme: Scheme, output: str) -> Operand:
         form, constant = self._forms.get(name), self._graph.constants.get(name)
@@ -161,7 +218,7 @@ class _Walk:
             return self._integers(name, scheme, self._builder.fresh(f"{output}_unclamped"))
 
         def function() -> Function | None:
-            return function_of(self._builder, self._graph, node, self._operands(node, scheme, output))
+            return function_of(self._site(node, scheme, output))
 
         return Operand(name, form, constant, integers, function)
 

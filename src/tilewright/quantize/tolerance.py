@@ -13,10 +13,11 @@ def quantisation_step(graph: Graph, name: str) -> float:
     producers = graph.producer()
     while name in producers:
         node = producers[name]
-        scale = graph.constants.get(node.inputs[1]) if len(node.inputs) > 1 else None
+        source, *parameters = node.inputs
+        scale = graph.constants.get(parameters[0]) if parameters else None
         if node.op == "DequantizeLinear" and scale is not None:
             return float(np.max(scale))
         if REGISTRY[node.op].kind not in ("view", "move"):
             return 0.0
-        name = node.inputs[0]
+        name = source
     return 0.0
