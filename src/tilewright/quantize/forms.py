@@ -46,14 +46,15 @@ class Form:
 
 
 def scheme_of(graph: Graph, node: Node, dtype: DType) -> Scheme | None:
-    """The scheme of a (de)quantising node; None where it is not constant, is blocked or has several zeros."""
+    """The scheme of a (de)quantising node; None where it is not constant, finite or uniform in its zeros, or is blocked."""
     scale = graph.constants.get(node.inputs[1])
     zero_name = node.inputs[2] if len(node.inputs) > 2 else ""
     zeros = graph.constants.get(zero_name) if zero_name else np.zeros(1, np.int64)
     if scale is None or zeros is None or scale.dtype != np.float32 or node.attrs.get("block_size"):
         return None
     values = np.unique(zeros.astype(np.int64))
-    if values.size != 1:
+    # A range that is infinite (a mask with -inf) gives a scale that no integer arithmetic can follow.
+    if values.size != 1 or not np.all(np.isfinite(scale)):
         return None
     axis = None
     if scale.size > 1:

@@ -16,6 +16,7 @@ from tilewright.core.op import REGISTRY, call_node, evaluate
 from tilewright.core.platform import Platform
 from tilewright.quantize.builder import Builder
 from tilewright.quantize.forms import Form, Scheme, dequantised, quantised, scheme_of
+from tilewright.quantize.qoperator import to_qdq
 from tilewright.quantize.rules import RULES, function_of
 from tilewright.quantize.site import Function, Operand, Site, in_scheme
 
@@ -29,9 +30,10 @@ ZERO_FILLING = frozenset({"Pad", "CenterCropPad"})
 def to_integers(graph: Graph, platform: Platform) -> Graph:
     """The network with dequantise, compute, quantise turned into integer operators."""
     del platform
-    if not any(node.op == "DequantizeLinear" for node in graph.nodes):
-        return graph
-    return _Walk(graph).result()
+    spelled = to_qdq(graph)
+    if not any(node.op == "DequantizeLinear" for node in spelled.nodes):
+        return spelled
+    return _Walk(spelled).result()
 
 
 class _Walk:
