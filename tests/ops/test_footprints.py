@@ -36,7 +36,8 @@ def disturbed(array: Array, spans: Sequence[Span], rng: np.random.Generator) -> 
     """The array with noise everywhere outside a region; integers stay valid values of their type."""
     noisy: Array = rng.permutation(array.reshape(-1)).reshape(array.shape)
     if array.dtype.kind == "f" or array.dtype.name == "bfloat16":
-        noisy = np.add(noisy, rng.normal(size=array.shape) * 10).astype(array.dtype)
+        far = 10 * rng.standard_normal(array.size).reshape(array.shape)
+        noisy = np.add(noisy, far).astype(array.dtype)
     elif array.dtype.kind == "b":
         noisy = ~array
     kept = np.array(noisy)

@@ -1,0 +1,72 @@
+"""Kernels with types filled in and an epilogue bound."""
+
+from __future__ import annotations
+
+import pytest
+
+from passes.build import Builder, platform
+from tilewright.codegen import lower
+from tilewright.codegen.instances import row_axes
+from tilewright.core.graph import Graph
+from tilewright.core.op import call_node
+from tilewright.passes.fuse import fuse
+from tilewright.plan import plan
+
+
+def functions(graph: Graph) -> str:
+    made = plan(fuse(graph, platform()), platform())
+    assert made.choices[0].kernel is not None
+    return "\n".join(function.text for function in lower(made).functions)
+
+
+def test_type_variables_become_c_types() -> None:
+    b = Builder()
+    text = functions(b.graph(b.op("CumSum", b.input("x", "int16[4]"), 0)))
+    assert "const int16_t *x" in text
+    assert " T " not in text
+
+
+def test_without_an_epilogue_the_result_is_stored_as_it_is() -> None:
+    b = Builder()
+    text = functions(b.graph(b.op("Softmax", b.input("x", "float32[4,8]"))))
+    assert "Y[at + i] = v0;" in text
+    assert "char unused;" in text
+
+
+def test_operands_of_an_epilogue_are_fields_and_known_numbers_are_in_the_code() -> None:
+    b = Builder()
+    h = b.op("MatMul", b.input("x", "float32[4,8]"), b.weights(8, 20))
+    text = functions(b.graph(b.op("Clip", b.op("Add", h, b.weights(20)), 0.0, 6.0)))
+    assert "const float *s0_B;" in text
+    assert "s0_B[channel + i]" in text or "s0_B[(channel + i)]" in text
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "operand", "index"),
+    [
+        ((4, 8), -1, (8,), "(channel + i)"),
+        ((4, 8), -1, (4, 8), "at + i"),
+        ((4, 8), -1, (4, 1), "row"),
+        ((2, 4, 8), -1, (2, 1, 8), "(row / 4) * 8 + (channel + i)"),
+        ((2, 4, 8), -1, (4, 1), "(row % 4)"),
+        ((2, 4, 8), 1, (8,), "((channel + i) % 8)"),
+        ((2, 4, 8), 1, (4, 1), "((channel + i) / 8)"),
+        ((2, 4, 8), 1, (2, 1, 1), "row"),
+        ((2, 4, 8), -1, (1,), "0"),
+    ],
+)
+def test_operands_are_indexed_by_the_rows_that_are_normalised(
+    shape: tuple[int, ...], axis: int, operand: tuple[int, ...], index: str
+) -> None:
+    b = Builder()
+    x = b.input("x", f"float32[{','.join(map(str, shape))}]")
+    y = b.op("RMSNormalization", x, b.weights(*shape[axis:]), axis=axis)
+    added = b.input("added", f"float32[{','.join(map(str, operand))}]")
+    assert f"s0_B[{index}]" in functions(b.graph(b.op("Add", y, added)))
+
+
+def test_a_matrix_times_a_vector_has_rows_of_one_result() -> None:
+    b = Builder()
+    matrix, vector = b.input("x", "float32[2,3,4]"), b.input("v", "float32[4]")
+    graph = b.graph(b.op("MatMul", matrix, vector), b.op("MatMul", vector, b.weights(4, 5)), b.op("Softmax", vector))
+    assert [row_axes(call_node(graph, node).domain()) for node in graph.nodes] == [0, 1, 1]

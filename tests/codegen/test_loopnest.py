@@ -1,0 +1,68 @@
+"""Printed loop nests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from passes.build import Builder, platform
+from support import Golden
+from tilewright.codegen import lower
+from tilewright.core.graph import Graph
+from tilewright.passes.fuse import fuse
+from tilewright.passes.outputs import outputs
+from tilewright.plan import plan
+
+
+def functions(graph: Graph) -> str:
+    """The functions of a network whose nodes are all loop nests."""
+    made = plan(outputs(graph, platform()), platform())
+    assert all(choice.kernel is None for choice in made.choices)
+    return "\n".join(function.text for function in lower(made).functions)
+
+
+def test_nests(golden: Golden) -> None:
+    """Merged loops, broadcasting, a reduction with guards, data-dependent indices, and a type that is only stored."""
+    b = Builder()
+    x = b.input("x", "float32[2,3,4,5]")
+    added = b.op("Add", x, b.input("bias", "float32[3,1,1]"))
+    total = b.op("ReduceSum", added, [1, 3], keepdims=0)
+    picked = b.op("Gather", x, b.input("at", "int64[2]"), axis=2)
+    half = b.op("Exp", b.input("h", "float16[6]"))
+    pooled = b.op("MaxPool", b.input("p", "int16[1,2,5,5]"), kernel_shape=(3, 3), pads=(1, 1, 1, 1))
+    golden("codegen/nests.c", functions(b.graph(total, picked, half, pooled)))
+
+
+def test_fused_steps(golden: Golden) -> None:
+    """Steps behind a loop nest: an operand per channel, one of the full shape, and an earlier value read again."""
+    b = Builder()
+    x, y = b.input("x", "int32[2,3,4]"), b.input("y", "int32[2,3,4]")
+    shifted = b.op("Add", b.op("Sub", x, b.input("c", "int32[3,1]")), y)
+    graph = fuse(b.graph(b.op("Mul", shifted, b.op("Neg", shifted))), platform())
+    assert len(graph.nodes) <= 2
+    golden("codegen/fused.c", functions(graph))
+
+
+def test_dimensions_that_all_operands_walk_as_one_are_one_loop() -> None:
+    b = Builder()
+    text = functions(b.graph(b.op("Tanh", b.input("x", "float32[2,3,4,5]"))))
+    assert text.count("for (") == 1
+    assert "< 120;" in text
+
+
+def test_equal_nests_are_printed_once() -> None:
+    b = Builder()
+    x = b.input("x", "float32[8]")
+    graph = b.graph(b.op("Tanh", x), b.op("Tanh", b.input("y", "float32[8]")))
+    assert len(lower(plan(graph, platform())).functions) == 1
+
+
+def test_a_machine_without_kernels_has_code_for_every_operator_with_a_body() -> None:
+    b = Builder()
+    graph = b.graph(b.op("MatMul", b.input("x", "float32[2,3]"), b.weights(3, 4)))
+    bare = replace(platform(), kernels=())
+    text = lower(plan(graph, bare)).functions[0].text
+    assert [line.strip() for line in text.splitlines() if "for (" in line] == [
+        "for (int M = 0; M < 2; M++) {",
+        "for (int N = 0; N < 4; N++) {",
+        "for (int K = 0; K < 3; K++) {",
+    ]
