@@ -1,7 +1,7 @@
 """Runs ONNX's own node tests through the C compiler, many to an executable so that all of them take a minute or two.
 
-Each case is compiled to C under a prefix of its own and becomes one object file; a batch of them is linked with one driver.
-Every case then runs in a process of its own, so that a crash is that of one case.
+Each case is compiled to C under a prefix of its own and becomes one object file; a batch of them is linked with one
+driver. Every case then runs in a process of its own, so that a crash is that of one case.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from tilewright.api.running import compare, fit
 from tilewright.codegen.build import SANITIZE, STRICT
 from tilewright.core.graph import Array
 from tilewright.errors import TilewrightError
+from tilewright.sim import host_environment
 
 BATCH = 50
 TIMEOUT = 120.0
 FLAGS = ("-O1", *STRICT)
-"""Without any optimisation, every object would hold every function of the kernel headers, and take longer to compile."""
+"""Without any optimisation, every object would hold every function of the kernel headers and take longer to compile."""
 NODE_TESTS = Path(onnx.__file__).parent / "backend" / "test" / "data" / "node"
 
 DRIVER = """
@@ -194,7 +195,9 @@ def _run(job: Job, index: int, folder: Path) -> Outcome:
     into.write_bytes(b"".join(np.ascontiguousarray(array).tobytes() for array in job.case.inputs))
     command = [str(folder / "driver"), str(index), str(into), str(out)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=TIMEOUT, env=host_environment()
+        )
     except subprocess.TimeoutExpired:
         return Outcome(name, "error", "run-failed", "it does not end")
     if done.returncode:
