@@ -165,6 +165,8 @@ declare(
             example("float32[2,5,4]", "float32[5,3]", transA=1),
             example("int8[2,4,19]", "int8[2,3,19]", transB=1, a_zero_point=-7, b_zero_point=3),
             example("uint8[4,9]", "int8[9,3]", a_zero_point=128),
+            example("uint8[12,5,9]", "uint8[12,9,3]", a_zero_point=101, b_zero_point=77),
+            example("int8[3,5,32]", "uint8[3,17,32]", transB=1),
         ),
         MappingProxyType({"transA": 0, "transB": 0, "a_zero_point": 0, "b_zero_point": 0}),
         "reduce",

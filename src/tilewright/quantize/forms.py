@@ -46,7 +46,7 @@ class Form:
 
 
 def scheme_of(graph: Graph, node: Node, dtype: DType) -> Scheme | None:
-    """The scheme of a (de)quantising node; None where it is not constant, finite or uniform in its zeros, or is blocked."""
+    """The scheme of a (de)quantising node; None where it is no constant, infinite, blocked or has several zeros."""
     scale = graph.constants.get(node.inputs[1])
     zero_name = node.inputs[2] if len(node.inputs) > 2 else ""
     zeros = graph.constants.get(zero_name) if zero_name else np.zeros(1, np.int64)

@@ -40,10 +40,17 @@ def _weights(site: Site, index: int, channel_axis: int) -> _Weights | None:
         return None
     if form.scheme.axis is not None and form.scheme.axis % stored.ndim != channel_axis % stored.ndim:
         return None
-    centred = stored.astype(np.int16) - form.scheme.zero
-    # Weights with a zero point far from the middle need one more bit than kernels take; the loop nest takes them.
-    fits = INT8.lo <= centred.min(initial=0) and centred.max(initial=0) <= INT8.hi
-    return _Weights(centred.astype(np.int8 if fits else np.int16), form.scheme.scale.astype(np.float64).reshape(-1))
+    return _Weights(stored.astype(np.int16) - form.scheme.zero, form.scheme.scale.astype(np.float64).reshape(-1))
+
+
+def _parts(integers: Array) -> tuple[Array, int]:
+    """Weights as int8 and a number to add to each, as a zero point far from the middle asks for one more bit.
+
+    Where the number would ask for it too, the weights stay wide, which only the loop nest takes.
+    """
+    low, high = int(integers.min(initial=0)), int(integers.max(initial=0))
+    offset = 0 if INT8.lo <= low and high <= INT8.hi else high - INT8.hi
+    return ((integers - offset).astype(np.int8), offset) if offset <= INT8.hi else (integers, 0)
 
 
 def _bias(site: Site, index: int, scales: Array, channels: int) -> Array | None:
@@ -83,14 +90,31 @@ def _conv(site: Site) -> str | None:
     bias = _bias(site, 2, scales, weights.integers.shape[0])
     if bias is None:
         return None
-    bias = bias - x.scheme.zero * weights.integers.astype(np.int64).sum(axis=tuple(range(1, weights.integers.ndim)))
-    limit = _limit(x, np.moveaxis(weights.integers, 0, -1), bias)
+    limit = _limit(x, np.moveaxis(weights.integers, 0, -1), bias - x.scheme.zero * _per_channel(weights.integers))
     if limit >= 1 << 31:
         return None
-    inputs = (x.tensor, site.constant("weights", weights.integers), site.constant("bias", bias.astype(np.int32)))
-    attributes: dict[str, Attr] = {**site.node.attrs, "x_zero_point": x.scheme.zero}
-    total = site.emit("Conv", inputs, "sum", **attributes)
+    integers, offset = _parts(weights.integers)
+    total = _convolved(site, x, integers, bias)
+    if offset:
+        # What it adds is a multiple of the sum of the window, which all channels share where they read the same.
+        features = 1 if site.node.attrs.get("group", 1) == 1 else integers.shape[0]
+        same = np.full((features, *integers.shape[1:]), offset, np.int8)
+        total = site.emit("Add", (total, _convolved(site, x, same, np.zeros(features, np.int64))), "whole")
     return site.requantise(total, scales / site.scheme.step, 1, limit=limit)
+
+
+def _per_channel(weights: Array) -> Array:
+    """The sum of the weights of each result channel of a convolution."""
+    return weights.astype(np.int64).sum(axis=tuple(range(1, weights.ndim)))
+
+
+def _convolved(site: Site, x: Form, weights: Array, bias: Array) -> str:
+    """The convolution of the integers without their zero point, plus a bias."""
+    shifted = (bias - x.scheme.zero * _per_channel(weights)).astype(np.int32)
+    attributes: dict[str, Attr] = {**site.node.attrs, "x_zero_point": x.scheme.zero}
+    return site.emit(
+        "Conv", (x.tensor, site.constant("weights", weights), site.constant("bias", shifted)), "sum", **attributes
+    )
 
 
 def _product(site: Site, a: Form, weights: _Weights, alpha: float, beta: float) -> str | None:
@@ -104,7 +128,12 @@ def _product(site: Site, a: Form, weights: _Weights, alpha: float, beta: float) 
     limit = _limit(a, weights.integers, added)
     if limit >= 1 << 31:
         return None
-    total = site.emit("MatMul", (a.tensor, site.constant("weights", weights.integers)), "sum")
+    integers, offset = _parts(weights.integers)
+    total = site.emit("MatMul", (a.tensor, site.constant("weights", integers)), "sum")
+    if offset:
+        # What it adds is a multiple of the sum of the row, which all columns share.
+        same = site.constant("weights", np.full((integers.shape[0], 1), offset, np.int8))
+        total = site.emit("Add", (total, site.emit("MatMul", (a.tensor, same), "row")), "whole")
     if np.any(added):
         total = site.emit("Add", (total, site.constant("bias", added.astype(np.int32))), "biased")
     return site.requantise(total, scales * alpha / site.scheme.step, -1, limit=limit)

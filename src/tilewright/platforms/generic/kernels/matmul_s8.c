@@ -52,7 +52,7 @@ static void matmul_s8(const T *A, const U *B, void *Y, int BATCH, int M, int K, 
         for (int n = 0; n < N; n += 16) {
             const int count = tw_min(16, N - n);
             const int8_t *b = matmul_s8_panel(B + batch * B_sBATCH + n * B_sN, B_sK, B_sN, K, count, panel, bias);
-            for (int j = 0; j < 16; j++)
+            for (int j = 0; j < count; j++)
                 bias[j] = a_zero_point * (K * b_zero - bias[j]);
             for (int m = 0, rows; m < M; m += rows) {
                 rows = M - m >= 4 ? 4 : 1;
