@@ -16,7 +16,7 @@ typedef int8_t U;
 #endif
 
 /* What is subtracted from B so that it is signed: unsigned values lie around 128. */
-#define MIDDLE ((U)-1 > 0 ? 128 : 0)
+#define MIDDLE ((U)(-1) > 0 ? 128 : 0)
 
 /* `count` columns of B as zero-padded rows of a panel, and their sums. Returns the panel, or B where it will do. */
 static const int8_t *matmul_s8_panel(const U *B, ptrdiff_t b_k, ptrdiff_t b_n, int K, int count, int8_t *panel,
