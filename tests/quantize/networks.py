@@ -72,6 +72,7 @@ def conv(
     bias: bool = True,
     input_dtype: str = "uint8",
     relu: bool = False,
+    result: tuple[str, float, int] = ("int8", 0.3137, -11),
     **attributes: Attr,
 ) -> Callable[[], Graph]:
     def build() -> Graph:
@@ -86,7 +87,7 @@ def conv(
             values = (np.arange(scales.size) * 300 - 700).astype(np.int32)
             extra = [b.op("DequantizeLinear", values, scales, np.zeros(scales.size, np.int32), axis=0)]
         y = b.op("Conv", x, w, *extra, name="", pads=(1, 1, 1, 1), **attributes)
-        return b.graph(b.quantised(b.op("Relu", y) if relu else y, scale=0.3137))
+        return b.graph(b.quantised(b.op("Relu", y) if relu else y, *result))
 
     return build
 
@@ -177,6 +178,7 @@ def requantised() -> Graph:
 CASES: dict[str, Case] = {
     "conv": Case(conv(), ("Conv", "RequantShift")),
     "conv_relu": Case(conv(relu=True), ("Conv", "RequantShift", "Clip")),
+    "conv_saturating_relu": Case(conv(relu=True, result=("uint8", 0.17, 0)), ("Conv", "RequantShift")),
     "conv_int8_input": Case(conv(input_dtype="int8", axis=None, bias=False), ("Conv", "RequantShift")),
     "conv_depthwise": Case(conv(group=4), ("Conv", "RequantShift")),
     "conv_uint8_weights": Case(conv(dtype="uint8", zero=128), ("Conv", "RequantShift")),

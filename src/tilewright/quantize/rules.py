@@ -275,6 +275,9 @@ def _clamp(site: Site) -> str | None:
         if bound is not None:
             limits[index] = int(quantised(bound.reshape(-1)[:1], scheme)[0])
     whole = first.integers()
+    if limits == [scheme.dtype.lo, scheme.dtype.hi]:
+        # Quantisation has done it already.
+        return whole
     names = [site.constant("limit", np.asarray(limit, scheme.dtype.numpy)) for limit in limits]
     return site.builder.emit("Clip", (whole, *names), site.output)
 
