@@ -17,6 +17,7 @@ import numpy as np
 from tilewright.core.graph import Array, TensorType
 
 HARNESS = """\
+#define _POSIX_C_SOURCE 200809L
 #include <stddef.h>
 #include <stdlib.h>
 #include <time.h>
@@ -42,18 +43,20 @@ void bench_free(void *data) {
     free(block);
 }
 
+/* CPU time, not the time of day: on a busy machine whoever runs longer than a time slice is always interrupted. */
 static double now(void) {
     struct timespec t;
-    timespec_get(&t, TIME_UTC);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
-/* Nanoseconds of the fastest of n runs. */
-double bench(const void *const *in, void *const *out, int n) {
+/* Nanoseconds per run in the fastest of some batches. */
+double bench(const void *const *in, void *const *out, int batches, int runs) {
     double best = 1e300;
-    while (n-- > 0) {
+    while (batches-- > 0) {
         const double start = now();
-        bench_once(in, out);
-        const double taken = now() - start;
+        for (int i = 0; i < runs; i++)
+            bench_once(in, out);
+        const double taken = (now() - start) / runs;
         best = taken < best ? taken : best;
     }
     return best;
@@ -63,9 +66,9 @@ double bench(const void *const *in, void *const *out, int n) {
 
 @dataclass(frozen=True)
 class Contender:
-    """A program at hand: `fastest(n)` is the time of its fastest of n runs in microseconds."""
+    """A program at hand: `fastest(batches, runs)` is the CPU time per run, in microseconds, of its fastest batch."""
 
-    fastest: Callable[[int], float]
+    fastest: Callable[[int, int], float]
     outputs: Callable[[], tuple[Array, ...]]
     ram: int | None = None
 
@@ -120,11 +123,11 @@ def c_program(
     ins = (ctypes.c_void_p * len(kept))(*(a.ctypes.data for a in kept))
     outs = (ctypes.c_void_p * len(results))(*(a.ctypes.data for a in results))
 
-    def fastest(n: int) -> float:
+    def fastest(batches: int, runs: int) -> float:
         assert kept
-        return float(loaded.bench(ins, outs, n)) / 1e3
+        return float(loaded.bench(ins, outs, batches, runs)) / 1e3
 
-    fastest(1)
+    fastest(1, 1)
     ram = None if frame is None else int(loaded.bench_peak()) + frame
     return Contender(fastest, lambda: tuple(r.copy() for r in results), ram)
 
@@ -143,49 +146,47 @@ def onnxruntime_program(model: Path, inputs: Sequence[Array]) -> Contender:
     for port in session.get_outputs():
         binding.bind_output(port.name)
 
-    def fastest(n: int) -> float:
+    def fastest(batches: int, runs: int) -> float:
         best = float("inf")
-        for _ in range(n):
-            start = time.perf_counter_ns()
-            session.run_with_iobinding(binding)
-            best = min(best, time.perf_counter_ns() - start)
+        for _ in range(batches):
+            start = time.thread_time_ns()
+            for _ in range(runs):
+                session.run_with_iobinding(binding)
+            best = min(best, (time.thread_time_ns() - start) / runs)
         return best / 1e3
 
-    fastest(1)
+    fastest(1, 1)
     return Contender(fastest, lambda: tuple(binding.copy_outputs_to_cpu()))
 
 
 def emx_program(
     model: Path, folder: Path, tools: Toolchain, inputs: Sequence[Array], types: Sequence[TensorType]
 ) -> Contender | None:
-    """C of emx-onnx-cgen, where that is installed; its source is kept in the folder, because generating takes long."""
+    """C of emx-onnx-cgen, where that is installed. What it and the compiler make is kept, because both take long."""
     command = shutil.which("emx-onnx-cgen")
     if command is None:
         return None
     folder.mkdir(parents=True, exist_ok=True)
-    source = folder / "emx.c"
-    if not source.exists() or source.stat().st_mtime < model.stat().st_mtime:
-        options = ["--model-name", "emx", "--large-weight-threshold", "0"]
-        done = subprocess.run(
-            [command, "compile", str(model), "emx_new.c", *options],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    if _newer(model, folder / "emx.c"):
+        arguments = ["compile", str(model), "emx.c", "--model-name", "emx", "--large-weight-threshold", "0"]
+        done = subprocess.run([command, *arguments], cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode:
+            (folder / "emx.c").unlink(missing_ok=True)
             return None
-        (folder / "emx_new.c").replace(source)
     ports = [f"in[{i}]" for i in range(len(inputs))] + [f"out[{i}]" for i in range(len(types))]
     kinds = ", ".join(["const void *"] * len(inputs) + ["void *"] * len(types))
     (folder / "glue.c").write_text(
         f"void emx({kinds});\nvoid bench_once(const void *const *in, void *const *out) {{ emx({', '.join(ports)}); }}\n"
     )
-    renamed = ("-Dmalloc=bench_malloc", "-Dfree=bench_free", "-c", "-fPIC", "-w")
-    object_file = [tools.compiler, *tools.flags, *renamed, "-fstack-usage", "-o", "emx.o", "emx.c"]
-    subprocess.run(object_file, cwd=folder, check=True)
+    if _newer(folder / "emx.c", folder / "emx.o"):
+        renamed = ("-Dmalloc=bench_malloc", "-Dfree=bench_free", "-c", "-fPIC", "-w", "-fstack-usage")
+        subprocess.run([tools.compiler, *tools.flags, *renamed, "-o", "emx.o", "emx.c"], cwd=folder, check=True)
     library = tools.library(folder, ["glue.c", "emx.o"])
     return c_program(library, inputs, types, frame=_frame(folder / "emx.su", "emx"))
+
+
+def _newer(source: Path, made: Path) -> bool:
+    return not made.exists() or made.stat().st_mtime < source.stat().st_mtime
 
 
 def _frame(report: Path, function: str) -> int:
