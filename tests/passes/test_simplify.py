@@ -32,6 +32,16 @@ def test_an_output_keeps_its_name() -> None:
     assert ops(result) == ["Relu", "Exp"]
 
 
+def test_outputs_that_are_equal_are_both_made() -> None:
+    b = Builder()
+    inner = b.op("Relu", b.input("x", "float32[1]"))
+    flat = b.op("Squeeze", inner, [0])
+    graph = b.graph(
+        b.op("Identity", inner, name="y"), b.op("Unsqueeze", flat, [0], name="z"), b.op("Exp", flat, name="w")
+    )
+    assert applied(graph, simplify).outputs == ("y", "z", "w")
+
+
 @pytest.mark.parametrize(
     ("op", "operand"), [("Add", 0.0), ("Mul", -1.0), ("Div", 3.0), ("Pow", 2.0), ("Add", [[0.0]] * 5)]
 )

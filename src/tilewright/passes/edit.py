@@ -137,6 +137,7 @@ class Edit:
 
     def alias(self, old: str, new: str) -> bool:
         """Makes every reader of `old` read `new` instead; False where an output's name forbids it."""
+        new = self._resolve(new)
         if old not in self._results:
             self._aliases[old] = new
             self._uses[new] += self._uses[old]
