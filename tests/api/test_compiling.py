@@ -1,0 +1,59 @@
+"""Compiling by the Python interface: stages, options, and what comes back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from networks import FLOAT_NETWORKS
+from onnx_models import check, write
+from tilewright.api import Options, compile_model, compiling
+from tilewright.core.graph import Graph
+from tilewright.core.plan import Plan
+from tilewright.core.platform import Platform
+from tilewright.passes import PIPELINE
+from tilewright.plan import PlanError
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "network.onnx"
+    write(path, FLOAT_NETWORKS["qdq_cnn"]()[0])
+    return path
+
+
+def test_every_stage_is_told_and_written_as_a_valid_model(model: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    compile_model(model, Options(dump_stages=tmp_path / "stages"), progress=told.append)
+    passes = [step.__name__ for step in PIPELINE]
+    assert told == ["import", "integers", *passes, "plan", "generate"]
+    written = sorted((tmp_path / "stages").iterdir())
+    assert [path.stem[3:] for path in written] == ["import", "integers", *passes]
+    for path in written:
+        check(path)
+
+
+def test_a_compilation_holds_everything_it_made(model: Path) -> None:
+    made = compile_model(model, Options(name="mine"))
+    assert made.source.inputs == made.plan.graph.inputs
+    assert made.program.name == "mine"
+    assert {"mine.c", "mine.h", "main.c", "Makefile", "CMakeLists.txt"} <= set(made.files)
+    assert made.program.arena_bytes == made.plan.arena_bytes >= made.plan.lower_bound
+
+
+def test_a_graph_can_be_compiled_without_a_file(model: Path) -> None:
+    made = compile_model(model)
+    assert compile_model(made.source).files == made.files
+
+
+def test_a_wrong_plan_never_becomes_code(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = compiling.plan
+
+    def short(graph: Graph, platform: Platform, *, seed: int) -> Plan:
+        return replace(right(graph, platform, seed=seed), arena_bytes=1)
+
+    monkeypatch.setattr(compiling, "plan", short)
+    with pytest.raises(PlanError, match="outside its 1 bytes"):
+        compile_model(model)
