@@ -372,8 +372,21 @@ _DISSOLVE: dict[str, Upgrade] = {
 }
 """Operators that become others, or constants, whatever the opset."""
 
+
+def _one_tensor_each(node: RawNode, _context: Context) -> Sequence[RawNode]:
+    """A training step of several tensors as one per tensor; each kind of operand and of result lists all tensors."""
+    common, operands = node.inputs[:2], node.inputs[2:]
+    kinds = {"Adagrad": 3, "Momentum": 3, "Adam": 4}[node.op]
+    count = max(1, len(operands) // kinds)
+    return [_new(node, inputs=(*common, *operands[i::count]), outputs=node.outputs[i::count]) for i in range(count)]
+
+
+_TRAINING = "ai.onnx.preview.training"
 _FOREIGN: dict[tuple[str, str], Upgrade] = {
+    (_TRAINING, "Adagrad"): _one_tensor_each,
+    (_TRAINING, "Momentum"): _one_tensor_each,
+    (_TRAINING, "Adam"): _one_tensor_each,
     ("com.microsoft", "RotaryEmbedding"): _rotary,
     ("com.microsoft", "Attention"): _foreign_attention,
 }
-"""Contributed operators that share a name with a standard one but not its form."""
+"""Operators of other domains that share a name with one that is declared but not its form."""
