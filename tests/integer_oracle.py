@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
-from math import isqrt, prod
+from math import erf, isqrt, prod
 from typing import Any
 
 import numpy as np
@@ -143,6 +143,10 @@ def layer_norm_grad(dy: Array, x: Array, weight: Array, epsilon: float) -> Array
     inverse = 1 / np.sqrt(x.var(-1, keepdims=True) + epsilon)
     normal = (x - x.mean(-1, keepdims=True)) * inverse
     return inverse * (g - g.mean(-1, keepdims=True) - normal * (g * normal).mean(-1, keepdims=True))
+
+
+def normal_distribution(x: Array) -> Array:
+    return np.vectorize(lambda v: (1 + erf(v / 2**0.5)) / 2)(x)
 
 
 def gelu_grad(dy: Array, x: Array) -> Array:
