@@ -18,8 +18,8 @@ import numpy as np
 import onnxruntime  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
-from networks import FLOAT_NETWORKS, Network, integer_cnn
 from onnx_models import write
+from onnx_networks import FLOAT_NETWORKS, Network, integer_cnn
 from support import Case
 from tilewright.api import Options, compile_model, load_case, run_case, run_model
 from tilewright.codegen.build import SANITIZE, STRICT

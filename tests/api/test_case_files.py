@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from onnx import numpy_helper
 
-from networks import Model, Network
 from onnx_models import write
+from onnx_networks import Model, Network
 from tilewright.api import Options, find_cases, load_case, run_case
 from tilewright.core.graph import Array
 from tilewright.errors import TilewrightError

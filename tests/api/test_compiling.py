@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from networks import FLOAT_NETWORKS
 from onnx_models import check, write
+from onnx_networks import FLOAT_NETWORKS
 from tilewright.api import Options, compile_model, compiling
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Plan
