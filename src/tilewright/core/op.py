@@ -151,7 +151,6 @@ def example(*inputs: str | Array | Sequence[int] | Sequence[float], wanted: int 
     return Example(parsed, MappingProxyType(attributes), wanted)
 
 
-
 @dataclass(frozen=True)
 class Operator:
     """The declaration of an operator.
@@ -182,7 +181,6 @@ class Operator:
 
     def output_names(self, count: int) -> tuple[str, ...]:
         return _expand(self.outputs, count)
-
 
 
 REQUIRED: Attr = "<required>"
