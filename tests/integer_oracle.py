@@ -146,7 +146,7 @@ def layer_norm_grad(dy: Array, x: Array, weight: Array, epsilon: float) -> Array
 
 
 def normal_distribution(x: Array) -> Array:
-    return np.vectorize(lambda v: (1 + erf(v / 2**0.5)) / 2)(x)
+    return (1 + np.vectorize(erf)(x / 2**0.5)) / 2
 
 
 def gelu_grad(dy: Array, x: Array) -> Array:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.core.dtype import DType
+from tilewright.core.dtype import INT8, DType
 from tilewright.core.graph import Array, Graph, Node
 
 
@@ -79,3 +79,15 @@ def codes(dtype: DType) -> Array:
 def dequantised(values: Array, scheme: Scheme) -> Array:
     """Integers of a per-tensor scheme as the float32 numbers they stand for."""
     return (values.astype(np.float32) - np.float32(scheme.zero)) * scheme.scale.astype(np.float32)
+
+
+def narrowed(weights: Array) -> tuple[Array, int]:
+    """Weights as int8 and a number to add to each, as a zero point far from the middle asks for one more bit.
+
+    Where neither fits, the weights stay as they are, which only the loop nest takes.
+    """
+    low, high = int(weights.min(initial=0)), int(weights.max(initial=0))
+    offset = 0 if INT8.lo <= low and high <= INT8.hi else high - INT8.hi
+    if offset > INT8.hi or low - offset < INT8.lo:
+        return weights, 0
+    return (weights - offset).astype(np.int8), offset

@@ -15,6 +15,7 @@ from tilewright.core.graph import Graph, Node
 from tilewright.core.op import REGISTRY, call_node, evaluate
 from tilewright.core.platform import Platform
 from tilewright.quantize.builder import Builder
+from tilewright.quantize.dynamic import to_plain_products
 from tilewright.quantize.forms import Form, Scheme, dequantised, quantised, scheme_of
 from tilewright.quantize.qoperator import to_qdq
 from tilewright.quantize.rules import RULES, function_of
@@ -30,7 +31,7 @@ ZERO_FILLING = frozenset({"Pad", "CenterCropPad"})
 def to_integers(graph: Graph, platform: Platform) -> Graph:
     """The network with dequantise, compute, quantise turned into integer operators."""
     del platform
-    spelled = to_qdq(graph)
+    spelled = to_qdq(to_plain_products(graph))
     if not any(node.op == "DequantizeLinear" for node in spelled.nodes):
         return spelled
     return _Walk(spelled).result()

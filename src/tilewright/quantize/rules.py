@@ -11,11 +11,10 @@ from math import prod
 
 import numpy as np
 
-from tilewright.core.dtype import INT8
 from tilewright.core.graph import Array, Attr, Graph, Node, TensorType
 from tilewright.core.op import REGISTRY, call_of, evaluate
 from tilewright.quantize.builder import Builder
-from tilewright.quantize.forms import Form, codes, dequantised, quantised
+from tilewright.quantize.forms import Form, codes, dequantised, narrowed, quantised
 from tilewright.quantize.site import Function, Operand, Site, in_scheme, lookup
 
 Rule = Callable[[Site], str | None]
@@ -41,16 +40,6 @@ def _weights(site: Site, index: int, channel_axis: int) -> _Weights | None:
     if form.scheme.axis is not None and form.scheme.axis % stored.ndim != channel_axis % stored.ndim:
         return None
     return _Weights(stored.astype(np.int16) - form.scheme.zero, form.scheme.scale.astype(np.float64).reshape(-1))
-
-
-def _parts(integers: Array) -> tuple[Array, int]:
-    """Weights as int8 and a number to add to each, as a zero point far from the middle asks for one more bit.
-
-    Where the number would ask for it too, the weights stay wide, which only the loop nest takes.
-    """
-    low, high = int(integers.min(initial=0)), int(integers.max(initial=0))
-    offset = 0 if INT8.lo <= low and high <= INT8.hi else high - INT8.hi
-    return ((integers - offset).astype(np.int8), offset) if offset <= INT8.hi else (integers, 0)
 
 
 def _bias(site: Site, index: int, scales: Array, channels: int) -> Array | None:
@@ -93,7 +82,7 @@ def _conv(site: Site) -> str | None:
     limit = _limit(x, np.moveaxis(weights.integers, 0, -1), bias - x.scheme.zero * _per_channel(weights.integers))
     if limit >= 1 << 31:
         return None
-    integers, offset = _parts(weights.integers)
+    integers, offset = narrowed(weights.integers)
     total = _convolved(site, x, integers, bias)
     if offset:
         # What it adds is a multiple of the sum of the window, which all channels share where they read the same.
@@ -128,7 +117,7 @@ def _product(site: Site, a: Form, weights: _Weights, alpha: float, beta: float) 
     limit = _limit(a, weights.integers, added)
     if limit >= 1 << 31:
         return None
-    integers, offset = _parts(weights.integers)
+    integers, offset = narrowed(weights.integers)
     total = site.emit("MatMul", (a.tensor, site.constant("weights", integers)), "sum")
     if offset:
         # What it adds is a multiple of the sum of the row, which all columns share.
