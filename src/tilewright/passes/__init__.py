@@ -9,6 +9,7 @@ from tilewright.core.platform import Platform
 from tilewright.passes.attention import attention
 from tilewright.passes.batch_norm import batch_norm
 from tilewright.passes.conv1d import conv1d
+from tilewright.passes.conv_transpose import conv_transpose
 from tilewright.passes.dead_code import dead_code
 from tilewright.passes.fold_constants import fold_constants
 from tilewright.passes.fuse import fuse
@@ -47,6 +48,7 @@ PIPELINE: tuple[Pass, ...] = (
     gemm,
     unflatten,
     batch_norm,
+    conv_transpose,
     pad,
     conv1d,
     # The order of axes.
