@@ -112,7 +112,7 @@ class _Lowering:
         place = self._plan.places[tensor]
         key: Place | str = tensor if place.space == "constant" or not kind.bytes else place
         if key not in pointers:
-            located = self._located(tensor)
+            located = self._located(tensor) if kind.bytes else place
             pointers[key] = (f"p_{hint}", Pointer(located, kind.dtype.ctype, const))
         return Operand(pointers[key][0], kind, tensor)
 
