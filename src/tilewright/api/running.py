@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewright.api.compiling import Compiled, Observer, Options, compile_model
 from tilewright.codegen import build
-from tilewright.core.dtype import BFLOAT16, BOOL
+from tilewright.core.dtype import BFLOAT16, BOOL, FLOAT16
 from tilewright.core.graph import Array, Graph, TensorType
 from tilewright.core.interpret import interpret
 from tilewright.errors import TilewrightError
@@ -170,9 +170,11 @@ def _compare(name: str, found: Array, expected: Array, step: float) -> Compariso
     right = expected.astype(np.float64).reshape(-1)
     if exact:
         tolerance = np.zeros_like(left)
-    elif found.dtype == BFLOAT16.numpy:
-        # The arrays of a case are float32: inputs are rounded on the way in, so the ulp is that of the largest value.
-        tolerance = _bfloat16_ulp(np.full_like(right, np.max(np.abs(right), initial=0.0)))
+    elif found.dtype in FRACTION_BITS:
+        # Inputs and what lies between layers are rounded as well, so the ulp is that of the largest value.
+        largest = np.max(np.abs(right), where=np.isfinite(right), initial=0.0)
+        least = ABSOLUTE if found.dtype == FLOAT16.numpy else 0.0
+        tolerance = np.maximum(_ulp(np.full_like(right, largest), FRACTION_BITS[found.dtype]), least)
     else:
         # A rounding that falls on the other side of a tie is one step; a hair is added for the product itself.
         tolerance = np.maximum(np.maximum(ABSOLUTE, RELATIVE * np.abs(right)), step * (1 + 1e-3))
@@ -206,6 +208,10 @@ def _official(name: str, found: Array, expected: Array) -> Comparison:
     return Comparison(name, exact, int(np.sum(~good)), found.size, worst, float(np.max(finite, initial=0.0)))
 
 
-def _bfloat16_ulp(values: Array) -> Array:
+FRACTION_BITS = {BFLOAT16.numpy: 7, FLOAT16.numpy: 10}
+"""Of element types so short that their results are right within one unit in the last place."""
+
+
+def _ulp(values: Array, bits: int) -> Array:
     magnitude = np.maximum(np.abs(values), float(np.finfo(np.float32).tiny))
-    return np.exp2(np.floor(np.log2(magnitude)) - 7)
+    return np.exp2(np.floor(np.log2(magnitude)) - bits)
