@@ -178,7 +178,7 @@ class Builder:
         return Node(node.op, tuple(inputs), tuple(outputs), MappingProxyType(kept), node.name)
 
     def _all_required(self, node: RawNode, operator: Operator) -> list[str]:
-        """The outputs of a node; kernels write all that are not optional, so these get names even if nothing reads them."""
+        """The outputs of a node. Kernels write all that are not optional: these have names even if nobody reads any."""
         outputs = list(node.outputs)
         required = [] if operator.body else [name[-1] not in "?*" for name in operator.outputs.split()]
         outputs += [""] * (len(required) - len(outputs))

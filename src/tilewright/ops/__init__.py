@@ -23,7 +23,9 @@ def operators() -> dict[str, Operator]:
 def load_folder(folder: Path) -> tuple[str, ...]:
     """Declares the operators of a user's folder of Python files; returns the names that are new."""
     if not folder.is_dir():
-        raise TilewrightError("missing-folder", f"operator folder '{folder}' does not exist", help="pass an existing --ops DIR")
+        raise TilewrightError(
+            "missing-folder", f"operator folder '{folder}' does not exist", help="pass an existing --ops DIR"
+        )
     before = set(REGISTRY)
     for path in sorted(folder.glob("*.py")):
         name = f"tilewright_user_ops_{path.stem}"

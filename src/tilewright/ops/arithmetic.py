@@ -80,5 +80,9 @@ elementwise(
     "A B",
     _divide,
     _divide_c,
-    examples=(example("float32[2,3,4]", "float32[4]"), example("int32[40]", "int32[40]"), example("uint8[9]", "uint8[9]")),
+    examples=(
+        example("float32[2,3,4]", "float32[4]"),
+        example("int32[40]", "int32[40]"),
+        example("uint8[9]", "uint8[9]"),
+    ),
 )

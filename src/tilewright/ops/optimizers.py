@@ -32,7 +32,9 @@ def _tensors(call: Call) -> tuple[str, ...]:
 
 def _infer(call: Call) -> tuple[TensorType, ...]:
     if len(call.inputs) > len(call.operands):
-        raise call.error("unsupported-operator", "several tensors in one step are not supported", help="use one node per tensor")
+        raise call.error(
+            "unsupported-operator", "several tensors in one step are not supported", help="use one node per tensor"
+        )
     tensors = _tensors(call)
     first = call.type(tensors[0])
     one_dtype(call, tensors)

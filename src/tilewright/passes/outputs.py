@@ -1,4 +1,4 @@
-"""Gives every output of the network memory of its own: one that is an input, a constant or a view of another is copied."""
+"""Gives every output memory of its own: one that is an input, a constant or a view of another output is copied."""
 
 from __future__ import annotations
 

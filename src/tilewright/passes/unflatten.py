@@ -1,7 +1,7 @@
 """Matrix products take the axes of what follows: a Reshape that only unfolds rows moves in front of the product.
 
-Exporters flatten `[batch, tokens, width]` for Gemm and unfold it again; without the detour, what follows the product has the
-shape of the tensors around it and fuses with it.
+Exporters flatten `[batch, tokens, width]` for Gemm and unfold it again; without the detour, what follows the product
+has the shape of the tensors around it and fuses with it.
 """
 
 from __future__ import annotations
