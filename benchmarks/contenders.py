@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -163,7 +165,9 @@ def emx_program(
     model: Path, folder: Path, tools: Toolchain, inputs: Sequence[Array], types: Sequence[TensorType]
 ) -> Contender | None:
     """C of emx-onnx-cgen, where that is installed. What it and the compiler make is kept, because both take long."""
-    command = shutil.which("emx-onnx-cgen")
+    # Beside this Python first: a virtual environment need not be activated.
+    places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    command = shutil.which("emx-onnx-cgen", path=places)
     if command is None:
         return None
     folder.mkdir(parents=True, exist_ok=True)
