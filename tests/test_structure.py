@@ -209,7 +209,7 @@ def test_machine_path_rule(tmp_path: Path, folder: str, template: str) -> None:
 def test_machine_path_rule_leaves_the_rest_alone(tmp_path: Path) -> None:
     text = tmp_path / "notes.md"
     text.write_text(
-        "build/tmp/x ./work/y ~/work $HOME/home and/or /usr/bin /workshop /tmp-less // root", encoding="utf-8"
+        "build/tmp/x ./home/y ~/work $HOME/home and/or /usr/bin /workshop /tmp-less // root", encoding="utf-8"
     )
     binary = tmp_path / "model.bin"
     binary.write_bytes(b"\xff\xfe " + b"/" + b"work/x")

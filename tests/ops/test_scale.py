@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tilewright.codegen.project import find_compiler
 from tilewright.core.platform import load_platform
 
 PROGRAM = """
@@ -49,9 +49,7 @@ def _cases() -> list[tuple[int, int, int]]:
 
 @pytest.mark.parametrize("flags", WAYS.values(), ids=WAYS.keys())
 def test_scale_rounds_half_to_even(flags: tuple[str, ...], tmp_path: Path) -> None:
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler")
+    compiler = find_compiler("cc")
     headers = load_platform("generic").headers[0].parent
     (tmp_path / "scale.c").write_text(PROGRAM)
     command = [compiler, "-std=c11", "-Wall", "-Werror", *flags, f"-I{headers}", "-o", "scale", "scale.c", "-lm"]
