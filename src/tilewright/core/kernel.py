@@ -52,6 +52,8 @@ class Kernel:
     """The C text behind the header, without includes of kernel headers."""
     inplace: str = ""
     """An input whose bytes the output may take."""
+    whole: tuple[str, ...] = ()
+    """Dimensions that it needs uncut: it uses positions along them, not only sizes."""
 
     @property
     def where(self) -> str:
@@ -60,7 +62,7 @@ class Kernel:
 
 _HEADER = re.compile(r"\A\s*/\*\s*---\n(.*?)\n\s*---\s*\*/", re.DOTALL)
 _PROTOTYPE = re.compile(r"^static\s+void\s+(\w+)\s*\(([^)]*)\)\s*\{", re.MULTILINE | re.DOTALL)
-_KEYS = {"op", "engine", "types", "when", "pack", "epilogue", "scratch", "cycles", "inplace"}
+_KEYS = {"op", "engine", "types", "when", "pack", "epilogue", "scratch", "cycles", "inplace", "whole"}
 
 
 def load_kernels(folder: Path) -> tuple[Kernel, ...]:
@@ -125,6 +127,7 @@ def _kernel(path: Path, text: str) -> Kernel:
         tuple(_parameter(path, part) for part in prototype.group(2).split(",")),
         source,
         str(header.get("inplace", "")),
+        tuple(cast("list[str]", header.get("whole") or [])),
     )
 
 

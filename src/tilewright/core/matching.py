@@ -2,52 +2,80 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from tilewright.core.domain import Affine, Domain
+from tilewright.core.expr import Expr, Size, plain, smaller
 from tilewright.core.graph import Graph, Node, TensorType
 from tilewright.core.kernel import Kernel, Number, holds
 from tilewright.core.op import Call
+from tilewright.core.tiles import Ranges, region
 
 
 def binding_names(call: Call, domain: Domain) -> dict[str, Number]:
     """Every number a kernel may ask for by name: sizes, extents and strides of operands, attributes."""
-    names: dict[str, Number] = {}
+    return {name: value for name, value in tile_names(call, domain, {}).items() if not isinstance(value, Expr)}
+
+
+def tile_names(call: Call, domain: Domain, ranges: Ranges) -> dict[str, Number | Expr]:
+    """The same on a tile: its operands are the parts that it touches, each dense in memory."""
+    names: dict[str, Number | Expr] = {}
     for key, value in call.attrs.items():
         if isinstance(value, (int, float)):
             names[key] = value
         elif isinstance(value, tuple):
             names.update({f"{key}_{i}": v for i, v in enumerate(value) if isinstance(v, (int, float))})
-    for operand, shape in domain.shapes.items():
-        stride = 1
+    regions = {operand: region(domain, operand, ranges) for operand in domain.access}
+    shapes = {o: tuple(e.size for e in found) if ranges else domain.shapes[o] for o, found in regions.items()}
+    for operand, shape in shapes.items():
+        stride: Size = 1
         for axis in reversed(range(len(shape))):
             names[f"{operand}_n{axis}"] = shape[axis]
             names[f"{operand}_s{axis}"] = stride
-            stride *= shape[axis]
-    names.update(domain.sizes())
+            stride = stride * shape[axis]
+    sizes = {name: ranges[name].size if name in ranges else size for name, size in domain.dims.items()}
+    names.update(sizes)
+    names.update({name: _product(sizes[part] for part in parts) for name, parts in domain.products.items()})
     for operand in domain.access:
-        names.update(_dimension_strides(domain, operand))
+        names.update(_dimension_strides(domain, operand, shapes[operand], sizes))
     if call.op.numbers is not None:
         names.update(call.op.numbers(call))
+    if call.op.padding is not None and ranges:
+        for name, (operand, axis, side) in call.op.padding(call).items():
+            part, known = regions[operand][axis], names[name]
+            # A window that is rounded up may reach further than the padding does.
+            names[name] = (
+                part.before if side == "before" else smaller(part.after, known if isinstance(known, int) else 0)
+            )
     return names
 
 
-def _dimension_strides(domain: Domain, operand: str) -> dict[str, Number]:
+def _product(sizes: Iterable[Size]) -> Size:
+    result: Size = 1
+    for size in sizes:
+        result = result * size
+    return plain(result)
+
+
+def _dimension_strides(
+    domain: Domain, operand: str, shape: tuple[Size, ...], sizes: Mapping[str, Size]
+) -> dict[str, Size]:
     """`A_sM`: elements between neighbours along a loop dimension or product of dimensions; 0 where it does not index.
 
     A product has a stride only where its dimensions are walked as one.
     """
-    linear: dict[str, int] = dict.fromkeys(domain.dims, 0)
-    step = 1
-    for axis, extent in zip(reversed(domain.access[operand]), reversed(domain.shapes[operand]), strict=True):
+    linear: dict[str, Size] = dict.fromkeys(domain.dims, 0)
+    step: Size = 1
+    for axis, extent in zip(reversed(domain.access[operand]), reversed(shape), strict=True):
         if isinstance(axis, Affine) and axis.divisor == 1:
             for name, coefficient in axis.terms:
-                linear[name] += coefficient * step
-        step *= extent
-    found: dict[str, Number] = {f"{operand}_s{name}": stride for name, stride in linear.items()}
+                linear[name] = plain(linear[name] + step * coefficient)
+        step = step * extent
+    found = {f"{operand}_s{name}": stride for name, stride in linear.items()}
     for product, parts in domain.products.items():
         real = [p for p in parts if domain.dims[p] > 1]
-        if all(linear[a] == linear[b] * domain.dims[b] for a, b in pairwise(real)):
+        if all(plain(linear[a] - linear[b] * sizes[b]) == 0 for a, b in pairwise(real)):
             found[f"{operand}_s{product}"] = linear[real[-1]] if real else 0
     return found
 

@@ -175,6 +175,8 @@ class Operator:
     doc: str = ""
     numbers: Callable[[Call], Mapping[str, int | float]] | None = None
     """Further numbers that kernels may name: defaults worked out (`pads_0` under auto_pad), codes of named choices."""
+    padding: Callable[[Call], Mapping[str, tuple[str, int, Literal["before", "after"]]]] | None = None
+    """Which of these numbers say how far accesses reach out of an operand's axis: a tile inside has less padding."""
 
     def operand_names(self, count: int) -> tuple[str, ...]:
         return _expand(self.inputs, count)

@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal
 
 from tilewright.core.graph import Graph
 from tilewright.core.kernel import Kernel
 from tilewright.core.platform import Platform
-
-Space = Literal["input", "output", "constant", "arena"]
+from tilewright.core.tiles import TileLoop
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a tensor lives: bytes of the arena, of an input or output of the network, or among the constants.
+    """Where a tensor lives: bytes of a memory, of an input or output of the network, or among the constants.
 
     Until it is written, the memory of an output is lent to other tensors, so a place there may have an offset too.
     """
 
-    space: Space
+    space: str
+    """`input`, `output`, `constant`, or the name of a memory."""
     offset: int = 0
     """In bytes."""
     index: int = 0
@@ -60,6 +59,93 @@ class Buffer:
 
 
 @dataclass(frozen=True)
+class TileBuffer:
+    """Bytes in the engine's memory for the part of a tensor that a group works on.
+
+    A tensor from outside is brought in, a result taken out by DMA; with more than one slot that happens while the group
+    works on another slot. A tensor that stays inside the group has one slot.
+    """
+
+    tensor: str
+    offset: int
+    bytes: int
+    """Of one slot."""
+    slots: int
+    pack: str = ""
+    """How a constant is reordered for the kernel that reads it here."""
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.bytes * self.slots
+
+
+@dataclass(frozen=True)
+class Work:
+    """How one node of a group is computed."""
+
+    step: int
+    """Which node of the graph."""
+    buffers: Mapping[str, int]
+    """The tile buffer of each use, by key. A use that is not named is read or written where its tensor lives."""
+    scratch: int = 0
+    """Offset of the kernel's scratch bytes in the engine's memory; each core has its own, one behind the other."""
+    scratch_bytes: int = 0
+    """Of one core."""
+    split: str = ""
+    """The dimension that cores share; "" where one core does it all."""
+    chunk: int = 0
+    """How much of it each core takes."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Nodes that run depth-first, tile by tile."""
+
+    works: tuple[Work, ...]
+    loops: tuple[TileLoop, ...]
+    """Outermost first, over dimensions of the last node."""
+    buffers: tuple[TileBuffer, ...]
+    keep: Mapping[str, int]
+    """Tensors of which lines are kept from one step of the innermost loop to the next, with the axis of the lines."""
+    cycles: float = 0.0
+    """Predicted."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A tensor of the home memory held in a nearer one: copied before one group, there until another's end."""
+
+    tensor: str
+    pack: str
+    place: Place
+    bytes: int
+    start: int
+    """The group before which the copy is started."""
+    first: int
+    """The first group that reads it."""
+    last: int
+    """The last group that reads it."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Tiled execution on a machine with several memories."""
+
+    engine: str
+    home: str
+    """The memory of inputs, outputs and constants."""
+    groups: tuple[Group, ...]
+    stages: tuple[Stage, ...]
+    direct: frozenset[str]
+    """Constants in a memory that the engine reads in place."""
+    used: Mapping[str, int]
+    """Bytes needed of each memory."""
+    cores: int
+    bound: float = 0.0
+    """No plan of the kinds considered takes fewer predicted cycles."""
+
+
+@dataclass(frozen=True)
 class Plan:
     """A network placed on a platform. Node i of the graph runs at step i."""
 
@@ -74,3 +160,5 @@ class Plan:
     lower_bound: int
     """No allocation of this order needs fewer bytes."""
     optimal: bool
+    schedule: Schedule | None = None
+    """On machines whose engine has a memory of its own; elsewhere every node runs once, on whole tensors."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -30,6 +30,23 @@ class Engine:
     kind: str
     count: int
     memory: str
+    reads: tuple[str, ...] = ()
+    """Other memories that it reads in place."""
+    fork: int = 0
+    """Cycles to start work on all cores and wait for it."""
+
+
+@dataclass(frozen=True)
+class Dma:
+    """Something that copies between two memories, both ways, while engines work."""
+
+    name: str
+    between: tuple[str, str]
+    setup: int
+    """Cycles before the first byte of a transfer."""
+    bytes_per_cycle: float
+    rank: int
+    """Dimensions of one transfer; loops around it do the rest."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +68,13 @@ class Platform:
 
     headers: tuple[Path, ...]
     """C headers that kernels and generated code include."""
+    dmas: Mapping[str, Dma] = field(default_factory=lambda: MappingProxyType({}))
+    home: str = ""
+    """The memory of inputs, outputs and weights, on machines whose engine works in another one."""
+
+    def dma(self, source: str, target: str) -> Dma | None:
+        """What copies between two memories."""
+        return next((d for d in self.dmas.values() if {*d.between} == {source, target}), None)
 
     @property
     def runtime(self) -> Path:
@@ -64,6 +88,38 @@ DEFAULT_PLATFORM = "generic"
 def platform_names() -> tuple[str, ...]:
     """The platforms that come with the package."""
     return tuple(sorted(path.parent.name for path in PLATFORMS.glob("*/platform.yaml")))
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What a user changes of a platform: bytes of memories, the home memory, the number of cores."""
+
+    memories: Mapping[str, int] = field(default_factory=dict[str, int])
+    home: str = ""
+    cores: int = 0
+
+
+def resize(platform: Platform, sizes: Sizes) -> Platform:
+    """The platform with other sizes; a memory that it does not have is an error."""
+    memories, engines = dict(platform.memories), dict(platform.engines)
+    for name in [*sizes.memories, *([sizes.home] if sizes.home else [])]:
+        if name not in memories:
+            raise TilewrightError(
+                "unknown-memory",
+                f"platform '{platform.name}' has no memory '{name}'",
+                reasons=[f"it has {', '.join(memories)}"],
+                help="leave the option away, or choose another platform with --platform",
+            )
+    memories |= {name: Memory(name, size) for name, size in sizes.memories.items()}
+    if sizes.cores:
+        first = next(iter(engines.values()))
+        engines[first.name] = replace(first, count=sizes.cores)
+    return replace(
+        platform,
+        memories=MappingProxyType(memories),
+        engines=MappingProxyType(engines),
+        home=sizes.home or platform.home,
+    )
 
 
 def load_platform(name_or_folder: str | Path, extra_kernels: tuple[Path, ...] = ()) -> Platform:
@@ -94,9 +150,24 @@ def _platform(reader: _Reader, folder: Path, extra_kernels: tuple[Path, ...]) ->
     memories = {key: Memory(key, part.optional_int("bytes")) for key, part in reader.parts("memories").items()}
     engines: dict[str, Engine] = {}
     for key, part in reader.parts("engines").items():
-        engines[key] = Engine(key, part.text("kind"), part.integer("count"), part.text("memory"))
-        if engines[key].memory not in memories:
-            raise part.wrong("memory", f"'{engines[key].memory}' is not among memories ({', '.join(memories)})")
+        engines[key] = Engine(
+            key,
+            part.text("kind"),
+            part.integer("count"),
+            part.text("memory"),
+            tuple(part.strings("reads") if part.has("reads") else ()),
+            part.optional_int("fork") or 0,
+        )
+        for name in (engines[key].memory, *engines[key].reads):
+            if name not in memories:
+                raise part.wrong("memory", f"'{name}' is not among memories ({', '.join(memories)})")
+        part.finish()
+    dmas = {
+        key: _dma(key, part, memories) for key, part in (reader.parts("dmas") if reader.has("dmas") else {}).items()
+    }
+    home = reader.text("home") if reader.has("home") else ""
+    if home and home not in memories:
+        raise reader.wrong("home", f"'{home}' is not among memories ({', '.join(memories)})")
     platform = Platform(
         reader.text("name"),
         reader.text("summary"),
@@ -108,9 +179,28 @@ def _platform(reader: _Reader, folder: Path, extra_kernels: tuple[Path, ...]) ->
         tuple(kernel for place in folders for kernel in load_kernels(place)),
         MappingProxyType({key: str(value) for key, value in reader.mapping("build").items()}),
         tuple(path for place in folders for path in sorted(place.glob("*.h"))),
+        MappingProxyType(dmas),
+        home,
     )
     reader.finish()
     return platform
+
+
+def _dma(name: str, part: _Reader, memories: Mapping[str, Memory]) -> Dma:
+    between = part.strings("between")
+    if len(between) != 2 or any(memory not in memories for memory in between):
+        raise part.wrong("between", f"must be two of {', '.join(memories)}, found {', '.join(between)}")
+    dma = Dma(
+        name,
+        (between[0], between[1]),
+        part.integer("setup"),
+        part.number("bytes_per_cycle"),
+        part.integer("rank"),
+    )
+    if dma.rank < 1 or dma.bytes_per_cycle <= 0:
+        raise part.wrong("rank", "and bytes_per_cycle must be positive")
+    part.finish()
+    return dma
 
 
 class _Reader:
@@ -146,6 +236,15 @@ class _Reader:
         if not isinstance(value, int):
             raise self.wrong(key, f"must be a whole number, found {value!r}")
         return value
+
+    def number(self, key: str) -> float:
+        value = self._get(key)
+        if not isinstance(value, (int, float)):
+            raise self.wrong(key, f"must be a number, found {value!r}")
+        return float(value)
+
+    def has(self, key: str) -> bool:
+        return key in self._data
 
     def optional_int(self, key: str) -> int | None:
         return self.integer(key) if key in self._data else None

@@ -21,6 +21,7 @@ from tilewright.ops.windows import (
     channels_back,
     channels_first,
     layout,
+    padding,
     patches,
     spatial_axes,
     window,
@@ -157,6 +158,7 @@ declare(
         _conv_body,
         doc=__doc__ or "",
         numbers=lambda call: conv_window(call).numbers(),
+        padding=padding,
     )
 )
 
@@ -212,5 +214,6 @@ declare(
         _fused_body,
         doc="A convolution, plus Z where there is one, through an activation.",
         numbers=lambda call: conv_window(call).numbers(),
+        padding=padding,
     )
 )

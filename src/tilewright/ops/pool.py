@@ -19,6 +19,7 @@ from tilewright.ops.windows import (
     channels_first,
     is_channels_last,
     layout,
+    padding,
     patches,
     window,
 )
@@ -174,6 +175,7 @@ declare(
         doc="The mean over each window; padding counts where count_include_pad says so. With `sum` nothing is divided "
         "and integers give int32: the form that quantised networks use, where requantisation divides.",
         numbers=lambda call: _window(call).numbers(),
+        padding=padding,
     )
 )
 
@@ -244,6 +246,7 @@ declare(
         _max_body,
         doc="The largest element of each window, and where it lies in X (Indices).",
         numbers=lambda call: _window(call).numbers(),
+        padding=padding,
     )
 )
 
@@ -284,5 +287,6 @@ declare(
         power_body,
         doc="The p-norm of each window.",
         numbers=lambda call: _window(call).numbers(),
+        padding=padding,
     )
 )

@@ -7,6 +7,7 @@ and those over the window KD, KH, KW.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -85,6 +86,16 @@ def spatial_axes(call: Call, operand: str = "X") -> tuple[int, ...]:
 
 def channel_axis(call: Call, operand: str = "X") -> int:
     return call.type(operand).rank - 1 if is_channels_last(call) else 1
+
+
+def padding(call: Call) -> dict[str, tuple[str, int, Literal["before", "after"]]]:
+    """What each of the `pads` is."""
+    axes = spatial_axes(call)
+    found: dict[str, tuple[str, int, Literal["before", "after"]]] = {}
+    for i, axis in enumerate(axes):
+        found[f"pads_{i}"] = ("X", axis, "before")
+        found[f"pads_{len(axes) + i}"] = ("X", axis, "after")
+    return found
 
 
 def extents(call: Call, operand: str = "X") -> tuple[int, ...]:

@@ -1,0 +1,265 @@
+"""What a fused group of nodes touches at each step of its tile loops.
+
+A group runs its nodes depth-first: at each step the last node computes one tile of its result, and each node before it
+what the nodes behind it need of its own. Everything is projected back through access maps. The same functions serve the
+planner, which asks with numbers, and the code generator, which asks with expressions of the loop variables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tilewright.core.domain import WHOLE, Affine, Axis, Domain, Whole, dim
+from tilewright.core.expr import Size, at_first, clamp, larger, plain, smaller
+from tilewright.core.graph import RESULT, Graph, Node, TensorType
+from tilewright.core.kernel import Kernel
+from tilewright.core.op import REGISTRY, call_node, call_of
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Part of an axis: `[start, stop)` inside the tensor, and how far the access reaches out on both sides."""
+
+    start: Size
+    stop: Size
+    before: Size = 0
+    after: Size = 0
+
+    @property
+    def size(self) -> Size:
+        return plain(self.stop - self.start)
+
+
+Region = tuple[Extent, ...]
+Ranges = Mapping[str, Extent]
+"""The part of each loop dimension that a tile covers."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """A tensor that a node touches: `key` is the operand's name, `s0_B` for operand B of epilogue step 0."""
+
+    key: str
+    tensor: str
+    writes: bool
+    type: TensorType
+    """Of the bytes in memory: a constant that the kernel wants packed has another shape than its tensor."""
+    pack: str = ""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A node with everything it touches, as one domain: packed constants and epilogue operands are in it."""
+
+    node: Node
+    domain: Domain
+    uses: tuple[Use, ...]
+
+    @property
+    def output(self) -> Use:
+        return next(use for use in self.uses if use.writes)
+
+
+def member(graph: Graph, node: Node, kernel: Kernel | None) -> Member:
+    """A node seen by memory."""
+    call = call_node(graph, node)
+    own = call.domain()
+    access: dict[str, tuple[Axis, ...]] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
+    uses: list[Use] = []
+
+    def add(key: str, tensor: str, axes: tuple[Axis, ...], kind: TensorType, *, writes: bool, pack: str = "") -> None:
+        access[key], shapes[key] = axes, kind.shape
+        uses.append(Use(key, tensor, writes, kind, pack))
+
+    for operand, tensor in zip(call.operands, node.inputs, strict=True):
+        if not tensor or operand in call.op.compile_time or operand not in own.access:
+            continue
+        kind, spec = graph.types[tensor], kernel.pack.get(operand, "") if kernel else ""
+        if spec and tensor in graph.constants:
+            axes, shape = packed_axes(spec, own.dims)
+            add(operand, tensor, axes, TensorType(kind.dtype, shape), writes=False, pack=spec)
+        else:
+            add(operand, tensor, own.access[operand], kind, writes=False)
+    results = call.op.output_names(len(node.outputs))
+    values = {RESULT: call.outputs[0]}
+    inner = dict(zip((f"D{i}" for i in range(call.outputs[0].rank)), own.access[results[0]], strict=True))
+    for index, step in enumerate(node.epilogue):
+        types = [values[n] if n.startswith(RESULT) else graph.types[n] if n else None for n in step.inputs]
+        fused = call_of(REGISTRY[step.op], types, step.attrs, values=[graph.constants.get(n) for n in step.inputs])
+        domain = fused.domain()
+        for operand, tensor in zip(fused.operands, step.inputs, strict=True):
+            if tensor and not tensor.startswith(RESULT) and operand not in fused.op.compile_time:
+                axes = tuple(substitute(axis, inner) for axis in domain.access[operand])
+                add(f"s{index}_{operand}", tensor, axes, graph.types[tensor], writes=False)
+        values[f"{RESULT}{index + 1}"] = step.type
+    for operand, tensor in zip(results, node.outputs, strict=False):
+        if tensor:
+            add(operand, tensor, own.access[operand], graph.types[tensor], writes=True)
+    outputs = tuple(u.key for u in uses if u.writes)
+    whole = MappingProxyType(access), MappingProxyType(shapes)
+    return Member(node, Domain(own.dims, *whole, outputs, own.whole, own.products), tuple(uses))
+
+
+def substitute(axis: Axis, inner: Mapping[str, Axis]) -> Axis:
+    """An access of an epilogue step in the dimensions of the node: its dimensions are axes of the node's result."""
+    if isinstance(axis, Whole):
+        return axis
+    result = Affine((), axis.constant)
+    for name, coefficient in axis.terms:
+        mapped = inner[name]
+        if isinstance(mapped, Whole) or mapped.divisor != 1:
+            return WHOLE
+        result = result + mapped * coefficient
+    return result
+
+
+_PART = re.compile(r"(\w+|\([\w, ]+\))\s*(?:([/%])\s*(\d+))?\s*(?:,|$)")
+
+
+def packed_axes(spec: str, sizes: Mapping[str, int]) -> tuple[tuple[Axis, ...], tuple[int, ...]]:
+    """Access and shape of a packed constant: `F/16` is indexed by F, joined dimensions and remainders are whole."""
+    axes: list[Axis] = []
+    shape: list[int] = []
+    for group, kind, block in _PART.findall(spec.partition("->")[2].strip()):
+        names = [n.strip() for n in group.strip("()").split(",")]
+        extent = 1
+        for name in names:
+            extent *= sizes[name]
+        shape.append(int(block) if kind == "%" else -(-extent // int(block)) if kind == "/" else extent)
+        single = len(names) == 1 and kind != "%"
+        axes.append(dim(names[0]).over(int(block or 1)) if single else WHOLE)
+    return tuple(axes), tuple(shape)
+
+
+def region(domain: Domain, key: str, ranges: Ranges) -> Region:
+    """The part of an operand that a tile touches."""
+    return tuple(
+        Extent(0, extent) if isinstance(axis, Whole) else _extent(axis, extent, domain, ranges)
+        for axis, extent in zip(domain.access[key], domain.shapes[key], strict=True)
+    )
+
+
+def _extent(axis: Affine, extent: int, domain: Domain, ranges: Ranges) -> Extent:
+    low: Size = axis.constant
+    high: Size = axis.constant
+    for name, coefficient in axis.terms:
+        part = ranges.get(name)
+        start, last = (0, domain.dims[name] - 1) if part is None else (part.start, part.stop - 1)
+        low, high = (
+            (low + start * coefficient, high + last * coefficient)
+            if coefficient > 0
+            else (
+                low + last * coefficient,
+                high + start * coefficient,
+            )
+        )
+    if axis.divisor != 1:
+        low, high = low // axis.divisor, high // axis.divisor
+    start = clamp(low, 0, extent)
+    stop = larger(clamp(high + 1, 0, extent), start)
+    return Extent(start, stop, plain(start - low), plain(high + 1 - stop))
+
+
+def axis_dim(domain: Domain, axis: Axis) -> tuple[str, int]:
+    """The dimension along which an output axis can be cut, and how many elements one step of it is; "" for none."""
+    if isinstance(axis, Whole) or axis.divisor != 1 or axis.constant:
+        return "", 0
+    real = sorted(((c, n) for n, c in axis.terms if domain.dims[n] > 1), reverse=True)
+    if not real:
+        # All extents are 1: there is nothing to cut.
+        return "", 0
+    factor, name = real[0]
+    reach = sum(c * (domain.dims[n] - 1) for c, n in real[1:])
+    return (name, factor) if factor > 0 and name not in domain.whole and reach < factor else ("", 0)
+
+
+def tile_of(domain: Domain, key: str, wanted: Region) -> dict[str, Extent]:
+    """The tile whose result covers a region of an output; dimensions that are not cut are left out."""
+    found: dict[str, Extent] = {}
+    for axis, part in zip(domain.access[key], wanted, strict=True):
+        name, factor = axis_dim(domain, axis)
+        if name:
+            stop = part.stop if factor == 1 else (part.stop + (factor - 1)) // factor
+            found[name] = Extent(part.start if factor == 1 else part.start // factor, stop)
+    return found
+
+
+def hull(regions: Sequence[Region]) -> Region:
+    """The smallest box around regions."""
+    merged = list(regions[0])
+    for other in regions[1:]:
+        merged = [Extent(smaller(a.start, b.start), larger(a.stop, b.stop)) for a, b in zip(merged, other, strict=True)]
+    return tuple(merged)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One step of a group: the tile each node computes, and the region of every operand."""
+
+    ranges: tuple[Ranges, ...]
+    regions: tuple[Mapping[str, Region], ...]
+    """By node, then by the key of the use."""
+    held: Mapping[str, Region]
+    """What is held of each tensor that stays inside the group, kept lines included."""
+
+
+@dataclass(frozen=True)
+class TileLoop:
+    """A loop over tiles of `size` along a dimension of the group's last node."""
+
+    dim: str
+    size: int
+    count: int
+
+
+def trace(members: Sequence[Member], loops: Sequence[TileLoop], keep: Mapping[str, int], at: Sequence[Size]) -> Trace:
+    """Projects the tile of the last node back through the group.
+
+    `at` is the index of each loop. `keep` names tensors of which lines computed at the previous step of the innermost
+    loop are kept along an axis, so that only new ones are computed.
+    """
+    before = (*at[:-1], at[-1] - 1) if keep else at
+    previous = trace(members, loops, {}, before) if keep else None
+    inside = {m.output.tensor for m in members[:-1]}
+    ranges: list[Ranges] = [{} for _ in members]
+    regions: list[dict[str, Region]] = [{} for _ in members]
+    needs: dict[str, list[Region]] = {}
+    held: dict[str, Region] = {}
+    for position in reversed(range(len(members))):
+        mine = members[position]
+        if position == len(members) - 1:
+            ranges[position] = _outer(mine, loops, at)
+        else:
+            tensor = mine.output.tensor
+            wanted = held[tensor] = hull(needs[tensor])
+            if previous is not None and tensor in keep:
+                axis = keep[tensor]
+                part, done = wanted[axis], previous.held[tensor][axis].stop
+                start = at_first(at[-1], part.start, larger(part.start, done))
+                wanted = (*wanted[:axis], Extent(start, part.stop), *wanted[axis + 1 :])
+            ranges[position] = tile_of(mine.domain, mine.output.key, wanted)
+        for use in mine.uses:
+            found = region(mine.domain, use.key, ranges[position])
+            regions[position][use.key] = found
+            if not use.writes and use.tensor in inside:
+                needs.setdefault(use.tensor, []).append(found)
+    return Trace(tuple(ranges), tuple(regions), held)
+
+
+def _outer(last: Member, loops: Sequence[TileLoop], at: Sequence[Size]) -> dict[str, Extent]:
+    found: dict[str, Extent] = {}
+    for loop, index in zip(loops, at, strict=True):
+        start = index * loop.size
+        found[loop.dim] = Extent(start, smaller(start + loop.size, last.domain.dims[loop.dim]))
+    return found
+
+
+def narrowed(ranges: Ranges, name: str, extent: int, chunk: int, core: Size) -> dict[str, Extent]:
+    """The part of a tile that one core computes: `chunk` neighbours along a dimension."""
+    part = ranges.get(name, Extent(0, extent))
+    start = smaller(part.start + core * chunk, part.stop)
+    return {**ranges, name: Extent(start, smaller(start + chunk, part.stop))}
