@@ -80,7 +80,7 @@ class _Build:
         raw = _convolved(x.values, weights, stride, depthwise=depthwise)
         lanes = (0, 2, 3)
         scale = self._rng.uniform(0.8, 1.6, channels) / np.sqrt(raw.var(axis=lanes) + 1e-3)
-        shift = self._rng.normal(1.0 if clipped else 0.0, 0.5, channels) - scale * raw.mean(axis=lanes)
+        shift = self._rng.normal(1.5 if clipped else 0.0, 0.5, channels) - scale * raw.mean(axis=lanes)
         made = self._m.op(
             "Conv",
             x.name,
