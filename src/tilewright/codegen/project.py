@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tilewright.codegen.printer import print_program
@@ -16,21 +16,26 @@ from tilewright.errors import TilewrightError
 def project_files(program: Program, platform: Platform) -> dict[str, bytes]:
     """Every file of the C project by name; templates of the platform's runtime have @NAME@ etc. filled in."""
     files = print_program(program)
-    sources = " ".join(name for name in files if name.endswith((".c", ".S")))
+    return files | runtime_files(program.name, [name for name in files if name.endswith((".c", ".S"))], platform)
+
+
+def runtime_files(name: str, sources: Sequence[str], platform: Platform) -> dict[str, bytes]:
+    """What the platform's runtime adds to a network called `name` that is made of `sources`."""
+    drivers = [path.name for path in platform.runtime if path.suffix == ".c"]
     values = {
-        "@NAME@": program.name,
-        "@UPPER@": program.name.upper(),
-        "@SOURCES@": sources,
+        "@NAME@": name,
+        "@UPPER@": name.upper(),
+        "@SOURCES@": " ".join([*sources, *drivers]),
         "@COMPILER@": platform.build["compiler"],
         "@FLAGS@": platform.build["flags"],
         "@LIBRARIES@": platform.build["libraries"],
     }
-    for path in sorted(platform.runtime.iterdir()):
-        if path.is_file():
-            text = path.read_text()
-            for mark, value in values.items():
-                text = text.replace(mark, value)
-            files[path.name.removesuffix(".in")] = text.encode()
+    files: dict[str, bytes] = {}
+    for path in platform.runtime:
+        text = path.read_text()
+        for mark, value in values.items():
+            text = text.replace(mark, value)
+        files[path.name.removesuffix(".in")] = text.encode()
     return files
 
 

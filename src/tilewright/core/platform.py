@@ -68,6 +68,8 @@ class Platform:
 
     headers: tuple[Path, ...]
     """C headers that kernels and generated code include."""
+    runtime: tuple[Path, ...]
+    """Files and templates that go into every C project: build files, the example program, drivers."""
     dmas: Mapping[str, Dma] = field(default_factory=lambda: MappingProxyType({}))
     home: str = ""
     """The memory of inputs, outputs and weights, on machines whose engine works in another one."""
@@ -75,10 +77,6 @@ class Platform:
     def dma(self, source: str, target: str) -> Dma | None:
         """What copies between two memories."""
         return next((d for d in self.dmas.values() if {*d.between} == {source, target}), None)
-
-    @property
-    def runtime(self) -> Path:
-        return self.folder / "runtime"
 
 
 PLATFORMS = Path(__file__).parent.parent / "platforms"
@@ -179,11 +177,19 @@ def _platform(reader: _Reader, folder: Path, extra_kernels: tuple[Path, ...]) ->
         tuple(kernel for place in folders for kernel in load_kernels(place)),
         MappingProxyType({key: str(value) for key, value in reader.mapping("build").items()}),
         tuple(path for place in folders for path in sorted(place.glob("*.h"))),
+        _runtime(reader, folder),
         MappingProxyType(dmas),
         home,
     )
     reader.finish()
     return platform
+
+
+def _runtime(reader: _Reader, folder: Path) -> tuple[Path, ...]:
+    """The files of all runtime folders; of those with the same name, the one in the folder named first."""
+    places = [folder / name for name in (reader.strings("runtime") if reader.has("runtime") else ["runtime"])]
+    files = {path.name: path for place in reversed(places) for path in place.glob("*") if path.is_file()}
+    return tuple(files[name] for name in sorted(files))
 
 
 def _dma(name: str, part: _Reader, memories: Mapping[str, Memory]) -> Dma:

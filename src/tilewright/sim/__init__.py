@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tilewright.sim.host import HostRun, host_environment, run_on_host
+from tilewright.sim.host import HostRun, Machine, Moment, host_environment, run_on_host
 
-__all__ = ["HostRun", "host_environment", "run_on_host"]
+__all__ = ["HostRun", "Machine", "Moment", "host_environment", "run_on_host"]

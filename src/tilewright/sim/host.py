@@ -8,11 +8,14 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from tilewright.core.graph import Array, TensorType
 from tilewright.errors import TilewrightError
+
+Moment = Literal["start", "wait", "random"]
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,20 @@ class HostRun:
 
     outputs: tuple[Array, ...]
     nanoseconds: float | None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """How an emulated machine behaves, where the program emulates one."""
+
+    dma: Moment = "wait"
+    """When transfers copy: as late as a program may rely on is what finds most mistakes."""
+    seed: int = 0
+    """Of random moments, the order of cores, and what memories hold at first."""
+
+    @property
+    def arguments(self) -> list[str]:
+        return ["--dma", self.dma, "--seed", str(self.seed)]
 
 
 def host_environment() -> dict[str, str]:
@@ -32,9 +49,15 @@ def host_environment() -> dict[str, str]:
 
 
 def run_on_host(
-    executable: Path, inputs: Sequence[Array], outputs: Sequence[TensorType], *, repeat: int = 0, timeout: float = 600.0
+    executable: Path,
+    inputs: Sequence[Array],
+    outputs: Sequence[TensorType],
+    *,
+    machine: Machine | None = None,
+    repeat: int = 0,
+    timeout: float = 600.0,
 ) -> HostRun:
-    """Feeds arrays to the program and reads its results back."""
+    """Feeds arrays to the program and reads its results back; `machine` is for programs of platforms with a DMA."""
     with tempfile.TemporaryDirectory(prefix="tilewright-run-") as folder:
         paths = [Path(folder) / f"in{i}" for i in range(len(inputs))]
         results = [Path(folder) / f"out{i}" for i in range(len(outputs))]
@@ -44,6 +67,7 @@ def run_on_host(
             str(executable),
             *map(str, paths),
             *map(str, results),
+            *(machine.arguments if machine else []),
             *(["--repeat", str(repeat)] if repeat else []),
         ]
         try:
