@@ -187,7 +187,12 @@ def _platform(reader: _Reader, folder: Path, extra_kernels: tuple[Path, ...]) ->
 
 def _runtime(reader: _Reader, folder: Path) -> tuple[Path, ...]:
     """The files of all runtime folders; of those with the same name, the one in the folder named first."""
-    places = [folder / name for name in (reader.strings("runtime") if reader.has("runtime") else ["runtime"])]
+    if not reader.has("runtime"):
+        return tuple(sorted(path for path in (folder / "runtime").glob("*") if path.is_file()))
+    places = [folder / name for name in reader.strings("runtime")]
+    for place in places:
+        if not place.is_dir():
+            raise reader.wrong("runtime", f"folder '{place}' does not exist")
     files = {path.name: path for place in reversed(places) for path in place.glob("*") if path.is_file()}
     return tuple(files[name] for name in sorted(files))
 
