@@ -3,18 +3,20 @@
 It knows nothing of how plans are made: it shares no code with the planner, and asks only the values of `core`. Memory
 is replayed step by step. Every byte of the arena and of the outputs remembers which value was written to it last, so
 that a tensor is intact exactly when all its bytes still hold its own value. A violation is a mistake of the compiler,
-never of the user, so it is no TilewrightError.
+never of the user, so it is no TilewrightError. Plans of tiled execution are checked in `check_tiles`.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tilewright.core.graph import RESULT, Node, Step, TensorType
-from tilewright.core.op import REGISTRY, call_node, call_of
+from tilewright.core.graph import Node
 from tilewright.core.plan import Choice, Place, Plan
+from tilewright.plan.check_inplace import replaceable
+from tilewright.plan.check_nodes import is_view, label, nodes, ports
+from tilewright.plan.check_tiles import tiled
 
 Memory = tuple[str, int]
 """The arena, or one of the outputs."""
@@ -31,10 +33,14 @@ class PlanError(Exception):
 
 def check(plan: Plan) -> None:
     """Raises PlanError, which lists all violations, unless the plan computes what its graph says."""
-    violations = (*_structure(plan), *_ports(plan), *_buffers(plan))
-    if not violations:
-        # Only a plan whose parts belong together can be replayed.
-        violations = tuple(_Replay(plan).violations())
+    violations = (*nodes(plan), *ports(plan))
+    if plan.schedule is not None:
+        violations = violations or tuple(tiled(plan, plan.schedule))
+    else:
+        violations = (*violations, *_structure(plan), *_buffers(plan))
+        if not violations:
+            # Only a plan whose parts belong together can be replayed.
+            violations = tuple(_Replay(plan).violations())
     if violations:
         raise PlanError(violations)
 
@@ -68,96 +74,21 @@ def _limit(plan: Plan, memory: Memory) -> int:
     return plan.arena_bytes if kind == "arena" else plan.graph.types[plan.graph.outputs[index]].bytes
 
 
-def _label(step: int, node: Node) -> str:
-    return f"step {step}, {node.op} '{node.name or node.outputs[0]}'"
-
-
-def _is_view(node: Node) -> bool:
-    return REGISTRY[node.op].kind == "view" and not node.epilogue
-
-
 # Whether the parts of a plan belong together
 
 
 def _structure(plan: Plan) -> Iterator[str]:
-    """Every node has a choice that suits it, every tensor one producer and a place."""
-    graph = plan.graph
-    if len(plan.choices) != len(graph.nodes):
-        yield f"{len(graph.nodes)} nodes, but {len(plan.choices)} choices"
-        return
-    made = {*graph.inputs, *graph.constants}
-    for step, (node, choice) in enumerate(zip(graph.nodes, plan.choices, strict=True)):
-        where = _label(step, node)
-        for name in node.reads:
-            if name not in made:
-                yield f"{where}: reads '{name}' before anything makes it"
-        for name in filter(None, node.outputs):
-            if name in made:
-                yield f"{where}: makes '{name}', which is there already"
-            made.add(name)
+    """Every tensor has a place, every node the scratch bytes it was chosen with."""
+    for step, (node, choice) in enumerate(zip(plan.graph.nodes, plan.choices, strict=False)):
+        where = label(step, node)
         for name in (*node.reads, *filter(None, node.outputs)):
             if name not in plan.places:
                 yield f"{where}: '{name}' has no place"
-        yield from (f"{where}: {reason}" for reason in _wrong_choice(plan, step, node, choice))
-    for name in graph.outputs:
-        if name not in made:
-            yield f"output '{name}' is never made"
+        if (choice.scratch > 0) != (step in plan.scratch):
+            yield f"{where}: {choice.scratch} bytes of scratch are chosen, offset {plan.scratch.get(step)}"
+    for name in plan.graph.outputs:
         if name not in plan.places:
             yield f"output '{name}' has no place"
-
-
-def _wrong_choice(plan: Plan, step: int, node: Node, choice: Choice) -> Iterator[str]:
-    op = REGISTRY[node.op]
-    kernel = choice.kernel
-    if (choice.scratch > 0) != (step in plan.scratch):
-        yield f"{choice.scratch} bytes of scratch are chosen, offset {plan.scratch.get(step)}"
-    if _is_view(node):
-        if kernel is not None:
-            yield f"is a view, but kernel {kernel.where} is chosen"
-        return
-    if choice.engine not in plan.platform.engines:
-        yield f"engine '{choice.engine}' is none of '{plan.platform.name}'"
-    if kernel is None:
-        if op.body is None:
-            yield "has neither a kernel nor a loop nest"
-        return
-    if kernel.op != node.op:
-        yield f"kernel {kernel.where} computes {kernel.op}"
-        return
-    if node.epilogue and not kernel.epilogue:
-        yield f"kernel {kernel.where} has no epilogue, needs {', '.join(s.op for s in node.epilogue)}"
-    for operand, name in zip(op.operand_names(len(node.inputs)), node.inputs, strict=True):
-        if operand in kernel.pack and name and name not in plan.graph.constants:
-            yield f"kernel {kernel.where} packs {operand}, but '{name}' is no constant"
-    for operand, kind in _operand_types(plan, node).items():
-        allowed = [choice.variables.get(name, name) for name in kernel.types.get(operand, ())]
-        if operand not in op.compile_time and kind.dtype.name not in allowed:
-            yield f"kernel {kernel.where} takes {operand}: {' or '.join(allowed) or 'nothing'}, found {kind.dtype}"
-
-
-def _operand_types(plan: Plan, node: Node) -> dict[str, TensorType]:
-    """Types of a node's own operands; its result is the one before the epilogue."""
-    op, types = REGISTRY[node.op], plan.graph.types
-    found = {o: types[n] for o, n in zip(op.operand_names(len(node.inputs)), node.inputs, strict=True) if n}
-    results = call_node(plan.graph, node).outputs if node.epilogue else [types[n] if n else None for n in node.outputs]
-    for operand, kind in zip(op.output_names(len(node.outputs)), results, strict=False):
-        if kind is not None:
-            found[operand] = kind
-    return found
-
-
-def _ports(plan: Plan) -> Iterator[str]:
-    """Inputs, constants and outputs are where callers expect them, and nothing else claims to be there."""
-    graph = plan.graph
-    for index, name in enumerate(graph.inputs):
-        if name in plan.places and plan.places[name] != Place("input", 0, index):
-            yield f"input '{name}' is at {plan.places[name]}"
-    for index, name in enumerate(graph.outputs):
-        if graph.types[name].bytes and plan.places.get(name) != Place("output", 0, index):
-            yield f"output {index} '{name}' is at {plan.places.get(name)}"
-    for name, place in plan.places.items():
-        if (place.space == "constant") != (name in graph.constants):
-            yield f"'{name}' is {'no' if place.space == 'constant' else 'a'} constant, but at {place}"
 
 
 def _buffers(plan: Plan) -> Iterator[str]:
@@ -237,8 +168,8 @@ class _Replay:
 
     def violations(self) -> Iterator[str]:
         for step, node in enumerate(self._graph.nodes):
-            found = self._view(node) if _is_view(node) else self._step(step, node)
-            yield from (f"{_label(step, node)}: {reason}" for reason in found)
+            found = self._view(node) if is_view(node) else self._step(step, node)
+            yield from (f"{label(step, node)}: {reason}" for reason in found)
         for name in self._graph.outputs:
             yield from (f"at the end: {reason}" for reason in self._damaged(name))
 
@@ -308,47 +239,5 @@ class _Replay:
             taken = self._located(operand)
             if taken is None or not taken.overlaps(place):
                 continue
-            if taken != place or name != node.outputs[0] or not _replaceable(self._plan, node, choice, operand):
+            if taken != place or name != node.outputs[0] or not replaceable(self._plan, node, choice, operand):
                 yield f"writes '{name}' ({place}) over its operand '{operand}' ({taken})"
-
-
-# In-place results
-
-
-def _replaceable(plan: Plan, node: Node, choice: Choice, name: str) -> bool:
-    """Whether a step reads each element of a tensor only for the result at the same place, everywhere it uses it."""
-    kind, result = plan.graph.types[name], plan.graph.types[node.outputs[0]]
-    if kind.shape != result.shape or kind.dtype.ctype != result.dtype.ctype:
-        return False
-    fused = [step for step in node.epilogue if name in step.inputs]
-    if choice.kernel is None:
-        own = REGISTRY[node.op].kind == "elementwise" and (name not in node.inputs or _aligned_node(plan, node, name))
-        return own and all(_aligned_step(plan, node, step, name) for step in fused)
-    if name not in node.inputs:
-        return choice.kernel.epilogue and all(_aligned_step(plan, node, step, name) for step in fused)
-    operands = zip(REGISTRY[node.op].operand_names(len(node.inputs)), node.inputs, strict=True)
-    return not fused and {operand for operand, tensor in operands if tensor == name} == {choice.kernel.inplace}
-
-
-def _aligned_node(plan: Plan, node: Node, name: str) -> bool:
-    """Whether a node's own operator reads a tensor at the indices of the result only."""
-    call = call_node(plan.graph, node)
-    domain = call.domain()
-    result = domain.access[domain.outputs[0]]
-    used = [o for o, n in zip(call.operands, node.inputs, strict=True) if n == name and o not in call.op.compile_time]
-    return all(domain.access[operand] == result for operand in used)
-
-
-def _aligned_step(plan: Plan, node: Node, step: Step, name: str) -> bool:
-    """The same for an epilogue step."""
-    values = _epilogue_types(node, call_node(plan.graph, node).outputs[0])
-    types = [values[n] if n.startswith(RESULT) else plan.graph.types[n] if n else None for n in step.inputs]
-    constants = [plan.graph.constants.get(n) for n in step.inputs]
-    call = call_of(REGISTRY[step.op], types, step.attrs, values=constants, name=node.name)
-    domain = call.domain()
-    result = domain.access[domain.outputs[0]]
-    return all(domain.access[o] == result for o, n in zip(call.operands, step.inputs, strict=True) if n == name)
-
-
-def _epilogue_types(node: Node, result: TensorType) -> Mapping[str, TensorType]:
-    return {RESULT: result, **{f"{RESULT}{number}": step.type for number, step in enumerate(node.epilogue, 1)}}

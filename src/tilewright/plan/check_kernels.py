@@ -1,0 +1,179 @@
+"""The validator of tiled plans: the split among cores, and what kernels ask of the tiles they are called with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from tilewright.core.domain import Affine, Domain, Whole
+from tilewright.core.graph import Graph
+from tilewright.core.kernel import Kernel, Number, formula
+from tilewright.core.op import call_node
+from tilewright.core.plan import Choice, Work
+from tilewright.core.tiles import Use
+from tilewright.plan.check_groups import Opened
+from tilewright.plan.check_regions import Box, Part, Values, everywhere, extents, most, touched, whole
+
+
+def work_problems(opened: Opened, position: int, graph: Graph, choice: Choice, cores: int) -> Iterator[str]:
+    """What is wrong with how one node of a group is computed."""
+    work, domain = opened.group.works[position], opened.members[position].domain
+    ranges: Mapping[str, Part] = opened.replay.ranges[position]
+    where = opened.where(position)
+    if work.split:
+        problems = list(_split(opened, position, work, cores))
+        yield from (f"{where}: {reason}" for reason in problems)
+        if problems:
+            return
+        ranges = opened.replay.share(position, work.split, work.chunk, cores)
+    if choice.kernel is not None:
+        kernel = choice.kernel
+        found = (
+            *_dense(opened, position, ranges),
+            *_blocked(kernel, domain, ranges),
+            *_epilogue(opened, position, ranges),
+            *_uncut(kernel, domain, ranges),
+            *_scratch(graph, opened, position, kernel, ranges),
+        )
+        yield from (f"{where}, kernel {kernel.where}: {reason}" for reason in found)
+
+
+def _split(opened: Opened, position: int, work: Work, cores: int) -> Iterator[str]:
+    """Cores share a parallel dimension, and their chunks cover every tile of it."""
+    domain = opened.members[position].domain
+    if work.split not in domain.dims:
+        yield f"cores share {work.split}, which is none of its dimensions ({', '.join(domain.dims)})"
+        return
+    if work.split not in domain.parallel:
+        why = "must stay whole" if work.split in domain.whole else "is no parallel one"
+        yield f"cores share {work.split}, which {why}"
+        return
+    part = opened.replay.ranges[position].get(work.split, Part(0, domain.dims[work.split]))
+    if work.chunk < 1 or work.chunk * cores < most(part.size):
+        yield f"{cores} cores with chunks of {work.chunk} share a tile of {most(part.size)} along {work.split}"
+    for output in domain.outputs:
+        for number, axis in enumerate(domain.access[output]):
+            if isinstance(axis, Affine) and work.split in axis.dims and not _separate(domain, axis):
+                yield f"cores share {work.split}, but write the same elements along axis {number} of {output}"
+
+
+def _separate(domain: Domain, axis: Affine) -> bool:
+    """Whether different indices are different elements along an axis."""
+    reach = 0
+    for coefficient, name in sorted((abs(c), n) for n, c in axis.terms if domain.dims[n] > 1):
+        if coefficient < axis.divisor or coefficient <= reach:
+            return False
+        reach += coefficient * (domain.dims[name] - 1)
+    return True
+
+
+def _dense(opened: Opened, position: int, ranges: Mapping[str, Part]) -> Iterator[str]:
+    """What a kernel touches lies in one run of bytes."""
+    mine = opened.members[position]
+    for use in mine.uses:
+        index = opened.bound(position, use)
+        block = whole(use.type.shape) if index is None else opened.blocks[index]
+        part = touched(mine.domain, use.key, ranges)
+        if not _one_run(part, block):
+            yield (
+                f"its part {extents(part)} of '{use.tensor}' ({use.key}) is not dense in "
+                f"{'the tensor' if index is None else f'buffer {index}'} of {extents(block)}"
+            )
+
+
+def _one_run(part: Box, block: Box) -> bool:
+    single = [np.asarray(p.size) == 1 for p in part]
+    full = [np.asarray(p.size) == b.size for p, b in zip(part, block, strict=True)]
+    first = 0
+    while first < len(part) - 1 and everywhere(single[first]):
+        first += 1
+    if all(everywhere(f) for f in full[first + 1 :]):
+        return True
+    # Which axis is cut changes from step to step.
+    fine = np.asarray(False)
+    for p in part:
+        fine = fine | (np.asarray(p.size) == 0)
+    for cut in range(len(part)):
+        here = np.asarray(True)
+        for condition in (*single[:cut], *full[cut + 1 :]):
+            here = here & condition
+        fine = fine | here
+    return everywhere(fine)
+
+
+_BLOCK = re.compile(r"(\w+)\s*/\s*(\d+)")
+_JOINED = re.compile(r"\(([\w\s,]+)\)")
+
+
+def _blocked(kernel: Kernel, domain: Domain, ranges: Mapping[str, Part]) -> Iterator[str]:
+    """Tiles and chunks begin and end at the blocks of packed constants."""
+    for spec in kernel.pack.values():
+        packed = spec.partition("->")[2]
+        for name, block in _BLOCK.findall(packed):
+            if name in ranges:
+                part, size = ranges[name], int(block)
+                ends = (np.asarray(part.stop) % size == 0) | (np.asarray(part.stop) == domain.dims[name])
+                fine = (np.asarray(part.start) % size == 0) & ends | (np.asarray(part.size) == 0)
+                if not everywhere(fine):
+                    yield f"tiles of {most(part.size)} along {name} do not suit its blocks of {size}"
+        for names in _JOINED.findall(packed):
+            for name in (n.strip() for n in names.split(",")):
+                if _is_cut(domain, name, ranges):
+                    yield f"{name} is cut to {most(ranges[name].size)} of {domain.dims[name]}, but joined by its pack"
+
+
+def _is_cut(domain: Domain, name: str, ranges: Mapping[str, Part]) -> bool:
+    return name in ranges and not everywhere(np.asarray(ranges[name].size) == domain.dims[name])
+
+
+def _uncut(kernel: Kernel, domain: Domain, ranges: Mapping[str, Part]) -> Iterator[str]:
+    """Dimensions that the kernel needs whole are."""
+    for wanted in kernel.whole:
+        for name in domain.products.get(wanted, (wanted,)):
+            if name in domain.dims and _is_cut(domain, name, ranges):
+                yield f"{name} is cut to {most(ranges[name].size)} of {domain.dims[name]}, which it needs whole"
+
+
+def _epilogue(opened: Opened, position: int, ranges: Mapping[str, Part]) -> Iterator[str]:
+    """Epilogue operands that a kernel walks by the number of the element allow cuts along the outermost axis only."""
+    mine = opened.members[position]
+    result = mine.output.type.shape
+    outermost = next((i for i, extent in enumerate(result) if extent > 1), len(result))
+    part = touched(mine.domain, mine.output.key, ranges)
+    cut = [i for i in range(outermost + 1, len(part)) if not everywhere(np.asarray(part[i].size) == result[i])]
+    for use in mine.uses:
+        if cut and re.match(r"s\d+_", use.key) and not _any_cut(mine.domain, use, result):
+            yield f"cuts axis {cut[0]} of its result, but '{use.tensor}' ({use.key}) allows axis {outermost} only"
+
+
+def _any_cut(domain: Domain, use: Use, result: tuple[int, ...]) -> bool:
+    """Scalars, tables, tensors of the result's shape and vectors along its last axis."""
+    shape = use.type.shape
+    if use.type.size == 1 or shape == result or all(isinstance(axis, Whole) for axis in domain.access[use.key]):
+        return True
+    return bool(shape) and use.type.size == shape[-1] == result[-1]
+
+
+def _scratch(graph: Graph, opened: Opened, position: int, kernel: Kernel, ranges: Mapping[str, Part]) -> Iterator[str]:
+    """The scratch bytes of a core are enough for the largest part."""
+    work, mine = opened.group.works[position], opened.members[position]
+    call = call_node(graph, mine.node)
+    sizes: dict[str, Values] = {n: ranges[n].size if n in ranges else size for n, size in mine.domain.dims.items()}
+    names: dict[str, Number] = {key: value for key, value in call.attrs.items() if isinstance(value, (int, float))}
+    names.update({name: most(size) for name, size in sizes.items()})
+    for name, parts in mine.domain.products.items():
+        product = np.asarray(1)
+        for part in parts:
+            product = product * sizes[part]
+        names[name] = most(product)
+    if call.op.numbers is not None:
+        names.update(call.op.numbers(call))
+    try:
+        needed = formula(kernel.scratch, names)
+    except KeyError:
+        # It asks for an extent or a stride of an operand, which depend on how the tile is bound.
+        return
+    if work.scratch_bytes < needed:
+        yield f"{work.scratch_bytes} bytes of scratch, its largest part needs {needed}"

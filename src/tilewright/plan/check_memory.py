@@ -1,0 +1,372 @@
+"""The validator of tiled plans: what lies where in each memory, for how long, and how it gets there.
+
+Time is the number of a group: a tensor occupies its bytes from the group that writes it to the last one that reads it,
+a staged copy from the group before which it is started, tile buffers and scratch bytes during their own group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tilewright.core.plan import Place, Plan, Schedule, Stage
+from tilewright.core.tiles import Use
+from tilewright.plan.check_groups import Opened, covering
+from tilewright.plan.check_inplace import replaceable
+from tilewright.plan.check_nodes import is_view
+from tilewright.plan.check_regions import everywhere, whole
+
+
+@dataclass(frozen=True)
+class Held:
+    """Bytes of a memory held from one group to another, both included."""
+
+    label: str
+    memory: str
+    """Of the platform, or `output 0`."""
+    start: int
+    end: int
+    first: int
+    last: int
+    tensor: str = ""
+    """The whole tensor that they hold, if they do."""
+    group: int = -1
+    buffer: int = -1
+    inside: tuple[int, int] | None = None
+    """The nodes of the group between which they are needed, where they are free outside of these at every step."""
+
+    def __str__(self) -> str:
+        return f"{self.label} ({self.memory} bytes {self.start}..{self.end})"
+
+
+class Layout:
+    """A tiled plan seen as bytes of memories."""
+
+    def __init__(self, plan: Plan, schedule: Schedule, groups: Sequence[Opened]) -> None:
+        self._plan, self._graph, self._schedule, self._groups = plan, plan.graph, schedule, groups
+        self._engine = plan.platform.engines[schedule.engine]
+        self._alignment = plan.platform.alignment
+        self._root: dict[str, str] = {}
+        for node in self._graph.nodes:
+            if is_view(node):
+                self._root[node.outputs[0]] = self.root(node.inputs[0])
+        self._writer = {use.tensor: o.number for o in groups for _, use in _uses(o) if use.writes}
+
+    def root(self, tensor: str) -> str:
+        """The tensor that a view shows."""
+        return self._root.get(tensor, tensor)
+
+    def problems(self) -> Iterator[str]:
+        found = [*self._views(), *self._tensors(), *self._in_place(), *self._stages()]
+        yield from found
+        if not found:
+            # Only what has a place can be compared with the rest.
+            yield from self._transfers()
+            yield from self._memories()
+
+    # Structure
+
+    def _views(self) -> Iterator[str]:
+        places, graph = self._plan.places, self._graph
+        for view, source in self._root.items():
+            if graph.types[view].bytes and places.get(view) != places.get(source):
+                yield f"'{view}' at {places.get(view)} is a view of '{source}' at {places.get(source)}"
+        for buffer in self._plan.buffers:
+            if places.get(buffer.name, buffer.place) != buffer.place:
+                yield f"buffer '{buffer.name}' is at {buffer.place}, its tensor at {places[buffer.name]}"
+
+    def _tensors(self) -> Iterator[str]:
+        """What groups read is made by groups before them; what leaves a group has a place and gets there."""
+        for opened in self._groups:
+            for position, use in _uses(opened):
+                if not use.type.bytes:
+                    continue
+                where, inner = opened.where(position), use.tensor in opened.replay.inner
+                if not inner and not self._known(use.tensor):
+                    yield f"{where}: '{use.tensor}' has no place"
+                if not use.writes and not inner and self._made(use.tensor) >= opened.number:
+                    yield f"{where}: reads '{use.tensor}', which group {self._made(use.tensor)} makes"
+                if use.writes and inner:
+                    yield from (f"{where}: {reason}" for reason in self._leaving(opened, position, use))
+
+    def _in_place(self) -> Iterator[str]:
+        """Constants that the engine reads where they are."""
+        for name in sorted(self._schedule.direct):
+            if name not in self._graph.constants or not self._engine.reads:
+                yield f"'{name}' is to be read in place, but " + (
+                    "is no constant" if self._engine.reads else f"engine '{self._engine.name}' reads no other memory"
+                )
+
+    def _known(self, tensor: str) -> bool:
+        place = self._plan.places.get(tensor)
+        return place is not None and self._memory(place) in self._plan.platform.memories
+
+    def _memory(self, place: Place) -> str:
+        return self._schedule.home if place.space in ("input", "output", "constant") else place.space
+
+    def _made(self, tensor: str) -> int:
+        """The group that makes a tensor; -1 for those that are there from the beginning."""
+        return self._writer.get(self.root(tensor), -1)
+
+    def _leaving(self, opened: Opened, position: int, use: Use) -> Iterator[str]:
+        """Inner tensors that something outside the group reads."""
+        readers = sorted(
+            {o.number for o in self._groups for _, u in _uses(o) if not u.writes and self.root(u.tensor) == use.tensor}
+            - {opened.number}
+        )
+        ends = [name for name in self._graph.outputs if self.root(name) == use.tensor]
+        bound = opened.bound(position, use) is not None
+        if bound and (readers or ends):
+            by = f"group {readers[0]} reads it" if readers else f"it is the output '{ends[0]}'"
+            yield f"'{use.tensor}' stays in a buffer of the group, but {by}"
+        elif not bound and not self._known(use.tensor):
+            yield f"'{use.tensor}' has neither a buffer nor a place"
+        elif readers or ends:
+            gaps = covering(opened, opened.replay.regions[position][use.key], whole(use.type.shape), once=False)
+            yield from (f"'{use.tensor}' is needed outside the group, but its parts {reason}" for reason in gaps)
+
+    # Stages
+
+    def _stages(self) -> Iterator[str]:
+        known: set[tuple[str, str, int]] = set()
+        for stage in self._schedule.stages:
+            name = f"copy of '{stage.tensor}' in {stage.place.space}"
+            if stage.tensor not in self._graph.types or stage.place.space not in self._plan.platform.memories:
+                yield f"{name}: there is no such tensor or memory"
+                continue
+            if not 0 <= stage.start <= stage.first <= stage.last < len(self._groups):
+                yield f"{name}: started before group {stage.start} for groups {stage.first} to {stage.last}"
+            if self._made(stage.tensor) >= stage.start:
+                made = self._made(stage.tensor)
+                yield f"{name}: started before group {stage.start}, but group {made} makes the tensor"
+            if not self._known(stage.tensor):
+                yield f"{name}: the tensor has no place"
+            needed = [u.type.bytes for o in self._groups for _, u in _uses(o) if _of(stage, u)]
+            if stage.bytes < max(needed, default=self._graph.types[stage.tensor].bytes):
+                yield f"{name}: has {stage.bytes} bytes, needs {max(needed)}"
+            for group in range(stage.first, stage.last + 1):
+                if (stage.tensor, stage.pack, group) in known:
+                    yield f"{name}: there is another copy for group {group}"
+                known.add((stage.tensor, stage.pack, group))
+
+    def _stage(self, number: int, use: Use) -> Stage | None:
+        if use.writes:
+            return None
+        return next((s for s in self._schedule.stages if _of(s, use) and s.first <= number <= s.last), None)
+
+    def _source(self, number: int, use: Use) -> str:
+        """The memory from which a group reads, or to which it writes, a tensor."""
+        stage = self._stage(number, use)
+        if stage is not None:
+            return stage.place.space
+        if self._direct(use.tensor) and self._engine.reads:
+            return self._engine.reads[0]
+        return self._memory(self._plan.places[use.tensor])
+
+    def _direct(self, tensor: str) -> bool:
+        return self.root(tensor) in self._graph.constants and not {tensor, self.root(tensor)}.isdisjoint(
+            self._schedule.direct
+        )
+
+    # Transfers
+
+    def _transfers(self) -> Iterator[str]:
+        """Whatever is not in the engine's reach is brought there by a DMA that exists, and never while it is made."""
+        for opened in self._groups:
+            for position, use in _uses(opened):
+                index = opened.bound(position, use)
+                if use.type.bytes and (index is None or opened.role(index) != "inner"):
+                    found = self._unbound(opened, use) if index is None else self._moved(opened, use)
+                    yield from (f"{opened.where(position)}: {reason}" for reason in found)
+        for stage in self._schedule.stages:
+            source = self._memory(self._plan.places[stage.tensor])
+            if self._plan.platform.dma(source, stage.place.space) is None:
+                yield f"copy of '{stage.tensor}': no DMA between {source} and {stage.place.space}"
+
+    def _unbound(self, opened: Opened, use: Use) -> Iterator[str]:
+        own, memory = self._engine.memory, self._source(opened.number, use)
+        if use.writes and self._plan.places[use.tensor].space in ("input", "constant"):
+            yield f"writes '{use.tensor}' to {self._plan.places[use.tensor]}, which is only read"
+        elif memory != own and (use.writes or memory not in self._engine.reads):
+            verb = "writes" if use.writes else "reads"
+            why = ", which is not among the constants read in place" if use.tensor in self._graph.constants else ""
+            yield f"{verb} '{use.tensor}' ({use.key}) in {memory} without a buffer in {own}{why}"
+        elif not use.writes and use.tensor not in opened.replay.inner and self._made(use.tensor) == opened.number:
+            yield f"reads '{use.tensor}', a view of what the group makes"
+
+    def _moved(self, opened: Opened, use: Use) -> Iterator[str]:
+        own, memory = self._engine.memory, self._source(opened.number, use)
+        if self._plan.platform.dma(memory, own) is None:
+            yield f"'{use.tensor}' ({use.key}) is in {memory}, and no DMA is between {memory} and {own}"
+        if use.writes and self._plan.places[use.tensor].space in ("input", "constant"):
+            yield f"writes '{use.tensor}' to {self._plan.places[use.tensor]}, which is only read"
+
+    # Memories
+
+    def _memories(self) -> Iterator[str]:
+        held = [*self._whole(), *self._copies(), *(item for opened in self._groups for item in self._working(opened))]
+        for item in held:
+            yield from self._misplaced(item)
+        yield from self._overlaps(held)
+        yield from self._capacity(held)
+        yield from (f"{reason} bytes is not aligned to {self._alignment}" for reason in self._strides())
+
+    def _strides(self) -> Iterator[str]:
+        """Slots and scratch bytes of cores that lie one behind the other, where the second is not aligned."""
+        for opened in self._groups:
+            for index, buffer in enumerate(opened.group.buffers):
+                if buffer.slots > 1 and buffer.bytes % self._alignment:
+                    yield f"group {opened.number}: buffer {index} of '{buffer.tensor}' with slots of {buffer.bytes}"
+            for position, work in enumerate(opened.group.works):
+                if work.split and self._schedule.cores > 1 and work.scratch_bytes % self._alignment:
+                    yield f"{opened.where(position)}: scratch for each core of {work.scratch_bytes}"
+
+    def _whole(self) -> Iterator[Held]:
+        """Whole tensors, from the group that writes them to the last that reads them."""
+        last: dict[str, int] = {}
+        for opened in self._groups:
+            for position, use in _uses(opened):
+                inner = use.tensor in opened.replay.inner and opened.bound(position, use) is not None
+                if not inner and self._stage(opened.number, use) is None:
+                    last[self.root(use.tensor)] = opened.number
+        for stage in self._schedule.stages:
+            # The copy may take until its first reader, and its source must last as long.
+            root = self.root(stage.tensor)
+            last[root] = max(last.get(root, 0), stage.first - 1)
+        last |= {self.root(name): len(self._groups) for name in self._graph.outputs}
+        for tensor, end in last.items():
+            place, size = self._plan.places.get(tensor), self._graph.types[tensor].bytes
+            if size and place is not None and place.space not in ("input", "constant"):
+                memory = f"output {place.index}" if place.space == "output" else place.space
+                span = (place.offset, place.offset + size, self._made(tensor), end)
+                yield Held(f"'{tensor}'", memory, *span, tensor=tensor)
+
+    def _copies(self) -> Iterator[Held]:
+        for stage in self._schedule.stages:
+            start = stage.place.offset
+            span = (start, start + stage.bytes, stage.start, stage.last)
+            yield Held(f"copy of '{stage.tensor}'", stage.place.space, *span)
+
+    def _working(self, opened: Opened) -> Iterator[Held]:
+        number, memory = opened.number, self._engine.memory
+        for index, buffer in enumerate(opened.group.buffers):
+            name = f"buffer {index} of '{buffer.tensor}' in group {number}"
+            span = (buffer.offset, buffer.end, number, number)
+            yield Held(name, memory, *span, group=number, buffer=index, inside=opened.inside(index))
+        for position, work in enumerate(opened.group.works):
+            if work.scratch_bytes:
+                cores = self._schedule.cores if work.split else 1
+                span = (work.scratch, work.scratch + cores * work.scratch_bytes, number, number)
+                name = f"scratch of {opened.where(position)}"
+                yield Held(name, memory, *span, group=number, inside=(position, position))
+
+    @cached_property
+    def _sizes(self) -> dict[str, int | None]:
+        outputs = {f"output {i}": self._graph.types[n].bytes for i, n in enumerate(self._graph.outputs)}
+        return {**{name: memory.bytes for name, memory in self._plan.platform.memories.items()}, **outputs}
+
+    def _misplaced(self, item: Held) -> Iterator[str]:
+        if item.memory not in self._sizes:
+            yield f"{item}: there is no {item.memory}"
+            return
+        size = self._sizes[item.memory]
+        if item.start < 0 or (size is not None and item.end > size):
+            yield f"{item} lies outside its {size} bytes"
+        if item.start % self._alignment:
+            yield f"{item} is not aligned to {self._alignment}"
+
+    def _overlaps(self, held: Sequence[Held]) -> Iterator[str]:
+        for memory in self._sizes:
+            live: list[Held] = []
+            for item in sorted((h for h in held if h.memory == memory), key=lambda h: h.first):
+                live = [other for other in live if other.last >= item.first]
+                for other in live:
+                    if other.start < item.end and item.start < other.end and not self._may_share(other, item):
+                        yield f"{other} overlaps {item} in group {max(item.first, 0)}"
+                live.append(item)
+
+    def _may_share(self, a: Held, b: Held) -> bool:
+        if a.inside and b.inside and (a.inside[1] < b.inside[0] or b.inside[1] < a.inside[0]):
+            return True
+        if (a.start, a.end) != (b.start, b.end):
+            return False
+        if a.buffer >= 0 and b.buffer >= 0:
+            opened = self._groups[a.group]
+            return self._in_buffer(opened, a, b) or self._in_buffer(opened, b, a)
+        if a.tensor and b.tensor:
+            return self._in_tensor(a, b) or self._in_tensor(b, a)
+        return False
+
+    def _in_buffer(self, opened: Opened, operand: Held, result: Held) -> bool:
+        """Whether a node may write its result over a buffer that it reads."""
+        taken, given = (opened.group.buffers[item.buffer] for item in (operand, result))
+        writer = next((p for p, use in opened.users[result.buffer] if use.writes), None)
+        if writer is None or max(p for p, _ in opened.users[operand.buffer]) != writer:
+            return False
+        for item in (operand, result):
+            # What outlives a step is still needed when the result of the next one is written.
+            if opened.role(item.buffer) == "inner" and item.inside is None:
+                return False
+        work = opened.group.works[writer]
+        node, choice = self._graph.nodes[work.step], self._plan.choices[work.step]
+        boxes = zip(opened.blocks[operand.buffer], opened.blocks[result.buffer], strict=True)
+        return (
+            (taken.slots, taken.bytes) == (given.slots, given.bytes)
+            and len(opened.blocks[operand.buffer]) == len(opened.blocks[result.buffer])
+            and all(everywhere(x.start == y.start) and everywhere(x.stop == y.stop) for x, y in boxes)
+            and given.tensor == node.outputs[0]
+            and replaceable(self._plan, node, choice, taken.tensor)
+        )
+
+    def _in_tensor(self, operand: Held, result: Held) -> bool:
+        """Whether the last node of a group may write a whole tensor over one that it alone reads, for the last time."""
+        if operand.last != result.first or result.first < 0:
+            return False
+        opened = self._groups[result.first]
+        uses = {(p, use.tensor) for p, use in _uses(opened) if self.root(use.tensor) == operand.tensor}
+        step = opened.group.works[-1].step
+        node, choice = self._graph.nodes[step], self._plan.choices[step]
+        return (
+            len(uses) == 1
+            and next(iter(uses))[0] == opened.last
+            and not opened.group.works[-1].buffers.keys()
+            & {u.key for _, u in _uses(opened) if u.tensor == operand.tensor}
+            and node.outputs[0] == result.tensor
+            and replaceable(self._plan, node, choice, next(iter(uses))[1])
+        )
+
+    def _capacity(self, held: Sequence[Held]) -> Iterator[str]:
+        """Everything fits: what has an address, and in the home memory inputs, outputs and constants beside it."""
+        used = {
+            name: max((h.end for h in held if h.memory == name), default=0) for name in self._plan.platform.memories
+        }
+        types, home = self._graph.types, self._schedule.home
+        more = dict.fromkeys(used, 0)
+        more[home] += sum(types[name].bytes for name in (*self._graph.inputs, *self._graph.outputs))
+        constants = {
+            (use.tensor, use.pack): use.type.bytes
+            for opened in self._groups
+            for _, use in _uses(opened)
+            if self.root(use.tensor) in self._graph.constants
+        }
+        for (tensor, _), size in constants.items():
+            more[self._engine.reads[0] if self._direct(tensor) else home] += size
+        for name, end in used.items():
+            size, planned = self._sizes[name], self._schedule.used.get(name, 0)
+            if planned < end:
+                yield f"{end} bytes of {name} are used, but {planned} are asked for"
+            if size is not None and end + more[name] > size:
+                yield f"{name} has {size} bytes, but holds {end} of tensors and {more[name]} of ports and constants"
+            if size is not None and planned > size:
+                yield f"{planned} bytes of {name} are asked for, but it has {size}"
+
+
+def _uses(opened: Opened) -> Iterator[tuple[int, Use]]:
+    for position, mine in enumerate(opened.members):
+        for use in mine.uses:
+            yield position, use
+
+
+def _of(stage: Stage, use: Use) -> bool:
+    return not use.writes and (stage.tensor, stage.pack) == (use.tensor, use.pack)
