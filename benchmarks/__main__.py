@@ -1,4 +1,4 @@
-"""`python -m benchmarks [NAME] [OPTIONS]`: without a name, lists the benchmarks and runs them all."""
+"""`python -m benchmarks [NAME] [OPTIONS]`: without a name, lists the benchmarks and runs all but the long ones."""
 
 from __future__ import annotations
 
@@ -11,25 +11,32 @@ BENCHMARKS = {
     "standard_networks": "time and memory of generated C against onnxruntime and another generator",
     "compile_time": "CPU time of the command line from a cold start",
     "allocation": "static memory allocation of published instances",
+    "scratchpad_matrix": "results on scratchpads of many sizes (takes hours, so only when named)",
 }
-FOLDERS = {"standard_networks": "standard_networks", "compile_time": "deeploy", "allocation": "minimalloc"}
+FOLDERS = {
+    "standard_networks": ("standard_networks",),
+    "compile_time": ("deeploy",),
+    "allocation": ("minimalloc",),
+    "scratchpad_matrix": ("deeploy", "standard_networks"),
+}
 """Where below TILEWRIGHT_CASES each benchmark finds its cases."""
+LONG = frozenset({"scratchpad_matrix"})
 
 
 def run(name: str, options: list[str]) -> int:
-    """Runs one benchmark; without --cases it takes its folder of TILEWRIGHT_CASES."""
+    """Runs one benchmark; without --cases it takes its folders of TILEWRIGHT_CASES."""
     root = os.environ.get("TILEWRIGHT_CASES", "")
     if "--cases" not in options and "-h" not in options and "--help" not in options:
         if not root:
             print(f"{name}: no cases; give --cases DIR or set TILEWRIGHT_CASES", file=sys.stderr)
             return 2
-        options = ["--cases", str(Path(root) / FOLDERS[name]), *options]
+        options = [*(text for folder in FOLDERS[name] for text in ("--cases", str(Path(root) / folder))), *options]
     sys.argv = [f"python -m benchmarks {name}", *options]
     return int(importlib.import_module(f"benchmarks.{name}").main())
 
 
 def main() -> int:
-    """Runs the named benchmark, or all of them."""
+    """Runs the named benchmark, or all that do not take long."""
     name, *options = sys.argv[1:] or [""]
     if name in BENCHMARKS:
         return run(name, options)
@@ -38,7 +45,7 @@ def main() -> int:
     if name:
         print(f"there is no benchmark '{name}'", file=sys.stderr)
         return 2
-    return max([run(known, []) for known in BENCHMARKS])
+    return max([run(known, []) for known in BENCHMARKS if known not in LONG])
 
 
 if __name__ == "__main__":
