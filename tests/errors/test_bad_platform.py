@@ -28,6 +28,7 @@ build: {compiler: cc, flags: -O1, libraries: -lm}
         (("count: 1", "count: one"), "engines.cpu.count: must be a whole number"),
         (("memory: arena", "memory: flash"), "engines.cpu.memory: 'flash' is not among memories (arena)"),
         (("kernels: []", "kernels: [absent]"), "does not exist"),
+        (("kernels: []", "kernels: []\nruntime: [absent]"), "does not exist"),
         (("kernels: []", "kernels: []\ncolour: blue"), "colour: is not a known key"),
     ],
 )

@@ -138,7 +138,11 @@ static int nested_cores(void) {
 
 static int past_the_end(void) {
     line(0, BYTES - 4, 0, 8);
-    tw_dma_wait(0);
+    return 0;
+}
+
+static int before_the_start(void) {
+    tw_dma_start(0, here, there + 16, 8, 4, 8, -8, 1, 0, 0);
     return 0;
 }
 
@@ -161,6 +165,7 @@ static const struct {
     {"negative", negative},
     {"nested_cores", nested_cores},
     {"past_the_end", past_the_end},
+    {"before_the_start", before_the_start},
 };
 
 int main(int argc, char **argv) {
