@@ -21,6 +21,7 @@ WALKS = (
     "docs/add_a_kernel.md",
     "docs/the_c_interface.md",
     "docs/quantised_networks.md",
+    "docs/scratchpad.md",
 )
 
 
