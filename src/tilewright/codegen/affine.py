@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.core.domain import Affine, Axis, Domain, Whole
+from tilewright.core.expr import Size, plain
 
 
 @dataclass(frozen=True)
@@ -16,20 +17,36 @@ class Guard:
 
 
 @dataclass(frozen=True)
+class Block:
+    """How the part of a tensor that is at hand lies in memory: elements between neighbours along each axis, and how
+    many elements before its first one the tensor itself would begin."""
+
+    strides: tuple[Size, ...]
+    origin: Size = 0
+
+
+@dataclass(frozen=True)
 class Address:
     """`constant + sum(stride * dimension)` elements, plus terms that are not linear, valid where the guards hold."""
 
-    strides: Mapping[str, int]
-    constant: int
+    strides: Mapping[str, Size]
+    constant: Size
     terms: tuple[str, ...] = ()
     guards: tuple[Guard, ...] = ()
 
     def text(self) -> str:
-        parts = [name if stride == 1 else f"{name} * {stride}" for name, stride in self.strides.items() if stride]
+        parts = [scaled(name, stride) for name, stride in self.strides.items() if stride]
         parts += list(self.terms)
         if self.constant or not parts:
             parts.append(str(self.constant))
         return " + ".join(parts).replace("+ -", "- ")
+
+
+def scaled(index: str, stride: Size) -> str:
+    """`index * stride` as C."""
+    if stride == 1:
+        return index
+    return f"{index} * {stride}" if isinstance(stride, int) or len(stride.terms) == 1 else f"{index} * ({stride})"
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
@@ -51,28 +68,34 @@ def expression(axis: Affine) -> str:
     return text if axis.divisor == 1 else f"({text}) / {axis.divisor}"
 
 
-def address(domain: Domain, operand: str) -> Address:
+def dense(shape: Sequence[int]) -> Block:
+    """A whole tensor."""
+    return Block(row_major(shape))
+
+
+def address(domain: Domain, operand: str, block: Block | None = None) -> Address:
     """The address of an operand at a point of the domain; whole axes contribute index 0."""
-    return linear(domain.access[operand], domain.shapes[operand], domain.dims)
+    return linear(domain.access[operand], domain.shapes[operand], domain.dims, block)
 
 
-def linear(axes: Sequence[Axis], shape: Sequence[int], sizes: Mapping[str, int]) -> Address:
-    strides: dict[str, int] = {}
-    constant = 0
+def linear(axes: Sequence[Axis], shape: Sequence[int], sizes: Mapping[str, int], block: Block | None = None) -> Address:
+    held = block or dense(shape)
+    strides: dict[str, Size] = {}
+    constant: Size = -held.origin
     terms: list[str] = []
     guards: list[Guard] = []
     ranges = {name: (0, size) for name, size in sizes.items()}
-    for axis, extent, stride in zip(axes, shape, row_major(shape), strict=True):
+    for axis, extent, stride in zip(axes, shape, held.strides, strict=True):
         if isinstance(axis, Whole):
             continue
         guards += _guards(axis, extent, ranges)
         if axis.divisor == 1:
-            constant += axis.constant * stride
+            constant = plain(constant + stride * axis.constant)
             for name, coefficient in axis.terms:
-                strides[name] = strides.get(name, 0) + coefficient * stride
+                strides[name] = plain(strides.get(name, 0) + stride * coefficient)
         else:
             text = expression(axis)
-            terms.append(text if stride == 1 else f"({text}) * {stride}")
+            terms.append(text if stride == 1 else scaled(f"({text})", stride))
     return Address(strides, constant, tuple(terms), tuple(guards))
 
 

@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tilewright.codegen.affine import linear, row_major
+from tilewright.codegen.affine import Block, dense, linear, row_major
 from tilewright.codegen.literals import number
-from tilewright.codegen.steps import Operand, StepCode, data_dependent, load, print_steps, reads, store
+from tilewright.codegen.steps import Operand, StepCode, load, print_steps, store
 from tilewright.core.domain import Affine, Domain
 from tilewright.core.dtype import DTYPES
+from tilewright.core.expr import Size
 from tilewright.core.graph import RESULT, TensorType
 from tilewright.core.kernel import Kernel
+from tilewright.core.tiles import pointed
 
 _DEFINITION = re.compile(r"^static\s+(?:inline\s+)?[\w\s]+?[\s\*](\w+)\s*\([^;{}]*\)\s*\{", re.MULTILINE)
 
@@ -35,7 +37,7 @@ def epilogue_fields(steps: tuple[StepCode, ...], replaced: frozenset[str]) -> tu
         for operand, tensor, kind in zip(step.call.operands, step.inputs, step.call.inputs, strict=True):
             if not tensor or kind is None or tensor.startswith(RESULT) or tensor in replaced:
                 continue
-            if reads(step.body, operand):
+            if step.body.reads(operand):
                 fields.append(_field(step, index, operand, tensor, kind))
         fields += [Field(f"s{index}_{name}", ctype, literal=value) for ctype, name, value in step.body.constants]
     return tuple(fields)
@@ -44,9 +46,9 @@ def epilogue_fields(steps: tuple[StepCode, ...], replaced: frozenset[str]) -> tu
 def _field(step: StepCode, index: int, operand: str, tensor: str, kind: TensorType) -> Field:
     """A constant scalar travels as its value, anything else as a pointer."""
     name = f"s{index}_{operand}"
-    value = step.call.known(operand)
-    if value is not None and value.size == 1 and not kind.dtype.load and not data_dependent(step.domain, operand):
-        return Field(name, kind.dtype.ctype, literal=number(kind.dtype.ctype, value.reshape(-1)[0]))
+    value = step.call.baked(operand)
+    if value is not None and not pointed(step.call, step.domain, step.body, operand):
+        return Field(name, kind.dtype.ctype, literal=number(kind.dtype.ctype, value))
     return Field(name, kind.dtype.ctype, tensor=tensor)
 
 
@@ -195,6 +197,9 @@ class _StoreReader:
         pointer = "Y" if tensor in self.replaced else f"s{index}_{operand}"
         return Operand(pointer, self.steps[index].call.type(operand), tensor)
 
+    def block(self, index: int, operand: str) -> Block:
+        return dense(self.steps[index].call.shape(operand))
+
 
 def _step_indexes(step: StepCode, output: TensorType, row_axes: int) -> dict[str, str]:
     """Element index of each tensor operand of a step at output `at + i`, channel `channel + i`."""
@@ -203,7 +208,7 @@ def _step_indexes(step: StepCode, output: TensorType, row_axes: int) -> dict[str
     dense = dict(zip(dims, row_major(output.shape), strict=True))
     found: dict[str, str] = {}
     for operand, tensor in zip(step.call.operands, step.inputs, strict=True):
-        if not tensor or tensor.startswith(RESULT) or not reads(step.body, operand):
+        if not tensor or tensor.startswith(RESULT) or not step.body.reads(operand):
             continue
         place = linear(step.domain.access[operand], step.domain.shapes[operand], sizes)
         strides = {d: place.strides.get(d, 0) for d in dims if sizes[d] > 1}
@@ -218,7 +223,7 @@ def _step_indexes(step: StepCode, output: TensorType, row_axes: int) -> dict[str
     return found
 
 
-def _mixed(position: str, dims: Sequence[str], sizes: Mapping[str, int], strides: Mapping[str, int]) -> list[str]:
+def _mixed(position: str, dims: Sequence[str], sizes: Mapping[str, int], strides: Mapping[str, Size]) -> list[str]:
     """The terms of an address whose dimensions are told by one position among all of them, row-major."""
     real = [d for d in dims if sizes[d] > 1]
     after = row_major([sizes[d] for d in real])
@@ -231,5 +236,5 @@ def _mixed(position: str, dims: Sequence[str], sizes: Mapping[str, int], strides
     return parts
 
 
-def _scaled(index: str, stride: int) -> list[str]:
+def _scaled(index: str, stride: Size) -> list[str]:
     return [index if stride == 1 else f"{index} * {stride}"] if stride else []

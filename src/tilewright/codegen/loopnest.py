@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
-from tilewright.codegen.affine import Address, address, linear
+from tilewright.codegen.affine import Address, Block, address, dense, linear
+from tilewright.codegen.literals import number
 from tilewright.codegen.steps import (
     Operand,
     StepCode,
@@ -18,8 +20,10 @@ from tilewright.codegen.steps import (
     store,
     used_dims,
 )
-from tilewright.core.domain import Affine, Axis, Domain, Whole
+from tilewright.core.domain import Axis, Domain
+from tilewright.core.expr import plain
 from tilewright.core.op import Body, Call
+from tilewright.core.tiles import substitute
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,14 @@ class Nest:
     operands: Mapping[str, Operand]
     """Pointers by operand name of the node's own operator, outputs included."""
     extra: Mapping[str, Operand]
-    """Pointers by tensor name for operands of the epilogue."""
+    """Pointers of operands of the epilogue: `s0_B` is B of step 0. One known number has none."""
+    blocks: Mapping[str, Block] = field(default_factory=lambda: MappingProxyType({}))
+    """Of operands of which only a part is at hand: how it lies in memory. Those of step 0 are called `s0_B`."""
+    cut: frozenset[str] = frozenset()
+    """Dimensions of which a tile covers a part, told by two parameters."""
+
+    def block(self, key: str, shape: Sequence[int]) -> Block:
+        return self.blocks.get(key) or dense(shape)
 
 
 def print_nest(name: str, nest: Nest, parameters: str) -> str:
@@ -41,9 +52,11 @@ def print_nest(name: str, nest: Nest, parameters: str) -> str:
     domain = nest.domain
     outer = [d for d in domain.dims if any(d in domain.relevant(o) for o in domain.outputs)]
     inner = [d for d in domain.dims if d not in outer]
-    addresses = {operand: address(domain, operand) for operand in nest.operands if operand in domain.access}
-    addresses |= {f"@{t}:{i}": a for i, step in enumerate(nest.steps) for t, a in _step_addresses(nest, step).items()}
-    keep = used_dims(nest.body, domain.dims) | _guarded(addresses) | _step_dims(nest.steps)
+    addresses = {o: address(domain, o, nest.blocks.get(o)) for o in nest.operands if o in domain.access}
+    addresses |= {
+        f"s{i}_{t}": a for i, step in enumerate(nest.steps) for t, a in _step_addresses(nest, i, step).items()
+    }
+    keep = used_dims(nest.body, domain.dims) | _guarded(addresses) | _step_dims(nest.steps) | nest.cut
     merged, sizes = _merge(outer, dict(domain.dims), addresses, keep)
     lines = [f"static void {name}({parameters}) {{"]
     # Tables are static: a local one might be built on the stack at each call.
@@ -54,7 +67,8 @@ def print_nest(name: str, nest: Nest, parameters: str) -> str:
     lines += _macros(nest)
     indent = "    "
     for d in merged:
-        lines.append(f"{indent}for (int {d} = 0; {d} < {sizes[d]}; {d}++) {{")
+        start, stop = cut_bounds(d) if d in nest.cut else ("0", str(sizes[d]))
+        lines.append(f"{indent}for (int {d} = {start}; {d} < {stop}; {d}++) {{")
         indent += "    "
     lines += _point(nest, inner, sizes, addresses, indent)
     for _ in merged:
@@ -63,6 +77,11 @@ def print_nest(name: str, nest: Nest, parameters: str) -> str:
     lines.append("}")
     lines += [] if nest.steps else _undefined(nest)
     return "\n".join(lines) + "\n"
+
+
+def cut_bounds(dim: str) -> tuple[str, str]:
+    """The parameters that say which part of a dimension a tile covers."""
+    return f"{dim}_from", f"{dim}_to"
 
 
 def _point(
@@ -116,7 +135,7 @@ def _reduction(
 ) -> list[str]:
     lines: list[str] = []
     depth = indent
-    conditions = [g.expression for o in late if o not in nest.body.fill for g in addresses[o].guards]
+    conditions = [g.expression for o in late if o not in nest.body.fill and o in addresses for g in addresses[o].guards]
     pending = list(dict.fromkeys(conditions))
     for d in inner:
         lines.append(f"{depth}for (int {d} = 0; {d} < {sizes[d]}; {d}++) {{")
@@ -138,7 +157,8 @@ def _reduction(
 def _inputs(nest: Nest) -> list[str]:
     """Inputs that are loaded at points: present, and not indexed by data."""
     data = set(_data_dependent(nest))
-    return [o for o in nest.call.operands if o in nest.operands and o not in data]
+    known = [o for o in nest.call.operands if nest.call.has(o) and o in nest.domain.access]
+    return [o for o in known if nest.body.reads(o) and o not in data]
 
 
 def _data_dependent(nest: Nest) -> list[str]:
@@ -153,12 +173,18 @@ def _undefined(nest: Nest) -> list[str]:
 
 
 def _macros(nest: Nest) -> list[str]:
-    return [at_macro(o, nest.operands[o], nest.domain.shapes[o]) for o in _data_dependent(nest)]
+    return [at_macro(o, nest.operands[o], nest.block(o, nest.domain.shapes[o])) for o in _data_dependent(nest)]
 
 
 def _loads(nest: Nest, operands: Sequence[str], addresses: Mapping[str, Address], indent: str) -> list[str]:
     lines: list[str] = []
     for operand in operands:
+        if operand not in nest.operands:
+            kind = nest.call.type(operand).dtype
+            lines.append(
+                f"{indent}const {kind.compute} {operand} = {number(kind.ctype, nest.call.baked(operand) or 0)};"
+            )
+            continue
         place, array = addresses[operand], nest.operands[operand]
         value = load(array, place.text())
         if place.guards and operand in nest.body.fill:
@@ -176,14 +202,21 @@ class _StepReader:
     addresses: Mapping[str, Address]
 
     def element(self, index: int, operand: str, tensor: str) -> str:
-        return load(self.nest.extra[tensor], self.addresses[f"@{operand}:{index}"].text())
+        del tensor
+        key, call = f"s{index}_{operand}", self.nest.steps[index].call
+        if key not in self.nest.extra:
+            return number(call.type(operand).dtype.ctype, call.baked(operand) or 0)
+        return load(self.nest.extra[key], self.addresses[key].text())
 
     def array(self, index: int, operand: str, tensor: str) -> Operand:
-        del index, operand
-        return self.nest.extra[tensor]
+        del tensor
+        return self.nest.extra[f"s{index}_{operand}"]
+
+    def block(self, index: int, operand: str) -> Block:
+        return self.nest.block(f"s{index}_{operand}", self.nest.steps[index].call.shape(operand))
 
 
-def _step_addresses(nest: Nest, step: StepCode) -> dict[str, Address]:
+def _step_addresses(nest: Nest, index: int, step: StepCode) -> dict[str, Address]:
     """Addresses of a step's tensor operands over the node's own dimensions: output axes are substituted."""
     output = nest.domain.outputs[0]
     axes: dict[str, Axis] = dict(zip(step.domain.dims, nest.domain.access[output], strict=True))
@@ -191,21 +224,10 @@ def _step_addresses(nest: Nest, step: StepCode) -> dict[str, Address]:
     for operand, tensor in zip(step.call.operands, step.inputs, strict=True):
         if not tensor or tensor.startswith("@"):
             continue
-        mapped = [_substitute(axis, axes) for axis in step.domain.access[operand]]
-        found[operand] = linear(mapped, step.domain.shapes[operand], nest.domain.dims)
+        mapped = [substitute(axis, axes) for axis in step.domain.access[operand]]
+        block = nest.blocks.get(f"s{index}_{operand}")
+        found[operand] = linear(mapped, step.domain.shapes[operand], nest.domain.dims, block)
     return found
-
-
-def _substitute(axis: Axis, axes: Mapping[str, Axis]) -> Axis:
-    if isinstance(axis, Whole):
-        return axis
-    result = Affine((), axis.constant)
-    for name, coefficient in axis.terms:
-        inner = axes[name]
-        if isinstance(inner, Whole) or inner.divisor != 1:
-            raise ValueError(f"cannot fuse behind an output indexed by {inner}")
-        result = result + inner * coefficient
-    return result
 
 
 def _guarded(addresses: Mapping[str, Address]) -> set[str]:
@@ -237,7 +259,10 @@ def _merge(
             previous is not None
             and previous not in keep
             and name not in keep
-            and all(a.strides.get(previous, 0) == a.strides.get(name, 0) * sizes[name] for a in addresses.values())
+            and all(
+                plain(a.strides.get(previous, 0) - a.strides.get(name, 0) * sizes[name]) == 0
+                for a in addresses.values()
+            )
         ):
             for key, place in addresses.items():
                 addresses[key] = replace(place, strides={n: s for n, s in place.strides.items() if n != previous})

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from tilewright.codegen.affine import row_major
+from tilewright.codegen.affine import Block, scaled
 from tilewright.core.domain import Domain, Whole
 from tilewright.core.dtype import DType
 from tilewright.core.graph import RESULT, Graph, Node, TensorType
@@ -87,11 +87,17 @@ class Reader(Protocol):
         """The whole tensor, for operands indexed by data."""
         ...
 
+    def block(self, index: int, operand: str) -> Block:
+        """How that tensor lies in memory."""
+        ...
 
-def at_macro(operand: str, array: Operand, shape: tuple[int, ...]) -> str:
+
+def at_macro(operand: str, array: Operand, block: Block) -> str:
     """`X_at(i0, i1)`: how bodies reach an operand that is indexed by data."""
-    names = [f"i{k}" for k in range(len(shape))]
-    index = " + ".join(f"(i{k}) * {s}" if s != 1 else f"(i{k})" for k, s in enumerate(row_major(shape))) or "0"
+    names = [f"i{k}" for k in range(len(block.strides))]
+    index = " + ".join(scaled(f"(i{k})", s) for k, s in enumerate(block.strides)) or "0"
+    if block.origin != 0:
+        index = f"{index} - ({block.origin})"
     return f"#define {operand}_at({', '.join(names)}) ({load(array, index)})"
 
 
@@ -117,10 +123,10 @@ def print_steps(
             value = constant(index, name) if constant else literal
             lines.append(f"{indent}    const {ctype} {name} = {value};")
         for operand, tensor, operand_type in zip(step.call.operands, step.inputs, step.call.inputs, strict=True):
-            if operand_type is None or not reads(step.body, operand):
+            if operand_type is None or not step.body.reads(operand):
                 continue
             if data_dependent(step.domain, operand):
-                lines.append(at_macro(operand, reader.array(index, operand, tensor), operand_type.shape))
+                lines.append(at_macro(operand, reader.array(index, operand, tensor), reader.block(index, operand)))
                 macros.append(operand)
                 continue
             value = f"v{tensor[1:] or '0'}" if tensor.startswith(RESULT) else reader.element(index, operand, tensor)
@@ -132,12 +138,6 @@ def print_steps(
         lines.append(f"{indent}}}")
         lines += [f"#undef {operand}_at" for operand in macros]
     return lines, f"v{len(steps)}"
-
-
-def reads(body: Body, operand: str) -> bool:
-    """Whether a body uses an operand; a known constant may be part of its text instead."""
-    text = " ".join([*body.result.values(), body.update, *(init for _, _, init in body.state), *body.fill.values()])
-    return mentions(text, operand) or mentions(text, f"{operand}_at")
 
 
 def used_dims(body: Body, names: Mapping[str, int]) -> set[str]:

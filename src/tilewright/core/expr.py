@@ -77,7 +77,9 @@ class Expr:
             return self
         if all(f % divisor == 0 for _, f in self.terms):
             return Expr(tuple((a, f // divisor) for a, f in self.terms), self.constant // divisor)
-        return Expr(((Term("div", (self, Expr((), divisor))), 1),))
+        # C divides towards zero: the dividend is moved to where that is the same as rounding down.
+        shift = max(0, -(self.bounds[0] // divisor))
+        return Expr(((Term("div", (self + shift * divisor, Expr((), divisor))), 1),), -shift)
 
     def __mod__(self, divisor: int) -> Expr:
         if all(f % divisor == 0 for _, f in self.terms):

@@ -7,6 +7,7 @@ which the code generator prints a loop nest on any platform.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -79,6 +80,13 @@ class Call:
         index = self.operands.index(operand)
         return self.values[index] if index < len(self.values) else None
 
+    def baked(self, operand: str) -> float | None:
+        """The value of an input that is one known number, which code then holds itself."""
+        value = self.known(operand)
+        if value is None or value.size != 1 or self.type(operand).dtype.load:
+            return None
+        return value.reshape(-1)[0]
+
     def int(self, name: str) -> int:
         return int(self._number(name))
 
@@ -134,6 +142,11 @@ class Body:
     update: str = ""
     constants: tuple[tuple[str, str, str], ...] = ()
     fill: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def reads(self, operand: str) -> bool:
+        """Whether it uses an operand; a known constant may be part of its text instead."""
+        text = " ".join([*self.result.values(), self.update, *(init for _, _, init in self.state), *self.fill.values()])
+        return re.search(rf"\b{re.escape(operand)}(_at)?\b", text) is not None
 
 
 @dataclass(frozen=True)

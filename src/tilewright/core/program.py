@@ -1,9 +1,10 @@
-"""The Program: C functions and the calls that make up one inference. C is printed from it."""
+"""The Program: C functions and the statements that make up one inference. C is printed from it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tilewright.core.expr import Size
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.plan import Place
 
@@ -15,11 +16,13 @@ class Pointer:
     place: Place
     ctype: str
     const: bool
+    offset: Size = 0
+    """Further bytes, which may depend on where loops stand."""
 
 
 @dataclass(frozen=True)
 class Literal:
-    """A number passed by value, as C text."""
+    """A number passed by value, as C text; it may mention loop variables."""
 
     text: str
 
@@ -53,6 +56,93 @@ class Invoke:
 
 
 @dataclass(frozen=True)
+class Test:
+    """`value relation bound`, such as `i1 == 0`."""
+
+    value: Size
+    relation: str
+    bound: int
+
+
+@dataclass(frozen=True)
+class If:
+    """Statements that run where all tests hold."""
+
+    tests: tuple[Test, ...]
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class Let:
+    """A name for a value."""
+
+    name: str
+    value: Size
+
+
+@dataclass(frozen=True)
+class For:
+    """A loop over `[start, stop)`."""
+
+    name: str
+    start: int
+    stop: int
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class Cores:
+    """Statements that every core runs, with `name` as its number; all are done behind it."""
+
+    name: str
+    count: int
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Starts a DMA transfer: `counts` runs of `bytes`, with strides in bytes on both sides, outermost first."""
+
+    channel: Size
+    to: Pointer
+    source: Pointer
+    bytes: Size
+    counts: tuple[Size, ...]
+    to_strides: tuple[Size, ...]
+    source_strides: tuple[Size, ...]
+    rank: int
+    """Dimensions of one transfer of the DMA, the run included; loops around it do the rest."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Goes on when all transfers of a channel are complete."""
+
+    channel: Size
+
+
+@dataclass(frozen=True)
+class Move:
+    """Moves bytes inside a memory, to a lower address that may overlap."""
+
+    to: Pointer
+    source: Pointer
+    bytes: Size
+
+
+Statement = Invoke | If | Let | For | Cores | Copy | Wait | Move
+
+
+@dataclass(frozen=True)
+class Routine:
+    """The statements of one group of nodes."""
+
+    name: str
+    comment: str
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
 class Constant:
     """Bytes that stay in flash: a weight as the kernels want it, at its offset among all constants."""
 
@@ -83,3 +173,7 @@ class Program:
     arena_bytes: int
     headers: tuple[tuple[str, str], ...]
     """C headers by file name."""
+    routines: tuple[Routine, ...] = ()
+    """On machines with several memories: what runs, in order, instead of `calls`."""
+    memories: tuple[tuple[str, int], ...] = ()
+    """Bytes needed of each memory."""

@@ -16,7 +16,7 @@ from tilewright.core.domain import WHOLE, Affine, Axis, Domain, Whole, dim
 from tilewright.core.expr import Size, at_first, clamp, larger, plain, smaller
 from tilewright.core.graph import RESULT, Graph, Node, TensorType
 from tilewright.core.kernel import Kernel
-from tilewright.core.op import REGISTRY, call_node, call_of
+from tilewright.core.op import REGISTRY, Body, Call, call_node, call_of
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,12 @@ def member(graph: Graph, node: Node, kernel: Kernel | None) -> Member:
         access[key], shapes[key] = axes, kind.shape
         uses.append(Use(key, tensor, writes, kind, pack))
 
+    body = call.op.body(call) if kernel is None and call.op.body is not None else None
+    wanted = {p.name for p in kernel.parameters} if kernel else set[str]()
     for operand, tensor in zip(call.operands, node.inputs, strict=True):
         if not tensor or operand in call.op.compile_time or operand not in own.access:
+            continue
+        if operand not in wanted and (body is None or not pointed(call, own, body, operand)):
             continue
         kind, spec = graph.types[tensor], kernel.pack.get(operand, "") if kernel else ""
         if spec and tensor in graph.constants:
@@ -90,9 +94,9 @@ def member(graph: Graph, node: Node, kernel: Kernel | None) -> Member:
     for index, step in enumerate(node.epilogue):
         types = [values[n] if n.startswith(RESULT) else graph.types[n] if n else None for n in step.inputs]
         fused = call_of(REGISTRY[step.op], types, step.attrs, values=[graph.constants.get(n) for n in step.inputs])
-        domain = fused.domain()
+        domain, text = fused.domain(), fused.op.body(fused) if fused.op.body is not None else None
         for operand, tensor in zip(fused.operands, step.inputs, strict=True):
-            if tensor and not tensor.startswith(RESULT) and operand not in fused.op.compile_time:
+            if tensor and not tensor.startswith(RESULT) and text and pointed(fused, domain, text, operand):
                 axes = tuple(substitute(axis, inner) for axis in domain.access[operand])
                 add(f"s{index}_{operand}", tensor, axes, graph.types[tensor], writes=False)
         values[f"{RESULT}{index + 1}"] = step.type
@@ -102,6 +106,15 @@ def member(graph: Graph, node: Node, kernel: Kernel | None) -> Member:
     outputs = tuple(u.key for u in uses if u.writes)
     whole = MappingProxyType(access), MappingProxyType(shapes)
     return Member(node, Domain(own.dims, *whole, outputs, own.whole, own.products), tuple(uses))
+
+
+def pointed(call: Call, domain: Domain, body: Body, operand: str) -> bool:
+    """Whether code printed from a body reads an operand from memory: it is used, and not one known number."""
+    fixed = all(
+        isinstance(axis, Affine) and not axis.constant and all(domain.dims[name] == 1 for name in axis.dims)
+        for axis in domain.access[operand]
+    )
+    return body.reads(operand) and (not fixed or call.baked(operand) is None)
 
 
 def substitute(axis: Axis, inner: Mapping[str, Axis]) -> Axis:
