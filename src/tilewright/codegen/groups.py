@@ -1,0 +1,306 @@
+"""Groups -> routines: tile loops with DMA transfers that run ahead, kernel calls on every core, and kept lines.
+
+A routine is one loop over the steps of a group. At each turn it first starts the transfers of later steps, as far ahead
+as the buffers have slots, then waits for what this step needs, computes, and starts to store the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from tilewright.codegen.pieces import Pieces
+from tilewright.codegen.transfers import copy
+from tilewright.codegen.works import Held, Task, invoke, packing_names, whole
+from tilewright.core.expr import Expr, Size, Var, bounds_of, larger, plain, variable
+from tilewright.core.plan import Group, Place, Plan, Schedule, Stage, Work
+from tilewright.core.platform import Dma
+from tilewright.core.program import Copy, Cores, For, If, Let, Move, Pointer, Routine, Statement, Test, Wait
+from tilewright.core.tiles import Member, Region, Trace, Use, hull, member, narrowed, trace
+
+CORE = "core"
+STEP = "t"
+
+
+def lower_groups(plan: Plan, schedule: Schedule, pieces: Pieces) -> tuple[Routine, ...]:
+    """What runs, in order."""
+    groups = [_Lowering(plan, schedule, index, group, pieces) for index, group in enumerate(schedule.groups)]
+    channels = max((group.channels for group in groups), default=0)
+    return tuple(group.routine(channels) for group in groups)
+
+
+@dataclass(frozen=True)
+class _Lowering:
+    """One group on its way to a routine."""
+
+    plan: Plan
+    schedule: Schedule
+    index: int
+    group: Group
+    pieces: Pieces
+
+    # What the group touches, as expressions of its loop variables
+
+    @cached_property
+    def members(self) -> tuple[Member, ...]:
+        nodes, choices = self.plan.graph.nodes, self.plan.choices
+        return tuple(member(self.plan.graph, nodes[w.step], choices[w.step].kernel) for w in self.group.works)
+
+    @cached_property
+    def at(self) -> tuple[Size, ...]:
+        return tuple(variable(f"i{k}", loop.count) for k, loop in enumerate(self.group.loops))
+
+    @cached_property
+    def trace(self) -> Trace:
+        return trace(self.members, self.group.loops, self.group.keep, self.at)
+
+    @cached_property
+    def steps(self) -> int:
+        return prod(loop.count for loop in self.group.loops)
+
+    @cached_property
+    def regions(self) -> tuple[Region, ...]:
+        """What each buffer holds."""
+        found: list[list[Region]] = [[] for _ in self.group.buffers]
+        for position, (work, mine) in enumerate(zip(self.group.works, self.members, strict=True)):
+            for use in mine.uses:
+                if use.key in work.buffers:
+                    found[work.buffers[use.key]].append(self.trace.regions[position][use.key])
+        held = self.trace.held
+        return tuple(
+            held.get(buffer.tensor) or hull(regions) for buffer, regions in zip(self.group.buffers, found, strict=True)
+        )
+
+    @cached_property
+    def written(self) -> dict[int, Use]:
+        """Buffers of results that leave the group."""
+        last, mine = self.group.works[-1], self.members[-1]
+        return {last.buffers[use.key]: use for use in mine.uses if use.writes and use.key in last.buffers}
+
+    @cached_property
+    def read(self) -> dict[int, tuple[int, Use]]:
+        """Buffers of what comes from outside, with one of the uses and the position of its node."""
+        found: dict[int, tuple[int, Use]] = {}
+        for position, (work, mine) in enumerate(zip(self.group.works, self.members, strict=True)):
+            for use in mine.uses:
+                outside = use.tensor not in self.trace.held and not use.writes
+                if outside and use.key in work.buffers and work.buffers[use.key] not in self.written:
+                    found.setdefault(work.buffers[use.key], (position, use))
+        return found
+
+    # Slots and channels
+
+    def depth(self, values: Sequence[Size]) -> int:
+        """The innermost loop that values depend on; -1 for none."""
+        names = {name for value in values if isinstance(value, Expr) for name in value.variables}
+        return max((k for k in range(len(self.at)) if f"i{k}" in names), default=-1)
+
+    def buffer_depth(self, buffer: int) -> int:
+        if buffer in self.written:
+            return len(self.at) - 1
+        return self.depth([end for part in self.regions[buffer] for end in (part.start, part.stop)])
+
+    def work_depth(self, position: int) -> int:
+        ranges = self.trace.ranges[position].values()
+        return self.depth([end for part in ranges for end in (part.start, part.stop)])
+
+    def tests(self, depth: int) -> tuple[Test, ...]:
+        """What holds at the steps at which something of this depth changes."""
+        return tuple(Test(i, "==", 0) for i in self.at[depth + 1 :] if isinstance(i, Expr))
+
+    def slot(self, buffer: int) -> Size:
+        number: Size = 0
+        for k in range(self.buffer_depth(buffer) + 1):
+            number = number * self.group.loops[k].count + self.at[k]
+        return number % self.group.buffers[buffer].slots if isinstance(number, Expr) else 0
+
+    @cached_property
+    def first_channel(self) -> tuple[int, ...]:
+        found: list[int] = []
+        total = 0
+        for buffer in self.group.buffers:
+            found.append(total)
+            total += buffer.slots
+        return tuple(found)
+
+    @property
+    def channels(self) -> int:
+        return sum(buffer.slots for buffer in self.group.buffers)
+
+    def channel(self, buffer: int) -> Size:
+        return plain(self.slot(buffer) + self.first_channel[buffer])
+
+    # Where things are
+
+    @property
+    def memory(self) -> str:
+        return self.plan.platform.engines[self.schedule.engine].memory
+
+    def in_buffer(self, buffer: int) -> Held:
+        mine = self.group.buffers[buffer]
+        return Held(Place(self.memory, mine.offset), self.slot(buffer) * mine.bytes, self.regions[buffer])
+
+    def at_home(self, position: int, use: Use) -> tuple[Held, str]:
+        """The whole tensor of a use, and the memory that it is in."""
+        place = self.plan.places[use.tensor]
+        for stage in self.schedule.stages:
+            if (stage.tensor, stage.pack) == (use.tensor, use.pack) and stage.first <= self.index <= stage.last:
+                return Held(stage.place, 0, whole(use.type)), stage.place.space
+        memory = self.schedule.home if place.space in ("input", "output", "constant") else place.space
+        if place.space == "constant":
+            kernel = self.plan.choices[self.group.works[position].step].kernel
+            names = packing_names(self.plan.graph, self.members[position])
+            place = self.pieces.constant(use.tensor, use.pack, names, kernel)
+        return Held(place, 0, whole(use.type)), memory
+
+    def held(self, position: int) -> dict[str, Held]:
+        buffers = self.group.works[position].buffers
+        return {
+            use.key: self.in_buffer(buffers[use.key]) if use.key in buffers else self.at_home(position, use)[0]
+            for use in self.members[position].uses
+        }
+
+    # Statements
+
+    def routine(self, channels: int) -> Routine:
+        nodes = [self.plan.graph.nodes[work.step] for work in self.group.works]
+        what = ", ".join(f"{node.op} {node.name or node.outputs[0]}" for node in nodes)
+        tiles = "".join(f"; {loop.dim}: {loop.count} x {loop.size}" for loop in self.group.loops if loop.count > 1)
+        body = (*self._stages(channels), *self._pipeline())
+        return Routine(f"group_{self.index}", f"{what}{tiles}", body)
+
+    def _stages(self, channels: int) -> list[Statement]:
+        """Copies to a nearer memory that start here, and those that are needed from here on."""
+        found: list[Statement] = []
+        for number, stage in enumerate(self.schedule.stages):
+            if stage.start == self.index:
+                found.append(self._stage(stage, channels + number))
+        for number, stage in enumerate(self.schedule.stages):
+            if stage.first == self.index:
+                found.append(Wait(channels + number))
+        return found
+
+    def _stage(self, stage: Stage, channel: int) -> Copy:
+        place = self.plan.places[stage.tensor]
+        if place.space == "constant":
+            place = self._staged_constant(stage)
+        source = Pointer(place, "void", True)
+        return Copy(channel, Pointer(stage.place, "void", False), source, stage.bytes, (), (), (), 1)
+
+    def _staged_constant(self, stage: Stage) -> Place:
+        for work in self.schedule.groups[stage.first].works:
+            kernel = self.plan.choices[work.step].kernel
+            mine = member(self.plan.graph, self.plan.graph.nodes[work.step], kernel)
+            if any((use.tensor, use.pack) == (stage.tensor, stage.pack) for use in mine.uses):
+                return self.pieces.constant(stage.tensor, stage.pack, packing_names(self.plan.graph, mine), kernel)
+        raise ValueError(f"no node of group {stage.first} reads {stage.tensor}")
+
+    def _pipeline(self) -> tuple[Statement, ...]:
+        ahead = {b: self.group.buffers[b].slots - 1 if self.steps > 1 else 0 for b in self.read}
+        furthest = max(ahead.values(), default=0)
+        turn: list[Statement] = []
+        for distance in sorted({*ahead.values()} - {0}, reverse=True):
+            loads = [s for b, lead in ahead.items() if lead == distance for s in self._load(b)]
+            turn += self._when(distance, furthest, loads)
+        now = [s for b, lead in ahead.items() if lead == 0 for s in self._load(b)]
+        now += [s for b in ahead for s in self._guarded(self.buffer_depth(b), [Wait(self.channel(b))])]
+        now += [Wait(self.channel(b)) for b in self.written if self.steps > self.group.buffers[b].slots]
+        for position in range(len(self.members)):
+            now += self._work(position)
+        now += [s for b, use in self.written.items() for s in self._store(b, use)]
+        turn += self._when(0, furthest, now)
+        drain = [
+            Wait(self.first_channel[b] + slot)
+            for b in self.written
+            for slot in range(min(self.group.buffers[b].slots, self.steps))
+        ]
+        loop = turn if self.steps == 1 else [For(STEP, -furthest, self.steps, tuple(turn))]
+        return (*loop, *drain)
+
+    def _when(self, distance: int, furthest: int, body: list[Statement]) -> list[Statement]:
+        """What is done at a turn for the step that lies `distance` steps ahead, where there is one."""
+        if self.steps == 1 or not body:
+            return body
+        now = Expr(((Var(STEP, -furthest, self.steps - 1), 1),), distance)
+        lets: list[Statement] = []
+        inner = self.steps
+        for k, loop in enumerate(self.group.loops):
+            inner //= loop.count
+            if loop.count > 1:
+                # The tests below keep the step inside its range.
+                step = Expr(((Var(STEP, 0, self.steps - 1), 1),), distance) // inner
+                lets.append(Let(f"i{k}", step if inner * loop.count == self.steps else step % loop.count))
+        tests = [Test(now, ">=", 0)] if distance < furthest else []
+        tests += [Test(now, "<", self.steps)] if distance else []
+        block = (*lets, *body)
+        return [If(tuple(tests), block)]
+
+    def _guarded(self, depth: int, body: list[Statement]) -> list[Statement]:
+        tests = self.tests(depth)
+        return [If(tests, tuple(body))] if tests and body else body
+
+    def _dma(self, memory: str) -> Dma:
+        found = self.plan.platform.dma(memory, self.memory)
+        return found or next(iter(self.plan.platform.dmas.values()))
+
+    def _load(self, buffer: int) -> list[Statement]:
+        source, memory = self.at_home(*self.read[buffer])
+        kind = self.read[buffer][1].type
+        target = self.in_buffer(buffer)
+        starts: list[Statement] = [
+            Wait(self.channel(other)) for other in self.written if self._shares(buffer, other) and self.steps > 1
+        ]
+        starts += copy(self.channel(buffer), target, source, self.regions[buffer], kind, self._dma(memory).rank)
+        return self._guarded(self.buffer_depth(buffer), starts)
+
+    def _store(self, buffer: int, use: Use) -> list[Statement]:
+        target, memory = self.at_home(len(self.members) - 1, use)
+        rank = self._dma(memory).rank
+        return copy(self.channel(buffer), target, self.in_buffer(buffer), self.regions[buffer], use.type, rank)
+
+    def _shares(self, a: int, b: int) -> bool:
+        first, second = self.group.buffers[a], self.group.buffers[b]
+        return first.offset < second.end and second.offset < first.end
+
+    def _work(self, position: int) -> list[Statement]:
+        work, mine = self.group.works[position], self.members[position]
+        choice = self.plan.choices[work.step]
+        ranges = self.trace.ranges[position]
+        core: Size = 0
+        if work.split:
+            core = Expr(((Var(CORE, 0, self.schedule.cores - 1), 1),))
+            ranges = narrowed(ranges, work.split, mine.domain.dims[work.split], work.chunk, core)
+        empty = [part for part in ranges.values() if bounds_of(part.size)[0] <= 0]
+        tests = tuple(Test(part.size, ">", 0) for part in empty if isinstance(part.size, Expr))
+        place = Place(self.memory, work.scratch)
+        scratch = Pointer(place, "void", False, plain(core * work.scratch_bytes)) if work.scratch_bytes else None
+        call = invoke(Task(self.plan.graph, choice, mine, ranges, self.held(position), scratch), self.pieces)
+        body: tuple[Statement, ...] = (If(tests, (call,)),) if tests else (call,)
+        if work.split:
+            body = (Cores(CORE, self.schedule.cores, body),)
+        return self._guarded(self.work_depth(position), [*self._keep(mine, work), *body])
+
+    def _keep(self, mine: Member, work: Work) -> list[Statement]:
+        """Moves the lines that the step before left to the start of the buffer."""
+        tensor = mine.output.tensor
+        axis = self.group.keep.get(tensor)
+        index = self.at[-1] if self.at else 0
+        if axis is None or isinstance(index, int):
+            return []
+        name = f"i{len(self.at) - 1}"
+        buffer = work.buffers[mine.output.key]
+        held = self.in_buffer(buffer)
+        now = held.region[axis]
+        start, stop = _before(now.start, name, index), _before(now.stop, name, index)
+        line = held.strides()[axis] * mine.output.type.dtype.bytes
+        target = Pointer(held.place, "void", False)
+        source = Pointer(held.place, "void", True, plain((now.start - start) * line))
+        kept = larger(stop - now.start, 0)
+        return [If((Test(index, ">", 0),), (Move(target, source, plain(kept * line)),))]
+
+
+def _before(value: Size, name: str, index: Expr) -> Size:
+    """A value as it was one step of a loop earlier."""
+    return value.substitute(name, index - 1) if isinstance(value, Expr) else value

@@ -1,0 +1,66 @@
+"""What all parts of a program share: C functions, emitted once each, and constants as the kernels want them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tilewright.codegen.pack import pack
+from tilewright.core.graph import Array
+from tilewright.core.kernel import Kernel, Number
+from tilewright.core.plan import Place, Plan
+from tilewright.core.program import Constant, Function
+
+ALIGNMENT = 16
+
+
+class Pieces:
+    """Collects functions and constants while a plan is lowered."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._functions: dict[str, Function] = {}
+        self._names: set[str] = set()
+        self._constants: dict[tuple[str, str], Constant] = {}
+        self.constant_bytes = 0
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        return tuple(self._functions.values())
+
+    @property
+    def constants(self) -> tuple[Constant, ...]:
+        return tuple(self._constants.values())
+
+    def function(self, hint: str, text: str) -> str:
+        """The name of the function with this text, which uses %NAME% for its own name."""
+        if text not in self._functions:
+            name, count = hint, 2
+            while name in self._names:
+                name, count = f"{hint}_{count}", count + 1
+            self._names.add(name)
+            self._functions[text] = Function(name, text.replace("%NAME%", name))
+        return self._functions[text].name
+
+    def located(self, tensor: str) -> Place:
+        """Where a tensor lives, constants as they are."""
+        place = self._plan.places[tensor]
+        return self.constant(tensor) if place.space == "constant" else place
+
+    def constant(
+        self, tensor: str, spec: str = "", names: Mapping[str, Number] | None = None, kernel: Kernel | None = None
+    ) -> Place:
+        """A constant among all constants, reordered where a kernel wants it so."""
+        array = self._plan.graph.constants[tensor]
+        if spec and names is not None and kernel is not None:
+            array = pack(array, spec, names, kernel)
+        return self._placed(tensor, spec, array)
+
+    def _placed(self, tensor: str, spec: str, array: Array) -> Place:
+        key = (tensor, f"{spec}{array.shape}")
+        if key not in self._constants:
+            offset = -(-self.constant_bytes // ALIGNMENT) * ALIGNMENT
+            self._constants[key] = Constant(tensor, offset, np.ascontiguousarray(array))
+            self.constant_bytes = offset + max(array.nbytes, 1)
+        return Place("constant", self._constants[key].offset)

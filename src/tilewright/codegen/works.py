@@ -1,0 +1,213 @@
+"""The call that computes a node, or the tile of a node: a kernel instance or a printed loop nest with its arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tilewright.codegen.affine import Block
+from tilewright.codegen.instances import epilogue_fields, instance_text, row_axes
+from tilewright.codegen.literals import number
+from tilewright.codegen.loopnest import Nest, cut_bounds, print_nest
+from tilewright.codegen.pieces import Pieces
+from tilewright.codegen.steps import Operand, epilogue_steps
+from tilewright.core.expr import Expr, Size, Var, plain
+from tilewright.core.graph import Graph, TensorType
+from tilewright.core.kernel import Number
+from tilewright.core.matching import binding_names, tile_names
+from tilewright.core.op import call_node
+from tilewright.core.plan import Choice, Place
+from tilewright.core.program import Argument, Invoke, Literal, Pointer, Struct
+from tilewright.core.tiles import Extent, Member, Ranges, Region, Use, region
+from tilewright.errors import TilewrightError
+
+
+@dataclass(frozen=True)
+class Held:
+    """Where the bytes of a use are, and which part of the tensor they are, dense and row-major."""
+
+    place: Place
+    offset: Size
+    region: Region
+
+    def strides(self) -> tuple[Size, ...]:
+        """Elements between neighbours along each axis."""
+        found: list[Size] = []
+        step: Size = 1
+        for part in reversed(self.region):
+            found.append(step)
+            step = plain(step * part.size)
+        return tuple(reversed(found))
+
+    def at(self, inner: Region) -> Size:
+        """Elements from the first one to the first of a part."""
+        total: Size = 0
+        for mine, other, stride in zip(self.region, inner, self.strides(), strict=True):
+            total = plain(total + (other.start - mine.start) * stride)
+        return total
+
+
+def whole(kind: TensorType) -> Region:
+    return tuple(Extent(0, extent) for extent in kind.shape)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One node, or the part of one that a tile covers."""
+
+    graph: Graph
+    choice: Choice
+    member: Member
+    ranges: Ranges
+    held: Mapping[str, Held]
+    """By the key of each use."""
+    scratch: Pointer | None
+
+    @property
+    def comment(self) -> str:
+        node = self.member.node
+        return f"{node.op} {node.name or node.outputs[0]}".replace("*/", "* /")
+
+
+def invoke(task: Task, pieces: Pieces) -> Invoke:
+    """The call that computes a task."""
+    return _nest(task, pieces) if task.choice.kernel is None else _kernel(task, pieces)
+
+
+def packing_names(graph: Graph, member: Member) -> dict[str, Number]:
+    """The sizes that the text of a packing uses."""
+    call = call_node(graph, member.node)
+    return binding_names(call, call.domain())
+
+
+# Kernels
+
+
+def _kernel(task: Task, pieces: Pieces) -> Invoke:
+    kernel, node = task.choice.kernel, task.member.node
+    assert kernel is not None
+    call = call_node(task.graph, node)
+    steps, domain = epilogue_steps(task.graph, node, call.outputs[0]), call.domain()
+    output = task.graph.types[node.outputs[0]] if node.outputs[0] else call.outputs[0]
+    replaced = _replaced(task)
+    text = instance_text(kernel, task.choice.variables, "%NAME%", output, steps, replaced, row_axes(domain))
+    function = pieces.function(kernel.function, text)
+    uses = {use.key: use for use in task.member.uses}
+    operands = {*call.operands, *call.op.output_names(len(node.outputs))}
+    names = tile_names(call, domain, task.ranges)
+    arguments: list[Argument] = []
+    for parameter in kernel.parameters:
+        name = parameter.name
+        if name == "epilogue":
+            fields = epilogue_fields(steps, replaced)
+            values = tuple(_part(task, uses[f.name], f.ctype) if f.tensor else Literal(f.literal) for f in fields)
+            arguments.append(Struct(f"struct {function}_epilogue", values) if fields else Literal("NULL"))
+        elif name == "scratch":
+            arguments.append(task.scratch or Literal("NULL"))
+        elif parameter.pointer:
+            arguments.append(_part(task, uses[name], uses[name].type.dtype.ctype) if name in uses else Literal("NULL"))
+        elif name in names:
+            value = names[name]
+            arguments.append(Literal(str(value) if isinstance(value, Expr) else number(parameter.ctype, value)))
+        else:
+            raise TilewrightError(
+                "bad-kernel",
+                f"kernel '{kernel.where}': '{name}' is no operand, size or attribute of {node.op}",
+                help=f"known here: {', '.join(sorted([*operands, *names]))}",
+            )
+    return Invoke(function, tuple(arguments), task.comment)
+
+
+def _part(task: Task, use: Use, ctype: str) -> Pointer:
+    """The part of a use that the task touches."""
+    held = task.held[use.key]
+    inner = region(task.member.domain, use.key, task.ranges)
+    offset = plain(held.offset + held.at(inner) * use.type.dtype.bytes)
+    return Pointer(held.place, ctype, not use.writes, offset)
+
+
+def _replaced(task: Task) -> frozenset[str]:
+    """Tensors of the epilogue whose bytes the output takes."""
+    output = task.held[task.member.output.key]
+    return frozenset(
+        use.tensor
+        for use in task.member.uses
+        if not use.writes
+        and use.tensor not in task.member.node.inputs
+        and use.type.bytes
+        and task.held[use.key].place == output.place
+    )
+
+
+# Loop nests
+
+
+def _nest(task: Task, pieces: Pieces) -> Invoke:
+    node, domain = task.member.node, task.member.domain
+    call = call_node(task.graph, node)
+    if call.op.body is None:
+        raise TilewrightError(
+            "no-kernel", f"{node.op} '{call.name}' has no code", help="add a kernel file with --kernels DIR"
+        )
+    steps, body = epilogue_steps(task.graph, node, call.outputs[0]), call.op.body(call)
+    pointers: dict[Place | str, tuple[str, Pointer]] = {}
+    numbers: dict[str, Size] = {}
+    operands: dict[str, Operand] = {}
+    blocks: dict[str, Block] = {}
+    cut = [n for n, part in task.ranges.items() if (part.start, part.stop) != (0, domain.dims[n])]
+    for name in cut:
+        numbers |= dict(zip(cut_bounds(name), (task.ranges[name].start, task.ranges[name].stop), strict=True))
+    for use in sorted(task.member.uses, key=lambda use: not use.writes):
+        operands[use.key] = _operand(task, use, pointers)
+        blocks[use.key] = _block(use.key, task.held[use.key], numbers)
+    own = {*call.operands, *call.op.output_names(len(node.outputs))}
+    nest = Nest(
+        call,
+        call.domain(),
+        body,
+        steps,
+        MappingProxyType({key: operand for key, operand in operands.items() if key in own}),
+        MappingProxyType({key: operand for key, operand in operands.items() if key not in own}),
+        MappingProxyType(blocks),
+        frozenset(cut),
+    )
+    parameters = [
+        f"{'const ' if pointer.const else ''}{pointer.ctype} *{'restrict ' if len(pointers) > 1 else ''}{param}"
+        for param, pointer in pointers.values()
+    ] + [f"int {name}" for name in numbers]
+    text = print_nest("%NAME%", nest, ", ".join(parameters))
+    function = pieces.function(f"{_identifier(node.op)}_nest", text)
+    # An empty tensor has no address of its own, and one that it shared would break `restrict`.
+    arguments: list[Argument] = [Literal("NULL") if isinstance(k, str) else p for k, (_, p) in pointers.items()]
+    arguments += [Literal(str(value)) for value in numbers.values()]
+    return Invoke(function, tuple(arguments), task.comment)
+
+
+def _operand(task: Task, use: Use, pointers: dict[Place | str, tuple[str, Pointer]]) -> Operand:
+    """The pointer parameter of a use; uses of the same bytes share the parameter."""
+    held = task.held[use.key]
+    key: Place | str = held.place if use.type.bytes else use.tensor
+    if key not in pointers:
+        pointers[key] = (f"p_{use.key}", Pointer(held.place, use.type.dtype.ctype, not use.writes, held.offset))
+    return Operand(pointers[key][0], use.type, use.tensor)
+
+
+def _block(key: str, held: Held, numbers: dict[str, Size]) -> Block:
+    """How a part lies in memory; what depends on loops becomes a parameter."""
+    strides = [_parameter(f"{key}_s{axis}", stride, numbers) for axis, stride in enumerate(held.strides())]
+    first = tuple(Extent(0, 0) for _ in held.region)
+    origin = plain(held.at(first) * -1)
+    return Block(tuple(strides), _parameter(f"{key}_origin", origin, numbers))
+
+
+def _parameter(name: str, value: Size, numbers: dict[str, Size]) -> Size:
+    if isinstance(value, int):
+        return value
+    numbers[name] = value
+    return Expr(((Var(name, 0, 2**31 - 1), 1),))
+
+
+def _identifier(text: str) -> str:
+    return re.sub(r"\W+", "_", text).lower()
