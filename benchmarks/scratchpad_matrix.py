@@ -32,6 +32,7 @@ from tilewright.api.running import compare, fit
 from tilewright.codegen.build import SANITIZE, STRICT, build
 from tilewright.core.platform import Sizes
 from tilewright.errors import TilewrightError
+from tilewright.plan import PlanOptions
 from tilewright.sim import Machine, Moment, run_on_host
 
 PLATFORM = "scratchpad"
@@ -101,7 +102,9 @@ def run(setting: Setting) -> str:
     case = load_case(setting.name, setting.place)
     sizes = Sizes(memories=dict(setting.memories), home=setting.home, cores=setting.cores)
     compiled = compile_model(
-        case.model, Options(platform=PLATFORM, sizes=sizes, seed=setting.seed), samples=case.inputs
+        case.model,
+        Options(platform=PLATFORM, sizes=sizes, planning=PlanOptions(seed=setting.seed)),
+        samples=case.inputs,
     )
     fed, graph = fit(case.inputs, compiled), compiled.plan.graph
     types = [graph.types[name] for name in graph.outputs]

@@ -10,13 +10,13 @@ from types import MappingProxyType
 from tilewright.codegen import lower, project_files, write_project
 from tilewright.core.graph import Array, Graph
 from tilewright.core.plan import Plan
-from tilewright.core.platform import DEFAULT_PLATFORM, Platform, load_platform
+from tilewright.core.platform import DEFAULT_PLATFORM, Platform, Sizes, load_platform, resize
 from tilewright.core.program import Program
 from tilewright.errors import TilewrightError
 from tilewright.frontend import load, save
 from tilewright.ops import load_folder
 from tilewright.passes import run_pipeline
-from tilewright.plan import check, plan
+from tilewright.plan import PlanOptions, check, plan
 from tilewright.quantize import to_integers
 
 Observer = Callable[[str], None]
@@ -34,7 +34,8 @@ class Options:
     kernels: tuple[Path, ...] = ()
     ops: tuple[Path, ...] = ()
     dump_stages: Path | None = None
-    seed: int = 0
+    sizes: Sizes = Sizes()
+    planning: PlanOptions = PlanOptions()
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def compile_model(
     chosen = options or Options()
     for folder in chosen.ops:
         load_folder(folder)
-    platform = load_platform(chosen.platform, chosen.kernels)
+    platform = resize(load_platform(chosen.platform, chosen.kernels), chosen.sizes)
     progress("import")
     source = (
         model
@@ -81,7 +82,7 @@ def compile_model(
     observe("integers", graph)
     graph = run_pipeline(graph, platform, observe)
     progress("plan")
-    planned = plan(graph, platform, seed=chosen.seed)
+    planned = plan(graph, platform, chosen.planning)
     check(planned)
     progress("generate")
     program = lower(planned, chosen.name)

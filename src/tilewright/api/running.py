@@ -17,7 +17,7 @@ from tilewright.core.graph import Array, Graph, TensorType
 from tilewright.core.interpret import interpret
 from tilewright.errors import TilewrightError
 from tilewright.quantize import quantisation_step
-from tilewright.sim import run_on_host
+from tilewright.sim import Machine, run_on_host
 
 ABSOLUTE, RELATIVE = 1e-4, 1e-5
 """A float result of a network is right within either."""
@@ -75,9 +75,13 @@ def run_model(
     flags: tuple[str, ...] = (),
     repeat: int = 0,
     seed: int = 0,
+    machine: Machine | None = None,
     progress: Observer = lambda _stage: None,
 ) -> Ran:
-    """Compiles, builds and runs a network. Without `inputs`, seeded noise is fed."""
+    """Compiles, builds and runs a network. Without `inputs`, seeded noise is fed.
+
+    `machine` says how an emulated machine behaves, on platforms that are one.
+    """
     compiled = compile_model(model, options, samples=inputs, progress=progress)
     graph = compiled.plan.graph
     fed = fit(inputs, compiled) if inputs is not None else noise(graph, seed)
@@ -87,7 +91,9 @@ def run_model(
         progress("build")
         built = build(target, compiled.platform, compiled.program.name, compiler=compiler, flags=flags)
         progress("run")
-        ran = run_on_host(built.executable, fed, [graph.types[o] for o in graph.outputs], repeat=repeat)
+        emulated = (machine or Machine()) if compiled.platform.dmas else None
+        types = [graph.types[o] for o in graph.outputs]
+        ran = run_on_host(built.executable, fed, types, machine=emulated, repeat=repeat)
     comparisons = compare(compiled, fed, ran.outputs, expected, rule) if expected is not None else ()
     return Ran(compiled, ran.outputs, comparisons, ran.nanoseconds)
 

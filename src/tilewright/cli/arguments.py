@@ -13,6 +13,7 @@ import typer
 from tilewright import Options
 from tilewright.core.graph import Array
 from tilewright.errors import TilewrightError
+from tilewright.plan import PlanOptions
 
 NETWORK, CODE, BUILD = "About the network", "About the code", "About the build"
 
@@ -116,7 +117,7 @@ def options_of(
         tuple(kernels),
         tuple(ops),
         dump_stages,
-        seed,
+        planning=PlanOptions(seed=seed),
     )
 
 
