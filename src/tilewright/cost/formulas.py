@@ -1,0 +1,131 @@
+"""Formulas of kernel headers over many tiles at once, and the names that they may use."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache, reduce
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tilewright.core.domain import Affine, Domain
+from tilewright.core.kernel import Number
+
+Numbers = Any
+"""A number, or an array of them."""
+
+_OPERATORS: dict[type[ast.AST], Callable[[Numbers, Numbers], Numbers]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.And: np.logical_and,
+    ast.Or: np.logical_or,
+}
+
+
+class Names(dict[str, Numbers]):
+    """Numbers of a call on a tile by name, worked out when asked for: `core.matching.tile_names` over many tiles.
+
+    `sizes` are those of the dimensions, `extent` gives that of an operand's axis. `complete` turns false where a
+    product of dimensions has no stride because they are not walked as one.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        known: Mapping[str, Number],
+        sizes: Mapping[str, Numbers],
+        extent: Callable[[str, int], Numbers],
+    ) -> None:
+        super().__init__(sizes)
+        self._domain, self._known, self._sizes, self._extent = domain, known, sizes, extent
+        self.complete: Numbers = True
+
+    def __missing__(self, name: str) -> Numbers:
+        self[name] = found = self._find(name)
+        return found
+
+    def _find(self, name: str) -> Numbers:
+        parts = self._domain.products.get(name)
+        if parts is not None:
+            return reduce(operator.mul, (self[part] for part in parts), 1)
+        operand, _, rest = name.rpartition("_")
+        if operand in self._domain.access and rest[:1] == "n" and rest[1:].isdigit():
+            return self._extent(operand, int(rest[1:]))
+        if operand in self._domain.access and rest[:1] == "s" and rest[1:]:
+            return self._stride(operand, rest[1:])
+        return self._known[name]
+
+    def _stride(self, operand: str, of: str) -> Numbers:
+        axes = self._domain.access[operand]
+        linear: dict[str, Numbers] = {}
+        step: Numbers = 1
+        for number in reversed(range(len(axes))):
+            if of == str(number):
+                return step
+            axis = axes[number]
+            if isinstance(axis, Affine) and axis.divisor == 1:
+                for name, coefficient in axis.terms:
+                    linear[name] = linear.get(name, 0) + step * coefficient
+            step = step * self._extent(operand, number)
+        if of not in self._domain.products:
+            if of not in self._domain.dims:
+                raise KeyError(of)
+            return linear.get(of, 0)
+        real = [part for part in self._domain.products[of] if self._domain.dims[part] > 1]
+        for a, b in pairwise(real):
+            walked = linear.get(a, 0) == linear.get(b, 0) * self[b]
+            self.complete = np.logical_and(self.complete, walked)
+        return linear.get(real[-1], 0) if real else 0
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
+def evaluate(text: str, names: Names) -> Numbers:
+    """The value of a formula, which may be an array; `core.kernel.formula` has checked its text."""
+    return _value(_parse(text), names)
+
+
+def condition(name: str, text: str, names: Names) -> Numbers:
+    """Whether a predicate of a header holds: `core.kernel.holds` over many tiles."""
+    names.complete = True
+    found = evaluate(text if re.match(rf"^[\s(]*{name}\b", text) else f"{name} {text}", names)
+    return np.logical_and(found, names.complete)
+
+
+def _value(node: ast.expr, names: Names) -> Numbers:
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.Name(id=name):
+            return names[name]
+        case ast.BinOp(left=left, op=symbol, right=right):
+            return _OPERATORS[type(symbol)](_value(left, names), _value(right, names))
+        case ast.UnaryOp(operand=operand):
+            return -_value(operand, names)
+        case ast.BoolOp(op=symbol, values=values):
+            return reduce(_OPERATORS[type(symbol)], (_value(v, names) for v in values))
+        case ast.Call(func=ast.Name(id=name), args=args):
+            return reduce(np.maximum if name == "max" else np.minimum, (_value(a, names) for a in args))
+        case ast.Compare(left=left, ops=ops, comparators=comparators):
+            values = [_value(v, names) for v in (left, *comparators)]
+            pairs = zip(ops, values, values[1:], strict=False)
+            return reduce(np.logical_and, (_OPERATORS[type(o)](a, b) for o, a, b in pairs))
+        case _:
+            raise ValueError(f"'{ast.unparse(node)}' is not an arithmetic formula")

@@ -1,0 +1,271 @@
+"""Predicted cycles, bytes moved and points computed of a group of nodes that runs tile by tile.
+
+At a step the cores compute, and transfers of buffers with one slot wait for them and they for it; other transfers run
+beside. So a step takes `single + max(compute, double)`, the first loads come before and the last store behind:
+
+    loads of the first step + sum over steps of (single + max(compute, double)) + store of the last step
+
+A transfer takes the setup of its descriptors and its bytes at the DMA's speed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tilewright.core.domain import Domain
+from tilewright.core.graph import Graph, Node, TensorType
+from tilewright.core.kernel import Kernel, Number
+from tilewright.core.matching import binding_names
+from tilewright.core.op import Call, call_node
+from tilewright.core.plan import Choice, Group
+from tilewright.core.platform import Dma, Engine, Platform
+from tilewright.core.tiles import Member, Use, member
+from tilewright.cost.formulas import Names, evaluate
+from tilewright.cost.grid import Array, Box, Cut, Grid, Value
+
+NEST_CYCLES = 4.0
+"""Of a point of a loop nest that no kernel covers."""
+STEP_CYCLES = 2.0
+"""Of a step of the epilogue of such a nest, per result."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A node of a group with what is asked about it again and again."""
+
+    member: Member
+    kernel: Kernel | None
+    call: Call
+
+    @cached_property
+    def domain(self) -> Domain:
+        """That of the call: kernels name sizes and strides of its operands, packed or not."""
+        return self.call.domain()
+
+    @cached_property
+    def known(self) -> Mapping[str, Number]:
+        return binding_names(self.call, self.domain)
+
+
+def task(graph: Graph, node: Node, kernel: Kernel | None) -> Task:
+    return Task(member(graph, node, kernel), kernel, call_node(graph, node))
+
+
+def engine_of(platform: Platform) -> Engine:
+    """The cores that run groups."""
+    return next(iter(platform.engines.values()))
+
+
+def route(platform: Platform, memory: str) -> tuple[Dma, ...]:
+    """The DMAs between a memory and the engine's; the fastest of the engine's own for copies inside it."""
+    own = engine_of(platform).memory
+    if memory == own:
+        near = [dma for dma in platform.dmas.values() if own in dma.between]
+        return (max(near, key=lambda dma: dma.bytes_per_cycle),) if near else ()
+    direct = platform.dma(memory, own)
+    if direct is not None:
+        return (direct,)
+    for between in platform.memories:
+        first, second = platform.dma(memory, between), platform.dma(between, own)
+        if first is not None and second is not None:
+            return (first, second)
+    return ()
+
+
+# Compute
+
+
+def part_sizes(grid: Grid, position: int, split: str, chunk: Value) -> dict[str, Value]:
+    """Sizes of the dimensions of the largest part that a core computes, over classes."""
+    ranges, dims = grid.projection.ranges[position], grid.members[position].domain.dims
+    sizes: dict[str, Value] = {n: grid.size(ranges[n]) if n in ranges else size for n, size in dims.items()}
+    if split:
+        sizes[split] = np.minimum(grid.spread(chunk), sizes[split])
+    return sizes
+
+
+def names_of(grid: Grid, position: int, mine: Task, sizes: Mapping[str, Value]) -> Names:
+    """Names for the kernel's cycles, over classes."""
+    ranges = grid.projection.ranges[position]
+
+    def extent(operand: str, axis: int) -> Value:
+        domain = mine.domain
+        return grid.size(grid.extent(domain, domain.access[operand][axis], domain.shapes[operand][axis], ranges))
+
+    return Names(mine.domain, mine.known, sizes, extent)
+
+
+def work_cycles(grid: Grid, position: int, mine: Task, split: str, chunk: Value) -> Array:
+    """Cycles of the largest part that a core computes at a step, over classes."""
+    sizes = part_sizes(grid, position, split, chunk)
+    points = grid.product(list(sizes.values()))
+    if mine.kernel is not None:
+        found = evaluate(mine.kernel.cycles, names_of(grid, position, mine, sizes))
+        return np.where(points > 0, found, 0.0)
+    steps = len(mine.member.node.epilogue)
+    if not steps:
+        return points * NEST_CYCLES
+    reduced = set(mine.domain.reduction)
+    results = grid.product([size for name, size in sizes.items() if name not in reduced])
+    return points * NEST_CYCLES + results * (STEP_CYCLES * steps)
+
+
+def work_points(grid: Grid, position: int) -> Array:
+    """Points that a node computes at a step, over classes."""
+    return grid.product(list(part_sizes(grid, position, "", 0).values()))
+
+
+# Transfers
+
+
+def descriptors(grid: Grid, box: Box, shape: Sequence[int], rank: int) -> Value:
+    """How many transfers of a DMA of some rank bring a part of a tensor, over classes."""
+    result: Value = 1
+    used: Value = 1
+    stride = 1
+    span: Value = 1
+    for part, extent in zip(reversed(box), reversed(shape), strict=True):
+        size = grid.size(part)
+        if not isinstance(size, np.ndarray) and size == 1:
+            stride *= extent
+            continue
+        if isinstance(size, np.ndarray) or isinstance(span, np.ndarray):
+            many = np.asarray(size) != 1
+            used = used + (many & (span != stride))
+            span = np.where(many, size * stride, span)
+            result = result * np.where(used > rank, size, 1)
+        else:
+            used, span = used + (span != stride), size * stride
+            beyond = used > rank
+            result = result * (np.where(beyond, size, 1) if isinstance(beyond, np.ndarray) else size if beyond else 1)
+        stride *= extent
+    return result
+
+
+def transfer(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Dma]) -> Array:
+    """Cycles to bring or take a part of a tensor, over classes."""
+    amount = grid.elements(box) * kind.dtype.bytes
+    cycles: Value | float = 0.0
+    for dma in dmas:
+        cycles = cycles + descriptors(grid, box, kind.shape, dma.rank) * float(dma.setup) + amount / dma.bytes_per_cycle
+    return grid.product([]) * np.where(np.asarray(amount) > 0, cycles, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """A buffer that is loaded or stored: cycles and bytes of one transfer over classes, and when it happens."""
+
+    cycles: Array
+    bytes: Array
+    moves: Mapping[int, Array]
+    """With which loops its region moves."""
+    store: bool
+    slots: Value
+    """For each tiling."""
+
+
+def due(grid: Grid, moves: Mapping[int, Array], order: Sequence[int]) -> Array:
+    """Steps at which something is loaded or computed anew: loops inside the innermost that it moves with stand at 0."""
+    stopped = np.zeros((1,) * grid.rank, bool)
+    found = ~stopped
+    for loop in reversed(order):
+        if loop in moves:
+            stopped = stopped | grid.spread(moves[loop])
+        found = found & (stopped | grid.first[loop])
+    return found
+
+
+def spent(grid: Grid, order: Sequence[int], compute: Array, flows: Sequence[Flow]) -> tuple[Array, Array]:
+    """Cycles and bytes moved of all steps, for each tiling. `order` is that of the loops, outermost first."""
+    nothing = np.zeros((1,) * grid.rank)
+    single = loads = stores = moved = nothing
+    for flow in flows:
+        when = due(grid, flow.moves, order)
+        cycles = flow.cycles * when
+        moved = moved + flow.bytes * when
+        beside = grid.spread(flow.slots) > 1
+        single = single + np.where(beside, 0.0, cycles)
+        ahead = np.where(beside, cycles, 0.0)
+        loads, stores = (loads, stores + ahead) if flow.store else (loads + ahead, stores)
+    total = grid.total(single + np.maximum(compute, loads + stores))
+    c0, l0, s0 = (grid.corner(v, last=False) for v in (compute, loads, stores))
+    c1, l1, s1 = (grid.corner(v, last=True) for v in (compute, loads, stores))
+    once = grid.steps == 1
+    alone = np.maximum(c0, l0 + s0)
+    begun = total - alone + l0 + np.where(once, c0 + s0, np.maximum(c0, s0))
+    ended = np.where(once, 0.0, s1 + np.maximum(c1, l1) - np.maximum(c1, l1 + s1))
+    return begun + ended, grid.total(moved)
+
+
+# One group
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a group takes."""
+
+    cycles: float
+    moved: int
+    """Bytes copied between the engine's memory and others."""
+    macs: int
+    """Points of all nodes, those computed twice included."""
+    compute: float
+    """Cycles of the cores alone."""
+
+
+def group_cost(
+    graph: Graph, platform: Platform, choices: Sequence[Choice], group: Group, source: Mapping[str, str]
+) -> Cost:
+    """Predicts a group. `choices` are those of all nodes of the graph, `source` the memory of each outside tensor."""
+    tasks = [task(graph, graph.nodes[work.step], choices[work.step].kernel) for work in group.works]
+    sink = tasks[-1].member.domain
+    cuts = [Cut(loop.dim, sink.dims[loop.dim], (loop.size,)) for loop in group.loops]
+    grid = Grid([t.member for t in tasks], cuts, group.keep, len(cuts) - 1)
+    bound = _bound(grid, group)
+    order = range(grid.rank)
+    engine = engine_of(platform)
+    compute = np.zeros((1,) * grid.rank)
+    macs = np.zeros((1,) * grid.rank)
+    for position, (work, mine) in enumerate(zip(group.works, tasks, strict=True)):
+        cycles = work_cycles(grid, position, mine, work.split, work.chunk) + (engine.fork if work.split else 0)
+        when = due(grid, grid.moves(tuple(grid.projection.ranges[position].values())), order)
+        compute = compute + when * (cycles + kept_cycles(grid, platform, mine.member.output))
+        macs = macs + when * work_points(grid, position)
+    flows = [flow(grid, platform, box, use, source[use.tensor], group.buffers[i].slots) for i, use, box in bound]
+    cycles, moved = spent(grid, order, compute, flows)
+    return Cost(float(cycles.sum()), int(moved.sum()), int(grid.total(macs).sum()), float(grid.total(compute).sum()))
+
+
+def kept_cycles(grid: Grid, platform: Platform, use: Use) -> Array:
+    """Cycles to move kept lines of an inner tensor to the start of its buffer, over classes."""
+    axis = grid.keep.get(use.tensor)
+    if axis is None or use.tensor not in grid.projection.held:
+        return np.zeros((1,) * grid.rank)
+    held, wanted = grid.projection.held[use.tensor], grid.projection.wanted[use.tensor]
+    kept = grid.size(held[axis]) - grid.size(wanted[axis])
+    lines = grid.product([kept, *(grid.size(span) for i, span in enumerate(held) if i != axis)])
+    speed = max((dma.bytes_per_cycle for dma in route(platform, engine_of(platform).memory)), default=1.0)
+    return lines * (use.type.dtype.bytes / speed)
+
+
+def flow(grid: Grid, platform: Platform, box: Box, use: Use, memory: str, slots: Value) -> Flow:
+    """How a buffer is filled from a memory, or emptied into it."""
+    amount = grid.product([]) * grid.elements(box) * use.type.dtype.bytes
+    away = memory != engine_of(platform).memory
+    cycles = transfer(grid, box, use.type, route(platform, memory))
+    return Flow(cycles, amount if away else amount * 0, grid.moves(box), use.writes, slots)
+
+
+def _bound(grid: Grid, group: Group) -> list[tuple[int, Use, Box]]:
+    """The buffers of tensors from outside, with what they hold."""
+    found: dict[int, list[tuple[Use, Box]]] = {}
+    for position, work in enumerate(group.works):
+        for use in grid.members[position].uses:
+            if use.key in work.buffers and use.tensor not in grid.projection.held:
+                box = grid.projection.regions[position][use.key]
+                found.setdefault(work.buffers[use.key], []).append((use, box))
+    return [(index, uses[0][0], grid.hull([box for _, box in uses])) for index, uses in sorted(found.items())]

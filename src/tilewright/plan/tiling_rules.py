@@ -1,0 +1,222 @@
+"""What may be cut: dimensions, tile sizes, and the split among cores that kernels allow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import lcm
+from types import MappingProxyType
+
+import numpy as np
+
+from tilewright.core.domain import Affine, Domain, Whole
+from tilewright.core.graph import TensorType
+from tilewright.core.kernel import Kernel
+from tilewright.core.op import Call
+from tilewright.core.tiles import Extent, Member, axis_dim, region
+from tilewright.cost.formulas import Names, condition
+from tilewright.cost.grid import Array, Box, Grid, Span, Value
+from tilewright.cost.tiles import Task
+from tilewright.errors import TilewrightError
+
+MOST_SIZES = 9
+"""Tile sizes looked at along one dimension."""
+
+
+class Impossible(Exception):
+    """Nodes that cannot run as one group, whatever the tiles are."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a node allows."""
+
+    free: tuple[str, ...]
+    """Dimensions along which its results can be cut."""
+    blocks: Mapping[str, int]
+    """Tiles along a dimension begin and end at multiples of this."""
+    fixed: frozenset[str]
+    """Dimensions that its kernel needs whole."""
+
+
+def rules(mine: Task) -> Rules:
+    domain, kernel = mine.member.domain, mine.kernel
+    free = tuple(name for name in domain.parallel if domain.dims[name] > 1 and _separate(domain, name))
+    if kernel is None:
+        return Rules(free, MappingProxyType({}), frozenset())
+    fixed = {part for name in kernel.whole for part in domain.products.get(name, (name,))}
+    fixed |= _numbered(mine.call, mine.domain, kernel, free) | _behind_first(mine.member)
+    blocks: dict[str, int] = {}
+    for spec in kernel.pack.values():
+        packed = spec.partition("->")[2]
+        for names in re.findall(r"\(([\w\s,]+)\)", packed):
+            fixed |= {name.strip() for name in names.split(",")}
+        for name, block in re.findall(r"(?<![\w)])(\w+)\s*/\s*(\d+)", packed):
+            blocks[name] = lcm(blocks.get(name, 1), int(block))
+    return Rules(tuple(n for n in free if n not in fixed), MappingProxyType(blocks), frozenset(fixed))
+
+
+def _separate(domain: Domain, name: str) -> bool:
+    """Whether tiles along a dimension are different parts of every result."""
+    axes = [axis for output in domain.outputs for axis in domain.access[output]]
+    return all(axis_dim(domain, axis)[0] == name for axis in axes if isinstance(axis, Affine) and name in axis.dims)
+
+
+def _behind_first(mine: Member) -> set[str]:
+    """Dimensions behind the first axis of a result whose epilogue walks an operand by the number of the element."""
+    result = mine.output.type.shape
+    odd = [use for use in mine.uses if re.match(r"s\d+_", use.key) and not _any_cut(mine.domain, use.key, result)]
+    if not odd:
+        return set()
+    outermost = next((i for i, extent in enumerate(result) if extent > 1), len(result))
+    axes = mine.domain.access[mine.output.key][outermost + 1 :]
+    return {name for axis in axes if isinstance(axis, Affine) for name in axis.dims}
+
+
+def _any_cut(domain: Domain, key: str, result: tuple[int, ...]) -> bool:
+    """Scalars, tables, tensors of the result's shape and vectors along its last axis."""
+    shape, axes = domain.shapes[key], domain.access[key]
+    if all(extent == 1 for extent in shape) or shape == result or all(isinstance(axis, Whole) for axis in axes):
+        return True
+    return bool(shape) and all(extent == 1 for extent in shape[:-1]) and shape[-1] == result[-1]
+
+
+def _numbered(call: Call, domain: Domain, kernel: Kernel, free: Sequence[str]) -> set[str]:
+    """Dimensions along which a tile would be called with other numbers than those of the whole call."""
+    if call.op.numbers is None:
+        return set()
+    padding = set(call.op.padding(call)) if call.op.padding is not None else set[str]()
+    asked = {p.name for p in kernel.parameters if not p.pointer} - padding
+    numbers = {name: value for name, value in call.op.numbers(call).items() if name in asked}
+    if not numbers:
+        return set()
+    return {
+        name
+        for name in free
+        for size in {1, domain.dims[name] // 2, domain.dims[name] - 1}
+        if any(_numbers(call, domain, name, size).get(key) != value for key, value in numbers.items())
+    }
+
+
+def _numbers(call: Call, domain: Domain, name: str, size: int) -> Mapping[str, int | float]:
+    ranges = {name: Extent(0, size)}
+
+    def cut(operand: str, kind: TensorType) -> TensorType:
+        if operand not in domain.access:
+            return kind
+        return kind.with_shape(part.size for part in region(domain, operand, ranges) if isinstance(part.size, int))
+
+    inputs = tuple(None if t is None else cut(o, t) for o, t in zip(call.operands, call.inputs, strict=True))
+    names = call.op.output_names(len(call.outputs))
+    outputs = tuple(cut(o, t) for o, t in zip(names, call.outputs, strict=True))
+    try:
+        return call.op.numbers(replace(call, inputs=inputs, outputs=outputs)) if call.op.numbers else {}
+    except (TilewrightError, ArithmeticError, LookupError):
+        return {}
+
+
+def tile_sizes(extent: int, block: int, cores: int) -> tuple[int, ...]:
+    """Tile sizes of balanced splits, largest first: the whole and the smallest, few between where there are many."""
+    smallest = min(block, extent)
+    found: set[int] = {extent, smallest}
+    count = 2
+    while count < extent:
+        size = min(extent, -(--(-extent // count) // block) * block) if block > 1 else -(-extent // count)
+        found.add(size)
+        if cores > 1 and size > cores * block:
+            found.add(min(extent, -(-size // (cores * block)) * cores * block))
+        # Further splits differ little from each other.
+        count += max(1, count // 4)
+    ordered = sorted(found, reverse=True)
+    if len(ordered) <= MOST_SIZES:
+        return tuple(ordered)
+    ratio = (smallest / extent) ** (1 / (MOST_SIZES - 1))
+    goals = [extent * ratio**number for number in range(MOST_SIZES)]
+    chosen = {min(ordered, key=lambda size: (abs(np.log(size / goal)), size)) for goal in goals}
+    return tuple(sorted(chosen | {extent, smallest}, reverse=True))
+
+
+def legal_sizes(grid: Grid, everything: Sequence[Rules]) -> list[Array]:
+    """Which sizes along each loop suit all nodes; `Impossible` where nothing depends on the size."""
+    found = [np.ones_like(count, bool) for count in grid.counts]
+
+    def need(span: Span, holds: Value | bool) -> None:
+        if span.loop < 0 or not isinstance(holds, np.ndarray):
+            if not np.all(holds):
+                raise Impossible
+        else:
+            found[span.loop] &= grid.every(span.loop, holds)
+
+    for position, (mine, asked) in enumerate(zip(grid.members, everything, strict=True)):
+        for name, part in grid.projection.ranges[position].items():
+            extent, empty = mine.domain.dims[name], part.size <= 0
+            if name in asked.fixed:
+                need(part, empty | (part.size == extent))
+            block = asked.blocks.get(name, 1)
+            if block > 1:
+                ends = (part.stop % block == 0) | (part.stop == extent)
+                need(part, empty | ((part.start % block == 0) & ends))
+        if position < len(grid.members) - 1:
+            made = grid.projection.regions[position][mine.output.key]
+            for make, hold, want in zip(
+                made, grid.projection.held[mine.output.tensor], grid.projection.wanted[mine.output.tensor], strict=True
+            ):
+                loop = make if make.loop >= 0 else hold
+                need(loop, (make.size <= 0) | ((make.start >= hold.start) & (make.stop <= hold.stop)))
+                need(loop, (want.size <= 0) | ((make.start <= want.start) & (make.stop >= want.stop)))
+    return found
+
+
+def dense(grid: Grid, box: Box, block: Sequence[Value], cut: Sequence[Value]) -> Value:
+    """Whether parts lie in one run of their blocks, for each tiling. `cut` says where cores take less of an axis."""
+    result: Value = np.asarray(True)
+    before: Value = np.asarray(False)
+    for span, whole, shared in zip(box, block, cut, strict=True):
+        size = grid.size(span)
+        partial = np.logical_or(grid.most(size != whole), shared)
+        result = result & ~(before & partial)
+        before = before | grid.most(np.asarray(size > 1))
+    return result
+
+
+def conditions(grid: Grid, position: int, mine: Task, split: str, chunk: Value) -> Value:
+    """Whether the kernel takes what a core gets of the largest and of the smallest tile, for each tiling."""
+    kernel = mine.kernel
+    if kernel is None:
+        return np.asarray(True)
+    result: Value = np.asarray(True)
+    strides = [p.name for p in kernel.parameters if not p.pointer and "_s" in p.name]
+    for most in (True, False):
+        names = _tile_names(grid, position, mine, split, chunk, most)
+        for name, text in kernel.when.items():
+            result = result & condition(name, text, names)
+        for name in strides:
+            result = result & condition(name, f"{name} == {name}", names)
+    return result
+
+
+def _tile_names(grid: Grid, position: int, mine: Task, split: str, chunk: Value, most: bool) -> Names:
+    ranges = grid.projection.ranges[position]
+
+    def pick(span: Span) -> Value:
+        size = grid.size(span)
+        return grid.most(size) if most else -grid.most(-size)
+
+    domain = mine.domain
+    sizes: dict[str, Value] = {n: pick(ranges[n]) if n in ranges else size for n, size in domain.dims.items()}
+    if split:
+        sizes[split] = np.minimum(sizes[split], chunk)
+
+    def extent(operand: str, axis: int) -> Value:
+        found = domain.access[operand][axis]
+        if isinstance(found, Affine) and split in found.dims and len(found.terms) == 1 and found.divisor == 1:
+            return sizes[split]
+        return pick(grid.extent(domain, found, domain.shapes[operand][axis], ranges))
+
+    return Names(domain, mine.known, sizes, extent)
+
+
+def scratch_bytes(grid: Grid, position: int, mine: Task, split: str, chunk: Value) -> Names:
+    """Names for the scratch of the largest part of a core, for each tiling."""
+    return _tile_names(grid, position, mine, split, chunk, True)
