@@ -83,7 +83,7 @@ class Layout:
                 if not use.type.bytes:
                     continue
                 where, inner = opened.where(position), use.tensor in opened.replay.inner
-                if not inner and not self._known(use.tensor):
+                if (not inner or opened.bound(position, use) is None) and not self._known(use.tensor):
                     yield f"{where}: '{use.tensor}' has no place"
                 if not use.writes and not inner and self._made(use.tensor) >= opened.number:
                     yield f"{where}: reads '{use.tensor}', which group {self._made(use.tensor)} makes"
@@ -120,8 +120,6 @@ class Layout:
         if bound and (readers or ends):
             by = f"group {readers[0]} reads it" if readers else f"it is the output '{ends[0]}'"
             yield f"'{use.tensor}' stays in a buffer of the group, but {by}"
-        elif not bound and not self._known(use.tensor):
-            yield f"'{use.tensor}' has neither a buffer nor a place"
         elif readers or ends:
             gaps = covering(opened, opened.replay.regions[position][use.key], whole(use.type.shape), once=False)
             yield from (f"'{use.tensor}' is needed outside the group, but its parts {reason}" for reason in gaps)
