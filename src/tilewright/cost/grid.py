@@ -106,6 +106,7 @@ class Grid:
         self.rank = len(cuts)
         self.points = [_points(loop, cut) for loop, cut in enumerate(cuts)]
         self._spans: list[list[Span]] = [[points.span] for points in self.points]
+        self._sizes: dict[Span, Value] = {}
         self.projection = self._project()
 
     # Projection
@@ -263,7 +264,7 @@ class Grid:
         shape[loop] = -1
         return values.reshape(shape)
 
-    def over(self, span: Span, values: Value) -> Value:
+    def _over(self, span: Span, values: Value) -> Value:
         """Values at the points of a span's loop, over classes."""
         if span.loop < 0 or not isinstance(values, np.ndarray):
             return values
@@ -271,7 +272,10 @@ class Grid:
 
     def size(self, span: Span) -> Value:
         """The size of a span, over classes."""
-        return self.over(span, span.size)
+        found = self._sizes.get(span)
+        if found is None:
+            found = self._sizes[span] = self._over(span, span.size)
+        return found
 
     def moves(self, box: Box) -> dict[int, Array]:
         """With which loops a box moves, for each size of the loop."""
@@ -318,12 +322,13 @@ class Grid:
 
     def corner(self, values: Array, *, last: bool) -> Array:
         """Values at the first or the last step of each tiling."""
-        for axis in range(self.rank):
-            if values.shape[axis] > 1:
-                begin = self._begin[axis]
-                chosen = np.append(begin[1:], len(self._number[axis])) - 1 if last else begin
-                values = np.take(values, chosen, axis=axis)
-        return values
+        return values[np.ix_(*(self._ends[axis][last] if n > 1 else [0] for axis, n in enumerate(values.shape)))]
+
+    @cached_property
+    def _ends(self) -> tuple[tuple[Array, Array], ...]:
+        """The first and the last class of each size."""
+        pairs = zip(self._begin, self._number, strict=True)
+        return tuple((begin, np.append(begin[1:], len(number)) - 1) for begin, number in pairs)
 
     def product(self, factors: Sequence[Value]) -> Array:
         result = np.ones((1,) * self.rank, np.int64)

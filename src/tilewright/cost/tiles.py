@@ -11,7 +11,7 @@ A transfer takes the setup of its descriptors and its bytes at the DMA's speed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -164,8 +164,16 @@ class Flow:
     moves: Mapping[int, Array]
     """With which loops its region moves."""
     store: bool
-    slots: Value
-    """For each tiling."""
+    beside: Array
+    """Tilings with which it runs beside the computation: it happens more than once and has slots for that."""
+
+
+def streamed(grid: Grid, moves: Mapping[int, Array]) -> Array:
+    """Whether a buffer is filled more than once, for each tiling."""
+    found = np.zeros((1,) * grid.rank, bool)
+    for changed in moves.values():
+        found = found | changed
+    return found
 
 
 def due(grid: Grid, moves: Mapping[int, Array], order: Sequence[int]) -> Array:
@@ -179,26 +187,44 @@ def due(grid: Grid, moves: Mapping[int, Array], order: Sequence[int]) -> Array:
     return found
 
 
-def spent(grid: Grid, order: Sequence[int], compute: Array, flows: Sequence[Flow]) -> tuple[Array, Array]:
-    """Cycles and bytes moved of all steps, for each tiling. `order` is that of the loops, outermost first."""
-    nothing = np.zeros((1,) * grid.rank)
-    single = loads = stores = moved = nothing
+@dataclass(frozen=True, eq=False)
+class Traffic:
+    """All transfers of a group with its loops in one order: cycles over classes, bytes for each tiling."""
+
+    single: Array
+    """Of transfers with which nothing overlaps."""
+    loads: Array
+    stores: Array
+    moved: Array
+
+
+def traffic(grid: Grid, order: Sequence[int], flows: Sequence[Flow]) -> Traffic:
+    single = loads = stores = moved = np.zeros((1,) * grid.rank)
     for flow in flows:
         when = due(grid, flow.moves, order)
-        cycles = flow.cycles * when
+        cycles, beside = flow.cycles * when, grid.spread(flow.beside)
         moved = moved + flow.bytes * when
-        beside = grid.spread(flow.slots) > 1
-        single = single + np.where(beside, 0.0, cycles)
-        ahead = np.where(beside, cycles, 0.0)
-        loads, stores = (loads, stores + ahead) if flow.store else (loads + ahead, stores)
-    total = grid.total(single + np.maximum(compute, loads + stores))
+        if not np.all(beside):
+            single = single + np.where(beside, 0.0, cycles)
+            cycles = np.where(beside, cycles, 0.0)
+        loads, stores = (loads, stores + cycles) if flow.store else (loads + cycles, stores)
+    return Traffic(single, loads, stores, grid.total(moved))
+
+
+def in_turn(grid: Grid, compute: Array, found: Traffic) -> Array:
+    """Cycles of all steps for each tiling where no transfer runs beside the computation."""
+    return grid.total(compute) + grid.total(found.single + found.loads + found.stores)
+
+
+def overlapped(grid: Grid, compute: Array, found: Traffic) -> Array:
+    """Cycles of all steps for each tiling."""
+    loads, stores = found.loads, found.stores
+    total = grid.total(found.single) + grid.total(np.maximum(compute, loads + stores))
     c0, l0, s0 = (grid.corner(v, last=False) for v in (compute, loads, stores))
     c1, l1, s1 = (grid.corner(v, last=True) for v in (compute, loads, stores))
-    once = grid.steps == 1
-    alone = np.maximum(c0, l0 + s0)
-    begun = total - alone + l0 + np.where(once, c0 + s0, np.maximum(c0, s0))
-    ended = np.where(once, 0.0, s1 + np.maximum(c1, l1) - np.maximum(c1, l1 + s1))
-    return begun + ended, grid.total(moved)
+    alone = grid.steps == 1
+    begun = total - np.maximum(c0, l0 + s0) + l0 + np.where(alone, c0 + s0, np.maximum(c0, s0))
+    return begun + np.where(alone, 0.0, s1 + np.maximum(c1, l1) - np.maximum(c1, l1 + s1))
 
 
 # One group
@@ -235,9 +261,15 @@ def group_cost(
         when = due(grid, grid.moves(tuple(grid.projection.ranges[position].values())), order)
         compute = compute + when * (cycles + kept_cycles(grid, platform, mine.member.output))
         macs = macs + when * work_points(grid, position)
-    flows = [flow(grid, platform, box, use, source[use.tensor], group.buffers[i].slots) for i, use, box in bound]
-    cycles, moved = spent(grid, order, compute, flows)
-    return Cost(float(cycles.sum()), int(moved.sum()), int(grid.total(macs).sum()), float(grid.total(compute).sum()))
+    flows: list[Flow] = []
+    for index, use, box in bound:
+        found = flow(grid, platform, box, use, source.get(use.tensor, engine.memory))
+        flows.append(found if group.buffers[index].slots > 1 else replace(found, beside=found.beside & False))
+    moves = traffic(grid, order, flows)
+    cycles = overlapped(grid, compute, moves)
+    return Cost(
+        float(cycles.sum()), int(moves.moved.sum()), int(grid.total(macs).sum()), float(grid.total(compute).sum())
+    )
 
 
 def kept_cycles(grid: Grid, platform: Platform, use: Use) -> Array:
@@ -248,16 +280,17 @@ def kept_cycles(grid: Grid, platform: Platform, use: Use) -> Array:
     held, wanted = grid.projection.held[use.tensor], grid.projection.wanted[use.tensor]
     kept = grid.size(held[axis]) - grid.size(wanted[axis])
     lines = grid.product([kept, *(grid.size(span) for i, span in enumerate(held) if i != axis)])
-    speed = max((dma.bytes_per_cycle for dma in route(platform, engine_of(platform).memory)), default=1.0)
+    speed = min((dma.bytes_per_cycle for dma in route(platform, engine_of(platform).memory)), default=1.0)
     return lines * (use.type.dtype.bytes / speed)
 
 
-def flow(grid: Grid, platform: Platform, box: Box, use: Use, memory: str, slots: Value) -> Flow:
-    """How a buffer is filled from a memory, or emptied into it."""
+def flow(grid: Grid, platform: Platform, box: Box, use: Use, memory: str) -> Flow:
+    """How a buffer is filled from a memory, or emptied into it, with two slots where that is of use."""
     amount = grid.product([]) * grid.elements(box) * use.type.dtype.bytes
     away = memory != engine_of(platform).memory
     cycles = transfer(grid, box, use.type, route(platform, memory))
-    return Flow(cycles, amount if away else amount * 0, grid.moves(box), use.writes, slots)
+    moves = grid.moves(box)
+    return Flow(cycles, amount if away else amount * 0, moves, use.writes, streamed(grid, moves))
 
 
 def _bound(grid: Grid, group: Group) -> list[tuple[int, Use, Box]]:

@@ -24,7 +24,7 @@ from tilewright.plan.tiling_rules import Impossible, rules, tile_sizes
 MOST_CUTS = 3
 """Dimensions cut at once in a group of one node; the tiling of the fewest bytes may cut all."""
 MOST_CUTS_FUSED = 2
-GAIN = 0.99
+GAIN = 0.97
 """A point of the front has at most this share of the cycles of the one before it."""
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import permutations
 from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.core.domain import Affine
 from tilewright.core.plan import Group, TileBuffer, Work
 from tilewright.core.platform import Platform
 from tilewright.core.tiles import TileLoop, Use
@@ -20,13 +21,16 @@ from tilewright.cost.tiles import (
     due,
     engine_of,
     flow,
+    in_turn,
     kept_cycles,
-    spent,
+    overlapped,
+    streamed,
+    traffic,
     work_cycles,
     work_points,
 )
 from tilewright.plan import allocate as allocation
-from tilewright.plan.tiling_rules import Rules, conditions, dense, legal_sizes, scratch_bytes
+from tilewright.plan.tiling_rules import Density, Rules, conditions, density, legal_sizes, rounded, tile_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +65,16 @@ class Holder:
     """Node and key of each use."""
     direct: Value
     """Tilings with which the uses need no buffer, because the tensor is near and dense there."""
+    inner: bool = False
     through: bool = True
     """Whether it holds something at every moment of a step."""
     first: int = 0
     last: int = 0
     """Nodes between which it is needed otherwise."""
+    room: Value = 0
+    """Bytes of one slot for each tiling."""
+    again: Value = False
+    """Tilings with which it is filled more than once, so that more slots are of use."""
 
 
 @dataclass(eq=False)
@@ -78,9 +87,7 @@ class Share:
     cycles: Array
     """Over classes."""
     scratch: Value
-    """Of one core, for each tiling."""
-    users: Value
-    """Cores that need scratch."""
+    """Of all cores, for each tiling."""
 
 
 @dataclass(eq=False)
@@ -96,39 +103,39 @@ class Tilings:
     cycles: Array
     moved: Array
     macs: Array
-    orders: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
-    order: Array = field(default_factory=lambda: np.zeros(0, int))
-    """Which order is the best."""
+    orders: list[tuple[int, ...]]
+    order: Array
+    """Which of the orders is the best."""
 
 
 def evaluated(problem: Problem, grid: Grid) -> list[Tilings]:
     """Bytes and the best cycles of every tiling; what is not allowed has infinite cycles."""
     legal = grid.product(legal_sizes(grid, problem.rules)) > 0
+    for tensor in grid.keep:
+        legal = legal & _keepable(grid, tensor)
+    if not legal.any():
+        return []
     holders = _holders(problem, grid)
+    flows = [_flow(problem, grid, holder) for holder in holders if not holder.inner]
+    densities = [_densities(problem, grid, holders, position) for position in range(len(problem.tasks))]
+    orders = _orders(grid, flows)
     found: list[Tilings] = []
-    for alone in (False, True):
-        shares = [_share(problem, grid, holders, position, alone) for position in range(len(problem.tasks))]
-        if alone and not any(np.any(share.scratch) for share in shares):
+    for alone in (False, True) if problem.cores > 1 else (True,):
+        shares = [_share(problem, grid, densities[i], i, alone) for i in range(len(problem.tasks))]
+        if found and not any(np.any(share.scratch) for share in shares):
+            # With less scratch there is nothing to gain from using one core.
             break
         allowed = legal
         for share in shares:
             allowed = allowed & (share.choice >= 0)
-        for keep in grid.keep:
-            allowed = allowed & _keepable(grid, keep)
-        if not allowed.any():
-            continue
-        for slots in [problem.buffers] if problem.buffers else [2, 1]:
-            found.append(_tilings(problem, grid, holders, shares, slots, allowed))
-        if problem.cores == 1:
-            break
+        found += _tilings(problem, grid, holders, shares, flows, orders, allowed)
     return found
 
 
 def _keepable(grid: Grid, tensor: str) -> Value:
     """Lines can be kept where nothing lies before their axis."""
-    held = grid.projection.held[tensor]
     result: Value = np.asarray(True)
-    for span in held[: grid.keep[tensor]]:
+    for span in grid.projection.held[tensor][: grid.keep[tensor]]:
         result = result & (grid.most(grid.size(span)) <= 1)
     return result
 
@@ -137,46 +144,36 @@ def _keepable(grid: Grid, tensor: str) -> Value:
 
 
 def _holders(problem: Problem, grid: Grid) -> list[Holder]:
-    """One buffer for uses of a tensor that touch the same, or of which one touches all that the others do."""
+    """A buffer for every tensor that is not used where it lives; uses that touch the same share one."""
     found: list[Holder] = []
     projection = grid.projection
     for position, mine in enumerate(grid.members):
-        kernel = problem.tasks[position].kernel is not None
         for use in mine.uses:
-            box = projection.regions[position][use.key]
             if use.tensor in projection.held:
-                _inner(found, position, use, projection.held[use.tensor])
+                _add(found, Holder(use, projection.held[use.tensor], [(position, use.key)], np.asarray(False), True))
                 continue
+            box = projection.regions[position][use.key]
             direct: Value = np.asarray(False)
             if use.tensor in problem.near:
-                direct = dense(grid, box, use.type.shape, [False] * len(box)) if kernel else np.asarray(True)
-                if np.all(direct):
-                    continue
-            _outer(grid, found, Holder(use, box, [(position, use.key)], direct), kernel)
+                kernel = problem.tasks[position].kernel
+                direct = np.asarray(True) if kernel is None else density(grid, box, use.type.shape).whole
+            if not np.all(direct):
+                _add(found, Holder(use, box, [(position, use.key)], direct))
     for holder in found:
-        if holder.use.tensor in projection.held and holder.use.tensor not in grid.keep:
-            positions = [position for position, _ in holder.served]
-            holder.first, holder.last = min(positions), max(positions)
-            holder.through = not _every_step(grid, holder.first)
+        positions = [position for position, _ in holder.served]
+        holder.first, holder.last = min(positions), max(positions)
+        inside = holder.inner and holder.use.tensor not in grid.keep
+        holder.through = not inside or not _every_step(grid, holder.first)
+        holder.room = _aligned(problem, grid.room(holder.box) * holder.use.type.dtype.bytes)
+        holder.again = np.asarray(False) if holder.inner else streamed(grid, grid.moves(holder.box))
     return found
 
 
-def _inner(found: list[Holder], position: int, use: Use, box: Box) -> None:
-    known = next((h for h in found if h.use.tensor == use.tensor), None)
-    if known is None:
-        found.append(Holder(use, box, [(position, use.key)], np.asarray(False)))
-    else:
-        known.served.append((position, use.key))
-
-
-def _outer(grid: Grid, found: list[Holder], wanted: Holder, kernel: bool) -> None:
+def _add(found: list[Holder], wanted: Holder) -> None:
     for other in found:
-        same = (other.use.tensor, other.use.pack, other.use.type) == (
-            wanted.use.tensor,
-            wanted.use.pack,
-            wanted.use.type,
-        )
-        if same and np.array_equal(other.direct, wanted.direct) and _equal(other.box, wanted.box):
+        a, b = other.use, wanted.use
+        same = (a.tensor, a.pack, a.type) == (b.tensor, b.pack, b.type) and np.array_equal(other.direct, wanted.direct)
+        if same and _equal(other.box, wanted.box):
             other.served += wanted.served
             return
     found.append(wanted)
@@ -189,44 +186,71 @@ def _equal(a: Box, b: Box) -> bool:
     )
 
 
+def _tile(grid: Grid, position: int) -> Box:
+    return tuple(grid.projection.ranges[position].values())
+
+
 def _every_step(grid: Grid, position: int) -> bool:
     """Whether a node runs at every step, whatever the tiling."""
-    moves = grid.moves(tuple(grid.projection.ranges[position].values()))
+    moves = grid.moves(_tile(grid, position))
     return all(loop in moves and bool(np.all(moves[loop] | (grid.counts[loop] == 1))) for loop in range(grid.rank))
+
+
+def _flow(problem: Problem, grid: Grid, holder: Holder) -> Flow:
+    found = flow(grid, problem.platform, holder.box, holder.use, problem.memory(holder.use.tensor))
+    if not np.any(holder.direct):
+        return found
+    missing = np.where(grid.spread(holder.direct), 0, 1)
+    return replace(found, cycles=found.cycles * missing, bytes=found.bytes * missing)
 
 
 # Cores
 
 
-def _share(problem: Problem, grid: Grid, holders: Sequence[Holder], position: int, alone: bool) -> Share:
+def _densities(
+    problem: Problem, grid: Grid, holders: Sequence[Holder], position: int
+) -> list[tuple[Use, Value, Density]]:
+    """How the parts that a kernel touches lie in their blocks, with the tilings for which each block counts."""
+    found: list[tuple[Use, Value, Density]] = []
+    if problem.tasks[position].kernel is None:
+        return found
+    for use in grid.members[position].uses:
+        box = grid.projection.regions[position][use.key]
+        holder = next((h for h in holders if (position, use.key) in h.served), None)
+        direct = np.asarray(True) if holder is None else holder.direct
+        if holder is not None:
+            found.append((use, ~direct, density(grid, box, [grid.size(span) for span in holder.box])))
+        if np.any(direct):
+            found.append((use, direct, density(grid, box, use.type.shape)))
+    return found
+
+
+def _share(
+    problem: Problem, grid: Grid, densities: Sequence[tuple[Use, Value, Density]], position: int, alone: bool
+) -> Share:
     """The best split of a node among cores, of those that its kernel allows; index -1 where none is."""
     mine, asked, cores = problem.tasks[position], problem.rules[position], problem.cores
-    shape = np.zeros((1,) * grid.rank)
     names, chunks = [""], list[Value]([0])
-    for name in asked.free if cores > 1 and not alone else ():
+    for name in () if alone else asked.free:
         names.append(name)
-        largest = _largest(grid, position, name)
-        block = asked.blocks.get(name, 1)
-        chunks.append(-(-(-(-largest // cores)) // block) * block)
-    best: Array = shape + np.inf
-    choice: Array = np.full(shape.shape, -1)
-    cycles: Array = shape
-    scratch: Array = np.zeros(shape.shape, int)
-    users: Array = np.ones(shape.shape, int)
+        chunk = -(-_largest(grid, position, name) // cores)
+        chunks.append(rounded(chunk, asked.blocks.get(name, 1)))
+    shape = (1,) * grid.rank
+    best, choice = np.full(shape, np.inf), np.full(shape, -1)
+    cycles, scratch = np.zeros(shape), np.zeros(shape, int)
     for index, (name, chunk) in enumerate(zip(names, chunks, strict=True)):
+        allowed = _allowed(problem, grid, densities, position, name, chunk)
+        if not np.any(allowed):
+            continue
         took = work_cycles(grid, position, mine, name, chunk)
         if name:
             took = took + float(engine_of(problem.platform).fork)
-        allowed = _allowed(problem, grid, holders, position, name, chunk)
         worst = np.where(allowed, grid.most(took), np.inf)
         better = worst < best
-        if not better.any():
-            continue
         best, choice = np.where(better, worst, best), np.where(better, index, choice)
         cycles = np.where(grid.spread(better), took, cycles)
-        needs, active = _scratch(problem, grid, position, name, chunk)
-        scratch, users = np.where(better, needs, scratch), np.where(better, active, users)
-    return Share(names, choice, chunks, cycles, scratch, users)
+        scratch = np.where(better, _scratch(problem, grid, position, name, chunk), scratch)
+    return Share(names, choice, chunks, cycles, scratch)
 
 
 def _largest(grid: Grid, position: int, name: str) -> Value:
@@ -234,41 +258,34 @@ def _largest(grid: Grid, position: int, name: str) -> Value:
     return grid.members[position].domain.dims[name] if span is None else grid.most(grid.size(span))
 
 
-def _allowed(problem: Problem, grid: Grid, holders: Sequence[Holder], position: int, split: str, chunk: Value) -> Value:
+def _allowed(
+    problem: Problem,
+    grid: Grid,
+    densities: Sequence[tuple[Use, Value, Density]],
+    position: int,
+    split: str,
+    chunk: Value,
+) -> Value:
     """Whether a split is one, and suits the kernel."""
     mine = problem.tasks[position]
-    result: Value = np.asarray(True)
-    cut: Value = np.asarray(False)
+    cut: Value = np.asarray(True)
     if split:
-        result = cut = chunk < np.asarray(_largest(grid, position, split))
-    if mine.kernel is None:
-        return result
-    domain = mine.member.domain
-    for use in mine.member.uses:
-        box = grid.projection.regions[position][use.key]
-        shared = [cut if split and _driven(domain.access[use.key][i], split) else False for i in range(len(box))]
-        holder = next((h for h in holders if (position, use.key) in h.served), None)
-        there: Value = np.asarray(holder is None)
-        if holder is not None:
-            there = holder.direct
-            block = [grid.size(span) for span in holder.box]
-            result = result & (there | dense(grid, box, block, shared))
-        if np.any(there):
-            result = result & (~there | dense(grid, box, use.type.shape, shared))
-    return result & conditions(grid, position, mine, split, chunk)
+        cut = np.asarray(chunk < _largest(grid, position, split))
+    result = cut
+    for use, counts, found in densities:
+        axes = mine.member.domain.access[use.key] if split else ()
+        shared = [i for i, axis in enumerate(axes) if isinstance(axis, Affine) and split in axis.dims]
+        result = result & (~counts | found.shared(shared, cut))
+    return result & conditions(grid, position, mine, problem.rules[position], split, chunk)
 
 
-def _driven(axis: object, name: str) -> bool:
-    return name in getattr(axis, "dims", ())
-
-
-def _scratch(problem: Problem, grid: Grid, position: int, split: str, chunk: Value) -> tuple[Value, Value]:
-    """Bytes of one core, and how many cores have something to do."""
+def _scratch(problem: Problem, grid: Grid, position: int, split: str, chunk: Value) -> Value:
+    """Scratch of all cores for each tiling."""
     mine = problem.tasks[position]
     if mine.kernel is None or mine.kernel.scratch == "0":
-        return 0, 1
-    needs = evaluate(mine.kernel.scratch, scratch_bytes(grid, position, mine, split, chunk))
-    return _aligned(problem, np.asarray(needs).astype(int)), problem.cores if split else 1
+        return 0
+    needs = evaluate(mine.kernel.scratch, tile_names(grid, position, mine, split, chunk, most=True))
+    return _aligned(problem, np.ceil(needs).astype(int)) * (problem.cores if split else 1)
 
 
 def _aligned(problem: Problem, size: Value) -> Value:
@@ -279,77 +296,98 @@ def _aligned(problem: Problem, size: Value) -> Value:
 # Numbers of all tilings
 
 
-def _slots(grid: Grid, holder: Holder, slots: int) -> Value:
-    """Slots of a buffer for each tiling: one where it is filled once, or stays inside."""
-    if holder.use.tensor in grid.projection.held:
-        return 1
-    streamed: Value = np.asarray(False)
-    for moves in grid.moves(holder.box).values():
-        streamed = streamed | moves
-    return np.where(streamed, slots, 1)
-
-
-def _room(problem: Problem, grid: Grid, holder: Holder) -> Value:
-    """Bytes of one slot for each tiling."""
-    return _aligned(problem, grid.room(holder.box) * holder.use.type.dtype.bytes)
-
-
 def _tilings(
-    problem: Problem, grid: Grid, holders: list[Holder], shares: list[Share], slots: int, allowed: Array
-) -> Tilings:
+    problem: Problem,
+    grid: Grid,
+    holders: list[Holder],
+    shares: list[Share],
+    flows: Sequence[Flow],
+    orders: list[tuple[int, ...]],
+    allowed: Array,
+) -> list[Tilings]:
+    """With each number of slots: the bytes, and the best order."""
+    counts = [problem.buffers] if problem.buffers else [2, 1]
+    shape = grid.steps.shape
+    timed: dict[int, list[Array]] = {count: [] for count in counts}
+    moved: list[Array] = []
+    macs: list[Array] = []
+    for order in orders:
+        compute, points = _computed(problem, grid, shares, order)
+        transfers = traffic(grid, order, flows)
+        for count in counts:
+            cycles = (overlapped if count > 1 else in_turn)(grid, compute, transfers)
+            fine = allowed & (points <= problem.most_points)
+            timed[count].append(np.broadcast_to(np.where(fine, cycles, np.inf), shape))
+        moved.append(np.broadcast_to(transfers.moved, shape))
+        macs.append(np.broadcast_to(points, shape))
+    found: list[Tilings] = []
+    for count in counts:
+        cycles = np.stack(timed[count])
+        best = np.argmin(cycles, axis=0)[None]
+        numbers = [np.take_along_axis(np.stack(values), best, 0)[0] for values in ([*cycles], moved, macs)]
+        size = np.broadcast_to(_bytes(grid, holders, shares, count), shape)
+        found.append(Tilings(problem, grid, holders, shares, count, size, *numbers, orders, best[0]))
+    return found
+
+
+def _bytes(grid: Grid, holders: Sequence[Holder], shares: Sequence[Share], slots: int) -> Array:
+    """Bytes of each tiling: what lives through a step, and the fullest moment of the rest."""
     through = np.zeros((1,) * grid.rank, int)
-    moment: list[Value] = [0] * len(problem.tasks)
-    flows: list[Flow] = []
+    moments: list[Value] = [share.scratch for share in shares]
     for holder in holders:
-        size = _room(problem, grid, holder) * _slots(grid, holder, slots) * np.where(holder.direct, 0, 1)
+        size = holder.room * np.where(holder.again, slots, 1) * np.where(holder.direct, 0, 1)
         if holder.through:
             through = through + size
         else:
             for position in range(holder.first, holder.last + 1):
-                moment[position] = moment[position] + size
-        if holder.use.tensor not in grid.projection.held:
-            found = flow(
-                grid, problem.platform, holder.box, holder.use, problem.memory(holder.use.tensor),
-                _slots(grid, holder, slots),
-            )  # fmt: skip
-            missing = np.where(grid.spread(holder.direct), 0, 1)
-            flows.append(Flow(found.cycles * missing, found.bytes * missing, found.moves, found.store, found.slots))
+                moments[position] = moments[position] + size
     peak: Value = 0
-    for position, share in enumerate(shares):
-        peak = np.maximum(peak, moment[position] + share.scratch * share.users)
-    orders = _orders(grid)
-    runs = [_timed(problem, grid, shares, flows, order) for order in orders]
-    cycles = np.stack([np.broadcast_to(np.where(allowed, run[0], np.inf), grid.steps.shape) for run in runs])
-    order = np.argmin(cycles, axis=0)
-    pick = [np.stack([np.broadcast_to(run[i], grid.steps.shape) for run in runs]) for i in (1, 2)]
-    moved, macs = (np.take_along_axis(values, order[None], 0)[0] for values in pick)
-    size = np.broadcast_to(through + peak, grid.steps.shape)
-    return Tilings(problem, grid, holders, shares, slots, size, cycles.min(axis=0), moved, macs, orders, order)
+    for moment in moments:
+        peak = np.maximum(peak, moment)
+    return through + peak
 
 
-def _orders(grid: Grid) -> list[tuple[int, ...]]:
+def _orders(grid: Grid, flows: Sequence[Flow]) -> list[tuple[int, ...]]:
+    """Orders of the loops, less those with which everything is loaded at least as often as with another one."""
     if grid.rank > 3:
         return [tuple(range(grid.rank))]
-    found = list(permutations(range(grid.rank)))
-    return [order for order in found if not grid.keep or order[-1] == grid.sweep]
+    found = [o for o in permutations(range(grid.rank)) if not grid.keep or o[-1] == grid.sweep]
+    boxes = [{*flow.moves} for flow in flows]
+    boxes += [{*grid.moves(_tile(grid, position))} for position in range(len(grid.members))]
+    reuse = {order: _reuse(order, boxes) for order in found}
+    kept: list[tuple[int, ...]] = []
+    for order in found:
+        if not any(_covers(reuse[other], reuse[order]) for other in kept):
+            kept = [other for other in kept if not _covers(reuse[order], reuse[other])] + [order]
+    return kept
 
 
-def _timed(
-    problem: Problem, grid: Grid, shares: Sequence[Share], flows: Sequence[Flow], order: tuple[int, ...]
-) -> tuple[Array, Array, Array]:
-    compute = np.zeros((1,) * grid.rank)
+def _reuse(order: tuple[int, ...], boxes: Sequence[set[int]]) -> list[frozenset[int]]:
+    """The loops inside the innermost with which each box moves, for every set of loops that may run."""
+    found: list[frozenset[int]] = []
+    for chosen in range(1 << len(order)):
+        running = [loop for loop in order if chosen >> loop & 1]
+        for moves in boxes:
+            last = max((i for i, loop in enumerate(running) if loop in moves), default=-1)
+            found.append(frozenset(running[last + 1 :]))
+    return found
+
+
+def _covers(a: Sequence[frozenset[int]], b: Sequence[frozenset[int]]) -> bool:
+    return all(x >= y for x, y in zip(a, b, strict=True))
+
+
+def _computed(problem: Problem, grid: Grid, shares: Sequence[Share], order: tuple[int, ...]) -> tuple[Array, Array]:
+    """Cycles of the cores over classes, and points of all steps for each tiling."""
     if len(shares) == 1:
-        cycles, moved = spent(grid, order, shares[0].cycles, flows)
-        return cycles, moved, np.asarray(problem.tasks[0].member.domain.points())
-    points = np.zeros((1,) * grid.rank)
+        return shares[0].cycles, np.asarray(problem.tasks[0].member.domain.points())
+    compute = points = np.zeros((1,) * grid.rank)
     for position, share in enumerate(shares):
-        when = due(grid, grid.moves(tuple(grid.projection.ranges[position].values())), order)
-        mine = problem.tasks[position].member
-        compute = compute + when * (share.cycles + kept_cycles(grid, problem.platform, mine.output))
+        when = due(grid, grid.moves(_tile(grid, position)), order)
+        output = problem.tasks[position].member.output
+        compute = compute + when * (share.cycles + kept_cycles(grid, problem.platform, output))
         points = points + when * work_points(grid, position)
-    macs = grid.total(points)
-    cycles, moved = spent(grid, order, compute, flows)
-    return np.where(macs <= problem.most_points, cycles, np.inf), moved, macs
+    return compute, grid.total(points)
 
 
 # Groups
@@ -361,15 +399,15 @@ def built(found: Tilings, number: int) -> tuple[Group, int]:
     index = np.unravel_index(number, found.bytes.shape)
 
     def at(value: Value) -> int:
-        if not isinstance(value, np.ndarray):
+        if not isinstance(value, np.ndarray) or not value.ndim:
             return int(value)
-        return int(value[tuple(min(int(i), n - 1) for i, n in zip(index, value.shape, strict=False))])
+        return int(value[tuple(int(i) if n > 1 else 0 for i, n in zip(index, value.shape, strict=True))])
 
     holders = [h for h in found.holders if not at(h.direct)]
-    sizes = [at(_room(problem, grid, holder)) for holder in holders]
-    slots = [at(_slots(grid, holder, found.slots)) for holder in holders]
+    sizes = [at(holder.room) for holder in holders]
+    slots = [found.slots if at(holder.again) else 1 for holder in holders]
     scratch = [at(share.scratch) for share in found.shares]
-    offsets, end = _placed(problem, holders, sizes, slots, [at(s.scratch * s.users) for s in found.shares])
+    offsets, end = _placed(problem, holders, [a * b for a, b in zip(sizes, slots, strict=True)], scratch)
     buffers = tuple(
         TileBuffer(h.use.tensor, offset, size, count, h.use.pack)
         for h, offset, size, count in zip(holders, offsets, sizes, slots, strict=False)
@@ -378,50 +416,40 @@ def built(found: Tilings, number: int) -> tuple[Group, int]:
     for position, share in enumerate(found.shares):
         which = at(share.choice)
         keys = {key: i for i, holder in enumerate(holders) for place, key in holder.served if place == position}
-        works.append(
-            Work(
-                problem.steps[position],
-                MappingProxyType(keys),
-                offsets[len(holders) + position] if scratch[position] else 0,
-                scratch[position],
-                share.names[which],
-                at(share.chunks[which]),
-            )
-        )
+        split, chunk = share.names[which], at(share.chunks[which])
+        place = offsets[len(holders) + position] if scratch[position] else 0
+        each = scratch[position] // (problem.cores if split else 1)
+        works.append(Work(problem.steps[position], MappingProxyType(keys), place, each, split, chunk))
     loops = [
         TileLoop(grid.cuts[i].dim, grid.cuts[i].sizes[int(index[i])], at(grid.counts[i]))
         for i in found.orders[at(found.order)]
     ]
     kept = MappingProxyType(dict(grid.keep))
-    return Group(tuple(works), tuple(x for x in loops if x.count > 1), buffers, kept, at_float(found, number)), end
-
-
-def at_float(found: Tilings, number: int) -> float:
-    return float(found.cycles.reshape(-1)[number])
+    cycles = float(found.cycles[index])
+    return Group(tuple(works), tuple(x for x in loops if x.count > 1), buffers, kept, cycles), end
 
 
 def _placed(
-    problem: Problem, holders: Sequence[Holder], sizes: Sequence[int], slots: Sequence[int], scratch: Sequence[int]
+    problem: Problem, holders: Sequence[Holder], sizes: Sequence[int], scratch: Sequence[int]
 ) -> tuple[list[int], int]:
     """Offsets of buffers and of the scratch of each node: what lives through all steps first."""
     offsets = [0] * (len(holders) + len(scratch))
     end = 0
-    for number, holder in enumerate(holders):
-        if holder.through:
-            offsets[number] = end
-            end += sizes[number] * slots[number]
     inside: list[allocation.Buffer] = []
     align = problem.platform.alignment
-    for number, holder in enumerate(holders):
-        if not holder.through and sizes[number]:
-            inside.append(allocation.Buffer(str(number), sizes[number], holder.first, holder.last + 1, align))
+    for number, (holder, size) in enumerate(zip(holders, sizes, strict=True)):
+        if holder.through:
+            offsets[number] = end
+            end += size
+        elif size:
+            inside.append(allocation.Buffer(str(number), size, holder.first, holder.last + 1, align))
     for position, size in enumerate(scratch):
         if size:
             inside.append(allocation.Buffer(str(len(holders) + position), size, position, position + 1, align))
     if len(inside) == 1:
         offsets[int(inside[0].name)] = end
-        return offsets, end + inside[0].size
-    if inside:
+        end += inside[0].size
+    elif inside:
         placed = allocation.allocate(inside, seconds=0.05)
         for name, placement in placed.offsets.items():
             offsets[int(name)] = end + placement.offset

@@ -38,6 +38,8 @@ class Rules:
     """Tiles along a dimension begin and end at multiples of this."""
     fixed: frozenset[str]
     """Dimensions that its kernel needs whole."""
+    asks: tuple[tuple[str, str], ...] = ()
+    """Conditions of the kernel that depend on the tile."""
 
 
 def rules(mine: Task) -> Rules:
@@ -54,7 +56,20 @@ def rules(mine: Task) -> Rules:
             fixed |= {name.strip() for name in names.split(",")}
         for name, block in re.findall(r"(?<![\w)])(\w+)\s*/\s*(\d+)", packed):
             blocks[name] = lcm(blocks.get(name, 1), int(block))
-    return Rules(tuple(n for n in free if n not in fixed), MappingProxyType(blocks), frozenset(fixed))
+    free = tuple(n for n in free if n not in fixed)
+    return Rules(free, MappingProxyType(blocks), frozenset(fixed), _asks(domain, kernel, free))
+
+
+def _asks(domain: Domain, kernel: Kernel, free: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Conditions that mention a dimension which may be cut, an extent or a stride; that strides exist is one, too."""
+    strides = [(p.name, "== " + p.name) for p in kernel.parameters if not p.pointer and "_s" in p.name]
+    moving = {*free, *(name for name, parts in domain.products.items() if {*parts} & {*free})}
+
+    def moves(name: str) -> bool:
+        return name in moving or name.rpartition("_")[0] in domain.access
+
+    found = [*kernel.when.items(), *strides]
+    return tuple((name, text) for name, text in found if any(map(moves, [name, *re.findall(r"[A-Za-z]\w*", text)])))
 
 
 def _separate(domain: Domain, name: str) -> bool:
@@ -94,8 +109,8 @@ def _numbered(call: Call, domain: Domain, kernel: Kernel, free: Sequence[str]) -
     return {
         name
         for name in free
-        for size in {1, domain.dims[name] // 2, domain.dims[name] - 1}
-        if any(_numbers(call, domain, name, size).get(key) != value for key, value in numbers.items())
+        for size in {1, domain.dims[name] // 2}
+        if not numbers.items() <= _numbers(call, domain, name, size).items()
     }
 
 
@@ -122,10 +137,10 @@ def tile_sizes(extent: int, block: int, cores: int) -> tuple[int, ...]:
     found: set[int] = {extent, smallest}
     count = 2
     while count < extent:
-        size = min(extent, -(--(-extent // count) // block) * block) if block > 1 else -(-extent // count)
-        found.add(size)
+        size = rounded(-(-extent // count), block)
+        found.add(min(extent, int(size)))
         if cores > 1 and size > cores * block:
-            found.add(min(extent, -(-size // (cores * block)) * cores * block))
+            found.add(min(extent, int(rounded(size, cores * block))))
         # Further splits differ little from each other.
         count += max(1, count // 4)
     ordered = sorted(found, reverse=True)
@@ -135,6 +150,11 @@ def tile_sizes(extent: int, block: int, cores: int) -> tuple[int, ...]:
     goals = [extent * ratio**number for number in range(MOST_SIZES)]
     chosen = {min(ordered, key=lambda size: (abs(np.log(size / goal)), size)) for goal in goals}
     return tuple(sorted(chosen | {extent, smallest}, reverse=True))
+
+
+def rounded(size: Value, block: int) -> Value:
+    """The next multiple of a block."""
+    return -(-size // block) * block
 
 
 def legal_sizes(grid: Grid, everything: Sequence[Rules]) -> list[Array]:
@@ -168,35 +188,51 @@ def legal_sizes(grid: Grid, everything: Sequence[Rules]) -> list[Array]:
     return found
 
 
-def dense(grid: Grid, box: Box, block: Sequence[Value], cut: Sequence[Value]) -> Value:
-    """Whether parts lie in one run of their blocks, for each tiling. `cut` says where cores take less of an axis."""
-    result: Value = np.asarray(True)
-    before: Value = np.asarray(False)
-    for span, whole, shared in zip(box, block, cut, strict=True):
+@dataclass(frozen=True, eq=False)
+class Density:
+    """Whether the part of a block that a node touches is one run of bytes, for each tiling."""
+
+    whole: Value
+    """Where one core takes all of it."""
+    before: tuple[Value, ...]
+    """For each axis whether an axis before it is longer than 1, so that cores may not share it."""
+
+    def shared(self, axes: Sequence[int], cut: Value) -> Value:
+        """Where cores take less of some axes."""
+        result = self.whole
+        for axis in axes:
+            result = result & ~(self.before[axis] & cut)
+        return result
+
+
+def density(grid: Grid, box: Box, block: Sequence[Value]) -> Density:
+    """Of a box inside a block of these extents."""
+    whole: Value = np.asarray(True)
+    longer: Value = np.asarray(False)
+    before: list[Value] = []
+    for span, extent in zip(box, block, strict=True):
         size = grid.size(span)
-        partial = np.logical_or(grid.most(size != whole), shared)
-        result = result & ~(before & partial)
-        before = before | grid.most(np.asarray(size > 1))
-    return result
+        before.append(longer)
+        if size is not extent:
+            whole = whole & ~(longer & grid.most(np.asarray(size != extent)))
+        longer = longer | grid.most(np.asarray(size > 1))
+    return Density(whole, tuple(before))
 
 
-def conditions(grid: Grid, position: int, mine: Task, split: str, chunk: Value) -> Value:
+def conditions(grid: Grid, position: int, mine: Task, asked: Rules, split: str, chunk: Value) -> Value:
     """Whether the kernel takes what a core gets of the largest and of the smallest tile, for each tiling."""
-    kernel = mine.kernel
-    if kernel is None:
-        return np.asarray(True)
     result: Value = np.asarray(True)
-    strides = [p.name for p in kernel.parameters if not p.pointer and "_s" in p.name]
+    if not asked.asks:
+        return result
     for most in (True, False):
-        names = _tile_names(grid, position, mine, split, chunk, most)
-        for name, text in kernel.when.items():
+        names = tile_names(grid, position, mine, split, chunk, most=most)
+        for name, text in asked.asks:
             result = result & condition(name, text, names)
-        for name in strides:
-            result = result & condition(name, f"{name} == {name}", names)
     return result
 
 
-def _tile_names(grid: Grid, position: int, mine: Task, split: str, chunk: Value, most: bool) -> Names:
+def tile_names(grid: Grid, position: int, mine: Task, split: str, chunk: Value, *, most: bool) -> Names:
+    """Names of what a core gets of the largest (or the smallest) tile, for each tiling."""
     ranges = grid.projection.ranges[position]
 
     def pick(span: Span) -> Value:
@@ -215,8 +251,3 @@ def _tile_names(grid: Grid, position: int, mine: Task, split: str, chunk: Value,
         return pick(grid.extent(domain, found, domain.shapes[operand][axis], ranges))
 
     return Names(domain, mine.known, sizes, extent)
-
-
-def scratch_bytes(grid: Grid, position: int, mine: Task, split: str, chunk: Value) -> Names:
-    """Names for the scratch of the largest part of a core, for each tiling."""
-    return _tile_names(grid, position, mine, split, chunk, True)
