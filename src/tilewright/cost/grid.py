@@ -257,7 +257,7 @@ class Grid:
     @cached_property
     def several(self) -> tuple[Array, ...]:
         """Classes of sizes with which a loop runs more than once."""
-        return tuple(self.spread(count > 1) for count in self.counts)
+        return tuple(np.asarray(self.spread(count > 1)) for count in self.counts)
 
     def _along(self, loop: int, values: Array) -> Array:
         shape = [1] * self.rank

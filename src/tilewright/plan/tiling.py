@@ -138,11 +138,8 @@ def _grids(problem: Problem) -> Iterator[Grid]:
 def _sweeps(grid: Grid) -> Iterator[Grid]:
     """The same cuts with lines of inner tensors kept, for each loop that can run innermost."""
     for sweep in range(grid.rank):
-        keep = {
-            tensor: axis
-            for tensor, box in grid.projection.held.items()
-            if (axis := _kept_axis(grid, tensor, sweep)) >= 0
-        }
+        axes = {tensor: _kept_axis(grid, tensor, sweep) for tensor in grid.projection.held}
+        keep = {tensor: axis for tensor, axis in axes.items() if axis >= 0}
         if keep:
             yield Grid(grid.members, grid.cuts, keep, sweep)
 
@@ -170,7 +167,7 @@ def _front(found: Sequence[Tilings], capacity: int) -> tuple[Candidate, ...]:
     starts = np.cumsum([0, *(f.bytes.size for f in found)])
     result: list[Candidate] = []
     best = np.inf
-    for number in np.lexsort((cycles, size)):
+    for number in map(int, np.lexsort((cycles, size))):
         if not np.isfinite(cycles[number]):
             continue
         if result and (size[number] > capacity):
@@ -178,7 +175,7 @@ def _front(found: Sequence[Tilings], capacity: int) -> tuple[Candidate, ...]:
         if cycles[number] >= best * GAIN:
             continue
         which = int(np.searchsorted(starts, number, side="right")) - 1
-        result.append(_candidate(found[which], int(number - starts[which])))
+        result.append(_candidate(found[which], number - int(starts[which])))
         best = cycles[number]
     return tuple(result)
 

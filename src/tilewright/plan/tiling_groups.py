@@ -324,9 +324,9 @@ def _tilings(
     for count in counts:
         cycles = np.stack(timed[count])
         best = np.argmin(cycles, axis=0)[None]
-        numbers = [np.take_along_axis(np.stack(values), best, 0)[0] for values in ([*cycles], moved, macs)]
+        taken, most, points = (np.take_along_axis(v, best, 0)[0] for v in (cycles, np.stack(moved), np.stack(macs)))
         size = np.broadcast_to(_bytes(grid, holders, shares, count), shape)
-        found.append(Tilings(problem, grid, holders, shares, count, size, *numbers, orders, best[0]))
+        found.append(Tilings(problem, grid, holders, shares, count, size, taken, most, points, orders, best[0]))
     return found
 
 
