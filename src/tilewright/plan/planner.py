@@ -1,4 +1,4 @@
-"""The planner of machines with one memory: order, kernels, in-place results and arena offsets."""
+"""The planner; on machines with one memory: order, kernels, in-place results and arena offsets."""
 
 from __future__ import annotations
 
@@ -10,22 +10,36 @@ from tilewright.core.plan import Buffer, Choice, Place, Plan
 from tilewright.core.platform import Platform
 from tilewright.plan import allocate as allocation
 from tilewright.plan.lend import Lender, lend
-from tilewright.plan.order import Task, order
+from tilewright.plan.options import PlanOptions
+from tilewright.plan.scheduler import schedule
 from tilewright.plan.select import select
+from tilewright.plan.storage import fixed, in_order, root_of, storage, tensors
 
 
-def plan(graph: Graph, platform: Platform, *, seconds: float = 2.0, seed: int = 0) -> Plan:
+def plan(
+    graph: Graph,
+    platform: Platform,
+    options: PlanOptions | None = None,
+    *,
+    seconds: float = 2.0,
+    seed: int = 0,
+) -> Plan:
     """Places a lowered graph on a platform."""
-    roots = _storage(graph)
-    ordered = _ordered(graph, roots)
+    wishes = options or PlanOptions(seconds=seconds, seed=seed)
+    return schedule(graph, platform, wishes) if platform.home else _flat(graph, platform, wishes)
+
+
+def _flat(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:
+    roots = storage(graph)
+    ordered = in_order(graph, roots, options.order)
     choices = tuple(select(ordered, node, platform) for node in ordered.nodes)
     owners = _in_place(ordered, choices, roots)
     buffers, scratch = _buffers(ordered, choices, owners, platform)
     lent = lend(buffers, _lenders(ordered, owners), _element_bytes(ordered, owners))
     own = [b for b in buffers if b.name not in lent]
-    result = allocation.allocate(own, seconds=seconds, seed=seed)
+    result = allocation.allocate(own, seconds=options.seconds, seed=options.seed)
     found = {name: Place("arena", placement.offset) for name, placement in result.offsets.items()} | lent
-    places = {name: _place(ordered, name, owners, found) for name in _tensors(ordered)}
+    places = {name: _place(ordered, name, owners, found) for name in tensors(ordered)}
     return Plan(
         ordered,
         platform,
@@ -44,68 +58,38 @@ def _lenders(graph: Graph, owners: dict[str, str]) -> list[Lender]:
     first: dict[str, int] = {}
     for step, node in enumerate(graph.nodes):
         for name in node.outputs:
-            first.setdefault(_root(owners, name), step)
-    kinds = [(index, graph.types[name], first[_root(owners, name)]) for index, name in enumerate(graph.outputs)]
+            first.setdefault(root_of(owners, name), step)
+    kinds = [(index, graph.types[name], first[root_of(owners, name)]) for index, name in enumerate(graph.outputs)]
     return [Lender(index, kind.bytes, step, kind.dtype.bytes) for index, kind, step in kinds]
 
 
 def _element_bytes(graph: Graph, owners: dict[str, str]) -> dict[str, int]:
     """The widest element among the tensors that share each buffer; scratch is not listed."""
     widest: dict[str, int] = {}
-    for name in _tensors(graph):
-        root = _root(owners, name)
+    for name in tensors(graph):
+        root = root_of(owners, name)
         widest[root] = max(widest.get(root, 1), graph.types[name].dtype.bytes)
     return widest
-
-
-def _storage(graph: Graph) -> dict[str, str]:
-    """Which tensor's bytes each tensor uses: views point at the tensor they are a view of."""
-    roots: dict[str, str] = {}
-    for node in graph.nodes:
-        for output in node.outputs:
-            viewed = REGISTRY[node.op].kind == "view" and not node.epilogue and output == node.outputs[0]
-            roots[output] = roots.get(node.inputs[0], node.inputs[0]) if viewed else output
-    return roots
-
-
-def _root(roots: dict[str, str], name: str) -> str:
-    return roots.get(name, name)
-
-
-def _tensors(graph: Graph) -> list[str]:
-    seen = dict.fromkeys([*graph.inputs, *graph.outputs])
-    for node in graph.nodes:
-        seen.update(dict.fromkeys((*node.reads, *(o for o in node.outputs if o))))
-    return list(seen)
-
-
-def _ordered(graph: Graph, roots: dict[str, str]) -> Graph:
-    """The graph in an order that keeps the peak of live bytes low; views stay behind what they view."""
-    fixed = {*graph.inputs, *graph.constants, *(_root(roots, o) for o in graph.outputs)}
-    sizes = {name: kind.bytes for name, kind in graph.types.items() if name not in fixed and _root(roots, name) == name}
-    tasks = [Task(str(i), tuple(node.reads), tuple(o for o in node.outputs if o)) for i, node in enumerate(graph.nodes)]
-    found = order(tasks, sizes, frozenset())
-    return graph.with_nodes([graph.nodes[int(name)] for name in found.names])
 
 
 def _in_place(graph: Graph, choices: tuple[Choice, ...], roots: dict[str, str]) -> dict[str, str]:
     """Extends storage sharing: a result may take the bytes of an input that dies there, where the code allows it."""
     owners = dict(roots)
     last_use = _last_uses(graph, owners)
-    fixed = {*graph.inputs, *graph.constants, *(_root(owners, o) for o in graph.outputs)}
+    outside = fixed(graph, owners)
     for step, (node, choice) in enumerate(zip(graph.nodes, choices, strict=True)):
         output = node.outputs[0]
-        if _root(owners, output) in fixed:
+        if root_of(owners, output) in outside:
             continue
         for name in _replaceable(node, choice):
-            owner = _root(owners, name)
+            owner = root_of(owners, name)
             if (
-                owner not in fixed
+                owner not in outside
                 and last_use.get(owner, -1) == step
                 and graph.types[name].shape == graph.types[output].shape
                 and graph.types[name].dtype.ctype == graph.types[output].dtype.ctype
                 and graph.types[owner].bytes == graph.types[output].bytes
-                and [_root(owners, other) for other in node.reads].count(owner) == 1
+                and [root_of(owners, other) for other in node.reads].count(owner) == 1
                 and _pointwise(graph, node, choice, name)
             ):
                 _adopt(owners, output, owner)
@@ -160,20 +144,20 @@ def _last_uses(graph: Graph, owners: dict[str, str]) -> dict[str, int]:
     last: dict[str, int] = {}
     for step, node in enumerate(graph.nodes):
         for name in (*node.reads, *(o for o in node.outputs if o)):
-            last[_root(owners, name)] = step
+            last[root_of(owners, name)] = step
     return last
 
 
 def _buffers(
     graph: Graph, choices: tuple[Choice, ...], owners: dict[str, str], platform: Platform
 ) -> tuple[list[allocation.Buffer], dict[int, str]]:
-    fixed = {*graph.inputs, *graph.constants, *(_root(owners, o) for o in graph.outputs)}
+    outside = fixed(graph, owners)
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     for step, node in enumerate(graph.nodes):
         for name in (*node.reads, *(o for o in node.outputs if o)):
-            root = _root(owners, name)
-            if root not in fixed:
+            root = root_of(owners, name)
+            if root not in outside:
                 first.setdefault(root, step)
                 last[root] = step + 1
     align = platform.alignment
@@ -196,12 +180,12 @@ def _label(node: Node) -> str:
 
 
 def _place(graph: Graph, name: str, owners: dict[str, str], found: dict[str, Place]) -> Place:
-    root = _root(owners, name)
+    root = root_of(owners, name)
     if root in graph.constants:
         return Place("constant")
     if root in graph.inputs:
         return Place("input", index=graph.inputs.index(root))
     for index, output in enumerate(graph.outputs):
-        if _root(owners, output) == root:
+        if root_of(owners, output) == root:
             return Place("output", index=index)
     return found.get(root, Place("arena"))

@@ -1,0 +1,210 @@
+"""Groups, tiles, buffers and what stays in the engine's memory, chosen together.
+
+Nodes run in a given order. At the border behind a position, what matters of the past is which live tensors stay in the
+engine's memory: the best way to run the rest depends on nothing else. So the search goes from border to border and
+keeps, for each set of resident tensors, the fewest predicted cycles (then the fewest bytes moved) with which it can be
+reached. A step runs one group: its workspace gets the room that residents leave, and of its candidates the fastest one
+that fits is taken. Bytes are counted, addresses are not; they are packed afterwards. Where the packing succeeds, which
+is almost always, the plan is proven best among those considered. Where it does not, windows of groups around the
+conflict are solved again with addresses by CP-SAT (`plan.windows`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations
+
+from tilewright.errors import TilewrightError
+from tilewright.plan import allocate as allocation
+from tilewright.plan.levels import Levels
+from tilewright.plan.menu import Menu
+from tilewright.plan.network import Network, Run
+from tilewright.plan.tiling import Candidate
+
+# Sets of residents that are followed at a border; networks of a few branches never have as many.
+STATES = 256
+# A tensor that is needed again only much later does not stay.
+LONGEST_STAY = 48
+# Shares of the capacity tried where addresses cannot be found at all of it.
+SHARES = (1.0, 0.97, 0.93, 0.87, 0.8, 0.7, 0.5)
+
+Residents = frozenset[str]
+Cost = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Pick:
+    """A run with the candidate chosen for it, and the tensors that are in the engine's memory while it runs."""
+
+    run: Run
+    residents: Residents
+    """All of them, whether the run touches them or not."""
+    near: Residents
+    """Those that it touches."""
+    candidate: Candidate
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Picks in order, addresses of their workspaces and of resident tensors, and a bound on predicted cycles."""
+
+    picks: tuple[Pick, ...]
+    workspaces: tuple[int, ...]
+    residents: Mapping[str, int]
+    bound: float
+
+
+@dataclass(frozen=True)
+class _Way:
+    """The best way found to a border."""
+
+    cost: Cost
+    pick: Pick | None
+    before: _Way | None
+
+
+def layer_by_layer(menu: Menu, levels: Levels, sources: Mapping[str, str]) -> Solution:
+    """Every node alone with the largest tile that fits; nothing stays."""
+    picks: list[Pick] = []
+    for position in range(len(menu.network.steps)):
+        run = Run(position, position)
+        fitting = [c for c in menu.front(run, levels.direct, sources) if c.bytes <= levels.capacity]
+        picks.append(Pick(run, frozenset(), frozenset(), fitting[-1]))
+    return Solution(tuple(picks), (0,) * len(picks), {}, 0.0)
+
+
+class Joint:
+    """Searches the plans of one network."""
+
+    def __init__(self, menu: Menu, levels: Levels, runs: Sequence[Sequence[Run]], sources: Mapping[str, str]) -> None:
+        self._menu, self._levels, self._runs, self._sources = menu, levels, runs, sources
+        self._network: Network = menu.network
+        self._fronts: dict[tuple[Run, Residents], tuple[list[int], tuple[Candidate, ...]]] = {}
+        self._touched = {run: _touched(self._network, run) for mine in runs for run in mine}
+        lives = self._network.lives
+        self._may_stay = {
+            name
+            for name, life in lives.items()
+            if life.bytes <= levels.capacity and life.last - life.first <= LONGEST_STAY
+        }
+        self.exact = True
+        """Whether no set of residents was dropped."""
+
+    def solve(self, *, seconds: float, seed: int) -> Solution | None:
+        """The best plan whose addresses were found; None where nothing fits."""
+        bound: float | None = None
+        for share in SHARES:
+            picks = self.picks(int(self._levels.capacity * share))
+            if picks is None:
+                return None
+            if bound is None:
+                bound = sum(pick.candidate.cycles for pick in picks)
+            packed = pack(self._network, picks, self._levels.capacity, seconds=seconds, seed=seed)
+            if packed is not None:
+                return Solution(picks, *packed, bound if self.exact else 0.0)
+        return None
+
+    def picks(self, capacity: int) -> tuple[Pick, ...] | None:
+        """The fastest picks for which the bytes at every moment are at most the capacity."""
+        count = len(self._network.steps)
+        borders: list[dict[Residents, _Way]] = [{} for _ in range(count + 1)]
+        borders[0][frozenset()] = _Way((0, 0), None, None)
+        for position in range(count):
+            for state, way in self._kept(borders[position]):
+                for run in self._runs[position]:
+                    for pick in self._steps(state, run, capacity):
+                        self._arrive(borders[run.last + 1], pick, way)
+            borders[position].clear()
+        last = borders[count].get(frozenset())
+        if last is None:
+            return None
+        found: list[Pick] = []
+        while last is not None and last.pick is not None:
+            found.append(last.pick)
+            last = last.before
+        return tuple(reversed(found))
+
+    def _kept(self, border: dict[Residents, _Way]) -> list[tuple[Residents, _Way]]:
+        ways = sorted(border.items(), key=lambda item: (item[1].cost, sorted(item[0])))
+        if len(ways) <= STATES:
+            return ways
+        self.exact = False
+        return ways[:STATES]
+
+    def _steps(self, state: Residents, run: Run, capacity: int) -> Iterator[Pick]:
+        """What can be done with a run: its inputs are where they are, its results stay or do not."""
+        lives, levels = self._network.lives, self._levels
+        reads, writes, passing = self._touched[run]
+        taken = sum(lives[name].bytes for name in state)
+        near = state & reads
+        away = sum(lives[name].bytes for name in passing if name not in state)
+        for stay in _subsets([name for name in writes if name in self._may_stay]):
+            held = sum(lives[name].bytes for name in stay)
+            leave = sum(lives[name].bytes for name in writes if name not in stay)
+            if taken + held > capacity or away + leave > levels.total:
+                continue
+            touched = near.union(stay)
+            candidate = self._fastest(run, touched, capacity - taken - held)
+            if candidate is not None:
+                yield Pick(run, state.union(stay), touched, candidate)
+
+    def _fastest(self, run: Run, near: Residents, room: int) -> Candidate | None:
+        key = (run, near)
+        known = self._fronts.get(key)
+        if known is None:
+            front = self._menu.front(run, near | self._levels.direct, self._sources)
+            known = self._fronts[key] = ([candidate.bytes for candidate in front], front)
+        index = bisect_right(known[0], room)
+        return known[1][index - 1] if index else None
+
+    def _arrive(self, border: dict[Residents, _Way], pick: Pick, way: _Way) -> None:
+        lives = self._network.lives
+        state = frozenset(name for name in pick.residents if lives[name].last > pick.run.last)
+        cost = (way.cost[0] + round(pick.candidate.cycles), way.cost[1] + pick.candidate.moved)
+        known = border.get(state)
+        if known is None or cost < known.cost:
+            border[state] = _Way(cost, pick, way)
+
+
+def _touched(network: Network, run: Run) -> tuple[Residents, tuple[str, ...], tuple[str, ...]]:
+    """Tensors from outside that a run reads, tensors it leaves behind, and all that are live from before it."""
+    inside = {name for position in range(run.first, run.last) for name in network.writes[position]}
+    reads = {name for position in range(run.first, run.last + 1) for name in network.reads[position]}
+    passing = tuple(name for name, life in network.lives.items() if life.first < run.first and life.last >= run.first)
+    return frozenset(reads - inside), network.writes[run.last], passing
+
+
+def _subsets(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    return chain.from_iterable(combinations(names, size) for size in range(len(names) + 1))
+
+
+def pack(
+    network: Network, picks: Sequence[Pick], capacity: int, *, seconds: float, seed: int
+) -> tuple[tuple[int, ...], dict[str, int]] | None:
+    """Addresses of workspaces and of residents; None where none were found."""
+    align = network.platform.alignment
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for index, pick in enumerate(picks):
+        for name in sorted(pick.residents):
+            first.setdefault(name, index)
+            last[name] = index + 1
+    buffers = [
+        allocation.Buffer(f"tensor {name}", network.lives[name].bytes, first[name], last[name], align)
+        for name in first
+        if network.lives[name].bytes
+    ]
+    buffers += [
+        allocation.Buffer(f"group {index}", pick.candidate.bytes, index, index + 1, align)
+        for index, pick in enumerate(picks)
+        if pick.candidate.bytes
+    ]
+    try:
+        result = allocation.allocate(buffers, capacity=capacity, seconds=seconds, seed=seed)
+    except TilewrightError:
+        return None
+    offsets = {name: placement.offset for name, placement in result.offsets.items()}
+    workspaces = tuple(offsets.get(f"group {index}", 0) for index in range(len(picks)))
+    return workspaces, {name: offsets.get(f"tensor {name}", 0) for name in first}

@@ -1,0 +1,122 @@
+"""Memories behind the engine's own: where tensors between groups live, and which constants are read in place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tilewright.core.plan import Place
+from tilewright.plan import allocate as allocation
+from tilewright.plan.network import Network
+from tilewright.plan.packing import round_up
+
+UNLIMITED = 1 << 40
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The memories of a machine, seen from its engine."""
+
+    near: str
+    """The engine's own memory."""
+    capacity: int
+    """Its bytes, in whole units of alignment."""
+    far: tuple[str, ...]
+    """Memories that tensors between groups may live in, the fastest first."""
+    room: Mapping[str, int]
+    """Bytes there for such tensors."""
+    direct: frozenset[str]
+    """Constants that the engine reads in place."""
+    occupied: Mapping[str, int]
+    """Bytes of inputs, outputs and constants in each memory."""
+
+    @property
+    def total(self) -> int:
+        return sum(self.room.values())
+
+
+def levels_of(network: Network) -> Levels:
+    """Puts constants where the engine reads them in place as long as they fit, and counts what is left."""
+    platform, engine = network.platform, network.engine
+    align = platform.alignment
+    sizes = {name: _bytes(memory.bytes, align) for name, memory in platform.memories.items()}
+    direct, occupied = _direct(network, {name: sizes[name] for name in engine.reads})
+    graph = network.graph
+    ports = sum(round_up(graph.types[name].bytes, align) for name in (*graph.inputs, *graph.outputs))
+    rest = sum(size for (tensor, _), size in network.constants.items() if tensor not in direct)
+    occupied[platform.home] = occupied.get(platform.home, 0) + ports + rest
+    speed = {name: dma.bytes_per_cycle for name in sizes if (dma := platform.dma(name, engine.memory)) is not None}
+    reachable = [name for name in speed if name not in engine.reads and sizes[name]]
+    far = tuple(sorted(reachable, key=lambda name: -speed[name]))
+    room = {name: sizes[name] - occupied.get(name, 0) for name in far}
+    return Levels(
+        engine.memory,
+        sizes[engine.memory],
+        far,
+        MappingProxyType(room),
+        direct,
+        MappingProxyType(occupied),
+    )
+
+
+def _bytes(size: int | None, align: int) -> int:
+    return UNLIMITED if size is None else size // align * align
+
+
+def _direct(network: Network, sizes: Mapping[str, int]) -> tuple[frozenset[str], dict[str, int]]:
+    """The most read constants first, then the largest."""
+    uses: dict[str, int] = {}
+    for _, tensor, _, _ in network.constant_uses():
+        uses[tensor] = uses.get(tensor, 0) + 1
+    total: dict[str, int] = {}
+    for (tensor, _), size in network.constants.items():
+        total[tensor] = total.get(tensor, 0) + size
+    chosen: set[str] = set()
+    occupied: dict[str, int] = {}
+    for tensor in sorted(total, key=lambda name: (-uses[name], -total[name], name)):
+        for memory, size in sizes.items():
+            if tensor not in chosen and occupied.get(memory, 0) + total[tensor] <= size:
+                occupied[memory] = occupied.get(memory, 0) + total[tensor]
+                chosen.add(tensor)
+    return frozenset(chosen), occupied
+
+
+def first_sources(network: Network, levels: Levels) -> dict[str, str]:
+    """A guess at the memory of every tensor before groups are known: the fastest one where it would fit."""
+    home = network.platform.home
+    found = {network.root(name): home for name in (*network.graph.inputs, *network.graph.outputs)}
+    found |= dict.fromkeys(network.graph.constants, home)
+    used = {name: [0] * len(network.steps) for name in levels.far}
+    for tensor in sorted(network.lives, key=lambda name: (network.lives[name].bytes, name)):
+        life = network.lives[tensor]
+        span = range(life.first, life.last + 1)
+        fits = (name for name in levels.far if max(used[name][at] for at in span) + life.bytes <= levels.room[name])
+        found[tensor] = memory = next(fits, levels.far[-1] if levels.far else home)
+        for at in span if memory in used else ():
+            used[memory][at] += life.bytes
+    return found
+
+
+@dataclass(frozen=True)
+class Span:
+    """Bytes that a tensor needs from the start of one group to the end of another."""
+
+    tensor: str
+    bytes: int
+    first: int
+    last: int
+
+
+def place(spans: Sequence[Span], levels: Levels, align: int, *, seconds: float, seed: int) -> dict[str, Place]:
+    """Addresses in the memories behind the engine's own."""
+    buffers = [
+        allocation.Buffer(span.tensor, span.bytes, span.first, span.last + 1, align, bank=levels.far)
+        for span in spans
+        if span.bytes
+    ]
+    found = {span.tensor: Place(levels.far[0] if levels.far else levels.near) for span in spans if not span.bytes}
+    if buffers:
+        result = allocation.allocate(buffers, capacity=dict(levels.room), seconds=seconds, seed=seed)
+        found |= {name: Place(placement.bank, placement.offset) for name, placement in result.offsets.items()}
+    return found

@@ -1,0 +1,135 @@
+"""A network as the scheduler sees it: the nodes that compute, in order, and the life of every tensor between them.
+
+Views do nothing, so they have no position; a view has the life and place of the tensor it is a view of (its root).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from tilewright.core.graph import Graph, Node
+from tilewright.core.plan import Choice
+from tilewright.core.platform import Engine, Platform
+from tilewright.core.tiles import Member, member
+from tilewright.plan.options import PlanOptions
+from tilewright.plan.packing import round_up
+from tilewright.plan.select import select
+from tilewright.plan.storage import fixed, in_order, is_view, root_of, storage
+
+
+@dataclass(frozen=True)
+class Life:
+    """A tensor that some memory must hold: its bytes, and the positions of its first writer and last reader."""
+
+    bytes: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """Positions `first` to `last`, both included, that run as one group."""
+
+    first: int
+    last: int
+
+    @property
+    def single(self) -> bool:
+        return self.first == self.last
+
+
+@dataclass(frozen=True)
+class Network:
+    """A graph in execution order with the kernels chosen; positions count the nodes that compute."""
+
+    graph: Graph
+    platform: Platform
+    choices: tuple[Choice, ...]
+    roots: Mapping[str, str]
+    steps: tuple[int, ...]
+    """The step of each position in the graph."""
+
+    @property
+    def engine(self) -> Engine:
+        return next(iter(self.platform.engines.values()))
+
+    def node(self, position: int) -> Node:
+        return self.graph.nodes[self.steps[position]]
+
+    def root(self, name: str) -> str:
+        return root_of(self.roots, name)
+
+    @cached_property
+    def members(self) -> tuple[Member, ...]:
+        """By position."""
+        return tuple(member(self.graph, self.graph.nodes[step], self.choices[step].kernel) for step in self.steps)
+
+    @cached_property
+    def lives(self) -> Mapping[str, Life]:
+        """Tensors between groups, by root: not inputs, outputs or constants."""
+        outside = fixed(self.graph, self.roots)
+        first: dict[str, int] = {}
+        last: dict[str, int] = {}
+        for position in range(len(self.steps)):
+            node = self.node(position)
+            for name in (*node.reads, *(o for o in node.outputs if o)):
+                root = self.root(name)
+                if root not in outside:
+                    first.setdefault(root, position)
+                    last[root] = position
+        align = self.platform.alignment
+        return {r: Life(round_up(self.graph.types[r].bytes, align), first[r], last[r]) for r in first}
+
+    @cached_property
+    def reads(self) -> tuple[tuple[str, ...], ...]:
+        """Tensors between groups that each position reads, by root."""
+        return tuple(self._between(self.node(position).reads) for position in range(len(self.steps)))
+
+    @cached_property
+    def writes(self) -> tuple[tuple[str, ...], ...]:
+        """Tensors between groups that each position writes, by root."""
+        return tuple(self._between(self.node(position).outputs) for position in range(len(self.steps)))
+
+    def _between(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(root for root in map(self.root, names) if root in self.lives))
+
+    @cached_property
+    def readers(self) -> Mapping[str, tuple[int, ...]]:
+        """Positions that read each tensor directly, by its own name."""
+        found: dict[str, list[int]] = {}
+        for position in range(len(self.steps)):
+            for name in self.node(position).reads:
+                found.setdefault(name, []).append(position)
+        return {name: tuple(positions) for name, positions in found.items()}
+
+    @cached_property
+    def constants(self) -> Mapping[tuple[str, str], int]:
+        """Bytes of each constant that code reads, by tensor and packing."""
+        found: dict[tuple[str, str], int] = {}
+        for _, tensor, pack, size in self.constant_uses():
+            found[tensor, pack] = size
+        return found
+
+    def constant_uses(self) -> Iterator[tuple[int, str, str, int]]:
+        """Position, tensor, packing and bytes of every use of a constant."""
+        align = self.platform.alignment
+        for position, mine in enumerate(self.members):
+            for use in mine.uses:
+                if self.root(use.tensor) in self.graph.constants:
+                    yield position, use.tensor, use.pack, round_up(use.type.bytes, align)
+
+    def label(self, position: int) -> str:
+        """How messages call a layer."""
+        node = self.node(position)
+        return f"{node.op} '{node.name or node.outputs[0]}'"
+
+
+def network_of(graph: Graph, platform: Platform, options: PlanOptions) -> Network:
+    """Orders the nodes and chooses their kernels."""
+    roots = storage(graph)
+    ordered = in_order(graph, roots, options.order)
+    choices = tuple(select(ordered, node, platform) for node in ordered.nodes)
+    steps = tuple(step for step, node in enumerate(ordered.nodes) if not is_view(node))
+    return Network(ordered, platform, choices, roots, steps)

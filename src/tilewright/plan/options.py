@@ -1,0 +1,23 @@
+"""What a user may say about planning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """How to plan. `seconds` is effort of search, counted in steps so that results do not depend on the machine."""
+
+    buffers: int = 0
+    """Slots of every tile buffer that is moved; 0 takes the best for each."""
+    fuse: Literal["auto", "off"] = "auto"
+    seconds: float = 2.0
+    seed: int = 0
+    order: Literal["memory", "time", "given"] = "memory"
+    """Few bytes live at once, consumers next to producers, or the order of the file."""
+    max_extra_macs: float = 0.4
+    """How much of a group's work may be computed twice when layers are fused, as a fraction of it."""
+    joint: bool = True
+    """Plan all layers together; else one by one, each with the largest tile that fits."""
