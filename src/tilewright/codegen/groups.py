@@ -272,8 +272,10 @@ class _Lowering:
         if work.split:
             core = Expr(((Var(CORE, 0, self.schedule.cores - 1), 1),))
             ranges = narrowed(ranges, work.split, mine.domain.dims[work.split], work.chunk, core)
-        empty = [part for part in ranges.values() if bounds_of(part.size)[0] <= 0]
-        tests = tuple(Test(part.size, ">", 0) for part in empty if isinstance(part.size, Expr))
+        # A core may find nothing left to do, and a step no new lines; a tile itself is never empty.
+        doubtful = ranges.values() if mine.output.tensor in self.group.keep else [ranges[d] for d in [work.split] if d]
+        empty = [part.size for part in doubtful if bounds_of(part.size)[0] <= 0]
+        tests = tuple(Test(size, ">", 0) for size in empty if isinstance(size, Expr))
         place = Place(self.memory, work.scratch)
         scratch = Pointer(place, "void", False, plain(core * work.scratch_bytes)) if work.scratch_bytes else None
         call = invoke(Task(self.plan.graph, choice, mine, ranges, self.held(position), scratch), self.pieces)

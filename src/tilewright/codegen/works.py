@@ -12,7 +12,7 @@ from tilewright.codegen.instances import epilogue_fields, instance_text, row_axe
 from tilewright.codegen.literals import number
 from tilewright.codegen.loopnest import Nest, cut_bounds, print_nest
 from tilewright.codegen.pieces import Pieces
-from tilewright.codegen.steps import Operand, epilogue_steps
+from tilewright.codegen.steps import Operand, epilogue_steps, mentions
 from tilewright.core.expr import Expr, Size, Var, plain
 from tilewright.core.graph import Graph, TensorType
 from tilewright.core.kernel import Number
@@ -173,11 +173,13 @@ def _nest(task: Task, pieces: Pieces) -> Invoke:
         MappingProxyType(blocks),
         frozenset(cut),
     )
+    text = print_nest("%NAME%", nest, "%PARAMETERS%")
+    numbers = {name: value for name, value in numbers.items() if mentions(text, name)}
     parameters = [
         f"{'const ' if pointer.const else ''}{pointer.ctype} *{'restrict ' if len(pointers) > 1 else ''}{param}"
         for param, pointer in pointers.values()
     ] + [f"int {name}" for name in numbers]
-    text = print_nest("%NAME%", nest, ", ".join(parameters))
+    text = text.replace("%PARAMETERS%", ", ".join(parameters))
     function = pieces.function(f"{_identifier(node.op)}_nest", text)
     # An empty tensor has no address of its own, and one that it shared would break `restrict`.
     arguments: list[Argument] = [Literal("NULL") if isinstance(k, str) else p for k, (_, p) in pointers.items()]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import gcd
 from typing import Literal
 
 
@@ -53,7 +54,8 @@ class Expr:
 
     def __mul__(self, other: Size) -> Expr:
         if isinstance(other, Expr) and other.terms and self.terms:
-            return Expr(((Term("mul", (self, other)), 1),))
+            (mine, a), (theirs, b) = _primitive(self), _primitive(other)
+            return Expr(((Term("mul", (a, b)), mine * theirs),))
         factor = other if isinstance(other, int) else other.constant
         scaled, number = (self, factor) if self.terms or isinstance(other, int) else (_lift(other), self.constant)
         if not number:
@@ -170,6 +172,12 @@ def value_of(value: Size, at: Mapping[str, int]) -> int:
 
 def _lift(value: Size) -> Expr:
     return Expr((), value) if isinstance(value, int) else value
+
+
+def _primitive(value: Expr) -> tuple[int, Expr]:
+    """A number and an expression without common factors, of which it is the product."""
+    factor = gcd(value.constant, *(f for _, f in value.terms)) * (1 if value.terms[0][1] > 0 else -1)
+    return factor, Expr(tuple((a, f // factor) for a, f in value.terms), value.constant // factor)
 
 
 def _extreme(kind: Literal["min", "max"], a: Size, b: Size) -> Size:
