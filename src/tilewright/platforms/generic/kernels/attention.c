@@ -3,6 +3,7 @@ op: Attention
 types: {Q: T, K: T, V: T, attn_mask: M, past_key: T, past_value: T, nonpad_kv_seqlen: int64, Y: T, present_key: T, present_value: T, qk_matmul_output: T}
 T: [float32, float64]
 M: [bool, float32, float64]
+whole: [BATCH, KV, G, S]
 scratch: "L*8"
 cycles: "BATCH*HEADS*S*L*(D+DV+30)"
 --- */

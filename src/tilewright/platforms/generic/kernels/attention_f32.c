@@ -2,6 +2,7 @@
 op: Attention
 types: {Q: float32, K: float32, V: float32, attn_mask: float32, Y: float32}
 when: {PAST: "== 0", softcap: "== 0", L: ">= 1", MASK_L: "MASK_L == 0 or MASK_L == L"}
+whole: [S]
 scratch: "((L+15)//16*16*(D+4) + (DV+15)//16*16*L)*4"
 cycles: "BATCH*HEADS*S*((L+15)//16*16*D + (DV+15)//16*16*L)/7 + BATCH*HEADS*S*L*9 + BATCH*KV*L*(2*D+DV)"
 --- */
@@ -34,24 +35,24 @@ static float attention_f32_powers(float *row, int L, const float *mask, int visi
 
 static void attention_f32(const float *Q, const float *K, const float *V, const float *attn_mask, float *Y, int BATCH,
                           int KV, int G, int S, int L, int D, int DV, double SCALE, int is_causal, int MASK_BATCH,
-                          int MASK_HEAD, int MASK_ROW, int Q_BATCH, int Q_HEAD, int Q_ROW, int K_BATCH, int K_HEAD,
-                          int K_ROW, int V_BATCH, int V_HEAD, int V_ROW, int Y_BATCH, int Y_HEAD, int Y_ROW,
+                          int MASK_HEAD, int MASK_ROW, int Q_sBATCH, int Q_sG, int Q_sS, int K_sBATCH, int K_sKV,
+                          int K_sL, int V_sBATCH, int V_sKV, int V_sL, int Y_sBATCH, int Y_sG, int Y_sS,
                           void *scratch) {
     static const float zero[16];
     const ptrdiff_t padded = tw_round16(L);
     float *keys = scratch, *values = keys + padded * D, *scores = values + (ptrdiff_t)tw_round16(DV) * L;
-    const struct tw_taps by_size = {.rows = 1, .cols = 1, .len = D, .x_pixel = Q_ROW};
+    const struct tw_taps by_size = {.rows = 1, .cols = 1, .len = D, .x_pixel = Q_sS};
     const struct tw_taps by_position = {.rows = 1, .cols = 1, .len = L, .x_pixel = padded};
     float out[4 * 16], inverse[4];
     memset(scratch, 0, (size_t)(scores - keys) * sizeof *keys); /* the padding of panels is multiplied too */
     for (int head = 0; head < BATCH * KV * G; head++) {
         const ptrdiff_t b = head / (KV * G), h = head % (KV * G), kv = h / G;
         if (head % G == 0)
-            attention_f32_pack(K + b * K_BATCH + kv * K_HEAD, K_ROW, D, V + b * V_BATCH + kv * V_HEAD, V_ROW, DV, L,
+            attention_f32_pack(K + b * K_sBATCH + kv * K_sKV, K_sL, D, V + b * V_sBATCH + kv * V_sKV, V_sL, DV, L,
                                (float)SCALE, keys, values);
         for (int s = 0, done = 0; s < S; s += done) {
-            const float *q = Q + b * Q_BATCH + h * Q_HEAD + (ptrdiff_t)s * Q_ROW;
-            float *y = Y + b * Y_BATCH + h * Y_HEAD + (ptrdiff_t)s * Y_ROW;
+            const float *q = Q + b * Q_sBATCH + h * Q_sG + (ptrdiff_t)s * Q_sS;
+            float *y = Y + b * Y_sBATCH + h * Y_sG + (ptrdiff_t)s * Y_sS;
             for (int l = 0; l < L; l += 16) {
                 done = tw_block_f32(S - s, tw_min(16, L - l), by_size, q, keys + (ptrdiff_t)l * D, zero, out);
                 for (int i = 0; i < done; i++)
@@ -67,7 +68,7 @@ static void attention_f32(const float *Q, const float *K, const float *V, const 
                 tw_block_f32(done, count, by_position, scores, values + (ptrdiff_t)n * L, zero, out);
                 for (int i = 0; i < done; i++) {
                     for (int j = 0; j < count; j++)
-                        y[i * Y_ROW + n + j] = out[i * 16 + j] * inverse[i];
+                        y[i * Y_sS + n + j] = out[i * 16 + j] * inverse[i];
                 }
             }
         }
