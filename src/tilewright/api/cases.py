@@ -19,6 +19,7 @@ from tilewright.api.running import Comparison, Rule, run_model
 from tilewright.core.graph import Array
 from tilewright.errors import TilewrightError
 from tilewright.frontend import load_test_data
+from tilewright.sim import Machine
 
 Status = Literal["pass", "fail", "unsupported", "error"]
 UNSUPPORTED = frozenset(
@@ -125,7 +126,14 @@ def _numbered(data: np.lib.npyio.NpzFile, prefix: str) -> tuple[Array, ...]:
     return tuple(data[f"{prefix}{i}"] for i in range(count))
 
 
-def run_case(name: str, place: Path, options: Options, compiler: str = "", flags: tuple[str, ...] = ()) -> CaseResult:
+def run_case(
+    name: str,
+    place: Path,
+    options: Options,
+    compiler: str = "",
+    flags: tuple[str, ...] = (),
+    machine: Machine | None = None,
+) -> CaseResult:
     """Compiles, builds, runs and compares one case; never raises for what the case does wrong."""
     start = time.perf_counter()
 
@@ -142,6 +150,7 @@ def run_case(name: str, place: Path, options: Options, compiler: str = "", flags
             rule=case.rule,
             compiler=compiler,
             flags=flags,
+            machine=machine,
         )
     except TilewrightError as error:
         return result("unsupported" if error.code in UNSUPPORTED else "error", str(error))

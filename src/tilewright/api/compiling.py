@@ -34,8 +34,8 @@ class Options:
     kernels: tuple[Path, ...] = ()
     ops: tuple[Path, ...] = ()
     dump_stages: Path | None = None
-    sizes: Sizes = Sizes()
-    planning: PlanOptions = PlanOptions()
+    sizes: Sizes = field(default_factory=Sizes)
+    planning: PlanOptions = field(default_factory=PlanOptions)
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,22 @@ def compile_model(
 ) -> Compiled:
     """Compiles an ONNX file (or an imported Graph). `samples` are example inputs in graph order."""
     chosen = options or Options()
+    source, planned = plan_model(model, chosen, samples=samples, progress=progress)
+    progress("generate")
+    program = lower(planned, chosen.name)
+    files = project_files(program, planned.platform)
+    return Compiled(source, planned, program, planned.platform, MappingProxyType(files))
+
+
+def plan_model(
+    model: Path | Graph,
+    options: Options | None = None,
+    *,
+    samples: Sequence[Array] | None = None,
+    progress: Observer = lambda _stage: None,
+) -> tuple[Graph, Plan]:
+    """Compiles as far as the plan, which is checked; also returns the network as imported."""
+    chosen = options or Options()
     for folder in chosen.ops:
         load_folder(folder)
     platform = resize(load_platform(chosen.platform, chosen.kernels), chosen.sizes)
@@ -84,12 +100,9 @@ def compile_model(
     progress("plan")
     planned = plan(graph, platform, chosen.planning)
     check(planned)
-    progress("generate")
-    program = lower(planned, chosen.name)
-    files = project_files(program, platform)
     if chosen.dump_stages is not None:
         _dump(stages, chosen.dump_stages)
-    return Compiled(source, planned, program, platform, MappingProxyType(files))
+    return source, planned
 
 
 def _dump(stages: Sequence[tuple[str, Graph]], folder: Path) -> None:

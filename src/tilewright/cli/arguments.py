@@ -1,107 +1,30 @@
-"""Options that several commands share, and how `NAME=VALUE` texts become values."""
+"""What the texts of the command line mean: options for the compiler, each checked."""
 
 from __future__ import annotations
 
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Any, cast
 
 import numpy as np
-import typer
 
 from tilewright import Options
+from tilewright.cli.options import Build, Code, Network, Planning, Shape
 from tilewright.core.graph import Array
+from tilewright.core.platform import Platform, Sizes, load_platform
+from tilewright.cost.tiles import engine_of, route
 from tilewright.errors import TilewrightError
 from tilewright.plan import PlanOptions
 
-NETWORK, CODE, BUILD = "About the network", "About the code", "About the build"
-
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The network, an ONNX file.", show_default=False)]
-Dims = Annotated[
-    list[str],
-    typer.Option(
-        "--dim",
-        metavar="NAME=VALUE",
-        help="Fixes a symbolic dimension; an unnamed one is INPUT:AXIS.",
-        rich_help_panel=NETWORK,
-    ),
-]
-InputTypes = Annotated[
-    list[str],
-    typer.Option(
-        "--input-type",
-        metavar="NAME=TYPE",
-        help="Pins the element type of an input, e.g. x=int8.",
-        rich_help_panel=NETWORK,
-    ),
-]
-Constants = Annotated[
-    list[str],
-    typer.Option(
-        "--constant",
-        metavar="NAME=FILE.npy",
-        help="Fixes the value of an input at compile time.",
-        rich_help_panel=NETWORK,
-    ),
-]
-PlatformName = Annotated[
-    str,
-    typer.Option(
-        "--platform",
-        "-p",
-        metavar="NAME|DIR",
-        help="A platform's name, or a folder with a platform.yaml.",
-        rich_help_panel=CODE,
-    ),
-]
-Kernels = Annotated[
-    list[Path],
-    typer.Option(
-        "--kernels",
-        metavar="DIR",
-        help="A folder of kernel files, searched before the platform's own.",
-        rich_help_panel=CODE,
-    ),
-]
-Ops = Annotated[
-    list[Path],
-    typer.Option("--ops", metavar="DIR", help="A folder of Python files that declare operators.", rich_help_panel=CODE),
-]
-Seed = Annotated[
-    int,
-    typer.Option("--seed", metavar="N", help="Seeds the planner and generated inputs.", rich_help_panel=CODE),
-]
-Compiler = Annotated[
-    str,
-    typer.Option(
-        "--cc",
-        metavar="COMPILER",
-        help="The C compiler, where the platform's own is not wanted.",
-        rich_help_panel=BUILD,
-    ),
-]
-Flags = Annotated[
-    list[str],
-    typer.Option(
-        "--cflag",
-        metavar="FLAG",
-        help="A flag for the C compiler, e.g. --cflag=-march=native; repeat it for more.",
-        rich_help_panel=BUILD,
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Prints one JSON object instead of tables.")]
-
 
 def options_of(
-    platform: str,
-    dims: Sequence[str],
-    input_types: Sequence[str],
-    constants: Sequence[str],
-    kernels: Sequence[Path],
-    ops: Sequence[Path],
-    seed: int,
+    network: Network,
+    code: Code,
+    shape: Shape,
+    planning: Planning,
     *,
+    build: Build | None = None,
     name: str = "network",
     dump_stages: Path | None = None,
 ) -> Options:
@@ -109,15 +32,72 @@ def options_of(
     if not name.isidentifier():
         raise TilewrightError("bad-argument", f"--name '{name}' is not a C identifier")
     return Options(
-        platform,
+        code.platform,
         name,
-        {key: _extent(key, value) for key, value in _pairs("--dim", dims)},
-        dict(_pairs("--input-type", input_types)),
-        {key: _constant(key, value) for key, value in _pairs("--constant", constants)},
-        tuple(kernels),
-        tuple(ops),
+        {key: _extent(key, value) for key, value in _pairs("--dim", network.dim)},
+        dict(_pairs("--input-type", network.input_type)),
+        {key: _constant(key, value) for key, value in _pairs("--constant", network.constant)},
+        tuple(code.kernels),
+        tuple(code.ops),
         dump_stages,
-        planning=PlanOptions(seed=seed),
+        _sizes(code.platform, shape, _needing_tiles(shape, planning.chosen, build)),
+        planning.chosen,
+    )
+
+
+def _needing_tiles(shape: Shape, planning: PlanOptions, build: Build | None) -> list[str]:
+    """Flags given that only mean something on machines whose cores have a memory of their own."""
+    usual = PlanOptions()
+    given = {
+        "--home": bool(shape.home),
+        "--cores": shape.cores is not None,
+        "--buffers": planning.buffers != usual.buffers,
+        "--fuse": planning.fuse != usual.fuse,
+        "--max-extra-macs": planning.max_extra_macs != usual.max_extra_macs,
+        "--dma": build is not None and build.dma is not None,
+    }
+    return [flag for flag, there in given.items() if there]
+
+
+def _sizes(name: str, shape: Shape, flags: Sequence[str]) -> Sizes:
+    """What is changed of a machine; what it could not follow is an error, so nothing is ignored."""
+    memories = {name: size for name, size in (("L1", shape.l1), ("L2", shape.l2), ("L3", shape.l3)) if size is not None}
+    if not flags and shape.weight_memory is None:
+        return Sizes(memories)
+    platform = load_platform(name)
+    if shape.weight_memory is not None:
+        memories[_weight_memory(platform)] = shape.weight_memory
+    if flags and not platform.home:
+        raise TilewrightError(
+            "bad-argument",
+            f"{flags[0]} is for machines whose cores have a memory of their own, which '{platform.name}' is not",
+            help="leave the option away, or choose another platform with --platform; tilewright platforms lists them",
+        )
+    if shape.home in platform.memories:
+        _check_home(platform, shape.home)
+    return Sizes(memories, shape.home, shape.cores or 0)
+
+
+def _check_home(platform: Platform, home: str) -> None:
+    near = engine_of(platform).memory
+    possible = [name for name in platform.memories if name != near and route(platform, name)]
+    if home not in possible:
+        raise TilewrightError(
+            "bad-argument",
+            f"--home {home}: no DMA of '{platform.name}' leads from there to {near}, in which its cores compute",
+            help=f"choose {' or '.join(possible)}",
+        )
+
+
+def _weight_memory(platform: Platform) -> str:
+    for engine in platform.engines.values():
+        if engine.reads:
+            return engine.reads[0]
+    raise TilewrightError(
+        "unknown-memory",
+        f"platform '{platform.name}' has no memory that weights are read from in place",
+        reasons=[f"it has {', '.join(platform.memories)}"],
+        help="leave --weight-memory away, or choose another platform with --platform",
     )
 
 

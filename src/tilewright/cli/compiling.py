@@ -13,11 +13,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from tilewright import Compiled, Ran, compile, run
-from tilewright.cli import arguments as arg
+from tilewright.cli import options as opt
+from tilewright.cli.arguments import options_of, read_arrays
 from tilewright.cli.console import progress_line, results
 from tilewright.codegen import write_project
 from tilewright.core.graph import Array
-from tilewright.core.platform import DEFAULT_PLATFORM
 from tilewright.report import layers, render_report
 
 COMPILE_EXAMPLES = """
@@ -32,8 +32,10 @@ RUN_EXAMPLES = """
 """
 
 
+@opt.flat
 def compile_command(
-    model: arg.Model,
+    model: opt.Model,
+    *,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The folder for the C project.")] = Path(
         "build/network"
     ),
@@ -42,23 +44,18 @@ def compile_command(
     dump_stages: Annotated[
         Path | None, typer.Option("--dump-stages", metavar="DIR", help="Writes the graph after every pass as ONNX.")
     ] = None,
-    dim: arg.Dims = [],  # noqa: B006  (typer copies option defaults)
-    input_type: arg.InputTypes = [],  # noqa: B006
-    constant: arg.Constants = [],  # noqa: B006
-    platform: arg.PlatformName = DEFAULT_PLATFORM,
-    kernels: arg.Kernels = [],  # noqa: B006
-    ops: arg.Ops = [],  # noqa: B006
-    seed: arg.Seed = 0,
-    as_json: arg.Json = False,
+    as_json: opt.Json = False,
+    network: opt.Network,
+    code: opt.Code,
+    shape: opt.Shape,
+    planning: opt.Planning,
 ) -> None:
     """Compiles an ONNX file to a C project.
 
     The folder then holds `network.c`, `network.h`, the weights, a Makefile, a CMakeLists.txt, an example program and
     `report.html`, which shows the layers and the memory map. On an error the folder is as it was.
     """
-    options = arg.options_of(
-        platform, dim, input_type, constant, kernels, ops, seed, name=name, dump_stages=dump_stages
-    )
+    options = options_of(network, code, shape, planning, name=name, dump_stages=dump_stages)
     with progress_line(f"compile {escape(model.name)}", quiet=as_json) as progress:
         compiled = compile(model, options, progress=progress)
         files = dict(compiled.files)
@@ -79,8 +76,10 @@ def compile_command(
         console.print(f"report in [bold]{escape(str(output / 'report.html'))}[/]", soft_wrap=True)
 
 
+@opt.flat
 def run_command(
-    model: arg.Model,
+    model: opt.Model,
+    *,
     inputs: Annotated[
         Path | None, typer.Option("--inputs", metavar="FILE", help="Inputs as .npz in graph order, or one as .npy.")
     ] = None,
@@ -96,25 +95,21 @@ def run_command(
     repeat: Annotated[
         int, typer.Option("--repeat", metavar="N", help="Runs the inference N times more and reports the fastest.")
     ] = 0,
-    cc: arg.Compiler = "",
-    cflag: arg.Flags = [],  # noqa: B006
-    dim: arg.Dims = [],  # noqa: B006
-    input_type: arg.InputTypes = [],  # noqa: B006
-    constant: arg.Constants = [],  # noqa: B006
-    platform: arg.PlatformName = DEFAULT_PLATFORM,
-    kernels: arg.Kernels = [],  # noqa: B006
-    ops: arg.Ops = [],  # noqa: B006
-    seed: arg.Seed = 0,
-    as_json: arg.Json = False,
+    as_json: opt.Json = False,
+    network: opt.Network,
+    code: opt.Code,
+    shape: opt.Shape,
+    planning: opt.Planning,
+    build: opt.Build,
 ) -> None:
     """Compiles, builds and runs a network on this machine.
 
     Without `--inputs` it is fed seeded noise. With `--expected` the outputs are compared: integers must be equal,
     floats must agree within 1e-4 or 1e-5 of the value; the exit status is 1 where one is wrong.
     """
-    options = arg.options_of(platform, dim, input_type, constant, kernels, ops, seed)
-    fed = arg.read_arrays(inputs, "input_") if inputs else None
-    wanted = arg.read_arrays(expected, "output_") if expected else None
+    options = options_of(network, code, shape, planning, build=build)
+    fed = read_arrays(inputs, "input_") if inputs else None
+    wanted = read_arrays(expected, "output_") if expected else None
     with progress_line(f"run {escape(model.name)}", quiet=as_json) as progress:
         ran = run(
             model,
@@ -122,10 +117,11 @@ def run_command(
             inputs=fed,
             expected=wanted,
             folder=output,
-            compiler=cc,
-            flags=tuple(cflag),
+            compiler=build.cc,
+            flags=tuple(build.cflag),
             repeat=repeat,
-            seed=seed,
+            seed=planning.seed,
+            machine=build.machine(planning.seed),
             progress=progress,
         )
     if outputs:

@@ -12,25 +12,21 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tilewright.cli import arguments as arg
-from tilewright.core.platform import DEFAULT_PLATFORM, load_platform, platform_names
+from tilewright.cli import options as opt
+from tilewright.core.platform import load_platform, platform_names
 from tilewright.ops import load_folder, operators
 
 
-def ops_command(
-    platform: arg.PlatformName = DEFAULT_PLATFORM,
-    ops: arg.Ops = [],  # noqa: B006
-    kernels: arg.Kernels = [],  # noqa: B006
-    as_json: arg.Json = False,
-) -> None:
+@opt.flat
+def ops_command(*, as_json: opt.Json = False, code: opt.Code) -> None:
     """Lists every operator, and the code a platform has for it.
 
     Code is a kernel file, or the loop nest printed from the operator's access maps. `B?` is an optional operand, `X*`
     stands for any number of them.
     """
-    for folder in ops:
+    for folder in code.ops:
         load_folder(folder)
-    target = load_platform(platform, tuple(kernels))
+    target = load_platform(code.platform, tuple(code.kernels))
     rows = [
         {
             "name": op.name,
@@ -48,16 +44,16 @@ def ops_command(
         return
     table = Table("operator", "inputs -> outputs", "attributes", "code")
     for op in operators().values():
-        code = [*(k.path.name for k in target.kernels if k.op == op.name), *(["loop nest"] if op.body else [])]
+        ways = [*(k.path.name for k in target.kernels if k.op == op.name), *(["loop nest"] if op.body else [])]
         if op.kind == "view":
-            code = ["a view: no code"]
-        table.add_row(op.name, f"{op.inputs} -> {op.outputs}", " ".join(sorted(op.attrs)), ", ".join(code))
+            ways = ["a view: no code"]
+        table.add_row(op.name, f"{op.inputs} -> {op.outputs}", " ".join(sorted(op.attrs)), ", ".join(ways))
     console = Console()
     console.print(table)
     console.print(f"{len(rows)} operators; ONNX operators that are functions of these are expanded on import")
 
 
-def platforms_command(as_json: arg.Json = False) -> None:
+def platforms_command(as_json: opt.Json = False) -> None:
     """Lists the platforms that come with Tilewright."""
     found = [load_platform(name) for name in platform_names()]
     if as_json:
@@ -93,7 +89,7 @@ _TOOLS = (
 )
 
 
-def doctor_command(as_json: arg.Json = False) -> None:
+def doctor_command(as_json: opt.Json = False) -> None:
     """Says which tools are found, and how to get the others.
 
     The exit status is 1 where a needed one is missing.

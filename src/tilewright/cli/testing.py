@@ -6,7 +6,7 @@ import json
 import os
 import signal
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -17,9 +17,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from tilewright import CaseResult, Options, find_cases, run_case
-from tilewright.cli import arguments as arg
+from tilewright.cli import options as opt
+from tilewright.cli.arguments import options_of
 from tilewright.codegen.build import SANITIZE, STRICT
-from tilewright.core.platform import DEFAULT_PLATFORM
+from tilewright.sim import Machine
 
 TEST_EXAMPLES = """
 `tilewright test examples/models`
@@ -29,27 +30,26 @@ TEST_EXAMPLES = """
 STYLES = {"pass": "green", "fail": "red", "error": "red", "unsupported": "yellow"}
 
 
+@opt.flat
 def cases_command(
     paths: Annotated[
         list[Path],
         typer.Argument(metavar="PATH", help="Case folders, searched recursively, or models.", show_default=False),
     ],
+    *,
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", metavar="N", help="Cases at a time; 0 is one per core.", show_default=False)
     ] = 0,
     strict: Annotated[
         bool,
-        typer.Option("--strict", help="Makes strict warnings errors and adds sanitizers.", rich_help_panel=arg.BUILD),
+        typer.Option("--strict", help="Makes strict warnings errors and adds sanitizers.", rich_help_panel=opt.BUILD),
     ] = False,
-    cc: arg.Compiler = "",
-    cflag: arg.Flags = [],  # noqa: B006
-    dim: arg.Dims = [],  # noqa: B006
-    input_type: arg.InputTypes = [],  # noqa: B006
-    platform: arg.PlatformName = DEFAULT_PLATFORM,
-    kernels: arg.Kernels = [],  # noqa: B006
-    ops: arg.Ops = [],  # noqa: B006
-    seed: arg.Seed = 0,
-    as_json: arg.Json = False,
+    as_json: opt.Json = False,
+    network: opt.Network,
+    code: opt.Code,
+    shape: opt.Shape,
+    planning: opt.Planning,
+    build: opt.Build,
 ) -> None:
     """Compiles, builds, runs and compares every case below some folders.
 
@@ -58,10 +58,11 @@ def cases_command(
     1e-4 or 1e-5 of the value, in ONNX's own tests by their tolerances. The exit status is 0 where every case passes,
     else 1.
     """
-    options = arg.options_of(platform, dim, input_type, [], kernels, ops, seed)
+    options = options_of(network, code, shape, planning, build=build)
     cases = find_cases(paths)
-    flags = (*cflag, *STRICT, *SANITIZE, "-O1") if strict else tuple(cflag)
-    results = run_cases(cases, options, cc, flags, jobs or os.cpu_count() or 1, quiet=as_json)
+    flags = (*build.cflag, *STRICT, *SANITIZE, "-O1") if strict else tuple(build.cflag)
+    job = Job(options, build.cc, flags, build.machine(planning.seed))
+    results = run_cases(cases, job, jobs or os.cpu_count() or 1, quiet=as_json)
     if as_json:
         print(json.dumps({"cases": [asdict(result) for result in results]}))
     else:
@@ -70,22 +71,24 @@ def cases_command(
         raise typer.Exit(1)
 
 
-def run_cases(
-    cases: tuple[tuple[str, Path], ...],
-    options: Options,
-    compiler: str,
-    flags: tuple[str, ...],
-    jobs: int,
-    *,
-    quiet: bool,
-) -> list[CaseResult]:
+@dataclass(frozen=True)
+class Job:
+    """How every case is run."""
+
+    options: Options
+    compiler: str
+    flags: tuple[str, ...]
+    machine: Machine
+
+    def run(self, name: str, place: Path) -> CaseResult:
+        return run_case(name, place, self.options, self.compiler, self.flags, self.machine)
+
+
+def run_cases(cases: tuple[tuple[str, Path], ...], job: Job, count: int, *, quiet: bool) -> list[CaseResult]:
     """All cases in parallel, in the order given, with a progress bar."""
-    with ProcessPoolExecutor(min(jobs, len(cases)), initializer=_Worker.start) as pool:
+    with ProcessPoolExecutor(min(count, len(cases)), initializer=_Worker.start) as pool:
         # Everything is submitted first: workers are forked then, before the progress bar has a thread.
-        running = {
-            pool.submit(_Worker.run, name, model, options, compiler, flags): index
-            for index, (name, model) in enumerate(cases)
-        }
+        running = {pool.submit(_Worker.run, job, *case): index for index, case in enumerate(cases)}
         try:
             return _collect(running, quiet=quiet)
         except KeyboardInterrupt:
@@ -110,12 +113,12 @@ class _Worker:
             raise KeyboardInterrupt
 
     @classmethod
-    def run(cls, name: str, model: Path, options: Options, compiler: str, flags: tuple[str, ...]) -> CaseResult:
+    def run(cls, job: Job, name: str, place: Path) -> CaseResult:
         if cls.stopped:
             raise KeyboardInterrupt
         cls.running = True
         try:
-            return run_case(name, model, options, compiler, flags)
+            return job.run(name, place)
         finally:
             cls.running = False
 
