@@ -281,7 +281,7 @@ ORDER: list[Corruption] = [
         lambda: staged(by_layer(), first=0, last=0),
         "reads 'c1' (W) in L2 without a buffer in L1",
     ),
-    ("stage too small", lambda: staged(by_layer(), bytes=9200), "has 9200 bytes, needs 9216"),
+    ("stage too small", lambda: staged(by_layer(), bytes=9200), "copy of 'c1' in L1: copies 9200 bytes of 9216"),
     (
         "stage in use",
         lambda: staged(by_layer(), place=Place("L1", 4096)),

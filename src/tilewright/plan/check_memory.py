@@ -141,8 +141,10 @@ class Layout:
             if not self._known(stage.tensor):
                 yield f"{name}: the tensor has no place"
             needed = [u.type.bytes for o in self._groups for _, u in _uses(o) if _of(stage, u)]
-            if stage.bytes < max(needed, default=self._graph.types[stage.tensor].bytes):
-                yield f"{name}: has {stage.bytes} bytes, needs {max(needed)}"
+            for size in sorted({*needed} - {stage.bytes}):
+                yield f"{name}: copies {stage.bytes} bytes of {size}"
+            if not needed:
+                yield f"{name}: nothing reads it"
             for group in range(stage.first, stage.last + 1):
                 if (stage.tensor, stage.pack, group) in known:
                     yield f"{name}: there is another copy for group {group}"
