@@ -243,7 +243,9 @@ class _Lowering:
 
     def _dma(self, memory: str) -> Dma:
         found = self.plan.platform.dma(memory, self.memory)
-        return found or next(iter(self.plan.platform.dmas.values()))
+        if found is None:
+            raise ValueError(f"nothing copies between {memory} and {self.memory}")
+        return found
 
     def _load(self, buffer: int) -> list[Statement]:
         source, memory = self.at_home(*self.read[buffer])
