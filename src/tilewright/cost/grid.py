@@ -330,6 +330,14 @@ class Grid:
         pairs = zip(self._begin, self._number, strict=True)
         return tuple((begin, np.append(begin[1:], len(number)) - 1) for begin, number in pairs)
 
+    def at(self, values: Array, step: Sequence[int]) -> float:
+        """The value at one step of the only tiling of a grid, given by the index of each loop."""
+        classes = (
+            int(np.searchsorted(self._classes[axis][0], index, side="right")) - 1 if values.shape[axis] > 1 else 0
+            for axis, index in enumerate(step)
+        )
+        return float(values[tuple(classes)])
+
     def product(self, factors: Sequence[Value]) -> Array:
         result = np.ones((1,) * self.rank, np.int64)
         for factor in factors:

@@ -241,35 +241,78 @@ class Cost:
     """Points of all nodes, those computed twice included."""
     compute: float
     """Cycles of the cores alone."""
+    transfers: float
+    """Cycles of all transfers alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class Priced:
+    """A group with what its parts cost at every step, over classes."""
+
+    grid: Grid
+    works: tuple[Array, ...]
+    """Cycles of each node; 0 at steps at which it is not computed anew."""
+    points: tuple[Array, ...]
+    """What each node computes, likewise."""
+    flows: Mapping[int, Flow]
+    """Transfers of tile buffers, by their number."""
+
+    @property
+    def order(self) -> range:
+        """Of loops: as the group has them."""
+        return range(self.grid.rank)
+
+    def due(self, flow: Flow) -> Array:
+        """Steps at which a buffer is loaded or stored, over classes."""
+        return due(self.grid, flow.moves, self.order)
+
+    def total(self, values: Array) -> float:
+        """The sum over all steps."""
+        return float(self.grid.total(values).sum())
+
+    @property
+    def cost(self) -> Cost:
+        nothing = np.zeros((1,) * self.grid.rank)
+        compute = sum(self.works, nothing)
+        moves = traffic(self.grid, self.order, tuple(self.flows.values()))
+        return Cost(
+            float(overlapped(self.grid, compute, moves).sum()),
+            int(moves.moved.sum()),
+            int(self.total(sum(self.points, nothing))),
+            self.total(compute),
+            self.total(sum((flow.cycles * self.due(flow) for flow in self.flows.values()), nothing)),
+        )
 
 
 def group_cost(
     graph: Graph, platform: Platform, choices: Sequence[Choice], group: Group, source: Mapping[str, str]
 ) -> Cost:
     """Predicts a group. `choices` are those of all nodes of the graph, `source` the memory of each outside tensor."""
+    return priced(graph, platform, choices, group, source).cost
+
+
+def priced(
+    graph: Graph, platform: Platform, choices: Sequence[Choice], group: Group, source: Mapping[str, str]
+) -> Priced:
+    """What the parts of a group cost; arguments as of `group_cost`."""
     tasks = [task(graph, graph.nodes[work.step], choices[work.step].kernel) for work in group.works]
     sink = tasks[-1].member.domain
     cuts = [Cut(loop.dim, sink.dims[loop.dim], (loop.size,)) for loop in group.loops]
     grid = Grid([t.member for t in tasks], cuts, group.keep, len(cuts) - 1)
     bound = _bound(grid, group)
-    order = range(grid.rank)
     engine = engine_of(platform)
-    compute = np.zeros((1,) * grid.rank)
-    macs = np.zeros((1,) * grid.rank)
+    works: list[Array] = []
+    points: list[Array] = []
     for position, (work, mine) in enumerate(zip(group.works, tasks, strict=True)):
         cycles = work_cycles(grid, position, mine, work.split, work.chunk) + (engine.fork if work.split else 0)
-        when = due(grid, grid.moves(tuple(grid.projection.ranges[position].values())), order)
-        compute = compute + when * (cycles + kept_cycles(grid, platform, mine.member.output))
-        macs = macs + when * work_points(grid, position)
-    flows: list[Flow] = []
+        when = due(grid, grid.moves(tuple(grid.projection.ranges[position].values())), range(grid.rank))
+        works.append(when * (cycles + kept_cycles(grid, platform, mine.member.output)))
+        points.append(when * work_points(grid, position))
+    flows: dict[int, Flow] = {}
     for index, use, box in bound:
         found = flow(grid, platform, box, use, source.get(use.tensor, engine.memory))
-        flows.append(found if group.buffers[index].slots > 1 else replace(found, beside=found.beside & False))
-    moves = traffic(grid, order, flows)
-    cycles = overlapped(grid, compute, moves)
-    return Cost(
-        float(cycles.sum()), int(moves.moved.sum()), int(grid.total(macs).sum()), float(grid.total(compute).sum())
-    )
+        flows[index] = found if group.buffers[index].slots > 1 else replace(found, beside=found.beside & False)
+    return Priced(grid, tuple(works), tuple(points), flows)
 
 
 def kept_cycles(grid: Grid, platform: Platform, use: Use) -> Array:

@@ -1,0 +1,219 @@
+"""What a tiled plan costs, part by part, and when its parts run.
+
+The prediction of a group comes from `cost.tiles`. `replay` follows single steps of it as generated code runs them: each
+turn first starts the transfers of later steps, as far ahead as buffers have slots, then waits for what this step needs,
+computes, and starts to store the result. A DMA does one transfer after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice, product
+from typing import Literal
+
+from tilewright.core.plan import Group, Plan, Schedule
+from tilewright.cost.tiles import Cost, Flow, Priced, priced, route
+
+CORES = ""
+"""The lane of the cores, among those named after DMAs."""
+
+Kind = Literal["compute", "load", "store", "stage"]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """Something that keeps the cores or a DMA busy for a while, in cycles."""
+
+    lane: str
+    kind: Kind
+    name: str
+    """Of the node that is computed, or the tensor that is moved."""
+    start: float
+    stop: float
+    step: int
+    """Of the group; -1 for what belongs to all of them."""
+    slot: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Timed:
+    """A group with its costs and when it runs."""
+
+    index: int
+    group: Group
+    priced: Priced
+    start: float
+    source: Mapping[str, str]
+
+    @property
+    def stop(self) -> float:
+        return self.start + self.group.cycles
+
+    @cached_property
+    def cost(self) -> Cost:
+        return self.priced.cost
+
+    @property
+    def bound(self) -> Literal["compute", "DMA"]:
+        """What would have to become faster for the group to become faster."""
+        return "compute" if self.cost.compute >= self.cost.transfers else "DMA"
+
+
+def timed_groups(plan: Plan, schedule: Schedule) -> tuple[Timed, ...]:
+    """All groups, one behind the other."""
+    found: list[Timed] = []
+    start = 0.0
+    for index, group in enumerate(schedule.groups):
+        source = sources(plan, schedule, index)
+        found.append(Timed(index, group, priced(plan.graph, plan.platform, plan.choices, group, source), start, source))
+        start += group.cycles
+    return tuple(found)
+
+
+def sources(plan: Plan, schedule: Schedule, index: int) -> dict[str, str]:
+    """The memory of every tensor that has a place, as a group finds it."""
+    memories = plan.platform.memories
+    found = {name: place.space if place.space in memories else schedule.home for name, place in plan.places.items()}
+    for name in schedule.direct:
+        found[name] = plan.platform.engines[schedule.engine].reads[0]
+    staged = (stage for stage in schedule.stages if stage.first <= index <= stage.last)
+    return found | {stage.tensor: stage.place.space for stage in staged}
+
+
+def lanes(plan: Plan) -> tuple[str, ...]:
+    """The cores and every DMA."""
+    return (CORES, *plan.platform.dmas)
+
+
+def summary(plan: Plan, timed: Timed) -> tuple[Bar, ...]:
+    """For each lane one bar from the group's start, as long as the lane is busy in all."""
+    busy = dict.fromkeys(lanes(plan), 0.0)
+    moved = dict.fromkeys(lanes(plan), 0)
+    busy[CORES] = timed.cost.compute
+    for number, flow in timed.priced.flows.items():
+        due = timed.priced.due(flow)
+        cycles, amount = timed.priced.total(flow.cycles * due), timed.priced.total(flow.bytes * due)
+        for lane, share in _legs(plan, timed, number):
+            busy[lane] += cycles * share
+            moved[lane] += int(amount)
+    return tuple(
+        Bar(lane, "load" if lane else "compute", "", timed.start, timed.start + cycles, -1, bytes=moved[lane])
+        for lane, cycles in busy.items()
+        if cycles > 0
+    )
+
+
+def staging(plan: Plan, schedule: Schedule, groups: Sequence[Timed]) -> tuple[Bar, ...]:
+    """Copies of tensors into nearer memories, each from the start of the group before which it is started."""
+    found: list[Bar] = []
+    for stage in schedule.stages:
+        dma = plan.platform.dma(schedule.home, stage.place.space)
+        if dma is not None:
+            start = groups[stage.start].start
+            stop = start + dma.setup + stage.bytes / dma.bytes_per_cycle
+            found.append(Bar(dma.name, "stage", stage.tensor, start, stop, -1, bytes=stage.bytes))
+    return tuple(found)
+
+
+def _legs(plan: Plan, timed: Timed, buffer: int) -> list[tuple[str, float]]:
+    """The DMAs that a buffer's transfers use, with the share of the time that each takes."""
+    dmas = route(plan.platform, timed.source[timed.group.buffers[buffer].tensor])
+    whole = sum(1 / dma.bytes_per_cycle for dma in dmas)
+    return [(dma.name, 1 / dma.bytes_per_cycle / whole) for dma in dmas]
+
+
+# Single steps
+
+
+@dataclass
+class _Clock:
+    """When the cores and each DMA are free again, and what they did."""
+
+    cores: float = 0.0
+    dmas: dict[str, float] = field(default_factory=dict[str, float])
+    bars: list[Bar] = field(default_factory=list[Bar])
+
+    def transfer(
+        self, legs: Sequence[tuple[str, float]], cycles: float, kind: Kind, name: str, step: int, slot: int, amount: int
+    ) -> float:
+        """Starts a transfer behind those that its DMA has to do; returns when it is done."""
+        now = self.cores
+        for lane, share in legs:
+            begin = max(now, self.dmas.get(lane, 0.0))
+            now = self.dmas[lane] = begin + cycles * share
+            if cycles > 0:
+                self.bars.append(Bar(lane, kind, name, begin, now, step, slot, amount))
+        return now
+
+
+@dataclass(frozen=True, eq=False)
+class _Traffic:
+    """A tile buffer whose transfers are replayed."""
+
+    flow: Flow
+    name: str
+    slots: int
+    legs: list[tuple[str, float]]
+    steps: list[int]
+    """At which it is loaded or stored."""
+    done: list[float]
+    """When each transfer is complete."""
+
+
+def replay(plan: Plan, timed: Timed, most: int) -> tuple[Bar, ...]:
+    """The first steps of a group, bar by bar; cycles count from its start."""
+    ways = list(islice(product(*(range(loop.count) for loop in timed.group.loops)), most))
+    traffic = {number: _traffic(plan, timed, number, flow, ways) for number, flow in timed.priced.flows.items()}
+    clock = _Clock()
+    for step in range(len(ways)):
+        _turn(plan, timed, traffic, clock, ways, step)
+    return tuple(clock.bars)
+
+
+def _traffic(plan: Plan, timed: Timed, number: int, flow: Flow, ways: Sequence[tuple[int, ...]]) -> _Traffic:
+    buffer, due = timed.group.buffers[number], timed.priced.due(flow)
+    steps = [step for step, way in enumerate(ways) if timed.priced.grid.at(due, way)]
+    return _Traffic(flow, buffer.tensor, buffer.slots, _legs(plan, timed, number), steps, [])
+
+
+def _turn(
+    plan: Plan,
+    timed: Timed,
+    traffic: Mapping[int, _Traffic],
+    clock: _Clock,
+    ways: Sequence[tuple[int, ...]],
+    step: int,
+) -> None:
+    def move(mine: _Traffic, kind: Kind, at: int) -> None:
+        grid, flow = timed.priced.grid, mine.flow
+        cycles, amount = grid.at(flow.cycles, ways[at]), int(grid.at(flow.bytes, ways[at]))
+        slot = len(mine.done) % mine.slots
+        mine.done.append(clock.transfer(mine.legs, cycles, kind, mine.name, at, slot, amount))
+
+    loads = [mine for mine in traffic.values() if not mine.flow.store]
+    stores = [mine for mine in traffic.values() if mine.flow.store]
+    for mine in loads:
+        current = sum(at <= step for at in mine.steps)
+        while len(mine.done) < min(current + mine.slots - 1, len(mine.steps)):
+            move(mine, "load", mine.steps[len(mine.done)])
+    for mine in loads:
+        current = sum(at <= step for at in mine.steps)
+        clock.cores = max([clock.cores, *mine.done[:current]])
+    for mine in stores:
+        clock.cores = max([clock.cores, *mine.done[: len(mine.done) + 1 - mine.slots]])
+    for position, work in enumerate(timed.group.works):
+        cycles = timed.priced.grid.at(timed.priced.works[position], ways[step])
+        node = plan.graph.nodes[work.step]
+        if cycles > 0:
+            clock.bars.append(
+                Bar(CORES, "compute", node.name or node.outputs[0], clock.cores, clock.cores + cycles, step)
+            )
+            clock.cores += cycles
+    for mine in stores:
+        if step in mine.steps:
+            move(mine, "store", step)
+            if mine.slots == 1:
+                clock.cores = max(clock.cores, mine.done[-1])
