@@ -7,35 +7,74 @@ the whole tensor in the engine's memory does the same.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator, Sequence
+
 from tilewright.core.domain import Whole
 from tilewright.core.tiles import axis_dim
+from tilewright.plan.menu import Menu
 from tilewright.plan.network import Network, Run
 
 LONGEST = 16
-# Longer runs than this are tried only where a tensor inside is large.
-SHORT = 3
+# Lengths tried where memory does not force fusion: enough to find the gain, few enough to be quick.
+LENGTHS = frozenset({2, 3, 4, 6, 8, 12, 16})
+# A run may hold this many tensors that would have stayed in the engine's memory anyway.
+SPARE = 1
 
 
-def runs(network: Network, *, fuse: bool, large: int) -> tuple[tuple[Run, ...], ...]:
-    """The runs that start at each position, shortest first; every position has at least the run of itself alone.
+def singles(network: Network) -> list[list[Run]]:
+    """Every position alone."""
+    return [[Run(position, position)] for position in range(len(network.steps))]
 
-    Runs longer than a few nodes must hold a tensor of `large` bytes or more.
+
+def fused(menu: Menu, wanted: frozenset[str], *, effort: int | None) -> list[list[Run]]:
+    """Runs of several nodes by their first position, shortest first, each with some of the wanted tensors inside.
+
+    With an `effort` (nodes of runs whose candidates must be computed), those that keep most bytes inside come first,
+    and runs of equal content count once; without, all of them are given.
     """
-    found: list[tuple[Run, ...]] = []
-    links = _Links(network)
-    for first in range(len(network.steps)):
-        mine = [Run(first, first)]
-        until, biggest = first, 0
-        for last in range(first + 1, min(first + LONGEST, len(network.steps)) if fuse else first):
-            reach = links.reach(last - 1)
-            if reach is None:
-                break
-            until = max(until, reach)
-            biggest = max(biggest, network.lives[network.writes[last - 1][0]].bytes)
-            if until <= last and (last - first < SHORT or biggest >= large):
-                mine.append(Run(first, last))
-        found.append(tuple(mine))
-    return tuple(found)
+    network = menu.network
+    links, everything = _Links(network), effort is None
+    found = [r for first in range(len(network.steps)) for r in _from(network, links, first, wanted, everything)]
+    kept = found if effort is None else _most_useful(menu, found, wanted, effort)
+    result: list[list[Run]] = [[] for _ in network.steps]
+    for run in sorted(kept, key=lambda run: (run.first, run.last)):
+        result[run.first].append(run)
+    return result
+
+
+def _from(network: Network, links: _Links, first: int, wanted: frozenset[str], all_lengths: bool) -> Iterator[Run]:
+    until, inside, spare = first, 0, 0
+    for last in range(first + 1, min(first + LONGEST, len(network.steps))):
+        reach = links.reach(last - 1)
+        if reach is None:
+            return
+        until = max(until, reach)
+        if network.writes[last - 1][0] in wanted:
+            inside += 1
+        else:
+            spare += 1
+        if not all_lengths and spare > SPARE:
+            return
+        if until <= last and inside and (all_lengths or last - first + 1 in LENGTHS):
+            yield Run(first, last)
+
+
+def _most_useful(menu: Menu, found: Sequence[Run], wanted: frozenset[str], effort: int) -> list[Run]:
+    network = menu.network
+    alike: dict[Hashable, list[Run]] = {}
+    saved: dict[Hashable, int] = {}
+    for run in found:
+        inner = (name for position in range(run.first, run.last) for name in network.writes[position])
+        content = menu.content(run)
+        alike.setdefault(content, []).append(run)
+        saved[content] = saved.get(content, 0) + sum(network.lives[name].bytes for name in inner if name in wanted)
+    kept: list[Run] = []
+    for content in sorted(alike, key=lambda c: -saved[c] / (alike[c][0].last - alike[c][0].first + 1)):
+        effort -= alike[content][0].last - alike[content][0].first + 1
+        if effort < 0:
+            break
+        kept += alike[content]
+    return kept
 
 
 class _Links:

@@ -18,9 +18,11 @@ from itertools import chain, combinations
 
 from tilewright.errors import TilewrightError
 from tilewright.plan import allocate as allocation
+from tilewright.plan.fusion import fused, singles
 from tilewright.plan.levels import Levels
 from tilewright.plan.menu import Menu
 from tilewright.plan.network import Network, Run
+from tilewright.plan.options import PlanOptions
 from tilewright.plan.tiling import Candidate
 
 # Sets of residents that are followed at a border; networks of a few branches never have as many.
@@ -28,6 +30,8 @@ STATES = 256
 # A tensor that is needed again only much later does not stay.
 LONGEST_STAY = 48
 # Shares of the capacity tried where addresses cannot be found at all of it.
+FUSION_EFFORT = 40
+"""Nodes of fused runs whose candidates are computed in a second of effort."""
 SHARES = (1.0, 0.97, 0.93, 0.87, 0.8, 0.7, 0.5)
 
 Residents = frozenset[str]
@@ -78,33 +82,49 @@ def layer_by_layer(menu: Menu, levels: Levels, sources: Mapping[str, str]) -> So
 class Joint:
     """Searches the plans of one network."""
 
-    def __init__(self, menu: Menu, levels: Levels, runs: Sequence[Sequence[Run]], sources: Mapping[str, str]) -> None:
-        self._menu, self._levels, self._runs, self._sources = menu, levels, runs, sources
+    def __init__(self, menu: Menu, levels: Levels, sources: Mapping[str, str]) -> None:
+        self._menu, self._levels, self._sources = menu, levels, sources
         self._network: Network = menu.network
+        self._runs = singles(menu.network)
         self._fronts: dict[tuple[Run, Residents], tuple[list[int], tuple[Candidate, ...]]] = {}
-        self._touched = {run: _touched(self._network, run) for mine in runs for run in mine}
-        lives = self._network.lives
+        self._surroundings: dict[Run, tuple[Residents, tuple[str, ...], tuple[str, ...]]] = {}
         self._may_stay = {
             name
-            for name, life in lives.items()
+            for name, life in self._network.lives.items()
             if life.bytes <= levels.capacity and life.last - life.first <= LONGEST_STAY
         }
-        self.exact = True
+        self._exact = True
         """Whether no set of residents was dropped."""
 
-    def solve(self, *, seconds: float, seed: int) -> Solution | None:
+    def solve(self, options: PlanOptions) -> Solution | None:
         """The best plan whose addresses were found; None where nothing fits."""
-        bound: float | None = None
+        picks = self.picks(self._levels.capacity)
+        if options.fuse == "auto":
+            picks = self._with_fusion(picks, options)
+        if picks is None:
+            return None
+        bound = sum(pick.candidate.cycles for pick in picks) if self._exact else 0.0
         for share in SHARES:
-            picks = self.picks(int(self._levels.capacity * share))
-            if picks is None:
-                return None
-            if bound is None:
-                bound = sum(pick.candidate.cycles for pick in picks)
-            packed = pack(self._network, picks, self._levels.capacity, seconds=seconds, seed=seed)
+            smaller = picks if share == 1.0 else self.picks(int(self._levels.capacity * share))
+            if smaller is None:
+                break
+            packed = pack(self._network, smaller, self._levels.capacity, seconds=options.seconds, seed=options.seed)
             if packed is not None:
-                return Solution(picks, *packed, bound if self.exact else 0.0)
+                return Solution(smaller, *packed, bound)
         return None
+
+    def _with_fusion(self, picks: tuple[Pick, ...] | None, options: PlanOptions) -> tuple[Pick, ...] | None:
+        """Tries groups of several nodes around the tensors that would leave the engine's memory, or around all."""
+        if picks is None:
+            more = fused(self._menu, frozenset(self._network.lives), effort=None)
+        else:
+            stay = frozenset[str]().union(*(pick.residents for pick in picks))
+            leave = frozenset(self._network.lives) - stay
+            more = fused(self._menu, leave, effort=int(options.seconds * FUSION_EFFORT))
+        if not any(more):
+            return picks
+        self._runs = [[*mine, *further] for mine, further in zip(self._runs, more, strict=True)]
+        return self.picks(self._levels.capacity)
 
     def picks(self, capacity: int) -> tuple[Pick, ...] | None:
         """The fastest picks for which the bytes at every moment are at most the capacity."""
@@ -130,13 +150,13 @@ class Joint:
         ways = sorted(border.items(), key=lambda item: (item[1].cost, sorted(item[0])))
         if len(ways) <= STATES:
             return ways
-        self.exact = False
+        self._exact = False
         return ways[:STATES]
 
     def _steps(self, state: Residents, run: Run, capacity: int) -> Iterator[Pick]:
         """What can be done with a run: its inputs are where they are, its results stay or do not."""
         lives, levels = self._network.lives, self._levels
-        reads, writes, passing = self._touched[run]
+        reads, writes, passing = self._around(run)
         taken = sum(lives[name].bytes for name in state)
         near = state & reads
         away = sum(lives[name].bytes for name in passing if name not in state)
@@ -149,6 +169,18 @@ class Joint:
             candidate = self._fastest(run, touched, capacity - taken - held)
             if candidate is not None:
                 yield Pick(run, state.union(stay), touched, candidate)
+
+    def _around(self, run: Run) -> tuple[Residents, tuple[str, ...], tuple[str, ...]]:
+        """Tensors from outside that a run reads, tensors it leaves behind, and all that are live from before it."""
+        found = self._surroundings.get(run)
+        if found is None:
+            network = self._network
+            inside = {name for position in range(run.first, run.last) for name in network.writes[position]}
+            reads = {name for position in range(run.first, run.last + 1) for name in network.reads[position]}
+            lives = network.lives.items()
+            passing = tuple(name for name, life in lives if life.first < run.first <= life.last)
+            found = self._surroundings[run] = (frozenset(reads - inside), network.writes[run.last], passing)
+        return found
 
     def _fastest(self, run: Run, near: Residents, room: int) -> Candidate | None:
         key = (run, near)
@@ -166,14 +198,6 @@ class Joint:
         known = border.get(state)
         if known is None or cost < known.cost:
             border[state] = _Way(cost, pick, way)
-
-
-def _touched(network: Network, run: Run) -> tuple[Residents, tuple[str, ...], tuple[str, ...]]:
-    """Tensors from outside that a run reads, tensors it leaves behind, and all that are live from before it."""
-    inside = {name for position in range(run.first, run.last) for name in network.writes[position]}
-    reads = {name for position in range(run.first, run.last + 1) for name in network.reads[position]}
-    passing = tuple(name for name, life in network.lives.items() if life.first < run.first and life.last >= run.first)
-    return frozenset(reads - inside), network.writes[run.last], passing
 
 
 def _subsets(names: Sequence[str]) -> Iterator[tuple[str, ...]]:

@@ -63,9 +63,7 @@ class Menu:
             tuple(network.platform.engines.values()),
             tuple(network.platform.dmas.values()),
             (self.capacity, options.buffers, options.max_extra_macs),
-            tuple(self._node(position) for position in range(run.first, run.last + 1)),
-            tuple(tuple(number[name] for name in _mentions(network.graph.nodes[step])) for step in steps),
-            tuple(step - steps[0] for step in steps),
+            self.content(run),
             tuple(sorted(number[name] for name in close)),
             tuple(sorted((number[name], memory) for name, memory in where.items())),
         )
@@ -81,6 +79,16 @@ class Menu:
             _FRONTS.clear()
         _FRONTS[key] = (mentioned, steps[0], found)
         return found
+
+    def content(self, run: Run) -> Key:
+        """The same for runs of the same nodes, types and kernels, connected in the same way."""
+        steps = self.network.steps[run.first : run.last + 1]
+        number = {name: index for index, name in enumerate(self._mentioned(run))}
+        return (
+            tuple(self._node(position) for position in range(run.first, run.last + 1)),
+            tuple(tuple(number[name] for name in _mentions(self.network.graph.nodes[step])) for step in steps),
+            tuple(step - steps[0] for step in steps),
+        )
 
     def _mentioned(self, run: Run) -> tuple[str, ...]:
         steps = self.network.steps[run.first : run.last + 1]

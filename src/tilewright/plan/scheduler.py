@@ -14,7 +14,6 @@ from types import MappingProxyType
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Buffer, Group, Place, Plan, Schedule
 from tilewright.core.platform import Platform
-from tilewright.plan.fusion import runs
 from tilewright.plan.joint import Joint, Pick, Solution, layer_by_layer
 from tilewright.plan.levels import Levels, Span, first_sources, levels_of, place
 from tilewright.plan.menu import Menu
@@ -41,8 +40,7 @@ def schedule(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:
 def _solve(menu: Menu, levels: Levels, sources: Mapping[str, str], options: PlanOptions) -> Solution:
     if not options.joint:
         return layer_by_layer(menu, levels, sources)
-    possible = runs(menu.network, fuse=options.fuse == "auto", large=levels.capacity // 4)
-    solution = Joint(menu, levels, possible, sources).solve(seconds=options.seconds, seed=options.seed)
+    solution = Joint(menu, levels, sources).solve(options)
     assert solution is not None
     return solution
 
