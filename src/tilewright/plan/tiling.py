@@ -6,7 +6,7 @@ tiling that needs the fewest bytes of all is always among them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -16,14 +16,14 @@ from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group
 from tilewright.core.platform import Platform
 from tilewright.core.tiles import Member
-from tilewright.cost.grid import Clash, Cut, Grid
-from tilewright.cost.tiles import engine_of, task
-from tilewright.plan.tiling_groups import Problem, Tilings, built, evaluated
-from tilewright.plan.tiling_rules import Impossible, rules, tile_sizes
+from tilewright.cost.grid import Clash, Cut, Grid, Span
+from tilewright.cost.tiles import Task, engine_of, task
+from tilewright.plan.tiling_frame import Frame
+from tilewright.plan.tiling_groups import Surroundings, Tilings, built, evaluated
+from tilewright.plan.tiling_rules import Impossible, Rules, rules, tile_sizes
 
 MOST_CUTS = 3
-"""Dimensions cut at once in a group of one node; the tiling of the fewest bytes may cut all."""
-MOST_CUTS_FUSED = 2
+"""Dimensions cut at once; the tiling of the fewest bytes may cut all."""
 GAIN = 0.97
 """A point of the front has at most this share of the cycles of the one before it."""
 
@@ -72,27 +72,60 @@ def candidates(
     `steps` are the nodes of the group, the last its sink. Tensors in `near` are whole in the engine's memory, or in one
     that it reads in place. More bytes than the capacity has at most one: that of the fewest bytes.
     """
-    tasks = tuple(task(graph, graph.nodes[s], c.kernel) for s, c in zip(steps, choices, strict=True))
+    tasks = tuple(_TASKS.get(graph, step, choice) for step, choice in zip(steps, choices, strict=True))
+    frames = _FRAMES.get(platform, [t for t, _ in tasks], [r for _, r in tasks])
+    points = sum(t.member.domain.points() for t, _ in tasks)
+    around = Surroundings(near, settings.source, settings.buffers, points * (1 + settings.max_extra_macs))
+    return _front([t for frame in frames for t in evaluated(frame, around)], settings.capacity, steps)
+
+
+class _Tasks:
+    """Nodes of the graph asked about last."""
+
+    def __init__(self) -> None:
+        self._graph: Graph | None = None
+        self._found: dict[tuple[int, int], tuple[Task, Rules]] = {}
+
+    def get(self, graph: Graph, step: int, choice: Choice) -> tuple[Task, Rules]:
+        if graph is not self._graph:
+            self._graph, self._found = graph, {}
+        key = (step, id(choice.kernel))
+        if key not in self._found:
+            found = task(graph, graph.nodes[step], choice.kernel)
+            self._found[key] = (found, rules(found))
+        return self._found[key]
+
+
+class _Frames:
+    """Frames of the groups asked about last: only where tensors live differs from one question to the next."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._found: dict[tuple[Hashable, ...], tuple[tuple[Task, ...], tuple[Frame, ...]]] = {}
+
+    def get(self, platform: Platform, tasks: Sequence[Task], asked: Sequence[Rules]) -> tuple[Frame, ...]:
+        machine = (platform.alignment, tuple(platform.dmas.values()), engine_of(platform), tuple(platform.memories))
+        key = (machine, tuple(id(mine) for mine in tasks))
+        # Frames are kept with their tasks, so that the identity of these stays theirs.
+        kept = self._found.pop(key, None) or (tuple(tasks), _frames(platform, tasks, asked))
+        self._found[key] = kept
+        if len(self._found) > self._most:
+            del self._found[next(iter(self._found))]
+        return kept[1]
+
+
+_TASKS = _Tasks()
+_FRAMES = _Frames(64)
+
+
+def _frames(platform: Platform, tasks: Sequence[Task], asked: Sequence[Rules]) -> tuple[Frame, ...]:
     if not _connected([t.member for t in tasks]):
         return ()
-    points = sum(t.member.domain.points() for t in tasks)
-    problem = Problem(
-        platform,
-        tuple(steps),
-        tasks,
-        tuple(rules(t) for t in tasks),
-        near,
-        settings.source,
-        settings.buffers,
-        points * (1 + settings.max_extra_macs),
-    )
-    found: list[Tilings] = []
     try:
-        for grid in _grids(problem):
-            found += evaluated(problem, grid)
+        found = [Frame(platform, tasks, asked, grid) for grid in _grids(platform, tasks, asked)]
     except Impossible:
         return ()
-    return _front(found, settings.capacity)
+    return tuple(frame for frame in found if np.any(frame.legal))
 
 
 def _connected(members: Sequence[Member]) -> bool:
@@ -105,19 +138,15 @@ def _connected(members: Sequence[Member]) -> bool:
     return True
 
 
-def _grids(problem: Problem) -> Iterator[Grid]:
+def _grids(platform: Platform, tasks: Sequence[Task], asked: Sequence[Rules]) -> Iterator[Grid]:
     """Grids that together hold all tilings to look at."""
-    members = [t.member for t in problem.tasks]
-    sink, asked = members[-1].domain, problem.rules[-1]
-    cores = engine_of(problem.platform).count
-    cuts = {
-        name: Cut(name, sink.dims[name], tile_sizes(sink.dims[name], asked.blocks.get(name, 1), cores))
-        for name in asked.free
-    }
-    limit = MOST_CUTS if len(members) == 1 else MOST_CUTS_FUSED
-    pending = [tuple(names) for names in combinations(cuts, min(limit, len(cuts)))]
+    members = [t.member for t in tasks]
+    sink, free, blocks = members[-1].domain, asked[-1].free, asked[-1].blocks
+    cores = engine_of(platform).count
+    cuts = {n: Cut(n, sink.dims[n], tile_sizes(sink.dims[n], blocks.get(n, 1), cores)) for n in free}
+    pending = [tuple(names) for names in combinations(cuts, min(MOST_CUTS, len(cuts)))]
     ends = {name: Cut(name, cut.extent, (cut.extent, cut.sizes[-1])) for name, cut in cuts.items()}
-    wide = [tuple(cuts)] if len(cuts) > limit else []
+    wide = [tuple(cuts)] if len(cuts) > MOST_CUTS else []
     seen: set[tuple[str, ...]] = set()
     for queue, choice in ((pending, cuts), (wide, ends)):
         while queue:
@@ -155,10 +184,19 @@ def _kept_axis(grid: Grid, tensor: str, sweep: int) -> int:
     inside = ~grid.points[sweep].first[1:]
     forward = (np.diff(span.start) >= 0) & (np.diff(span.stop) >= 0)
     overlaps = span.start[1:] < span.stop[:-1]
+    if any(_always_long(grid, other) for other in grid.projection.held[tensor][: moved[0]]):
+        return -1
     return moved[0] if bool(np.all(forward[inside])) and bool(np.any(overlaps[inside])) else -1
 
 
-def _front(found: Sequence[Tilings], capacity: int) -> tuple[Candidate, ...]:
+def _always_long(grid: Grid, span: Span) -> bool:
+    """Whether an axis is longer than 1 at some step of every tiling."""
+    if not isinstance(span.size, np.ndarray):
+        return span.size > 1
+    return bool(np.all(np.maximum.reduceat(span.size, grid.points[span.loop].begin) > 1))
+
+
+def _front(found: Sequence[Tilings], capacity: int, steps: Sequence[int]) -> tuple[Candidate, ...]:
     """The tilings worth their bytes, as groups."""
     if not found:
         return ()
@@ -175,12 +213,12 @@ def _front(found: Sequence[Tilings], capacity: int) -> tuple[Candidate, ...]:
         if cycles[number] >= best * GAIN:
             continue
         which = int(np.searchsorted(starts, number, side="right")) - 1
-        result.append(_candidate(found[which], number - int(starts[which])))
+        result.append(_candidate(found[which], number - int(starts[which]), steps))
         best = cycles[number]
     return tuple(result)
 
 
-def _candidate(found: Tilings, number: int) -> Candidate:
-    group, end = built(found, number)
+def _candidate(found: Tilings, number: int, steps: Sequence[int]) -> Candidate:
+    group, end = built(found, number, steps)
     moved, macs = (int(values.reshape(-1)[number]) for values in (found.moved, found.macs))
     return Candidate(group, end, group.cycles, moved, macs)

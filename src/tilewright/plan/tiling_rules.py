@@ -72,6 +72,27 @@ def _asks(domain: Domain, kernel: Kernel, free: Sequence[str]) -> tuple[tuple[st
     return tuple((name, text) for name, text in found if any(map(moves, [name, *re.findall(r"[A-Za-z]\w*", text)])))
 
 
+def overwritten(mine: Task) -> frozenset[str]:
+    """Operands that are read at a point of the result, and nowhere else, before the result there is written."""
+    member, kernel = mine.member, mine.kernel
+    result, place = member.output.type, member.domain.access[member.output.key]
+    uses: dict[str, list[str]] = {}
+    for use in member.uses:
+        same = use.type.shape == result.shape and use.type.dtype.ctype == result.dtype.ctype and not use.pack
+        if not use.writes:
+            uses.setdefault(use.tensor, []).append(use.key if same else "")
+    found: set[str] = set()
+    for keys in uses.values():
+        aligned = "" not in keys and all(member.domain.access[key] == place for key in keys)
+        behind = all(re.match(r"s\d+_", key) for key in keys)
+        if kernel is None:
+            fine = mine.call.op.kind == "elementwise" and aligned
+        else:
+            fine = (kernel.epilogue and behind and aligned) or (keys == [kernel.inplace] and bool(keys[0]))
+        found |= {*keys} if fine else set()
+    return frozenset(found)
+
+
 def _separate(domain: Domain, name: str) -> bool:
     """Whether tiles along a dimension are different parts of every result."""
     axes = [axis for output in domain.outputs for axis in domain.access[output]]

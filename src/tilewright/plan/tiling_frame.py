@@ -1,0 +1,312 @@
+"""What is the same for all tilings of a group, wherever its tensors live: buffers, ways to share cores, loop orders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import permutations
+
+import numpy as np
+
+from tilewright.core.domain import Affine
+from tilewright.core.platform import Platform
+from tilewright.core.tiles import Use
+from tilewright.cost.formulas import evaluate
+from tilewright.cost.grid import Array, Box, Grid, Value
+from tilewright.cost.tiles import Flow, Task, due, engine_of, flow, kept_cycles, streamed, work_cycles, work_points
+from tilewright.plan.tiling_rules import (
+    Density,
+    Rules,
+    conditions,
+    density,
+    legal_sizes,
+    overwritten,
+    rounded,
+    tile_names,
+)
+
+Order = tuple[int, ...]
+"""Loops, outermost first."""
+
+
+@dataclass(eq=False)
+class Holder:
+    """A tile buffer: the part of a tensor that some uses need."""
+
+    use: Use
+    box: Box
+    served: list[tuple[int, str]]
+    """Node and key of each use."""
+    inner: bool
+    """Whether the tensor stays inside the group."""
+    through: bool = True
+    """Whether it holds something at every moment of a step."""
+    first: int = 0
+    last: int = 0
+    """Nodes between which it is needed otherwise."""
+    room: Value = 0
+    """Bytes of one slot for each tiling."""
+    again: Value = False
+    """Tilings with which it is filled more than once, so that more slots are of use."""
+    over: int = -1
+    """The holder whose bytes it may take, where both are there."""
+
+
+@dataclass(frozen=True, eq=False)
+class Option:
+    """One way in which cores may share a node; `split` is "" where one core does it all."""
+
+    split: str
+    chunk: Value
+    cut: Value
+    """Tilings with which cores take less than the tile."""
+    fits: Value
+    """Tilings with which the kernel takes the part of a core."""
+    cycles: Array
+    """Over classes."""
+    worst: Value
+    """The largest of them for each tiling."""
+    scratch: Value
+    """Bytes of all cores for each tiling."""
+
+
+class Frame:
+    """A grid of tilings with everything about it that does not depend on where tensors live."""
+
+    def __init__(self, platform: Platform, tasks: Sequence[Task], rules: Sequence[Rules], grid: Grid) -> None:
+        self.platform, self.tasks, self.rules, self.grid = platform, tuple(tasks), tuple(rules), grid
+        self.engine = engine_of(platform)
+        legal = grid.product(legal_sizes(grid, rules)) > 0
+        for tensor, axis in grid.keep.items():
+            for span in grid.projection.held[tensor][:axis]:
+                legal = legal & (grid.most(grid.size(span)) <= 1)
+        self.legal = legal
+        self._flows: dict[tuple[int, str], Flow] = {}
+        self._due: dict[tuple[int, Order], Array] = {}
+        self._direct: dict[int, Value] = {}
+
+    # Buffers
+
+    @cached_property
+    def holders(self) -> tuple[Holder, ...]:
+        """A buffer for every tensor; uses that touch the same share one."""
+        grid, projection = self.grid, self.grid.projection
+        found: list[Holder] = []
+        for position, mine in enumerate(grid.members):
+            for use in mine.uses:
+                inner = use.tensor in projection.held
+                box = projection.held[use.tensor] if inner else projection.regions[position][use.key]
+                _add(found, Holder(use, box, [(position, use.key)], inner))
+        for holder in found:
+            positions = [position for position, _ in holder.served]
+            holder.first, holder.last = min(positions), max(positions)
+            inside = holder.inner and holder.use.tensor not in grid.keep
+            holder.through = not inside or not self._every_step(holder.first)
+            holder.room = self.aligned(grid.room(holder.box) * holder.use.type.dtype.bytes)
+            holder.again = np.asarray(False) if holder.inner else streamed(grid, grid.moves(holder.box))
+        for position in range(len(grid.members)):
+            self._in_place(found, position)
+        return tuple(found)
+
+    def _in_place(self, holders: Sequence[Holder], position: int) -> None:
+        """Lets the result of a node take the bytes of an operand that it reads for the last time, where it may."""
+        output = self.grid.members[position].output
+        given = next(h for h in holders if (position, output.key) in h.served)
+        if given.inner and given.through:
+            return
+        for index, taken in enumerate(holders):
+            keys = {key for place, key in taken.served if place == position}
+            if (
+                keys & overwritten(self.tasks[position])
+                and taken.last == position
+                and not (taken.inner and taken.through)
+                and _equal(taken.box, given.box)
+                and ((taken.inner and given.inner) or (taken.through and given.through))
+                and all(other.over != index for other in holders)
+            ):
+                given.over = index
+                return
+
+    def _every_step(self, position: int) -> bool:
+        """Whether a node runs at every step, whatever the tiling."""
+        moves, counts = self._moves[position], self.grid.counts
+        return all(loop in moves and bool(np.all(moves[loop] | (counts[loop] == 1))) for loop in range(self.grid.rank))
+
+    def aligned(self, size: Value) -> Value:
+        return rounded(size, self.platform.alignment)
+
+    def flow(self, index: int, memory: str) -> Flow:
+        """How a holder is filled from a memory or emptied into it."""
+        key = (index, memory)
+        if key not in self._flows:
+            holder = self.holders[index]
+            self._flows[key] = flow(self.grid, self.platform, holder.box, holder.use, memory)
+        return self._flows[key]
+
+    def direct(self, index: int) -> Value:
+        """Tilings with which the uses of a near tensor need no buffer: what kernels touch is dense in it."""
+        if index not in self._direct:
+            found: Value = np.asarray(True)
+            for position, key in self.holders[index].served:
+                if self.tasks[position].kernel is not None:
+                    found = found & self.densities[position][key][2].whole
+            self._direct[index] = found
+        return self._direct[index]
+
+    @cached_property
+    def densities(self) -> tuple[Mapping[str, tuple[int, Density, Density]], ...]:
+        """For each use of a kernel its holder, and how what it touches lies in the buffer and in the whole tensor."""
+        grid = self.grid
+        found: list[dict[str, tuple[int, Density, Density]]] = [{} for _ in grid.members]
+        for index, holder in enumerate(self.holders):
+            block = [grid.size(span) for span in holder.box]
+            for position, key in holder.served:
+                if self.tasks[position].kernel is None:
+                    continue
+                box = grid.projection.regions[position][key]
+                shape = self.grid.members[position].domain.shapes[key]
+                found[position][key] = (index, density(grid, box, block), density(grid, box, shape))
+        return tuple(found)
+
+    # Cores
+
+    @cached_property
+    def options(self) -> tuple[tuple[Option, ...], ...]:
+        """For each node the ways to share it, one core first."""
+        found: list[tuple[Option, ...]] = []
+        for position, asked in enumerate(self.rules):
+            names = asked.free if self.engine.count > 1 else ()
+            ways = [self._option(position, ""), *(self._option(position, name) for name in names)]
+            found.append(tuple(way for way in ways if np.any(way.fits & way.cut)))
+        return tuple(found)
+
+    def _option(self, position: int, split: str) -> Option:
+        grid, mine, asked = self.grid, self.tasks[position], self.rules[position]
+        chunk: Value = 0
+        cut: Value = np.asarray(True)
+        if split:
+            span = grid.projection.ranges[position].get(split)
+            largest = mine.member.domain.dims[split] if span is None else grid.most(grid.size(span))
+            chunk = rounded(-(-largest // self.engine.count), asked.blocks.get(split, 1))
+            cut = np.asarray(chunk < largest)
+        cycles = work_cycles(grid, position, mine, split, chunk) + (float(self.engine.fork) if split else 0.0)
+        fits = conditions(grid, position, mine, asked, split, chunk)
+        return Option(split, chunk, cut, fits, cycles, grid.most(cycles), self._scratch(position, split, chunk))
+
+    def _scratch(self, position: int, split: str, chunk: Value) -> Value:
+        mine = self.tasks[position]
+        if mine.kernel is None or mine.kernel.scratch == "0":
+            return 0
+        needs = evaluate(mine.kernel.scratch, tile_names(self.grid, position, mine, split, chunk, most=True))
+        return self.aligned(np.ceil(needs).astype(int)) * (self.engine.count if split else 1)
+
+    def allowed(self, position: int, option: Option, direct: Mapping[int, Value]) -> Value:
+        """Tilings with which a way to share a node is one, and leaves each core parts that are dense."""
+        result = option.cut & option.fits
+        access = self.tasks[position].member.domain.access
+        for key, (holder, in_buffer, in_tensor) in self.densities[position].items():
+            axes = access[key] if option.split else ()
+            shared = [i for i, axis in enumerate(axes) if isinstance(axis, Affine) and option.split in axis.dims]
+            there = direct.get(holder)
+            found = in_buffer.shared(shared, option.cut)
+            if there is not None:
+                found = np.where(there, in_tensor.shared(shared, option.cut), found)
+            result = result & found
+        return result
+
+    # Loops
+
+    @cached_property
+    def _moves(self) -> tuple[Mapping[int, Array], ...]:
+        """The loops with which the tile of each node moves."""
+        return tuple(self.grid.moves(tuple(ranges.values())) for ranges in self.grid.projection.ranges)
+
+    @cached_property
+    def orders(self) -> tuple[Order, ...]:
+        """Orders of the loops, less those with which everything is loaded at least as often as with another one."""
+        grid = self.grid
+        if grid.rank > 3:
+            return (tuple(range(grid.rank)),)
+        found = [o for o in permutations(range(grid.rank)) if not grid.keep or o[-1] == grid.sweep]
+        boxes = {frozenset(grid.moves(holder.box)) for holder in self.holders if not holder.inner}
+        boxes |= {frozenset(moves) for moves in self._moves}
+        reuse = {order: _reuse(order, [*boxes]) for order in found}
+        kept: list[Order] = []
+        for order in found:
+            if not any(_covers(reuse[other], reuse[order]) for other in kept):
+                kept = [other for other in kept if not _covers(reuse[order], reuse[other])] + [order]
+        return tuple(kept)
+
+    def when(self, index: int, moves: Mapping[int, Array], order: Order) -> Array:
+        """Steps at which a holder is filled; nodes count from -1 down."""
+        key = (index, order)
+        if key not in self._due:
+            self._due[key] = due(self.grid, moves, order)
+        return self._due[key]
+
+    def compute(self, order: Order, cycles: Sequence[Array]) -> Array:
+        """Cycles of the cores at each step, given those of each node."""
+        if len(cycles) == 1:
+            return cycles[0]
+        result = np.zeros((1,) * self.grid.rank)
+        for position, mine in enumerate(cycles):
+            result = result + self.when(-1 - position, self._moves[position], order) * (mine + self._kept[position])
+        return result
+
+    @cached_property
+    def _kept(self) -> tuple[Array, ...]:
+        return tuple(kept_cycles(self.grid, self.platform, m.output) for m in self.grid.members)
+
+    def points(self, order: Order) -> Array:
+        """Points that all nodes compute, for each tiling."""
+        if len(self.tasks) == 1:
+            return np.asarray(self.tasks[0].member.domain.points())
+        result = np.zeros((1,) * self.grid.rank)
+        for position in range(len(self.tasks)):
+            when = self.when(-1 - position, self._moves[position], order)
+            result = result + when * work_points(self.grid, position)
+        return self.grid.total(result)
+
+    def flows(self, memories: Mapping[int, str], direct: Mapping[int, Value]) -> list[Flow]:
+        """Transfers of holders, less those with which tensors are used where they live."""
+        found: list[Flow] = []
+        for index, memory in memories.items():
+            mine = self.flow(index, memory)
+            there = direct.get(index)
+            if there is not None:
+                missing = np.where(self.grid.spread(there), 0, 1)
+                mine = replace(mine, cycles=mine.cycles * missing, bytes=mine.bytes * missing)
+            found.append(mine)
+        return found
+
+
+def _add(found: list[Holder], wanted: Holder) -> None:
+    for other in found:
+        a, b = other.use, wanted.use
+        if (a.tensor, a.pack, a.type) == (b.tensor, b.pack, b.type) and _equal(other.box, wanted.box):
+            other.served += wanted.served
+            return
+    found.append(wanted)
+
+
+def _equal(a: Box, b: Box) -> bool:
+    return all(
+        x is y or (x.loop == y.loop and np.array_equal(x.start, y.start) and np.array_equal(x.stop, y.stop))
+        for x, y in zip(a, b, strict=True)
+    )
+
+
+def _reuse(order: Order, boxes: Sequence[frozenset[int]]) -> list[frozenset[int]]:
+    """The loops inside the innermost with which each box moves, for every set of loops that may run."""
+    found: list[frozenset[int]] = []
+    for chosen in range(1 << len(order)):
+        running = [loop for loop in order if chosen >> loop & 1]
+        for moves in boxes:
+            last = max((i for i, loop in enumerate(running) if loop in moves), default=-1)
+            found.append(frozenset(running[last + 1 :]))
+    return found
+
+
+def _covers(a: Sequence[frozenset[int]], b: Sequence[frozenset[int]]) -> bool:
+    return all(x >= y for x, y in zip(a, b, strict=True))
