@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.api.cases import Case, CaseResult, find_cases, load_case, run_case
-from tilewright.api.compiling import Compiled, Options, compile_model
+from tilewright.api.compiling import Compiled, Options, compile_model, plan_model
 from tilewright.api.running import Comparison, Ran, run_model
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "compile_model",
     "find_cases",
     "load_case",
+    "plan_model",
     "run_case",
     "run_model",
 ]

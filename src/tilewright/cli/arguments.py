@@ -67,15 +67,22 @@ def _sizes(name: str, shape: Shape, flags: Sequence[str]) -> Sizes:
     platform = load_platform(name)
     if shape.weight_memory is not None:
         memories[_weight_memory(platform)] = shape.weight_memory
-    if flags and not platform.home:
-        raise TilewrightError(
-            "bad-argument",
-            f"{flags[0]} is for machines whose cores have a memory of their own, which '{platform.name}' is not",
-            help="leave the option away, or choose another platform with --platform; tilewright platforms lists them",
-        )
+    for flag in flags:
+        require_tiles(platform, flag)
     if shape.home in platform.memories:
         _check_home(platform, shape.home)
     return Sizes(memories, shape.home, shape.cores or 0)
+
+
+def require_tiles(platform: str | Platform, flag: str) -> None:
+    """An error where a flag means nothing, because the platform has one memory."""
+    found = load_platform(platform) if isinstance(platform, str) else platform
+    if not found.home:
+        raise TilewrightError(
+            "bad-argument",
+            f"{flag} is for machines whose cores have a memory of their own, which '{found.name}' is not",
+            help="leave the option away, or choose another platform with --platform; tilewright platforms lists them",
+        )
 
 
 def _check_home(platform: Platform, home: str) -> None:

@@ -16,8 +16,10 @@ from tilewright import Compiled, Ran, compile, run
 from tilewright.cli import options as opt
 from tilewright.cli.arguments import options_of, read_arrays
 from tilewright.cli.console import progress_line, results
+from tilewright.cli.planning import arena_text
 from tilewright.codegen import write_project
 from tilewright.core.graph import Array
+from tilewright.core.plan import Schedule
 from tilewright.report import layers, render_report
 
 COMPILE_EXAMPLES = """
@@ -157,6 +159,7 @@ def _summary(compiled: Compiled, output: Path | None) -> dict[str, Any]:
         "arena_bytes": program.arena_bytes,
         "arena_lower_bound": compiled.plan.lower_bound,
         "arena_optimal": compiled.plan.optimal,
+        **_tiled(compiled.plan.schedule),
         "weight_bytes": program.constant_bytes,
         "inputs": [{"name": p.name, "type": str(p.type)} for p in program.inputs],
         "outputs": [{"name": p.name, "type": str(p.type)} for p in program.outputs],
@@ -165,6 +168,13 @@ def _summary(compiled: Compiled, output: Path | None) -> dict[str, Any]:
             for row in layers(compiled.plan)
         ],
     }
+
+
+def _tiled(schedule: Schedule | None) -> dict[str, Any]:
+    """What there is to say of plans with tiles only."""
+    if schedule is None:
+        return {}
+    return {"memories": dict(schedule.used), "predicted_cycles": sum(group.cycles for group in schedule.groups)}
 
 
 def _layer_table(compiled: Compiled) -> Table:
@@ -196,6 +206,9 @@ def _preview(array: Array) -> str:
 
 
 def _sizes(compiled: Compiled) -> str:
-    plan, program = compiled.plan, compiled.program
-    proof = "proven minimal for this order" if plan.optimal else f"at least {plan.lower_bound:,} needed"
-    return f"arena {program.arena_bytes:,} bytes ({proof}), weights {program.constant_bytes:,} bytes"
+    plan = compiled.plan
+    weights = f"weights {compiled.program.constant_bytes:,} bytes"
+    if plan.schedule is None:
+        return f"{arena_text(plan)}, {weights}"
+    used = ", ".join(f"{name} {size:,} bytes" for name, size in plan.schedule.used.items() if size)
+    return f"{used}; {weights}; {sum(group.cycles for group in plan.schedule.groups):,.0f} cycles predicted"

@@ -1,0 +1,202 @@
+"""What a tiled plan says about each group of layers, and in all."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+from tilewright.core.op import call_node
+from tilewright.core.plan import Group, Plan, Schedule, Work
+from tilewright.cost.timeline import Timed, timed_groups
+from tilewright.report.layers import LOOP_NEST, is_view, multiply_accumulates
+
+Interval = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class BufferRow:
+    """A tile buffer."""
+
+    tensor: str
+    bytes: int
+    """Of one slot."""
+    slots: int
+    kept: bool
+    """Whether lines stay from one tile to the next."""
+
+
+@dataclass(frozen=True)
+class GroupRow:
+    """Layers that run together, tile by tile."""
+
+    index: int
+    steps: tuple[int, ...]
+    """Of the graph."""
+    layers: tuple[str, ...]
+    ops: tuple[str, ...]
+    engine: str
+    code: tuple[str, ...]
+    loops: tuple[tuple[str, int, int], ...]
+    """Dimension, size and number of tiles of each loop, outermost first."""
+    tiles: int
+    buffers: tuple[BufferRow, ...]
+    splits: tuple[str, ...]
+    """For each layer the dimension that cores share, "" where one core does it all."""
+    near_bytes: int
+    """In use in the engine's memory while the group runs."""
+    moved: int
+    cycles: float
+    compute: float
+    transfers: float
+    bound: Literal["compute", "DMA"]
+    macs: float
+    """Multiply-accumulates, those done twice included."""
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What the groups add up to."""
+
+    cycles: float
+    lower_bound: float
+    """0 where none is proven."""
+    moved: int
+    used: Mapping[str, int]
+    macs: int
+    extra_macs: float
+    """As a fraction."""
+    activation_peak: int
+    """The most bytes of activations in all memories at once; inputs and outputs at home are not counted."""
+
+    @property
+    def gap(self) -> float | None:
+        """How much faster a plan might be, as a fraction of this one."""
+        return max(0.0, 1 - self.lower_bound / self.cycles) if self.lower_bound and self.cycles else None
+
+
+@dataclass(frozen=True)
+class GroupTable:
+    """All groups and their totals."""
+
+    rows: tuple[GroupRow, ...]
+    totals: Totals
+
+
+def group_table(plan: Plan, schedule: Schedule) -> GroupTable:
+    """What a tiled plan decided and predicts."""
+    rows = tuple(_row(plan, schedule, timed) for timed in timed_groups(plan, schedule))
+    needed = sum(_macs(plan, step) for step, node in enumerate(plan.graph.nodes) if not is_view(node))
+    done = sum(row.macs for row in rows)
+    return GroupTable(
+        rows,
+        Totals(
+            sum(row.cycles for row in rows),
+            schedule.bound,
+            sum(row.moved for row in rows),
+            schedule.used,
+            needed,
+            done / needed - 1 if needed else 0.0,
+            activation_peak(plan, schedule),
+        ),
+    )
+
+
+def _row(plan: Plan, schedule: Schedule, timed: Timed) -> GroupRow:
+    group, nodes = timed.group, [plan.graph.nodes[work.step] for work in timed.group.works]
+    kernels = [plan.choices[work.step].kernel for work in group.works]
+    engine = plan.platform.engines[schedule.engine]
+    return GroupRow(
+        timed.index,
+        tuple(work.step for work in group.works),
+        tuple(node.name or node.outputs[0] for node in nodes),
+        tuple(" + ".join([node.op, *(fused.op for fused in node.epilogue)]) for node in nodes),
+        schedule.engine,
+        tuple(kernel.path.name if kernel else LOOP_NEST for kernel in kernels),
+        tuple((loop.dim, loop.size, loop.count) for loop in group.loops),
+        prod(loop.count for loop in group.loops),
+        tuple(BufferRow(b.tensor, b.bytes, b.slots, b.tensor in group.keep) for b in group.buffers),
+        tuple(work.split for work in group.works),
+        covered([*_whole(plan, schedule, timed.index, engine.memory), *workspace(group, schedule.cores)]),
+        timed.cost.moved,
+        group.cycles,
+        timed.cost.compute,
+        timed.cost.transfers,
+        timed.bound,
+        sum(_computed(plan, timed, position, work) for position, work in enumerate(group.works)),
+    )
+
+
+def _macs(plan: Plan, step: int) -> int:
+    return multiply_accumulates(call_node(plan.graph, plan.graph.nodes[step]).domain())
+
+
+def _computed(plan: Plan, timed: Timed, position: int, work: Work) -> float:
+    """Multiply-accumulates of a layer as often as its points are computed."""
+    whole = prod(timed.priced.grid.members[position].domain.dims.values())
+    return _macs(plan, work.step) * timed.priced.total(timed.priced.points[position]) / whole if whole else 0.0
+
+
+# Bytes
+
+
+def covered(intervals: Iterable[Interval]) -> int:
+    """Bytes in at least one of some intervals."""
+    total = end = 0
+    for start, stop in sorted(intervals):
+        total += max(0, stop - max(start, end))
+        end = max(end, stop)
+    return total
+
+
+def workspace(group: Group, cores: int) -> list[Interval]:
+    """What a group takes of the engine's memory for tiles and scratch."""
+    scratch = [(work.scratch, work.scratch + work.scratch_bytes * cores) for work in group.works if work.scratch_bytes]
+    return [*((buffer.offset, buffer.end) for buffer in group.buffers), *scratch]
+
+
+def group_span(schedule: Schedule, first: int, last: int) -> Interval:
+    """The groups during which something lives from step `first` to before step `last`."""
+    begin = bisect_left(schedule.groups, first, key=lambda group: group.works[-1].step)
+    return begin, max(begin, bisect_left(schedule.groups, last, key=lambda group: group.works[0].step))
+
+
+def _whole(plan: Plan, schedule: Schedule, index: int, memory: str, *, constants: bool = True) -> list[Interval]:
+    """Whole tensors in a memory while a group runs."""
+    found: list[Interval] = []
+    for buffer in plan.buffers:
+        first, last = group_span(schedule, buffer.first, buffer.last)
+        if buffer.place.space == memory and first <= index < last:
+            found.append((buffer.place.offset, buffer.place.offset + buffer.bytes))
+    for stage in schedule.stages:
+        counted = constants or stage.tensor not in plan.graph.constants
+        if stage.place.space == memory and counted and stage.start <= index <= stage.last:
+            found.append((stage.place.offset, stage.place.offset + stage.bytes))
+    return found
+
+
+def activation_peak(plan: Plan, schedule: Schedule) -> int:
+    """The most bytes of activations at once: whole tensors in every memory, and tiles of the group that runs."""
+    near = plan.platform.engines[schedule.engine].memory
+    return max(
+        (
+            sum(
+                covered(
+                    [
+                        *_whole(plan, schedule, index, memory, constants=False),
+                        *(_activation_tiles(plan, group) if memory == near else ()),
+                    ]
+                )
+                for memory in plan.platform.memories
+            )
+            for index, group in enumerate(schedule.groups)
+        ),
+        default=0,
+    )
+
+
+def _activation_tiles(plan: Plan, group: Group) -> Sequence[Interval]:
+    constants = {name for name, place in plan.places.items() if place.space == "constant"}
+    return [(buffer.offset, buffer.end) for buffer in group.buffers if buffer.tensor not in constants]
