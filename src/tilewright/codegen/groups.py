@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
+from tilewright.codegen.naming import with_names
 from tilewright.codegen.pieces import Pieces
 from tilewright.codegen.transfers import copy
 from tilewright.codegen.works import Held, Task, invoke, packing_names, whole
@@ -18,7 +19,7 @@ from tilewright.core.expr import Expr, Size, Var, bounds_of, larger, plain, vari
 from tilewright.core.plan import Group, Place, Plan, Schedule, Stage, Work
 from tilewright.core.platform import Dma
 from tilewright.core.program import Copy, Cores, For, If, Let, Move, Pointer, Routine, Statement, Test, Wait
-from tilewright.core.tiles import Member, Region, Trace, Use, hull, member, narrowed, trace
+from tilewright.core.tiles import Member, Region, TileLoop, Trace, Use, hull, member, narrowed, trace
 
 CORE = "core"
 STEP = "t"
@@ -50,7 +51,7 @@ class _Lowering:
 
     @cached_property
     def at(self) -> tuple[Size, ...]:
-        return tuple(variable(f"i{k}", loop.count) for k, loop in enumerate(self.group.loops))
+        return tuple(variable(_index(loop), loop.count) for loop in self.group.loops)
 
     @cached_property
     def trace(self) -> Trace:
@@ -95,7 +96,7 @@ class _Lowering:
     def depth(self, values: Sequence[Size]) -> int:
         """The innermost loop that values depend on; -1 for none."""
         names = {name for value in values if isinstance(value, Expr) for name in value.variables}
-        return max((k for k in range(len(self.at)) if f"i{k}" in names), default=-1)
+        return max((k for k, loop in enumerate(self.group.loops) if _index(loop) in names), default=-1)
 
     def buffer_depth(self, buffer: int) -> int:
         if buffer in self.written:
@@ -226,16 +227,15 @@ class _Lowering:
         now = Expr(((Var(STEP, -furthest, self.steps - 1), 1),), distance)
         lets: list[Statement] = []
         inner = self.steps
-        for k, loop in enumerate(self.group.loops):
+        for loop in self.group.loops:
             inner //= loop.count
             if loop.count > 1:
                 # The tests below keep the step inside its range.
                 step = Expr(((Var(STEP, 0, self.steps - 1), 1),), distance) // inner
-                lets.append(Let(f"i{k}", step if inner * loop.count == self.steps else step % loop.count))
+                lets.append(Let(_index(loop), step if inner * loop.count == self.steps else step % loop.count))
         tests = [Test(now, ">=", 0)] if distance < furthest else []
         tests += [Test(now, "<", self.steps)] if distance else []
-        block = (*lets, *body)
-        return [If(tuple(tests), block)]
+        return [If(tuple(tests), (*lets, *with_names(_merged(body), CORE)))]
 
     def _guarded(self, depth: int, body: list[Statement]) -> list[Statement]:
         tests = self.tests(depth)
@@ -293,7 +293,7 @@ class _Lowering:
         index = self.at[-1] if self.at else 0
         if axis is None or isinstance(index, int):
             return []
-        name = f"i{len(self.at) - 1}"
+        name = _index(self.group.loops[-1])
         buffer = work.buffers[mine.output.key]
         held = self.in_buffer(buffer)
         now = held.region[axis]
@@ -303,6 +303,23 @@ class _Lowering:
         source = Pointer(held.place, "void", True, plain((now.start - start) * line))
         kept = larger(stop - now.start, 0)
         return [If((Test(index, ">", 0),), (Move(target, source, plain(kept * line)),))]
+
+
+def _merged(statements: Sequence[Statement]) -> list[Statement]:
+    """Neighbours under the same tests under one."""
+    found: list[Statement] = []
+    for statement in statements:
+        last = found[-1] if found else None
+        if isinstance(statement, If) and isinstance(last, If) and statement.tests == last.tests:
+            found[-1] = If(last.tests, (*last.body, *statement.body))
+        else:
+            found.append(statement)
+    return found
+
+
+def _index(loop: TileLoop) -> str:
+    """The variable of a loop."""
+    return f"i_{loop.dim}"
 
 
 def _before(value: Size, name: str, index: Expr) -> Size:

@@ -15,6 +15,7 @@ from tilewright.core.program import (
     Let,
     Literal,
     Move,
+    Number,
     Pointer,
     Program,
     Statement,
@@ -51,6 +52,8 @@ class StatementPrinter:
         match argument:
             case Literal(text=text):
                 return text
+            case Number(value=value):
+                return str(value)
             case Struct(ctype=ctype, fields=fields):
                 return f"&({ctype}){{{', '.join(self.argument(f) for f in fields)}}}"
             case Pointer():

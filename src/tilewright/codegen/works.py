@@ -13,13 +13,13 @@ from tilewright.codegen.literals import number
 from tilewright.codegen.loopnest import Nest, cut_bounds, print_nest
 from tilewright.codegen.pieces import Pieces
 from tilewright.codegen.steps import Operand, epilogue_steps, mentions
+from tilewright.core import kernel as kernels
 from tilewright.core.expr import Expr, Size, Var, plain
 from tilewright.core.graph import Graph, TensorType
-from tilewright.core.kernel import Number
 from tilewright.core.matching import binding_names, tile_names
 from tilewright.core.op import call_node
 from tilewright.core.plan import Choice, Place
-from tilewright.core.program import Argument, Invoke, Literal, Pointer, Struct
+from tilewright.core.program import Argument, Invoke, Literal, Number, Pointer, Struct
 from tilewright.core.tiles import Extent, Member, Ranges, Region, Use, region
 from tilewright.errors import TilewrightError
 
@@ -76,7 +76,7 @@ def invoke(task: Task, pieces: Pieces) -> Invoke:
     return _nest(task, pieces) if task.choice.kernel is None else _kernel(task, pieces)
 
 
-def packing_names(graph: Graph, member: Member) -> dict[str, Number]:
+def packing_names(graph: Graph, member: Member) -> dict[str, kernels.Number]:
     """The sizes that the text of a packing uses."""
     call = call_node(graph, member.node)
     return binding_names(call, call.domain())
@@ -110,7 +110,7 @@ def _kernel(task: Task, pieces: Pieces) -> Invoke:
             arguments.append(_part(task, uses[name], uses[name].type.dtype.ctype) if name in uses else Literal("NULL"))
         elif name in names:
             value = names[name]
-            arguments.append(Literal(str(value) if isinstance(value, Expr) else number(parameter.ctype, value)))
+            arguments.append(Number(value) if isinstance(value, Expr) else Literal(number(parameter.ctype, value)))
         else:
             raise TilewrightError(
                 "bad-kernel",
@@ -183,7 +183,7 @@ def _nest(task: Task, pieces: Pieces) -> Invoke:
     function = pieces.function(f"{_identifier(node.op)}_nest", text)
     # An empty tensor has no address of its own, and one that it shared would break `restrict`.
     arguments: list[Argument] = [Literal("NULL") if isinstance(k, str) else p for k, (_, p) in pointers.items()]
-    arguments += [Literal(str(value)) for value in numbers.values()]
+    arguments += [Number(value) for value in numbers.values()]
     return Invoke(function, tuple(arguments), task.comment)
 
 

@@ -7,7 +7,7 @@ that is never ragged becomes a plain number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
@@ -101,12 +101,16 @@ class Expr:
         """Its value where every variable has one."""
         return self.constant + sum(factor * _atom_value(atom, at) for atom, factor in self.terms)
 
-    def substitute(self, name: str, by: Size) -> Size:
-        """The expression with a variable replaced."""
+    def rewritten(self, rule: Callable[[Atom], Size | None]) -> Size:
+        """The expression with atoms replaced; where the rule says None, parts of the atom may still be."""
         result: Size = self.constant
         for atom, factor in self.terms:
-            result = result + _atom_substitute(atom, name, by) * factor
-        return result
+            result = result + _atom_rewritten(atom, rule) * factor
+        return plain(result)
+
+    def substitute(self, name: str, by: Size) -> Size:
+        """The expression with a variable replaced."""
+        return self.rewritten(lambda atom: by if isinstance(atom, Var) and atom.name == name else None)
 
     @cached_property
     def variables(self) -> frozenset[str]:
@@ -231,10 +235,11 @@ def _atom_value(atom: Atom, at: Mapping[str, int]) -> int:
             return a * b
 
 
-def _atom_substitute(atom: Atom, name: str, by: Size) -> Size:
-    if isinstance(atom, Var):
-        return by if atom.name == name else Expr(((atom, 1),))
-    arguments = [argument.substitute(name, by) for argument in atom.arguments]
+def _atom_rewritten(atom: Atom, rule: Callable[[Atom], Size | None]) -> Size:
+    found = rule(atom)
+    if found is not None or isinstance(atom, Var):
+        return Expr(((atom, 1),)) if found is None else found
+    arguments = [argument.rewritten(rule) for argument in atom.arguments]
     a, b = arguments[:2]
     match atom.kind:
         case "min":

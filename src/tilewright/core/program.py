@@ -22,9 +22,16 @@ class Pointer:
 
 @dataclass(frozen=True)
 class Literal:
-    """A number passed by value, as C text; it may mention loop variables."""
+    """A number passed by value, as C text."""
 
     text: str
+
+
+@dataclass(frozen=True)
+class Number:
+    """A whole number passed by value, which may depend on where loops stand."""
+
+    value: Size
 
 
 @dataclass(frozen=True)
@@ -35,7 +42,7 @@ class Struct:
     fields: tuple[Pointer | Literal, ...]
 
 
-Argument = Pointer | Literal | Struct
+Argument = Pointer | Literal | Number | Struct
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,111 @@
+"""Gives names to what statements say more than once, so that generated loops can be read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tilewright.core.expr import Expr, Size, Term, Var
+from tilewright.core.program import (
+    Argument,
+    Copy,
+    Cores,
+    For,
+    If,
+    Invoke,
+    Let,
+    Literal,
+    Move,
+    Number,
+    Pointer,
+    Statement,
+    Struct,
+    Test,
+    Wait,
+)
+
+Rewrite = Callable[[Size], Size]
+
+
+def with_names(body: Sequence[Statement], apart: str) -> tuple[Statement, ...]:
+    """Statements with a Let for every term that occurs twice; terms that mention the variable `apart` are left."""
+    counts: Counter[Term] = Counter()
+
+    def count(value: Size) -> Size:
+        for term in _terms(value):
+            counts[term] += 1
+        return value
+
+    for statement in body:
+        _mapped(statement, count)
+    wanted = [term for term, times in counts.items() if times > 1 and apart not in Expr(((term, 1),)).variables]
+    names: dict[Term, Var] = {}
+    lets: list[Statement] = []
+    for term in sorted(wanted, key=_depth):
+        low, high = Expr(((term, 1),)).bounds
+        lets.append(Let(f"v{len(names)}", _rewritten(Expr(((term, 1),)), names)))
+        names[term] = Var(f"v{len(names)}", low, high)
+    return (*lets, *(_mapped(statement, lambda value: _rewritten(value, names)) for statement in body))
+
+
+def _terms(value: Size) -> list[Term]:
+    if isinstance(value, int):
+        return []
+    own = [atom for atom, _ in value.terms if isinstance(atom, Term)]
+    return own + [inner for term in own for argument in term.arguments for inner in _terms(argument)]
+
+
+def _depth(term: Term) -> int:
+    return 1 + max((_depth(inner) for argument in term.arguments for inner in _terms(argument)), default=0)
+
+
+def _rewritten(value: Size, names: dict[Term, Var]) -> Size:
+    if isinstance(value, int):
+        return value
+    return value.rewritten(lambda a: Expr(((names[a], 1),)) if isinstance(a, Term) and a in names else None)
+
+
+def _mapped(statement: Statement, rewrite: Rewrite) -> Statement:
+    match statement:
+        case Invoke():
+            return replace(statement, arguments=tuple(_argument(a, rewrite) for a in statement.arguments))
+        case If():
+            tests = tuple(Test(rewrite(t.value), t.relation, t.bound) for t in statement.tests)
+            return If(tests, tuple(_mapped(s, rewrite) for s in statement.body))
+        case For() | Cores():
+            return replace(statement, body=tuple(_mapped(s, rewrite) for s in statement.body))
+        case Let():
+            return Let(statement.name, rewrite(statement.value))
+        case Wait():
+            return Wait(rewrite(statement.channel))
+        case Move():
+            return Move(_pointer(statement.to, rewrite), _pointer(statement.source, rewrite), rewrite(statement.bytes))
+        case Copy():
+            return replace(
+                statement,
+                channel=rewrite(statement.channel),
+                to=_pointer(statement.to, rewrite),
+                source=_pointer(statement.source, rewrite),
+                bytes=rewrite(statement.bytes),
+                counts=tuple(rewrite(c) for c in statement.counts),
+                to_strides=tuple(rewrite(s) for s in statement.to_strides),
+                source_strides=tuple(rewrite(s) for s in statement.source_strides),
+            )
+
+
+def _argument(argument: Argument, rewrite: Rewrite) -> Argument:
+    match argument:
+        case Literal():
+            return argument
+        case Number():
+            return Number(rewrite(argument.value))
+        case Pointer():
+            return _pointer(argument, rewrite)
+        case Struct():
+            fields = tuple(_pointer(f, rewrite) if isinstance(f, Pointer) else f for f in argument.fields)
+            return replace(argument, fields=fields)
+
+
+def _pointer(pointer: Pointer, rewrite: Rewrite) -> Pointer:
+    return replace(pointer, offset=rewrite(pointer.offset))
