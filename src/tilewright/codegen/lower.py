@@ -50,4 +50,4 @@ def _whole_node(plan: Plan, step: int, node: Node, pieces: Pieces) -> Invoke:
             place = pieces.constant(use.tensor, use.pack, packing_names(plan.graph, mine), choice.kernel)
         held[use.key] = Held(place, 0, whole(use.type))
     scratch = Pointer(Place("arena", plan.scratch[step]), "void", False) if choice.scratch else None
-    return invoke(Task(plan.graph, choice, mine, {}, held, scratch), pieces)
+    return invoke(Task(plan.graph, choice, mine, None, held, scratch), pieces)

@@ -60,7 +60,8 @@ class Task:
     graph: Graph
     choice: Choice
     member: Member
-    ranges: Ranges
+    ranges: Ranges | None
+    """The tile; None where the node is computed once, on whole tensors."""
     held: Mapping[str, Held]
     """By the key of each use."""
     scratch: Pointer | None
@@ -123,6 +124,8 @@ def _kernel(task: Task, pieces: Pieces) -> Invoke:
 def _part(task: Task, use: Use, ctype: str) -> Pointer:
     """The part of a use that the task touches."""
     held = task.held[use.key]
+    if task.ranges is None:
+        return Pointer(held.place, ctype, not use.writes, held.offset)
     inner = region(task.member.domain, use.key, task.ranges)
     offset = plain(held.offset + held.at(inner) * use.type.dtype.bytes)
     return Pointer(held.place, ctype, not use.writes, offset)
@@ -156,9 +159,10 @@ def _nest(task: Task, pieces: Pieces) -> Invoke:
     numbers: dict[str, Size] = {}
     operands: dict[str, Operand] = {}
     blocks: dict[str, Block] = {}
-    cut = [n for n, part in task.ranges.items() if (part.start, part.stop) != (0, domain.dims[n])]
+    tile = task.ranges or {}
+    cut = [n for n, part in tile.items() if (part.start, part.stop) != (0, domain.dims[n])]
     for name in cut:
-        numbers |= dict(zip(cut_bounds(name), (task.ranges[name].start, task.ranges[name].stop), strict=True))
+        numbers |= dict(zip(cut_bounds(name), (tile[name].start, tile[name].stop), strict=True))
     for use in sorted(task.member.uses, key=lambda use: not use.writes):
         operands[use.key] = _operand(task, use, pointers)
         blocks[use.key] = _block(use.key, task.held[use.key], numbers)

@@ -15,11 +15,12 @@ from tilewright.core.tiles import Ranges, region
 
 def binding_names(call: Call, domain: Domain) -> dict[str, Number]:
     """Every number a kernel may ask for by name: sizes, extents and strides of operands, attributes."""
-    return {name: value for name, value in tile_names(call, domain, {}).items() if not isinstance(value, Expr)}
+    return {name: value for name, value in tile_names(call, domain, None).items() if not isinstance(value, Expr)}
 
 
-def tile_names(call: Call, domain: Domain, ranges: Ranges) -> dict[str, Number | Expr]:
-    """The same on a tile: its operands are the parts that it touches, each dense in memory."""
+def tile_names(call: Call, domain: Domain, tile: Ranges | None) -> dict[str, Number | Expr]:
+    """The same on a tile: its operands are the parts that it touches, each dense in memory; None for whole operands."""
+    ranges = tile or {}
     names: dict[str, Number | Expr] = {}
     for key, value in call.attrs.items():
         if isinstance(value, (int, float)):
@@ -27,7 +28,7 @@ def tile_names(call: Call, domain: Domain, ranges: Ranges) -> dict[str, Number |
         elif isinstance(value, tuple):
             names.update({f"{key}_{i}": v for i, v in enumerate(value) if isinstance(v, (int, float))})
     regions = {operand: region(domain, operand, ranges) for operand in domain.access}
-    shapes = {o: tuple(e.size for e in found) if ranges else domain.shapes[o] for o, found in regions.items()}
+    shapes = {o: tuple(e.size for e in found) if tile is not None else domain.shapes[o] for o, found in regions.items()}
     for operand, shape in shapes.items():
         stride: Size = 1
         for axis in reversed(range(len(shape))):
@@ -41,7 +42,7 @@ def tile_names(call: Call, domain: Domain, ranges: Ranges) -> dict[str, Number |
         names.update(_dimension_strides(domain, operand, shapes[operand], sizes))
     if call.op.numbers is not None:
         names.update(call.op.numbers(call))
-    if call.op.padding is not None and ranges:
+    if call.op.padding is not None and tile is not None:
         for name, (operand, axis, side) in call.op.padding(call).items():
             part, known = regions[operand][axis], names[name]
             # A window that is rounded up may reach further than the padding does.
