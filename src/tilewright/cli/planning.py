@@ -133,11 +133,7 @@ def _totals_texts(made: Plan, totals: Totals) -> dict[str, str]:
         "predicted cycles": f"{totals.cycles:,.0f}",
         "may be faster by": proof,
         "bytes moved": f"{totals.moved:,}",
-        **{
-            f"bytes of {m.name}": _of(totals.used.get(m.name, 0), m)
-            for m in made.platform.memories.values()
-            if m.bytes != 0
-        },
+        **{f"bytes of {m.name}": _of(totals.used.get(m.name, 0), m) for m in memories if m.bytes != 0},
         "extra MACs": f"{totals.extra_macs:.2%}",
         "activation peak": f"{totals.activation_peak:,}",
     }

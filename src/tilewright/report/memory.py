@@ -1,11 +1,15 @@
-"""Memory maps as pictures: time in steps from left to right, addresses from bottom to top."""
+"""Memory maps as pictures: time from left to right, addresses from bottom to top.
+
+Time is counted in steps of the network, in tiled plans in groups of layers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tilewright.core.plan import Buffer, Plan
+from tilewright.core.plan import Buffer, Place, Plan, Schedule
+from tilewright.report.groups import group_span, workspace
 
 WIDTH, HEIGHT, LOWEST = 1036, 340, 36
 LEFT, TOP, BOTTOM, RIGHT = 74, 24, 24, 4
@@ -13,6 +17,8 @@ LEFT, TOP, BOTTOM, RIGHT = 74, 24, 24, 4
 NARROWEST = 4
 """Pixels of a step in a network with very many."""
 COLOURS = 8
+MOST = 2000
+"""Rectangles of the memory maps of a tiled plan; beyond, the tiles of a group are one."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +44,13 @@ class Tick:
 
 @dataclass(frozen=True)
 class MemoryMap:
-    """One piece of memory: the arena, or an output that is lent to other tensors until it is written."""
+    """One piece of memory: the arena, an output that is lent to other tensors until it is written, or a memory."""
 
     name: str
+    title: str
+    """What stands above the picture; "" for nothing."""
+    unit: str
+    """Of time."""
     bytes: int
     width: float
     height: float
@@ -57,28 +67,101 @@ class MemoryMap:
 
 
 def memory_maps(plan: Plan) -> tuple[MemoryMap, ...]:
-    """The arena, and every output that lends memory, all on one scale; none where nothing is kept between layers."""
+    """Every memory of a tiled plan, else the arena and every output that lends memory, on one scale.
+
+    There is none where nothing is kept between layers.
+    """
+    if plan.schedule is not None:
+        return _tiled_maps(plan, plan.schedule)
     scale = HEIGHT / max(plan.arena_bytes, 1)
+    count = max((buffer.last for buffer in plan.buffers), default=0)
     arena = [b for b in plan.buffers if b.place.space == "arena"]
-    maps = [_map("", arena, plan.arena_bytes, plan, scale, plan.lower_bound)] if arena else []
+    maps = [_map("the arena", "", "step", arena, plan.arena_bytes, count, scale, plan.lower_bound)] if arena else []
     for index, name in enumerate(plan.graph.outputs):
         lent = [b for b in plan.buffers if b.place.space == "output" and b.place.index == index]
         if lent:
-            maps.append(_map(name, lent, plan.graph.types[name].bytes, plan, scale, None))
+            title = f"Memory of the output {name}, lent until the output is written:"
+            maps.append(_map(name, title, "step", lent, plan.graph.types[name].bytes, count, scale, None))
     return tuple(maps)
 
 
-def _map(name: str, buffers: Sequence[Buffer], size: int, plan: Plan, scale: float, bound: int | None) -> MemoryMap:
-    count = max(buffer.last for buffer in plan.buffers)
+def _tiled_maps(plan: Plan, schedule: Schedule) -> tuple[MemoryMap, ...]:
+    held = _whole(plan, schedule) + _workspaces(plan, schedule)
+    if len(held) > MOST:
+        held = _whole(plan, schedule) + _workspaces(plan, schedule, merged=True)
+    maps: list[MemoryMap] = []
+    for memory in plan.platform.memories.values():
+        mine = [buffer for buffer in held if buffer.place.space == memory.name]
+        size = max((buffer.place.offset + buffer.bytes for buffer in mine), default=0)
+        if size:
+            title = f"{memory.name}: {schedule.used[memory.name]:,} bytes needed"
+            title += f" of {memory.bytes:,}" if memory.bytes is not None else ""
+            title += ", with inputs, outputs and weights" if memory.name == schedule.home else ""
+            count = len(schedule.groups)
+            maps.append(_map(memory.name, title, "group", mine, size, count, HEIGHT / size, None))
+    return tuple(maps)
+
+
+def _whole(plan: Plan, schedule: Schedule) -> list[Buffer]:
+    """Whole tensors and copies of them, over groups."""
+    tensors = [
+        Buffer(buffer.name, buffer.bytes, *group_span(schedule, buffer.first, buffer.last), buffer.place)
+        for buffer in plan.buffers
+    ]
+    stages = [
+        Buffer(f"copy of {stage.tensor}", stage.bytes, stage.start, stage.last + 1, stage.place)
+        for stage in schedule.stages
+    ]
+    return [buffer for buffer in (*tensors, *stages) if buffer.last > buffer.first]
+
+
+def _workspaces(plan: Plan, schedule: Schedule, *, merged: bool = False) -> list[Buffer]:
+    """Tile buffers, slot by slot, and scratch of each group; `merged` as one block per group."""
+    memory = plan.platform.engines[schedule.engine].memory
+    found: list[Buffer] = []
+
+    def add(name: str, offset: int, size: int, group: int) -> None:
+        if size:
+            found.append(Buffer(name, size, group, group + 1, Place(memory, offset)))
+
+    for index, group in enumerate(schedule.groups):
+        if merged:
+            parts = workspace(group, schedule.cores)
+            start, stop = min((a for a, _ in parts), default=0), max((b for _, b in parts), default=0)
+            add(f"tiles of group {index}", start, stop - start, index)
+            continue
+        for buffer in group.buffers:
+            for slot in range(buffer.slots):
+                which = f", slot {slot} of {buffer.slots}" if buffer.slots > 1 else ""
+                kept = ", lines kept" if buffer.tensor in group.keep else ""
+                add(f"tile of {buffer.tensor}{which}{kept}", buffer.offset + slot * buffer.bytes, buffer.bytes, index)
+        for work in group.works:
+            name = plan.graph.nodes[work.step].outputs[0]
+            add(f"scratch of {name}", work.scratch, work.scratch_bytes * schedule.cores, index)
+    return found
+
+
+def _map(
+    name: str,
+    title: str,
+    unit: str,
+    buffers: Sequence[Buffer],
+    size: int,
+    count: int,
+    scale: float,
+    bound: int | None,
+) -> MemoryMap:
     step = max(NARROWEST, (WIDTH - LEFT - RIGHT) / count)
     height = min(max(size * scale, LOWEST), HEIGHT)
     scale = height / size
     bottom = TOP + height
     ordered = sorted(buffers, key=lambda b: (b.first, b.place.offset, b.name))
-    every = _round_up(-(-count // 16))
+    every = round_up(-(-count // 16))
     lines = 4 if height > HEIGHT / 2 else 1
     return MemoryMap(
         name,
+        title,
+        unit,
         size,
         round(LEFT + step * count + RIGHT, 1),
         round(bottom + BOTTOM, 1),
@@ -113,7 +196,7 @@ def _address(value: int, scale: float, bottom: float) -> Tick:
     return Tick(round(bottom - value * scale, 1), human_bytes(value, exact=False))
 
 
-def _round_up(value: int) -> int:
+def round_up(value: int) -> int:
     """The next of 1, 2, 5, 10, 20, 50, ..."""
     power = 1
     while True:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.codegen import write_project
-from tilewright.core.plan import Plan
+from tilewright.core.plan import Plan, Schedule
+from tilewright.core.platform import Memory
 from tilewright.core.program import Port, Program
 from tilewright.report.flow import LANE, ROW, flow
+from tilewright.report.groups import GroupTable, group_span, group_table
 from tilewright.report.layers import LOOP_NEST, Layer, layers
 from tilewright.report.memory import human_bytes, memory_maps
+from tilewright.report.timeline import timeline
 
 TEMPLATE = Path(__file__).with_name("page.html.jinja")
 
@@ -39,14 +43,20 @@ def render_report(plan: Plan, program: Program, *, title: str) -> str:
     environment.filters["bytes"] = human_bytes
     environment.filters["count"] = human_count
     rows = layers(plan)
+    schedule = plan.schedule
+    table = group_table(plan, schedule) if schedule else None
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         title=title,
         platform=plan.platform,
-        figures=_figures(plan, program, rows),
+        figures=(*_sizes(plan, program, table), *_figures(program, rows)),
         flow=flow(plan.graph, rows),
         row_height=ROW,
         lane=LANE,
         maps=memory_maps(plan),
+        moment=_moment(schedule),
+        timeline=timeline(plan, schedule) if schedule else None,
+        groups=table,
+        near=plan.platform.engines[schedule.engine].memory if schedule else "",
         plan=plan,
         program=program,
         layers=rows,
@@ -63,18 +73,49 @@ def human_count(value: int) -> str:
     return str(value)
 
 
-def _figures(plan: Plan, program: Program, rows: tuple[Layer, ...]) -> tuple[Figure, ...]:
-    kernels = sum(row.code != LOOP_NEST for row in rows)
-    proof = "proven minimal for this order" if plan.optimal else f"at least {plan.lower_bound:,} bytes are needed"
-    macs = sum(row.macs for row in rows)
-    weights = len(program.constants)
+def _moment(schedule: Schedule | None) -> Callable[[int], int]:
+    """Where a step stands on the time axis of the memory maps."""
+    return (lambda step: group_span(schedule, step, step + 1)[0]) if schedule else (lambda step: step)
+
+
+def _sizes(plan: Plan, program: Program, table: GroupTable | None) -> tuple[Figure, ...]:
+    weights = Figure(
+        "Weights",
+        human_bytes(program.constant_bytes),
+        f"{program.constant_bytes:,} bytes, constant, in {len(program.constants)} arrays",
+    )
+    if table is None:
+        proof = "proven minimal for this order" if plan.optimal else f"at least {plan.lower_bound:,} bytes are needed"
+        return Figure("Arena", human_bytes(plan.arena_bytes), f"{plan.arena_bytes:,} bytes, {proof}"), weights
+    totals = table.totals
+    memories = tuple(
+        Figure(name, human_bytes(used), f"{used:,} bytes needed{_limit(plan.platform.memories[name])}")
+        for name, used in totals.used.items()
+        if used
+    )
+    gap = totals.gap
+    proof = "" if gap is None else ", no plan considered is faster" if gap < 5e-5 else f", at most {gap:.1%} too slow"
     return (
-        Figure("Arena", human_bytes(plan.arena_bytes), f"{plan.arena_bytes:,} bytes, {proof}"),
+        Figure("Cycles", human_count(round(totals.cycles)), f"{totals.cycles:,.0f} predicted{proof}"),
+        *memories,
+        Figure("Moved", human_bytes(totals.moved), f"{totals.moved:,} bytes to and from the cores' memory"),
         Figure(
-            "Weights",
-            human_bytes(program.constant_bytes),
-            f"{program.constant_bytes:,} bytes, constant, in {weights} arrays",
+            "Activations",
+            human_bytes(totals.activation_peak),
+            f"{totals.activation_peak:,} bytes at once, in all memories",
         ),
+        weights,
+    )
+
+
+def _limit(memory: Memory) -> str:
+    return "" if memory.bytes is None else f" of {memory.bytes:,}"
+
+
+def _figures(program: Program, rows: tuple[Layer, ...]) -> tuple[Figure, ...]:
+    kernels = sum(row.code != LOOP_NEST for row in rows)
+    macs = sum(row.macs for row in rows)
+    return (
         Figure("Inputs", human_bytes(_bytes(program.inputs)), _ports(program.inputs)),
         Figure("Outputs", human_bytes(_bytes(program.outputs)), _ports(program.outputs)),
         Figure("MACs", human_count(macs), f"{macs:,} multiply-accumulates per inference"),
