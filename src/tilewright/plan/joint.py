@@ -19,7 +19,7 @@ from itertools import chain, combinations
 from tilewright.errors import TilewrightError
 from tilewright.plan import allocate as allocation
 from tilewright.plan.fusion import fused, singles
-from tilewright.plan.levels import Levels
+from tilewright.plan.levels import Levels, unloading
 from tilewright.plan.menu import Menu
 from tilewright.plan.network import Network, Run
 from tilewright.plan.options import PlanOptions
@@ -33,6 +33,9 @@ LONGEST_STAY = 48
 FUSION_EFFORT = 40
 """Nodes of fused runs whose candidates are computed in a second of effort."""
 SHARES = (1.0, 0.97, 0.93, 0.87, 0.8, 0.7, 0.5)
+
+NEVER = 1 << 60
+"""Bytes of a run that has no candidates."""
 
 Residents = frozenset[str]
 Cost = tuple[int, int]
@@ -69,6 +72,24 @@ class _Way:
     before: _Way | None
 
 
+def fits_layer_by_layer(menu: Menu, levels: Levels, sources: Mapping[str, str]) -> bool:
+    """Whether every node alone fits the engine's memory, and everything between nodes into the others."""
+    count = len(menu.network.steps)
+    away = [0] * count
+    for life in menu.network.lives.values():
+        for position in range(life.first, life.last + 1):
+            away[position] += life.bytes
+    if max(away, default=0) > levels.total:
+        return False
+    return all(smallest(menu, levels, sources, position) <= levels.capacity for position in range(count))
+
+
+def smallest(menu: Menu, levels: Levels, sources: Mapping[str, str], position: int) -> int:
+    """The fewest bytes of the engine's memory with which a node runs alone."""
+    front = menu.front(Run(position, position), levels.direct, sources)
+    return front[0].bytes if front else NEVER
+
+
 def layer_by_layer(menu: Menu, levels: Levels, sources: Mapping[str, str]) -> Solution:
     """Every node alone with the largest tile that fits; nothing stays."""
     picks: list[Pick] = []
@@ -99,11 +120,12 @@ class Joint:
     def solve(self, options: PlanOptions) -> Solution | None:
         """The best plan whose addresses were found; None where nothing fits."""
         picks = self.picks(self._levels.capacity)
-        if options.fuse == "auto":
+        # A node that does not fit alone does not fit beside others either.
+        if options.fuse == "auto" and (picks is not None or self._each_fits()):
             picks = self._with_fusion(picks, options)
         if picks is None:
             return None
-        bound = sum(pick.candidate.cycles for pick in picks) if self._exact else 0.0
+        bound = self._bound(picks)
         for share in SHARES:
             smaller = picks if share == 1.0 else self.picks(int(self._levels.capacity * share))
             if smaller is None:
@@ -112,6 +134,22 @@ class Joint:
             if packed is not None:
                 return Solution(smaller, *packed, bound)
         return None
+
+    def _each_fits(self) -> bool:
+        positions = range(len(self._network.steps))
+        needs = (smallest(self._menu, self._levels, self._sources, position) for position in positions)
+        return all(need <= self._levels.capacity for need in needs)
+
+    def _bound(self, picks: Sequence[Pick]) -> float:
+        """No choice among the runs considered takes fewer cycles, even if everything fitted the fastest memory."""
+        ideal = dict.fromkeys(self._sources, self._levels.far[0]) if self._levels.far else self._sources
+        if ideal != self._sources:
+            other = Joint(self._menu, self._levels, ideal)
+            other._runs = self._runs
+            best = other.picks(self._levels.capacity)
+            picks, self._exact = best or picks, self._exact and other._exact
+        moving = unloading(self._network, self._levels)
+        return max(moving, sum(pick.candidate.cycles for pick in picks)) if self._exact else moving
 
     def _with_fusion(self, picks: tuple[Pick, ...] | None, options: PlanOptions) -> tuple[Pick, ...] | None:
         """Tries groups of several nodes around the tensors that would leave the engine's memory, or around all."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from tilewright.core.plan import Place
+from tilewright.errors import TilewrightError
 from tilewright.plan import allocate as allocation
 from tilewright.plan.network import Network
 from tilewright.plan.packing import round_up
@@ -95,7 +96,18 @@ def first_sources(network: Network, levels: Levels) -> dict[str, str]:
         found[tensor] = memory = next(fits, levels.far[-1] if levels.far else home)
         for at in span if memory in used else ():
             used[memory][at] += life.bytes
+    if levels.far and network.platform.dma(home, levels.far[0]) is not None:
+        # Copied ahead, as far as room is found later.
+        found |= dict.fromkeys(network.graph.constants, levels.far[0])
     return found
+
+
+def unloading(network: Network, levels: Levels) -> float:
+    """Cycles in which all DMAs of the home memory bring what leaves it at least once."""
+    home = network.platform.home
+    speed = sum(dma.bytes_per_cycle for dma in network.platform.dmas.values() if home in dma.between)
+    constants = sum(size for (tensor, _), size in network.constants.items() if tensor not in levels.direct)
+    return constants / speed if speed else 0.0
 
 
 @dataclass(frozen=True)
@@ -108,15 +120,20 @@ class Span:
     last: int
 
 
-def place(spans: Sequence[Span], levels: Levels, align: int, *, seconds: float, seed: int) -> dict[str, Place]:
-    """Addresses in the memories behind the engine's own."""
+def place(spans: Sequence[Span], levels: Levels, align: int, *, seconds: float, seed: int) -> dict[str, Place] | None:
+    """Addresses in the memories behind the engine's own; None where they are too small."""
     buffers = [
         allocation.Buffer(span.tensor, span.bytes, span.first, span.last + 1, align, bank=levels.far)
         for span in spans
         if span.bytes
     ]
     found = {span.tensor: Place(levels.far[0] if levels.far else levels.near) for span in spans if not span.bytes}
+    if buffers and not levels.far:
+        return None
     if buffers:
-        result = allocation.allocate(buffers, capacity=dict(levels.room), seconds=seconds, seed=seed)
+        try:
+            result = allocation.allocate(buffers, capacity=dict(levels.room), seconds=seconds, seed=seed)
+        except TilewrightError:
+            return None
         found |= {name: Place(placement.bank, placement.offset) for name, placement in result.offsets.items()}
     return found

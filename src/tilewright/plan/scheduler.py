@@ -12,37 +12,78 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from tilewright.core.graph import Graph
-from tilewright.core.plan import Buffer, Group, Place, Plan, Schedule
+from tilewright.core.plan import Buffer, Group, Place, Plan, Schedule, Stage
 from tilewright.core.platform import Platform
-from tilewright.plan.joint import Joint, Pick, Solution, layer_by_layer
+from tilewright.plan.impossible import why_impossible
+from tilewright.plan.joint import Joint, Pick, Solution, fits_layer_by_layer, layer_by_layer
 from tilewright.plan.levels import Levels, Span, first_sources, levels_of, place
 from tilewright.plan.menu import Menu
 from tilewright.plan.network import Network, network_of
 from tilewright.plan.options import PlanOptions
+from tilewright.plan.stages import Stages
 from tilewright.plan.storage import tensors
+from tilewright.plan.tiling import Candidate
 
 
 def schedule(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:
     """Places a lowered graph on a machine with several memories."""
     network = network_of(graph, platform, options)
+    made = _attempt(network, options)
+    if made is None:
+        raise why_impossible(network, options, lambda other: _attempt(other, options) is not None)
+    return made
+
+
+def _attempt(network: Network, options: PlanOptions) -> Plan | None:
+    """The plan; None where some memory is too small."""
     levels = levels_of(network)
+    if any(room < 0 for room in levels.room.values()):
+        return None
     sources = first_sources(network, levels)
     menu = Menu(network, options, levels.capacity)
-    solution = _solve(menu, levels, sources, options)
+    joint = options.joint or not fits_layer_by_layer(menu, levels, sources)
+    solution = Joint(menu, levels, sources).solve(options) if joint else layer_by_layer(menu, levels, sources)
+    if solution is None:
+        return None
     spans = _spans(network, solution.picks)
     far = [span for span in spans if span.tensor not in solution.residents]
-    align = platform.alignment
-    found = place(far, levels, align, seconds=options.seconds, seed=options.seed)
+    found = place(far, levels, network.platform.alignment, seconds=options.seconds, seed=options.seed)
+    if found is None:
+        return None
+    final = _Final(menu, levels, solution, {**sources, **{name: where.space for name, where in found.items()}})
+    stages = Stages(network, levels, solution.picks, far, found, final.cycles)
+    copies = stages.choose(len(solution.picks))
     found |= {name: Place(levels.near, offset) for name, offset in solution.residents.items()}
-    return _plan(network, levels, solution, spans, found)
+    return _plan(network, levels, replace(solution, picks=final.picks(copies, stages.waits)), spans, found, copies)
 
 
-def _solve(menu: Menu, levels: Levels, sources: Mapping[str, str], options: PlanOptions) -> Solution:
-    if not options.joint:
-        return layer_by_layer(menu, levels, sources)
-    solution = Joint(menu, levels, sources).solve(options)
-    assert solution is not None
-    return solution
+class _Final:
+    """Groups once it is known where everything lives: the tiles may be better ones of the same workspace."""
+
+    def __init__(self, menu: Menu, levels: Levels, solution: Solution, sources: Mapping[str, str]) -> None:
+        self._menu, self._levels, self._solution = menu, levels, solution
+        home = menu.network.platform.home
+        self._sources = {**sources, **dict.fromkeys(menu.network.graph.constants, home)}
+
+    def cycles(self, group: int, staged: frozenset[str]) -> float:
+        return self._best(group, staged).cycles
+
+    def picks(self, stages: Sequence[Stage], waits: Mapping[int, float]) -> tuple[Pick, ...]:
+        found: list[Pick] = []
+        for group, pick in enumerate(self._solution.picks):
+            staged = frozenset(stage.tensor for stage in stages if stage.first <= group <= stage.last)
+            best = self._best(group, staged)
+            cycles = best.cycles + waits.get(group, 0.0)
+            slower = replace(best, group=replace(best.group, cycles=cycles), cycles=cycles)
+            found.append(replace(pick, candidate=slower))
+        return tuple(found)
+
+    def _best(self, group: int, staged: frozenset[str]) -> Candidate:
+        network, levels = self._menu.network, self._levels
+        pick = self._solution.picks[group]
+        nearer = {network.root(name): levels.far[0] for name in staged}
+        front = self._menu.front(pick.run, pick.near | levels.direct, {**self._sources, **nearer})
+        return [candidate for candidate in front if candidate.bytes <= pick.candidate.bytes][-1]
 
 
 def _spans(network: Network, picks: Sequence[Pick]) -> list[Span]:
@@ -61,7 +102,12 @@ def _positions(pick: Pick) -> range:
 
 
 def _plan(
-    network: Network, levels: Levels, solution: Solution, spans: Sequence[Span], found: Mapping[str, Place]
+    network: Network,
+    levels: Levels,
+    solution: Solution,
+    spans: Sequence[Span],
+    found: Mapping[str, Place],
+    stages: Sequence[Stage],
 ) -> Plan:
     picks = solution.picks
     groups = tuple(_moved(p.candidate.group, base) for p, base in zip(picks, solution.workspaces, strict=True))
@@ -72,6 +118,8 @@ def _plan(
     for span in spans:
         here = found[span.tensor]
         ends[here.space] = max(ends.get(here.space, 0), here.offset + span.bytes)
+    for stage in stages:
+        ends[stage.place.space] = max(ends.get(stage.place.space, 0), stage.place.offset + stage.bytes)
     used = {name: used.get(name, 0) + ends.get(name, 0) for name in network.platform.memories}
     steps = network.steps
     buffers = tuple(
@@ -99,7 +147,7 @@ def _plan(
             network.engine.name,
             network.platform.home,
             groups,
-            (),
+            tuple(stages),
             levels.direct,
             MappingProxyType(used),
             network.engine.count,

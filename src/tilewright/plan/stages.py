@@ -1,0 +1,142 @@
+"""Copies of constants and inputs in a memory nearer than their home, made while earlier groups run.
+
+A group that reads them straight from a slow home waits for that memory at every tile. A copy made ahead hides the slow
+memory behind the groups before, at the price of room. Groups are taken in order; for each, its constants are copied as
+late as hides the copy, into gaps that tensors leave; where the group is not faster for it, nothing is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tilewright.core.plan import Place, Stage
+from tilewright.core.platform import Dma
+from tilewright.core.tiles import Use
+from tilewright.plan.joint import Pick
+from tilewright.plan.levels import Levels, Span
+from tilewright.plan.network import Network
+from tilewright.plan.packing import Item, lowest_gap, round_up
+
+# How many groups ahead a copy may be started.
+FURTHEST = 8
+
+Cycles = Callable[[int, frozenset[str]], float]
+"""Predicted cycles of a group with some tensors read from the nearer memory."""
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """Bytes of the nearer memory, from one group to another."""
+
+    start: int
+    end: int
+    first: int
+    last: int
+
+
+def stageable(network: Network, levels: Levels, picks: Sequence[Pick]) -> dict[int, dict[tuple[str, str], Use]]:
+    """What each group reads from a home that is not the fastest memory: its constants, and inputs read by several."""
+    home = network.platform.home
+    if not levels.far or levels.far[0] == home or network.platform.dma(home, levels.far[0]) is None:
+        return {}
+    inputs = {network.root(name) for name in network.graph.inputs}
+    found: dict[int, dict[tuple[str, str], Use]] = {}
+    for index, pick in enumerate(picks):
+        for mine in network.members[pick.run.first : pick.run.last + 1]:
+            for use in mine.uses:
+                root = network.root(use.tensor)
+                constant = root in network.graph.constants and use.tensor not in levels.direct
+                often = root in inputs and len(network.readers.get(use.tensor, ())) > 1
+                if not use.writes and use.type.bytes and (constant or often):
+                    found.setdefault(index, {})[use.tensor, use.pack] = use
+    return found
+
+
+class Stages:
+    """Chooses the copies of one plan."""
+
+    def __init__(
+        self,
+        network: Network,
+        levels: Levels,
+        picks: Sequence[Pick],
+        spans: Sequence[Span],
+        places: Mapping[str, Place],
+        cycles: Cycles,
+    ) -> None:
+        self._network, self._cycles = network, cycles
+        self._memory = levels.far[0] if levels.far else ""
+        self._limit = levels.room.get(self._memory, 0)
+        self._reads = stageable(network, levels, picks)
+        self._taken = [
+            _Taken(places[s.tensor].offset, places[s.tensor].offset + s.bytes, s.first, s.last)
+            for s in spans
+            if places[s.tensor].space == self._memory
+        ]
+        self.found: list[Stage] = []
+        self.waits: dict[int, float] = {}
+        """How long groups wait for copies that could not be hidden."""
+        self.end = max((taken.end for taken in self._taken), default=0)
+
+    def choose(self, count: int) -> tuple[Stage, ...]:
+        """The copies that make groups faster."""
+        dma = self._network.platform.dma(self._network.platform.home, self._memory) if self._reads else None
+        if dma is None:
+            return ()
+        begins = [0.0]
+        free = 0.0
+        for group in range(count):
+            stall, free = self._group(group, begins, free, dma)
+            self.waits[group] = stall
+            staged = frozenset(s.tensor for s in self.found if s.first <= group <= s.last)
+            begins.append(begins[-1] + stall + self._cycles(group, staged))
+        return tuple(self.found)
+
+    def _group(self, group: int, begins: Sequence[float], free: float, dma: Dma) -> tuple[float, float]:
+        """Copies what a group reads and is not there yet, if that pays; how long the group waits, and the DMA works."""
+        known = {(s.tensor, s.pack) for s in self.found if s.first <= group <= s.last}
+        missing = [use for key, use in self._reads.get(group, {}).items() if key not in known]
+        if not missing:
+            return 0.0, free
+        there = frozenset(tensor for tensor, _ in known)
+        gain = self._cycles(group, there) - self._cycles(group, there.union(use.tensor for use in missing))
+        copy = sum(dma.setup + use.type.bytes / dma.bytes_per_cycle for use in missing)
+        best: tuple[float, int, list[_Taken]] | None = None
+        for start in range(group, max(-1, group - FURTHEST), -1):
+            stall = max(0.0, max(free, begins[start]) + copy - begins[group])
+            if stall >= (gain if best is None else best[0]):
+                continue
+            room = self._room(missing, start, group)
+            if room is None:
+                break
+            best = (stall, start, room)
+            if not stall:
+                break
+        if best is None:
+            return 0.0, free
+        stall, start, room = best
+        for use, taken in zip(missing, room, strict=True):
+            place = Place(self._memory, taken.start)
+            self.found.append(Stage(use.tensor, use.pack, place, use.type.bytes, start, group, taken.last))
+            self._taken.append(taken)
+            self.end = max(self.end, taken.end)
+        return stall, max(free, begins[start]) + copy
+
+    def _room(self, uses: Sequence[Use], start: int, group: int) -> list[_Taken] | None:
+        """Gaps for all copies, held until the last reader where possible."""
+        align = self._network.platform.alignment
+        found: list[_Taken] = []
+        for use in uses:
+            size = round_up(use.type.bytes, align)
+            readers = [g for g, reads in self._reads.items() if g >= group and (use.tensor, use.pack) in reads]
+            for last in (readers[-1], group):
+                busy = [t for t in (*self._taken, *found) if t.first <= last and start <= t.last]
+                item = Item(size, start, last + 1, align, None)
+                offset = lowest_gap(item, [(t.start, t.end) for t in busy])
+                if offset + size <= self._limit:
+                    found.append(_Taken(offset, offset + size, start, last))
+                    break
+            else:
+                return None
+        return found
