@@ -48,7 +48,7 @@ def levels_of(network: Network) -> Levels:
     rest = sum(size for (tensor, _), size in network.constants.items() if tensor not in direct)
     occupied[platform.home] = occupied.get(platform.home, 0) + ports + rest
     speed = {name: dma.bytes_per_cycle for name in sizes if (dma := platform.dma(name, engine.memory)) is not None}
-    reachable = [name for name in speed if name not in engine.reads and sizes[name]]
+    reachable = [name for name in speed if name not in (engine.memory, *engine.reads) and sizes[name]]
     far = tuple(sorted(reachable, key=lambda name: -speed[name]))
     room = {name: sizes[name] - occupied.get(name, 0) for name in far}
     return Levels(
