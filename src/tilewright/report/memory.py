@@ -134,10 +134,10 @@ def _workspaces(plan: Plan, schedule: Schedule, *, merged: bool = False) -> list
             for slot in range(buffer.slots):
                 which = f", slot {slot} of {buffer.slots}" if buffer.slots > 1 else ""
                 kept = ", lines kept" if buffer.tensor in group.keep else ""
-                add(f"tile of {buffer.tensor}{which}{kept}", buffer.offset + slot * buffer.bytes, buffer.bytes, index)
+                add(f"{buffer.tensor}, tile{which}{kept}", buffer.offset + slot * buffer.bytes, buffer.bytes, index)
         for work in group.works:
             name = plan.graph.nodes[work.step].outputs[0]
-            add(f"scratch of {name}", work.scratch, work.scratch_bytes * schedule.cores, index)
+            add(f"{name}, scratch", work.scratch, work.scratch_bytes * schedule.cores, index)
     return found
 
 

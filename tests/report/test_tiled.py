@@ -1,0 +1,192 @@
+"""What tables and pages say of tiled plans: groups, memories over time, and the predicted timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import pairwise
+from math import prod
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tilewright
+from onnx_models import model, node, value, write
+from tilewright.api import plan_model
+from tilewright.core.plan import Plan, Schedule
+from tilewright.core.platform import Sizes
+from tilewright.cost.timeline import CORES, Bar, Timed, replay, summary, timed_groups
+from tilewright.plan import PlanOptions
+from tilewright.report import group_table, render_report
+from tilewright.report import memory as memory_module
+from tilewright.report import timeline as timeline_module
+from tilewright.report.groups import activation_peak, covered, group_span
+from tilewright.report.memory import memory_maps
+from tilewright.report.timeline import timeline
+
+L1 = 3072
+
+
+def network() -> tilewright.Options:
+    return tilewright.Options("scratchpad", sizes=Sizes({"L1": L1}, cores=2))
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A convolution, a product with what it reads, and a sum."""
+    weights = np.random.default_rng(0).normal(size=(4, 4, 3, 3)).astype(np.float32)
+    nodes = [
+        node("Conv", "x w", "a", name="first", pads=[1, 1, 1, 1]),
+        node("Sigmoid", "a", "b", name="second"),
+        node("Softmax", "b", "c", name="third", axis=-1),
+        node("Add", "a c", "y", name="last"),
+    ]
+    built = model(nodes, [value("x", (1, 4, 16, 8))], ["y"], constants={"w": weights})
+    return write(tmp_path_factory.mktemp("tiled") / "m.onnx", built)
+
+
+@pytest.fixture(scope="module")
+def compiled(path: Path) -> tilewright.Compiled:
+    return tilewright.compile(path, network())
+
+
+@pytest.fixture(scope="module")
+def made(compiled: tilewright.Compiled) -> Plan:
+    return compiled.plan
+
+
+@pytest.fixture(scope="module")
+def schedule(made: Plan) -> Schedule:
+    assert made.schedule is not None
+    return made.schedule
+
+
+@pytest.fixture(scope="module")
+def groups(made: Plan, schedule: Schedule) -> tuple[Timed, ...]:
+    return timed_groups(made, schedule)
+
+
+def overlap(bars: Iterable[Bar]) -> bool:
+    ordered = sorted(bars, key=lambda bar: bar.start)
+    return any(a.stop > b.start + 1e-6 for a, b in pairwise(ordered))
+
+
+def test_costs_are_those_the_planner_saw(groups: tuple[Timed, ...]) -> None:
+    for timed in groups:
+        assert timed.cost.cycles == pytest.approx(timed.group.cycles)
+        assert timed.cost.compute <= timed.cost.cycles + 1e-6
+
+
+def test_replay_agrees_with_the_prediction(made: Plan, groups: tuple[Timed, ...]) -> None:
+    """It follows transfers one by one, the prediction adds up classes of steps."""
+    for timed in groups:
+        bars = replay(made, timed, 1 << 20)
+        assert max(bar.stop for bar in bars) == pytest.approx(timed.group.cycles, rel=0.25)
+        computed = sum(bar.stop - bar.start for bar in bars if bar.lane == CORES)
+        assert computed == pytest.approx(timed.cost.compute)
+        moved = sum(bar.stop - bar.start for bar in bars if bar.lane != CORES)
+        assert moved == pytest.approx(timed.cost.transfers)
+        for lane in {bar.lane for bar in bars}:
+            assert not overlap(bar for bar in bars if bar.lane == lane)
+
+
+def test_second_slots_make_transfers_overlap(path: Path) -> None:
+    found: dict[int, bool] = {}
+    for slots in (1, 2):
+        planning = PlanOptions(buffers=slots, fuse="off", seconds=0.2)
+        _, made = plan_model(path, replace(network(), planning=planning))
+        assert made.schedule is not None
+        tiled = [t for t in timed_groups(made, made.schedule) if prod(loop.count for loop in t.group.loops) > 2]
+        assert tiled
+        found[slots] = any(overlap(replay(made, timed, 8)) for timed in tiled)
+    assert found == {1: False, 2: True}
+
+
+def test_summaries_add_up(made: Plan, groups: tuple[Timed, ...]) -> None:
+    for timed in groups:
+        bars = summary(made, timed)
+        assert sum(bar.stop - bar.start for bar in bars if bar.lane == CORES) == pytest.approx(timed.cost.compute)
+        assert sum(bar.bytes for bar in bars if bar.lane != CORES) == timed.cost.moved
+
+
+def test_the_table_says_what_the_plan_is(made: Plan, schedule: Schedule) -> None:
+    table = group_table(made, schedule)
+    assert [row.steps for row in table.rows] == [tuple(w.step for w in group.works) for group in schedule.groups]
+    for row, group in zip(table.rows, schedule.groups, strict=True):
+        assert row.near_bytes <= schedule.used["L1"] <= L1
+        assert row.bound == ("compute" if row.compute >= row.transfers else "DMA")
+        assert [(b.tensor, b.bytes, b.slots) for b in row.buffers] == [
+            (b.tensor, b.bytes, b.slots) for b in group.buffers
+        ]
+    totals = table.totals
+    assert totals.cycles == pytest.approx(sum(group.cycles for group in schedule.groups))
+    assert totals.gap is None or 0 <= totals.gap < 1
+    assert totals.macs == 16 * 8 * 4 * 36
+    assert totals.extra_macs >= -1e-9
+
+
+def test_activation_peak(made: Plan, schedule: Schedule) -> None:
+    """Whole tensors between groups, and tiles of the group that runs; no weights, no inputs and outputs."""
+    peak = activation_peak(made, schedule)
+    assert 0 < peak <= sum(buffer.bytes for buffer in made.buffers) + L1
+    lonely = replace(made, buffers=())
+    assert activation_peak(lonely, schedule) <= L1
+
+
+def test_covered_counts_bytes_once() -> None:
+    assert covered([]) == 0
+    assert covered([(0, 8), (4, 12), (20, 24), (21, 22)]) == 16
+
+
+def test_group_spans(schedule: Schedule) -> None:
+    for index, group in enumerate(schedule.groups):
+        first, last = group.works[0].step, group.works[-1].step
+        assert group_span(schedule, first, last + 1) == (index, index + 1)
+    everything = (0, schedule.groups[-1].works[-1].step + 1)
+    assert group_span(schedule, *everything) == (0, len(schedule.groups))
+
+
+def test_every_memory_is_drawn(made: Plan, schedule: Schedule, monkeypatch: pytest.MonkeyPatch) -> None:
+    maps = memory_maps(made)
+    assert maps[0].name == "L1"
+    slots = sum(buffer.slots for group in schedule.groups for buffer in group.buffers)
+    scratch = sum(bool(work.scratch_bytes) for group in schedule.groups for work in group.works)
+    assert sum(len(drawn.blocks) for drawn in maps) == len(made.buffers) + slots + scratch
+    for drawn in maps:
+        assert drawn.unit == "group"
+        for block in drawn.blocks:
+            assert drawn.left <= block.x
+            assert block.x + block.width <= drawn.right + 0.2
+            assert drawn.top - 0.2 <= block.y
+            assert block.y + block.height <= drawn.bottom + 1.2
+    monkeypatch.setattr(memory_module, "MOST", 0)
+    merged = memory_maps(made)
+    assert sum(len(drawn.blocks) for drawn in merged) <= len(made.buffers) + len(schedule.groups)
+
+
+def test_charts_stay_in_their_frame_and_small(made: Plan, schedule: Schedule, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = timeline(made, schedule)
+    assert drawn.close_ups
+    for chart in (drawn.whole, *drawn.close_ups):
+        for mark in chart.marks:
+            assert chart.left <= mark.x
+            assert mark.x + mark.width <= chart.right + 1
+            assert mark.y >= 0
+            assert mark.y + mark.height <= chart.bottom
+    monkeypatch.setattr(timeline_module, "MOST_GROUPS", 1)
+    monkeypatch.setattr(timeline_module, "MOST_BARS", 0)
+    small = timeline(made, schedule)
+    assert small.close_ups == ()
+    assert len(small.whole.marks) <= 1 + len(made.platform.dmas)
+
+
+def test_the_page(compiled: tilewright.Compiled, schedule: Schedule) -> None:
+    text = render_report(compiled.plan, compiled.program, title="tiled")
+    assert text == render_report(compiled.plan, compiled.program, title="tiled")
+    assert "Predicted timeline" in text
+    assert "L1: " in text
+    for group in schedule.groups:
+        for buffer in group.buffers:
+            assert f'title="{buffer.tensor}"' in text
+    assert text.count('class="mark"') < 2000
