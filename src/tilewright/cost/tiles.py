@@ -198,10 +198,10 @@ class Traffic:
     moved: Array
 
 
-def traffic(grid: Grid, order: Sequence[int], flows: Sequence[Flow]) -> Traffic:
+def traffic(grid: Grid, flows: Sequence[tuple[Flow, Array]]) -> Traffic:
+    """All flows, each with the steps at which it is due."""
     single = loads = stores = moved = np.zeros((1,) * grid.rank)
-    for flow in flows:
-        when = due(grid, flow.moves, order)
+    for flow, when in flows:
         cycles, beside = flow.cycles * when, grid.spread(flow.beside)
         moved = moved + flow.bytes * when
         if not np.all(beside):
@@ -274,7 +274,7 @@ class Priced:
     def cost(self) -> Cost:
         nothing = np.zeros((1,) * self.grid.rank)
         compute = sum(self.works, nothing)
-        moves = traffic(self.grid, self.order, tuple(self.flows.values()))
+        moves = traffic(self.grid, [(flow, self.due(flow)) for flow in self.flows.values()])
         return Cost(
             float(overlapped(self.grid, compute, moves).sum()),
             int(moves.moved.sum()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
 
@@ -14,7 +14,19 @@ from tilewright.core.platform import Platform
 from tilewright.core.tiles import Use
 from tilewright.cost.formulas import evaluate
 from tilewright.cost.grid import Array, Box, Grid, Value
-from tilewright.cost.tiles import Flow, Task, due, engine_of, flow, kept_cycles, streamed, work_cycles, work_points
+from tilewright.cost.tiles import (
+    Flow,
+    Task,
+    Traffic,
+    due,
+    engine_of,
+    flow,
+    kept_cycles,
+    streamed,
+    traffic,
+    work_cycles,
+    work_points,
+)
 from tilewright.plan.tiling_rules import (
     Density,
     Rules,
@@ -268,17 +280,14 @@ class Frame:
             result = result + when * work_points(self.grid, position)
         return self.grid.total(result)
 
-    def flows(self, memories: Mapping[int, str], direct: Mapping[int, Value]) -> list[Flow]:
-        """Transfers of holders, less those with which tensors are used where they live."""
-        found: list[Flow] = []
+    def traffic(self, order: Order, memories: Mapping[int, str], direct: Mapping[int, Value]) -> Traffic:
+        """Transfers of the holders of outside tensors, less those that are used where they live."""
+        found: list[tuple[Flow, Array]] = []
         for index, memory in memories.items():
             mine = self.flow(index, memory)
-            there = direct.get(index)
-            if there is not None:
-                missing = np.where(self.grid.spread(there), 0, 1)
-                mine = replace(mine, cycles=mine.cycles * missing, bytes=mine.bytes * missing)
-            found.append(mine)
-        return found
+            when = self.when(index, mine.moves, order)
+            found.append((mine, when if index not in direct else when & ~self.grid.spread(direct[index])))
+        return traffic(self.grid, found)
 
 
 def _add(found: list[Holder], wanted: Holder) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from tilewright.core.plan import Group, TileBuffer, Work
 from tilewright.core.tiles import TileLoop
 from tilewright.cost.grid import Array, Value
-from tilewright.cost.tiles import in_turn, overlapped, traffic
+from tilewright.cost.tiles import Traffic, in_turn, overlapped
 from tilewright.plan import allocate as allocation
 from tilewright.plan.tiling_frame import Frame, Holder, Option, Order
 
@@ -64,6 +64,13 @@ def evaluated(frame: Frame, around: Surroundings) -> list[Tilings]:
     """Bytes and the best cycles of every tiling."""
     outside = {i: h.use.tensor for i, h in enumerate(frame.holders) if not h.inner}
     direct = {i: frame.direct(i) for i, tensor in outside.items() if tensor in around.near}
+    near = frame.engine.memory
+    memories = {
+        index: near if index in direct else around.source.get(tensor, near)
+        for index, tensor in outside.items()
+        if not (index in direct and np.all(direct[index]))
+    }
+    transfers = [frame.traffic(order, memories, direct) for order in frame.orders]
     found: list[Tilings] = []
     for alone in (False, True) if frame.engine.count > 1 else (True,):
         shares = [_share(frame, position, direct, alone) for position in range(len(frame.tasks))]
@@ -74,7 +81,7 @@ def evaluated(frame: Frame, around: Surroundings) -> list[Tilings]:
         for share in shares:
             allowed = allowed & (share.choice >= 0)
         if np.any(allowed):
-            found += _tilings(frame, around, direct, shares, allowed)
+            found += _tilings(frame, around, direct, shares, transfers, allowed)
     return found
 
 
@@ -95,31 +102,27 @@ def _share(frame: Frame, position: int, direct: Mapping[int, Value], alone: bool
 
 
 def _tilings(
-    frame: Frame, around: Surroundings, direct: Mapping[int, Value], shares: Sequence[Share], allowed: Array
+    frame: Frame,
+    around: Surroundings,
+    direct: Mapping[int, Value],
+    shares: Sequence[Share],
+    transfers: Sequence[Traffic],
+    allowed: Array,
 ) -> list[Tilings]:
     """With each number of slots: the bytes, and the best order."""
-    grid, near = frame.grid, frame.engine.memory
     counts = [around.buffers] if around.buffers else [2, 1]
-    shape = grid.steps.shape
+    shape = frame.grid.steps.shape
     timed: dict[int, list[Array]] = {count: [] for count in counts}
-    moved: list[Array] = []
     macs: list[Array] = []
-    memories = {
-        index: near if holder.use.tensor in around.near else around.source.get(holder.use.tensor, near)
-        for index, holder in enumerate(frame.holders)
-        if not holder.inner and not (index in direct and np.all(direct[index]))
-    }
-    flows = frame.flows(memories, direct)
-    for order in frame.orders:
+    for order, moves in zip(frame.orders, transfers, strict=True):
         compute = frame.compute(order, [share.cycles for share in shares])
         points = frame.points(order)
-        transfers = traffic(grid, order, flows)
         fine = allowed & (points <= around.most_points)
         for count in counts:
-            cycles = (overlapped if count > 1 else in_turn)(grid, compute, transfers)
+            cycles = (overlapped if count > 1 else in_turn)(frame.grid, compute, moves)
             timed[count].append(np.broadcast_to(np.where(fine, cycles, np.inf), shape))
-        moved.append(np.broadcast_to(transfers.moved, shape))
         macs.append(np.broadcast_to(points, shape))
+    moved = [np.broadcast_to(moves.moved, shape) for moves in transfers]
     found: list[Tilings] = []
     for count in counts:
         cycles = np.stack(timed[count])
