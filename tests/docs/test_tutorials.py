@@ -22,6 +22,7 @@ WALKS = (
     "docs/the_c_interface.md",
     "docs/quantised_networks.md",
     "docs/scratchpad.md",
+    "docs/planning.md",
 )
 
 

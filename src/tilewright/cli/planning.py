@@ -19,7 +19,7 @@ from tilewright.core.platform import Memory
 from tilewright.plan import PlanOptions, check, plan
 from tilewright.report import GroupRow, GroupTable, Layer, Totals, group_table, layers
 
-LONGEST = 28
+LONGEST = 20
 """Letters of a tensor's name in a table."""
 PLAN_EXAMPLES = """
 `tilewright plan model.onnx` shows order, kernels and addresses
@@ -82,7 +82,8 @@ def _group_table(made: Plan, schedule: Schedule, found: GroupTable) -> Table:
     table = Table(title="Groups", title_justify="left")
     table.add_column("", justify="right")
     for column in ("layers", "code", "tile", "buffers"):
-        table.add_column(column, overflow="fold")
+        # A line for each buffer where the terminal has room for it.
+        table.add_column(column, overflow="fold", min_width=LONGEST + 18 if column == "buffers" else None)
     table.add_column(f"split among {schedule.cores}")
     near = made.platform.engines[schedule.engine].memory
     for column in (f"{near} bytes", "moved", "cycles"):
