@@ -14,7 +14,7 @@ from tilewright.core.graph import Graph
 from tilewright.core.plan import Plan
 from tilewright.core.platform import Platform
 from tilewright.passes import PIPELINE
-from tilewright.plan import PlanError
+from tilewright.plan import PlanError, PlanOptions
 
 
 @pytest.fixture
@@ -51,8 +51,8 @@ def test_a_graph_can_be_compiled_without_a_file(model: Path) -> None:
 def test_a_wrong_plan_never_becomes_code(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     right = compiling.plan
 
-    def short(graph: Graph, platform: Platform, *, seed: int) -> Plan:
-        return replace(right(graph, platform, seed=seed), arena_bytes=1)
+    def short(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:
+        return replace(right(graph, platform, options), arena_bytes=1)
 
     monkeypatch.setattr(compiling, "plan", short)
     with pytest.raises(PlanError, match="outside its 1 bytes"):
