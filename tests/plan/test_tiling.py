@@ -211,9 +211,14 @@ def test_results_take_the_bytes_of_operands() -> None:
         assert outputs[0].offset in {buffer.offset for buffer in inputs}
 
 
-def test_a_residual_is_one_group() -> None:
+def test_readers_of_a_tensor_share_a_buffer() -> None:
+    """What a residual adds is part of what its branch reads, unless only new lines of that are read."""
     network = residual()
-    assert tiled(network, steps_of(network), machine())
+    found = tiled(network, steps_of(network), machine())
+    numbers = {
+        (bool(c.group.keep), len([b for b in c.group.buffers if b.tensor in network.graph.inputs])) for c in found
+    }
+    assert numbers == {(False, 1), (True, 2)}
 
 
 def test_near_tensors_need_no_buffer_where_kernels_find_them_dense() -> None:

@@ -203,18 +203,22 @@ def _front(found: Sequence[Tilings], capacity: int, steps: Sequence[int]) -> tup
     size = np.concatenate([f.bytes.reshape(-1) for f in found])
     cycles = np.concatenate([f.cycles.reshape(-1) for f in found])
     starts = np.cumsum([0, *(f.bytes.size for f in found)])
-    result: list[Candidate] = []
+    chosen: list[Candidate] = []
     best = np.inf
     for number in map(int, np.lexsort((cycles, size))):
         if not np.isfinite(cycles[number]):
             continue
-        if result and (size[number] > capacity):
+        if chosen and size[number] > capacity:
             break
-        if cycles[number] >= best * GAIN:
-            continue
-        which = int(np.searchsorted(starts, number, side="right")) - 1
-        result.append(_candidate(found[which], number - int(starts[which]), steps))
-        best = cycles[number]
+        if cycles[number] < best * GAIN:
+            which = int(np.searchsorted(starts, number, side="right")) - 1
+            chosen.append(_candidate(found[which], number - int(starts[which]), steps))
+            best = cycles[number]
+    # What shares bytes inside a step may take a little more than its fullest moment.
+    result: list[Candidate] = []
+    for candidate in sorted(chosen, key=lambda c: (c.bytes, c.cycles)):
+        if not result or (candidate.cycles < result[-1].cycles and candidate.bytes <= capacity):
+            result.append(candidate)
     return tuple(result)
 
 

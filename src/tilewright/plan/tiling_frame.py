@@ -13,7 +13,7 @@ from tilewright.core.domain import Affine
 from tilewright.core.platform import Platform
 from tilewright.core.tiles import Use
 from tilewright.cost.formulas import evaluate
-from tilewright.cost.grid import Array, Box, Grid, Value
+from tilewright.cost.grid import Array, Box, Grid, Span, Value
 from tilewright.cost.tiles import (
     Flow,
     Task,
@@ -63,6 +63,10 @@ class Holder:
     """Tilings with which it is filled more than once, so that more slots are of use."""
     over: int = -1
     """The holder whose bytes it may take, where both are there."""
+    within: int = -1
+    """Another holder of the same tensor that holds all of it, too."""
+    inside: Value = False
+    """Tilings with which its uses can be served from there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +121,25 @@ class Frame:
             holder.through = not inside or not self._every_step(holder.first)
             holder.room = self.aligned(grid.room(holder.box) * holder.use.type.dtype.bytes)
             holder.again = np.asarray(False) if holder.inner else streamed(grid, grid.moves(holder.box))
+        for number, holder in enumerate(found):
+            self._share(found, number, holder)
         for position in range(len(grid.members)):
             self._in_place(found, position)
         return tuple(found)
+
+    def _share(self, holders: Sequence[Holder], number: int, holder: Holder) -> None:
+        """Finds another holder that has all that one has, where it is dense for kernels."""
+        for index, other in enumerate(holders):
+            a, b = holder.use, other.use
+            same = index != number and (a.tensor, a.pack, a.type) == (b.tensor, b.pack, b.type)
+            if same and other.within < 0 and all(_covered(x, y) for x, y in zip(holder.box, other.box, strict=True)):
+                holder.within, holder.inside = index, self._dense_in(holder, other)
+                return
+
+    def _dense_in(self, holder: Holder, other: Holder) -> Value:
+        kernel = any(self.tasks[position].kernel is not None for position, _ in holder.served)
+        block = [self.grid.size(span) for span in other.box]
+        return density(self.grid, holder.box, block).whole if kernel else np.asarray(True)
 
     def _in_place(self, holders: Sequence[Holder], position: int) -> None:
         """Lets the result of a node take the bytes of an operand that it reads for the last time, where it may."""
@@ -132,6 +152,8 @@ class Frame:
             if (
                 keys & overwritten(self.tasks[position])
                 and taken.last == position
+                and taken.within < 0
+                and all(other.within != index for other in holders)
                 and not (taken.inner and taken.through)
                 and _equal(taken.box, given.box)
                 and ((taken.inner and given.inner) or (taken.through and given.through))
@@ -155,6 +177,14 @@ class Frame:
             holder = self.holders[index]
             self._flows[key] = flow(self.grid, self.platform, holder.box, holder.use, memory)
         return self._flows[key]
+
+    def absent(self, index: int, direct: Mapping[int, Value]) -> Value:
+        """Tilings with which there is no buffer for a holder, given those with which near tensors need none."""
+        holder = self.holders[index]
+        found = direct.get(index, np.asarray(False))
+        if holder.within >= 0:
+            found = found | (holder.inside & ~direct.get(holder.within, np.asarray(False)))
+        return found
 
     def direct(self, index: int) -> Value:
         """Tilings with which the uses of a near tensor need no buffer: what kernels touch is dense in it."""
@@ -220,12 +250,20 @@ class Frame:
         for key, (holder, in_buffer, in_tensor) in self.densities[position].items():
             axes = access[key] if option.split else ()
             shared = [i for i, axis in enumerate(axes) if isinstance(axis, Affine) and option.split in axis.dims]
-            there = direct.get(holder)
             found = in_buffer.shared(shared, option.cut)
-            if there is not None:
-                found = np.where(there, in_tensor.shared(shared, option.cut), found)
+            if self.holders[holder].within >= 0:
+                outer = self._outer(position, key).shared(shared, option.cut)
+                found = np.where(self.absent(holder, direct), outer, found)
+            if holder in direct:
+                found = np.where(direct[holder], in_tensor.shared(shared, option.cut), found)
             result = result & found
         return result
+
+    def _outer(self, position: int, key: str) -> Density:
+        """How what a kernel touches lies in the holder that has all that its own has."""
+        grid, holder = self.grid, self.holders[self.densities[position][key][0]]
+        block = [grid.size(span) for span in self.holders[holder.within].box]
+        return density(grid, grid.projection.regions[position][key], block)
 
     # Loops
 
@@ -285,8 +323,8 @@ class Frame:
         found: list[tuple[Flow, Array]] = []
         for index, memory in memories.items():
             mine = self.flow(index, memory)
-            when = self.when(index, mine.moves, order)
-            found.append((mine, when if index not in direct else when & ~self.grid.spread(direct[index])))
+            when, absent = self.when(index, mine.moves, order), self.absent(index, direct)
+            found.append((mine, when & ~self.grid.spread(absent) if np.any(absent) else when))
         return traffic(self.grid, found)
 
 
@@ -304,6 +342,15 @@ def _equal(a: Box, b: Box) -> bool:
         x is y or (x.loop == y.loop and np.array_equal(x.start, y.start) and np.array_equal(x.stop, y.stop))
         for x, y in zip(a, b, strict=True)
     )
+
+
+def _covered(a: Span, b: Span) -> bool:
+    """Whether a span lies inside another one at every step of all tilings."""
+    if a is b:
+        return True
+    if a.loop >= 0 and b.loop >= 0 and a.loop != b.loop:
+        return False
+    return bool(np.all(a.start >= b.start) and np.all(a.stop <= b.stop))
 
 
 def _reuse(order: Order, boxes: Sequence[frozenset[int]]) -> list[frozenset[int]]:

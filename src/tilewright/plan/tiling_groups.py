@@ -68,7 +68,7 @@ def evaluated(frame: Frame, around: Surroundings) -> list[Tilings]:
     memories = {
         index: near if index in direct else around.source.get(tensor, near)
         for index, tensor in outside.items()
-        if not (index in direct and np.all(direct[index]))
+        if not np.all(frame.absent(index, direct))
     }
     transfers = [frame.traffic(order, memories, direct) for order in frame.orders]
     found: list[Tilings] = []
@@ -139,16 +139,15 @@ def _bytes(frame: Frame, direct: Mapping[int, Value], shares: Sequence[Share], s
     moments: list[Value] = [share.scratch for share in shares]
     for index, holder in enumerate(frame.holders):
         size = holder.room * np.where(holder.again, slots, 1)
-        if index in direct:
-            size = np.where(direct[index], 0, size)
+        size = np.where(frame.absent(index, direct), 0, size)
         if not holder.through:
             # In place, the bytes at the node that makes it are those of the operand.
             for position in range(holder.first + (holder.over >= 0), holder.last + 1):
                 moments[position] = moments[position] + size
         elif holder.over < 0:
             through = through + size
-        elif holder.over in direct:
-            through = through + np.where(direct[holder.over], size, 0)
+        else:
+            through = through + np.where(frame.absent(holder.over, direct), size, 0)
     peak: Value = 0
     for moment in moments:
         peak = np.maximum(peak, moment)
@@ -168,7 +167,13 @@ def built(found: Tilings, number: int, steps: Sequence[int]) -> tuple[Group, int
             return int(value)
         return int(value[tuple(int(i) if n > 1 else 0 for i, n in zip(index, value.shape, strict=True))])
 
-    chosen = [i for i in range(len(frame.holders)) if not (i in found.direct and at(found.direct[i]))]
+    chosen = [i for i in range(len(frame.holders)) if not at(frame.absent(i, found.direct))]
+    bound: list[dict[str, int]] = [{} for _ in found.shares]
+    for each, holder in enumerate(frame.holders):
+        serving = each if each in chosen else holder.within
+        if serving in chosen and not at(found.direct.get(each, 0)):
+            for position, key in holder.served:
+                bound[position][key] = chosen.index(serving)
     holders = [frame.holders[i] for i in chosen]
     over = [chosen.index(h.over) if h.over in chosen else -1 for h in holders]
     sizes = [at(holder.room) for holder in holders]
@@ -183,10 +188,10 @@ def built(found: Tilings, number: int, steps: Sequence[int]) -> tuple[Group, int
     works: list[Work] = []
     for position, share in enumerate(found.shares):
         option = share.options[at(share.choice)]
-        keys = {key: i for i, holder in enumerate(holders) for place, key in holder.served if place == position}
         place = offsets[len(holders) + position] if scratch[position] else 0
-        each = scratch[position] // (frame.engine.count if option.split else 1)
-        works.append(Work(steps[position], MappingProxyType(keys), place, each, option.split, at(option.chunk)))
+        own = scratch[position] // (frame.engine.count if option.split else 1)
+        keys = MappingProxyType(bound[position])
+        works.append(Work(steps[position], keys, place, own, option.split, at(option.chunk)))
     order: Order = frame.orders[at(found.order)]
     loops = [TileLoop(grid.cuts[i].dim, grid.cuts[i].sizes[int(index[i])], at(grid.counts[i])) for i in order]
     kept = MappingProxyType(dict(grid.keep))
