@@ -16,7 +16,7 @@ from onnx_models import model, node, value, write
 from tilewright.api import plan_model
 from tilewright.core.plan import Plan, Schedule
 from tilewright.core.platform import Sizes
-from tilewright.cost.timeline import CORES, Bar, Timed, replay, summary, timed_groups
+from tilewright.cost.timeline import CORES, Bar, Timed, replay, staging, summary, timed_groups
 from tilewright.plan import PlanOptions
 from tilewright.report import group_table, render_report
 from tilewright.report import memory as memory_module
@@ -179,6 +179,20 @@ def test_charts_stay_in_their_frame_and_small(made: Plan, schedule: Schedule, mo
     small = timeline(made, schedule)
     assert small.close_ups == ()
     assert len(small.whole.marks) <= 1 + len(made.platform.dmas)
+
+
+def test_copies_into_nearer_memories_follow_each_other(path: Path) -> None:
+    _, made = plan_model(path, replace(network(), sizes=Sizes({"L1": L1}, home="L3")))
+    assert made.schedule is not None
+    groups = timed_groups(made, made.schedule)
+    bars = staging(made, made.schedule, groups)
+    assert len(bars) == len(made.schedule.stages)
+    for lane in {bar.lane for bar in bars}:
+        assert not overlap(bar for bar in bars if bar.lane == lane)
+    drawn = timeline(made, made.schedule).whole
+    assert all(mark.x + mark.width <= drawn.right + 1 for mark in drawn.marks)
+    copies = sum("copy of" in block.buffer.name for level in memory_maps(made) for block in level.blocks)
+    assert copies == len(bars)
 
 
 def test_the_page(compiled: tilewright.Compiled, schedule: Schedule) -> None:

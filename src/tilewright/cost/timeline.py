@@ -107,13 +107,14 @@ def summary(plan: Plan, timed: Timed) -> tuple[Bar, ...]:
 
 
 def staging(plan: Plan, schedule: Schedule, groups: Sequence[Timed]) -> tuple[Bar, ...]:
-    """Copies of tensors into nearer memories, each from the start of the group before which it is started."""
+    """Copies of tensors into nearer memories: begun with the group before which they are started, one by one."""
     found: list[Bar] = []
+    free: dict[str, float] = {}
     for stage in schedule.stages:
         dma = plan.platform.dma(schedule.home, stage.place.space)
         if dma is not None:
-            start = groups[stage.start].start
-            stop = start + dma.setup + stage.bytes / dma.bytes_per_cycle
+            start = max(groups[stage.start].start, free.get(dma.name, 0.0))
+            stop = free[dma.name] = start + dma.setup + stage.bytes / dma.bytes_per_cycle
             found.append(Bar(dma.name, "stage", stage.tensor, start, stop, -1, bytes=stage.bytes))
     return tuple(found)
 

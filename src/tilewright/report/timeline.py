@@ -72,10 +72,11 @@ def _whole(plan: Plan, schedule: Schedule, groups: Sequence[Timed]) -> Chart:
         for lane, start, stop, share, text in _merged(plan, schedule, mine):
             bars.append((Bar(lane, "compute", "", start, stop, -1), share, text, first // together))
     stages = [(bar, 1.0, _stage_text(bar), 4) for bar in staging(plan, schedule, groups)]
+    last = max((bar.stop for bar, *_ in stages), default=0.0)
     return _chart(
         "timeline-all",
         f"{total:,.0f} cycles in {len(groups)} groups",
-        total,
+        max(total, last),
         [(bar, share, f"var(--c{number % COLOURS})", text) for bar, share, text, number in (*bars, *stages)],
         lambda lane: _lane_name(plan, schedule, lane),
         lanes(plan),
