@@ -169,6 +169,7 @@ def test_kept_lines_cost_no_points() -> None:
     found = tiled(network, run, machine(), extra=0.0)
     assert {candidate.macs for candidate in found} == {points}
     assert any(candidate.group.keep for candidate in found)
+    assert all(candidate.group.loops for candidate in found if candidate.group.keep)
     again = tiled(network, run, machine(), extra=1.0)
     assert max(candidate.macs for candidate in again) <= 2 * points
     assert min(candidate.bytes for candidate in again) <= min(candidate.bytes for candidate in found)

@@ -254,11 +254,6 @@ class Grid:
         """Classes at which a loop stands at 0."""
         return tuple(self._along(i, p.first[self._classes[i][0]]) for i, p in enumerate(self.points))
 
-    @cached_property
-    def several(self) -> tuple[Array, ...]:
-        """Classes of sizes with which a loop runs more than once."""
-        return tuple(np.asarray(self.spread(count > 1)) for count in self.counts)
-
     def _along(self, loop: int, values: Array) -> Array:
         shape = [1] * self.rank
         shape[loop] = -1

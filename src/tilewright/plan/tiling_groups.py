@@ -194,7 +194,8 @@ def built(found: Tilings, number: int, steps: Sequence[int]) -> tuple[Group, int
         works.append(Work(steps[position], keys, place, own, option.split, at(option.chunk)))
     order: Order = frame.orders[at(found.order)]
     loops = [TileLoop(grid.cuts[i].dim, grid.cuts[i].sizes[int(index[i])], at(grid.counts[i])) for i in order]
-    kept = MappingProxyType(dict(grid.keep))
+    # A loop that runs once keeps nothing, and is not the innermost any more.
+    kept = MappingProxyType(dict(grid.keep) if grid.keep and at(grid.counts[grid.sweep]) > 1 else {})
     cycles = float(found.cycles[index])
     return Group(tuple(works), tuple(x for x in loops if x.count > 1), buffers, kept, cycles), end
 
