@@ -1,0 +1,173 @@
+"""Plans for machines with scratchpads: never slower than layer by layer, correct, repeatable, exact about limits."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Literal
+
+import numpy as np
+import pytest
+
+from tilewright.core.dtype import DTYPES
+from tilewright.core.graph import Array, Graph, Node, TensorType, attrs
+from tilewright.core.plan import Plan
+from tilewright.core.platform import Platform, Sizes, load_platform, resize
+from tilewright.errors import TilewrightError
+from tilewright.passes import run_pipeline
+from tilewright.plan import PlanOptions, check, plan
+
+ROWS = PlanOptions(joint=False)
+
+
+@cache
+def machine(l1: int, home: str = "L2", l2: int = 2 << 20, l3: int = 64 << 20, weights: int = 0) -> Platform:
+    sizes = Sizes({"L1": l1, "L2": l2, "L3": l3, "W": weights}, home)
+    return resize(load_platform("scratchpad"), sizes)
+
+
+def convolutions(depth: int = 4, size: int = 24, channels: int = 16, *, residual: bool = False) -> Graph:
+    """A chain of 3x3 convolutions with ReLU, each second one added to what came before it."""
+    image = TensorType(DTYPES["float32"], (1, channels, size, size))
+    weights = TensorType(DTYPES["float32"], (channels, channels, 3, 3))
+    types, before = {"x": image}, "x"
+    constants: dict[str, Array] = {}
+    nodes: list[Node] = []
+    for index in range(depth):
+        types[f"w{index}"] = weights
+        constants[f"w{index}"] = np.full(weights.shape, index + 1, np.float32)
+        nodes.append(Node("Conv", (before, f"w{index}"), (f"c{index}",), attrs(pads=(1, 1, 1, 1))))
+        nodes.append(Node("Relu", (f"c{index}",), (f"r{index}",)))
+        types[f"c{index}"] = types[f"r{index}"] = image
+        made = f"r{index}"
+        if residual and index % 2:
+            nodes.append(Node("Add", (made, before), (f"a{index}",)))
+            types[f"a{index}"] = image
+            made = f"a{index}"
+        before = made
+    return Graph("chain", ("x",), (before,), tuple(nodes), types, constants)
+
+
+@cache
+def lowered(depth: int = 4, size: int = 24, channels: int = 16, *, residual: bool = False) -> Graph:
+    return run_pipeline(convolutions(depth, size, channels, residual=residual), machine(65536))
+
+
+def cycles(made: Plan) -> float:
+    assert made.schedule is not None
+    return sum(group.cycles for group in made.schedule.groups)
+
+
+def planned(graph: Graph, platform: Platform, options: PlanOptions | None = None) -> Plan:
+    made = plan(graph, platform, options or PlanOptions())
+    check(made)
+    return made
+
+
+@pytest.mark.parametrize("home", ["L2", "L3"])
+@pytest.mark.parametrize("l1", [16_384, 65_536, 262_144])
+@pytest.mark.parametrize("residual", [False, True])
+def test_joint_plans_are_not_slower(l1: int, home: str, residual: bool) -> None:
+    graph, platform = lowered(residual=residual), machine(l1, home)
+    joint, rows = planned(graph, platform), planned(graph, platform, ROWS)
+    assert joint.schedule is not None
+    assert joint.schedule.bound <= cycles(joint) <= cycles(rows)
+
+
+def test_tensors_stay_in_a_large_memory() -> None:
+    made = planned(lowered(), machine(262_144))
+    assert {buffer.place.space for buffer in made.buffers} == {"L1"}
+
+
+def test_layers_are_fused_where_tensors_do_not_fit() -> None:
+    graph, platform = lowered(2, 48, 8), machine(32_768)
+    made = planned(graph, platform)
+    assert made.schedule is not None
+    assert any(len(group.works) > 1 for group in made.schedule.groups)
+    apart = planned(graph, platform, PlanOptions(fuse="off"))
+    assert apart.schedule is not None
+    assert all(len(group.works) == 1 for group in apart.schedule.groups)
+    assert cycles(made) <= cycles(apart)
+
+
+def test_fusion_fits_where_nothing_else_does() -> None:
+    """Behind the engine's memory there is room for the input and the output only."""
+    graph = lowered(2, 48, 8)
+    image = 48 * 48 * 8 * 4
+    made = planned(graph, machine(48_000, "L3", l2=0, l3=2 * image, weights=65_536))
+    assert made.schedule is not None
+    assert made.schedule.used["L3"] <= 2 * image
+    assert not made.buffers or {buffer.place.space for buffer in made.buffers} == {"L1"}
+
+
+def test_weights_are_read_in_place_where_the_machine_can() -> None:
+    graph = lowered()
+    made = planned(graph, machine(65_536, weights=1 << 20))
+    assert made.schedule is not None
+    assert made.schedule.direct == frozenset(graph.constants)
+    assert made.schedule.used["W"] > 0
+    some = planned(graph, machine(65_536, weights=10_000))
+    assert some.schedule is not None
+    assert 0 < len(some.schedule.direct) < len(graph.constants)
+
+
+def test_weights_are_copied_ahead() -> None:
+    made = planned(lowered(), machine(65_536, "L3"))
+    assert made.schedule is not None
+    assert made.schedule.stages
+    assert all(stage.place.space == "L2" for stage in made.schedule.stages)
+    assert any(stage.start < stage.first for stage in made.schedule.stages)
+    tight = planned(lowered(), machine(65_536, "L3", l2=1024))
+    assert tight.schedule is not None
+    assert all(stage.place.offset + stage.bytes <= 1024 for stage in tight.schedule.stages)
+
+
+@pytest.mark.parametrize("order", ["memory", "time", "given"])
+def test_orders(order: Literal["memory", "time", "given"]) -> None:
+    made = planned(lowered(residual=True), machine(65_536), PlanOptions(order=order))
+    assert len(made.graph.nodes) == len(lowered(residual=True).nodes)
+
+
+def test_plans_repeat() -> None:
+    graph = lowered(residual=True)
+    first, second = (planned(graph, machine(32_768)) for _ in range(2))
+    assert first.schedule == second.schedule
+    assert first.places == second.places
+
+
+def needs(error: TilewrightError, memory: str) -> int:
+    assert error.code == "does-not-fit"
+    found = re.search(rf"needs at least (\d+) bytes of {memory}", str(error))
+    assert found is not None, str(error)
+    return int(found[1])
+
+
+@pytest.mark.parametrize("options", [PlanOptions(), ROWS])
+def test_the_smallest_engine_memory_is_exact(options: PlanOptions) -> None:
+    graph = lowered()
+    with pytest.raises(TilewrightError) as raised:
+        plan(graph, machine(64), options)
+    least = needs(raised.value, "L1")
+    assert "Conv" in str(raised.value)
+    assert any("smallest tile" in reason for reason in raised.value.reasons)
+    assert "--l1" in raised.value.help
+    planned(graph, machine(least), options)
+    with pytest.raises(TilewrightError):
+        plan(graph, machine(least - 1), options)
+
+
+@pytest.mark.parametrize(("home", "memory"), [("L2", "L2"), ("L3", "L3")])
+def test_the_smallest_home_is_exact(home: str, memory: str) -> None:
+    graph = lowered(2)
+
+    def other(size: int) -> Platform:
+        sizes = {"L2": 0, "L3": 0, memory: size}
+        return machine(65_536, home, l2=sizes["L2"], l3=sizes["L3"])
+
+    with pytest.raises(TilewrightError) as raised:
+        plan(graph, other(1000))
+    least = needs(raised.value, memory)
+    assert any("constants take" in reason for reason in raised.value.reasons)
+    planned(graph, other(least))
+    with pytest.raises(TilewrightError):
+        plan(graph, other(least - 1))
