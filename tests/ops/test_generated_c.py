@@ -26,7 +26,7 @@ from tilewright.core.op import REGISTRY, Example, arrays_of, call_example, call_
 from tilewright.core.platform import Platform, load_platform
 from tilewright.ops import operators
 from tilewright.passes.halves import halves
-from tilewright.plan import check, plan
+from tilewright.plan import PlanOptions, check, plan
 from tilewright.plan.select import select
 from tilewright.sim import run_on_host
 
@@ -102,7 +102,7 @@ def assert_close(found: Array, expected: Array, what: str) -> None:
 def assert_program_is_right(samples: Sequence[Sample], platform: Platform, folder: Path) -> None:
     """Builds all samples as one program in each way, runs it, and compares with the references."""
     graph = halves(network(samples), platform)
-    planned = plan(graph, platform, seconds=0.0)
+    planned = plan(graph, platform, PlanOptions(seconds=0.0))
     check(planned)
     write_project(project_files(lower(planned), platform), folder)
     fed = [array for s in samples for array in s.fed.values()]

@@ -19,14 +19,14 @@ from tilewright.core.op import REGISTRY
 from tilewright.core.plan import Choice, Place, Plan
 from tilewright.passes import run_pipeline
 from tilewright.passes.outputs import outputs
-from tilewright.plan import PlanError, check, plan
+from tilewright.plan import PlanError, PlanOptions, check, plan
 
 GENERIC = platform()
 
 
 def planned(graph: Graph, *, passes: bool = True) -> Plan:
     lowered = run_pipeline(graph, GENERIC) if passes else outputs(graph, GENERIC)
-    return plan(lowered, GENERIC, seconds=0.0)
+    return plan(lowered, GENERIC, PlanOptions(seconds=0.0))
 
 
 def executed(plan: Plan, inputs: list[Array]) -> list[bytes]:
@@ -226,7 +226,7 @@ def chain() -> Plan:
     u = b.op("Concat", t, h, name="u", axis=0)
     v = b.op("Reshape", u, [4, 8], name="v")
     graph = b.graph(b.op("MatMul", v, b.weights(8, 4), name="y"))
-    made = plan(graph, GENERIC, seconds=0.0)
+    made = plan(graph, GENERIC, PlanOptions(seconds=0.0))
     places = {**made.places, "h": Place("arena", 0), "t": Place("arena", 64)}
     places |= {"u": Place("arena", 128), "v": Place("arena", 128)}
     choices = tuple(Choice("cpu" if node.op != "Reshape" else "", None) for node in graph.nodes)
@@ -325,7 +325,7 @@ def test_a_tensor_overwritten_between_its_uses_is_found() -> None:
     first = b.op("Exp", x, name="first")
     second = b.op("Neg", first, name="second")
     graph = b.graph(b.op("Concat", second, first, name="y", axis=0))
-    made = plan(graph, GENERIC, seconds=0.0)
+    made = plan(graph, GENERIC, PlanOptions(seconds=0.0))
     # `second` may take the bytes of its element-wise operand, but that operand is needed once more.
     broken = moved(moved(made, "first", Place("arena", 0)), "second", Place("arena", 0))
     with pytest.raises(PlanError, match=r"'first' .arena bytes 0..16. is needed, but 'second' was written there"):
@@ -337,7 +337,7 @@ def test_a_buffer_lent_until_its_output_is_written_is_found() -> None:
     x = b.input("x", "float32[2,2]")
     early = b.op("Exp", x, name="early")
     graph = b.graph(b.op("Transpose", early, name="first", perm=(1, 0)), b.op("Neg", early, name="late"))
-    made = plan(graph, GENERIC, seconds=0.0)
+    made = plan(graph, GENERIC, PlanOptions(seconds=0.0))
     # Step 1 writes the first output while `early`, lent its memory, is needed until step 2.
     broken = moved(made, "early", Place("output", 0, 0))
     with pytest.raises(PlanError, match=r"over its operand 'early'.*(\n.*)*'early' .* is needed"):
@@ -350,7 +350,7 @@ def test_a_misaligned_tensor_in_an_output_is_found(kind: str, offset: int) -> No
     b = Builder()
     early = b.op("Exp", b.input("x", "float32[2]"), name="early")
     graph = b.graph(b.op("ReduceSum", early, name="sum"), b.op("Tile", b.input("z", f"{kind}[32]"), [2], name="late"))
-    made = plan(graph, GENERIC, seconds=0.0)
+    made = plan(graph, GENERIC, PlanOptions(seconds=0.0))
     with pytest.raises(PlanError, match=r"'early' .* is not aligned to 4"):
         check(replace(moved(made, "early", Place("output", offset, 1)), buffers=()))
 
@@ -374,7 +374,7 @@ def in_place(op: str, *, kernel: str = "", extra: bool = False) -> Plan:
     operands = (h, h) if op == "MatMul" else (h,)
     y = b.op(op, *operands, name="y", **({"perm": (1, 0)} if op == "Transpose" else {}))
     graph = b.graph(b.op("Concat", y, *([h] if extra else []), y, name="z", axis=0))
-    made = plan(graph, GENERIC, seconds=0.0)
+    made = plan(graph, GENERIC, PlanOptions(seconds=0.0))
     chosen = next((k for k in GENERIC.kernels if k.path.name == kernel), None)
     choices = (made.choices[0], Choice("cpu", chosen), made.choices[2])
     broken = moved(moved(made, "h", Place("arena", 0)), "y", Place("arena", 0))
@@ -408,7 +408,7 @@ def test_a_table_is_not_replaced_by_its_look_up() -> None:
     x = b.input("x", "uint8[256]")
     table = b.op("Tile", b.input("t", "uint8[128]"), [2], name="table")
     graph = b.graph(b.op("Concat", b.op("Lookup", x, table, name="y"), x, name="z", axis=0))
-    made = plan(graph, GENERIC, seconds=0.0)
+    made = plan(graph, GENERIC, PlanOptions(seconds=0.0))
     check(made)
     broken = moved(moved(made, "table", Place("arena", 0)), "y", Place("arena", 0))
     with pytest.raises(PlanError, match="over its operand 'table'"):

@@ -4,9 +4,9 @@ Nodes run in a given order. At the border behind a position, what matters of the
 engine's memory: the best way to run the rest depends on nothing else. So the search goes from border to border and
 keeps, for each set of resident tensors, the fewest predicted cycles (then the fewest bytes moved) with which it can be
 reached. A step runs one group: its workspace gets the room that residents leave, and of its candidates the fastest one
-that fits is taken. Bytes are counted, addresses are not; they are packed afterwards. Where the packing succeeds, which
-is almost always, the plan is proven best among those considered. Where it does not, windows of groups around the
-conflict are solved again with addresses by CP-SAT (`plan.windows`).
+that fits is taken. Bytes are counted, addresses are not; `plan.allocate` finds them afterwards, with exact search where
+first fit fails. Where it succeeds at the full capacity, the plan is proven best among those considered, whatever the
+length of the network; where it does not, less of the capacity is given away until it does, and the gap is reported.
 """
 
 from __future__ import annotations

@@ -59,7 +59,6 @@ class Menu:
         number = {name: index for index, name in enumerate(mentioned)}
         key = (
             network.platform.name,
-            tuple(network.platform.memories.values()),
             tuple(network.platform.engines.values()),
             tuple(network.platform.dmas.values()),
             (self.capacity, options.buffers, options.max_extra_macs),

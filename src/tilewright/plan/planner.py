@@ -16,16 +16,9 @@ from tilewright.plan.select import select
 from tilewright.plan.storage import fixed, in_order, root_of, storage, tensors
 
 
-def plan(
-    graph: Graph,
-    platform: Platform,
-    options: PlanOptions | None = None,
-    *,
-    seconds: float = 2.0,
-    seed: int = 0,
-) -> Plan:
+def plan(graph: Graph, platform: Platform, options: PlanOptions | None = None) -> Plan:
     """Places a lowered graph on a platform."""
-    wishes = options or PlanOptions(seconds=seconds, seed=seed)
+    wishes = options or PlanOptions()
     return schedule(graph, platform, wishes) if platform.home else _flat(graph, platform, wishes)
 
 
