@@ -69,10 +69,26 @@ class _Lowering:
             for use in mine.uses:
                 if use.key in work.buffers:
                     found[work.buffers[use.key]].append(self.trace.regions[position][use.key])
-        held = self.trace.held
+        made = {buffer: tensor for tensor, buffer in self.made_in.items()}
         return tuple(
-            held.get(buffer.tensor) or hull(regions) for buffer, regions in zip(self.group.buffers, found, strict=True)
+            self.trace.held[made[number]] if number in made else hull(regions) for number, regions in enumerate(found)
         )
+
+    @cached_property
+    def makers(self) -> dict[str, int]:
+        """Which node makes each tensor that stays inside the group."""
+        return {mine.output.tensor: position for position, mine in enumerate(self.members[:-1])}
+
+    @cached_property
+    def made_in(self) -> dict[str, int]:
+        """The buffer in which it does; other buffers of the same tensor hold copies of parts."""
+        found: dict[str, int] = {}
+        for tensor, position in self.makers.items():
+            found[tensor] = self.group.works[position].buffers[self.members[position].output.key]
+        return found
+
+    def last_reader(self, tensor: str) -> int:
+        return max(p for p, mine in enumerate(self.members) if any(use.tensor == tensor for use in mine.uses))
 
     @cached_property
     def written(self) -> dict[int, Use]:
@@ -284,25 +300,39 @@ class _Lowering:
         body: tuple[Statement, ...] = (If(tests, (call,)),) if tests else (call,)
         if work.split:
             body = (Cores(CORE, self.schedule.cores, body),)
-        return self._guarded(self.work_depth(position), [*self._keep(mine, work), *body])
+        return self._guarded(self.work_depth(position), [*self._crops(position), *body]) + self._keep(position)
 
-    def _keep(self, mine: Member, work: Work) -> list[Statement]:
-        """Moves the lines that the step before left to the start of the buffer."""
-        tensor = mine.output.tensor
-        axis = self.group.keep.get(tensor)
+    def _keep(self, position: int) -> list[Statement]:
+        """Moves the lines that the next step needs to the start of their buffer, when the last node has read them."""
         index = self.at[-1] if self.at else 0
-        if axis is None or isinstance(index, int):
+        if isinstance(index, int):
             return []
-        name = _index(self.group.loops[-1])
-        buffer = work.buffers[mine.output.key]
-        held = self.in_buffer(buffer)
-        now = held.region[axis]
-        start, stop = _before(now.start, name, index), _before(now.stop, name, index)
-        line = held.strides()[axis] * mine.output.type.dtype.bytes
-        target = Pointer(held.place, "void", False)
-        source = Pointer(held.place, "void", True, plain((now.start - start) * line))
-        kept = larger(stop - now.start, 0)
-        return [If((Test(index, ">", 0),), (Move(target, source, plain(kept * line)),))]
+        loop, found = self.group.loops[-1], list[Statement]()
+        for tensor, axis in self.group.keep.items():
+            if self.last_reader(tensor) != position:
+                continue
+            buffer = self.made_in[tensor]
+            held, use = self.in_buffer(buffer), self.members[self.makers[tensor]].output
+            now, following = held.region[axis], _next(held.region[axis].start, _index(loop), index)
+            line = held.strides()[axis] * use.type.dtype.bytes
+            target = Pointer(held.place, "void", False)
+            source = Pointer(held.place, "void", True, plain((following - now.start) * line))
+            move = Move(target, source, plain(larger(now.stop - following, 0) * line))
+            found.append(If((Test(index, "<", loop.count - 1),), (move,)))
+        return found
+
+    def _crops(self, position: int) -> list[Statement]:
+        """Copies parts of what an earlier node made to buffers in which they are dense."""
+        found: list[Statement] = []
+        for use in self.members[position].uses:
+            buffer = self.group.works[position].buffers.get(use.key, -1)
+            if use.writes or use.tensor not in self.made_in or buffer in (-1, self.made_in[use.tensor]):
+                continue
+            source, target = self.in_buffer(self.made_in[use.tensor]), self.in_buffer(buffer)
+            rank = self._dma(self.memory).rank
+            found += copy(self.channel(buffer), target, source, self.regions[buffer], use.type, rank)
+            found.append(Wait(self.channel(buffer)))
+        return found
 
 
 def _merged(statements: Sequence[Statement]) -> list[Statement]:
@@ -322,6 +352,6 @@ def _index(loop: TileLoop) -> str:
     return f"i_{loop.dim}"
 
 
-def _before(value: Size, name: str, index: Expr) -> Size:
-    """A value as it was one step of a loop earlier."""
-    return value.substitute(name, index - 1) if isinstance(value, Expr) else value
+def _next(value: Size, name: str, index: Expr) -> Size:
+    """A value as it will be one step of a loop later."""
+    return value.substitute(name, index + 1) if isinstance(value, Expr) else value
