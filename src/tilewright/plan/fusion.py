@@ -19,6 +19,7 @@ LONGEST = 16
 LENGTHS = frozenset({2, 3, 4, 6, 8, 12, 16})
 # A run may hold this many tensors that would have stayed in the engine's memory anyway.
 SPARE = 1
+FORCED_SPARE = 8
 
 
 def singles(network: Network) -> list[list[Run]]:
@@ -53,7 +54,7 @@ def _from(network: Network, links: _Links, first: int, wanted: frozenset[str], a
             inside += 1
         else:
             spare += 1
-        if not all_lengths and spare > SPARE:
+        if spare > (FORCED_SPARE if all_lengths else SPARE):
             return
         if until <= last and inside and (all_lengths or last - first + 1 in LENGTHS):
             yield Run(first, last)

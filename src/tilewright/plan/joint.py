@@ -30,6 +30,8 @@ STATES = 256
 # A tensor that is needed again only much later does not stay.
 LONGEST_STAY = 48
 # Shares of the capacity tried where addresses cannot be found at all of it.
+FORCED = (0.5, 0.25, 0.1, 0.0)
+"""Where fusion is the only way: shares of the capacity above which a tensor is a reason to fuse."""
 FUSION_EFFORT = 40
 """Nodes of fused runs whose candidates are computed in a second of effort."""
 SHARES = (1.0, 0.97, 0.93, 0.87, 0.8, 0.7, 0.5)
@@ -154,15 +156,39 @@ class Joint:
     def _with_fusion(self, picks: tuple[Pick, ...] | None, options: PlanOptions) -> tuple[Pick, ...] | None:
         """Tries groups of several nodes around the tensors that would leave the engine's memory, or around all."""
         if picks is None:
-            more = fused(self._menu, frozenset(self._network.lives), effort=None)
-        else:
-            stay = frozenset[str]().union(*(pick.residents for pick in picks))
-            leave = frozenset(self._network.lives) - stay
-            more = fused(self._menu, leave, effort=int(options.seconds * FUSION_EFFORT))
-        if not any(more):
-            return picks
-        self._runs = [[*mine, *further] for mine, further in zip(self._runs, more, strict=True)]
-        return self.picks(self._levels.capacity)
+            return self._forced()
+        stay = frozenset[str]().union(*(pick.residents for pick in picks))
+        leave = frozenset(self._network.lives) - stay
+        more = fused(self._menu, leave, effort=int(options.seconds * FUSION_EFFORT))
+        return self._tried(more) if any(more) else picks
+
+    def _forced(self) -> tuple[Pick, ...] | None:
+        """Groups around tensors that are too large beside others; then around ever smaller ones, until all fits."""
+        lives, capacity = self._network.lives, self._levels.capacity
+        seen: frozenset[str] = frozenset()
+        for share in FORCED:
+            wanted = frozenset(name for name, life in lives.items() if life.bytes > capacity * share)
+            if wanted == seen:
+                continue
+            seen = wanted
+            picks = self._tried(fused(self._menu, wanted, effort=None))
+            if picks is not None:
+                return picks
+        return None
+
+    def _tried(self, more: Sequence[Sequence[Run]]) -> tuple[Pick, ...] | None:
+        """The best picks with further runs, of which all together compute no more twice than is allowed."""
+        self._runs = [[*mine, *further] for mine, further in zip(singles(self._network), more, strict=True)]
+        allowed = self._menu.extra
+        picks = self.picks(self._levels.capacity)
+        while picks is not None and self._twice(picks) > allowed:
+            self._menu.extra /= 2
+            self._fronts.clear()
+            picks = self.picks(self._levels.capacity)
+        return picks
+
+    def _twice(self, picks: Sequence[Pick]) -> float:
+        return sum(pick.candidate.macs for pick in picks) - sum(self._menu.points)
 
     def picks(self, capacity: int) -> tuple[Pick, ...] | None:
         """The fastest picks for which the bytes at every moment are at most the capacity."""

@@ -31,7 +31,11 @@ class Menu:
     def __init__(self, network: Network, options: PlanOptions, capacity: int) -> None:
         self.network, self.capacity = network, capacity
         self._options = options
-        self._fronts: dict[tuple[Run, frozenset[str], frozenset[tuple[str, str]]], tuple[Candidate, ...]] = {}
+        self.points = [mine.domain.points() for mine in network.members]
+        """What each node computes."""
+        self.extra = options.max_extra_macs * sum(self.points)
+        """How many points each run may compute twice."""
+        self._fronts: dict[tuple[Run, frozenset[str], frozenset[tuple[str, str]], float], tuple[Candidate, ...]] = {}
         self._content: dict[int, Key] = {}
 
     def front(self, run: Run, near: frozenset[str], sources: Mapping[str, str]) -> tuple[Candidate, ...]:
@@ -39,7 +43,7 @@ class Menu:
         names = self._names(run)
         close = frozenset(name for name in names if self.network.root(name) in near)
         where = {name: sources[self.network.root(name)] for name in names if name not in close}
-        key = (run, close, frozenset(where.items()))
+        key = (run, close, frozenset(where.items()), self.extra)
         found = self._fronts.get(key)
         if found is None:
             found = self._fronts[key] = self._shared(run, close, where)
@@ -61,7 +65,7 @@ class Menu:
             network.platform.name,
             tuple(network.platform.engines.values()),
             tuple(network.platform.dmas.values()),
-            (self.capacity, options.buffers, options.max_extra_macs),
+            (self.capacity, options.buffers, self.extra),
             self.content(run),
             tuple(sorted(number[name] for name in close)),
             tuple(sorted((number[name], memory) for name, memory in where.items())),
@@ -71,7 +75,7 @@ class Menu:
             return tuple(
                 _renamed(c, dict(zip(known[0], mentioned, strict=True)), steps[0] - known[1]) for c in known[2]
             )
-        settings = Tiling(options.buffers, options.max_extra_macs, MappingProxyType(dict(where)), self.capacity)
+        settings = Tiling(options.buffers, self.extra, MappingProxyType(dict(where)), self.capacity)
         choices = [network.choices[step] for step in steps]
         found = candidates(network.graph, network.platform, steps, choices, settings, near=close)
         if len(_FRONTS) >= _LIMIT:

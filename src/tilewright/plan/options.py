@@ -18,6 +18,6 @@ class PlanOptions:
     order: Literal["memory", "time", "given"] = "memory"
     """Few bytes live at once, consumers next to producers, or the order of the file."""
     max_extra_macs: float = 0.4
-    """How much of a group's work may be computed twice when layers are fused, as a fraction of it."""
+    """How much may be computed twice when layers are fused, as a fraction of the network's work."""
     joint: bool = True
     """Plan all layers together; else one by one, each with the largest tile that fits."""

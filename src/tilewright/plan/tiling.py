@@ -7,8 +7,9 @@ tiling that needs the fewest bytes of all is always among them.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
+from math import lcm
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from tilewright.plan.tiling_rules import Impossible, Rules, rules, tile_sizes
 
 MOST_CUTS = 3
 """Dimensions cut at once; the tiling of the fewest bytes may cut all."""
+FEW_SIZES = 4
+"""Tile sizes along each dimension where reductions are cut, too."""
 GAIN = 0.96
 """A point of the front has at most this share of the cycles of the one before it."""
 
@@ -34,8 +37,8 @@ class Tiling:
 
     buffers: int = 0
     """Slots of every buffer that is loaded or stored more than once; 0 tries one and two."""
-    max_extra_macs: float = 0.4
-    """How much of the group's work may be computed twice, as a fraction of it."""
+    extra: float = 0.0
+    """How many points of the group may be computed twice."""
     source: Mapping[str, str] = field(default_factory=dict[str, str])
     """The memory in which each tensor from outside is; one that is not named is in the engine's."""
     capacity: int = 1 << 62
@@ -75,7 +78,7 @@ def candidates(
     tasks = tuple(_TASKS.get(graph, step, choice) for step, choice in zip(steps, choices, strict=True))
     frames = _FRAMES.get(platform, [t for t, _ in tasks], [r for _, r in tasks])
     points = sum(t.member.domain.points() for t, _ in tasks)
-    around = Surroundings(near, settings.source, settings.buffers, points * (1 + settings.max_extra_macs))
+    around = Surroundings(near, settings.source, settings.buffers, points + settings.extra)
     return _front([t for frame in frames for t in evaluated(frame, around)], settings.capacity, steps)
 
 
@@ -143,12 +146,20 @@ def _grids(platform: Platform, tasks: Sequence[Task], asked: Sequence[Rules]) ->
     members = [t.member for t in tasks]
     sink, free, blocks = members[-1].domain, asked[-1].free, asked[-1].blocks
     cores = engine_of(platform).count
-    cuts = {n: Cut(n, sink.dims[n], tile_sizes(sink.dims[n], blocks.get(n, 1), cores)) for n in free}
-    pending = [tuple(names) for names in combinations(cuts, min(MOST_CUTS, len(cuts)))]
-    ends = {name: Cut(name, cut.extent, (cut.extent, cut.sizes[-1])) for name, cut in cuts.items()}
-    wide = [tuple(cuts)] if len(cuts) > MOST_CUTS else []
-    seen: set[tuple[str, ...]] = set()
-    for queue, choice in ((pending, cuts), (wide, ends)):
+    # Blocks of other nodes decide too, where their dimensions follow those of the last one.
+    steps = {1, *(block for rule in asked[:-1] for block in rule.blocks.values())}
+    sizes = {
+        n: {s for step in steps for s in tile_sizes(sink.dims[n], lcm(step, blocks.get(n, 1)), cores)} for n in free
+    }
+    cuts = {n: Cut(n, sink.dims[n], tuple(sorted(sizes[n], reverse=True))) for n in free}
+    sums = asked[-1].sums if len(members) == 1 else ()
+    every = cuts | {n: Cut(n, sink.dims[n], tile_sizes(sink.dims[n], blocks.get(n, 1), 1)) for n in sums}
+    few, ends = ({n: replace(cut, sizes=_thinned(cut.sizes, k)) for n, cut in every.items()} for k in (FEW_SIZES, 2))
+    pending = list(combinations(cuts, min(MOST_CUTS, len(cuts))))
+    parts = [(*names, *sums) for names in pending] if sums else []
+    wide = [tuple(every)] if len(cuts) > MOST_CUTS or sums else []
+    for queue, choice in ((pending, cuts), (parts, few), (wide, ends)):
+        seen: set[tuple[str, ...]] = set()
         while queue:
             names = queue.pop(0)
             if names in seen:
@@ -162,6 +173,12 @@ def _grids(platform: Platform, tasks: Sequence[Task], asked: Sequence[Rules]) ->
             yield grid
             if len(members) > 1:
                 yield from _sweeps(grid)
+
+
+def _thinned(sizes: tuple[int, ...], count: int) -> tuple[int, ...]:
+    """So many of some sizes, the first and the last among them."""
+    numbers = {round(number * (len(sizes) - 1) / (count - 1)) for number in range(count)}
+    return tuple(sizes[number] for number in sorted(numbers))
 
 
 def _sweeps(grid: Grid) -> Iterator[Grid]:

@@ -12,7 +12,7 @@ from tilewright.core.plan import Group, TileBuffer, Work
 from tilewright.core.tiles import TileLoop
 from tilewright.cost.grid import Array, Value
 from tilewright.cost.tiles import Traffic, in_turn, overlapped
-from tilewright.plan import allocate as allocation
+from tilewright.plan.stacking import Piece, stack
 from tilewright.plan.tiling_frame import Frame, Holder, Option, Order
 
 
@@ -135,7 +135,7 @@ def _tilings(
 
 def _bytes(frame: Frame, direct: Mapping[int, Value], shares: Sequence[Share], slots: int) -> Array:
     """Bytes of each tiling: what lives through a step, and the fullest moment of the rest."""
-    through = np.zeros((1,) * frame.grid.rank, int)
+    through = np.zeros((1,) * frame.grid.rank, int) + frame.sums
     moments: list[Value] = [share.scratch for share in shares]
     for index, holder in enumerate(frame.holders):
         size = holder.room * np.where(holder.again, slots, 1)
@@ -143,7 +143,8 @@ def _bytes(frame: Frame, direct: Mapping[int, Value], shares: Sequence[Share], s
         if not holder.through:
             # In place, the bytes at the node that makes it are those of the operand.
             for position in range(holder.first + (holder.over >= 0), holder.last + 1):
-                moments[position] = moments[position] + size
+                moments[position] = moments[position] + size - holder.kept
+            through = through + holder.kept
         elif holder.over < 0:
             through = through + size
         else:
@@ -180,49 +181,58 @@ def built(found: Tilings, number: int, steps: Sequence[int]) -> tuple[Group, int
     slots = [found.slots if at(holder.again) else 1 for holder in holders]
     scratch = [at(share.scratch) for share in found.shares]
     taken = [size * count for size, count in zip(sizes, slots, strict=True)]
-    offsets, end = _placed(frame.platform.alignment, holders, over, taken, scratch)
+    kept = [at(holder.kept) for holder in holders]
+    offsets, end = _placed(holders, over, taken, kept, scratch)
     buffers = tuple(
         TileBuffer(h.use.tensor, offset, size, count, h.use.pack)
         for h, offset, size, count in zip(holders, offsets, sizes, slots, strict=False)
     )
+    sums = at(frame.sums)
     works: list[Work] = []
     for position, share in enumerate(found.shares):
         option = share.options[at(share.choice)]
-        place = offsets[len(holders) + position] if scratch[position] else 0
+        # Sums, which only a node that is alone has, lie behind its scratch.
+        place = offsets[len(holders) + position] if scratch[position] else end if sums else 0
         own = scratch[position] // (frame.engine.count if option.split else 1)
         keys = MappingProxyType(bound[position])
-        works.append(Work(steps[position], keys, place, own, option.split, at(option.chunk)))
+        works.append(Work(steps[position], keys, place, own, option.split, at(option.chunk), sums))
     order: Order = frame.orders[at(found.order)]
     loops = [TileLoop(grid.cuts[i].dim, grid.cuts[i].sizes[int(index[i])], at(grid.counts[i])) for i in order]
     # A loop that runs once keeps nothing, and is not the innermost any more.
-    kept = MappingProxyType(dict(grid.keep) if grid.keep and at(grid.counts[grid.sweep]) > 1 else {})
+    keep = MappingProxyType(dict(grid.keep) if grid.keep and at(grid.counts[grid.sweep]) > 1 else {})
     cycles = float(found.cycles[index])
-    return Group(tuple(works), tuple(x for x in loops if x.count > 1), buffers, kept, cycles), end
+    return Group(tuple(works), tuple(x for x in loops if x.count > 1), buffers, keep, cycles), end + sums
 
 
 def _placed(
-    align: int, holders: Sequence[Holder], over: Sequence[int], sizes: Sequence[int], scratch: Sequence[int]
+    holders: Sequence[Holder],
+    over: Sequence[int],
+    sizes: Sequence[int],
+    kept: Sequence[int],
+    scratch: Sequence[int],
 ) -> tuple[list[int], int]:
     """Offsets of buffers and of the scratch of each node: what lives through all steps first."""
     offsets = [0] * (len(holders) + len(scratch))
     end = 0
-    inside: list[allocation.Buffer] = []
-    for number, (holder, size) in enumerate(zip(holders, sizes, strict=True)):
-        alias = str(over[number]) if over[number] >= 0 else None
+    pieces: dict[int, Piece] = {}
+    for number, (holder, size, lines) in enumerate(zip(holders, sizes, kept, strict=True)):
+        root = over[number] if over[number] >= 0 else number
         if holder.through:
-            offsets[number] = end if alias is None else offsets[over[number]]
-            end += size if alias is None else 0
+            offsets[number] = offsets[root] if root != number else end
+            end += size if root == number else 0
         elif size:
-            inside.append(allocation.Buffer(str(number), size, holder.first, holder.last + 1, align, alias=alias))
+            known = pieces.get(root, Piece(size, holder.first, holder.last, lines))
+            first, last = min(known.first, holder.first), max(known.last, holder.last)
+            pieces[root] = Piece(max(known.size, size), first, last, max(known.kept, lines))
     for position, size in enumerate(scratch):
         if size:
-            inside.append(allocation.Buffer(str(len(holders) + position), size, position, position + 1, align))
-    if len(inside) == 1:
-        offsets[int(inside[0].name)] = end
-        end += inside[0].size
-    elif inside:
-        placed = allocation.allocate(inside, seconds=0.05)
-        for name, placement in placed.offsets.items():
-            offsets[int(name)] = end + placement.offset
-        end += placed.peak
+            pieces[len(holders) + position] = Piece(size, position, position)
+    if pieces:
+        placed, top = stack(list(pieces.values()))
+        for number, offset in zip(pieces, placed, strict=True):
+            offsets[number] = end + offset
+        for number, root in enumerate(over):
+            if root in pieces and not holders[number].through:
+                offsets[number] = offsets[root]
+        end += top
     return offsets, end
