@@ -14,7 +14,7 @@ from math import prod
 from tilewright.codegen.naming import with_names
 from tilewright.codegen.pieces import Pieces
 from tilewright.codegen.transfers import copy
-from tilewright.codegen.works import Held, Task, invoke, packing_names, whole
+from tilewright.codegen.works import Held, Parts, Task, invoke, packing_names, whole
 from tilewright.core.expr import Expr, Size, Var, bounds_of, larger, plain, variable
 from tilewright.core.plan import Group, Place, Plan, Schedule, Stage, Work
 from tilewright.core.platform import Dma
@@ -109,6 +109,16 @@ class _Lowering:
 
     # Slots and channels
 
+    @cached_property
+    def outer(self) -> int:
+        """How many loops there are around those over parts of a reduction."""
+        return sum(loop.dim not in self.members[-1].domain.reduction for loop in self.group.loops)
+
+    @cached_property
+    def stores(self) -> int:
+        """How many tiles leave the group."""
+        return prod(loop.count for loop in self.group.loops[: self.outer])
+
     def depth(self, values: Sequence[Size]) -> int:
         """The innermost loop that values depend on; -1 for none."""
         names = {name for value in values if isinstance(value, Expr) for name in value.variables}
@@ -116,7 +126,7 @@ class _Lowering:
 
     def buffer_depth(self, buffer: int) -> int:
         if buffer in self.written:
-            return len(self.at) - 1
+            return self.outer - 1
         return self.depth([end for part in self.regions[buffer] for end in (part.start, part.stop)])
 
     def work_depth(self, position: int) -> int:
@@ -223,7 +233,10 @@ class _Lowering:
             turn += self._when(distance, furthest, loads)
         now = [s for b, lead in ahead.items() if lead == 0 for s in self._load(b)]
         now += [s for b in ahead for s in self._guarded(self.buffer_depth(b), [Wait(self.channel(b))])]
-        now += [Wait(self.channel(b)) for b in self.written if self.steps > self.group.buffers[b].slots]
+        waits: list[Statement] = [
+            Wait(self.channel(b)) for b in self.written if self.stores > self.group.buffers[b].slots
+        ]
+        now += self._guarded(self.outer - 1, waits)
         for position in range(len(self.members)):
             now += self._work(position)
         now += [s for b, use in self.written.items() for s in self._store(b, use)]
@@ -231,7 +244,7 @@ class _Lowering:
         drain = [
             Wait(self.first_channel[b] + slot)
             for b in self.written
-            for slot in range(min(self.group.buffers[b].slots, self.steps))
+            for slot in range(min(self.group.buffers[b].slots, self.stores))
         ]
         loop = turn if self.steps == 1 else [For(STEP, -furthest, self.steps, tuple(turn))]
         return (*loop, *drain)
@@ -276,7 +289,10 @@ class _Lowering:
     def _store(self, buffer: int, use: Use) -> list[Statement]:
         target, memory = self.at_home(len(self.members) - 1, use)
         rank = self._dma(memory).rank
-        return copy(self.channel(buffer), target, self.in_buffer(buffer), self.regions[buffer], use.type, rank)
+        starts = copy(self.channel(buffer), target, self.in_buffer(buffer), self.regions[buffer], use.type, rank)
+        inner = zip(self.at[self.outer :], self.group.loops[self.outer :], strict=True)
+        last = tuple(Test(i, "==", loop.count - 1) for i, loop in inner if isinstance(i, Expr))
+        return [If(last, tuple(starts))] if last and starts else [*starts]
 
     def _shares(self, a: int, b: int) -> bool:
         first, second = self.group.buffers[a], self.group.buffers[b]
@@ -296,11 +312,24 @@ class _Lowering:
         tests = tuple(Test(size, ">", 0) for size in empty if isinstance(size, Expr))
         place = Place(self.memory, work.scratch)
         scratch = Pointer(place, "void", False, plain(core * work.scratch_bytes)) if work.scratch_bytes else None
-        call = invoke(Task(self.plan.graph, choice, mine, ranges, self.held(position), scratch), self.pieces)
+        task = Task(self.plan.graph, choice, mine, ranges, self.held(position), scratch, self._parts(position, work))
+        call = invoke(task, self.pieces)
         body: tuple[Statement, ...] = (If(tests, (call,)),) if tests else (call,)
         if work.split:
             body = (Cores(CORE, self.schedule.cores, body),)
         return self._guarded(self.work_depth(position), [*self._crops(position), *body]) + self._keep(position)
+
+    def _parts(self, position: int, work: Work) -> Parts | None:
+        """Which part of a reduction that is cut a step computes."""
+        loops = self.group.loops[self.outer :]
+        if not work.sums:
+            return None
+        part: Size = 0
+        for index, loop in zip(self.at[self.outer :], loops, strict=True):
+            part = plain(part * loop.count + index)
+        place = Place(self.memory, work.sums_at(self.schedule.cores))
+        sums = Held(place, 0, self.trace.regions[position][self.members[position].output.key])
+        return Parts(part, prod(loop.count for loop in loops), sums, frozenset(loop.dim for loop in loops))
 
     def _keep(self, position: int) -> list[Statement]:
         """Moves the lines that the next step needs to the start of their buffer, when the last node has read them."""

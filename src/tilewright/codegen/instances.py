@@ -60,11 +60,13 @@ def instance_text(
     steps: tuple[StepCode, ...],
     replaced: frozenset[str] = frozenset(),
     row_axes: int = 1,
+    *,
+    parts: bool = False,
 ) -> str:
     """The C text of a kernel instance whose function is called `name`.
 
     `replaced` are tensors of the epilogue whose bytes the output takes, `row_axes` trailing axes of the output are what
-    the kernel calls a row.
+    the kernel calls a row. With `parts` it is called for parts of a reduction, whose results the hook adds up.
     """
     text = kernel.source
     for variable, choice in variables.items():
@@ -80,7 +82,7 @@ def instance_text(
     # The hook is bound by macros, not by renaming, because macros of the kernel header use it too.
     bound = f"#define Epilogue {name}_epilogue\n#define STORE {name}_store\n"
     return (
-        _epilogue_text(name, accumulator.ctype, output, steps, replaced, row_axes)
+        _epilogue_text(name, accumulator.ctype, output, steps, replaced, row_axes, parts=parts)
         + bound
         + text
         + "#undef Epilogue\n#undef STORE\n"
@@ -109,13 +111,15 @@ def _epilogue_text(
     steps: tuple[StepCode, ...],
     replaced: frozenset[str],
     row_axes: int,
+    *,
+    parts: bool,
 ) -> str:
     fields = epilogue_fields(steps, replaced)
-    lines = [f"struct {name}_epilogue {{"]
-    lines += [f"    {f'const {f.ctype} *' if f.tensor else f'{f.ctype} '}{f.name};" for f in fields] or [
-        "    char unused;"
-    ]
-    lines += [
+    members = [f"    {f'const {f.ctype} *' if f.tensor else f'{f.ctype} '}{f.name};" for f in fields]
+    members += [f"    {accumulator} *sums;", "    int part, parts;"] if parts else []
+    lines = [
+        f"struct {name}_epilogue {{",
+        *(members or ["    char unused;"]),
         "};",
         f"TW_INLINE void {name}_row(const struct {name}_epilogue *e, {output.dtype.ctype} *restrict Y,",
         f"                          const {accumulator} *restrict acc, ptrdiff_t at, int channel, int count) {{",
@@ -149,18 +153,43 @@ def _epilogue_text(
         f"        {store(target, 'at + i', last)}",
         "    }",
         "}",
-        *_rows_text(name, accumulator, output, known=bool(fields)),
+        *(_parts_text(name, accumulator, output) if parts else _rows_text(name, accumulator, output, bool(fields))),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _rows_text(name: str, accumulator: str, output: TensorType, *, known: bool) -> list[str]:
-    """The hook itself: rows of results, 16 apart. It stands apart because inlined it costs the kernel its registers."""
-    arguments = f"{'&e' if known else 'epilogue'}, Y, acc, at, channel"
+def _hook_text(name: str, accumulator: str, output: TensorType) -> list[str]:
     return [
         f"TW_APART void {name}_store(const struct {name}_epilogue *epilogue, {output.dtype.ctype} *Y,",
         f"                           const {accumulator} *acc, ptrdiff_t at, ptrdiff_t pitch, int channel, int rows,",
         "                           int count) {",
+    ]
+
+
+def _parts_text(name: str, accumulator: str, output: TensorType) -> list[str]:
+    """The hook where results are sums of parts: they are added up, and only the last part goes through the epilogue."""
+    return [
+        *_hook_text(name, accumulator, output),
+        f"    const struct {name}_epilogue e = *epilogue;",
+        "    for (int row = 0; row < rows; row++, at += pitch, acc += 16) {",
+        f"        {accumulator} total[16];",
+        f"        {accumulator} *const sums = e.sums + at;",
+        "        for (int i = 0; i < count; i++)",
+        "            total[i] = e.part ? sums[i] + acc[i] : acc[i];",
+        "        if (e.part == e.parts - 1)",
+        f"            {name}_row(&e, Y, total, at, channel, count);",
+        "        else",
+        "            memcpy(sums, total, (size_t)count * sizeof *sums);",
+        "    }",
+        "}",
+    ]
+
+
+def _rows_text(name: str, accumulator: str, output: TensorType, known: bool) -> list[str]:
+    """The hook itself: rows of results, 16 apart. It stands apart because inlined it costs the kernel its registers."""
+    arguments = f"{'&e' if known else 'epilogue'}, Y, acc, at, channel"
+    return [
+        *_hook_text(name, accumulator, output),
         # A copy, because stores of bytes may change any memory that can be reached by a pointer.
         *([f"    const struct {name}_epilogue e = *epilogue;"] if known else []),
         # The usual counts are constants, so that the compiler vectorises and keeps what is the same for all rows.

@@ -16,6 +16,7 @@ from tilewright.core.program import (
     Invoke,
     Let,
     Literal,
+    Maybe,
     Move,
     Number,
     Pointer,
@@ -103,8 +104,19 @@ def _argument(argument: Argument, rewrite: Rewrite) -> Argument:
         case Pointer():
             return _pointer(argument, rewrite)
         case Struct():
-            fields = tuple(_pointer(f, rewrite) if isinstance(f, Pointer) else f for f in argument.fields)
-            return replace(argument, fields=fields)
+            return replace(argument, fields=tuple(_field(f, rewrite) for f in argument.fields))
+        case Maybe():
+            return Maybe(_pointer(argument.pointer, rewrite), rewrite(argument.value))
+
+
+def _field(field: Pointer | Literal | Number, rewrite: Rewrite) -> Pointer | Literal | Number:
+    match field:
+        case Literal():
+            return field
+        case Number():
+            return Number(rewrite(field.value))
+        case Pointer():
+            return _pointer(field, rewrite)
 
 
 def _pointer(pointer: Pointer, rewrite: Rewrite) -> Pointer:

@@ -14,6 +14,7 @@ from tilewright.core.program import (
     Invoke,
     Let,
     Literal,
+    Maybe,
     Move,
     Number,
     Pointer,
@@ -56,6 +57,8 @@ class StatementPrinter:
                 return str(value)
             case Struct(ctype=ctype, fields=fields):
                 return f"&({ctype}){{{', '.join(self.argument(f) for f in fields)}}}"
+            case Maybe(pointer=pointer, value=value):
+                return f"{value} == 0 ? {self._pointer(pointer)} : NULL"
             case Pointer():
                 return self._pointer(argument)
 

@@ -19,7 +19,7 @@ from tilewright.core.graph import Graph, TensorType
 from tilewright.core.matching import binding_names, tile_names
 from tilewright.core.op import call_node
 from tilewright.core.plan import Choice, Place
-from tilewright.core.program import Argument, Invoke, Literal, Number, Pointer, Struct
+from tilewright.core.program import Argument, Invoke, Literal, Maybe, Number, Pointer, Struct
 from tilewright.core.tiles import Extent, Member, Ranges, Region, Use, region
 from tilewright.errors import TilewrightError
 
@@ -49,6 +49,17 @@ class Held:
         return total
 
 
+@dataclass(frozen=True)
+class Parts:
+    """A reduction that is cut: which part a call computes, and where the sums of all parts are."""
+
+    part: Size
+    count: int
+    sums: Held
+    dims: frozenset[str]
+    """The dimensions that are cut."""
+
+
 def whole(kind: TensorType) -> Region:
     return tuple(Extent(0, extent) for extent in kind.shape)
 
@@ -65,6 +76,7 @@ class Task:
     held: Mapping[str, Held]
     """By the key of each use."""
     scratch: Pointer | None
+    parts: Parts | None = None
 
     @property
     def comment(self) -> str:
@@ -93,7 +105,10 @@ def _kernel(task: Task, pieces: Pieces) -> Invoke:
     steps, domain = epilogue_steps(task.graph, node, call.outputs[0]), call.domain()
     output = task.graph.types[node.outputs[0]] if node.outputs[0] else call.outputs[0]
     replaced = _replaced(task)
-    text = instance_text(kernel, task.choice.variables, "%NAME%", output, steps, replaced, row_axes(domain))
+    parts = task.parts is not None
+    text = instance_text(
+        kernel, task.choice.variables, "%NAME%", output, steps, replaced, row_axes(domain), parts=parts
+    )
     function = pieces.function(kernel.function, text)
     uses = {use.key: use for use in task.member.uses}
     operands = {*call.operands, *call.op.output_names(len(node.outputs))}
@@ -103,12 +118,15 @@ def _kernel(task: Task, pieces: Pieces) -> Invoke:
         name = parameter.name
         if name == "epilogue":
             fields = epilogue_fields(steps, replaced)
-            values = tuple(_part(task, uses[f.name], f.ctype) if f.tensor else Literal(f.literal) for f in fields)
-            arguments.append(Struct(f"struct {function}_epilogue", values) if fields else Literal("NULL"))
+            values: list[Pointer | Literal | Number] = [
+                _part(task, uses[f.name], f.ctype) if f.tensor else Literal(f.literal) for f in fields
+            ]
+            values += _sums(task, task.parts, call.outputs[0]) if task.parts else []
+            arguments.append(Struct(f"struct {function}_epilogue", tuple(values)) if values else Literal("NULL"))
         elif name == "scratch":
             arguments.append(task.scratch or Literal("NULL"))
         elif parameter.pointer:
-            arguments.append(_part(task, uses[name], uses[name].type.dtype.ctype) if name in uses else Literal("NULL"))
+            arguments.append(_operand_argument(task, uses[name]) if name in uses else Literal("NULL"))
         elif name in names:
             value = names[name]
             arguments.append(Number(value) if isinstance(value, Expr) else Literal(number(parameter.ctype, value)))
@@ -119,6 +137,25 @@ def _kernel(task: Task, pieces: Pieces) -> Invoke:
                 help=f"known here: {', '.join(sorted([*operands, *names]))}",
             )
     return Invoke(function, tuple(arguments), task.comment)
+
+
+def _operand_argument(task: Task, use: Use) -> Argument:
+    pointer = _part(task, use, use.type.dtype.ctype)
+    if task.parts is None or use.writes or task.parts.dims & task.member.domain.relevant(use.key):
+        return pointer
+    # What is added to the sum, such as a bias, is added once.
+    return Maybe(pointer, task.parts.part)
+
+
+def _sums(task: Task, parts: Parts, result: TensorType) -> list[Pointer | Literal | Number]:
+    """What the hook has to know to add up parts."""
+    inner = region(task.member.domain, task.member.output.key, task.ranges or {})
+    offset = plain(parts.sums.offset + parts.sums.at(inner) * result.dtype.bytes)
+    return [
+        Pointer(parts.sums.place, result.dtype.ctype, False, offset),
+        Number(parts.part),
+        Literal(str(parts.count)),
+    ]
 
 
 def _part(task: Task, use: Use, ctype: str) -> Pointer:

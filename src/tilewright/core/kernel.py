@@ -54,6 +54,8 @@ class Kernel:
     """An input whose bytes the output may take."""
     whole: tuple[str, ...] = ()
     """Dimensions that it needs uncut: it uses positions along them, not only sizes."""
+    accumulate: tuple[str, ...] = ()
+    """Reduction dimensions along which its result is a plain sum, so that results of parts may be added up."""
 
     @property
     def where(self) -> str:
@@ -62,7 +64,7 @@ class Kernel:
 
 _HEADER = re.compile(r"\A\s*/\*\s*---\n(.*?)\n\s*---\s*\*/", re.DOTALL)
 _PROTOTYPE = re.compile(r"^static\s+void\s+(\w+)\s*\(([^)]*)\)\s*\{", re.MULTILINE | re.DOTALL)
-_KEYS = {"op", "engine", "types", "when", "pack", "epilogue", "scratch", "cycles", "inplace", "whole"}
+_KEYS = {"op", "engine", "types", "when", "pack", "epilogue", "scratch", "cycles", "inplace", "whole", "accumulate"}
 
 
 def load_kernels(folder: Path) -> tuple[Kernel, ...]:
@@ -110,6 +112,8 @@ def _kernel(path: Path, text: str) -> Kernel:
             f"types: '{name}' is neither an element type nor a variable of the header",
             "add e.g. 'T: [float32, int8]'",
         )
+    if header.get("accumulate") and header.get("epilogue") != "row":
+        raise _bad(path, "accumulate: results of parts are added up by its epilogue", "add 'epilogue: row'")
     return Kernel(
         path,
         prototype.group(1),
@@ -128,6 +132,7 @@ def _kernel(path: Path, text: str) -> Kernel:
         source,
         str(header.get("inplace", "")),
         tuple(cast("list[str]", header.get("whole") or [])),
+        tuple(cast("list[str]", header.get("accumulate") or [])),
     )
 
 

@@ -95,6 +95,13 @@ class Work:
     """The dimension that cores share; "" where one core does it all."""
     chunk: int = 0
     """How much of it each core takes."""
+    sums: int = 0
+    """Bytes behind the scratch of all cores for the sums of what parts of a cut reduction give; 0 where none is cut.
+    They are those of the whole tile, dense like its result."""
+
+    def sums_at(self, cores: int) -> int:
+        """Offset of the sums in the engine's memory."""
+        return self.scratch + self.scratch_bytes * (cores if self.split else 1)
 
 
 @dataclass(frozen=True)
@@ -103,7 +110,7 @@ class Group:
 
     works: tuple[Work, ...]
     loops: tuple[TileLoop, ...]
-    """Outermost first, over dimensions of the last node."""
+    """Outermost first, over dimensions of the last node; those over reductions, which a kernel adds up, innermost."""
     buffers: tuple[TileBuffer, ...]
     keep: Mapping[str, int]
     """Tensors of which lines are kept from one step of the innermost loop to the next, with the axis of the lines."""

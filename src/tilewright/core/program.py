@@ -39,10 +39,18 @@ class Struct:
     """A parameter block of a fused epilogue, initialised at the call."""
 
     ctype: str
-    fields: tuple[Pointer | Literal, ...]
+    fields: tuple[Pointer | Literal | Number, ...]
 
 
-Argument = Pointer | Literal | Number | Struct
+@dataclass(frozen=True)
+class Maybe:
+    """A pointer that is passed where a value is 0; elsewhere NULL is."""
+
+    pointer: Pointer
+    value: Size
+
+
+Argument = Pointer | Literal | Number | Struct | Maybe
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ types: {X: float32, W: float32, B: float32, Y: float32}
 when: {channels_last: "== 1"}
 pack: {W: "G,F,C,KH,KW -> G,F/16,KH,KW,C,F%16"}
 epilogue: row
+accumulate: [C]
 cycles: "N*G*OH*OW*((F+15)//16)*16*C*KH*KW/7"
 --- */
 #include "tilewright_kernel.h"

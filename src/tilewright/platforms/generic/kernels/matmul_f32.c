@@ -3,6 +3,7 @@ op: MatMul
 types: {A: float32, B: float32, Y: float32}
 when: {A_sBATCH: ">= 0", B_sBATCH: ">= 0", A_sK: "A_sK == 1 or K == 1"}
 epilogue: row
+accumulate: [K]
 scratch: "K*16*4"
 cycles: "BATCH*(M*K*((N+15)//16)*16/7 + 2*K*N)"
 --- */

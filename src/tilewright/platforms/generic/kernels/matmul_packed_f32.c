@@ -4,6 +4,7 @@ types: {A: float32, B: float32, C: float32, Y: float32}
 when: {A_sROWS: "A_sROWS == K or ROWS == 1", A_sK: "A_sK == 1 or K == 1", B_sBATCH: "== 0"}
 pack: {B: "K,N -> N/16,K,N%16"}
 epilogue: row
+accumulate: [K]
 cycles: "ROWS*K*((N+15)//16)*16/7"
 --- */
 #include "tilewright_kernel.h"

@@ -5,6 +5,7 @@ T: [int8, uint8]
 when: {A_sROWS: "A_sROWS == K or ROWS == 1", A_sK: "A_sK == 1 or K == 1", B_sBATCH: "== 0", a_zero_point: "== 0", b_zero_point: "== 0"}
 pack: {B: "K,N -> N/4,N%4,K/16,K%16"}
 epilogue: row
+accumulate: [K]
 scratch: "min(K%16, 1)*min(ROWS, 4)*((K+15)//16)*16"
 cycles: "ROWS*((N+3)//4)*4*(2+((K+15)//16)*16/24)"
 --- */

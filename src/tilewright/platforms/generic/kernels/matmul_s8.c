@@ -5,6 +5,7 @@ T: [int8, uint8]
 U: [int8, uint8]
 when: {A_sBATCH: ">= 0", B_sBATCH: ">= 0", A_sK: "A_sK == 1 or K == 1"}
 epilogue: row
+accumulate: [K]
 scratch: "20*((K+15)//16)*16"
 cycles: "BATCH*(M*((N+3)//4)*4*(2+((K+15)//16)*16/24) + 3*K*N)"
 --- */
