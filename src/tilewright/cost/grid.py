@@ -254,6 +254,11 @@ class Grid:
         """Classes at which a loop stands at 0."""
         return tuple(self._along(i, p.first[self._classes[i][0]]) for i, p in enumerate(self.points))
 
+    @cached_property
+    def last(self) -> tuple[Array, ...]:
+        """Classes at which a loop stands at its last index."""
+        return tuple(self._along(i, p.last[self._classes[i][0]]) for i, p in enumerate(self.points))
+
     def _along(self, loop: int, values: Array) -> Array:
         shape = [1] * self.rank
         shape[loop] = -1

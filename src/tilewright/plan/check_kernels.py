@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import product as combinations
 
 import numpy as np
 
@@ -36,6 +37,7 @@ def work_problems(opened: Opened, position: int, graph: Graph, choice: Choice, c
             *_epilogue(opened, position, ranges),
             *_uncut(kernel, domain, ranges),
             *_scratch(graph, opened, position, kernel, ranges),
+            *_sums(graph, opened, position),
         )
         yield from (f"{where}, kernel {kernel.where}: {reason}" for reason in found)
 
@@ -170,10 +172,24 @@ def _scratch(graph: Graph, opened: Opened, position: int, kernel: Kernel, ranges
         names[name] = most(product)
     if call.op.numbers is not None:
         names.update(call.op.numbers(call))
+    # The last part of a reduction may need more than larger ones.
+    parts = [[(n, int(size)) for size in np.unique(sizes[n])] for n in mine.domain.reduction]
     try:
-        needed = formula(kernel.scratch, names)
+        needed = max(formula(kernel.scratch, {**names, **dict(part)}) for part in combinations(*parts))
     except KeyError:
         # It asks for an extent or a stride of an operand, which depend on how the tile is bound.
         return
     if work.scratch_bytes < needed:
         yield f"{work.scratch_bytes} bytes of scratch, its largest part needs {needed}"
+
+
+def _sums(graph: Graph, opened: Opened, position: int) -> Iterator[str]:
+    """There is room for the sums of a tile whose reduction is cut."""
+    mine = opened.members[position]
+    if not any(_is_cut(mine.domain, name, opened.replay.ranges[position]) for name in mine.domain.reduction):
+        return
+    needed: Values = np.asarray(call_node(graph, mine.node).outputs[0].dtype.bytes)
+    for part in touched(mine.domain, mine.output.key, opened.replay.ranges[position]):
+        needed = needed * part.size
+    if opened.group.works[position].sums < most(needed):
+        yield f"{opened.group.works[position].sums} bytes for the sums of a tile that needs {most(needed)}"

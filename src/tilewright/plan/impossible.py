@@ -67,6 +67,7 @@ def _layer(menu: Menu, levels: Levels, needs: list[int], options: PlanOptions, f
     reasons = [f"'{b.tensor}' takes {b.bytes * b.slots} bytes at its smallest tile" for b in group.buffers]
     scratch = sum(work.scratch_bytes * (network.engine.count if work.split else 1) for work in group.works)
     reasons += [f"scratch of the kernel takes {scratch} bytes"] if scratch else []
+    reasons += [f"sums of its parts take {group.works[0].sums} bytes"] if group.works[0].sums else []
     fewer = "" if options.buffers < 2 else ", use --buffers 1"
     return TilewrightError(
         "does-not-fit",

@@ -40,6 +40,8 @@ class Rules:
     """Dimensions that its kernel needs whole."""
     asks: tuple[tuple[str, str], ...] = ()
     """Conditions of the kernel that depend on the tile."""
+    sums: tuple[str, ...] = ()
+    """Reduction dimensions whose parts can be added up."""
 
 
 def rules(mine: Task) -> Rules:
@@ -48,7 +50,8 @@ def rules(mine: Task) -> Rules:
     if kernel is None:
         return Rules(free, MappingProxyType({}), frozenset())
     fixed = {part for name in kernel.whole for part in domain.products.get(name, (name,))}
-    fixed |= _numbered(mine.call, mine.domain, kernel, free) | _behind_first(mine.member)
+    sums = tuple(name for name in kernel.accumulate if domain.dims[name] > 1 and _summed(domain, name))
+    fixed |= _numbered(mine.call, mine.domain, kernel, (*free, *sums)) | _behind_first(mine.member)
     blocks: dict[str, int] = {}
     for spec in kernel.pack.values():
         packed = spec.partition("->")[2]
@@ -56,8 +59,8 @@ def rules(mine: Task) -> Rules:
             fixed |= {name.strip() for name in names.split(",")}
         for name, block in re.findall(r"(?<![\w)])(\w+)\s*/\s*(\d+)", packed):
             blocks[name] = lcm(blocks.get(name, 1), int(block))
-    free = tuple(n for n in free if n not in fixed)
-    return Rules(free, MappingProxyType(blocks), frozenset(fixed), _asks(domain, kernel, free))
+    free, sums = (tuple(n for n in names if n not in fixed) for names in (free, sums))
+    return Rules(free, MappingProxyType(blocks), frozenset(fixed), _asks(domain, kernel, (*free, *sums)), sums)
 
 
 def _asks(domain: Domain, kernel: Kernel, free: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -97,6 +100,14 @@ def _separate(domain: Domain, name: str) -> bool:
     """Whether tiles along a dimension are different parts of every result."""
     axes = [axis for output in domain.outputs for axis in domain.access[output]]
     return all(axis_dim(domain, axis)[0] == name for axis in axes if isinstance(axis, Affine) and name in axis.dims)
+
+
+def _summed(domain: Domain, name: str) -> bool:
+    """Whether parts of a reduction are parts of each operand that it indexes, as a call of its own would have them."""
+    axes = [axis for operand in domain.access for axis in domain.access[operand]]
+    mixed = [axis for axis in axes if isinstance(axis, Affine) and name in axis.dims]
+    alone = all(domain.dims[other] == 1 for axis in mixed for other in axis.dims if other != name)
+    return alone and name in domain.reduction and name not in domain.whole
 
 
 def _behind_first(mine: Member) -> set[str]:
@@ -245,20 +256,20 @@ def conditions(grid: Grid, position: int, mine: Task, asked: Rules, split: str, 
     result: Value = np.asarray(True)
     if not asked.asks:
         return result
-    for most in (True, False):
-        names = tile_names(grid, position, mine, split, chunk, most=most)
+    for short in ((), range(grid.rank)):
+        names = tile_names(grid, position, mine, split, chunk, short)
         for name, text in asked.asks:
             result = result & condition(name, text, names)
     return result
 
 
-def tile_names(grid: Grid, position: int, mine: Task, split: str, chunk: Value, *, most: bool) -> Names:
-    """Names of what a core gets of the largest (or the smallest) tile, for each tiling."""
+def tile_names(grid: Grid, position: int, mine: Task, split: str, chunk: Value, short: Sequence[int] = ()) -> Names:
+    """Names of what a core gets of the largest tile, or along loops in `short` of the smallest, for each tiling."""
     ranges = grid.projection.ranges[position]
 
     def pick(span: Span) -> Value:
         size = grid.size(span)
-        return grid.most(size) if most else -grid.most(-size)
+        return -grid.most(-size) if span.loop in short else grid.most(size)
 
     domain = mine.domain
     sizes: dict[str, Value] = {n: pick(ranges[n]) if n in ranges else size for n, size in domain.dims.items()}

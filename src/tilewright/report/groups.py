@@ -154,7 +154,8 @@ def covered(intervals: Iterable[Interval]) -> int:
 def workspace(group: Group, cores: int) -> list[Interval]:
     """What a group takes of the engine's memory for tiles and scratch."""
     scratch = [(work.scratch, work.scratch + work.scratch_bytes * cores) for work in group.works if work.scratch_bytes]
-    return [*((buffer.offset, buffer.end) for buffer in group.buffers), *scratch]
+    sums = [(work.sums_at(cores), work.sums_at(cores) + work.sums) for work in group.works if work.sums]
+    return [*((buffer.offset, buffer.end) for buffer in group.buffers), *scratch, *sums]
 
 
 def group_span(schedule: Schedule, first: int, last: int) -> Interval:

@@ -138,6 +138,7 @@ def _workspaces(plan: Plan, schedule: Schedule, *, merged: bool = False) -> list
         for work in group.works:
             name = plan.graph.nodes[work.step].outputs[0]
             add(f"{name}, scratch", work.scratch, work.scratch_bytes * schedule.cores, index)
+            add(f"{name}, sums", work.sums_at(schedule.cores), work.sums, index)
     return found
 
 
