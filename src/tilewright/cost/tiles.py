@@ -31,6 +31,8 @@ NEST_CYCLES = 4.0
 """Of a point of a loop nest that no kernel covers."""
 STEP_CYCLES = 2.0
 """Of a step of the epilogue of such a nest, per result."""
+SUM_CYCLES = 1.0
+"""To add what one part of a reduction gives to the sum of others, per result."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,13 +107,30 @@ def work_cycles(grid: Grid, position: int, mine: Task, split: str, chunk: Value)
     points = grid.product(list(sizes.values()))
     if mine.kernel is not None:
         found = evaluate(mine.kernel.cycles, names_of(grid, position, mine, sizes))
-        return np.where(points > 0, found, 0.0)
+        return np.where(points > 0, found + _sum_cycles(grid, position, sizes), 0.0)
     steps = len(mine.member.node.epilogue)
     if not steps:
         return points * NEST_CYCLES
     reduced = set(mine.domain.reduction)
     results = grid.product([size for name, size in sizes.items() if name not in reduced])
     return points * NEST_CYCLES + results * (STEP_CYCLES * steps)
+
+
+def parted(grid: Grid) -> Value:
+    """Tilings with which a reduction of the last node is cut into parts."""
+    reduced = grid.members[-1].domain.reduction
+    counts = [grid.counts[loop] for loop, cut in enumerate(grid.cuts) if cut.dim in reduced]
+    return grid.product(counts) > 1 if counts else np.asarray(False)
+
+
+def _sum_cycles(grid: Grid, position: int, sizes: Mapping[str, Value]) -> Value | float:
+    """Cycles to add up parts, over classes."""
+    found = parted(grid) if position == len(grid.members) - 1 else np.asarray(False)
+    if not np.any(found):
+        return 0.0
+    reduced = grid.members[position].domain.reduction
+    results = grid.product([size for name, size in sizes.items() if name not in reduced])
+    return np.where(grid.spread(found), results * SUM_CYCLES, 0.0)
 
 
 def work_points(grid: Grid, position: int) -> Array:
@@ -176,14 +195,18 @@ def streamed(grid: Grid, moves: Mapping[int, Array]) -> Array:
     return found
 
 
-def due(grid: Grid, moves: Mapping[int, Array], order: Sequence[int]) -> Array:
-    """Steps at which something is loaded or computed anew: loops inside the innermost that it moves with stand at 0."""
+def due(grid: Grid, moves: Mapping[int, Array], order: Sequence[int], *, store: bool = False) -> Array:
+    """Steps at which something is loaded or computed anew: loops inside the innermost that it moves with stand at 0.
+
+    What is stored is complete when these stand at their last index.
+    """
+    edge = grid.last if store else grid.first
     stopped = np.zeros((1,) * grid.rank, bool)
     found = ~stopped
     for loop in reversed(order):
         if loop in moves:
             stopped = stopped | grid.spread(moves[loop])
-        found = found & (stopped | grid.first[loop])
+        found = found & (stopped | edge[loop])
     return found
 
 
@@ -264,7 +287,7 @@ class Priced:
 
     def due(self, flow: Flow) -> Array:
         """Steps at which a buffer is loaded or stored, over classes."""
-        return due(self.grid, flow.moves, self.order)
+        return due(self.grid, flow.moves, self.order, store=flow.store)
 
     def total(self, values: Array) -> float:
         """The sum over all steps."""
@@ -315,14 +338,19 @@ def priced(
     return Priced(grid, tuple(works), tuple(points), flows)
 
 
-def kept_cycles(grid: Grid, platform: Platform, use: Use) -> Array:
-    """Cycles to move kept lines of an inner tensor to the start of its buffer, over classes."""
+def kept_lines(grid: Grid, use: Use) -> Array:
+    """Elements of an inner tensor that are kept from the step before, over classes."""
     axis = grid.keep.get(use.tensor)
     if axis is None or use.tensor not in grid.projection.held:
-        return np.zeros((1,) * grid.rank)
+        return np.zeros((1,) * grid.rank, int)
     held, wanted = grid.projection.held[use.tensor], grid.projection.wanted[use.tensor]
     kept = grid.size(held[axis]) - grid.size(wanted[axis])
-    lines = grid.product([kept, *(grid.size(span) for i, span in enumerate(held) if i != axis)])
+    return grid.product([kept, *(grid.size(span) for i, span in enumerate(held) if i != axis)])
+
+
+def kept_cycles(grid: Grid, platform: Platform, use: Use) -> Array:
+    """Cycles to move kept lines of an inner tensor to the start of its buffer, over classes."""
+    lines = kept_lines(grid, use)
     speed = min((dma.bytes_per_cycle for dma in route(platform, engine_of(platform).memory)), default=1.0)
     return lines * (use.type.dtype.bytes / speed)
 

@@ -8,10 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
+from tilewright.core.domain import Affine, Domain
+from tilewright.core.kernel import Kernel
 from tilewright.core.op import REGISTRY
 from tilewright.core.plan import Group, Plan, TileBuffer
 from tilewright.core.tiles import Member, Use, member
-from tilewright.plan.check_regions import Box, Replay, cover, everywhere, extents, most, rows, touched
+from tilewright.plan.check_regions import Box, Replay, Values, cover, everywhere, extents, most, rows, touched
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,16 @@ class Opened:
     def blocks(self) -> tuple[Box, ...]:
         """What each buffer holds at every step."""
         return tuple(
-            self.replay.held.get(buffer.tensor)
-            or cover([self.replay.regions[position][use.key] for position, use in users])
-            for buffer, users in zip(self.group.buffers, self.users, strict=True)
+            self.replay.held[buffer.tensor]
+            if self.makes(number)
+            else cover([self.replay.regions[position][use.key] for position, use in users])
+            for number, (buffer, users) in enumerate(zip(self.group.buffers, self.users, strict=True))
         )
+
+    def makes(self, buffer: int) -> bool:
+        """Whether an inner tensor is made in a buffer; other buffers of it hold copies of parts, one reader each."""
+        inner = self.group.buffers[buffer].tensor in self.replay.inner
+        return inner and any(use.writes for _, use in self.users[buffer])
 
     def role(self, buffer: int) -> str:
         """`inner` for what stays in the group, `output` for what the last node makes, `input` for what is loaded."""
@@ -59,14 +67,32 @@ class Opened:
         return "output" if any(use.writes for _, use in self.users[buffer]) else "input"
 
     def inside(self, buffer: int) -> tuple[int, int] | None:
-        """The nodes from first to last between which a buffer is needed; None where it outlives a step."""
-        positions = [position for position, _ in self.users[buffer]]
-        if self.role(buffer) != "inner" or self.group.buffers[buffer].tensor in self.group.keep:
+        """The nodes from first to last between which a buffer is needed; None where it outlives a step.
+
+        Of a buffer with kept lines that holds behind the lines, which stay at its start.
+        """
+        tensor = self.group.buffers[buffer].tensor
+        if self.role(buffer) != "inner":
             return None
+        positions = [position for position, _ in self.users[buffer]]
+        if self.makes(buffer):
+            positions = [p for p, m in enumerate(self.members) if any(use.tensor == tensor for use in m.uses)]
         # A node that runs less often than its readers leaves its result for several steps.
         if self.replay.pace(min(positions)) < max(self.replay.pace(p) for p in positions):
             return None
         return min(positions), max(positions)
+
+    def kept_bytes(self, buffer: int) -> int:
+        """Bytes of the lines that stay at the start of a buffer from step to step."""
+        tensor = self.group.buffers[buffer].tensor
+        axis = self.group.keep.get(tensor)
+        if axis is None or not self.makes(buffer):
+            return 0
+        held, new = self.replay.held[tensor], self.replay.missing(tensor)
+        lines: Values = np.asarray(held[axis].size) - new[axis].size
+        for other, part in enumerate(held):
+            lines = lines * part.size if other != axis else lines
+        return most(lines) * self.users[buffer][0][1].type.dtype.bytes
 
 
 def open_group(plan: Plan, number: int, group: Group) -> tuple[Opened | None, list[str]]:
@@ -76,7 +102,8 @@ def open_group(plan: Plan, number: int, group: Group) -> tuple[Opened | None, li
         for work in group.works
         if REGISTRY[plan.graph.nodes[work.step].op].kind != "view" or plan.graph.nodes[work.step].epilogue
     ]
-    problems = [*_loops(number, group, found[-1]), *_bindings(number, group, found)]
+    kernel = plan.choices[group.works[-1].step].kernel
+    problems = [*_loops(number, group, found[-1], kernel), *_bindings(number, group, found)]
     if problems:
         return None, problems
     opened = Opened(number, group, Replay(found, group.loops, group.keep))
@@ -88,8 +115,11 @@ def _where(number: int, mine: Member) -> str:
     return f"group {number}, {mine.node.op} '{mine.node.name or mine.node.outputs[0]}'"
 
 
-def _loops(number: int, group: Group, last: Member) -> Iterator[str]:
-    """Loops cut different parallel dimensions of the last node into tiles that cover them without overlap."""
+def _loops(number: int, group: Group, last: Member, kernel: Kernel | None) -> Iterator[str]:
+    """Loops cut different dimensions of the last node into tiles that cover them without overlap.
+
+    They are parallel ones, or reductions that the kernel of a node that is alone adds up, innermost.
+    """
     where, domain = _where(number, last), last.domain
     names = [loop.dim for loop in group.loops]
     for name in sorted({name for name in names if names.count(name) > 1}):
@@ -101,12 +131,36 @@ def _loops(number: int, group: Group, last: Member) -> Iterator[str]:
             yield f"{where}: {tiles}, which is none of its dimensions ({', '.join(domain.dims)})"
         elif loop.size < 1 or loop.count < 1:
             yield f"{where}: {tiles}"
-        elif loop.count > 1 and loop.dim not in domain.parallel:
+        elif loop.count > 1 and loop.dim not in domain.parallel and not (kernel and loop.dim in kernel.accumulate):
             yield f"{where}: {tiles}, which {'must stay whole' if loop.dim in domain.whole else 'is no parallel one'}"
         elif loop.size * loop.count < extent:
             yield f"{where}: {tiles} cover {loop.size * loop.count} of {extent}"
         elif loop.size * (loop.count - 1) >= extent:
             yield f"{where}: {tiles}, but {-(-extent // loop.size)} cover all {extent}"
+
+    yield from (f"{where}: {reason}" for reason in _parts(group, domain, kernel))
+
+
+def _parts(group: Group, domain: Domain, kernel: Kernel | None) -> Iterator[str]:
+    """What is wrong with loops over parts of reductions."""
+    cut = [loop.dim for loop in group.loops if loop.count > 1]
+    reduced = [name for name in cut if name in domain.dims and name not in domain.parallel]
+    if reduced and cut[-len(reduced) :] != reduced:
+        yield f"loops over {', '.join(cut)}, but parts of {', '.join(reduced)} must be added up innermost"
+    if reduced and len(group.works) > 1:
+        yield f"parts of {reduced[0]} of one of {len(group.works)} nodes"
+    if reduced and kernel is not None and not kernel.epilogue:
+        yield f"parts of {reduced[0]}, but kernel {kernel.where} has no epilogue that adds them up"
+    for name in reduced:
+        if any(name in domain.relevant(output) for output in domain.outputs):
+            yield f"parts of {name}, which is no reduction"
+        for key, axes in domain.access.items():
+            for axis in axes:
+                others = [n for n in axis.dims if n != name and domain.dims[n] > 1] if isinstance(axis, Affine) else []
+                if isinstance(axis, Affine) and name in axis.dims and others:
+                    yield f"parts of {name}, which shares an axis of {key} with {others[0]}"
+    if not reduced and any(work.sums for work in group.works):
+        yield "has bytes for sums, but no loop over parts"
 
 
 def _bindings(number: int, group: Group, members: Sequence[Member]) -> Iterator[str]:
@@ -172,7 +226,8 @@ def _covered(opened: Opened) -> Iterator[str]:
     for use in mine.uses:
         if use.writes and use.type.bytes:
             box = opened.replay.regions[opened.last][use.key]
-            moving = [i for i, loop in enumerate(opened.group.loops) if loop.count > 1]
+            parallel = mine.domain.parallel
+            moving = [i for i, loop in enumerate(opened.group.loops) if loop.count > 1 and loop.dim in parallel]
             for loop in moving:
                 if not opened.replay.depends(box) & {loop}:
                     name = opened.group.loops[loop].dim
@@ -214,11 +269,12 @@ def _inner(opened: Opened) -> Iterator[str]:
             yield f"{where}: makes {len(results)} tensors, which only the last node of a group may"
         tensor = mine.output.tensor
         uses = [(p, use) for p, m in enumerate(opened.members) for use in m.uses if use.tensor == tensor]
-        served = {opened.bound(p, use) for p, use in uses}
+        bound = {opened.bound(p, use) for p, use in uses}
+        served = {index for index in bound if index is None or opened.makes(index)}
         if len(served) > 1:
             names = sorted("its place" if index is None else f"buffer {index}" for index in served)
             yield f"{where}: '{tensor}' is written and read in different places: {', '.join(names)}"
-        for index in served:
+        for index in bound:
             if index is None and tensor in opened.group.keep:
                 yield f"{where}: keeps lines of '{tensor}', which has no buffer"
             elif index is not None and opened.group.buffers[index].slots != 1:

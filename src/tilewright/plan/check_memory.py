@@ -254,12 +254,20 @@ class Layout:
             name = f"buffer {index} of '{buffer.tensor}' in group {number}"
             span = (buffer.offset, buffer.end, number, number)
             yield Held(name, memory, *span, group=number, buffer=index, inside=opened.inside(index))
+            kept = opened.kept_bytes(index)
+            if kept and opened.inside(index) is not None:
+                span = (buffer.offset, buffer.offset + kept, number, number)
+                yield Held(f"lines kept in {name}", memory, *span, group=number, buffer=index)
         for position, work in enumerate(opened.group.works):
             if work.scratch_bytes:
                 cores = self._schedule.cores if work.split else 1
                 span = (work.scratch, work.scratch + cores * work.scratch_bytes, number, number)
                 name = f"scratch of {opened.where(position)}"
                 yield Held(name, memory, *span, group=number, inside=(position, position))
+            if work.sums:
+                start = work.sums_at(self._schedule.cores)
+                name = f"sums of {opened.where(position)}"
+                yield Held(name, memory, start, start + work.sums, number, number, group=number)
 
     @cached_property
     def _sizes(self) -> dict[str, int | None]:
@@ -287,6 +295,8 @@ class Layout:
                 live.append(item)
 
     def _may_share(self, a: Held, b: Held) -> bool:
+        if (a.group, a.buffer) == (b.group, b.buffer) and a.buffer >= 0:
+            return True
         if a.inside and b.inside and (a.inside[1] < b.inside[0] or b.inside[1] < a.inside[0]):
             return True
         if (a.start, a.end) != (b.start, b.end):
@@ -306,7 +316,7 @@ class Layout:
             return False
         for item in (operand, result):
             # What outlives a step is still needed when the result of the next one is written.
-            if opened.role(item.buffer) == "inner" and item.inside is None:
+            if opened.role(item.buffer) == "inner" and (item.inside is None or opened.kept_bytes(item.buffer)):
                 return False
         work = opened.group.works[writer]
         node, choice = self._graph.nodes[work.step], self._plan.choices[work.step]

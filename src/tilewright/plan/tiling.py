@@ -27,6 +27,8 @@ MOST_CUTS = 3
 """Dimensions cut at once; the tiling of the fewest bytes may cut all."""
 FEW_SIZES = 4
 """Tile sizes along each dimension where reductions are cut, too."""
+LONG = 4
+"""Nodes of a group from which on it is worth looking at fewer cuts, too."""
 GAIN = 0.96
 """A point of the front has at most this share of the cycles of the one before it."""
 
@@ -157,7 +159,10 @@ def _grids(platform: Platform, tasks: Sequence[Task], asked: Sequence[Rules]) ->
     few, ends = ({n: replace(cut, sizes=_thinned(cut.sizes, k)) for n, cut in every.items()} for k in (FEW_SIZES, 2))
     pending = list(combinations(cuts, min(MOST_CUTS, len(cuts))))
     parts = [(*names, *sums) for names in pending] if sums else []
-    wide = [tuple(every)] if len(cuts) > MOST_CUTS or sums else []
+    if len(members) >= LONG and len(cuts) >= MOST_CUTS:
+        # With a loop that some nodes do not follow, what they make has to stay; without, buffers share their bytes.
+        pending += combinations(cuts, MOST_CUTS - 1)
+    wide = [tuple(every)] if len(cuts) > MOST_CUTS else []
     for queue, choice in ((pending, cuts), (parts, few), (wide, ends)):
         seen: set[tuple[str, ...]] = set()
         while queue:

@@ -22,6 +22,8 @@ from tilewright.cost.tiles import (
     engine_of,
     flow,
     kept_cycles,
+    kept_lines,
+    parted,
     streamed,
     traffic,
     work_cycles,
@@ -61,6 +63,8 @@ class Holder:
     """Bytes of one slot for each tiling."""
     again: Value = False
     """Tilings with which it is filled more than once, so that more slots are of use."""
+    kept: Value = 0
+    """Bytes at its start that hold lines from step to step, where it is free between its nodes otherwise."""
     over: int = -1
     """The holder whose bytes it may take, where both are there."""
     within: int = -1
@@ -112,13 +116,18 @@ class Frame:
         for position, mine in enumerate(grid.members):
             for use in mine.uses:
                 inner = use.tensor in projection.held
-                box = projection.held[use.tensor] if inner else projection.regions[position][use.key]
+                part = inner and not use.writes and self._copies and self.tasks[position].kernel is not None
+                box = projection.regions[position][use.key] if part or not inner else projection.held[use.tensor]
                 _add(found, Holder(use, box, [(position, use.key)], inner))
         for holder in found:
             positions = [position for position, _ in holder.served]
+            if holder.inner and any(key == grid.members[p].output.key for p, key in holder.served):
+                positions += [
+                    p for p, m in enumerate(grid.members) for use in m.uses if use.tensor == holder.use.tensor
+                ]
+                holder.kept = self.aligned(grid.most(kept_lines(grid, holder.use)) * holder.use.type.dtype.bytes)
             holder.first, holder.last = min(positions), max(positions)
-            inside = holder.inner and holder.use.tensor not in grid.keep
-            holder.through = not inside or not self._every_step(holder.first)
+            holder.through = not holder.inner or not self._every_step(holder.first)
             holder.room = self.aligned(grid.room(holder.box) * holder.use.type.dtype.bytes)
             holder.again = np.asarray(False) if holder.inner else streamed(grid, grid.moves(holder.box))
         for number, holder in enumerate(found):
@@ -126,6 +135,11 @@ class Frame:
         for position in range(len(grid.members)):
             self._in_place(found, position)
         return tuple(found)
+
+    @property
+    def _copies(self) -> bool:
+        """Whether parts of a tensor can be copied to where they are dense."""
+        return self.platform.dma(self.engine.memory, self.engine.memory) is not None
 
     def _share(self, holders: Sequence[Holder], number: int, holder: Holder) -> None:
         """Finds another holder that has all that one has, where it is dense for kernels."""
@@ -145,7 +159,7 @@ class Frame:
         """Lets the result of a node take the bytes of an operand that it reads for the last time, where it may."""
         output = self.grid.members[position].output
         given = next(h for h in holders if (position, output.key) in h.served)
-        if given.inner and given.through:
+        if given.inner and (given.through or given.use.tensor in self.grid.keep):
             return
         for index, taken in enumerate(holders):
             keys = {key for place, key in taken.served if place == position}
@@ -154,7 +168,7 @@ class Frame:
                 and taken.last == position
                 and taken.within < 0
                 and all(other.within != index for other in holders)
-                and not (taken.inner and taken.through)
+                and not (taken.inner and (taken.through or taken.use.tensor in self.grid.keep))
                 and _equal(taken.box, given.box)
                 and ((taken.inner and given.inner) or (taken.through and given.through))
                 and all(other.over != index for other in holders)
@@ -240,8 +254,28 @@ class Frame:
         mine = self.tasks[position]
         if mine.kernel is None or mine.kernel.scratch == "0":
             return 0
-        needs = evaluate(mine.kernel.scratch, tile_names(self.grid, position, mine, split, chunk, most=True))
+        # The last part of a reduction may need scratch where others, which are whole blocks, do not.
+        ends = [(), self.sum_loops] if self.sum_loops else [()]
+        needs: Value | float = 0
+        for short in ends:
+            names = tile_names(self.grid, position, mine, split, chunk, short)
+            needs = np.maximum(needs, evaluate(mine.kernel.scratch, names))
         return self.aligned(np.ceil(needs).astype(int)) * (self.engine.count if split else 1)
+
+    @cached_property
+    def sum_loops(self) -> Order:
+        """Loops over parts of reductions."""
+        return tuple(loop for loop, cut in enumerate(self.grid.cuts) if cut.dim in self.rules[-1].sums)
+
+    @cached_property
+    def sums(self) -> Value:
+        """Bytes to add up parts of a reduction in, for each tiling."""
+        if not self.sum_loops:
+            return 0
+        last = self.tasks[-1]
+        box = self.grid.projection.regions[-1][last.member.output.key]
+        size = self.aligned(self.grid.room(box) * last.call.outputs[0].dtype.bytes)
+        return np.where(parted(self.grid), size, 0)
 
     def allowed(self, position: int, option: Option, direct: Mapping[int, Value]) -> Value:
         """Tilings with which a way to share a node is one, and leaves each core parts that are dense."""
@@ -276,9 +310,10 @@ class Frame:
     def orders(self) -> tuple[Order, ...]:
         """Orders of the loops, less those with which everything is loaded at least as often as with another one."""
         grid = self.grid
-        if grid.rank > 3:
-            return (tuple(range(grid.rank)),)
-        found = [o for o in permutations(range(grid.rank)) if not grid.keep or o[-1] == grid.sweep]
+        outer = [loop for loop in range(grid.rank) if loop not in self.sum_loops]
+        if len(outer) > 3:
+            return ((*outer, *self.sum_loops),)
+        found = [(*o, *self.sum_loops) for o in permutations(outer) if not grid.keep or o[-1] == grid.sweep]
         boxes = {frozenset(grid.moves(holder.box)) for holder in self.holders if not holder.inner}
         boxes |= {frozenset(moves) for moves in self._moves}
         reuse = {order: _reuse(order, [*boxes]) for order in found}
@@ -292,7 +327,8 @@ class Frame:
         """Steps at which a holder is filled; nodes count from -1 down."""
         key = (index, order)
         if key not in self._due:
-            self._due[key] = due(self.grid, moves, order)
+            store = index >= 0 and self.holders[index].use.writes
+            self._due[key] = due(self.grid, moves, order, store=store)
         return self._due[key]
 
     def compute(self, order: Order, cycles: Sequence[Array]) -> Array:
