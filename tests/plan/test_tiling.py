@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise, product
 
@@ -10,7 +11,7 @@ import pytest
 from plan.tiled import Network, Walk, machine
 from plan.tiled_networks import FUSED, SINGLE, chain, convolution, elementwise, residual
 from tilewright.core.expr import Expr
-from tilewright.core.kernel import formula
+from tilewright.core.kernel import Kernel, formula
 from tilewright.core.matching import tile_names
 from tilewright.core.op import call_node
 from tilewright.core.plan import Plan
@@ -79,7 +80,7 @@ def test_numbers_are_those_of_all_steps(cores: int) -> None:
             for index, buffer in enumerate(candidate.group.buffers):
                 assert buffer.bytes == -(-walk.room(index) // platform.alignment) * platform.alignment
             ends = [buffer.end for buffer in candidate.group.buffers]
-            ends += [w.scratch + w.scratch_bytes * (cores if w.split else 1) for w in candidate.group.works]
+            ends += [w.sums_at(cores) + w.sums for w in candidate.group.works]
             assert max(ends) == candidate.bytes
             checked += 1
     assert checked > 50
@@ -118,8 +119,9 @@ def test_no_tile_needs_fewer_bytes(build: Callable[[], Network]) -> None:
         mine = member(network.graph, node, kernel)
         least = min(c.bytes for c in tiled(network, [step], platform))
         domain = mine.domain
-        names = [name for name in domain.parallel if domain.dims[name] > 1]
-        blocks = {"F": 16, "N": 16} if kernel is not None and kernel.pack else {}
+        parts = [n for n in kernel.accumulate if domain.dims[n] > 1] if kernel is not None else []
+        names = [*(name for name in domain.parallel if domain.dims[name] > 1), *parts]
+        blocks = blocks_of(kernel)
         possible: list[int] = []
         for sizes in product(*(range(1, domain.dims[name] + 1) for name in names)):
             if any(size % blocks.get(n, 1) and size < domain.dims[n] for n, size in zip(names, sizes, strict=True)):
@@ -127,6 +129,24 @@ def test_no_tile_needs_fewer_bytes(build: Callable[[], Network]) -> None:
             loops = [TileLoop(n, size, -(-domain.dims[n] // size)) for n, size in zip(names, sizes, strict=True)]
             possible.append(needed(network, step, loops, platform))
         assert least == min(possible)
+
+
+def blocks_of(kernel: Kernel | None) -> dict[str, int]:
+    packed = " ".join(kernel.pack.values()) if kernel is not None else ""
+    return {name: int(block) for name, block in re.findall(r"(\w+)/(\d+)", packed)}
+
+
+def test_reductions_are_cut_innermost() -> None:
+    cut = 0
+    for network, run in every((*SINGLE, *FUSED)):
+        for candidate in tiled(network, run, machine()):
+            domain = member(network.graph, network.graph.nodes[run[-1]], network.choices[run[-1]].kernel).domain
+            inner = [loop.dim in domain.reduction for loop in candidate.group.loops]
+            assert inner == sorted(inner)
+            assert any(inner) == any(work.sums for work in candidate.group.works)
+            assert len(run) == 1 or not any(inner)
+            cut += any(inner)
+    assert cut > 10
 
 
 def needed(network: Network, step: int, loops: list[TileLoop], platform: Platform) -> int:
@@ -144,9 +164,12 @@ def needed(network: Network, step: int, loops: list[TileLoop], platform: Platfor
                 assert isinstance(part.size, int)
                 size *= part.size
             largest[use.key] = max(largest.get(use.key, 0), size)
+    if any(loop.dim in mine.domain.reduction and loop.count > 1 for loop in loops):
+        result = call_node(network.graph, mine.node).outputs[0].dtype.bytes
+        largest["sums"] = largest[mine.output.key] // mine.output.type.dtype.bytes * result
     tensors = {use.tensor: use.key for use in mine.uses}
     inplace = mine.output.key if elementwise_in_place(network, step) else ""
-    sizes = [scratch, *(largest[key] for key in tensors.values() if key != inplace)]
+    sizes = [scratch, largest.get("sums", 0), *(largest[key] for key in tensors.values() if key != inplace)]
     return sum(-(-size // platform.alignment) * platform.alignment for size in sizes)
 
 

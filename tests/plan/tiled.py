@@ -15,7 +15,7 @@ from tilewright.core.op import call_node
 from tilewright.core.plan import Choice, Group
 from tilewright.core.platform import Dma, Platform, Sizes, load_platform, resize
 from tilewright.core.tiles import Extent, Member, Region, Trace, hull, member, narrowed, trace
-from tilewright.cost.tiles import NEST_CYCLES, STEP_CYCLES
+from tilewright.cost.tiles import NEST_CYCLES, STEP_CYCLES, SUM_CYCLES
 from tilewright.passes import run_pipeline
 from tilewright.plan.select import select
 
@@ -74,7 +74,9 @@ class Walk:
         self.inner = {m.output.tensor for m in self.members[:-1]}
         self.steps = list(self._steps())
         numbers = range(len(group.buffers))
-        self.loads = [self._due({step.at: step.blocks[i] for step in self.steps}) for i in numbers]
+        self.moves = [
+            self._due({step.at: step.blocks[i] for step in self.steps}, last=self._stored(i)) for i in numbers
+        ]
         self.runs = [self._due({s.at: s.trace.ranges[i] for s in self.steps}) for i in range(len(self.members))]
 
     def _steps(self) -> Iterator[Step]:
@@ -82,14 +84,18 @@ class Walk:
             found = trace(self.members, self.group.loops, self.group.keep, at)
             yield Step(at, found, tuple(self._block(found, index) for index in range(len(self.group.buffers))))
 
-    def _due(self, values: Mapping[tuple[int, ...], object]) -> set[tuple[int, ...]]:
-        """The steps at which loops inside the innermost one with which something moves stand at 0."""
+    def _due(self, values: Mapping[tuple[int, ...], object], *, last: bool = False) -> set[tuple[int, ...]]:
+        """The steps at which loops inside the innermost one with which something moves stand at 0, or at their end."""
         inner = -1
         for at, value in values.items():
             for loop in range(len(at)):
                 if value != values[(*at[:loop], 0, *at[loop + 1 :])]:
                     inner = max(inner, loop)
-        return {at for at in values if not any(at[inner + 1 :])}
+        ends = [loop.count - 1 if last else 0 for loop in self.group.loops]
+        return {at for at in values if [*at[inner + 1 :]] == ends[inner + 1 :]}
+
+    def _stored(self, buffer: int) -> bool:
+        return any(self._writes(p, key) for p, key in self.uses(buffer))
 
     def uses(self, buffer: int) -> list[tuple[int, str]]:
         return [(p, key) for p, work in enumerate(self.group.works) for key, b in work.buffers.items() if b == buffer]
@@ -120,12 +126,12 @@ class Walk:
             points += sum(self._points(i, step) for i in running)
             single = loads = stores = 0.0
             for index, buffer in enumerate(self.group.buffers):
-                if buffer.tensor in self.inner or step.at not in self.loads[index]:
+                if buffer.tensor in self.inner or step.at not in self.moves[index]:
                     continue
-                store = any(self._writes(p, key) for p, key in self.uses(index))
+                store = self._stored(index)
                 cost = self._transfer(index, step.blocks[index], source)
                 moved += volume(step.blocks[index]) * self.element(index)
-                if buffer.slots == 1 or len(self.loads[index]) == 1:
+                if buffer.slots == 1 or len(self.moves[index]) == 1:
                     single += cost
                 elif store:
                     stores += cost
@@ -160,6 +166,8 @@ class Walk:
         if kernel is not None:
             call = self.calls[position]
             names = tile_names(call, call.domain(), ranges)
+            if work.sums:
+                extra += SUM_CYCLES * prod(n for d, n in sizes.items() if d not in mine.domain.reduction)
             return extra + float(
                 formula(kernel.cycles, {k: v for k, v in names.items() if isinstance(v, (int, float))})
             )

@@ -28,6 +28,13 @@ def products() -> Network:
     return lowered(build.graph(build.op("MatMul", a, b)))
 
 
+def bytewise() -> Network:
+    """The last part of the reduction is no whole block of 16."""
+    build = Builder()
+    x = build.input("x", "int8[5,40]")
+    return lowered(build.graph(build.op("MatMul", x, build.weights(40, 7, dtype="int8"))))
+
+
 def elementwise() -> Network:
     build = Builder()
     a, b = build.input("a", "float32[5,6,7]"), build.input("b", "float32[6,1]")
@@ -78,5 +85,5 @@ def pooled() -> Network:
     return lowered(build.graph(build.op("MaxPool", x, kernel_shape=(3, 3), strides=(2, 2), pads=(1, 1, 1, 1))))
 
 
-SINGLE = (convolution, product, products, elementwise, transposed, normalised, resized, pooled)
+SINGLE = (convolution, product, products, bytewise, elementwise, transposed, normalised, resized, pooled)
 FUSED = (chain, residual)
