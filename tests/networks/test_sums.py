@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,12 @@ import onnx
 import pytest
 from onnx import TensorProto
 
-from networks.test_scratchpad_networks import Way, assert_right, least, options
+from networks.test_scratchpad_networks import FLAGS, Way, least, options
 from onnx_models import model, node, value, write
-from tilewright.api import compile_model
+from tilewright.api import compile_model, run_model
 from tilewright.core.graph import Array
+from tilewright.core.interpret import interpret
+from tilewright.cost.timeline import CORES, replay, timed_groups
 from tilewright.plan import PlanOptions
 from tilewright.sim import Machine
 
@@ -94,7 +97,29 @@ WAYS.append(Way(1.0, "L3", 8, PlanOptions(buffers=2), Machine("random", 8)))
 def test_parts_are_added_up(made: Callable[[], Case], way: Way, tmp_path: Path) -> None:
     content, inputs = made()
     network = write(tmp_path / "network.onnx", content)
+    l1 = least(network, way)
+    ran = run_model(network, options(way, l1), inputs=inputs, flags=FLAGS, machine=way.machine)
+    schedule = ran.compiled.plan.schedule
+    assert schedule is not None
+    assert any(work.sums for group in schedule.groups for work in group.works)
+    for found, expected in zip(ran.outputs, interpret(ran.compiled.plan.graph, inputs), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+        assert found.dtype.kind == "f" or np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_the_timeline_stores_what_is_complete(slots: int, tmp_path: Path) -> None:
+    way = Way(1.0, "L2", 8, PlanOptions(buffers=slots), Machine("wait"))
+    network = write(tmp_path / "network.onnx", matmul()[0])
     plan = compile_model(network, options(way, least(network, way))).plan
     assert plan.schedule is not None
-    assert any(work.sums for group in plan.schedule.groups for work in group.works)
-    assert_right(network, inputs, way)
+    (timed,) = timed_groups(plan, plan.schedule)
+    bars = replay(plan, timed, 1 << 20)
+    loops = timed.group.loops
+    parts = loops[-1].count
+    assert (loops[-1].dim, parts > 1) == ("K", True)
+    stores = [bar.step for bar in bars if bar.kind == "store"]
+    assert stores == [tile * parts + parts - 1 for tile in range(prod(loop.count for loop in loops[:-1]))]
+    assert max(bar.stop for bar in bars) == pytest.approx(timed.group.cycles, rel=0.25)
+    assert sum(b.stop - b.start for b in bars if b.lane == CORES) == pytest.approx(timed.cost.compute)
+    assert sum(b.stop - b.start for b in bars if b.lane != CORES) == pytest.approx(timed.cost.transfers)
