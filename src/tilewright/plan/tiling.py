@@ -227,9 +227,10 @@ def _front(found: Sequence[Tilings], capacity: int, steps: Sequence[int]) -> tup
     starts = np.cumsum([0, *(f.bytes.size for f in found)])
     chosen: list[Candidate] = []
     best = np.inf
-    for number in map(int, np.lexsort((cycles, size))):
-        if not np.isfinite(cycles[number]):
-            continue
+    order = np.lexsort((cycles, size))
+    # Whatever is taken is faster than all that need fewer bytes; infinite cycles never are.
+    before = np.append(np.inf, np.minimum.accumulate(cycles[order])[:-1])
+    for number in map(int, order[cycles[order] < before]):
         if chosen and size[number] > capacity:
             break
         if cycles[number] < best * GAIN:
