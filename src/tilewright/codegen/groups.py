@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from tilewright.codegen.naming import with_names
+from tilewright.codegen.naming import Names, with_names
 from tilewright.codegen.pieces import Pieces
 from tilewright.codegen.transfers import copy
 from tilewright.codegen.works import Held, Parts, Task, invoke, packing_names, whole
@@ -55,7 +55,17 @@ class _Lowering:
 
     @cached_property
     def trace(self) -> Trace:
-        return trace(self.members, self.group.loops, self.group.keep, self.at)
+        return trace(self.members, self.group.loops, self.group.keep, self.at, self.names)
+
+    @cached_property
+    def following(self) -> Trace:
+        """One step of the innermost loop later."""
+        at = (*self.at[:-1], self.at[-1] + 1)
+        return trace(self.members, self.group.loops, self.group.keep, at, self.names)
+
+    @cached_property
+    def names(self) -> Names:
+        return Names()
 
     @cached_property
     def steps(self) -> int:
@@ -121,7 +131,8 @@ class _Lowering:
 
     def depth(self, values: Sequence[Size]) -> int:
         """The innermost loop that values depend on; -1 for none."""
-        names = {name for value in values if isinstance(value, Expr) for name in value.variables}
+        mentioned = {name for value in values if isinstance(value, Expr) for name in value.variables}
+        names = self.names.behind(mentioned)
         return max((k for k, loop in enumerate(self.group.loops) if _index(loop) in names), default=-1)
 
     def buffer_depth(self, buffer: int) -> int:
@@ -264,6 +275,7 @@ class _Lowering:
                 lets.append(Let(_index(loop), step if inner * loop.count == self.steps else step % loop.count))
         tests = [Test(now, ">=", 0)] if distance < furthest else []
         tests += [Test(now, "<", self.steps)] if distance else []
+        lets += [Let(name, value) for name, value in self.names.used(body)]
         return [If(tuple(tests), (*lets, *with_names(_merged(body), CORE)))]
 
     def _guarded(self, depth: int, body: list[Statement]) -> list[Statement]:
@@ -342,7 +354,7 @@ class _Lowering:
                 continue
             buffer = self.made_in[tensor]
             held, use = self.in_buffer(buffer), self.members[self.makers[tensor]].output
-            now, following = held.region[axis], _next(held.region[axis].start, _index(loop), index)
+            now, following = held.region[axis], self.following.held[tensor][axis].start
             line = held.strides()[axis] * use.type.dtype.bytes
             target = Pointer(held.place, "void", False)
             source = Pointer(held.place, "void", True, plain((following - now.start) * line))
@@ -379,8 +391,3 @@ def _merged(statements: Sequence[Statement]) -> list[Statement]:
 def _index(loop: TileLoop) -> str:
     """The variable of a loop."""
     return f"i_{loop.dim}"
-
-
-def _next(value: Size, name: str, index: Expr) -> Size:
-    """A value as it will be one step of a loop later."""
-    return value.substitute(name, index + 1) if isinstance(value, Expr) else value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from tilewright.core.expr import Expr, Size, Term, Var
@@ -27,6 +27,51 @@ from tilewright.core.program import (
 )
 
 Rewrite = Callable[[Size], Size]
+
+
+LONGEST = 2
+"""Depth of expressions that need no name of their own."""
+
+
+class Names:
+    """Names for expressions that are too long to be repeated inside others."""
+
+    def __init__(self) -> None:
+        self._lets: dict[str, Expr] = {}
+        self._known: dict[Expr, Expr] = {}
+
+    def __call__(self, value: Size) -> Size:
+        if isinstance(value, int) or value.depth < LONGEST:
+            return value
+        if value not in self._known:
+            name = f"n{len(self._lets)}"
+            self._lets[name] = value
+            self._known[value] = Expr(((Var(name, *value.bounds), 1),))
+        return self._known[value]
+
+    def behind(self, names: Iterable[str]) -> set[str]:
+        """These names and all that their values depend on."""
+        found: set[str] = set()
+        pending = list(names)
+        while pending:
+            name = pending.pop()
+            if name not in found:
+                found.add(name)
+                pending += self._lets[name].variables if name in self._lets else ()
+        return found
+
+    def used(self, body: Sequence[Statement]) -> list[tuple[str, Expr]]:
+        """What has to be known before some statements, each behind what it depends on."""
+        mentioned: set[str] = set()
+
+        def collect(value: Size) -> Size:
+            mentioned.update(value.variables if isinstance(value, Expr) else ())
+            return value
+
+        for statement in body:
+            _mapped(statement, collect)
+        needed = self.behind(mentioned)
+        return [(name, value) for name, value in self._lets.items() if name in needed]
 
 
 def with_names(body: Sequence[Statement], apart: str) -> tuple[Statement, ...]:

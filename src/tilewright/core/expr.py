@@ -113,6 +113,12 @@ class Expr:
         return self.rewritten(lambda atom: by if isinstance(atom, Var) and atom.name == name else None)
 
     @cached_property
+    def depth(self) -> int:
+        """How deep terms that are not linear lie in each other."""
+        terms = [atom for atom, _ in self.terms if isinstance(atom, Term)]
+        return max((1 + argument.depth for term in terms for argument in term.arguments), default=0)
+
+    @cached_property
     def variables(self) -> frozenset[str]:
         found: set[str] = set()
         for atom, _ in self.terms:

@@ -8,7 +8,7 @@ planner, which asks with numbers, and the code generator, which asks with expres
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -229,14 +229,21 @@ class TileLoop:
     count: int
 
 
-def trace(members: Sequence[Member], loops: Sequence[TileLoop], keep: Mapping[str, int], at: Sequence[Size]) -> Trace:
+def trace(
+    members: Sequence[Member],
+    loops: Sequence[TileLoop],
+    keep: Mapping[str, int],
+    at: Sequence[Size],
+    name: Callable[[Size], Size] | None = None,
+) -> Trace:
     """Projects the tile of the last node back through the group.
 
     `at` is the index of each loop. `keep` names tensors of which lines computed at the previous step of the innermost
-    loop are kept along an axis, so that only new ones are computed.
+    loop are kept along an axis, so that only new ones are computed. `name` may put names in the place of long
+    expressions, which would grow from node to node.
     """
     before = (*at[:-1], at[-1] - 1) if keep else at
-    previous = trace(members, loops, {}, before) if keep else None
+    previous = trace(members, loops, {}, before, name) if keep else None
     inside = {m.output.tensor for m in members[:-1]}
     ranges: list[Ranges] = [{} for _ in members]
     regions: list[dict[str, Region]] = [{} for _ in members]
@@ -248,12 +255,12 @@ def trace(members: Sequence[Member], loops: Sequence[TileLoop], keep: Mapping[st
             ranges[position] = _outer(mine, loops, at)
         else:
             tensor = mine.output.tensor
-            wanted = held[tensor] = hull(needs[tensor])
+            wanted = held[tensor] = _named(hull(needs[tensor]), name)
             if previous is not None and tensor in keep:
                 axis = keep[tensor]
                 part, done = wanted[axis], previous.held[tensor][axis].stop
                 start = at_first(at[-1], part.start, larger(part.start, done))
-                wanted = (*wanted[:axis], Extent(start, part.stop), *wanted[axis + 1 :])
+                wanted = _named((*wanted[:axis], Extent(start, part.stop), *wanted[axis + 1 :]), name)
             ranges[position] = tile_of(mine.domain, mine.output.key, wanted)
         for use in mine.uses:
             found = region(mine.domain, use.key, ranges[position])
@@ -261,6 +268,10 @@ def trace(members: Sequence[Member], loops: Sequence[TileLoop], keep: Mapping[st
             if not use.writes and use.tensor in inside:
                 needs.setdefault(use.tensor, []).append(found)
     return Trace(tuple(ranges), tuple(regions), held)
+
+
+def _named(found: Region, name: Callable[[Size], Size] | None) -> Region:
+    return found if name is None else tuple(Extent(name(part.start), name(part.stop)) for part in found)
 
 
 def _outer(last: Member, loops: Sequence[TileLoop], at: Sequence[Size]) -> dict[str, Extent]:
