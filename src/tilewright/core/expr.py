@@ -167,6 +167,8 @@ def at_first(index: Size, first: Size, later: Size) -> Size:
     """`first` where a loop stands at its first tile, `later` after it."""
     if isinstance(index, int):
         return first if index == 0 else later
+    if index.bounds[0] > 0:
+        return later
     if plain(_lift(first) - later) == 0:
         return first
     return Expr(((Term("first", (index, _lift(first), _lift(later))), 1),))
