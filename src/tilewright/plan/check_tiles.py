@@ -8,6 +8,8 @@ every step of every group at once (`check_regions`), so nothing below is a sampl
 - coverage: tiles partition each result of a group's last node axis by axis, no loop moves two axes, so every element is
   written exactly once. Inner tensors hold at each step what their readers touch: computed then, or kept from the step
   before, by induction along the innermost loop.
+- reductions: loops over them are innermost, cover them exactly, and belong to a kernel that adds up parts, alone in its
+  group, with bytes of its own for the sums of a tile.
 - room: each buffer holds the largest region of its tensor at any step.
 - kernels and cores: chunks cover the largest tile along a parallel dimension; what each core's kernel touches is one
   run of bytes, suits the blocks of packed constants and leaves uncut what the kernel and its epilogue need whole;
