@@ -11,12 +11,14 @@ BENCHMARKS = {
     "standard_networks": "time and memory of generated C against onnxruntime and another generator",
     "compile_time": "CPU time of the command line from a cold start",
     "allocation": "static memory allocation of published instances",
+    "planning": "predicted cycles and bytes moved of joint plans against layer by layer",
     "scratchpad_matrix": "results on scratchpads of many sizes (takes hours, so only when named)",
 }
 FOLDERS = {
     "standard_networks": ("standard_networks",),
     "compile_time": ("deeploy",),
     "allocation": ("minimalloc",),
+    "planning": ("deeploy", "standard_networks"),
     "scratchpad_matrix": ("deeploy", "standard_networks"),
 }
 """Where below TILEWRIGHT_CASES each benchmark finds its cases."""

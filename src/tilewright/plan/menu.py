@@ -65,7 +65,7 @@ class Menu:
             network.platform.name,
             tuple(network.platform.engines.values()),
             tuple(network.platform.dmas.values()),
-            (self.capacity, options.buffers, self.extra),
+            (self.capacity, options.buffers, self.extra, options.joint),
             self.content(run),
             tuple(sorted(number[name] for name in close)),
             tuple(sorted((number[name], memory) for name, memory in where.items())),
@@ -75,7 +75,7 @@ class Menu:
             return tuple(
                 _renamed(c, dict(zip(known[0], mentioned, strict=True)), steps[0] - known[1]) for c in known[2]
             )
-        settings = Tiling(options.buffers, self.extra, MappingProxyType(dict(where)), self.capacity)
+        settings = Tiling(options.buffers, self.extra, MappingProxyType(dict(where)), self.capacity, not options.joint)
         choices = [network.choices[step] for step in steps]
         found = candidates(network.graph, network.platform, steps, choices, settings, near=close)
         if len(_FRONTS) >= _LIMIT:

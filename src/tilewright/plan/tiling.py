@@ -45,6 +45,8 @@ class Tiling:
     """The memory in which each tensor from outside is; one that is not named is in the engine's."""
     capacity: int = 1 << 62
     """Bytes of the engine's memory that the group may take."""
+    largest: bool = False
+    """Take the tile that fills most of the memory instead of those worth their bytes."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,10 @@ def candidates(
     frames = _FRAMES.get(platform, [t for t, _ in tasks], [r for _, r in tasks])
     points = sum(t.member.domain.points() for t, _ in tasks)
     around = Surroundings(near, settings.source, settings.buffers, points + settings.extra)
-    return _front([t for frame in frames for t in evaluated(frame, around)], settings.capacity, steps)
+    found = [t for frame in frames for t in evaluated(frame, around)]
+    if settings.largest:
+        return _largest(found, settings.capacity, steps) or _front(found, settings.capacity, steps)[:1]
+    return _front(found, settings.capacity, steps)
 
 
 class _Tasks:
@@ -243,6 +248,19 @@ def _front(found: Sequence[Tilings], capacity: int, steps: Sequence[int]) -> tup
         if not result or (candidate.cycles < result[-1].cycles and candidate.bytes <= capacity):
             result.append(candidate)
     return tuple(result)
+
+
+def _largest(found: Sequence[Tilings], capacity: int, steps: Sequence[int]) -> tuple[Candidate, ...]:
+    """The tiling with the most slots, then the most bytes, that fits; none where none does."""
+    best: tuple[tuple[int, int, float], Tilings, int] | None = None
+    for tilings in found:
+        size, cycles = tilings.bytes.reshape(-1), tilings.cycles.reshape(-1)
+        for number in map(int, np.flatnonzero((size <= capacity) & np.isfinite(cycles))):
+            rank = (tilings.slots, int(size[number]), -float(cycles[number]))
+            if best is None or rank > best[0]:
+                best = (rank, tilings, number)
+    found_one = _candidate(best[1], best[2], steps) if best else None
+    return (found_one,) if found_one and found_one.bytes <= capacity else ()
 
 
 def _candidate(found: Tilings, number: int, steps: Sequence[int]) -> Candidate:
