@@ -20,7 +20,7 @@ from tilewright.plan.levels import Levels, Span, first_sources, levels_of, place
 from tilewright.plan.menu import Menu
 from tilewright.plan.network import Network, network_of
 from tilewright.plan.options import PlanOptions
-from tilewright.plan.stages import Stages
+from tilewright.plan.stages import PATIENCES, Stages
 from tilewright.plan.storage import tensors
 from tilewright.plan.tiling import Candidate
 
@@ -31,7 +31,16 @@ def schedule(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:
     made = _attempt(network, options)
     if made is None:
         raise why_impossible(network, options, lambda other: _attempt(other, options) is not None)
+    if options.joint and made.schedule is not None and made.schedule.stages:
+        # Copies from a slow home are chosen after the groups, so simpler groups may come out ahead.
+        simple = _attempt(network, replace(options, joint=False))
+        if simple is not None and simple.schedule is not None and _cycles(simple) < _cycles(made):
+            return replace(simple, schedule=replace(simple.schedule, bound=made.schedule.bound))
     return made
+
+
+def _cycles(plan: Plan) -> float:
+    return sum(group.cycles for group in plan.schedule.groups) if plan.schedule is not None else 0.0
 
 
 def _attempt(network: Network, options: PlanOptions) -> Plan | None:
@@ -51,8 +60,9 @@ def _attempt(network: Network, options: PlanOptions) -> Plan | None:
     if found is None:
         return None
     final = _Final(menu, levels, solution, {**sources, **{name: where.space for name, where in found.items()}})
-    stages = Stages(network, levels, solution.picks, far, found, final.cycles)
-    copies = stages.choose(len(solution.picks))
+    tries = [Stages(network, levels, solution.picks, far, found, final.cycles, patience) for patience in PATIENCES]
+    stages = min(tries, key=lambda stages: stages.choose(len(solution.picks)))
+    copies = tuple(stages.found)
     found |= {name: Place(levels.near, offset) for name, offset in solution.residents.items()}
     return _plan(network, levels, replace(solution, picks=final.picks(copies, stages.waits)), spans, found, copies)
 

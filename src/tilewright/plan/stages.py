@@ -18,6 +18,8 @@ from tilewright.plan.levels import Levels, Span
 from tilewright.plan.network import Network
 from tilewright.plan.packing import Item, lowest_gap, round_up
 
+PATIENCES = (1.0, 0.5, 0.2, 0.0)
+"""Shares of what a copy gains that a group may wait for it; which is best depends on the groups behind."""
 # How many groups ahead a copy may be started.
 FURTHEST = 8
 
@@ -64,8 +66,9 @@ class Stages:
         spans: Sequence[Span],
         places: Mapping[str, Place],
         cycles: Cycles,
+        patience: float,
     ) -> None:
-        self._network, self._cycles = network, cycles
+        self._network, self._cycles, self._patience = network, cycles, patience
         self._memory = levels.far[0] if levels.far else ""
         self._limit = levels.room.get(self._memory, 0)
         self._reads = stageable(network, levels, picks)
@@ -79,19 +82,19 @@ class Stages:
         """How long groups wait for copies that could not be hidden."""
         self.end = max((taken.end for taken in self._taken), default=0)
 
-    def choose(self, count: int) -> tuple[Stage, ...]:
-        """The copies that make groups faster."""
+    def choose(self, count: int) -> float:
+        """Finds the copies that make groups faster; how long all groups take with them."""
         dma = self._network.platform.dma(self._network.platform.home, self._memory) if self._reads else None
-        if dma is None:
-            return ()
         begins = [0.0]
+        if dma is None:
+            return sum(self._cycles(group, frozenset()) for group in range(count))
         free = 0.0
         for group in range(count):
             stall, free = self._group(group, begins, free, dma)
             self.waits[group] = stall
             staged = frozenset(s.tensor for s in self.found if s.first <= group <= s.last)
             begins.append(begins[-1] + stall + self._cycles(group, staged))
-        return tuple(self.found)
+        return begins[-1]
 
     def _group(self, group: int, begins: Sequence[float], free: float, dma: Dma) -> tuple[float, float]:
         """Copies what a group reads and is not there yet, if that pays; how long the group waits, and the DMA works."""
@@ -105,7 +108,8 @@ class Stages:
         best: tuple[float, int, list[_Taken]] | None = None
         for start in range(group, max(-1, group - FURTHEST), -1):
             stall = max(0.0, max(free, begins[start]) + copy - begins[group])
-            if stall >= (gain if best is None else best[0]):
+            # Waiting for a copy keeps the DMA from those of later groups, too.
+            if stall >= (gain if best is None else best[0]) or stall > self._patience * gain:
                 continue
             room = self._room(missing, start, group)
             if room is None:
