@@ -235,10 +235,11 @@ def _front(found: Sequence[Tilings], capacity: int, steps: Sequence[int]) -> tup
     order = np.lexsort((cycles, size))
     # Whatever is taken is faster than all that need fewer bytes; infinite cycles never are.
     before = np.append(np.inf, np.minimum.accumulate(cycles[order])[:-1])
-    for number in map(int, order[cycles[order] < before]):
-        if chosen and size[number] > capacity:
-            break
-        if cycles[number] < best * GAIN:
+    faster = order[cycles[order] < before]
+    fitting = faster[size[faster] <= capacity]
+    for number in map(int, fitting if fitting.size else faster[:1]):
+        # The fastest of all is always among them.
+        if cycles[number] < best * GAIN or (number == fitting[-1] and cycles[number] < best):
             which = int(np.searchsorted(starts, number, side="right")) - 1
             chosen.append(_candidate(found[which], number - int(starts[which]), steps))
             best = cycles[number]
