@@ -39,8 +39,7 @@ PLATFORM = "scratchpad"
 FLAGS = (*STRICT, *SANITIZE, "-O0")
 MOMENTS: tuple[Moment, ...] = ("start", "wait", "random")
 TOO_SMALL = "does-not-fit"
-LEAST = re.compile(r"at least ([0-9][0-9_, ]*)")
-MEMORY = re.compile(r"\bL[0-9]\b")
+LEAST = re.compile(r"at least ([0-9]+) bytes of (\w+)")
 SHOWN = 400
 """Characters of an error that a line shows."""
 
@@ -72,14 +71,13 @@ class Setting:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a setting; `memory` is the one that needs at least `needed` bytes."""
+    """What became of a setting; `needed` are the memories that need at least so many bytes."""
 
     setting: Setting
     status: Status
     detail: str
     seconds: float
-    memory: str = ""
-    needed: int = 0
+    needed: tuple[tuple[str, int], ...] = ()
 
 
 def judge(setting: Setting) -> Result:
@@ -128,29 +126,30 @@ def run(setting: Setting) -> str:
 def _refusal(setting: Setting, error: TilewrightError) -> Result:
     """An error of the compiler: what is needed where it says so, else a failure."""
     text = str(error)
-    least = LEAST.search(text)
-    if error.code != TOO_SMALL or least is None:
+    needed = tuple((memory, int(size)) for size, memory in LEAST.findall(error.what))
+    if error.code != TOO_SMALL or not needed:
         return Result(setting, "failed", text, 0.0)
-    # The memory may be named before the number or behind it; before is nearer to how one speaks.
-    names = MEMORY.findall(text[: least.start()])[-1:] or MEMORY.findall(text[least.end() :])[:1] or ["L1"]
-    return Result(setting, "needs", text, 0.0, names[0], int(re.sub("[^0-9]", "", least[1])))
+    return Result(setting, "needs", text, 0.0, needed)
 
 
-def resized(setting: Setting, memory: str, size: int) -> Setting:
-    """The setting with one memory of another size."""
-    return replace(setting, memories=tuple(sorted({**dict(setting.memories), memory: size}.items())))
+def resized(setting: Setting, sizes: Sequence[tuple[str, int]]) -> Setting:
+    """The setting with some memories of another size."""
+    return replace(setting, memories=tuple(sorted({**dict(setting.memories), **dict(sizes)}.items())))
 
 
 def prove(result: Result) -> Result:
-    """Whether what is said to be needed is enough, and one byte less is not."""
-    at, below = (judge(resized(result.setting, result.memory, result.needed - less)) for less in (0, 1))
-    wrong: list[str] = []
-    if at.status != "exact":
-        wrong.append(f"{result.memory} of {result.needed} bytes is said to be enough, but: {at.detail}")
-    if below.status != "needs" or (below.memory, below.needed) != (result.memory, result.needed):
-        said = below.detail or "it compiles and runs"
-        wrong.append(f"{result.memory} of {result.needed - 1} bytes is said to be too small, but: {said}")
-    return Result(result.setting, "failed" if wrong else "exact", "; ".join(wrong), at.seconds + below.seconds)
+    """Whether what is said to be needed is enough, and one byte less of any of these memories is not."""
+    enough = resized(result.setting, result.needed)
+    at = judge(enough)
+    wrong = [] if at.status == "exact" else [f"{dict(result.needed)} is said to be enough, but: {at.detail}"]
+    seconds = at.seconds
+    for memory, size in result.needed:
+        below = judge(resized(enough, [(memory, size - 1)]))
+        seconds += below.seconds
+        if below.status != "needs" or (memory, size) not in below.needed:
+            said = below.detail or "it compiles and runs"
+            wrong.append(f"{memory} of {size - 1} bytes is said to be too small, but: {said}")
+    return Result(result.setting, "failed" if wrong else "exact", "; ".join(wrong), seconds)
 
 
 def sampled(values: Sequence[Value], count: int | None, seed: int) -> list[Value]:

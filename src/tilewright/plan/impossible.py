@@ -26,7 +26,7 @@ def why_impossible(network: Network, options: PlanOptions, fits: Fits) -> Tilewr
     menu = Menu(network, options, levels.capacity)
     needs = [smallest(menu, levels, sources, position) for position in range(len(network.steps))]
     if max(needs) > levels.capacity:
-        return _layer(menu, levels, needs, options, fits)
+        return _together(_layer(menu, levels, needs, options, fits), network, levels, max(needs), options, fits)
     for memory in dict.fromkeys((network.platform.home, *levels.far, levels.near)):
         if fits(_resized(network, memory, UNLIMITED)):
             return _memory(network, levels, memory, fits)
@@ -36,6 +36,20 @@ def why_impossible(network: Network, options: PlanOptions, fits: Fits) -> Tilewr
         reasons=_contents(network, levels),
         help="enlarge several memories (--l1, --l2, --l3), or use a smaller network",
     )
+
+
+def _together(
+    error: TilewrightError, network: Network, levels: Levels, need: int, options: PlanOptions, fits: Fits
+) -> TilewrightError:
+    """The error, and what else is missing where a larger memory of the engine would not be enough."""
+    if need >= NEVER:
+        return error
+    wide = _resized(network, levels.near, need)
+    if fits(wide):
+        return error
+    more = why_impossible(wide, options, fits)
+    what, reasons = f"{error.what}; {more.what}", [*error.reasons, *more.reasons]
+    return TilewrightError(error.code, what, reasons=reasons, help=f"{error.help}; {more.help}")
 
 
 def _resized(network: Network, memory: str, size: int) -> Network:
