@@ -29,11 +29,11 @@ from tilewright.plan.tiling import Candidate
 STATES = 256
 # A tensor that is needed again only much later does not stay.
 LONGEST_STAY = 48
-# Shares of the capacity tried where addresses cannot be found at all of it.
 FORCED = (0.5, 0.25, 0.1, 0.0)
 """Where fusion is the only way: shares of the capacity above which a tensor is a reason to fuse."""
 FUSION_EFFORT = 40
 """Nodes of fused runs whose candidates are computed in a second of effort."""
+# Shares of the capacity tried where addresses cannot be found at all of it.
 SHARES = (1.0, 0.97, 0.93, 0.87, 0.8, 0.7, 0.5)
 
 NEVER = 1 << 60
