@@ -65,7 +65,8 @@ class Names(dict[str, Numbers]):
         operand, _, rest = name.rpartition("_")
         if operand in self._domain.access and rest[:1] == "n" and rest[1:].isdigit():
             return self._extent(operand, int(rest[1:]))
-        if operand in self._domain.access and rest[:1] == "s" and rest[1:]:
+        along = rest[1:].isdigit() or rest[1:] in {*self._domain.dims, *self._domain.products}
+        if operand in self._domain.access and rest[:1] == "s" and along:
             return self._stride(operand, rest[1:])
         return self._known[name]
 
@@ -82,8 +83,6 @@ class Names(dict[str, Numbers]):
                     linear[name] = linear.get(name, 0) + step * coefficient
             step = step * self._extent(operand, number)
         if of not in self._domain.products:
-            if of not in self._domain.dims:
-                raise KeyError(of)
             return linear.get(of, 0)
         real = [part for part in self._domain.products[of] if self._domain.dims[part] > 1]
         for a, b in pairwise(real):

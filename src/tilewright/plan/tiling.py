@@ -85,8 +85,8 @@ def candidates(
     around = Surroundings(near, settings.source, settings.buffers, points + settings.extra)
     found = [t for frame in frames for t in evaluated(frame, around)]
     if settings.largest:
-        return _largest(found, settings.capacity, steps) or _front(found, settings.capacity, steps)[:1]
-    return _front(found, settings.capacity, steps)
+        return largest(found, settings.capacity, steps) or front(found, settings.capacity, steps)[:1]
+    return front(found, settings.capacity, steps)
 
 
 class _Tasks:
@@ -223,7 +223,7 @@ def _always_long(grid: Grid, span: Span) -> bool:
     return bool(np.all(np.maximum.reduceat(span.size, grid.points[span.loop].begin) > 1))
 
 
-def _front(found: Sequence[Tilings], capacity: int, steps: Sequence[int]) -> tuple[Candidate, ...]:
+def front(found: Sequence[Tilings], capacity: int, steps: Sequence[int]) -> tuple[Candidate, ...]:
     """The tilings worth their bytes, as groups."""
     if not found:
         return ()
@@ -251,7 +251,7 @@ def _front(found: Sequence[Tilings], capacity: int, steps: Sequence[int]) -> tup
     return tuple(result)
 
 
-def _largest(found: Sequence[Tilings], capacity: int, steps: Sequence[int]) -> tuple[Candidate, ...]:
+def largest(found: Sequence[Tilings], capacity: int, steps: Sequence[int]) -> tuple[Candidate, ...]:
     """The tiling with the most slots, then the most bytes, that fits; none where none does."""
     best: tuple[tuple[int, int, float], Tilings, int] | None = None
     for tilings in found:

@@ -2,6 +2,7 @@
 op: EmbedLayerNormalization
 types: {input_ids: int32, segment_ids: int32, word_embedding: T, position_embedding: T, segment_embedding: T, gamma: T, beta: T, mask: int32, position_ids: int32, output: T, mask_index: int32, embedding_sum: T}
 T: [float32, float64]
+whole: [S]
 cycles: "BATCH*S*(AXIS*12+60)"
 --- */
 #include "tilewright_kernel.h"

@@ -2,6 +2,7 @@
 op: GRU
 types: {X: T, W: T, R: T, B: T, sequence_lens: int32, initial_h: T, Y: T, Y_h: T}
 T: [float32, float64]
+whole: [DIRECTIONS]
 scratch: "HIDDEN*4*8"
 cycles: "DIRECTIONS*BATCH*SEQ*HIDDEN*(3*(INPUT+HIDDEN)+80)"
 --- */

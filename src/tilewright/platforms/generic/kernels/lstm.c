@@ -2,6 +2,7 @@
 op: LSTM
 types: {X: T, W: T, R: T, B: T, sequence_lens: int32, initial_h: T, initial_c: T, P: T, Y: T, Y_h: T, Y_c: T}
 T: [float32, float64]
+whole: [DIRECTIONS]
 scratch: "HIDDEN*6*8"
 cycles: "DIRECTIONS*BATCH*SEQ*HIDDEN*(4*(INPUT+HIDDEN)+100)"
 --- */

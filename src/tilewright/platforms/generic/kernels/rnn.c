@@ -2,6 +2,7 @@
 op: RNN
 types: {X: T, W: T, R: T, B: T, sequence_lens: int32, initial_h: T, Y: T, Y_h: T}
 T: [float32, float64]
+whole: [DIRECTIONS]
 scratch: "HIDDEN*2*8"
 cycles: "DIRECTIONS*BATCH*SEQ*HIDDEN*(INPUT+HIDDEN+30)"
 --- */
