@@ -147,6 +147,6 @@ def test_machine_of_the_platform() -> None:
     cpu = platform.engines["cpu"]
     assert platform.home in platform.memories
     assert platform.headers[0].name == "tilewright_machine.h"
-    paths = [{"L1", "L2"}, {"L2", "L3"}, {"L1", "L3"}]
+    paths = [{"L1", "L2"}, {"L1"}, {"L2", "L3"}, {"L1", "L3"}]
     assert [{*dma.between} for dma in platform.dmas.values()] == paths
     assert (cpu.memory, cpu.reads, cpu.count) == ("L1", ("W",), 8)
