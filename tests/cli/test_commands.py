@@ -164,6 +164,8 @@ def test_ctrl_c_in_the_real_command(relu_case: Path, tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # Started in the background, this test has interrupts switched off, and would hand that on.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     while not (tmp_path / "started").exists() and process.poll() is None:
         time.sleep(0.05)

@@ -187,8 +187,8 @@ class _Lowering:
             if (stage.tensor, stage.pack) == (use.tensor, use.pack) and stage.first <= self.index <= stage.last:
                 return Held(stage.place, 0, whole(use.type)), stage.place.space
         memory = self.schedule.home if place.space in ("input", "output", "constant") else place.space
-        if place.space == "constant":
-            kernel = self.plan.choices[self.group.works[position].step].kernel
+        kernel = self.plan.choices[self.group.works[position].step].kernel
+        if place.space == "constant" and (use.type.bytes or kernel is not None):
             names = packing_names(self.plan.graph, self.members[position])
             place = self.pieces.constant(use.tensor, use.pack, names, kernel)
         return Held(place, 0, whole(use.type)), memory

@@ -46,7 +46,8 @@ def _whole_node(plan: Plan, step: int, node: Node, pieces: Pieces) -> Invoke:
     held: dict[str, Held] = {}
     for use in mine.uses:
         place = plan.places[use.tensor]
-        if place.space == "constant":
+        # Loop nests are not told where empty tensors are.
+        if place.space == "constant" and (use.type.bytes or choice.kernel is not None):
             place = pieces.constant(use.tensor, use.pack, packing_names(plan.graph, mine), choice.kernel)
         held[use.key] = Held(place, 0, whole(use.type))
     scratch = Pointer(Place("arena", plan.scratch[step]), "void", False) if choice.scratch else None
