@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from math import prod
 
 import numpy as np
 
 from tilewright.core.graph import Array
-from tilewright.core.kernel import Kernel
+from tilewright.core.kernel import Kernel, pack_parts
 from tilewright.errors import TilewrightError
-
-_PART = re.compile(r"(\w+|\([\w, ]+\))\s*(?:([/%])\s*(\d+))?\s*(?:,|$)")
 
 
 def pack(array: Array, spec: str, sizes: Mapping[str, int | float], kernel: Kernel) -> Array:
@@ -22,23 +19,20 @@ def pack(array: Array, spec: str, sizes: Mapping[str, int | float], kernel: Kern
     and `F%16` split an axis into blocks and `(KH,KW,C)/16` joins axes before splitting; ragged ends are filled with
     zeros.
     """
-    left, arrow, right = spec.partition("->")
+    left, arrow, _ = spec.partition("->")
     names = [n.strip() for n in left.split(",")]
     if not arrow or any(n not in sizes for n in names):
         raise _bad(kernel, spec, f"unknown dimension among {', '.join(names)}")
     shape = [int(sizes[n]) for n in names]
     if prod(shape) != array.size:
         raise _bad(kernel, spec, f"{names} have {prod(shape)} elements, the constant {array.size}")
-    parts = [
-        (tuple(n.strip() for n in group.strip("()").split(",")), kind, int(block or 0))
-        for group, kind, block in _PART.findall(right.strip())
-    ]
+    parts = [(part.dims, part.kind, part.block) for part in pack_parts(spec)]
     groups = list(dict.fromkeys(group for group, _, _ in parts))
     if sorted(n for group in groups for n in group) != sorted(names):
         raise _bad(kernel, spec, "every axis must occur on the right")
     current = array.reshape(shape).transpose([names.index(n) for group in groups for n in group])
     current = current.reshape([prod(int(sizes[n]) for n in group) for group in groups])
-    blocks = {group: block for group, _, block in parts if block}
+    blocks = {group: block for group, kind, block in parts if kind}
     current = np.pad(
         current, [(0, -extent % blocks.get(g, 1)) for g, extent in zip(groups, current.shape, strict=True)]
     )

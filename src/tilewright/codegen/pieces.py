@@ -43,11 +43,6 @@ class Pieces:
             self._functions[text] = Function(name, text.replace("%NAME%", name))
         return self._functions[text].name
 
-    def located(self, tensor: str) -> Place:
-        """Where a tensor lives, constants as they are."""
-        place = self._plan.places[tensor]
-        return self.constant(tensor) if place.space == "constant" else place
-
     def constant(
         self, tensor: str, spec: str = "", names: Mapping[str, Number] | None = None, kernel: Kernel | None = None
     ) -> Place:

@@ -120,8 +120,8 @@ class StatementPrinter:
             lines.append(f"{depth}for (int {name} = 0; {name} < {count}; {name}++) {{")
             depth += "    "
         if outer:
-            to = _stepped(self._raw(copy.to), names, copy.to_strides, const=False)
-            source = _stepped(self._raw(copy.source), names, copy.source_strides, const=True)
+            to = _stepped(self._raw(copy.to), names, copy.to_strides)
+            source = _stepped(self._raw(copy.source), names, copy.source_strides)
         rows: list[str] = []
         missing = 2 - (len(copy.counts) - outer)
         axes = [("1", "0", "0")] * missing + [
@@ -156,9 +156,8 @@ def _typed(base: str, offset: Size, ctype: str, *, const: bool, always: bool = F
     return f"({word}{ctype} *)({word}void *){text}" if ctype != "void" else text
 
 
-def _stepped(base: str, names: Sequence[str], strides: Sequence[Size], *, const: bool) -> str:
+def _stepped(base: str, names: Sequence[str], strides: Sequence[Size]) -> str:
     terms = [f"{n} * {s}" if isinstance(s, int) else f"{n} * ({s})" for n, s in zip(names, strides, strict=False)]
-    del const
     return f"{base} + {' + '.join(terms)}"
 
 

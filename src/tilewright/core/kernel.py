@@ -67,6 +67,27 @@ _PROTOTYPE = re.compile(r"^static\s+void\s+(\w+)\s*\(([^)]*)\)\s*\{", re.MULTILI
 _KEYS = {"op", "engine", "types", "when", "pack", "epilogue", "scratch", "cycles", "inplace", "whole", "accumulate"}
 
 
+@dataclass(frozen=True)
+class PackPart:
+    """An axis of a packed constant: dimensions, joined where there are several, whole, or their blocks, or a block."""
+
+    dims: tuple[str, ...]
+    kind: str
+    """`/` counts blocks, `%` is the place inside one, "" is neither."""
+    block: int
+
+
+_PACK_PART = re.compile(r"(\w+|\([\w, ]+\))\s*(?:([/%])\s*(\d+))?\s*(?:,|$)")
+
+
+def pack_parts(spec: str) -> tuple[PackPart, ...]:
+    """The axes of a constant packed by a text such as `G,F,C -> G,F/16,C,F%16`."""
+    return tuple(
+        PackPart(tuple(name.strip() for name in group.strip("()").split(",")), kind, int(block or 1))
+        for group, kind, block in _PACK_PART.findall(spec.partition("->")[2].strip())
+    )
+
+
 def load_kernels(folder: Path) -> tuple[Kernel, ...]:
     """All kernels of a folder, in file order."""
     return tuple(parse_kernel(path) for path in sorted(folder.glob("*.c")))

@@ -7,15 +7,15 @@ planner, which asks with numbers, and the code generator, which asks with expres
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from types import MappingProxyType
 
 from tilewright.core.domain import WHOLE, Affine, Axis, Domain, Whole, dim
 from tilewright.core.expr import Size, at_first, clamp, larger, plain, smaller
 from tilewright.core.graph import RESULT, Graph, Node, TensorType
-from tilewright.core.kernel import Kernel
+from tilewright.core.kernel import Kernel, pack_parts
 from tilewright.core.op import REGISTRY, Body, Call, call_node, call_of
 
 
@@ -48,6 +48,8 @@ class Use:
     type: TensorType
     """Of the bytes in memory: a constant that the kernel wants packed has another shape than its tensor."""
     pack: str = ""
+    behind: bool = False
+    """Whether an epilogue step touches it, not the node's own operator."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +73,9 @@ def member(graph: Graph, node: Node, kernel: Kernel | None) -> Member:
     shapes: dict[str, tuple[int, ...]] = {}
     uses: list[Use] = []
 
-    def add(key: str, tensor: str, axes: tuple[Axis, ...], kind: TensorType, *, writes: bool, pack: str = "") -> None:
-        access[key], shapes[key] = axes, kind.shape
-        uses.append(Use(key, tensor, writes, kind, pack))
+    def add(use: Use, axes: tuple[Axis, ...]) -> None:
+        access[use.key], shapes[use.key] = axes, use.type.shape
+        uses.append(use)
 
     body = call.op.body(call) if kernel is None and call.op.body is not None else None
     wanted = {p.name for p in kernel.parameters} if kernel else set[str]()
@@ -85,9 +87,9 @@ def member(graph: Graph, node: Node, kernel: Kernel | None) -> Member:
         kind, spec = graph.types[tensor], kernel.pack.get(operand, "") if kernel else ""
         if spec and tensor in graph.constants:
             axes, shape = packed_axes(spec, own.dims)
-            add(operand, tensor, axes, TensorType(kind.dtype, shape), writes=False, pack=spec)
+            add(Use(operand, tensor, False, TensorType(kind.dtype, shape), spec), axes)
         else:
-            add(operand, tensor, own.access[operand], kind, writes=False)
+            add(Use(operand, tensor, False, kind), own.access[operand])
     results = call.op.output_names(len(node.outputs))
     values = {RESULT: call.outputs[0]}
     inner = dict(zip((f"D{i}" for i in range(call.outputs[0].rank)), own.access[results[0]], strict=True))
@@ -98,11 +100,11 @@ def member(graph: Graph, node: Node, kernel: Kernel | None) -> Member:
         for operand, tensor in zip(fused.operands, step.inputs, strict=True):
             if tensor and not tensor.startswith(RESULT) and text and pointed(fused, domain, text, operand):
                 axes = tuple(substitute(axis, inner) for axis in domain.access[operand])
-                add(f"s{index}_{operand}", tensor, axes, graph.types[tensor], writes=False)
+                add(Use(f"s{index}_{operand}", tensor, False, graph.types[tensor], behind=True), axes)
         values[f"{RESULT}{index + 1}"] = step.type
     for operand, tensor in zip(results, node.outputs, strict=False):
         if tensor:
-            add(operand, tensor, own.access[operand], graph.types[tensor], writes=True)
+            add(Use(operand, tensor, True, graph.types[tensor]), own.access[operand])
     outputs = tuple(u.key for u in uses if u.writes)
     whole = MappingProxyType(access), MappingProxyType(shapes)
     return Member(node, Domain(own.dims, *whole, outputs, own.whole, own.products), tuple(uses))
@@ -130,21 +132,15 @@ def substitute(axis: Axis, inner: Mapping[str, Axis]) -> Axis:
     return result
 
 
-_PART = re.compile(r"(\w+|\([\w, ]+\))\s*(?:([/%])\s*(\d+))?\s*(?:,|$)")
-
-
 def packed_axes(spec: str, sizes: Mapping[str, int]) -> tuple[tuple[Axis, ...], tuple[int, ...]]:
     """Access and shape of a packed constant: `F/16` is indexed by F, joined dimensions and remainders are whole."""
     axes: list[Axis] = []
     shape: list[int] = []
-    for group, kind, block in _PART.findall(spec.partition("->")[2].strip()):
-        names = [n.strip() for n in group.strip("()").split(",")]
-        extent = 1
-        for name in names:
-            extent *= sizes[name]
-        shape.append(int(block) if kind == "%" else -(-extent // int(block)) if kind == "/" else extent)
-        single = len(names) == 1 and kind != "%"
-        axes.append(dim(names[0]).over(int(block or 1)) if single else WHOLE)
+    for part in pack_parts(spec):
+        blocks = -(-prod(sizes[name] for name in part.dims) // part.block)
+        shape.append(part.block if part.kind == "%" else blocks)
+        single = len(part.dims) == 1 and part.kind != "%"
+        axes.append(dim(part.dims[0]).over(part.block) if single else WHOLE)
     return tuple(axes), tuple(shape)
 
 

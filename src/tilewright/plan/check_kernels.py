@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from itertools import product as combinations
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from tilewright.core.domain import Affine, Domain, Whole
 from tilewright.core.graph import Graph
-from tilewright.core.kernel import Kernel, Number, formula
+from tilewright.core.kernel import Kernel, Number, formula, pack_parts
 from tilewright.core.op import call_node
 from tilewright.core.plan import Choice, Work
 from tilewright.core.tiles import Use
@@ -105,23 +104,18 @@ def _one_run(part: Box, block: Box) -> bool:
     return everywhere(fine)
 
 
-_BLOCK = re.compile(r"(\w+)\s*/\s*(\d+)")
-_JOINED = re.compile(r"\(([\w\s,]+)\)")
-
-
 def _blocked(kernel: Kernel, domain: Domain, ranges: Mapping[str, Part]) -> Iterator[str]:
     """Tiles and chunks begin and end at the blocks of packed constants."""
     for spec in kernel.pack.values():
-        packed = spec.partition("->")[2]
-        for name, block in _BLOCK.findall(packed):
-            if name in ranges:
-                part, size = ranges[name], int(block)
+        for packed in pack_parts(spec):
+            name, size = packed.dims[0], packed.block
+            if len(packed.dims) == 1 and packed.kind and name in ranges:
+                part = ranges[name]
                 ends = (np.asarray(part.stop) % size == 0) | (np.asarray(part.stop) == domain.dims[name])
                 fine = (np.asarray(part.start) % size == 0) & ends | (np.asarray(part.size) == 0)
                 if not everywhere(fine):
                     yield f"tiles of {most(part.size)} along {name} do not suit its blocks of {size}"
-        for names in _JOINED.findall(packed):
-            for name in (n.strip() for n in names.split(",")):
+            for name in packed.dims if len(packed.dims) > 1 else ():
                 if _is_cut(domain, name, ranges):
                     yield f"{name} is cut to {most(ranges[name].size)} of {domain.dims[name]}, but joined by its pack"
 
@@ -146,7 +140,7 @@ def _epilogue(opened: Opened, position: int, ranges: Mapping[str, Part]) -> Iter
     part = touched(mine.domain, mine.output.key, ranges)
     cut = [i for i in range(outermost + 1, len(part)) if not everywhere(np.asarray(part[i].size) == result[i])]
     for use in mine.uses:
-        if cut and re.match(r"s\d+_", use.key) and not _any_cut(mine.domain, use, result):
+        if cut and use.behind and not _any_cut(mine.domain, use, result):
             yield f"cuts axis {cut[0]} of its result, but '{use.tensor}' ({use.key}) allows axis {outermost} only"
 
 

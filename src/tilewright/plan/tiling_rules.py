@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewright.core.domain import Affine, Domain, Whole
 from tilewright.core.graph import TensorType
-from tilewright.core.kernel import Kernel
+from tilewright.core.kernel import Kernel, pack_parts
 from tilewright.core.op import Call
 from tilewright.core.tiles import Extent, Member, axis_dim, region
 from tilewright.cost.formulas import Names, condition
@@ -54,11 +54,12 @@ def rules(mine: Task) -> Rules:
     fixed |= _numbered(mine.call, mine.domain, kernel, (*free, *sums)) | _behind_first(mine.member)
     blocks: dict[str, int] = {}
     for spec in kernel.pack.values():
-        packed = spec.partition("->")[2]
-        for names in re.findall(r"\(([\w\s,]+)\)", packed):
-            fixed |= {name.strip() for name in names.split(",")}
-        for name, block in re.findall(r"(?<![\w)])(\w+)\s*/\s*(\d+)", packed):
-            blocks[name] = lcm(blocks.get(name, 1), int(block))
+        for part in pack_parts(spec):
+            name, *joined = part.dims
+            if joined:
+                fixed |= {*part.dims}
+            elif part.kind:
+                blocks[name] = lcm(blocks.get(name, 1), part.block)
     free, sums = (tuple(n for n in names if n not in fixed) for names in (free, sums))
     return Rules(free, MappingProxyType(blocks), frozenset(fixed), _asks(domain, kernel, (*free, *sums)), sums)
 
@@ -80,6 +81,7 @@ def overwritten(mine: Task) -> frozenset[str]:
     member, kernel = mine.member, mine.kernel
     result, place = member.output.type, member.domain.access[member.output.key]
     uses: dict[str, list[str]] = {}
+    steps = {use.key for use in member.uses if use.behind}
     for use in member.uses:
         same = use.type.shape == result.shape and use.type.dtype.ctype == result.dtype.ctype and not use.pack
         if not use.writes:
@@ -87,7 +89,7 @@ def overwritten(mine: Task) -> frozenset[str]:
     found: set[str] = set()
     for keys in uses.values():
         aligned = "" not in keys and all(member.domain.access[key] == place for key in keys)
-        behind = all(re.match(r"s\d+_", key) for key in keys)
+        behind = steps.issuperset(keys)
         if kernel is None:
             fine = mine.call.op.kind == "elementwise" and aligned
         else:
@@ -113,7 +115,7 @@ def _summed(domain: Domain, name: str) -> bool:
 def _behind_first(mine: Member) -> set[str]:
     """Dimensions behind the first axis of a result whose epilogue walks an operand by the number of the element."""
     result = mine.output.type.shape
-    odd = [use for use in mine.uses if re.match(r"s\d+_", use.key) and not _any_cut(mine.domain, use.key, result)]
+    odd = [use for use in mine.uses if use.behind and not _any_cut(mine.domain, use.key, result)]
     if not odd:
         return set()
     outermost = next((i for i, extent in enumerate(result) if extent > 1), len(result))
