@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from itertools import product
 from math import isqrt
 
 import numpy as np
@@ -151,8 +152,7 @@ def multiply_add(a: int, b: int, c: int, mode: int) -> Outcome:
         if is_infinite(a) or is_infinite(b):
             if a & ~SIGN == 0 or b & ~SIGN == 0:
                 return NAN, INVALID
-            product = signed(negative, INFINITY)
-            return add(product, c, 0, mode)
+            return add(signed(negative, INFINITY), c, 0, mode)
         if is_infinite(c):
             return c, 0
     if is_nan(a) or is_nan(b) or is_nan(c):
@@ -237,6 +237,7 @@ EDGES = tuple(
         *(0x5F000000, 0x7EFFFFFF, 0x7F000000, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FBFFFFF, 0x7FC00000, 0x7FFFFFFF),
     )
 )
+SPECIAL = (0x00000000, 0x80000000, 0x3F800000, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001)
 RANDOM_CASES = 500
 
 
@@ -269,9 +270,10 @@ def neighbour(source: random.Random, a: int) -> int:
 
 @cache
 def operands(name: str) -> Operands:
-    """Pairs of edge values, then random ones; among them sums that cancel almost or altogether."""
+    """Special and edge values, then random ones; among them sums that cancel almost or altogether."""
     source = random.Random(f"float32 {name}")
-    triples = [(a, b, source.choice(EDGES)) for a in EDGES for b in source.sample(EDGES, 12)]
+    triples = list(product(SPECIAL, repeat=3))
+    triples += [(a, b, source.choice(EDGES)) for a in EDGES for b in source.sample(EDGES, 8)]
     for index in range(RANDOM_CASES):
         a, b, c = (random_bits(source) for _ in range(3))
         if index % 4 == 0:
