@@ -1,4 +1,4 @@
-#include "float32.h"
+#include "isa/float32.h"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // The floating-point arithmetic for Python, where the tests compare it with exact rational numbers.
-#include "float32_binding.h"
+#include "isa/float32_binding.h"
 
 #include <array>
 #include <cstddef>
@@ -13,7 +13,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
-#include "float32.h"
+#include "isa/float32.h"
 
 namespace tilewright {
 
