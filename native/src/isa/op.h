@@ -1,0 +1,73 @@
+// A decoded instruction, and what the instruction tables say of each.
+#pragma once
+
+#include <cstdint>
+
+namespace tilewright {
+
+// One per halfword of executable memory, so that a branch is an addition to a pointer. Zero means: not decoded yet.
+struct Op {
+    uint16_t code; // row of the instruction table
+    uint8_t rd;    // destination; writes of x0 go to a register that nobody reads
+    uint8_t rs1;
+    uint8_t rs2; // register, or a second small immediate
+    uint8_t rs3;
+    uint8_t cycles; // without waiting for memory: the row's own, and stalls that the following instruction causes
+    uint8_t stall;  // the part of `cycles` that is such a stall
+    int32_t imm;
+    int32_t next; // ops to the following instruction
+};
+static_assert(sizeof(Op) == 16);
+
+// What the pipeline does with an instruction; a machine's description gives each its cycles.
+enum class Timing : uint8_t {
+    alu,
+    load,
+    store,
+    branch,
+    jump,
+    jump_register,
+    multiply,
+    multiply_high,
+    divide,
+    event_load,
+    csr,
+    system,
+    atomic,
+    loop,
+    fp,
+    fp_load,
+    fp_store,
+    fp_divide,
+    fp_sqrt,
+    count
+};
+
+// A row of the instruction tables. `operands` says where operands are in the encoding and how they are written:
+//   d s t r    integer registers (bits 11:7, 19:15, 24:20, 31:27); `d+` is read as well, `e` is bits 11:7 read only
+//   D S T R    the same, floating-point registers
+//   o q p a u  immediates of loads, stores, branches, jumps, upper immediates; `j` 12 bits without sign
+//   >  E Z     shift amount, control register, 5-bit immediate in place of rs1; `m` the rounding mode (kept in imm)
+//   b5 bi      bits 29:25 and 24:20; where both are there, the second is kept in rs2
+//   bs bu      6 bits (24:20 and 25) with and without sign; bI bits 24:20 with sign, kept in rs2
+//   L          number of a hardware loop (bit 7); b1 12 bits, b2 bits 19:15 (kept in rs2), both in halfwords
+struct Row {
+    const char *name;
+    uint32_t match;
+    uint32_t mask;
+    const char *operands;
+    Timing timing;
+};
+
+// Numbers of all rows of all tables, in the order of the tables.
+enum OpCode : uint16_t {
+    op_undecoded,
+    op_illegal,
+    op_loop_back, // not an instruction: follows the last one of a hardware loop's body
+#define INSN(id, ...) op_##id,
+#include "isa/all.inc"
+#undef INSN
+    op_count
+};
+
+} // namespace tilewright

@@ -1,0 +1,98 @@
+// Loads and stores that are not aligned ones of the memory next to the hart: other memories, aliases, devices.
+#include "machine/machine.h"
+
+namespace tilewright {
+
+Outcome Machine::fail(Hart &hart, const Op *op, const char *kind, std::string message, uint32_t address) {
+    const uint32_t pc = op != nullptr && hart.code != nullptr ? hart.code->pc_of(op) : address;
+    stop_with(Fault{kind, std::move(message), hart.index, pc, address, now()});
+    return Outcome::fault;
+}
+
+Outcome Machine::access(Hart &hart, const Op *op, uint32_t address, uint32_t size, AccessKind kind, uint32_t &value,
+                        int64_t &time) {
+    bool test_and_set = false;
+    for (const Alias &alias : aliases_)
+        if (address - alias.base < alias.size &&
+            (alias.group < 0 || groups_[static_cast<size_t>(alias.group)].get() == hart.group)) {
+            address = alias.memory->base + (address - alias.base);
+            test_and_set = alias.test_and_set && kind == AccessKind::load;
+            break;
+        }
+    for (const auto &memory : memories_)
+        if (memory->holds(address, size)) {
+            const Outcome outcome = access_memory(hart, *memory, address - memory->base, size, kind, value, time);
+            if (test_and_set)
+                std::memset(memory->data + (address - memory->base), 0xff, size);
+            return outcome;
+        }
+    for (size_t i = 0; i < ranges_.size(); ++i)
+        if (address - ranges_[i].base < ranges_[i].size) {
+            const Access request{hart,
+                                 address - ranges_[i].base,
+                                 size,
+                                 kind == AccessKind::store,
+                                 kind == AccessKind::event_load,
+                                 value,
+                                 machine_time(hart, time),
+                                 hart.code->pc_of(op)};
+            return access_device(hart, op, ranges_[i], i, request, value, time);
+        }
+    return fail(hart, op, "bad-access",
+                kind == AccessKind::store ? "store outside of all memories" : "load outside of all memories", address);
+}
+
+Outcome Machine::access_memory(Hart &hart, Memory &memory, uint32_t offset, uint32_t size, AccessKind kind,
+                               uint32_t &value, int64_t &time) {
+    const HartGroup &group = *hart.group;
+    const bool near = &memory == group.near;
+    const int64_t cycles = group.memory_cycles[memory.index];
+    // A word that crosses a bank is two accesses.
+    const bool crosses = offset % 4 + size > 4;
+    if (!near)
+        ++memory.far_accesses;
+    for (uint32_t part = 0; part < (crosses ? 2u : 1u); ++part) {
+        if (near && group.near_banks) {
+            const int64_t wait = memory.take_bank(offset + 4 * part, time);
+            hart.counters.stall_bank += static_cast<uint64_t>(wait);
+            time += wait;
+        }
+        // The instruction's own cycle is the last of the last part.
+        if (part != 0 || !crosses) {
+            time += cycles - 1;
+            hart.counters.stall_memory += static_cast<uint64_t>(cycles - 1);
+        } else {
+            time += cycles;
+            hart.counters.stall_misaligned += static_cast<uint64_t>(cycles);
+        }
+    }
+    if (kind == AccessKind::store) {
+        std::memcpy(memory.data + offset, &value, size);
+    } else {
+        value = 0;
+        std::memcpy(&value, memory.data + offset, size);
+    }
+    return Outcome::done;
+}
+
+Outcome Machine::access_device(Hart &hart, const Op *op, const DeviceRange &range, size_t index, const Access &request,
+                               uint32_t &value, int64_t &time) {
+    const Reply reply = range.device->access(request);
+    if (reply.refused)
+        return fail(hart, op, "bad-register", "'" + range.device->name() + "' has no such register",
+                    range.base + request.offset);
+    if (fault_)
+        return Outcome::fault;
+    const int64_t wait = int64_t{hart.group->device_cycles[index]} - 1 + reply.wait;
+    time += wait;
+    hart.counters.stall_memory += static_cast<uint64_t>(wait);
+    if (reply.asleep) {
+        hart.state = HartState::asleep;
+        hart.elw_register = op->rd;
+        return Outcome::asleep;
+    }
+    value = reply.value;
+    return Outcome::done;
+}
+
+} // namespace tilewright

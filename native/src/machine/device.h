@@ -1,0 +1,82 @@
+// Devices: registers at addresses, and things that happen later.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <string>
+
+namespace tilewright {
+
+struct Hart;
+class Machine;
+
+// Numbers that a description gives to a device; asking for one that is not there is an error that names it.
+class Settings {
+  public:
+    Settings(std::string owner, std::map<std::string, int64_t> values)
+        : owner_(std::move(owner)), values_(std::move(values)) {}
+    int64_t operator[](const std::string &key) const {
+        const auto found = values_.find(key);
+        if (found == values_.end())
+            throw std::invalid_argument(owner_ + ": '" + key + "' is missing");
+        return found->second;
+    }
+    int64_t either(const std::string &key, int64_t otherwise) const {
+        const auto found = values_.find(key);
+        return found == values_.end() ? otherwise : found->second;
+    }
+    uint32_t word(const std::string &key) const { return static_cast<uint32_t>((*this)[key]); }
+
+  private:
+    std::string owner_;
+    std::map<std::string, int64_t> values_;
+};
+
+// A load or store of a device's register.
+struct Access {
+    Hart &hart;
+    uint32_t offset; // from the device's base
+    uint32_t size;   // bytes
+    bool write;
+    bool event_load; // p.elw: the hart may be put to sleep
+    uint32_t value;  // what is written
+    int64_t time;    // of the machine
+    uint32_t pc;
+};
+
+struct Reply {
+    uint32_t value = 0;
+    uint32_t wait = 0;    // cycles of the hart beyond the device's latency
+    bool asleep = false;  // the device will wake the hart, with Machine::wake
+    bool refused = false; // no such register
+};
+
+class Device {
+  public:
+    Device(Machine &machine, std::string name) : machine_(machine), name_(std::move(name)) {}
+    virtual ~Device() = default;
+    Device(const Device &) = delete;
+    Device &operator=(const Device &) = delete;
+
+    virtual Reply access(const Access &access) = 0;
+    // An event that was scheduled with Machine::schedule.
+    virtual void happen(uint32_t tag) { static_cast<void>(tag); }
+    // Another device's signal, for example an event line of the event unit.
+    virtual void signal(uint32_t line, int64_t time) {
+        static_cast<void>(line);
+        static_cast<void>(time);
+    }
+    // What it did, for tables: names with numbers.
+    virtual std::map<std::string, uint64_t> statistics() const { return {}; }
+
+    const std::string &name() const { return name_; }
+
+  protected:
+    Machine &machine_;
+
+  private:
+    std::string name_;
+};
+
+} // namespace tilewright

@@ -1,0 +1,88 @@
+// Instruction caches: one for each hart, and one that harts of a group share behind them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace tilewright {
+
+// One cache: sets of lines, filled in turn of a shift register, one refill at a time.
+class CacheLines {
+  public:
+    static constexpr uint32_t empty = 0xffffffff;
+
+    CacheLines(uint32_t sets, uint32_t ways) : sets_(sets), ways_(ways), lines_(size_t{sets} * ways) {}
+
+    // When a line is there: the cycle in which its refill ends, or -1 where it is not in the cache.
+    int64_t ready(uint32_t line) const {
+        const size_t first = size_t{line % sets_} * ways_;
+        for (size_t way = 0; way < ways_; ++way)
+            if (lines_[first + way].line == line)
+                return lines_[first + way].ready;
+        return -1;
+    }
+
+    // Cycles that a refill asked for at `time` waits for the one before.
+    int64_t busy(int64_t time) const { return std::max<int64_t>(refill_end_ - time, 0); }
+
+    // Puts in a line that comes at `ready`, and returns the one that had to go.
+    uint32_t fill(uint32_t line, int64_t ready) {
+        const uint32_t feedback = ~(state_ >> 7 ^ state_ >> 3 ^ state_ >> 2 ^ state_ >> 1) & 1;
+        state_ = (state_ << 1 | feedback) & 0xff;
+        Place &place = lines_[size_t{line % sets_} * ways_ + (state_ >> 1) % ways_];
+        const uint32_t gone = place.line;
+        place = Place{line, ready};
+        refill_end_ = ready;
+        return gone;
+    }
+
+    void clear() { lines_.assign(lines_.size(), Place{}); }
+
+  private:
+    struct Place {
+        uint32_t line = empty;
+        int64_t ready = 0;
+    };
+
+    uint32_t sets_;
+    uint32_t ways_;
+    std::vector<Place> lines_;
+    uint32_t state_ = 0;
+    int64_t refill_end_ = 0;
+};
+
+struct FetchTiming {
+    uint32_t sets = 8, ways = 4;                                 // of each hart's own cache
+    uint32_t shared_banks = 0, shared_sets = 0, shared_ways = 0; // of the cache behind; no banks: none
+    uint32_t refill_cycles = 0; // added by each cache that must get a line from behind it
+    uint32_t memory_cycles = 0; // to memory
+};
+
+// The caches of a group of harts.
+class FetchCaches {
+  public:
+    FetchCaches(const FetchTiming &timing, uint32_t harts);
+
+    struct Refill {
+        uint32_t cycles; // until the line is there
+        uint32_t gone;   // the line that left the hart's cache, or CacheLines::empty
+        bool kept;       // whether the line is in the hart's cache now
+    };
+    // `hart` counts within the group; `line` is an address in lines.
+    Refill refill(uint32_t hart, uint32_t line, int64_t time);
+    void enable(bool enabled) { enabled_ = enabled; }
+    void clear();
+    uint64_t shared_misses() const { return shared_misses_; }
+
+  private:
+    int64_t from_behind(uint32_t line, int64_t time);
+
+    FetchTiming timing_;
+    std::vector<CacheLines> own_;
+    std::vector<CacheLines> shared_; // by bank
+    bool enabled_ = true;
+    uint64_t shared_misses_ = 0;
+};
+
+} // namespace tilewright

@@ -1,0 +1,130 @@
+// The state of one hart, and what harts of one kind share.
+#pragma once
+
+#include "isa/decode.h"
+#include "isa/op.h"
+#include "machine/fetch.h"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tilewright {
+
+struct Memory;
+
+// Decoded instructions of one memory, for one kind of hart.
+struct Code {
+    uint32_t base = 0;
+    uint32_t size = 0; // bytes
+    Op *ops = nullptr; // one per halfword, then `trampolines` more for the ends of hardware loops
+    uint32_t trampolines_used = 0;
+    uint32_t first_line = 0; // of its cache lines among those of all memories
+    const Memory *memory = nullptr;
+    // Cycles spent at each halfword, where a profile is wanted.
+    std::unique_ptr<uint64_t[]> profile;
+
+    static constexpr uint32_t trampolines = 4096;
+    uint32_t pc_of(const Op *op) const { return base + static_cast<uint32_t>(op - ops) * 2; }
+};
+
+// A hardware loop: after the instruction at `end`, execution goes on at `start` while `count` is over 1.
+struct HardwareLoop {
+    uint32_t start = 0;
+    uint32_t end = 1; // odd: no instruction is there
+    uint32_t count = 0;
+};
+
+// What a hart did and why it lost cycles; the rest of the time went into instructions of several cycles.
+struct Counters {
+    uint64_t instructions = 0;
+    uint64_t loads = 0;
+    uint64_t stores = 0;
+    uint64_t jumps = 0;
+    uint64_t branches = 0;
+    uint64_t taken = 0;
+    uint64_t compressed = 0;
+    uint64_t stall_use = 0;        // an instruction waited for the result of the one before
+    uint64_t stall_branch = 0;     // taken branches and jumps
+    uint64_t stall_bank = 0;       // another access to the same bank
+    uint64_t stall_memory = 0;     // latency of memories further away, and of devices
+    uint64_t stall_misaligned = 0; // the second half of a misaligned access
+    uint64_t stall_fetch = 0;      // instruction cache misses
+    uint64_t fetch_misses = 0;
+    uint64_t asleep = 0; // waiting for an event
+};
+
+struct HartGroup;
+
+enum class HartState : uint8_t { off, running, asleep };
+
+struct Hart {
+    std::array<uint32_t, 33> x{}; // the last one takes writes of x0
+    std::array<uint32_t, 32> f{};
+    const Op *op = nullptr;
+    int64_t time = 0; // of the next instruction, in cycles of the hart's own clock
+    Code *code = nullptr;
+    uintptr_t line = 0;   // cache line of the last instruction
+    uint32_t pending = 0; // cycles of `time` in which only a result was waited for
+    HartState state = HartState::off;
+    int32_t next_in_slot = -1;
+    uint32_t index = 0; // among all harts
+    uint32_t id = 0;    // mhartid
+    HartGroup *group = nullptr;
+    std::array<HardwareLoop, 2> loops{};
+    uint32_t fcsr = 0;
+    uint32_t mstatus = 0, mie = 0, mtvec = 0, mscratch = 0, mepc = 0, mcause = 0, mtval = 0;
+    uint32_t interrupt = 0;      // pending requests
+    uint32_t counter_events = 0; // performance counters: which events count, and whether
+    uint32_t counter_mode = 0;
+    uint64_t counter_base = 0; // events before the counters were switched on or reset
+    int64_t cycle_base = 0;    // what a write of mcycle left behind
+    int64_t instruction_base = 0;
+    int64_t started = 0;
+    uint8_t elw_register = nowhere;
+    uint32_t reservation = 1;      // of lr.w; odd: none
+    std::vector<uint64_t> fetched; // lines in the private instruction cache, as bits, by line of the code
+    Counters counters;
+};
+
+// Cycles of a division beyond the row's own, which is the count of the divisor's leading zeros.
+struct DivideTiming {
+    int32_t signed_zero = 0;
+    int32_t unsigned_zero = 0;
+    int32_t negative = 0; // added for a negative divisor
+};
+
+constexpr uint32_t mstatus_mie = 1u << 3;
+constexpr uint32_t mstatus_mpie = 1u << 7;
+
+// Harts of one kind: the same instructions, pipeline, caches and way to the memories.
+struct HartGroup {
+    std::string name;
+    uint32_t first = 0; // index of its first hart
+    uint32_t count = 0;
+    std::unique_ptr<Decoder> decoder;
+    std::unique_ptr<FetchCaches> caches;
+    PipelineTiming pipeline;
+    DivideTiming divide;
+    bool has_float = false;
+    bool early_counters = false; // cycle counters are read before the wait for the instruction itself
+    std::vector<Code> code;      // one for each memory that may hold instructions
+    Memory *near = nullptr;      // the memory at one cycle, without a search
+    bool near_banks = false;     // whether conflicts in its banks are modelled
+    // Machine time = own time * numerator / denominator.
+    int64_t clock_numerator = 1;
+    int64_t clock_denominator = 1;
+    std::vector<uint32_t> memory_cycles;   // of a load or store, by memory
+    std::vector<uint32_t> device_cycles;   // by device
+    std::map<std::string, int64_t> cycles; // the same by name, as described; "devices" is that of all others
+
+    uint32_t cycles_to(const std::string &place) const {
+        const auto found = cycles.find(place);
+        return static_cast<uint32_t>(found != cycles.end() ? found->second : cycles.at("devices"));
+    }
+};
+
+} // namespace tilewright

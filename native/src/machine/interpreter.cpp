@@ -1,0 +1,330 @@
+// The loop that executes instructions. Harts run ahead alone until they touch something that others see; loads, stores
+// and the like wait for their turn, so that all of them happen in the order of time.
+#include "machine/arithmetic.h"
+#include "machine/machine.h"
+
+namespace tilewright {
+
+// What the semantics in the instruction tables are written in.
+#define RD x[op->rd]
+#define RS1 x[op->rs1]
+#define RS2 x[op->rs2]
+#define RS3 x[op->rs3]
+#define IMM static_cast<uint32_t>(op->imm)
+#define PC (hart->code->pc_of(op))
+#define SIGNED(value) static_cast<int32_t>(value)
+#define UNSIGNED(value) static_cast<uint32_t>(value)
+#define COUNT (hart->counters)
+// Post-increment: x0 stays zero.
+#define UPDATE_RS1(value)                                                                                              \
+    RS1 = (value);                                                                                                     \
+    x[0] = 0
+
+// An instruction that others can see is executed when it is its turn.
+#define MY_TURN                                                                                                        \
+    if (t > limit) [[unlikely]]                                                                                        \
+    goto yield
+
+#define DISPATCH                                                                                                       \
+    if constexpr (Observed)                                                                                            \
+        goto observe;                                                                                                  \
+    if (line_key(op) != line) [[unlikely]]                                                                             \
+        goto fetch;                                                                                                    \
+    goto *labels[op->code]
+
+#define NEXT                                                                                                           \
+    t += op->cycles;                                                                                                   \
+    pending = op->stall;                                                                                               \
+    COUNT.stall_use += pending;                                                                                        \
+    ++retired;                                                                                                         \
+    op += op->next;                                                                                                    \
+    DISPATCH
+
+#define NEAR_BANK(offset)                                                                                              \
+    if (near_banks) {                                                                                                  \
+        int64_t &bank = bank_free[((offset) >> 2) & bank_mask];                                                        \
+        if (bank > t) {                                                                                                \
+            COUNT.stall_bank += static_cast<uint64_t>(bank - t);                                                       \
+            t = bank;                                                                                                  \
+        }                                                                                                              \
+        bank = t + 1;                                                                                                  \
+    }
+
+#define FAR(address_, size, kind, value)                                                                               \
+    outcome = access(*hart, op, address_, size, AccessKind::kind, value, t);                                           \
+    limit = past;                                                                                                      \
+    if (outcome != Outcome::done) [[unlikely]]                                                                         \
+    goto interrupted
+
+#define LOAD(type, address)                                                                                            \
+    MY_TURN;                                                                                                           \
+    const uint32_t where = (address);                                                                                  \
+    uint32_t value;                                                                                                    \
+    ++COUNT.loads;                                                                                                     \
+    if (const uint32_t offset = where - near_base; offset < near_size && where % sizeof(type) == 0) [[likely]] {       \
+        NEAR_BANK(offset)                                                                                              \
+        type loaded;                                                                                                   \
+        std::memcpy(&loaded, near_data + offset, sizeof loaded);                                                       \
+        value = static_cast<uint32_t>(loaded);                                                                         \
+    } else {                                                                                                           \
+        FAR(where, sizeof(type), load, value);                                                                         \
+        value = static_cast<uint32_t>(static_cast<type>(value));                                                       \
+    }
+
+#define STORE(type, address, stored)                                                                                   \
+    MY_TURN;                                                                                                           \
+    const uint32_t where = (address);                                                                                  \
+    uint32_t value = (stored);                                                                                         \
+    ++COUNT.stores;                                                                                                    \
+    if (const uint32_t offset = where - near_base; offset < near_size && where % sizeof(type) == 0) [[likely]] {       \
+        NEAR_BANK(offset)                                                                                              \
+        const type narrow = static_cast<type>(value);                                                                  \
+        std::memcpy(near_data + offset, &narrow, sizeof narrow);                                                       \
+    } else {                                                                                                           \
+        FAR(where, sizeof(type), store, value);                                                                        \
+    }
+
+#define EVENT_LOAD(address)                                                                                            \
+    MY_TURN;                                                                                                           \
+    uint32_t value;                                                                                                    \
+    FAR(address, 4, event_load, value);                                                                                \
+    RD = value
+
+#define BRANCH(condition)                                                                                              \
+    ++COUNT.branches;                                                                                                  \
+    if (condition) {                                                                                                   \
+        ++COUNT.taken;                                                                                                 \
+        COUNT.stall_branch += taken_branch;                                                                            \
+        t += op->cycles + taken_branch;                                                                                \
+        ++retired;                                                                                                     \
+        op += op->imm >> 1;                                                                                            \
+        pending = 0;                                                                                                   \
+        if (t > horizon) [[unlikely]]                                                                                  \
+            goto yield;                                                                                                \
+        DISPATCH;                                                                                                      \
+    }
+
+#define LINK x[op->rd] = PC + static_cast<uint32_t>(op->next) * 2
+
+#define JUMP(address)                                                                                                  \
+    {                                                                                                                  \
+        const uint32_t to = (address);                                                                                 \
+        ++COUNT.jumps;                                                                                                 \
+        COUNT.stall_branch += op->cycles - 1u;                                                                         \
+        t += op->cycles;                                                                                               \
+        ++retired;                                                                                                     \
+        const Op *destination = instruction_at(*hart, to);                                                             \
+        if (destination == nullptr) [[unlikely]] {                                                                     \
+            fail(*hart, op, "bad-jump", "jump to an address without memory for instructions", to);                     \
+            goto stopped;                                                                                              \
+        }                                                                                                              \
+        op = destination;                                                                                              \
+        pending = 0;                                                                                                   \
+        if (t > horizon) [[unlikely]]                                                                                  \
+            goto yield;                                                                                                \
+        DISPATCH;                                                                                                      \
+    }
+
+#define DIVIDE(divisor) t += divide_wait(hart->group->divide, divisor)
+
+#define LOOP_SETUP(start, end, count) set_loop(*hart, op->rd, start, end, count)
+
+#define CSR_READ                                                                                                       \
+    MY_TURN;                                                                                                           \
+    uint32_t old = 0;                                                                                                  \
+    if (!read_csr(*hart, IMM, hart->group->early_counters && op == fetched ? fetch_time : t, retired, old))            \
+    goto l_illegal
+
+#define CSR_WRITE(written)                                                                                             \
+    if (!write_csr(*hart, IMM, t, retired, written))                                                                   \
+    goto l_illegal
+
+#define TRAP(cause)                                                                                                    \
+    {                                                                                                                  \
+        MY_TURN;                                                                                                       \
+        op = trap(*hart, op, cause, 0);                                                                                \
+        if (op == nullptr)                                                                                             \
+            goto stopped;                                                                                              \
+        t += 2;                                                                                                        \
+        DISPATCH;                                                                                                      \
+    }
+
+#define RETURN_FROM_TRAP                                                                                               \
+    MY_TURN;                                                                                                           \
+    leave_trap(*hart);                                                                                                 \
+    JUMP(hart->mepc)
+
+#define FORGET_CODE                                                                                                    \
+    {                                                                                                                  \
+        MY_TURN;                                                                                                       \
+        const Op *after = op + op->next;                                                                               \
+        t += op->cycles;                                                                                               \
+        ++retired;                                                                                                     \
+        forget_code();                                                                                                 \
+        op = after;                                                                                                    \
+        DISPATCH;                                                                                                      \
+    }
+
+#define WAIT_FOR_INTERRUPT                                                                                             \
+    MY_TURN;                                                                                                           \
+    if ((hart->interrupt & hart->mie) == 0) {                                                                          \
+        hart->state = HartState::asleep;                                                                               \
+        goto sleeping;                                                                                                 \
+    }
+
+template <class Divisor> static int64_t divide_wait(const DivideTiming &timing, Divisor divisor) {
+    if (divisor == 0)
+        return std::is_signed_v<Divisor> ? timing.signed_zero : timing.unsigned_zero;
+    const bool negative = std::is_signed_v<Divisor> && static_cast<int32_t>(divisor) < 0;
+    const auto magnitude = negative ? 0u - static_cast<uint32_t>(divisor) : static_cast<uint32_t>(divisor);
+    return std::countl_zero(magnitude) + (negative ? timing.negative : 0);
+}
+
+// Tells instructions of different cache lines apart. The last halfword of a line counts to the next line, because an
+// instruction there is fetched together with it.
+static uintptr_t line_key(const Op *op) {
+    constexpr int line_shift = 7; // a line of 16 bytes is 8 decoded instructions of 16 bytes
+    return reinterpret_cast<uintptr_t>(op + 1) >> line_shift;
+}
+
+template <bool Observed> Stop Machine::run_harts(int64_t until) {
+    static const void *const labels[] = {
+        &&l_undecoded,
+        &&l_illegal,
+        &&l_loop_back,
+#define INSN(id, ...) &&l_##id,
+#include "isa/all.inc"
+#undef INSN
+    };
+    constexpr int64_t past = -1;          // a limit that lets nothing more through
+    constexpr int64_t longest_run = 4096; // cycles that a hart runs without looking up
+    Hart *hart = nullptr;
+    const Op *op = nullptr, *observed_op = nullptr;
+    uint32_t *x = nullptr;
+    uint8_t *near_data = nullptr;
+    int64_t *bank_free = nullptr;
+    int64_t t = 0, limit = 0, horizon = 0, observed_time = 0;
+    uintptr_t line = 0;
+    uint64_t retired = 0;
+    int64_t fetch_time = 0;
+    const Op *fetched = nullptr;
+    uint32_t pending = 0, near_base = 0, near_size = 0, bank_mask = 0, taken_branch = 0;
+    bool near_banks = false;
+    Outcome outcome = Outcome::done;
+
+pick:
+    for (;;) {
+        if (exited_ || fault_)
+            return fault_ ? Stop::fault : Stop::exited;
+        hart = schedule_.pop();
+        if (hart != nullptr)
+            break;
+        // Devices come after the harts in a cycle: a register read in it still shows what was there before.
+        if (schedule_.event_due()) {
+            happen(schedule_.pop_event());
+            continue;
+        }
+        const int64_t next = schedule_.next();
+        if (next >= until)
+            return next >= never ? Stop::deadlock : Stop::cycle_limit;
+        schedule_.advance(next);
+    }
+    {
+        const HartGroup &group = *hart->group;
+        const Memory &near = *group.near;
+        x = hart->x.data();
+        op = hart->op;
+        t = hart->time;
+        line = hart->line;
+        near_data = near.data;
+        near_base = near.base;
+        near_size = near.size;
+        near_banks = group.near_banks;
+        bank_free = near_banks ? group.near->bank_free.data() : nullptr;
+        bank_mask = near.bank_mask;
+        taken_branch = group.pipeline.taken_branch;
+        const int64_t alone_until = std::min(schedule_.next(), until) - 1;
+        limit = std::max(t, own_time(*hart, alone_until));
+        horizon = t + longest_run;
+        observed_time = t;
+        observed_op = op;
+        retired = 0;
+        pending = hart->pending;
+        fetched = nullptr;
+        if ((hart->interrupt & hart->mie) != 0 && (hart->mstatus & mstatus_mie) != 0) [[unlikely]]
+            op = enter_interrupt(*hart, op);
+    }
+    DISPATCH;
+
+yield:
+    hart->op = op;
+    hart->time = t;
+    hart->line = line;
+    hart->pending = pending;
+    COUNT.instructions += retired;
+    schedule_.push(*hart, machine_time(*hart, t));
+    goto pick;
+
+interrupted: // an access put the hart to sleep or failed
+sleeping:
+stopped:
+    hart->op = op;
+    hart->time = t;
+    hart->line = line;
+    COUNT.instructions += retired;
+    goto pick;
+
+[[maybe_unused]] observe:
+    if constexpr (Observed) {
+        observe(*hart, observed_op, t - observed_time);
+        observed_op = op;
+        observed_time = t;
+        if (line_key(op) == line)
+            goto *labels[op->code];
+    }
+
+fetch:
+    // Trampolines stand outside of the code; they are no instructions, so nothing is fetched.
+    if (op->code == op_loop_back)
+        goto l_loop_back;
+    if (!is_fetched(*hart, op)) {
+        MY_TURN;
+        // While the line comes, a result that the instruction would wait for comes as well.
+        const int64_t wait = fetch_line(*hart, op, t - pending);
+        const int64_t hidden = std::min<int64_t>(pending, wait);
+        COUNT.stall_use -= static_cast<uint64_t>(hidden);
+        COUNT.stall_fetch += static_cast<uint64_t>(wait);
+        fetch_time = t - pending;
+        fetched = op;
+        t += wait - hidden;
+    }
+    line = line_key(op);
+    goto *labels[op->code];
+
+l_undecoded:
+    decode(*hart, op);
+    goto *labels[op->code];
+
+l_illegal:
+    {
+        MY_TURN;
+        op = trap(*hart, op, 2, 0);
+        if (op == nullptr)
+            goto stopped;
+        DISPATCH;
+    }
+
+l_loop_back:
+    op = loop_back(*hart, op, t);
+    DISPATCH;
+
+#define INSN(id, name, match, mask, operands, timing, ...)                                                             \
+    l_##id : { __VA_ARGS__; }                                                                                          \
+    NEXT;
+#include "isa/all.inc"
+#undef INSN
+}
+
+Stop Machine::run(int64_t until) { return observed_ ? run_harts<true>(until) : run_harts<false>(until); }
+
+} // namespace tilewright

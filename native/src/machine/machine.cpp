@@ -1,0 +1,285 @@
+#include "machine/machine.h"
+
+#include <algorithm>
+#include <sys/mman.h>
+
+namespace tilewright {
+
+void Machine::add_memory(const std::string &name, uint32_t base, uint32_t size, uint32_t banks, bool executable) {
+    auto memory = std::make_unique<Memory>();
+    memory->name = name;
+    memory->index = static_cast<uint32_t>(memories_.size());
+    memory->base = base;
+    memory->size = size;
+    memory->pages = Pages(size);
+    memory->data = memory->pages.data();
+    memory->bank_mask = std::bit_ceil(std::max(banks, 1u)) - 1;
+    memory->bank_free.assign(memory->bank_mask + size_t{1}, 0);
+    memory->executable = executable;
+    memories_.push_back(std::move(memory));
+}
+
+void Machine::add_alias(const std::string &memory_name, uint32_t base, uint32_t size, bool test_and_set,
+                        const std::string &group) {
+    Alias alias{base, size, memory(memory_name), test_and_set, -1};
+    if (alias.memory == nullptr)
+        throw std::invalid_argument("an alias shows memory '" + memory_name + "', which does not exist");
+    for (size_t i = 0; i < groups_.size(); ++i)
+        if (groups_[i]->name == group)
+            alias.group = static_cast<int32_t>(i);
+    aliases_.push_back(alias);
+}
+
+void Machine::add_harts(const GroupDescription &description) {
+    auto group = std::make_unique<HartGroup>();
+    group->name = description.name;
+    group->first = static_cast<uint32_t>(harts_.size());
+    group->count = description.count;
+    group->pipeline = description.pipeline;
+    group->divide = description.divide;
+    group->decoder = std::make_unique<Decoder>(description.extensions, description.pipeline);
+    group->has_float = std::ranges::find(description.extensions, "rv32f") != description.extensions.end();
+    group->near = memory(description.near);
+    if (group->near == nullptr)
+        throw std::invalid_argument("harts '" + description.name + "' are next to memory '" + description.near +
+                                    "', which does not exist");
+    group->near_banks = description.near_banks;
+    group->early_counters = description.early_counters;
+    group->clock_numerator = description.clock_numerator;
+    group->clock_denominator = description.clock_denominator;
+    group->cycles = description.cycles;
+    uint32_t lines = 0;
+    for (const auto &memory : memories_) {
+        group->memory_cycles.push_back(group->cycles_to(memory->name));
+        if (!memory->executable)
+            continue;
+        Code code;
+        code.base = memory->base;
+        code.size = memory->size;
+        code.memory = memory.get();
+        code.first_line = lines;
+        // One more, so that an instruction at the very end has one behind it.
+        code_pages_.emplace_back((memory->size / 2 + 1 + size_t{Code::trampolines}) * sizeof(Op));
+        code.ops = reinterpret_cast<Op *>(code_pages_.back().data());
+        // Numbers keep the low bits of addresses, which choose the set of a cache.
+        constexpr uint32_t alignment = 4096;
+        lines += (memory->size / (2 * ops_per_line) / alignment + 1) * alignment;
+        group->code.push_back(std::move(code));
+    }
+    group->caches = std::make_unique<FetchCaches>(description.fetch, description.count);
+    for (uint32_t i = 0; i < description.count; ++i) {
+        Hart hart;
+        hart.index = group->first + i;
+        hart.id = description.first_id + i;
+        hart.group = group.get();
+        hart.fetched.assign(lines / 64 + 1, 0);
+        harts_.push_back(std::move(hart));
+    }
+    groups_.push_back(std::move(group));
+}
+
+void Machine::add_range(Device &device, uint32_t base, uint32_t size) {
+    ranges_.push_back(DeviceRange{base, size, &device});
+    for (const auto &group : groups_)
+        group->device_cycles.push_back(group->cycles_to(device.name()));
+}
+
+Device *Machine::device(const std::string &name) {
+    for (const auto &device : devices_)
+        if (device->name() == name)
+            return device.get();
+    return nullptr;
+}
+
+Memory *Machine::memory(const std::string &name) {
+    for (const auto &memory : memories_)
+        if (memory->name == name)
+            return memory.get();
+    return nullptr;
+}
+
+int64_t Machine::own_time(const Hart &hart, int64_t machine_time) const {
+    const HartGroup &group = *hart.group;
+    if (group.clock_numerator == group.clock_denominator)
+        return machine_time;
+    return machine_time / group.clock_numerator * group.clock_denominator +
+           machine_time % group.clock_numerator * group.clock_denominator / group.clock_numerator;
+}
+
+int64_t Machine::machine_time(const Hart &hart, int64_t own_time) const {
+    const HartGroup &group = *hart.group;
+    if (group.clock_numerator == group.clock_denominator)
+        return own_time;
+    return own_time / group.clock_denominator * group.clock_numerator +
+           own_time % group.clock_denominator * group.clock_numerator / group.clock_denominator;
+}
+
+void Machine::start(uint32_t index, uint32_t pc, int64_t time) {
+    Hart &hart = harts_.at(index);
+    const Op *op = instruction_at(hart, pc);
+    if (op == nullptr) {
+        fail(hart, nullptr, "bad-jump", "a hart starts at an address without memory for instructions", pc);
+        return;
+    }
+    hart.op = op;
+    hart.state = HartState::running;
+    hart.time = std::max(hart.time, own_time(hart, time));
+    hart.started = hart.time;
+    schedule_.push(hart, machine_time(hart, hart.time));
+}
+
+Stop Machine::step(uint32_t index) {
+    const uint64_t before = harts_.at(index).counters.instructions;
+    Stop stop = Stop::cycle_limit;
+    // A hart runs at most to the end of the cycle, and an instruction takes at least one.
+    while (stop == Stop::cycle_limit && harts_[index].counters.instructions == before) {
+        if (schedule_.next() >= never)
+            return Stop::deadlock;
+        stop = run(schedule_.next() + 1);
+    }
+    return stop;
+}
+
+void Machine::wake(Hart &hart, int64_t time, uint32_t value) {
+    hart.state = HartState::running;
+    hart.x[hart.elw_register] = value;
+    hart.elw_register = nowhere;
+    const int64_t woken = std::max(own_time(hart, time), hart.time);
+    hart.counters.asleep += static_cast<uint64_t>(woken - hart.time);
+    hart.time = woken + hart.op->cycles;
+    ++hart.counters.instructions;
+    hart.op += hart.op->next;
+    schedule_.push(hart, machine_time(hart, hart.time));
+}
+
+void Machine::exit(uint32_t code) {
+    exited_ = true;
+    exit_code_ = code;
+}
+
+void Machine::stop_with(Fault fault) {
+    if (!fault_)
+        fault_ = std::move(fault);
+}
+
+std::string Machine::take_output() { return std::exchange(output_, {}); }
+
+std::span<uint8_t> Machine::bytes(uint32_t address, uint32_t size) {
+    for (const auto &memory : memories_)
+        if (memory->holds(address, size))
+            return {memory->data + (address - memory->base), size};
+    return {};
+}
+
+void Machine::happen(const Event &event) {
+    if (event.device != nullptr)
+        event.device->happen(event.tag);
+    else
+        schedule_.push(harts_[event.tag], event.time);
+}
+
+const Op *Machine::instruction_at(Hart &hart, uint32_t address) {
+    if (hart.code != nullptr && address - hart.code->base < hart.code->size)
+        return hart.code->ops + (address - hart.code->base) / 2;
+    for (const Alias &alias : aliases_)
+        if (address - alias.base < alias.size && !alias.test_and_set)
+            address = alias.memory->base + (address - alias.base);
+    for (Code &code : hart.group->code)
+        if (address - code.base < code.size) {
+            hart.code = &code;
+            return code.ops + (address - code.base) / 2;
+        }
+    return nullptr;
+}
+
+void Machine::decode(Hart &hart, const Op *op) {
+    const Code &code = *hart.code;
+    const auto offset = static_cast<uint32_t>(op - code.ops) * 2;
+    uint8_t raw[8]{};
+    std::memcpy(raw, code.memory->data + offset, std::min<size_t>(sizeof raw, code.size - offset));
+    uint32_t word, following;
+    std::memcpy(&word, raw, 4);
+    std::memcpy(&following, raw + Decoder::length(word), 4);
+    Op decoded = hart.group->decoder->decode(word, following);
+    if (row_of(decoded.code).timing == Timing::branch) {
+        const int64_t to = int64_t{offset} + decoded.imm;
+        if (to < 0 || to >= code.size)
+            decoded.code = op_illegal;
+    }
+    code.ops[op - code.ops] = decoded;
+}
+
+void Machine::forget_code() {
+    for (const Pages &pages : code_pages_)
+        madvise(pages.data(), pages.size(), MADV_DONTNEED);
+    for (const auto &group : groups_)
+        for (Code &code : group->code)
+            code.trampolines_used = 0;
+    for (const auto &group : groups_)
+        group->caches->clear();
+    for (Hart &hart : harts_) {
+        std::ranges::fill(hart.fetched, 0);
+        for (uint32_t i = 0; i < hart.loops.size(); ++i)
+            if (const HardwareLoop loop = hart.loops[i]; loop.count != 0)
+                set_loop(hart, i, loop.start, loop.end, loop.count);
+    }
+}
+
+void Machine::set_loop(Hart &hart, uint32_t index, uint32_t start, uint32_t end, uint32_t count) {
+    hart.loops[index & 1] = HardwareLoop{start, end, count};
+    Code &code = *hart.code;
+    if (end - code.base >= code.size || (end & 1) != 0)
+        return;
+    Op *last = code.ops + (end - code.base) / 2;
+    if (last->code == op_undecoded)
+        decode(hart, last);
+    if (last->next > 2 || code.trampolines_used == Code::trampolines)
+        return;
+    Op *trampoline = code.ops + code.size / 2 + 1 + code.trampolines_used++;
+    trampoline->code = op_loop_back;
+    trampoline->imm = static_cast<int32_t>(end);
+    trampoline->next = static_cast<int32_t>(last + last->next - trampoline);
+    last->next = static_cast<int32_t>(trampoline - last);
+}
+
+const Op *Machine::loop_back(Hart &hart, const Op *trampoline, int64_t &time) {
+    const auto end = static_cast<uint32_t>(trampoline->imm);
+    static_cast<void>(time);
+    for (HardwareLoop &loop : hart.loops) {
+        if (loop.end != end || loop.count == 0)
+            continue;
+        if (loop.count > 1) {
+            --loop.count;
+            return instruction_at(hart, loop.start);
+        }
+        loop.count = 0;
+    }
+    return trampoline + trampoline->next;
+}
+
+int64_t Machine::fetch_line(Hart &hart, const Op *op, int64_t time) {
+    FetchCaches &caches = *hart.group->caches;
+    int64_t wait = 0;
+    const uint32_t first = line_of(hart, op), last = line_of(hart, op + 1);
+    for (uint32_t line = first; line <= last; ++line) {
+        if ((hart.fetched[line / 64] >> (line % 64)) & 1)
+            continue;
+        ++hart.counters.fetch_misses;
+        const FetchCaches::Refill refill = caches.refill(hart.index - hart.group->first, line, time);
+        if (refill.gone != CacheLines::empty)
+            hart.fetched[refill.gone / 64] &= ~(uint64_t{1} << (refill.gone % 64));
+        if (refill.kept)
+            hart.fetched[line / 64] |= uint64_t{1} << (line % 64);
+        wait += refill.cycles;
+    }
+    return wait;
+}
+
+void Machine::enable_caches(uint32_t group, bool enabled) { groups_.at(group)->caches->enable(enabled); }
+
+void Machine::observe(Hart &hart, const Op *op, int64_t cycles) {
+    if (hart.code->profile && op >= hart.code->ops && op < hart.code->ops + hart.code->size / 2)
+        hart.code->profile[static_cast<size_t>(op - hart.code->ops)] += static_cast<uint64_t>(cycles);
+}
+
+} // namespace tilewright

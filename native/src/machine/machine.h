@@ -1,0 +1,155 @@
+// A machine: harts, memories and devices, and the loop that runs them in the order of time.
+#pragma once
+
+#include "checks/checks.h"
+#include "machine/device.h"
+#include "machine/hart.h"
+#include "machine/memory.h"
+#include "machine/schedule.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tilewright {
+
+enum class Stop : uint8_t { cycle_limit, exited, fault, deadlock };
+
+// Why a machine cannot go on.
+struct Fault {
+    std::string kind;
+    std::string message;
+    uint32_t hart = 0;
+    uint32_t pc = 0;
+    uint32_t address = 0;
+    int64_t time = 0;
+};
+
+enum class AccessKind : uint8_t { load, store, event_load };
+enum class Outcome : uint8_t { done, asleep, fault };
+
+// A description of a group of harts; see HartGroup.
+struct GroupDescription {
+    std::string name;
+    uint32_t count = 0;
+    uint32_t first_id = 0;
+    std::vector<std::string> extensions;
+    PipelineTiming pipeline;
+    DivideTiming divide;
+    std::string near;
+    bool near_banks = false;
+    bool early_counters = false;
+    int64_t clock_numerator = 1;
+    int64_t clock_denominator = 1;
+    FetchTiming fetch;
+    std::map<std::string, int64_t> cycles; // of a load or store, by memory or device
+};
+
+class Machine {
+  public:
+    Machine() : schedule_(harts_) {}
+    Machine(const Machine &) = delete;
+    Machine &operator=(const Machine &) = delete;
+
+    // Description. Memories come first, then harts, then devices.
+    void add_memory(const std::string &name, uint32_t base, uint32_t size, uint32_t banks, bool executable);
+    void add_alias(const std::string &memory, uint32_t base, uint32_t size, bool test_and_set,
+                   const std::string &group);
+    void add_harts(const GroupDescription &description);
+    Device &add_device(const std::string &kind, const std::string &name, uint32_t base, uint32_t size,
+                       std::map<std::string, int64_t> settings);
+
+    // A further range of addresses of a device, as harts see it.
+    void add_range(Device &device, uint32_t base, uint32_t size);
+
+    // Running.
+    void start(uint32_t hart, uint32_t pc, int64_t time);
+    Stop run(int64_t until);
+    // One instruction of one hart, as soon as it is its turn; others go on until then.
+    Stop step(uint32_t hart);
+    int64_t now() const { return schedule_.now(); }
+    std::optional<Fault> fault() const { return fault_; }
+    uint32_t exit_code() const { return exit_code_; }
+    std::string take_output();
+
+    // For devices.
+    void schedule(int64_t time, Device &device, uint32_t tag) { schedule_.push(time, &device, tag); }
+    // Ends the sleep of a hart in an event load, which gives `value`.
+    void wake(Hart &hart, int64_t time, uint32_t value);
+    void print(char character) { output_.push_back(character); }
+    void exit(uint32_t code);
+    Device *device(const std::string &name);
+    Memory *memory(const std::string &name);
+    void enable_caches(uint32_t group, bool enabled);
+    void forget_code();
+    void stop_with(Fault fault);
+
+    // For the outside.
+    std::span<uint8_t> bytes(uint32_t address, uint32_t size);
+    std::vector<Hart> &harts() { return harts_; }
+    std::vector<std::unique_ptr<HartGroup>> &groups() { return groups_; }
+    const std::vector<std::unique_ptr<Memory>> &memories() const { return memories_; }
+    const std::vector<std::unique_ptr<Device>> &devices() const { return devices_; }
+    int64_t own_time(const Hart &hart, int64_t machine_time) const;
+    int64_t machine_time(const Hart &hart, int64_t own_time) const;
+    uint32_t pc_of(const Hart &hart) const { return hart.code ? hart.code->pc_of(hart.op) : 0; }
+
+  private:
+    struct DeviceRange {
+        uint32_t base;
+        uint32_t size;
+        Device *device;
+    };
+
+    template <bool Observed> Stop run_harts(int64_t until);
+    // A load or store that is not an aligned one of the memory next to the hart. `time` is the hart's, moved on by waits.
+    Outcome access(Hart &hart, const Op *op, uint32_t address, uint32_t size, AccessKind kind, uint32_t &value,
+                   int64_t &time);
+    Outcome access_memory(Hart &hart, Memory &memory, uint32_t offset, uint32_t size, AccessKind kind, uint32_t &value,
+                          int64_t &time);
+    Outcome access_device(Hart &hart, const Op *op, const DeviceRange &range, size_t index, const Access &request,
+                          uint32_t &value, int64_t &time);
+    Outcome fail(Hart &hart, const Op *op, const char *kind, std::string message, uint32_t address);
+    const Op *instruction_at(Hart &hart, uint32_t address);
+    void decode(Hart &hart, const Op *op);
+    void set_loop(Hart &hart, uint32_t loop, uint32_t start, uint32_t end, uint32_t count);
+    const Op *loop_back(Hart &hart, const Op *trampoline, int64_t &time);
+    static bool is_fetched(const Hart &hart, const Op *op) {
+        const uint32_t line = line_of(hart, op);
+        const uint32_t last = line_of(hart, op + 1);
+        return (hart.fetched[line / 64] >> (line % 64)) & (hart.fetched[last / 64] >> (last % 64)) & 1;
+    }
+    // Number of an instruction's cache line among those of all memories.
+    static uint32_t line_of(const Hart &hart, const Op *op) {
+        return hart.code->first_line + static_cast<uint32_t>(op - hart.code->ops) / ops_per_line;
+    }
+    static constexpr uint32_t ops_per_line = 8;
+    int64_t fetch_line(Hart &hart, const Op *op, int64_t time);
+    bool read_csr(Hart &hart, uint32_t number, int64_t time, uint64_t instructions, uint32_t &value);
+    bool write_csr(Hart &hart, uint32_t number, int64_t time, uint64_t instructions, uint32_t value);
+    // Where a trap leads; null, and a fault, where no handler was set.
+    const Op *trap(Hart &hart, const Op *op, uint32_t cause, uint32_t value);
+    const Op *enter_interrupt(Hart &hart, const Op *op);
+    static void leave_trap(Hart &hart);
+    void observe(Hart &hart, const Op *op, int64_t cycles);
+    void happen(const Event &event);
+
+    std::vector<std::unique_ptr<Memory>> memories_;
+    std::vector<Alias> aliases_;
+    std::vector<Hart> harts_;
+    std::vector<std::unique_ptr<HartGroup>> groups_;
+    std::vector<Pages> code_pages_;
+    std::vector<std::unique_ptr<Device>> devices_;
+    std::vector<DeviceRange> ranges_;
+    Schedule schedule_;
+    std::string output_;
+    std::optional<Fault> fault_;
+    bool exited_ = false;
+    uint32_t exit_code_ = 0;
+    bool observed_ = false;
+};
+
+} // namespace tilewright

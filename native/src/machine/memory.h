@@ -1,0 +1,77 @@
+// Memories: bytes at an address, in banks that serve one access a cycle.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <string>
+#include <sys/mman.h>
+#include <utility>
+#include <vector>
+
+namespace tilewright {
+
+// Zeroed memory that costs nothing until it is touched.
+class Pages {
+  public:
+    Pages() = default;
+    explicit Pages(size_t bytes) : bytes_(bytes) {
+        void *p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        data_ = p == MAP_FAILED ? nullptr : static_cast<uint8_t *>(p);
+        if (data_ == nullptr)
+            throw std::bad_alloc();
+    }
+    Pages(Pages &&other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
+    Pages &operator=(Pages &&other) noexcept {
+        std::swap(data_, other.data_);
+        std::swap(bytes_, other.bytes_);
+        return *this;
+    }
+    ~Pages() {
+        if (data_ != nullptr)
+            munmap(data_, bytes_);
+    }
+    uint8_t *data() const { return data_; }
+    size_t size() const { return bytes_; }
+
+  private:
+    uint8_t *data_ = nullptr;
+    size_t bytes_ = 0;
+};
+
+struct Memory {
+    std::string name;
+    uint32_t index = 0;
+    uint32_t base = 0;
+    uint32_t size = 0;
+    Pages pages;
+    uint8_t *data = nullptr;
+    uint32_t bank_mask = 0;         // banks - 1; words go to banks in turn
+    std::vector<int64_t> bank_free; // first cycle in which each bank can serve again
+    bool executable = false;
+    uint64_t far_accesses = 0; // by harts that are not next to it
+
+    bool holds(uint32_t address, uint32_t bytes) const {
+        return address - base < size && bytes <= size - (address - base);
+    }
+    // Cycles that an access at `time` waits for its bank, which it then takes.
+    int64_t take_bank(uint32_t offset, int64_t time) {
+        int64_t &free = bank_free[(offset >> 2) & bank_mask];
+        const int64_t start = std::max(free, time);
+        free = start + 1;
+        return start - time;
+    }
+};
+
+// A range of addresses that shows a memory a second time, to harts of one group or to all.
+struct Alias {
+    uint32_t base = 0;
+    uint32_t size = 0;
+    Memory *memory = nullptr;
+    bool test_and_set = false; // a load leaves all ones behind
+    int32_t group = -1;        // -1: all
+};
+
+} // namespace tilewright

@@ -1,0 +1,207 @@
+// What Python sees.
+#include "devices/neureka_binding.h"
+#include "isa/float32_binding.h"
+#include "machine/machine.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace tilewright {
+
+namespace {
+
+using Numbers = std::map<std::string, int64_t>;
+
+PipelineTiming pipeline_of(const Settings &settings) {
+    PipelineTiming timing;
+    for (size_t i = 0; i < timing_names.size(); ++i) {
+        timing.cycles[i] = static_cast<uint8_t>(settings[timing_names[i]]);
+        timing.use[i] = static_cast<uint8_t>(settings.either(std::string(timing_names[i]) + "_use", 0));
+    }
+    timing.jump_register_written = static_cast<uint8_t>(settings["jump_register_written"]);
+    timing.taken_branch = static_cast<uint8_t>(settings["taken_branch"]);
+    return timing;
+}
+
+FetchTiming fetch_of(const Settings &settings) {
+    FetchTiming timing;
+    timing.sets = settings.word("sets");
+    timing.ways = settings.word("ways");
+    timing.shared_banks = settings.word("shared_banks");
+    timing.shared_sets = settings.word("shared_sets");
+    timing.shared_ways = settings.word("shared_ways");
+    timing.refill_cycles = settings.word("refill_cycles");
+    timing.memory_cycles = settings.word("memory_cycles");
+    return timing;
+}
+
+void add_harts(Machine &machine, const std::string &name, const std::vector<std::string> &extensions,
+               const Numbers &harts, const Numbers &pipeline, const Numbers &fetch, const Numbers &cycles,
+               const std::string &near) {
+    const Settings general(name, harts), stages(name + ".pipeline", pipeline), caches(name + ".fetch", fetch);
+    GroupDescription group;
+    group.name = name;
+    group.count = general.word("count");
+    group.first_id = general.word("first_id");
+    group.extensions = extensions;
+    group.pipeline = pipeline_of(stages);
+    group.divide = {static_cast<int32_t>(stages["divide_signed_zero"]),
+                    static_cast<int32_t>(stages["divide_unsigned_zero"]),
+                    static_cast<int32_t>(stages["divide_negative"])};
+    group.near = near;
+    group.near_banks = general["near_banks"] != 0;
+    group.early_counters = general["early_counters"] != 0;
+    group.clock_numerator = general["clock_numerator"];
+    group.clock_denominator = general["clock_denominator"];
+    group.fetch = fetch_of(caches);
+    group.cycles = cycles;
+    machine.add_harts(group);
+}
+
+Hart &hart_of(Machine &machine, uint32_t hart) { return machine.harts().at(hart); }
+
+nb::dict counters_of(const Hart &hart) {
+    const Counters &c = hart.counters;
+    nb::dict result;
+    result["instructions"] = c.instructions;
+    result["cycles"] = hart.time - hart.started;
+    result["loads"] = c.loads;
+    result["stores"] = c.stores;
+    result["jumps"] = c.jumps;
+    result["branches"] = c.branches;
+    result["taken"] = c.taken;
+    result["stall_use"] = c.stall_use;
+    result["stall_branch"] = c.stall_branch;
+    result["stall_bank"] = c.stall_bank;
+    result["stall_memory"] = c.stall_memory;
+    result["stall_misaligned"] = c.stall_misaligned;
+    result["stall_fetch"] = c.stall_fetch;
+    result["fetch_misses"] = c.fetch_misses;
+    result["asleep"] = c.asleep;
+    return result;
+}
+
+nb::object fault_of(const Machine &machine) {
+    const auto fault = machine.fault();
+    if (!fault)
+        return nb::none();
+    nb::dict result;
+    result["kind"] = fault->kind;
+    result["message"] = fault->message;
+    result["hart"] = fault->hart;
+    result["pc"] = fault->pc;
+    result["address"] = fault->address;
+    result["time"] = fault->time;
+    return result;
+}
+
+const char *stop_name(Stop stop) {
+    switch (stop) {
+    case Stop::cycle_limit:
+        return "cycle-limit";
+    case Stop::exited:
+        return "exited";
+    case Stop::fault:
+        return "fault";
+    case Stop::deadlock:
+        return "deadlock";
+    }
+    return "";
+}
+
+} // namespace
+
+NB_MODULE(_native, m) {
+    tilewright::bind_float32(m);
+    tilewright::bind_neureka(m);
+    nb::class_<Machine>(m, "Machine")
+        .def(nb::init<>())
+        .def("add_memory", &Machine::add_memory, "name"_a, "base"_a, "size"_a, "banks"_a, "executable"_a)
+        .def("add_alias", &Machine::add_alias, "memory"_a, "base"_a, "size"_a, "test_and_set"_a, "group"_a)
+        .def("add_harts", &add_harts, "name"_a, "extensions"_a, "harts"_a, "pipeline"_a, "fetch"_a, "cycles"_a,
+             "near"_a)
+        .def(
+            "add_device",
+            [](Machine &machine, const std::string &kind, const std::string &name, uint32_t base, uint32_t size,
+               const Numbers &settings) { machine.add_device(kind, name, base, size, settings); },
+            "kind"_a, "name"_a, "base"_a, "size"_a, "settings"_a)
+        .def("start", &Machine::start, "hart"_a, "pc"_a, "time"_a)
+        .def(
+            "run", [](Machine &machine, int64_t until) { return stop_name(machine.run(until)); }, "until"_a,
+            nb::call_guard<nb::gil_scoped_release>())
+        .def_prop_ro("now", &Machine::now)
+        .def_prop_ro("exit_code", &Machine::exit_code)
+        .def("take_output",
+             [](Machine &machine) {
+                 const std::string text = machine.take_output();
+                 return nb::bytes(text.data(), text.size());
+             })
+        .def("fault", &fault_of)
+        .def(
+            "register",
+            [](Machine &machine, uint32_t hart, uint32_t number) { return hart_of(machine, hart).x.at(number); },
+            "hart"_a, "number"_a)
+        .def(
+            "set_register",
+            [](Machine &machine, uint32_t hart, uint32_t number, uint32_t value) {
+                if (number != 0)
+                    hart_of(machine, hart).x.at(number) = value;
+            },
+            "hart"_a, "number"_a, "value"_a)
+        .def(
+            "float_register",
+            [](Machine &machine, uint32_t hart, uint32_t number) { return hart_of(machine, hart).f.at(number); },
+            "hart"_a, "number"_a)
+        .def(
+            "set_float_register",
+            [](Machine &machine, uint32_t hart, uint32_t number, uint32_t value) {
+                hart_of(machine, hart).f.at(number) = value;
+            },
+            "hart"_a, "number"_a, "value"_a)
+        .def(
+            "fcsr", [](Machine &machine, uint32_t hart) { return hart_of(machine, hart).fcsr; }, "hart"_a)
+        .def(
+            "set_fcsr",
+            [](Machine &machine, uint32_t hart, uint32_t value) { hart_of(machine, hart).fcsr = value & 0xff; },
+            "hart"_a, "value"_a)
+        .def(
+            "pc", [](Machine &machine, uint32_t hart) { return machine.pc_of(hart_of(machine, hart)); }, "hart"_a)
+        .def(
+            "step", [](Machine &machine, uint32_t hart) { return stop_name(machine.step(hart)); }, "hart"_a)
+        .def(
+            "disassemble",
+            [](Machine &machine, uint32_t hart, uint32_t word, uint32_t pc) {
+                return hart_of(machine, hart).group->decoder->disassemble(word, pc);
+            },
+            "hart"_a, "word"_a, "pc"_a)
+        .def(
+            "read",
+            [](Machine &machine, uint32_t address, uint32_t size) {
+                const auto bytes = machine.bytes(address, size);
+                if (bytes.size() != size)
+                    throw nb::index_error("no memory is there");
+                return nb::bytes(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+            },
+            "address"_a, "size"_a)
+        .def(
+            "write",
+            [](Machine &machine, uint32_t address, const nb::bytes &data) {
+                const auto bytes = machine.bytes(address, static_cast<uint32_t>(data.size()));
+                if (bytes.size() != data.size())
+                    throw nb::index_error("no memory is there");
+                std::memcpy(bytes.data(), data.data(), data.size());
+                machine.forget_code();
+            },
+            "address"_a, "data"_a)
+        .def(
+            "counters", [](Machine &machine, uint32_t hart) { return counters_of(machine.harts().at(hart)); },
+            "hart"_a);
+}
+
+} // namespace tilewright
