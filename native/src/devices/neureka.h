@@ -21,7 +21,9 @@ struct NeurekaQuirks {
     // Depthwise jobs that stream in more than 8 channels read their partial sums from wrong places.
     bool misplaced_depthwise_stream_in = false;
     // Rows and columns cut off by the remainder of the input size are 0, also where they are padding with another
-    // value; padding at the bottom and the right is counted from the end of the 8x8 buffer, not of the picture.
+    // value; padding at the bottom and the right is counted from the end of the 8x8 buffer, not of the picture. The
+    // public RTL (pulp-platform/neureka) gives the cut-off cells precedence in the same way, so software for silicon
+    // keeps to padding with 0, for which this makes no difference.
     bool padding_from_buffer_end = false;
     // Strided mode suppresses pixels (0,1), (2,1) and row 1 of each tile instead of all odd rows and columns.
     bool strided_mask_of_3x3_array = false;
@@ -205,7 +207,8 @@ struct NeurekaActivity {
     std::array<NeurekaPhaseTotal, neureka_phase_count> phases{};
 };
 
-// Cycles from the trigger to the idle status, without contention in the memories, and the bytes moved.
+// Cycles from the trigger to the idle status, without contention in the memories, and the bytes moved. The job must be
+// one that `run_neureka` accepts.
 NeurekaActivity time_neureka(const NeurekaJob &job, const NeurekaTiming &timing, const NeurekaQuirks &quirks,
                              NeurekaPrefetch &prefetch);
 
