@@ -1,6 +1,7 @@
 // What Python sees.
 #include "devices/neureka_binding.h"
 #include "isa/float32_binding.h"
+#include "isa/table_binding.h"
 #include "machine/machine.h"
 
 #include <nanobind/nanobind.h>
@@ -119,6 +120,7 @@ const char *stop_name(Stop stop) {
 
 NB_MODULE(_native, m) {
     tilewright::bind_float32(m);
+    tilewright::bind_table(m);
     tilewright::bind_neureka(m);
     nb::class_<Machine>(m, "Machine")
         .def(nb::init<>())
