@@ -50,16 +50,23 @@ namespace tilewright {
         bank = t + 1;                                                                                                  \
     }
 
+// Time and value go through copies, so that the loop's own variables can stay in registers.
 #define FAR(address_, size, kind, value)                                                                               \
-    outcome = access(*hart, op, address_, size, AccessKind::kind, value, t);                                           \
-    limit = past;                                                                                                      \
-    if (outcome != Outcome::done) [[unlikely]]                                                                         \
-    goto interrupted
+    {                                                                                                                  \
+        int64_t far_time = t;                                                                                          \
+        uint32_t far_value = value;                                                                                    \
+        outcome = access(*hart, op, address_, size, AccessKind::kind, far_value, far_time);                            \
+        t = far_time;                                                                                                  \
+        value = far_value;                                                                                             \
+        limit = past;                                                                                                  \
+        if (outcome != Outcome::done) [[unlikely]]                                                                     \
+            goto interrupted;                                                                                          \
+    }
 
 #define LOAD(type, address)                                                                                            \
     MY_TURN;                                                                                                           \
     const uint32_t where = (address);                                                                                  \
-    uint32_t value;                                                                                                    \
+    uint32_t value = 0;                                                                                                \
     ++COUNT.loads;                                                                                                     \
     if (const uint32_t offset = where - near_base; offset < near_size && where % sizeof(type) == 0) [[likely]] {       \
         NEAR_BANK(offset)                                                                                              \
@@ -86,7 +93,7 @@ namespace tilewright {
 
 #define EVENT_LOAD(address)                                                                                            \
     MY_TURN;                                                                                                           \
-    uint32_t value;                                                                                                    \
+    uint32_t value = 0;                                                                                                  \
     FAR(address, 4, event_load, value);                                                                                \
     RD = value
 
@@ -279,6 +286,11 @@ stopped:
         observe(*hart, observed_op, t - observed_time);
         observed_op = op;
         observed_time = t;
+        if (hart->index == stepping_ && retired != 0) [[unlikely]] {
+            stepping_ = nobody;
+            until = now(); // ends the run as soon as the hart is put back
+            goto yield;
+        }
         if (line_key(op) == line)
             goto *labels[op->code];
     }
@@ -326,5 +338,12 @@ l_loop_back:
 }
 
 Stop Machine::run(int64_t until) { return observed_ ? run_harts<true>(until) : run_harts<false>(until); }
+
+Stop Machine::step(uint32_t hart) {
+    stepping_ = hart;
+    const Stop stop = run_harts<true>(never);
+    stepping_ = nobody;
+    return stop;
+}
 
 } // namespace tilewright

@@ -128,18 +128,6 @@ void Machine::start(uint32_t index, uint32_t pc, int64_t time) {
     schedule_.push(hart, machine_time(hart, hart.time));
 }
 
-Stop Machine::step(uint32_t index) {
-    const uint64_t before = harts_.at(index).counters.instructions;
-    Stop stop = Stop::cycle_limit;
-    // A hart runs at most to the end of the cycle, and an instruction takes at least one.
-    while (stop == Stop::cycle_limit && harts_[index].counters.instructions == before) {
-        if (schedule_.next() >= never)
-            return Stop::deadlock;
-        stop = run(schedule_.next() + 1);
-    }
-    return stop;
-}
-
 void Machine::wake(Hart &hart, int64_t time, uint32_t value) {
     hart.state = HartState::running;
     hart.x[hart.elw_register] = value;

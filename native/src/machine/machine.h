@@ -87,7 +87,25 @@ class Machine {
     void forget_code();
     void stop_with(Fault fault);
 
-    // For the outside.
+    // For devices: what they do on their own, and misuse of them. `pc` is that of the instruction which did it.
+    bool wants_transfers() const { return checks_.wants_transfers(); }
+    uint32_t transfer_started(Transfer transfer) { return checks_.started(std::move(transfer)); }
+    void transfer_done(uint32_t id, int64_t time) { checks_.done(id, time); }
+    // A hart has seen that a transfer has ended: from a status register, or by an event (all transfers that tell of
+    // their end on one of these lines).
+    void transfer_observed(uint32_t id) { checks_.observed(id); }
+    void event_observed(uint32_t lines) { checks_.event_observed(lines); }
+    void report(Check check, std::string message, const Hart &hart, uint32_t pc, uint32_t address,
+                uint32_t transfer = no_transfer) {
+        checks_.report(check, std::move(message), hart.index, pc, address, now(), transfer);
+    }
+
+    // For the outside. Checks are switched on before the first run; they cannot know what was written before.
+    void observe_checks(bool on) {
+        checks_.switch_on(on);
+        observed_ = on;
+    }
+    Checks &checks() { return checks_; }
     std::span<uint8_t> bytes(uint32_t address, uint32_t size);
     std::vector<Hart> &harts() { return harts_; }
     std::vector<std::unique_ptr<HartGroup>> &groups() { return groups_; }
@@ -145,11 +163,14 @@ class Machine {
     std::vector<std::unique_ptr<Device>> devices_;
     std::vector<DeviceRange> ranges_;
     Schedule schedule_;
+    Checks checks_{memories_};
     std::string output_;
     std::optional<Fault> fault_;
     bool exited_ = false;
     uint32_t exit_code_ = 0;
     bool observed_ = false;
+    static constexpr uint32_t nobody = ~0u;
+    uint32_t stepping_ = nobody; // the hart whose next instruction ends the run
 };
 
 } // namespace tilewright
