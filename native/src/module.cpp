@@ -1,4 +1,5 @@
 // What Python sees.
+#include "checks/binding.h"
 #include "devices/neureka_binding.h"
 #include "isa/float32_binding.h"
 #include "isa/table_binding.h"
@@ -122,8 +123,9 @@ NB_MODULE(_native, m) {
     tilewright::bind_float32(m);
     tilewright::bind_table(m);
     tilewright::bind_neureka(m);
-    nb::class_<Machine>(m, "Machine")
-        .def(nb::init<>())
+    nb::class_<Machine> machine(m, "Machine");
+    tilewright::bind_checks(machine);
+    machine.def(nb::init<>())
         .def("add_memory", &Machine::add_memory, "name"_a, "base"_a, "size"_a, "banks"_a, "executable"_a)
         .def("add_alias", &Machine::add_alias, "memory"_a, "base"_a, "size"_a, "test_and_set"_a, "group"_a)
         .def("add_harts", &add_harts, "name"_a, "extensions"_a, "harts"_a, "pipeline"_a, "fetch"_a, "cycles"_a,

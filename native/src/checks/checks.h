@@ -1,28 +1,126 @@
-// A machine that tells on programs: reads of memory never written, and races with transfers in flight.
+// A machine that tells on programs: reads of memory never written, races with transfers in flight, and the like.
 #pragma once
 
+#include "checks/shadow.h"
+
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace tilewright {
 
 struct Hart;
+struct Memory;
 
-// Bytes that a transfer reads or writes.
-struct Range {
-    uint32_t begin;
-    uint32_t end;
+enum class Check : uint8_t {
+    uninitialised_read, // of bytes that nothing ever wrote
+    unused_read,        // the same, but the value was dropped
+    race,               // an access to bytes of a transfer whose end no hart has seen
+    overlap,            // two such transfers on the same bytes
+    bad_access,         // outside of all memories, by a transfer
+    stack_overflow,
+    unaligned_transfer,
+    double_free, // of a transfer's counter
 };
+const char *name_of(Check check);
+// Warnings are of programs that work: slow transfers, reads without consequences.
+bool is_warning(Check check);
 
 // What a device does on its own: a DMA transfer, a job of an accelerator.
 struct Transfer {
-    std::string what;
+    std::string what;  // in words, for people
+    std::string lane;  // row of a trace; where `in_order`, transfers of a lane do not overlap in time
     uint32_t hart = 0; // that asked for it
     uint32_t pc = 0;
+    int64_t started = 0; // asked for: from then on, its bytes are its own
+    uint64_t bytes = 0;
+    // Addresses in memories. A copy moves the bytes of `reads` to those of `writes`, in this order; anything else uses
+    // what it reads. What lies in no memory of the machine (behind a peripheral) is left out.
+    std::vector<Range> reads{};
+    std::vector<Range> writes{};
+    bool copies = true;
+    bool in_order = false; // a transfer of the same lane starts when the one before has ended
+    int32_t event = -1;    // line of the event unit that tells of its end
+};
+
+// A transfer as a trace shows it.
+struct TransferRecord {
+    uint32_t id = 0;
+    std::string what;
+    std::string lane;
+    uint32_t hart = 0;
+    uint32_t pc = 0;
     int64_t started = 0;
-    std::vector<Range> reads;
-    std::vector<Range> writes;
+    int64_t finished = -1; // -1: not yet
+    uint64_t bytes = 0;
+};
+
+struct Finding {
+    Check check{};
+    std::string message;
+    uint32_t hart = 0;
+    uint32_t pc = 0;
+    uint32_t address = 0;
+    int64_t time = 0;   // of the first
+    uint64_t count = 0; // how often at this instruction
+    std::optional<TransferRecord> transfer{};
+    std::optional<Range> range{}; // of the transfer's bytes, that holds the address
+};
+
+constexpr uint32_t no_transfer = 0;
+
+// The transfers and what was found.
+class Checks {
+  public:
+    explicit Checks(const std::vector<std::unique_ptr<Memory>> &memories) : memories_(memories) {}
+
+    void switch_on(bool on) { on_ = on; }
+    bool on() const { return on_; }
+    void record_transfers(bool recording) { recording_ = recording; }
+    // Whether anybody wants to know of transfers; otherwise devices need not describe them.
+    bool wants_transfers() const { return on_ || recording_; }
+
+    uint32_t started(Transfer transfer);
+    void done(uint32_t id, int64_t time);
+    void observed(uint32_t id);
+    // Every transfer that has ended and tells of it on one of these lines.
+    void event_observed(uint32_t lines);
+
+    void report(Check check, std::string message, uint32_t hart, uint32_t pc, uint32_t address, int64_t time,
+                uint32_t transfer = no_transfer);
+
+    const std::vector<Finding> &findings() const { return findings_; }
+    uint64_t findings_left_out() const { return findings_left_out_; }
+    const std::vector<TransferRecord> &transfers() const { return records_; }
+    uint64_t transfers_left_out() const { return transfers_left_out_; }
+
+  private:
+    static constexpr size_t most_findings = 100;
+    static constexpr size_t most_records = 1 << 20;
+
+    // A transfer until its end was seen.
+    struct Active {
+        uint32_t id;
+        Transfer transfer;
+        int64_t finished; // -1: not yet
+        size_t record;
+    };
+    static constexpr size_t not_recorded = ~size_t{0};
+
+    std::vector<Active>::iterator find(uint32_t id);
+    static TransferRecord record_of(const Active &active);
+
+    const std::vector<std::unique_ptr<Memory>> &memories_;
+    bool on_ = false;
+    bool recording_ = false;
+    uint32_t last_id_ = no_transfer;
+    std::vector<Active> active_;
+    std::vector<TransferRecord> records_;
+    uint64_t transfers_left_out_ = 0;
+    std::vector<Finding> findings_;
+    uint64_t findings_left_out_ = 0;
 };
 
 } // namespace tilewright
