@@ -14,7 +14,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 BIN := .venv/bin
 READY := .venv/.ready
-C_FILES := find $(wildcard src tests examples benchmarks) -name '*.[ch]' -not -path '*/golden/*' -print0
+C_FILES := find $(wildcard native src tests examples benchmarks) \( -name '*.[ch]' -o -name '*.cpp' \) -not -path '*/golden/*' -print0
 PYTEST := $(BIN)/pytest -q -n $(WORKERS) --dist worksteal
 
 .PHONY: help setup demo test test-all lint format bench clean
@@ -23,7 +23,7 @@ PYTEST := $(BIN)/pytest -q -n $(WORKERS) --dist worksteal
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(READY): pyproject.toml scripts/setup.sh
+$(READY): pyproject.toml scripts/setup.sh $(shell find native)
 	@scripts/setup.sh
 
 setup: $(READY) ## make .venv with Tilewright and all tools

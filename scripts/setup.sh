@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes .venv with Tilewright and everything its tests need; called by the Makefile, and safe to call again.
-# What Debian packages is missing (Python's venv, a C compiler, clang, cmake) comes from apt-get where that may be used.
+# What Debian packages is missing (Python's venv, C and C++ compilers for this machine and for RISC-V, clang, cmake, an
+# emulator) comes from apt-get where that may be used.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -22,18 +23,26 @@ has_venv() { "$python" -c 'import ensurepip, venv' 2>/dev/null; }
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 builds() { printf '#include <stdio.h>\nint main(void) { return puts("") < 0; }\n' | "$@" -x c - -o "$scratch/a.out" 2>/dev/null; }
-has_compiler() { builds cc; }
+# The same for C++, with a header of its library that a compiler of C++20 has.
+builds_cpp() { printf '#include <bit>\nint main() { return std::popcount(0u); }\n' | c++ -std=c++20 -x c++ - -o "$scratch/a.out" 2>/dev/null; }
+has_compiler() { builds cc && builds_cpp; }
 has_clang() { builds clang; }
 has_clang_sanitizers() { builds clang -fsanitize=address,undefined; }
 has_cmake() { command -v cmake >/dev/null; }
+has_riscv_compiler() {
+    builds riscv64-unknown-elf-gcc --specs=picolibc.specs -march=rv32imafc -mabi=ilp32f -c
+}
+has_emulator() { command -v qemu-riscv32 >/dev/null; }
 
 missing_packages() {
     has_python || echo python3
     has_venv || echo python3-venv
-    has_compiler || echo gcc libc6-dev
+    has_compiler || echo g++ libc6-dev
     has_clang || echo clang libc6-dev
     has_clang_sanitizers || ! apt-cache show libclang-rt-dev >/dev/null 2>&1 || echo libclang-rt-dev
     has_cmake || echo cmake make
+    has_riscv_compiler || echo gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf
+    has_emulator || echo qemu-user
 }
 
 # Prints the prefix that makes apt-get usable (nothing for root); fails where there is none.
@@ -67,24 +76,38 @@ check_system() {
     "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
         die "Python 3.11 or newer is needed, '$python' is $("$python" -V 2>&1)" "name another one: make PYTHON=python3.12 ..."
     has_venv || die "'$python' cannot make virtual environments" "$hint"
-    has_compiler || die "no working C compiler 'cc'" "$hint"
+    has_compiler || die "no working compilers 'cc' (C) and 'c++' (C++20)" "$hint"
     has_clang_sanitizers || say "note: no clang with sanitizers; tests that build with it will fail ($hint)"
     has_cmake || say "note: no cmake; tests that build with it will fail ($hint)"
+    has_riscv_compiler || say "note: no riscv64-unknown-elf-gcc with picolibc; tests that compile for RISC-V will fail ($hint)"
+    has_emulator || say "note: no qemu-riscv32; tests that compare with it will fail ($hint)"
 }
 
+# Prints what tells the named files from other versions of them.
+digest() { "$python" -c 'import hashlib, sys
+print(hashlib.sha256(b"".join(name.encode() + open(name, "rb").read() for name in sys.argv[1:])).hexdigest())' "$@"; }
+install() { "$venv/bin/python" -m pip install -qq --disable-pip-version-check "$@"; }
+
 check_system
-digest=$("$python" -c 'import hashlib; print(hashlib.sha256(open("pyproject.toml", "rb").read()).hexdigest())')
-# A fresh time stamp alone (a switch of branches) installs nothing, so this works without a network.
-if [ "$(cat "$ready" 2>/dev/null)" = "$digest" ] && "$venv/bin/python" -c 'pass' 2>/dev/null; then
-    touch "$ready"
-    exit 0
+mapfile -t native < <(find native -type f | LC_ALL=C sort)
+packages_digest=$(digest pyproject.toml)
+native_digest=$(digest "${native[@]}")
+{ read -r old_packages && read -r old_native; } 2>/dev/null <"$ready" || old_packages=
+"$venv/bin/python" -m pip --version >/dev/null 2>&1 || old_packages=
+
+# A fresh time stamp alone (a switch of branches) installs nothing, and a change of native code needs no package index,
+# so both work without a network.
+if [ "$old_packages" != "$packages_digest" ]; then
+    if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
+        say "making $venv with $("$python" -V)"
+        "$python" -m venv --clear "$venv"
+    fi
+    say "installing tilewright and its tools into $venv (a few minutes the first time)"
+    install --editable '.[dev]' || die "pip could not install the packages" "is the package index reachable?"
+    say "ready"
+elif [ "$old_native" != "$native_digest" ]; then
+    say "building the native part again"
+    install --no-deps --no-build-isolation --editable . || die "the native part does not build"
+    say "ready"
 fi
-if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
-    say "making $venv with $("$python" -V)"
-    "$python" -m venv --clear "$venv"
-fi
-say "installing tilewright and its tools into $venv (a few minutes the first time)"
-"$venv/bin/python" -m pip install -qq --disable-pip-version-check --editable '.[dev]' ||
-    die "pip could not install the packages" "is the package index reachable?"
-echo "$digest" >"$ready"
-say "ready"
+printf '%s\n' "$packages_digest" "$native_digest" >"$ready"

@@ -1,0 +1,145 @@
+"""What the compiled part of the simulator offers (native/src/module.cpp and the bindings it calls)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Words: TypeAlias = NDArray[np.uint32]
+_Bytes: TypeAlias = NDArray[np.uint8]
+
+Stop: TypeAlias = Literal["cycle-limit", "exited", "fault", "deadlock"]
+
+class Counters(TypedDict):
+    """What a hart did, in events and in cycles of its own clock."""
+
+    instructions: int
+    cycles: int
+    loads: int
+    stores: int
+    jumps: int
+    branches: int
+    taken: int
+    stall_use: int
+    stall_branch: int
+    stall_bank: int
+    stall_memory: int
+    stall_misaligned: int
+    stall_fetch: int
+    fetch_misses: int
+    asleep: int
+
+class Fault(TypedDict):
+    """Why the machine cannot go on, and where."""
+
+    kind: str
+    message: str
+    hart: int
+    pc: int
+    address: int
+    time: int
+
+class Transfer(TypedDict):
+    """What a device did on its own: a DMA transfer, a job of an accelerator."""
+
+    id: int
+    what: str
+    lane: str
+    hart: int
+    pc: int
+    started: int
+    finished: int
+    bytes: int
+
+class Finding(TypedDict):
+    """Something that a program must not do, as the checks saw it."""
+
+    kind: str
+    warning: bool
+    message: str
+    hart: int
+    pc: int
+    address: int
+    time: int
+    count: int
+    transfer: Transfer | None
+    range: tuple[int, int] | None
+
+class Machine:
+    """Harts, memories and devices. Memories are described first, then harts, then devices."""
+
+    def __init__(self) -> None: ...
+    def add_memory(self, name: str, base: int, size: int, banks: int, executable: bool) -> None: ...
+    def add_alias(self, memory: str, base: int, size: int, test_and_set: bool, group: str) -> None: ...
+    def add_harts(
+        self,
+        name: str,
+        extensions: Sequence[str],
+        harts: Mapping[str, int],
+        pipeline: Mapping[str, int],
+        fetch: Mapping[str, int],
+        cycles: Mapping[str, int],
+        near: str,
+    ) -> None: ...
+    def add_device(self, kind: str, name: str, base: int, size: int, settings: Mapping[str, int]) -> None: ...
+    def start(self, hart: int, pc: int, time: int) -> None: ...
+    def run(self, until: int) -> Stop: ...
+    def step(self, hart: int) -> Stop: ...
+    @property
+    def now(self) -> int: ...
+    @property
+    def exit_code(self) -> int: ...
+    def take_output(self) -> bytes: ...
+    def fault(self) -> Fault | None: ...
+    def register(self, hart: int, number: int) -> int: ...
+    def set_register(self, hart: int, number: int, value: int) -> None: ...
+    def float_register(self, hart: int, number: int) -> int: ...
+    def set_float_register(self, hart: int, number: int, value: int) -> None: ...
+    def fcsr(self, hart: int) -> int: ...
+    def set_fcsr(self, hart: int, value: int) -> None: ...
+    def pc(self, hart: int) -> int: ...
+    def disassemble(self, hart: int, word: int, pc: int) -> str: ...
+    def read(self, address: int, size: int) -> bytes: ...
+    def write(self, address: int, data: bytes) -> None: ...
+    def counters(self, hart: int) -> Counters: ...
+    def observe_checks(self, on: bool) -> None: ...
+    def record_transfers(self, on: bool) -> None: ...
+    def findings(self) -> list[Finding]: ...
+    @property
+    def findings_left_out(self) -> int: ...
+    def transfers(self) -> list[Transfer]: ...
+    @property
+    def transfers_left_out(self) -> int: ...
+
+def float32_op(name: str, a: _Words, b: _Words, c: _Words, rounding: int, flags_in: int) -> tuple[_Words, _Words]: ...
+
+class NeurekaResult:
+    @property
+    def fault(self) -> str | None: ...
+    @property
+    def cycles(self) -> int: ...
+    @property
+    def hidden(self) -> int: ...
+    @property
+    def multiplications(self) -> int: ...
+    @property
+    def peak_multiplications_per_cycle(self) -> float: ...
+    @property
+    def phase_cycles(self) -> dict[str, int]: ...
+    @property
+    def phase_bytes(self) -> dict[str, int]: ...
+
+def neureka_run(
+    registers: Sequence[int],
+    tcdm: _Bytes,
+    weights: _Bytes,
+    tcdm_base: int,
+    tcdm_mask: int,
+    timing: Mapping[str, int],
+    gvsoc: bool = False,
+    hidden: int = 0,
+) -> NeurekaResult: ...
+def neureka_ranges(
+    registers: Sequence[int], tcdm: _Bytes, weights: _Bytes, tcdm_base: int, tcdm_mask: int, gvsoc: bool = False
+) -> list[tuple[str, bool, bool, int, int]]: ...
