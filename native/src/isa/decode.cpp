@@ -200,12 +200,12 @@ uint64_t registers_read(uint16_t code, uint32_t word) {
 }
 
 unsigned register_written(uint16_t code, uint32_t word) {
-    unsigned written = 64;
+    unsigned written = no_register;
     for_each_operand(rows[code].operands, word, [&](const Operand &o) {
         if (o.writes)
             written = static_cast<unsigned>(o.number) + (o.kind == Operand::floating ? 32 : 0);
     });
-    return written == 0 ? 64 : written;
+    return written == 0 ? no_register : written;
 }
 
 Decoder::Decoder(const std::vector<std::string> &extensions, const PipelineTiming &timing) : timing_(timing) {
@@ -245,14 +245,16 @@ uint16_t Decoder::find(uint32_t word) const {
 }
 
 uint32_t Decoder::stall_behind(const Op &op, uint32_t following) const {
+    const Row &row = rows[op.code];
+    const bool integer = row.operands[0] == 'd', floating = row.operands[0] == 'D';
+    if ((!integer && !floating) || (integer && op.rd == nowhere))
+        return 0;
     const uint32_t word = expanded(following);
     const uint16_t code = find(word);
-    const unsigned written = op.rd + (rows[op.code].operands[0] == 'D' ? 32u : 0u);
-    if (rows[op.code].operands[0] != 'd' && rows[op.code].operands[0] != 'D')
+    const int written = op.rd + (floating ? 32 : 0);
+    if (((registers_read(code, word) >> written) & 1) == 0)
         return 0;
-    if (written == nowhere || ((registers_read(code, word) >> written) & 1) == 0)
-        return 0;
-    uint32_t stall = timing_.use[static_cast<size_t>(rows[op.code].timing)];
+    uint32_t stall = timing_.use[static_cast<size_t>(row.timing)];
     if (rows[code].timing == Timing::jump_register)
         stall += timing_.jump_register_written;
     return stall;

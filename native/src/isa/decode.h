@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,7 @@ class Decoder {
     uint16_t find(uint32_t word) const;
     // The 32-bit instruction that a word stands for; 0 for a compressed one that does not exist.
     uint32_t expanded(uint32_t word) const;
+    // Cycles that the instruction behind one waits for the register it writes.
     uint32_t stall_behind(const Op &op, uint32_t following) const;
 
     PipelineTiming timing_;
@@ -51,10 +53,20 @@ class Decoder {
 };
 
 const Row &row_of(uint16_t code);
-// Registers that an instruction reads, as bits (32 integer, then 32 floating-point), and the one it writes (64: none).
+// Registers that an instruction reads, as bits (32 integer, then 32 floating-point), and the one it writes.
+constexpr unsigned no_register = 64;
 uint64_t registers_read(uint16_t code, uint32_t word);
 unsigned register_written(uint16_t code, uint32_t word);
-// What a compressed instruction stands for (0: nothing) and how it is called.
+
+// A compressed instruction; the more special of two encodings that overlap comes first.
+struct CompressedRow {
+    const char *name;
+    uint32_t match;
+    uint32_t mask;
+    uint32_t (*expand)(uint32_t word); // to the 32-bit instruction it stands for; 0 for a reserved encoding
+};
+std::span<const CompressedRow> compressed_rows();
+// What a compressed instruction stands for; 0 where there is none with this encoding.
 uint32_t expand_compressed(uint32_t word);
 
 } // namespace tilewright

@@ -9,16 +9,21 @@ Outcome Machine::fail(Hart &hart, const Op *op, const char *kind, std::string me
     return Outcome::fault;
 }
 
+const Alias *Machine::alias_of(const Hart &hart, uint32_t address) const {
+    for (const Alias &alias : aliases_)
+        if (address - alias.base < alias.size &&
+            (alias.group < 0 || groups_[static_cast<size_t>(alias.group)].get() == hart.group))
+            return &alias;
+    return nullptr;
+}
+
 Outcome Machine::access(Hart &hart, const Op *op, uint32_t address, uint32_t size, AccessKind kind, uint32_t &value,
                         int64_t &time) {
     bool test_and_set = false;
-    for (const Alias &alias : aliases_)
-        if (address - alias.base < alias.size &&
-            (alias.group < 0 || groups_[static_cast<size_t>(alias.group)].get() == hart.group)) {
-            address = alias.memory->base + (address - alias.base);
-            test_and_set = alias.test_and_set && kind == AccessKind::load;
-            break;
-        }
+    if (const Alias *alias = alias_of(hart, address)) {
+        address = alias->shown(address);
+        test_and_set = alias->test_and_set && kind == AccessKind::load;
+    }
     for (const auto &memory : memories_)
         if (memory->holds(address, size)) {
             const Outcome outcome = access_memory(hart, *memory, address - memory->base, size, kind, value, time);
@@ -67,6 +72,8 @@ Outcome Machine::access_memory(Hart &hart, Memory &memory, uint32_t offset, uint
         }
     }
     if (kind == AccessKind::store) {
+        if (reservations_ != 0)
+            break_reservations(hart, memory.base + offset, size);
         std::memcpy(memory.data + offset, &value, size);
     } else {
         value = 0;
@@ -93,6 +100,31 @@ Outcome Machine::access_device(Hart &hart, const Op *op, const DeviceRange &rang
     }
     value = reply.value;
     return Outcome::done;
+}
+
+void Machine::reserve(Hart &hart, uint32_t address) {
+    const Alias *alias = alias_of(hart, address);
+    reservations_ += hart.reservation == no_reservation ? 1 : 0;
+    hart.reservation = alias != nullptr ? alias->shown(address) : address;
+}
+
+bool Machine::release(Hart &hart, uint32_t address) {
+    const Alias *alias = alias_of(hart, address);
+    const bool held = hart.reservation == (alias != nullptr ? alias->shown(address) : address);
+    reservations_ -= hart.reservation == no_reservation ? 0 : 1;
+    hart.reservation = no_reservation;
+    return held;
+}
+
+void Machine::break_reservations(const Hart &by, uint32_t address, uint32_t size) {
+    for (Hart &hart : harts_) {
+        if (&hart == &by || hart.reservation == no_reservation)
+            continue;
+        if (hart.reservation < address + size && address < hart.reservation + 4) {
+            hart.reservation = no_reservation;
+            --reservations_;
+        }
+    }
 }
 
 } // namespace tilewright

@@ -34,6 +34,20 @@ uint32_t loop_field(const HardwareLoop &loop, uint32_t which) {
     return which == 0 ? loop.start : which == 1 ? loop.end : loop.count;
 }
 
+const char *cause_name(uint32_t cause) {
+    switch (cause) {
+    case cause_ebreak:
+        return "ebreak";
+    case cause_ecall:
+        return "ecall";
+    case cause_load_misaligned:
+    case cause_store_misaligned:
+        return "misaligned atomic access";
+    default:
+        return "interrupt";
+    }
+}
+
 } // namespace
 
 bool Machine::read_csr(Hart &hart, uint32_t number, int64_t time, uint64_t instructions, uint32_t &value) {
@@ -57,7 +71,7 @@ bool Machine::read_csr(Hart &hart, uint32_t number, int64_t time, uint64_t instr
         value = hart.mstatus;
         return true;
     case csr_misa:
-        value = 0x40001104u | (hart.group->has_float ? 1u << 5 : 0);
+        value = hart.group->misa;
         return true;
     case csr_mie:
         value = hart.mie;
@@ -156,22 +170,28 @@ bool Machine::write_csr(Hart &hart, uint32_t number, int64_t time, uint64_t inst
     }
 }
 
-const Op *Machine::trap(Hart &hart, const Op *op, uint32_t cause, uint32_t value) {
+void Machine::fail_trap(Hart &hart, const Op *op, uint32_t cause) {
     const uint32_t pc = hart.code->pc_of(op);
-    if (hart.mtvec == 0) {
-        const bool illegal = cause == 2;
+    char text[96];
+    if (cause == cause_illegal) {
         uint32_t word = 0;
         const auto raw = bytes(pc, 2);
         std::memcpy(&word, raw.data(), raw.size());
         if (Decoder::length(word) == 4)
             if (const auto rest = bytes(pc, 4); rest.size() == 4)
                 std::memcpy(&word, rest.data(), 4);
-        char text[96];
-        if (illegal)
-            snprintf(text, sizeof text, "illegal instruction 0x%0*x", Decoder::length(word) * 2, word);
-        else
-            snprintf(text, sizeof text, "%s, and no trap handler is set (mtvec is 0)", cause == 3 ? "ebreak" : "ecall");
-        fail(hart, op, illegal ? "illegal-instruction" : "trap", text, pc);
+        snprintf(text, sizeof text, "illegal instruction 0x%0*x", Decoder::length(word) * 2, word);
+        fail(hart, op, "illegal-instruction", text, pc);
+        return;
+    }
+    snprintf(text, sizeof text, "%s, and no trap handler is set (mtvec is 0)", cause_name(cause));
+    fail(hart, op, "trap", text, pc);
+}
+
+const Op *Machine::trap(Hart &hart, const Op *op, uint32_t cause, uint32_t value) {
+    const uint32_t pc = hart.code->pc_of(op);
+    if (hart.mtvec == 0) {
+        fail_trap(hart, op, cause);
         return nullptr;
     }
     hart.mepc = pc;
@@ -190,7 +210,7 @@ const Op *Machine::trap(Hart &hart, const Op *op, uint32_t cause, uint32_t value
 
 const Op *Machine::enter_interrupt(Hart &hart, const Op *op) {
     const auto line = static_cast<uint32_t>(std::countr_zero(hart.interrupt & hart.mie));
-    return trap(hart, op, 0x80000000u | line, 0);
+    return trap(hart, op, cause_interrupt | line, 0);
 }
 
 void Machine::leave_trap(Hart &hart) {

@@ -59,6 +59,8 @@ struct Counters {
 
 struct HartGroup;
 
+constexpr uint32_t no_reservation = 1; // odd: no word is there
+
 enum class HartState : uint8_t { off, running, asleep };
 
 struct Hart {
@@ -85,8 +87,8 @@ struct Hart {
     int64_t instruction_base = 0;
     int64_t started = 0;
     uint8_t elw_register = nowhere;
-    uint32_t reservation = 1;      // of lr.w; odd: none
-    std::vector<uint64_t> fetched; // lines in the private instruction cache, as bits, by line of the code
+    uint32_t reservation = no_reservation; // of lr.w
+    std::vector<uint64_t> fetched;         // lines in the private instruction cache, as bits, by line of the code
     Counters counters;
 };
 
@@ -96,6 +98,10 @@ struct DivideTiming {
     int32_t unsigned_zero = 0;
     int32_t negative = 0; // added for a negative divisor
 };
+
+// Causes of traps, as in mcause.
+constexpr uint32_t cause_illegal = 2, cause_ebreak = 3, cause_load_misaligned = 4, cause_store_misaligned = 6,
+                   cause_ecall = 11, cause_interrupt = 0x80000000;
 
 constexpr uint32_t mstatus_mie = 1u << 3;
 constexpr uint32_t mstatus_mpie = 1u << 7;
@@ -110,6 +116,7 @@ struct HartGroup {
     PipelineTiming pipeline;
     DivideTiming divide;
     bool has_float = false;
+    uint32_t misa = 0;
     bool early_counters = false; // cycle counters are read before the wait for the instruction itself
     std::vector<Code> code;      // one for each memory that may hold instructions
     Memory *near = nullptr;      // the memory at one cycle, without a search

@@ -1,5 +1,6 @@
 // The loop that executes instructions. Harts run ahead alone until they touch something that others see; loads, stores
 // and the like wait for their turn, so that all of them happen in the order of time.
+#include "isa/float32.h"
 #include "machine/arithmetic.h"
 #include "machine/machine.h"
 
@@ -10,6 +11,10 @@ namespace tilewright {
 #define RS1 x[op->rs1]
 #define RS2 x[op->rs2]
 #define RS3 x[op->rs3]
+#define FD hart->f[op->rd]
+#define FS1 hart->f[op->rs1]
+#define FS2 hart->f[op->rs2]
+#define FS3 hart->f[op->rs3]
 #define IMM static_cast<uint32_t>(op->imm)
 #define PC (hart->code->pc_of(op))
 #define SIGNED(value) static_cast<int32_t>(value)
@@ -146,12 +151,13 @@ namespace tilewright {
     if (!write_csr(*hart, IMM, t, retired, written))                                                                   \
     goto l_illegal
 
-#define TRAP(cause)                                                                                                    \
+#define TRAP(cause, value)                                                                                             \
     {                                                                                                                  \
         MY_TURN;                                                                                                       \
-        op = trap(*hart, op, cause, 0);                                                                                \
-        if (op == nullptr)                                                                                             \
+        const Op *handler = trap(*hart, op, cause, value);                                                             \
+        if (handler == nullptr)                                                                                        \
             goto stopped;                                                                                              \
+        op = handler;                                                                                                  \
         t += 2;                                                                                                        \
         DISPATCH;                                                                                                      \
     }
@@ -178,6 +184,60 @@ namespace tilewright {
         hart->state = HartState::asleep;                                                                               \
         goto sleeping;                                                                                                 \
     }
+
+// Floating-point instructions that set flags, and among them those that round: by their own mode or by that of fcsr.
+#define FLAGGED(...)                                                                                                   \
+    {                                                                                                                  \
+        FloatState state{rounding_mode::nearest_even, hart->fcsr & 31};                                                \
+        __VA_ARGS__;                                                                                                   \
+        hart->fcsr |= state.flags;                                                                                     \
+    }
+
+#define ROUNDED(...)                                                                                                   \
+    {                                                                                                                  \
+        const uint32_t rounding = op->imm == rounding_dynamic ? hart->fcsr >> 5 : IMM;                                 \
+        if (rounding > rounding_mode::nearest_away) [[unlikely]]                                                       \
+            goto l_illegal;                                                                                            \
+        FloatState state{rounding, hart->fcsr & 31};                                                                   \
+        __VA_ARGS__;                                                                                                   \
+        hart->fcsr |= state.flags;                                                                                     \
+    }
+
+// Atomic instructions are rare: all their accesses take the slow way, which looks after reservations.
+#define ATOMIC(cause)                                                                                                  \
+    const uint32_t where = RS1;                                                                                        \
+    if (where % 4 != 0) [[unlikely]]                                                                                   \
+        TRAP(cause, where)                                                                                             \
+    MY_TURN
+
+#define LOAD_RESERVED                                                                                                  \
+    ATOMIC(cause_load_misaligned);                                                                                     \
+    uint32_t value = 0;                                                                                                \
+    ++COUNT.loads;                                                                                                     \
+    FAR(where, 4, load, value);                                                                                        \
+    reserve(*hart, where);                                                                                             \
+    RD = value
+
+#define STORE_CONDITIONAL                                                                                              \
+    ATOMIC(cause_store_misaligned);                                                                                    \
+    const bool reserved = release(*hart, where);                                                                       \
+    if (reserved) {                                                                                                    \
+        uint32_t value = RS2;                                                                                          \
+        ++COUNT.stores;                                                                                                \
+        FAR(where, 4, store, value);                                                                                   \
+    }                                                                                                                  \
+    RD = reserved ? 0 : 1
+
+#define AMO(changed)                                                                                                   \
+    ATOMIC(cause_store_misaligned);                                                                                    \
+    const uint32_t operand = RS2;                                                                                      \
+    uint32_t old = 0;                                                                                                  \
+    ++COUNT.loads;                                                                                                     \
+    ++COUNT.stores;                                                                                                    \
+    FAR(where, 4, load, old);                                                                                          \
+    uint32_t value = (changed);                                                                                        \
+    FAR(where, 4, store, value);                                                                                       \
+    RD = old
 
 template <class Divisor> static int64_t divide_wait(const DivideTiming &timing, Divisor divisor) {
     if (divisor == 0)
@@ -245,7 +305,7 @@ pick:
         line = hart->line;
         near_data = near.data;
         near_base = near.base;
-        near_size = near.size;
+        near_size = reservations_ == 0 ? near.size : 0; // stores that may end a reservation take the slow way
         near_banks = group.near_banks;
         bank_free = near_banks ? group.near->bank_free.data() : nullptr;
         bank_mask = near.bank_mask;
@@ -258,8 +318,12 @@ pick:
         retired = 0;
         pending = hart->pending;
         fetched = nullptr;
-        if ((hart->interrupt & hart->mie) != 0 && (hart->mstatus & mstatus_mie) != 0) [[unlikely]]
-            op = enter_interrupt(*hart, op);
+        if ((hart->interrupt & hart->mie) != 0 && (hart->mstatus & mstatus_mie) != 0) [[unlikely]] {
+            const Op *handler = enter_interrupt(*hart, op);
+            if (handler == nullptr)
+                goto stopped;
+            op = handler;
+        }
     }
     DISPATCH;
 
@@ -318,13 +382,7 @@ l_undecoded:
     goto *labels[op->code];
 
 l_illegal:
-    {
-        MY_TURN;
-        op = trap(*hart, op, 2, 0);
-        if (op == nullptr)
-            goto stopped;
-        DISPATCH;
-    }
+    TRAP(cause_illegal, 0)
 
 l_loop_back:
     op = loop_back(*hart, op, t);

@@ -5,6 +5,22 @@
 
 namespace tilewright {
 
+namespace {
+
+uint32_t misa_of(const std::vector<std::string> &extensions) {
+    constexpr uint32_t width_32 = 1u << 30;
+    const auto bit = [](char letter) { return 1u << (letter - 'a'); };
+    uint32_t misa = width_32;
+    for (const std::string &extension : extensions)
+        if (extension == "xpulpv2")
+            misa |= bit('x');
+        else if (extension.starts_with("rv32"))
+            misa |= bit(extension.back());
+    return misa;
+}
+
+} // namespace
+
 void Machine::add_memory(const std::string &name, uint32_t base, uint32_t size, uint32_t banks, bool executable) {
     auto memory = std::make_unique<Memory>();
     memory->name = name;
@@ -39,6 +55,7 @@ void Machine::add_harts(const GroupDescription &description) {
     group->divide = description.divide;
     group->decoder = std::make_unique<Decoder>(description.extensions, description.pipeline);
     group->has_float = std::ranges::find(description.extensions, "rv32f") != description.extensions.end();
+    group->misa = misa_of(description.extensions);
     group->near = memory(description.near);
     if (group->near == nullptr)
         throw std::invalid_argument("harts '" + description.name + "' are next to memory '" + description.near +

@@ -130,6 +130,11 @@ class Machine {
                           int64_t &time);
     Outcome access_device(Hart &hart, const Op *op, const DeviceRange &range, size_t index, const Access &request,
                           uint32_t &value, int64_t &time);
+    const Alias *alias_of(const Hart &hart, uint32_t address) const;
+    // Reservations of lr.w. `release` says whether the hart still held that word.
+    void reserve(Hart &hart, uint32_t address);
+    bool release(Hart &hart, uint32_t address);
+    void break_reservations(const Hart &by, uint32_t address, uint32_t size);
     Outcome fail(Hart &hart, const Op *op, const char *kind, std::string message, uint32_t address);
     const Op *instruction_at(Hart &hart, uint32_t address);
     void decode(Hart &hart, const Op *op);
@@ -150,6 +155,7 @@ class Machine {
     bool write_csr(Hart &hart, uint32_t number, int64_t time, uint64_t instructions, uint32_t value);
     // Where a trap leads; null, and a fault, where no handler was set.
     const Op *trap(Hart &hart, const Op *op, uint32_t cause, uint32_t value);
+    void fail_trap(Hart &hart, const Op *op, uint32_t cause);
     const Op *enter_interrupt(Hart &hart, const Op *op);
     static void leave_trap(Hart &hart);
     void observe(Hart &hart, const Op *op, int64_t cycles);
@@ -162,6 +168,7 @@ class Machine {
     std::vector<Pages> code_pages_;
     std::vector<std::unique_ptr<Device>> devices_;
     std::vector<DeviceRange> ranges_;
+    uint32_t reservations_ = 0; // harts that hold one
     Schedule schedule_;
     Checks checks_{memories_};
     std::string output_;

@@ -72,6 +72,9 @@ struct Alias {
     Memory *memory = nullptr;
     bool test_and_set = false; // a load leaves all ones behind
     int32_t group = -1;        // -1: all
+
+    // The memory's own address of what an address shows.
+    uint32_t shown(uint32_t address) const { return memory->base + (address - base); }
 };
 
 } // namespace tilewright
