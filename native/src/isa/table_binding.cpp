@@ -10,7 +10,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include "isa/op.h"
+#include "isa/decode.h"
 
 namespace tilewright {
 
@@ -58,11 +58,21 @@ std::vector<Listed> instruction_table() {
     return table;
 }
 
+std::vector<std::tuple<std::string, uint32_t, uint32_t>> compressed_table() {
+    std::vector<std::tuple<std::string, uint32_t, uint32_t>> table;
+    for (const CompressedRow &row : compressed_rows())
+        table.emplace_back(row.name, row.match, row.mask);
+    return table;
+}
+
 } // namespace
 
 void bind_table(nb::module_ &module) {
     module.def("instruction_table", &instruction_table,
                "All 32-bit instructions: id, name, match, mask, operands, timing, extension.");
+    module.def("compressed_table", &compressed_table, "All compressed instructions: name, match, mask.");
+    module.def("expand_compressed", &expand_compressed, nb::arg("word"),
+               "The 32-bit instruction that a compressed one stands for; 0 where there is none.");
 }
 
 } // namespace tilewright
