@@ -112,6 +112,15 @@ class Machine:
     @property
     def transfers_left_out(self) -> int: ...
 
+def instruction_table() -> list[tuple[str, str, int, int, str, str, str]]:
+    """All 32-bit instructions: id, name, match, mask, operands, timing, extension."""
+
+def compressed_table() -> list[tuple[str, int, int]]:
+    """All compressed instructions: name, match, mask."""
+
+def expand_compressed(word: int) -> int:
+    """The 32-bit instruction that a compressed one stands for; 0 where there is none."""
+
 def float32_op(name: str, a: _Words, b: _Words, c: _Words, rounding: int, flags_in: int) -> tuple[_Words, _Words]: ...
 
 class NeurekaResult:
