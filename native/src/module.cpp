@@ -9,6 +9,7 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
@@ -79,13 +80,30 @@ nb::dict counters_of(const Hart &hart) {
     result["branches"] = c.branches;
     result["taken"] = c.taken;
     result["stall_use"] = c.stall_use;
-    result["stall_branch"] = c.stall_branch;
+    const PipelineTiming &pipeline = hart.group->pipeline;
+    result["stall_branch"] = c.taken * pipeline.taken_branch +
+                             c.jumps * (pipeline.cycles[static_cast<size_t>(Timing::jump)] - 1u);
     result["stall_bank"] = c.stall_bank;
     result["stall_memory"] = c.stall_memory;
     result["stall_misaligned"] = c.stall_misaligned;
     result["stall_fetch"] = c.stall_fetch;
     result["fetch_misses"] = c.fetch_misses;
     result["asleep"] = c.asleep;
+    return result;
+}
+
+std::span<uint8_t> memory_part(Machine &machine, const std::string &name, uint32_t offset, uint32_t size) {
+    Memory &memory = machine.needed_memory(name);
+    if (offset > memory.size || size > memory.size - offset)
+        throw nb::index_error(("memory '" + name + "' is smaller").c_str());
+    return {memory.data + offset, size};
+}
+
+// What each device did.
+std::map<std::string, std::map<std::string, uint64_t>> statistics_of(const Machine &machine) {
+    std::map<std::string, std::map<std::string, uint64_t>> result;
+    for (const auto &device : machine.devices())
+        result[device->name()] = device->statistics();
     return result;
 }
 
@@ -127,13 +145,14 @@ NB_MODULE(_native, m) {
     tilewright::bind_checks(machine);
     machine.def(nb::init<>())
         .def("add_memory", &Machine::add_memory, "name"_a, "base"_a, "size"_a, "banks"_a, "executable"_a)
+        .def("add_outer_memory", &Machine::add_outer_memory, "name"_a, "size"_a, "fill"_a)
         .def("add_alias", &Machine::add_alias, "memory"_a, "base"_a, "size"_a, "test_and_set"_a, "group"_a)
         .def("add_harts", &add_harts, "name"_a, "extensions"_a, "harts"_a, "pipeline"_a, "fetch"_a, "cycles"_a,
              "near"_a)
         .def(
             "add_device",
             [](Machine &machine, const std::string &kind, const std::string &name, uint32_t base, uint32_t size,
-               const Numbers &settings) { machine.add_device(kind, name, base, size, settings); },
+               const std::map<std::string, Setting> &settings) { machine.add_device(kind, name, base, size, settings); },
             "kind"_a, "name"_a, "base"_a, "size"_a, "settings"_a)
         .def("start", &Machine::start, "hart"_a, "pc"_a, "time"_a)
         .def(
@@ -200,9 +219,28 @@ NB_MODULE(_native, m) {
                 if (bytes.size() != data.size())
                     throw nb::index_error("no memory is there");
                 std::memcpy(bytes.data(), data.data(), data.size());
+                machine.checks().written_from_outside({address, address + static_cast<uint32_t>(data.size())});
                 machine.forget_code();
             },
             "address"_a, "data"_a)
+        .def(
+            "read_memory",
+            [](Machine &machine, const std::string &name, uint32_t offset, uint32_t size) {
+                const auto bytes = memory_part(machine, name, offset, size);
+                return nb::bytes(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+            },
+            "name"_a, "offset"_a, "size"_a)
+        .def(
+            "write_memory",
+            [](Machine &machine, const std::string &name, uint32_t offset, const nb::bytes &data) {
+                const auto bytes = memory_part(machine, name, offset, static_cast<uint32_t>(data.size()));
+                std::memcpy(bytes.data(), data.data(), data.size());
+                const uint32_t address = machine.needed_memory(name).base + offset;
+                machine.checks().written_from_outside({address, address + static_cast<uint32_t>(data.size())});
+                machine.forget_code();
+            },
+            "name"_a, "offset"_a, "data"_a)
+        .def("statistics", &statistics_of)
         .def(
             "counters", [](Machine &machine, uint32_t hart) { return counters_of(machine.harts().at(hart)); },
             "hart"_a);

@@ -20,6 +20,7 @@ const Alias *Machine::alias_of(const Hart &hart, uint32_t address) const {
 Outcome Machine::access(Hart &hart, const Op *op, uint32_t address, uint32_t size, AccessKind kind, uint32_t &value,
                         int64_t &time) {
     bool test_and_set = false;
+    const uint32_t where = address;
     if (const Alias *alias = alias_of(hart, address)) {
         address = alias->shown(address);
         test_and_set = alias->test_and_set && kind == AccessKind::load;
@@ -27,6 +28,11 @@ Outcome Machine::access(Hart &hart, const Op *op, uint32_t address, uint32_t siz
     for (const auto &memory : memories_)
         if (memory->holds(address, size)) {
             const Outcome outcome = access_memory(hart, *memory, address - memory->base, size, kind, value, time);
+            if (checks_.on()) [[unlikely]] {
+                check(hart, op, where, address, size, kind, memory->shadow + (address - memory->base), time);
+                if (test_and_set)
+                    checks_.written_from_outside({address, address + size});
+            }
             if (test_and_set)
                 std::memset(memory->data + (address - memory->base), 0xff, size);
             return outcome;
@@ -39,12 +45,28 @@ Outcome Machine::access(Hart &hart, const Op *op, uint32_t address, uint32_t siz
                                  kind == AccessKind::store,
                                  kind == AccessKind::event_load,
                                  value,
-                                 machine_time(hart, time),
+                                 hart.group->machine_time(time),
                                  hart.code->pc_of(op)};
             return access_device(hart, op, ranges_[i], i, request, value, time);
         }
     return fail(hart, op, "bad-access",
                 kind == AccessKind::store ? "store outside of all memories" : "load outside of all memories", address);
+}
+
+void Machine::check(Hart &hart, const Op *op, uint32_t where, uint32_t address, uint32_t size, AccessKind kind,
+                    uint8_t *shadow, int64_t time) {
+    const HartAccess access{
+        hart, *op, hart.code->pc_of(op), where, address, size, hart.group->machine_time(time), shadow};
+    if (kind == AccessKind::store)
+        checks_.check_store(access);
+    else
+        checks_.check_load(access);
+}
+
+void Machine::check_registers(Hart &hart, const Op *op) {
+    if (op->code == op_undecoded)
+        decode(*hart.group, *hart.code, op);
+    checks_.check_registers(hart, *op);
 }
 
 Outcome Machine::access_memory(Hart &hart, Memory &memory, uint32_t offset, uint32_t size, AccessKind kind,
@@ -84,6 +106,8 @@ Outcome Machine::access_memory(Hart &hart, Memory &memory, uint32_t offset, uint
 
 Outcome Machine::access_device(Hart &hart, const Op *op, const DeviceRange &range, size_t index, const Access &request,
                                uint32_t &value, int64_t &time) {
+    if (hart.stores_unwritten) [[unlikely]]
+        checks_.check_device_store(hart, *op);
     const Reply reply = range.device->access(request);
     if (reply.refused)
         return fail(hart, op, "bad-register", "'" + range.device->name() + "' has no such register",
@@ -102,16 +126,23 @@ Outcome Machine::access_device(Hart &hart, const Op *op, const DeviceRange &rang
     return Outcome::done;
 }
 
+void Machine::count_reservations(int change) {
+    reservations_ += static_cast<uint32_t>(change);
+    // Stores that may end a reservation take the slow way.
+    for (const auto &group : groups_)
+        group->view.size = reservations_ == 0 ? group->near->size : 0;
+}
+
 void Machine::reserve(Hart &hart, uint32_t address) {
     const Alias *alias = alias_of(hart, address);
-    reservations_ += hart.reservation == no_reservation ? 1 : 0;
+    count_reservations(hart.reservation == no_reservation ? 1 : 0);
     hart.reservation = alias != nullptr ? alias->shown(address) : address;
 }
 
 bool Machine::release(Hart &hart, uint32_t address) {
     const Alias *alias = alias_of(hart, address);
     const bool held = hart.reservation == (alias != nullptr ? alias->shown(address) : address);
-    reservations_ -= hart.reservation == no_reservation ? 0 : 1;
+    count_reservations(hart.reservation == no_reservation ? 0 : -1);
     hart.reservation = no_reservation;
     return held;
 }
@@ -122,7 +153,7 @@ void Machine::break_reservations(const Hart &by, uint32_t address, uint32_t size
             continue;
         if (hart.reservation < address + size && address < hart.reservation + 4) {
             hart.reservation = no_reservation;
-            --reservations_;
+            count_reservations(-1);
         }
     }
 }

@@ -210,6 +210,8 @@ const Op *Machine::trap(Hart &hart, const Op *op, uint32_t cause, uint32_t value
 
 const Op *Machine::enter_interrupt(Hart &hart, const Op *op) {
     const auto line = static_cast<uint32_t>(std::countr_zero(hart.interrupt & hart.mie));
+    if (hart.group->interrupts != nullptr)
+        hart.group->interrupts->acknowledge(hart, line);
     return trap(hart, op, cause_interrupt | line, 0);
 }
 

@@ -5,32 +5,40 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <variant>
 
 namespace tilewright {
 
 struct Hart;
 class Machine;
 
-// Numbers that a description gives to a device; asking for one that is not there is an error that names it.
+using Setting = std::variant<int64_t, std::string>;
+
+// Numbers and names that a description gives to a device; asking for one that is not there is an error that names it.
 class Settings {
   public:
-    Settings(std::string owner, std::map<std::string, int64_t> values)
+    Settings(std::string owner, std::map<std::string, Setting> values)
         : owner_(std::move(owner)), values_(std::move(values)) {}
-    int64_t operator[](const std::string &key) const {
-        const auto found = values_.find(key);
-        if (found == values_.end())
-            throw std::invalid_argument(owner_ + ": '" + key + "' is missing");
-        return found->second;
-    }
-    int64_t either(const std::string &key, int64_t otherwise) const {
-        const auto found = values_.find(key);
-        return found == values_.end() ? otherwise : found->second;
-    }
+    Settings(std::string owner, const std::map<std::string, int64_t> &values)
+        : owner_(std::move(owner)), values_(values.begin(), values.end()) {}
+    int64_t operator[](const std::string &key) const { return get<int64_t>(key, "a number"); }
+    const std::string &text(const std::string &key) const { return get<std::string>(key, "a name"); }
+    bool has(const std::string &key) const { return values_.contains(key); }
+    int64_t either(const std::string &key, int64_t otherwise) const { return has(key) ? (*this)[key] : otherwise; }
     uint32_t word(const std::string &key) const { return static_cast<uint32_t>((*this)[key]); }
 
   private:
+    template <class Kind> const Kind &get(const std::string &key, const char *what) const {
+        const auto found = values_.find(key);
+        if (found == values_.end())
+            throw std::invalid_argument(owner_ + ": '" + key + "' is missing");
+        if (!std::holds_alternative<Kind>(found->second))
+            throw std::invalid_argument(owner_ + ": '" + key + "' must be " + what);
+        return std::get<Kind>(found->second);
+    }
+
     std::string owner_;
-    std::map<std::string, int64_t> values_;
+    std::map<std::string, Setting> values_;
 };
 
 // A load or store of a device's register.
@@ -66,6 +74,11 @@ class Device {
     virtual void signal(uint32_t line, int64_t time) {
         static_cast<void>(line);
         static_cast<void>(time);
+    }
+    // A hart has entered the handler of an interrupt that the device asked for.
+    virtual void acknowledge(Hart &hart, uint32_t line) {
+        static_cast<void>(hart);
+        static_cast<void>(line);
     }
     // What it did, for tables: names with numbers.
     virtual std::map<std::string, uint64_t> statistics() const { return {}; }

@@ -14,20 +14,21 @@
 
 namespace tilewright {
 
+class Device;
 struct Memory;
 
 // Decoded instructions of one memory, for one kind of hart.
 struct Code {
     uint32_t base = 0;
     uint32_t size = 0; // bytes
-    Op *ops = nullptr; // one per halfword, then `trampolines` more for the ends of hardware loops
-    uint32_t trampolines_used = 0;
+    Op *ops = nullptr; // one per halfword and one more, then as many trampolines for the ends of hardware loops
     uint32_t first_line = 0; // of its cache lines among those of all memories
     const Memory *memory = nullptr;
     // Cycles spent at each halfword, where a profile is wanted.
     std::unique_ptr<uint64_t[]> profile;
 
-    static constexpr uint32_t trampolines = 4096;
+    // From an instruction to its trampoline.
+    int32_t trampoline_distance() const { return static_cast<int32_t>(size / 2 + 1); }
     uint32_t pc_of(const Op *op) const { return base + static_cast<uint32_t>(op - ops) * 2; }
 };
 
@@ -36,6 +37,10 @@ struct HardwareLoop {
     uint32_t start = 0;
     uint32_t end = 1; // odd: no instruction is there
     uint32_t count = 0;
+    // The same, decoded.
+    const Op *first = nullptr;  // the instruction at `start`
+    const Op *behind = nullptr; // the trampoline behind the one at `end`
+    uint32_t stall = 0;         // of the first instruction, when it reads a result of the last one
 };
 
 // What a hart did and why it lost cycles; the rest of the time went into instructions of several cycles.
@@ -48,7 +53,6 @@ struct Counters {
     uint64_t taken = 0;
     uint64_t compressed = 0;
     uint64_t stall_use = 0;        // an instruction waited for the result of the one before
-    uint64_t stall_branch = 0;     // taken branches and jumps
     uint64_t stall_bank = 0;       // another access to the same bank
     uint64_t stall_memory = 0;     // latency of memories further away, and of devices
     uint64_t stall_misaligned = 0; // the second half of a misaligned access
@@ -61,6 +65,16 @@ struct HartGroup;
 
 constexpr uint32_t no_reservation = 1; // odd: no word is there
 
+// What a load or store needs of the memory next to a hart.
+struct NearView {
+    uint32_t base = 0;
+    uint32_t size = 0;
+    uint8_t *data = nullptr;
+    uint8_t *shadow = nullptr;    // the state of each byte, for checks
+    int64_t *bank_free = nullptr; // null: conflicts are not modelled
+    uint32_t bank_mask = 0;
+};
+
 enum class HartState : uint8_t { off, running, asleep };
 
 struct Hart {
@@ -72,10 +86,11 @@ struct Hart {
     uintptr_t line = 0;   // cache line of the last instruction
     uint32_t pending = 0; // cycles of `time` in which only a result was waited for
     HartState state = HartState::off;
-    int32_t next_in_slot = -1;
+    Hart *next_in_slot = nullptr; // in the schedule
     uint32_t index = 0; // among all harts
     uint32_t id = 0;    // mhartid
     HartGroup *group = nullptr;
+    const NearView *near = nullptr;
     std::array<HardwareLoop, 2> loops{};
     uint32_t fcsr = 0;
     uint32_t mstatus = 0, mie = 0, mtvec = 0, mscratch = 0, mepc = 0, mcause = 0, mtval = 0;
@@ -90,7 +105,28 @@ struct Hart {
     uint32_t reservation = no_reservation; // of lr.w
     std::vector<uint64_t> fetched;         // lines in the private instruction cache, as bits, by line of the code
     Counters counters;
+    // For checks.
+    uint32_t stack_low = 0;        // end of its stack; 0: not known
+    uint64_t suspects = 0;         // registers with bytes that were never written, as bits; floating-point ones above
+    bool stores_unwritten = false; // the next store is of such a register
 };
+
+// Where execution goes on at a trampoline, and the stall there for a result of the last instruction. The loop with the
+// lower number is the inner one.
+inline const Op *loop_back(Hart &hart, const Op *trampoline, uint32_t &stall) {
+    for (HardwareLoop &loop : hart.loops) {
+        if (loop.behind != trampoline)
+            continue;
+        if (loop.count > 1) {
+            --loop.count;
+            stall = loop.stall;
+            return loop.first;
+        }
+        loop.count = 0;
+    }
+    stall = trampoline->stall;
+    return trampoline + trampoline->next;
+}
 
 // Cycles of a division beyond the row's own, which is the count of the divisor's leading zeros.
 struct DivideTiming {
@@ -119,14 +155,26 @@ struct HartGroup {
     uint32_t misa = 0;
     bool early_counters = false; // cycle counters are read before the wait for the instruction itself
     std::vector<Code> code;      // one for each memory that may hold instructions
-    Memory *near = nullptr;      // the memory at one cycle, without a search
-    bool near_banks = false;     // whether conflicts in its banks are modelled
+    Memory *near = nullptr;  // the memory at one cycle, without a search
+    bool near_banks = false; // whether conflicts in its banks are modelled
+    NearView view;           // of that memory
+    Device *interrupts = nullptr; // who asks for interrupts, and hears when one is taken
     // Machine time = own time * numerator / denominator.
     int64_t clock_numerator = 1;
     int64_t clock_denominator = 1;
     std::vector<uint32_t> memory_cycles;   // of a load or store, by memory
     std::vector<uint32_t> device_cycles;   // by device
     std::map<std::string, int64_t> cycles; // the same by name, as described; "devices" is that of all others
+
+    bool same_clock() const { return clock_numerator == clock_denominator; }
+    // Time of the machine in cycles of these harts, and back.
+    int64_t own_time(int64_t machine_time) const {
+        return same_clock() ? machine_time : scaled(machine_time, clock_denominator, clock_numerator);
+    }
+    int64_t machine_time(int64_t own_time) const {
+        return same_clock() ? own_time : scaled(own_time, clock_numerator, clock_denominator);
+    }
+    static int64_t scaled(int64_t time, int64_t numerator, int64_t denominator);
 
     uint32_t cycles_to(const std::string &place) const {
         const auto found = cycles.find(place);

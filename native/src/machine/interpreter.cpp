@@ -1,6 +1,7 @@
 // The loop that executes instructions. Harts run ahead alone until they touch something that others see; loads, stores
 // and the like wait for their turn, so that all of them happen in the order of time.
 #include "isa/float32.h"
+#include "isa/simd.h"
 #include "machine/arithmetic.h"
 #include "machine/machine.h"
 
@@ -40,19 +41,40 @@ namespace tilewright {
 #define NEXT                                                                                                           \
     t += op->cycles;                                                                                                   \
     pending = op->stall;                                                                                               \
-    COUNT.stall_use += pending;                                                                                        \
-    ++retired;                                                                                                         \
+    RETIRE;                                                                                                            \
     op += op->next;                                                                                                    \
     DISPATCH
 
+// Instructions are counted in the low half, cycles in which one waited for a result in the high half.
+#define RETIRE retired += 1 + (uint64_t{op->stall} << 32)
+#define RETIRED (retired & 0xffffffff)
+
 #define NEAR_BANK(offset)                                                                                              \
-    if (near_banks) {                                                                                                  \
-        int64_t &bank = bank_free[((offset) >> 2) & bank_mask];                                                        \
+    if (near->bank_free != nullptr) {                                                                                  \
+        int64_t &bank = near->bank_free[((offset) >> 2) & near->bank_mask];                                            \
         if (bank > t) {                                                                                                \
             COUNT.stall_bank += static_cast<uint64_t>(bank - t);                                                       \
             t = bank;                                                                                                  \
         }                                                                                                              \
         bank = t + 1;                                                                                                  \
+    }
+
+// Checks of an access next to the hart: one look at the states of its bytes, where nothing is wrong.
+#define CHECK_LOAD(size)                                                                                               \
+    if constexpr (Observed) {                                                                                          \
+        if (checking && (shadow_of<size>(near->shadow + offset) != each_byte<size>(byte_written) ||                    \
+                         x[stack_pointer] < hart->stack_low)) [[unlikely]]                                             \
+            check(*hart, op, where, near->base + offset, size, AccessKind::load, near->shadow + offset, t);            \
+    }
+
+#define CHECK_STORE(size)                                                                                              \
+    if constexpr (Observed) {                                                                                          \
+        const uint32_t states = shadow_of<size>(near->shadow + offset);                                                \
+        if (checking && ((states & each_byte<size>(byte_claimed)) != 0 || hart->stores_unwritten ||                    \
+                         x[stack_pointer] < hart->stack_low)) [[unlikely]]                                             \
+            check(*hart, op, where, near->base + offset, size, AccessKind::store, near->shadow + offset, t);           \
+        else                                                                                                           \
+            set_shadow<size>(near->shadow + offset, states | each_byte<size>(byte_written));                           \
     }
 
 // Time and value go through copies, so that the loop's own variables can stay in registers.
@@ -70,13 +92,15 @@ namespace tilewright {
 
 #define LOAD(type, address)                                                                                            \
     MY_TURN;                                                                                                           \
+    const NearView *near = hart->near;                                                                                 \
     const uint32_t where = (address);                                                                                  \
     uint32_t value = 0;                                                                                                \
     ++COUNT.loads;                                                                                                     \
-    if (const uint32_t offset = where - near_base; offset < near_size && where % sizeof(type) == 0) [[likely]] {       \
+    if (const uint32_t offset = where - near->base; offset < near->size && where % sizeof(type) == 0) [[likely]] {       \
         NEAR_BANK(offset)                                                                                              \
+        CHECK_LOAD(sizeof(type))                                                                                       \
         type loaded;                                                                                                   \
-        std::memcpy(&loaded, near_data + offset, sizeof loaded);                                                       \
+        std::memcpy(&loaded, near->data + offset, sizeof loaded);                                                       \
         value = static_cast<uint32_t>(loaded);                                                                         \
     } else {                                                                                                           \
         FAR(where, sizeof(type), load, value);                                                                         \
@@ -85,20 +109,22 @@ namespace tilewright {
 
 #define STORE(type, address, stored)                                                                                   \
     MY_TURN;                                                                                                           \
+    const NearView *near = hart->near;                                                                                 \
     const uint32_t where = (address);                                                                                  \
     uint32_t value = (stored);                                                                                         \
     ++COUNT.stores;                                                                                                    \
-    if (const uint32_t offset = where - near_base; offset < near_size && where % sizeof(type) == 0) [[likely]] {       \
+    if (const uint32_t offset = where - near->base; offset < near->size && where % sizeof(type) == 0) [[likely]] {       \
         NEAR_BANK(offset)                                                                                              \
+        CHECK_STORE(sizeof(type))                                                                                      \
         const type narrow = static_cast<type>(value);                                                                  \
-        std::memcpy(near_data + offset, &narrow, sizeof narrow);                                                       \
+        std::memcpy(near->data + offset, &narrow, sizeof narrow);                                                       \
     } else {                                                                                                           \
         FAR(where, sizeof(type), store, value);                                                                        \
     }
 
 #define EVENT_LOAD(address)                                                                                            \
     MY_TURN;                                                                                                           \
-    uint32_t value = 0;                                                                                                  \
+    uint32_t value = 0;                                                                                                \
     FAR(address, 4, event_load, value);                                                                                \
     RD = value
 
@@ -106,9 +132,8 @@ namespace tilewright {
     ++COUNT.branches;                                                                                                  \
     if (condition) {                                                                                                   \
         ++COUNT.taken;                                                                                                 \
-        COUNT.stall_branch += taken_branch;                                                                            \
-        t += op->cycles + taken_branch;                                                                                \
-        ++retired;                                                                                                     \
+        t += op->cycles + op->rd;                                                                                \
+        RETIRE;                                                                                                        \
         op += op->imm >> 1;                                                                                            \
         pending = 0;                                                                                                   \
         if (t > horizon) [[unlikely]]                                                                                  \
@@ -116,15 +141,14 @@ namespace tilewright {
         DISPATCH;                                                                                                      \
     }
 
-#define LINK x[op->rd] = PC + static_cast<uint32_t>(op->next) * 2
+#define LINK x[op->rd] = PC + static_cast<uint32_t>(length_of(op)) * 2
 
 #define JUMP(address)                                                                                                  \
     {                                                                                                                  \
         const uint32_t to = (address);                                                                                 \
         ++COUNT.jumps;                                                                                                 \
-        COUNT.stall_branch += op->cycles - 1u;                                                                         \
         t += op->cycles;                                                                                               \
-        ++retired;                                                                                                     \
+        RETIRE;                                                                                                        \
         const Op *destination = instruction_at(*hart, to);                                                             \
         if (destination == nullptr) [[unlikely]] {                                                                     \
             fail(*hart, op, "bad-jump", "jump to an address without memory for instructions", to);                     \
@@ -139,16 +163,17 @@ namespace tilewright {
 
 #define DIVIDE(divisor) t += divide_wait(hart->group->divide, divisor)
 
+#define LOOP (hart->loops[op->rd])
 #define LOOP_SETUP(start, end, count) set_loop(*hart, op->rd, start, end, count)
 
 #define CSR_READ                                                                                                       \
     MY_TURN;                                                                                                           \
     uint32_t old = 0;                                                                                                  \
-    if (!read_csr(*hart, IMM, hart->group->early_counters && op == fetched ? fetch_time : t, retired, old))            \
+    if (!read_csr(*hart, IMM, hart->group->early_counters && op == fetched ? fetch_time : t, RETIRED, old))            \
     goto l_illegal
 
 #define CSR_WRITE(written)                                                                                             \
-    if (!write_csr(*hart, IMM, t, retired, written))                                                                   \
+    if (!write_csr(*hart, IMM, t, RETIRED, written))                                                                   \
     goto l_illegal
 
 #define TRAP(cause, value)                                                                                             \
@@ -170,9 +195,9 @@ namespace tilewright {
 #define FORGET_CODE                                                                                                    \
     {                                                                                                                  \
         MY_TURN;                                                                                                       \
-        const Op *after = op + op->next;                                                                               \
+        const Op *after = op + length_of(op);                                                                          \
         t += op->cycles;                                                                                               \
-        ++retired;                                                                                                     \
+        RETIRE;                                                                                                        \
         forget_code();                                                                                                 \
         op = after;                                                                                                    \
         DISPATCH;                                                                                                      \
@@ -268,20 +293,18 @@ template <bool Observed> Stop Machine::run_harts(int64_t until) {
     Hart *hart = nullptr;
     const Op *op = nullptr, *observed_op = nullptr;
     uint32_t *x = nullptr;
-    uint8_t *near_data = nullptr;
-    int64_t *bank_free = nullptr;
     int64_t t = 0, limit = 0, horizon = 0, observed_time = 0;
     uintptr_t line = 0;
     uint64_t retired = 0;
     int64_t fetch_time = 0;
     const Op *fetched = nullptr;
-    uint32_t pending = 0, near_base = 0, near_size = 0, bank_mask = 0, taken_branch = 0;
-    bool near_banks = false;
+    uint32_t pending = 0;
     Outcome outcome = Outcome::done;
+    [[maybe_unused]] const bool checking = checks_.on();
 
 pick:
     for (;;) {
-        if (exited_ || fault_)
+        if (stopping_) [[unlikely]]
             return fault_ ? Stop::fault : Stop::exited;
         hart = schedule_.pop();
         if (hart != nullptr)
@@ -296,29 +319,24 @@ pick:
             return next >= never ? Stop::deadlock : Stop::cycle_limit;
         schedule_.advance(next);
     }
-    {
-        const HartGroup &group = *hart->group;
-        const Memory &near = *group.near;
-        x = hart->x.data();
-        op = hart->op;
-        t = hart->time;
-        line = hart->line;
-        near_data = near.data;
-        near_base = near.base;
-        near_size = reservations_ == 0 ? near.size : 0; // stores that may end a reservation take the slow way
-        near_banks = group.near_banks;
-        bank_free = near_banks ? group.near->bank_free.data() : nullptr;
-        bank_mask = near.bank_mask;
-        taken_branch = group.pipeline.taken_branch;
-        const int64_t alone_until = std::min(schedule_.next(), until) - 1;
-        limit = std::max(t, own_time(*hart, alone_until));
-        horizon = t + longest_run;
+    x = hart->x.data();
+    op = hart->op;
+    t = hart->time;
+    line = hart->line;
+    pending = hart->pending;
+    // Until when nobody else does anything.
+    limit = t;
+    if (!schedule_.others_now())
+        limit = std::max(t, hart->group->own_time(std::min(schedule_.next(), until) - 1));
+    horizon = t + longest_run;
+    fetched = nullptr;
+    retired = 0;
+    if constexpr (Observed) {
         observed_time = t;
         observed_op = op;
-        retired = 0;
-        pending = hart->pending;
-        fetched = nullptr;
-        if ((hart->interrupt & hart->mie) != 0 && (hart->mstatus & mstatus_mie) != 0) [[unlikely]] {
+    }
+    if (hart->interrupt != 0) [[unlikely]] {
+        if ((hart->interrupt & hart->mie) != 0 && (hart->mstatus & mstatus_mie) != 0) {
             const Op *handler = enter_interrupt(*hart, op);
             if (handler == nullptr)
                 goto stopped;
@@ -332,8 +350,9 @@ yield:
     hart->time = t;
     hart->line = line;
     hart->pending = pending;
-    COUNT.instructions += retired;
-    schedule_.push(*hart, machine_time(*hart, t));
+    COUNT.instructions += RETIRED;
+    COUNT.stall_use += retired >> 32;
+    schedule_.push(*hart, hart->group->machine_time(t));
     goto pick;
 
 interrupted: // an access put the hart to sleep or failed
@@ -342,14 +361,19 @@ stopped:
     hart->op = op;
     hart->time = t;
     hart->line = line;
-    COUNT.instructions += retired;
+    COUNT.instructions += RETIRED;
+    COUNT.stall_use += retired >> 32;
     goto pick;
 
 [[maybe_unused]] observe:
     if constexpr (Observed) {
+        if (op->code == op_loop_back)
+            goto l_loop_back;
         observe(*hart, observed_op, t - observed_time);
         observed_op = op;
         observed_time = t;
+        if (hart->suspects != 0) [[unlikely]]
+            check_registers(*hart, op);
         if (hart->index == stepping_ && retired != 0) [[unlikely]] {
             stepping_ = nobody;
             until = now(); // ends the run as soon as the hart is put back
@@ -378,14 +402,18 @@ fetch:
     goto *labels[op->code];
 
 l_undecoded:
-    decode(*hart, op);
+    decode(*hart->group, *hart->code, op);
     goto *labels[op->code];
 
 l_illegal:
     TRAP(cause_illegal, 0)
 
 l_loop_back:
-    op = loop_back(*hart, op, t);
+    op = loop_back(*hart, op, pending);
+    t += pending;
+    COUNT.stall_use += pending;
+    if (t > horizon) [[unlikely]]
+        goto yield;
     DISPATCH;
 
 #define INSN(id, name, match, mask, operands, timing, ...)                                                             \

@@ -19,6 +19,15 @@ uint32_t misa_of(const std::vector<std::string> &extensions) {
     return misa;
 }
 
+// The four bytes at an address; zeros behind the end of the memory.
+uint32_t word_at(const Code &code, uint32_t address) {
+    const uint32_t offset = address - code.base;
+    uint32_t word = 0;
+    if (offset < code.size)
+        std::memcpy(&word, code.memory->data + offset, std::min<uint32_t>(sizeof word, code.size - offset));
+    return word;
+}
+
 } // namespace
 
 void Machine::add_memory(const std::string &name, uint32_t base, uint32_t size, uint32_t banks, bool executable) {
@@ -29,10 +38,23 @@ void Machine::add_memory(const std::string &name, uint32_t base, uint32_t size, 
     memory->size = size;
     memory->pages = Pages(size);
     memory->data = memory->pages.data();
+    memory->shadow_pages = Pages(size);
+    memory->shadow = memory->shadow_pages.data();
     memory->bank_mask = std::bit_ceil(std::max(banks, 1u)) - 1;
     memory->bank_free.assign(memory->bank_mask + size_t{1}, 0);
     memory->executable = executable;
     memories_.push_back(std::move(memory));
+}
+
+void Machine::add_outer_memory(const std::string &name, uint32_t size, uint8_t fill) {
+    auto memory = std::make_unique<Memory>();
+    memory->name = name;
+    memory->size = size;
+    memory->pages = Pages(size);
+    memory->data = memory->pages.data();
+    if (fill != 0)
+        std::memset(memory->data, fill, size);
+    outer_memories_.push_back(std::move(memory));
 }
 
 void Machine::add_alias(const std::string &memory_name, uint32_t base, uint32_t size, bool test_and_set,
@@ -61,6 +83,8 @@ void Machine::add_harts(const GroupDescription &description) {
         throw std::invalid_argument("harts '" + description.name + "' are next to memory '" + description.near +
                                     "', which does not exist");
     group->near_banks = description.near_banks;
+    group->view = NearView{group->near->base, group->near->size, group->near->data,
+                           group->near_banks ? group->near->bank_free.data() : nullptr, group->near->bank_mask};
     group->early_counters = description.early_counters;
     group->clock_numerator = description.clock_numerator;
     group->clock_denominator = description.clock_denominator;
@@ -76,7 +100,7 @@ void Machine::add_harts(const GroupDescription &description) {
         code.memory = memory.get();
         code.first_line = lines;
         // One more, so that an instruction at the very end has one behind it.
-        code_pages_.emplace_back((memory->size / 2 + 1 + size_t{Code::trampolines}) * sizeof(Op));
+        code_pages_.emplace_back(size_t{2} * (memory->size / 2 + 1) * sizeof(Op));
         code.ops = reinterpret_cast<Op *>(code_pages_.back().data());
         // Numbers keep the low bits of addresses, which choose the set of a cache.
         constexpr uint32_t alignment = 4096;
@@ -89,6 +113,7 @@ void Machine::add_harts(const GroupDescription &description) {
         hart.index = group->first + i;
         hart.id = description.first_id + i;
         hart.group = group.get();
+        hart.near = &group->view;
         hart.fetched.assign(lines / 64 + 1, 0);
         harts_.push_back(std::move(hart));
     }
@@ -112,23 +137,26 @@ Memory *Machine::memory(const std::string &name) {
     for (const auto &memory : memories_)
         if (memory->name == name)
             return memory.get();
+    for (const auto &memory : outer_memories_)
+        if (memory->name == name)
+            return memory.get();
     return nullptr;
 }
 
-int64_t Machine::own_time(const Hart &hart, int64_t machine_time) const {
-    const HartGroup &group = *hart.group;
-    if (group.clock_numerator == group.clock_denominator)
-        return machine_time;
-    return machine_time / group.clock_numerator * group.clock_denominator +
-           machine_time % group.clock_numerator * group.clock_denominator / group.clock_numerator;
+Device &Machine::needed_device(const std::string &name) {
+    if (Device *found = device(name))
+        return *found;
+    throw std::invalid_argument("there is no device '" + name + "' (it must come before those that name it)");
 }
 
-int64_t Machine::machine_time(const Hart &hart, int64_t own_time) const {
-    const HartGroup &group = *hart.group;
-    if (group.clock_numerator == group.clock_denominator)
-        return own_time;
-    return own_time / group.clock_denominator * group.clock_numerator +
-           own_time % group.clock_denominator * group.clock_numerator / group.clock_denominator;
+Memory &Machine::needed_memory(const std::string &name) {
+    if (Memory *found = memory(name))
+        return *found;
+    throw std::invalid_argument("there is no memory '" + name + "'");
+}
+
+int64_t HartGroup::scaled(int64_t time, int64_t numerator, int64_t denominator) {
+    return time / denominator * numerator + time % denominator * numerator / denominator;
 }
 
 void Machine::start(uint32_t index, uint32_t pc, int64_t time) {
@@ -140,31 +168,59 @@ void Machine::start(uint32_t index, uint32_t pc, int64_t time) {
     }
     hart.op = op;
     hart.state = HartState::running;
-    hart.time = std::max(hart.time, own_time(hart, time));
+    hart.time = std::max(hart.time, hart.group->own_time(time));
     hart.started = hart.time;
-    schedule_.push(hart, machine_time(hart, hart.time));
+    schedule_.push(hart, hart.group->machine_time(hart.time));
 }
 
 void Machine::wake(Hart &hart, int64_t time, uint32_t value) {
     hart.state = HartState::running;
     hart.x[hart.elw_register] = value;
     hart.elw_register = nowhere;
-    const int64_t woken = std::max(own_time(hart, time), hart.time);
+    const int64_t woken = std::max(hart.group->own_time(time), hart.time);
     hart.counters.asleep += static_cast<uint64_t>(woken - hart.time);
     hart.time = woken + hart.op->cycles;
     ++hart.counters.instructions;
+    hart.pending = hart.op->stall;
     hart.op += hart.op->next;
-    schedule_.push(hart, machine_time(hart, hart.time));
+    if (hart.op->code == op_loop_back) {
+        hart.op = loop_back(hart, hart.op, hart.pending);
+        hart.time += hart.pending;
+    }
+    hart.counters.stall_use += hart.pending;
+    schedule_.push(hart, hart.group->machine_time(hart.time));
+}
+
+bool Machine::set_interrupts(Hart &hart, uint32_t lines, int64_t time) {
+    hart.interrupt = lines;
+    if (hart.state != HartState::asleep || (lines & hart.mie) == 0)
+        return false;
+    // Without the global enable, an interrupt ends the wait for one, but no event load.
+    const bool waits_for_interrupt = hart.op->code == op_wfi;
+    if (!waits_for_interrupt && (hart.op->code != op_p_elw || (hart.mstatus & mstatus_mie) == 0))
+        return false;
+    const int64_t woken = std::max(hart.group->own_time(time), hart.time);
+    hart.counters.asleep += static_cast<uint64_t>(woken - hart.time);
+    hart.time = woken + 1;
+    hart.state = HartState::running;
+    if (waits_for_interrupt) {
+        ++hart.counters.instructions;
+        hart.op += hart.op->next;
+    }
+    schedule_.push(hart, hart.group->machine_time(hart.time));
+    return !waits_for_interrupt;
 }
 
 void Machine::exit(uint32_t code) {
     exited_ = true;
+    stopping_ = true;
     exit_code_ = code;
 }
 
 void Machine::stop_with(Fault fault) {
     if (!fault_)
         fault_ = std::move(fault);
+    stopping_ = true;
 }
 
 std::string Machine::take_output() { return std::exchange(output_, {}); }
@@ -183,33 +239,37 @@ void Machine::happen(const Event &event) {
         schedule_.push(harts_[event.tag], event.time);
 }
 
-const Op *Machine::instruction_at(Hart &hart, uint32_t address) {
+Code *Machine::code_at(Hart &hart, uint32_t &address) {
     if (hart.code != nullptr && address - hart.code->base < hart.code->size)
-        return hart.code->ops + (address - hart.code->base) / 2;
+        return hart.code;
     for (const Alias &alias : aliases_)
         if (address - alias.base < alias.size && !alias.test_and_set)
             address = alias.memory->base + (address - alias.base);
     for (Code &code : hart.group->code)
-        if (address - code.base < code.size) {
-            hart.code = &code;
-            return code.ops + (address - code.base) / 2;
-        }
+        if (address - code.base < code.size)
+            return &code;
     return nullptr;
 }
 
-void Machine::decode(Hart &hart, const Op *op) {
-    const Code &code = *hart.code;
-    const auto offset = static_cast<uint32_t>(op - code.ops) * 2;
-    uint8_t raw[8]{};
-    std::memcpy(raw, code.memory->data + offset, std::min<size_t>(sizeof raw, code.size - offset));
-    uint32_t word, following;
-    std::memcpy(&word, raw, 4);
-    std::memcpy(&following, raw + Decoder::length(word), 4);
-    Op decoded = hart.group->decoder->decode(word, following);
+const Op *Machine::instruction_at(Hart &hart, uint32_t address) {
+    Code *code = code_at(hart, address);
+    if (code == nullptr)
+        return nullptr;
+    hart.code = code;
+    return code->ops + (address - code->base) / 2;
+}
+
+void Machine::decode(const HartGroup &group, const Code &code, const Op *op) {
+    const uint32_t pc = code.pc_of(op);
+    const uint32_t word = word_at(code, pc);
+    const uint32_t following = word_at(code, pc + static_cast<uint32_t>(Decoder::length(word)));
+    Op decoded = group.decoder->decode(word, following);
     if (row_of(decoded.code).timing == Timing::branch) {
-        const int64_t to = int64_t{offset} + decoded.imm;
+        const int64_t to = int64_t{pc - code.base} + decoded.imm;
         if (to < 0 || to >= code.size)
             decoded.code = op_illegal;
+        // A branch writes no register, so there is room for what it costs when taken.
+        decoded.rd = hart.group->pipeline.taken_branch;
     }
     code.ops[op - code.ops] = decoded;
 }
@@ -218,48 +278,45 @@ void Machine::forget_code() {
     for (const Pages &pages : code_pages_)
         madvise(pages.data(), pages.size(), MADV_DONTNEED);
     for (const auto &group : groups_)
-        for (Code &code : group->code)
-            code.trampolines_used = 0;
-    for (const auto &group : groups_)
         group->caches->clear();
     for (Hart &hart : harts_) {
         std::ranges::fill(hart.fetched, 0);
-        for (uint32_t i = 0; i < hart.loops.size(); ++i)
-            if (const HardwareLoop loop = hart.loops[i]; loop.count != 0)
-                set_loop(hart, i, loop.start, loop.end, loop.count);
+        for (HardwareLoop &loop : hart.loops)
+            if (loop.behind != nullptr)
+                move_loop(hart, loop, loop.start, loop.end);
     }
 }
 
-void Machine::set_loop(Hart &hart, uint32_t index, uint32_t start, uint32_t end, uint32_t count) {
-    hart.loops[index & 1] = HardwareLoop{start, end, count};
-    Code &code = *hart.code;
-    if (end - code.base >= code.size || (end & 1) != 0)
+// A trampoline's `stall` is that of the instruction behind the loop, its `cycles` the one on the way back to the start
+// that is in `imm`: the search for it is done once for all harts.
+void Machine::move_loop(Hart &hart, HardwareLoop &loop, uint32_t start, uint32_t end) {
+    loop = HardwareLoop{start, end, loop.count, nullptr, nullptr, 0};
+    const Code *code = code_at(hart, end);
+    if (code == nullptr || (end & 1) != 0)
         return;
-    Op *last = code.ops + (end - code.base) / 2;
-    if (last->code == op_undecoded)
-        decode(hart, last);
-    if (last->next > 2 || code.trampolines_used == Code::trampolines)
-        return;
-    Op *trampoline = code.ops + code.size / 2 + 1 + code.trampolines_used++;
-    trampoline->code = op_loop_back;
-    trampoline->imm = static_cast<int32_t>(end);
-    trampoline->next = static_cast<int32_t>(last + last->next - trampoline);
-    last->next = static_cast<int32_t>(trampoline - last);
-}
-
-const Op *Machine::loop_back(Hart &hart, const Op *trampoline, int64_t &time) {
-    const auto end = static_cast<uint32_t>(trampoline->imm);
-    static_cast<void>(time);
-    for (HardwareLoop &loop : hart.loops) {
-        if (loop.end != end || loop.count == 0)
-            continue;
-        if (loop.count > 1) {
-            --loop.count;
-            return instruction_at(hart, loop.start);
-        }
-        loop.count = 0;
+    Op *last = code->ops + (end - code->base) / 2;
+    Op *trampoline = last + code->trampoline_distance();
+    if (trampoline->code != op_loop_back) {
+        if (last->code == op_undecoded)
+            decode(*hart.group, *code, last);
+        *trampoline = Op{};
+        trampoline->code = op_loop_back;
+        trampoline->stall = last->stall;
+        trampoline->imm = 1; // no start yet
+        trampoline->next = last->next - code->trampoline_distance();
+        last->cycles = static_cast<uint8_t>(last->cycles - last->stall);
+        last->stall = 0;
+        last->next = code->trampoline_distance();
     }
-    return trampoline + trampoline->next;
+    loop.behind = trampoline;
+    // A start outside of the memory becomes the op behind its end, which is never an instruction.
+    const bool inside = code_at(hart, start) == code;
+    loop.first = code->ops + (inside ? start - code->base : code->size) / 2;
+    if (inside && trampoline->imm != static_cast<int32_t>(start)) {
+        trampoline->imm = static_cast<int32_t>(start);
+        trampoline->cycles = hart.group->decoder->decode(word_at(*code, end), word_at(*code, start)).stall;
+    }
+    loop.stall = trampoline->cycles;
 }
 
 int64_t Machine::fetch_line(Hart &hart, const Op *op, int64_t time) {

@@ -56,11 +56,13 @@ class Machine {
 
     // Description. Memories come first, then harts, then devices.
     void add_memory(const std::string &name, uint32_t base, uint32_t size, uint32_t banks, bool executable);
+    // A memory that only devices reach.
+    void add_outer_memory(const std::string &name, uint32_t size, uint8_t fill);
     void add_alias(const std::string &memory, uint32_t base, uint32_t size, bool test_and_set,
                    const std::string &group);
     void add_harts(const GroupDescription &description);
     Device &add_device(const std::string &kind, const std::string &name, uint32_t base, uint32_t size,
-                       std::map<std::string, int64_t> settings);
+                       std::map<std::string, Setting> settings);
 
     // A further range of addresses of a device, as harts see it.
     void add_range(Device &device, uint32_t base, uint32_t size);
@@ -79,10 +81,16 @@ class Machine {
     void schedule(int64_t time, Device &device, uint32_t tag) { schedule_.push(time, &device, tag); }
     // Ends the sleep of a hart in an event load, which gives `value`.
     void wake(Hart &hart, int64_t time, uint32_t value);
+    // Sets the interrupts that a device asks for. True where that takes the hart out of an event load, which it will
+    // execute again after the handler.
+    bool set_interrupts(Hart &hart, uint32_t lines, int64_t time);
     void print(char character) { output_.push_back(character); }
     void exit(uint32_t code);
     Device *device(const std::string &name);
     Memory *memory(const std::string &name);
+    // The same, where there must be one.
+    Device &needed_device(const std::string &name);
+    Memory &needed_memory(const std::string &name);
     void enable_caches(uint32_t group, bool enabled);
     void forget_code();
     void stop_with(Fault fault);
@@ -111,8 +119,6 @@ class Machine {
     std::vector<std::unique_ptr<HartGroup>> &groups() { return groups_; }
     const std::vector<std::unique_ptr<Memory>> &memories() const { return memories_; }
     const std::vector<std::unique_ptr<Device>> &devices() const { return devices_; }
-    int64_t own_time(const Hart &hart, int64_t machine_time) const;
-    int64_t machine_time(const Hart &hart, int64_t own_time) const;
     uint32_t pc_of(const Hart &hart) const { return hart.code ? hart.code->pc_of(hart.op) : 0; }
 
   private:
@@ -135,11 +141,23 @@ class Machine {
     void reserve(Hart &hart, uint32_t address);
     bool release(Hart &hart, uint32_t address);
     void break_reservations(const Hart &by, uint32_t address, uint32_t size);
+    // Checks a load or store in memory; `where` is the program's address, `address` the memory's own.
+    void check(Hart &hart, const Op *op, uint32_t where, uint32_t address, uint32_t size, AccessKind kind,
+               uint8_t *shadow, int64_t time);
+    void check_registers(Hart &hart, const Op *op);
     Outcome fail(Hart &hart, const Op *op, const char *kind, std::string message, uint32_t address);
     const Op *instruction_at(Hart &hart, uint32_t address);
-    void decode(Hart &hart, const Op *op);
-    void set_loop(Hart &hart, uint32_t loop, uint32_t start, uint32_t end, uint32_t count);
-    const Op *loop_back(Hart &hart, const Op *trampoline, int64_t &time);
+    // The decoded instructions of the memory at an address; an alias's address becomes that of its memory.
+    Code *code_at(Hart &hart, uint32_t &address);
+    static void decode(const HartGroup &group, const Code &code, const Op *op);
+    void set_loop(Hart &hart, uint32_t index, uint32_t start, uint32_t end, uint32_t count) {
+        HardwareLoop &loop = hart.loops[index];
+        loop.count = count;
+        // Inner loops are set up again and again.
+        if (loop.start != start || loop.end != end || loop.behind == nullptr) [[unlikely]]
+            move_loop(hart, loop, start, end);
+    }
+    void move_loop(Hart &hart, HardwareLoop &loop, uint32_t start, uint32_t end);
     static bool is_fetched(const Hart &hart, const Op *op) {
         const uint32_t line = line_of(hart, op);
         const uint32_t last = line_of(hart, op + 1);
@@ -162,18 +180,22 @@ class Machine {
     void happen(const Event &event);
 
     std::vector<std::unique_ptr<Memory>> memories_;
+    std::vector<std::unique_ptr<Memory>> outer_memories_;
     std::vector<Alias> aliases_;
     std::vector<Hart> harts_;
     std::vector<std::unique_ptr<HartGroup>> groups_;
     std::vector<Pages> code_pages_;
     std::vector<std::unique_ptr<Device>> devices_;
     std::vector<DeviceRange> ranges_;
+    void count_reservations(int change);
+
     uint32_t reservations_ = 0; // harts that hold one
     Schedule schedule_;
     Checks checks_{memories_};
     std::string output_;
     std::optional<Fault> fault_;
     bool exited_ = false;
+    bool stopping_ = false; // exited or failed
     uint32_t exit_code_ = 0;
     bool observed_ = false;
     static constexpr uint32_t nobody = ~0u;

@@ -30,30 +30,23 @@ struct Event {
 // all else is in a heap. Harts of one cycle go on in the order in which they came.
 class Schedule {
   public:
-    static constexpr int64_t slots = 64;
+    static constexpr uint64_t slots = 64;
 
-    explicit Schedule(std::vector<Hart> &harts) : harts_(harts) {
-        queues_.fill(Queue{});
-        now_ = 0;
-    }
+    explicit Schedule(std::vector<Hart> &harts) : harts_(harts) {}
 
     int64_t now() const { return now_; }
 
     void push(Hart &hart, int64_t time) {
         const int64_t at = std::max(time, now_);
-        if (at - now_ >= slots) {
+        if (static_cast<uint64_t>(at - now_) >= slots) [[unlikely]] {
             push(at, nullptr, hart.index);
             return;
         }
-        const auto slot = static_cast<size_t>(at % slots);
+        const size_t slot = slot_of(at);
         Queue &queue = queues_[slot];
-        hart.next_in_slot = -1;
-        const auto index = static_cast<int32_t>(hart.index);
-        if (queue.head < 0)
-            queue.head = index;
-        else
-            harts_[static_cast<size_t>(queue.tail)].next_in_slot = index;
-        queue.tail = index;
+        hart.next_in_slot = nullptr;
+        (queue.head == nullptr ? queue.head : queue.tail->next_in_slot) = &hart;
+        queue.tail = &hart;
         occupied_ |= uint64_t{1} << slot;
     }
 
@@ -65,22 +58,24 @@ class Schedule {
 
     // The next hart of this cycle; null when there is none.
     Hart *pop() {
-        const auto slot = static_cast<size_t>(now_ % slots);
+        const size_t slot = slot_of(now_);
         Queue &queue = queues_[slot];
-        if (queue.head < 0)
-            return nullptr;
-        Hart &hart = harts_[static_cast<size_t>(queue.head)];
-        queue.head = hart.next_in_slot;
-        if (queue.head < 0)
-            occupied_ &= ~(uint64_t{1} << slot);
-        return &hart;
+        Hart *hart = queue.head;
+        if (hart != nullptr) {
+            queue.head = hart->next_in_slot;
+            if (queue.head == nullptr)
+                occupied_ &= ~(uint64_t{1} << slot);
+        }
+        return hart;
     }
+
+    bool others_now() const { return queues_[slot_of(now_)].head != nullptr; }
 
     // The next cycle in which a hart or a device does something; `now` while harts of this cycle are left.
     int64_t next() const {
         if (occupied_ == 0)
             return next_event_;
-        const int distance = std::countr_zero(std::rotr(occupied_, static_cast<int>(now_ % slots)));
+        const int distance = std::countr_zero(std::rotr(occupied_, static_cast<int>(slot_of(now_))));
         return std::min(now_ + distance, next_event_);
     }
 
@@ -98,9 +93,11 @@ class Schedule {
 
   private:
     struct Queue {
-        int32_t head = -1;
-        int32_t tail = -1;
+        Hart *head = nullptr;
+        Hart *tail = nullptr;
     };
+
+    static size_t slot_of(int64_t time) { return static_cast<uint64_t>(time) % slots; }
 
     std::vector<Hart> &harts_;
     std::array<Queue, slots> queues_{};
