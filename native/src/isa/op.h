@@ -19,6 +19,13 @@ struct Op {
 };
 static_assert(sizeof(Op) == 16);
 
+// Ops to the instruction behind in memory. Where the body of a hardware loop ends, `next` leads to a trampoline, and the
+// trampoline's on.
+inline int32_t length_of(const Op *op) {
+    constexpr int32_t longest = 2;
+    return op->next <= longest ? op->next : op->next + op[op->next].next;
+}
+
 // What the pipeline does with an instruction; a machine's description gives each its cycles.
 enum class Timing : uint8_t {
     alu,

@@ -158,6 +158,8 @@ class Machine {
             move_loop(hart, loop, start, end);
     }
     void move_loop(Hart &hart, HardwareLoop &loop, uint32_t start, uint32_t end);
+    // Moves on from the instruction in which a hart slept.
+    static void go_on(Hart &hart);
     static bool is_fetched(const Hart &hart, const Op *op) {
         const uint32_t line = line_of(hart, op);
         const uint32_t last = line_of(hart, op + 1);
