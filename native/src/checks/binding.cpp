@@ -49,8 +49,11 @@ void bind_checks(nb::class_<Machine> &machine) {
     machine.def("observe_checks", &Machine::observe_checks, "on"_a)
         .def(
             "record_transfers", [](Machine &self, bool on) { self.checks().record_transfers(on); }, "on"_a)
-        .def("findings", [](Machine &self) { return list_of(self.checks().findings()); })
+        .def("findings", [](Machine &self) { return list_of(self.checks().findings(self.harts())); })
         .def_prop_ro("findings_left_out", [](Machine &self) { return self.checks().findings_left_out(); })
+        .def(
+            "set_stack", [](Machine &self, uint32_t hart, uint32_t low) { self.harts().at(hart).stack_low = low; },
+            "hart"_a, "low"_a)
         .def("transfers", [](Machine &self) { return list_of(self.checks().transfers()); })
         .def_prop_ro("transfers_left_out", [](Machine &self) { return self.checks().transfers_left_out(); });
 }

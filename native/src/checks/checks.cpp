@@ -1,4 +1,7 @@
+// Transfers: which bytes are theirs, and until when. Findings: each kind once for an instruction.
 #include "checks/checks.h"
+
+#include "machine/hart.h"
 
 #include <algorithm>
 
@@ -39,7 +42,22 @@ uint32_t Checks::started(Transfer transfer) {
         ++transfers_left_out_;
     }
     active_.push_back(std::move(active));
+    if (on_) {
+        check_ranges(active_.back());
+        check_overlap(active_.back());
+        claim(active_.back().transfer);
+        forget_oldest();
+    }
     return last_id_;
+}
+
+// A program that never looks whether its transfers have ended must not make the machine slower and slower.
+void Checks::forget_oldest() {
+    if (active_.size() <= most_active)
+        return;
+    const auto oldest = std::ranges::find_if(active_, [](const Active &active) { return active.finished >= 0; });
+    if (oldest != active_.end())
+        observed(oldest->id);
 }
 
 void Checks::done(uint32_t id, int64_t time) {
@@ -49,14 +67,32 @@ void Checks::done(uint32_t id, int64_t time) {
     active->finished = time;
     if (active->record != not_recorded)
         records_[active->record].finished = time;
-    if (!on_)
+    if (!on_) {
         active_.erase(active);
+        return;
+    }
+    const Transfer &transfer = active->transfer;
+    if (transfer.copies) {
+        shadow_.copy_written(transfer.reads, transfer.writes);
+        return;
+    }
+    for (const Range &range : transfer.reads)
+        if (const auto unwritten = shadow_.first_without(range, byte_written)) {
+            report(Check::uninitialised_read, "uses bytes that were never written", transfer.hart, transfer.pc,
+                   *unwritten, time, id);
+            break;
+        }
+    for (const Range &range : transfer.writes)
+        shadow_.set(range, byte_written);
 }
 
 void Checks::observed(uint32_t id) {
     const auto active = find(id);
-    if (active != active_.end() && active->finished >= 0)
-        active_.erase(active);
+    if (active == active_.end() || active->finished < 0)
+        return;
+    const Transfer transfer = std::move(active->transfer);
+    active_.erase(active);
+    release(transfer);
 }
 
 void Checks::event_observed(uint32_t lines) {
@@ -66,19 +102,101 @@ void Checks::event_observed(uint32_t lines) {
             observed(active.id);
 }
 
+void Checks::claim(const Transfer &transfer) {
+    for (const Range &range : transfer.reads)
+        shadow_.set(range, byte_source);
+    for (const Range &range : transfer.writes)
+        shadow_.set(range, byte_target);
+}
+
+void Checks::unclaim(const Transfer &transfer) {
+    for (const auto *ranges : {&transfer.reads, &transfer.writes})
+        for (const Range &range : *ranges)
+            shadow_.clear(range, byte_claimed);
+}
+
+// Bytes may belong to several transfers that read them, or to some that should not share them.
+void Checks::release(const Transfer &transfer) {
+    unclaim(transfer);
+    for (const Active &other : active_)
+        claim(other.transfer);
+}
+
+void Checks::check_ranges(const Active &active) {
+    const Transfer &transfer = active.transfer;
+    for (const auto *ranges : {&transfer.reads, &transfer.writes})
+        for (const Range &range : *ranges)
+            if (!shadow_.holds(range)) {
+                report(Check::bad_access,
+                       ranges == &transfer.reads ? "reads outside of all memories" : "writes outside of all memories",
+                       transfer.hart, transfer.pc, range.begin, transfer.started, active.id);
+                return;
+            }
+}
+
+void Checks::check_overlap(const Active &active) {
+    const Transfer &transfer = active.transfer;
+    const auto behind = [&](const Active &other) {
+        return &other != &active && transfer.in_order && other.transfer.lane == transfer.lane;
+    };
+    const bool some_behind = std::ranges::any_of(active_, behind);
+    if (some_behind)
+        for (const Active &other : active_)
+            if (behind(other))
+                unclaim(other.transfer);
+    if (some_behind)
+        for (const Active &other : active_)
+            if (&other != &active && !behind(other))
+                claim(other.transfer);
+    for (const auto *ranges : {&transfer.reads, &transfer.writes}) {
+        const bool writes = ranges == &transfer.writes;
+        for (const Range &range : *ranges)
+            if (const auto shared = shadow_.first_with(range, writes ? byte_claimed : byte_target)) {
+                report_overlap(active, *shared, writes);
+                break;
+            }
+    }
+    if (some_behind)
+        for (const Active &other : active_)
+            if (behind(other))
+                claim(other.transfer);
+}
+
+void Checks::report_overlap(const Active &active, uint32_t address, bool writes) {
+    const Transfer &transfer = active.transfer;
+    for (const Active &other : active_) {
+        const bool in_writes = holds(other.transfer.writes, address);
+        if (&other == &active || !(in_writes || (writes && holds(other.transfer.reads, address))))
+            continue;
+        const std::string end = other.finished < 0 ? " is still " : " (over, but nobody waited for it) is ";
+        report(Check::overlap,
+               transfer.what + " " + (writes ? "writes" : "reads") + " bytes that " + other.transfer.what + end +
+                   (in_writes ? "writing" : "reading"),
+               transfer.hart, transfer.pc, address, transfer.started, other.id);
+        return;
+    }
+}
+
+bool Checks::holds(const std::vector<Range> &ranges, uint32_t address) {
+    return std::ranges::any_of(ranges, [&](const Range &range) { return range.holds(address); });
+}
+
 void Checks::report(Check check, std::string message, uint32_t hart, uint32_t pc, uint32_t address, int64_t time,
                     uint32_t transfer) {
     if (!on_)
         return;
     for (Finding &finding : findings_)
-        if (finding.check == check && finding.pc == pc && finding.hart == hart) {
+        // A stack that has overflowed is used by many instructions.
+        if (finding.check == check && (check == Check::stack_overflow ? finding.hart == hart : finding.pc == pc)) {
             ++finding.count;
             return;
         }
-    if (findings_.size() == most_findings) {
+    size_t &kept = kept_[is_warning(check) ? 1 : 0];
+    if (kept == most_findings) {
         ++findings_left_out_;
         return;
     }
+    ++kept;
     Finding finding{check, std::move(message), hart, pc, address, time, 1};
     if (const auto active = find(transfer); active != active_.end()) {
         finding.transfer = record_of(*active);

@@ -3,8 +3,8 @@
 
 #include "checks/shadow.h"
 
+#include <array>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,11 +12,11 @@
 namespace tilewright {
 
 struct Hart;
-struct Memory;
+struct Op;
 
 enum class Check : uint8_t {
     uninitialised_read, // of bytes that nothing ever wrote
-    unused_read,        // the same, but the value was dropped
+    unused_read,        // the same, but the value was only copied or dropped
     race,               // an access to bytes of a transfer whose end no hart has seen
     overlap,            // two such transfers on the same bytes
     bad_access,         // outside of all memories, by a transfer
@@ -31,7 +31,7 @@ bool is_warning(Check check);
 // What a device does on its own: a DMA transfer, a job of an accelerator.
 struct Transfer {
     std::string what;  // in words, for people
-    std::string lane;  // row of a trace; where `in_order`, transfers of a lane do not overlap in time
+    std::string lane;  // row of a trace
     uint32_t hart = 0; // that asked for it
     uint32_t pc = 0;
     int64_t started = 0; // asked for: from then on, its bytes are its own
@@ -41,7 +41,7 @@ struct Transfer {
     std::vector<Range> reads{};
     std::vector<Range> writes{};
     bool copies = true;
-    bool in_order = false; // a transfer of the same lane starts when the one before has ended
+    bool in_order = false; // does not begin before the one asked for earlier in the same lane has ended
     int32_t event = -1;    // line of the event unit that tells of its end
 };
 
@@ -60,21 +60,32 @@ struct TransferRecord {
 struct Finding {
     Check check{};
     std::string message;
-    uint32_t hart = 0;
+    uint32_t hart = 0; // the first that did it
     uint32_t pc = 0;
     uint32_t address = 0;
-    int64_t time = 0;   // of the first
+    int64_t time = 0;
     uint64_t count = 0; // how often at this instruction
     std::optional<TransferRecord> transfer{};
     std::optional<Range> range{}; // of the transfer's bytes, that holds the address
 };
 
+// A load or store of a hart in a memory.
+struct HartAccess {
+    Hart &hart;
+    const Op &op;
+    uint32_t pc;
+    uint32_t where;   // as the program writes it
+    uint32_t address; // without aliases
+    uint32_t size;
+    int64_t time; // of the machine
+    uint8_t *shadow;
+};
+
 constexpr uint32_t no_transfer = 0;
 
-// The transfers and what was found.
 class Checks {
   public:
-    explicit Checks(const std::vector<std::unique_ptr<Memory>> &memories) : memories_(memories) {}
+    explicit Checks(const std::vector<std::unique_ptr<Memory>> &memories) : shadow_(memories) {}
 
     void switch_on(bool on) { on_ = on; }
     bool on() const { return on_; }
@@ -88,17 +99,28 @@ class Checks {
     // Every transfer that has ended and tells of it on one of these lines.
     void event_observed(uint32_t lines);
 
+    void written_from_outside(const Range &range) { shadow_.set(range, byte_written); }
+    void check_load(const HartAccess &access);
+    // Also notes that the bytes are written.
+    void check_store(const HartAccess &access);
+    void check_device_store(Hart &hart, const Op &op);
+    // Called before an instruction while registers of its hart hold bytes that were never written.
+    void check_registers(Hart &hart, const Op &op);
+
     void report(Check check, std::string message, uint32_t hart, uint32_t pc, uint32_t address, int64_t time,
                 uint32_t transfer = no_transfer);
 
-    const std::vector<Finding> &findings() const { return findings_; }
+    // Includes values still in registers at this moment.
+    const std::vector<Finding> &findings(std::vector<Hart> &harts);
     uint64_t findings_left_out() const { return findings_left_out_; }
     const std::vector<TransferRecord> &transfers() const { return records_; }
     uint64_t transfers_left_out() const { return transfers_left_out_; }
 
   private:
-    static constexpr size_t most_findings = 100;
+    static constexpr size_t most_findings = 100; // of errors, and of warnings
     static constexpr size_t most_records = 1 << 20;
+    static constexpr size_t most_active = 1024;
+    static constexpr size_t not_recorded = ~size_t{0};
 
     // A transfer until its end was seen.
     struct Active {
@@ -107,19 +129,42 @@ class Checks {
         int64_t finished; // -1: not yet
         size_t record;
     };
-    static constexpr size_t not_recorded = ~size_t{0};
+
+    // A load of bytes that nothing wrote, while its value is in a register.
+    struct Suspect {
+        uint32_t pc = 0;
+        uint32_t address = 0;
+        uint32_t size = 0;
+        int64_t time = 0;
+        bool like_padding = false; // next to written bytes, as gaps in a struct are
+        bool reported = false;
+    };
 
     std::vector<Active>::iterator find(uint32_t id);
     static TransferRecord record_of(const Active &active);
+    void claim(const Transfer &transfer);
+    void unclaim(const Transfer &transfer);
+    void release(const Transfer &transfer);
+    void forget_oldest();
+    static bool holds(const std::vector<Range> &ranges, uint32_t address);
+    void check_ranges(const Active &active);
+    void check_overlap(const Active &active);
+    void report_overlap(const Active &active, uint32_t address, bool writes);
+    void report_race(const HartAccess &access, bool store);
+    void check_stack(const HartAccess &access, bool store);
+    void suspect(const HartAccess &access);
+    void report_suspect(Hart &hart, uint32_t number, Check check, const char *does);
 
-    const std::vector<std::unique_ptr<Memory>> &memories_;
+    Shadow shadow_;
     bool on_ = false;
     bool recording_ = false;
     uint32_t last_id_ = no_transfer;
     std::vector<Active> active_;
     std::vector<TransferRecord> records_;
     uint64_t transfers_left_out_ = 0;
+    std::vector<std::array<Suspect, 64>> suspects_; // by hart and register
     std::vector<Finding> findings_;
+    std::array<size_t, 2> kept_{}; // errors, warnings
     uint64_t findings_left_out_ = 0;
 };
 

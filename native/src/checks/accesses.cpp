@@ -1,0 +1,203 @@
+// Loads and stores of harts: against transfers, the end of the stack, and bytes that nothing wrote.
+#include "checks/checks.h"
+
+#include "isa/decode.h"
+#include "machine/hart.h"
+
+#include <algorithm>
+
+namespace tilewright {
+
+namespace {
+
+// A stack pointer further below is not an overflow but set elsewhere, or not yet set.
+constexpr uint32_t deepest_overflow = 1 << 20;
+constexpr uint32_t first_float = 32; // among the numbers of registers
+
+// Which fields of an instruction are registers, and what it does with them.
+struct RegisterUse {
+    uint8_t reads[4]; // rd, rs1, rs2, rs3: none, integer or floating-point
+    uint8_t writes;   // rd
+    bool stores;      // rs2 to memory
+};
+enum : uint8_t { none, integer, floating };
+
+RegisterUse use_of(const Row &row) {
+    RegisterUse use{};
+    for (const char *c = row.operands; *c != 0; ++c) {
+        switch (*c) {
+        case 'd':
+        case 'D':
+            use.writes = *c == 'd' ? integer : floating;
+            if (c[1] == '+')
+                use.reads[0] = use.writes;
+            break;
+        case 'e':
+            use.reads[0] = integer;
+            break;
+        case 's':
+        case 'S':
+            use.reads[1] = *c == 's' ? integer : floating;
+            break;
+        case 't':
+        case 'T':
+            use.reads[2] = *c == 't' ? integer : floating;
+            break;
+        case 'r':
+        case 'R':
+            use.reads[3] = *c == 'r' ? integer : floating;
+            break;
+        case 'b': // an immediate of two letters
+            ++c;
+            break;
+        default:
+            break;
+        }
+    }
+    use.stores = row.timing == Timing::store || row.timing == Timing::fp_store;
+    return use;
+}
+
+const RegisterUse &use_of(uint16_t code) {
+    static const std::vector<RegisterUse> uses = [] {
+        std::vector<RegisterUse> all;
+        for (uint16_t i = 0; i < op_count; ++i)
+            all.push_back(use_of(row_of(i)));
+        return all;
+    }();
+    return uses[code];
+}
+
+uint32_t number_of(uint8_t kind, uint32_t field) { return kind == floating ? first_float + field : field; }
+
+// Whether other bytes of the same 8 were written: the largest gap that the alignment of C's types leaves in a struct.
+bool near_written(const HartAccess &access) {
+    const uint8_t *group = access.shadow - access.address % 8;
+    return std::any_of(group, group + 8, [](uint8_t state) { return (state & byte_written) != 0; });
+}
+
+bool any(const HartAccess &access, uint8_t state) {
+    return std::any_of(access.shadow, access.shadow + access.size, [&](uint8_t s) { return (s & state) != 0; });
+}
+
+} // namespace
+
+void Checks::check_load(const HartAccess &access) {
+    check_stack(access, false);
+    if (any(access, byte_target))
+        report_race(access, false);
+    else if (!any(access, byte_written))
+        suspect(access);
+}
+
+void Checks::check_store(const HartAccess &access) {
+    check_stack(access, true);
+    if (any(access, byte_claimed))
+        report_race(access, true);
+    for (uint32_t i = 0; i < access.size; ++i)
+        access.shadow[i] |= byte_written;
+    if (!access.hart.stores_unwritten)
+        return;
+    // A copy of what was never written is as if never written.
+    access.hart.stores_unwritten = false;
+    for (uint32_t i = 0; i < access.size; ++i)
+        access.shadow[i] &= static_cast<uint8_t>(~byte_written);
+    const uint32_t number = number_of(use_of(access.op.code).reads[2], access.op.rs2);
+    Suspect &origin = suspects_[access.hart.index][number];
+    if (!origin.like_padding && !origin.reported)
+        report_suspect(access.hart, number, Check::unused_read, "copies");
+}
+
+void Checks::check_device_store(Hart &hart, const Op &op) {
+    if (!hart.stores_unwritten)
+        return;
+    hart.stores_unwritten = false;
+    report_suspect(hart, number_of(use_of(op.code).reads[2], op.rs2), Check::uninitialised_read, "reads");
+}
+
+void Checks::report_race(const HartAccess &access, bool store) {
+    for (const Active &active : active_) {
+        const Transfer &transfer = active.transfer;
+        for (uint32_t i = 0; i < access.size; ++i) {
+            const bool written = holds(transfer.writes, access.address + i);
+            if (!written && !(store && holds(transfer.reads, access.address + i)))
+                continue;
+            const char *state = active.finished < 0 ? (written ? " is still writing" : " is still reading")
+                                : written           ? " wrote, without having waited for its end"
+                                                    : " read, without having waited for its end";
+            report(Check::race,
+                   std::string(store ? "writes " : "reads ") + std::to_string(access.size) + " bytes that " +
+                       transfer.what + state,
+                   access.hart.index, access.pc, access.address + i, access.time, active.id);
+            return;
+        }
+    }
+}
+
+void Checks::check_stack(const HartAccess &access, bool store) {
+    const uint32_t low = access.hart.stack_low, pointer = access.hart.x[stack_pointer];
+    if (pointer >= low || low - pointer > deepest_overflow || access.where >= low || access.where < pointer)
+        return;
+    report(Check::stack_overflow,
+           std::string(store ? "writes " : "reads ") + std::to_string(low - access.where) +
+               " bytes below the end of the stack",
+           access.hart.index, access.pc, access.where, access.time);
+}
+
+void Checks::suspect(const HartAccess &access) {
+    Hart &hart = access.hart;
+    if (suspects_.size() <= hart.index)
+        suspects_.resize(hart.index + 1);
+    if (access.op.rd == nowhere) {
+        report(Check::unused_read, "reads bytes that were never written", hart.index, access.pc, access.address,
+               access.time);
+        return;
+    }
+    const uint32_t number = number_of(use_of(access.op.code).writes, access.op.rd);
+    hart.suspects |= uint64_t{1} << number;
+    suspects_[hart.index][number] = {access.pc, access.address, access.size, access.time, near_written(access), false};
+}
+
+void Checks::report_suspect(Hart &hart, uint32_t number, Check check, const char *does) {
+    Suspect &origin = suspects_[hart.index][number];
+    origin.reported = true;
+    const std::string size = origin.size == 1 ? "1 byte that was" : std::to_string(origin.size) + " bytes that were";
+    const char *then = check == Check::unused_read && does[0] == 'r' ? ", and does not use them" : "";
+    report(check, std::string(does) + " " + size + " never written" + then, hart.index, origin.pc, origin.address,
+           origin.time);
+}
+
+void Checks::check_registers(Hart &hart, const Op &op) {
+    const RegisterUse &use = use_of(op.code);
+    const uint32_t fields[] = {op.rd, op.rs1, op.rs2, op.rs3};
+    const auto is_suspect = [&](uint32_t number) { return (hart.suspects >> number & 1) != 0; };
+    hart.stores_unwritten = false;
+    for (uint32_t i = 0; i < 4; ++i) {
+        const uint32_t number = number_of(use.reads[i], fields[i]);
+        if (use.reads[i] == none || !is_suspect(number))
+            continue;
+        if (i == 2 && use.stores) {
+            hart.stores_unwritten = true;
+        } else {
+            report_suspect(hart, number, Check::uninitialised_read, "reads");
+            hart.suspects &= ~(uint64_t{1} << number);
+        }
+    }
+    if (use.writes == none || op.rd == nowhere)
+        return;
+    if (const uint32_t number = number_of(use.writes, op.rd); is_suspect(number)) {
+        if (!suspects_[hart.index][number].reported)
+            report_suspect(hart, number, Check::unused_read, "reads");
+        hart.suspects &= ~(uint64_t{1} << number);
+    }
+}
+
+const std::vector<Finding> &Checks::findings(std::vector<Hart> &harts) {
+    for (Hart &hart : harts)
+        for (uint32_t number = 0; number < 64 && hart.suspects != 0; ++number)
+            if ((hart.suspects >> number & 1) != 0 && !suspects_[hart.index][number].reported)
+                report_suspect(hart, number, Check::unused_read, "reads");
+    return findings_;
+}
+
+} // namespace tilewright
