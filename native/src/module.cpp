@@ -81,8 +81,8 @@ nb::dict counters_of(const Hart &hart) {
     result["taken"] = c.taken;
     result["stall_use"] = c.stall_use;
     const PipelineTiming &pipeline = hart.group->pipeline;
-    result["stall_branch"] = c.taken * pipeline.taken_branch +
-                             c.jumps * (pipeline.cycles[static_cast<size_t>(Timing::jump)] - 1u);
+    result["stall_branch"] =
+        c.taken * pipeline.taken_branch + c.jumps * (pipeline.cycles[static_cast<size_t>(Timing::jump)] - 1u);
     result["stall_bank"] = c.stall_bank;
     result["stall_memory"] = c.stall_memory;
     result["stall_misaligned"] = c.stall_misaligned;
@@ -152,8 +152,11 @@ NB_MODULE(_native, m) {
         .def(
             "add_device",
             [](Machine &machine, const std::string &kind, const std::string &name, uint32_t base, uint32_t size,
-               const std::map<std::string, Setting> &settings) { machine.add_device(kind, name, base, size, settings); },
+               const std::map<std::string, Setting> &settings) {
+                machine.add_device(kind, name, base, size, settings);
+            },
             "kind"_a, "name"_a, "base"_a, "size"_a, "settings"_a)
+        .def("add_window", &Machine::add_window, "name"_a, "device"_a, "base"_a, "size"_a, "offset"_a)
         .def("start", &Machine::start, "hart"_a, "pc"_a, "time"_a)
         .def(
             "run", [](Machine &machine, int64_t until) { return stop_name(machine.run(until)); }, "until"_a,

@@ -40,7 +40,7 @@ Outcome Machine::access(Hart &hart, const Op *op, uint32_t address, uint32_t siz
     for (size_t i = 0; i < ranges_.size(); ++i)
         if (address - ranges_[i].base < ranges_[i].size) {
             const Access request{hart,
-                                 address - ranges_[i].base,
+                                 address - ranges_[i].base + ranges_[i].offset,
                                  size,
                                  kind == AccessKind::store,
                                  kind == AccessKind::event_load,
@@ -55,8 +55,8 @@ Outcome Machine::access(Hart &hart, const Op *op, uint32_t address, uint32_t siz
 
 void Machine::check(Hart &hart, const Op *op, uint32_t where, uint32_t address, uint32_t size, AccessKind kind,
                     uint8_t *shadow, int64_t time) {
-    const HartAccess access{
-        hart, *op, hart.code->pc_of(op), where, address, size, hart.group->machine_time(time), shadow};
+    const HartAccess access{hart,    *op,  hart.code->pc_of(op),           where,
+                            address, size, hart.group->machine_time(time), shadow};
     if (kind == AccessKind::store)
         checks_.check_store(access);
     else
@@ -111,7 +111,7 @@ Outcome Machine::access_device(Hart &hart, const Op *op, const DeviceRange &rang
     const Reply reply = range.device->access(request);
     if (reply.refused)
         return fail(hart, op, "bad-register", "'" + range.device->name() + "' has no such register",
-                    range.base + request.offset);
+                    range.base + request.offset - range.offset);
     if (fault_)
         return Outcome::fault;
     const int64_t wait = int64_t{hart.group->device_cycles[index]} - 1 + reply.wait;

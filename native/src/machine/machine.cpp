@@ -74,8 +74,12 @@ void Machine::add_harts(const GroupDescription &description) {
         throw std::invalid_argument("harts '" + description.name + "' are next to memory '" + description.near +
                                     "', which does not exist");
     group->near_banks = description.near_banks;
-    group->view = NearView{group->near->base, group->near->size, group->near->data, group->near->shadow,
-                           group->near_banks ? group->near->bank_free.data() : nullptr, group->near->bank_mask};
+    group->view = NearView{group->near->base,
+                           group->near->size,
+                           group->near->data,
+                           group->near->shadow,
+                           group->near_banks ? group->near->bank_free.data() : nullptr,
+                           group->near->bank_mask};
     group->early_counters = description.early_counters;
     group->clock_numerator = description.clock_numerator;
     group->clock_denominator = description.clock_denominator;
@@ -111,10 +115,11 @@ void Machine::add_harts(const GroupDescription &description) {
     groups_.push_back(std::move(group));
 }
 
-void Machine::add_range(Device &device, uint32_t base, uint32_t size) {
-    ranges_.push_back(DeviceRange{base, size, &device});
+void Machine::add_window(const std::string &name, const std::string &device, uint32_t base, uint32_t size,
+                         uint32_t offset) {
+    ranges_.push_back(DeviceRange{base, size, &needed_device(device), offset});
     for (const auto &group : groups_)
-        group->device_cycles.push_back(group->cycles_to(device.name()));
+        group->device_cycles.push_back(group->cycles_to(name));
 }
 
 Device *Machine::device(const std::string &name) {

@@ -64,8 +64,9 @@ class Machine {
     Device &add_device(const std::string &kind, const std::string &name, uint32_t base, uint32_t size,
                        std::map<std::string, Setting> settings);
 
-    // A further range of addresses of a device, as harts see it.
-    void add_range(Device &device, uint32_t base, uint32_t size);
+    // A range of addresses that shows registers of a device, those at `offset` first. Its name is for the cycles of
+    // accesses: a device may have a slow port and a fast one.
+    void add_window(const std::string &name, const std::string &device, uint32_t base, uint32_t size, uint32_t offset);
 
     // Running.
     void start(uint32_t hart, uint32_t pc, int64_t time);
@@ -126,6 +127,7 @@ class Machine {
         uint32_t base;
         uint32_t size;
         Device *device;
+        uint32_t offset; // of the register at its base
     };
 
     template <bool Observed> Stop run_harts(int64_t until);
