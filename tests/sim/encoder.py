@@ -1,14 +1,14 @@
 """Encodings of instructions, made from the simulator's own tables and values for their operands.
 
-The letters of operands are those of the tables: `d` and `D` are destinations, `o` a load's offset, and so on. An operand
-keeps its meaning in its value: offsets and distances are in bytes, signed ones may be negative.
+The letters of operands are those of the tables: `d` and `D` are destinations, `o` a load's offset, and so on. Values
+keep their meaning: offsets and distances are in bytes, signed ones may be negative.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 from tilewright.sim import _native
 
@@ -25,7 +25,7 @@ class Instruction:
     timing: str
     extension: str
 
-    @property
+    @cached_property
     def letters(self) -> tuple[str, ...]:
         return tuple(operand_letters(self.operands))
 
@@ -98,16 +98,19 @@ PLACES: Mapping[str, Callable[[int], int]] = {
 """Where each operand goes in an encoding."""
 
 
+PLAIN_LETTERS = {"e": "d", "D": "d", "S": "s", "T": "t", "R": "r"}
+
+
 def encode(instruction: str | Instruction, values: Mapping[str, int] | None = None, /, **by_letter: int) -> int:
     """The encoding with these operands; one that is left out is 0.
 
-    Registers, which have letters of their own for reading and for floating-point ones, may go by the letters d, s, t, r.
+    Registers may go by the letters d, s, t and r, whether they are integer or floating-point ones.
     """
     row = instructions()[instruction] if isinstance(instruction, str) else instruction
     given = dict(values or {}) | by_letter
     word = row.match
     for letter in row.letters:
-        plain = {"e": "d", "D": "d", "S": "s", "T": "t", "R": "r"}.get(letter, letter)
+        plain = PLAIN_LETTERS.get(letter, letter)
         placed_bits = PLACES[letter](given.pop(letter, 0) | given.pop(plain, 0))
         assert placed_bits & row.mask == 0, f"{row.name}: operand {letter} lies in the opcode"
         word |= placed_bits
@@ -133,3 +136,19 @@ class Compressed:
 def compressed() -> Mapping[str, Compressed]:
     """All rows by their names."""
     return {row[0]: Compressed(*row) for row in _native.compressed_table()}
+
+
+def compressed_branch_distance(value: int) -> int:
+    return (
+        bits(value, 8, 8) << 12
+        | bits(value, 4, 3) << 10
+        | bits(value, 7, 6) << 5
+        | bits(value, 2, 1) << 3
+        | bits(value, 5, 5) << 2
+    )
+
+
+def compressed_jump_distance(value: int) -> int:
+    low = bits(value, 7, 7) << 6 | bits(value, 3, 1) << 3 | bits(value, 5, 5) << 2
+    high = bits(value, 9, 8) << 9 | bits(value, 10, 10) << 8 | bits(value, 6, 6) << 7
+    return bits(value, 11, 11) << 12 | bits(value, 4, 4) << 11 | high | low

@@ -10,10 +10,27 @@ CODE = BASE
 DATA = BASE + 0x8000
 
 EXTENSIONS = ["rv32i", "rv32m", "zicsr", "rv32a", "rv32c", "rv32f", "xpulpv2"]
-CLASSES = (
-    "alu load store branch jump jump_register multiply multiply_high divide event_load csr system atomic loop "
-    "fp fp_load fp_store fp_divide fp_sqrt"
-).split()
+CLASSES = [
+    "alu",
+    "load",
+    "store",
+    "branch",
+    "jump",
+    "jump_register",
+    "multiply",
+    "multiply_high",
+    "divide",
+    "event_load",
+    "csr",
+    "system",
+    "atomic",
+    "loop",
+    "fp",
+    "fp_load",
+    "fp_store",
+    "fp_divide",
+    "fp_sqrt",
+]
 PIPELINE = dict.fromkeys(CLASSES, 1) | {
     "jump_register_written": 0,
     "taken_branch": 0,
@@ -32,10 +49,10 @@ FETCH = {
 }
 
 
-def machine(harts: int = 1) -> _native.Machine:
+def machine(harts: int = 1, size: int = SIZE) -> _native.Machine:
     """Harts with all instructions, one cycle each, and one memory."""
     made = _native.Machine()
-    made.add_memory(name="memory", base=BASE, size=SIZE, banks=1, executable=True)
+    made.add_memory(name="memory", base=BASE, size=size, banks=1, executable=True)
     made.add_harts(
         name="harts",
         extensions=EXTENSIONS,
