@@ -1,5 +1,9 @@
 #include "devices/kinds.h"
 
+#include "devices/event_unit.h"
+#include "devices/mchan.h"
+#include "devices/neureka_device.h"
+#include "devices/udma_hyper.h"
 #include "machine/machine.h"
 
 namespace tilewright {
@@ -8,13 +12,23 @@ std::unique_ptr<Device> make_device(const std::string &kind, Machine &machine, c
                                     const Settings &settings) {
     if (auto device = make_simple(kind, machine, name, settings))
         return device;
+    if (kind == "timer")
+        return make_timer(machine, name, settings);
+    if (kind == "event_unit")
+        return std::make_unique<EventUnit>(machine, name, settings);
+    if (kind == "mchan")
+        return std::make_unique<Mchan>(machine, name, settings);
+    if (kind == "udma_hyper")
+        return std::make_unique<UdmaHyper>(machine, name, settings);
+    if (kind == "neureka")
+        return std::make_unique<NeurekaDevice>(machine, name, settings);
     throw std::invalid_argument("there is no kind of device '" + kind + "'");
 }
 
 Device &Machine::add_device(const std::string &kind, const std::string &name, uint32_t base, uint32_t size,
-                            std::map<std::string, int64_t> settings) {
+                            std::map<std::string, Setting> settings) {
     devices_.push_back(make_device(kind, *this, name, Settings(name, std::move(settings))));
-    add_range(*devices_.back(), base, size);
+    add_window(name, name, base, size, 0);
     return *devices_.back();
 }
 

@@ -164,22 +164,6 @@ const char *unsupported_size(const NeurekaJob &job, const NeurekaQuirks &quirks)
     return nullptr;
 }
 
-std::optional<NeurekaFault> check(const NeurekaJob &job, const NeurekaMemory &memory, const NeurekaQuirks &quirks) {
-    const char *reason = unsupported_mode(job);
-    if (reason == nullptr)
-        reason = unsupported_size(job, quirks);
-    if (reason != nullptr)
-        return NeurekaFault{reason, std::nullopt, 0};
-    std::optional<NeurekaFault> fault;
-    visit_runs(job, quirks, [&](const Run &run) {
-        if (inside(job, memory, run))
-            return true;
-        fault = outside(job, run);
-        return false;
-    });
-    return fault;
-}
-
 } // namespace
 
 std::string_view name_of(NeurekaUse use) {
@@ -281,10 +265,27 @@ double NeurekaJob::peak_multiplications_per_cycle() const {
     }
 }
 
+std::optional<NeurekaFault> check_neureka(const NeurekaJob &job, const NeurekaMemory &memory,
+                                          const NeurekaQuirks &quirks) {
+    const char *reason = unsupported_mode(job);
+    if (reason == nullptr)
+        reason = unsupported_size(job, quirks);
+    if (reason != nullptr)
+        return NeurekaFault{reason, std::nullopt, 0};
+    std::optional<NeurekaFault> fault;
+    visit_runs(job, quirks, [&](const Run &run) {
+        if (inside(job, memory, run))
+            return true;
+        fault = outside(job, run);
+        return false;
+    });
+    return fault;
+}
+
 std::vector<NeurekaRange> neureka_ranges(const NeurekaJob &job, const NeurekaMemory &memory,
                                          const NeurekaQuirks &quirks) {
     std::vector<NeurekaRange> ranges;
-    if (check(job, memory, quirks))
+    if (check_neureka(job, memory, quirks))
         return ranges;
     visit_runs(job, quirks, [&](const Run &run) {
         const bool in_weights = in_weight_memory(job, run.use);
@@ -300,7 +301,7 @@ std::vector<NeurekaRange> neureka_ranges(const NeurekaJob &job, const NeurekaMem
 
 std::optional<NeurekaFault> run_neureka(const NeurekaJob &job, const NeurekaMemory &memory,
                                         const NeurekaQuirks &quirks) {
-    std::optional<NeurekaFault> fault = check(job, memory, quirks);
+    std::optional<NeurekaFault> fault = check_neureka(job, memory, quirks);
     if (!fault)
         compute_neureka(job, memory, quirks);
     return fault;

@@ -151,6 +151,9 @@ struct NeurekaFault {
     uint32_t address = 0;
 };
 
+std::optional<NeurekaFault> check_neureka(const NeurekaJob &job, const NeurekaMemory &memory,
+                                          const NeurekaQuirks &quirks);
+
 // What the job reads and writes, in the order input, weights, normalisation, stream-in, output; neighbouring bytes are
 // one range. Bytes that the hardware fetches without using them are left out. Empty for a job that cannot run.
 std::vector<NeurekaRange> neureka_ranges(const NeurekaJob &job, const NeurekaMemory &memory,
