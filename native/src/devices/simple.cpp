@@ -51,24 +51,6 @@ class Registers final : public Device {
     std::map<uint32_t, uint32_t> values_;
 };
 
-// Another way to a device's registers, with its own distance from the harts. Settings: of (the device), offset (of the
-// first register that it shows).
-class Window final : public Device {
-  public:
-    Window(Machine &machine, const std::string &name, const Settings &settings)
-        : Device(machine, name), device_(machine.needed_device(settings.text("of"))),
-          offset_(static_cast<uint32_t>(settings.either("offset", 0))) {}
-    Reply access(const Access &access) override {
-        Access moved = access;
-        moved.offset += offset_;
-        return device_.access(moved);
-    }
-
-  private:
-    Device &device_;
-    uint32_t offset_;
-};
-
 // Boot addresses and fetch enable of a group of harts.
 class ClusterControl final : public Device {
   public:
@@ -145,8 +127,6 @@ std::unique_ptr<Device> make_simple(const std::string &kind, Machine &machine, c
         return made<SystemControl>(machine, name, settings);
     if (kind == "registers")
         return made<Registers>(machine, name, settings);
-    if (kind == "window")
-        return made<Window>(machine, name, settings);
     if (kind == "cluster_control")
         return made<ClusterControl>(machine, name, settings);
     if (kind == "cache_control")
