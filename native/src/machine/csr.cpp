@@ -19,6 +19,8 @@ enum : uint32_t {
     csr_mtval = 0x343,
     csr_mip = 0x344,
     csr_lpstart0 = 0x7b0, // then end and count; the second loop 4 further
+    csr_lpstart0_newer = 0x800,
+    csr_privilege = 0xc10,
     csr_mcycle = 0xb00,
     csr_minstret = 0xb02,
     csr_mcycleh = 0xb80,
@@ -29,6 +31,12 @@ enum : uint32_t {
     csr_instreth = 0xc82,
     csr_mhartid = 0xf14,
 };
+
+// The number of a hardware loop's register at its newer place.
+uint32_t at_older_place(uint32_t number) {
+    const bool newer = number >= csr_lpstart0_newer && number < csr_lpstart0_newer + 8;
+    return newer ? number - csr_lpstart0_newer + csr_lpstart0 : number;
+}
 
 uint32_t loop_field(const HardwareLoop &loop, uint32_t which) {
     return which == 0 ? loop.start : which == 1 ? loop.end : loop.count;
@@ -51,6 +59,7 @@ const char *cause_name(uint32_t cause) {
 } // namespace
 
 bool Machine::read_csr(Hart &hart, uint32_t number, int64_t time, uint64_t instructions, uint32_t &value) {
+    number = at_older_place(number);
     const auto cycle = static_cast<uint64_t>(time - hart.cycle_base);
     const uint64_t retired = hart.counters.instructions + instructions - static_cast<uint64_t>(hart.instruction_base);
     if (number >= csr_lpstart0 && number < csr_lpstart0 + 8 && number % 4 != 3) {
@@ -113,12 +122,16 @@ bool Machine::read_csr(Hart &hart, uint32_t number, int64_t time, uint64_t instr
     case csr_mhartid:
         value = hart.id;
         return true;
+    case csr_privilege:
+        value = 3; // machine mode
+        return true;
     default:
-        return false;
+        return read_performance(hart, number, time, instructions, value);
     }
 }
 
 bool Machine::write_csr(Hart &hart, uint32_t number, int64_t time, uint64_t instructions, uint32_t value) {
+    number = at_older_place(number);
     if (number >= csr_lpstart0 && number < csr_lpstart0 + 8 && number % 4 != 3) {
         const uint32_t index = (number - csr_lpstart0) / 4;
         HardwareLoop loop = hart.loops[index];
@@ -166,7 +179,7 @@ bool Machine::write_csr(Hart &hart, uint32_t number, int64_t time, uint64_t inst
         hart.instruction_base = static_cast<int64_t>(hart.counters.instructions + instructions) - value;
         return true;
     default:
-        return false;
+        return write_performance(hart, number, time, instructions, value);
     }
 }
 

@@ -20,8 +20,8 @@ struct Memory;
 // Decoded instructions of one memory, for one kind of hart.
 struct Code {
     uint32_t base = 0;
-    uint32_t size = 0; // bytes
-    Op *ops = nullptr; // one per halfword and one more, then as many trampolines for the ends of hardware loops
+    uint32_t size = 0;       // bytes
+    Op *ops = nullptr;       // one per halfword and one more, then as many trampolines for the ends of hardware loops
     uint32_t first_line = 0; // of its cache lines among those of all memories
     const Memory *memory = nullptr;
     // Cycles spent at each halfword, where a profile is wanted.
@@ -51,7 +51,10 @@ struct Counters {
     uint64_t jumps = 0;
     uint64_t branches = 0;
     uint64_t taken = 0;
-    uint64_t compressed = 0;
+    uint64_t far_loads = 0; // of memories that are not next to the hart, and of devices
+    uint64_t far_stores = 0;
+    uint64_t stall_far_loads = 0;
+    uint64_t stall_far_stores = 0;
     uint64_t stall_use = 0;        // an instruction waited for the result of the one before
     uint64_t stall_bank = 0;       // another access to the same bank
     uint64_t stall_memory = 0;     // latency of memories further away, and of devices
@@ -62,6 +65,18 @@ struct Counters {
 };
 
 struct HartGroup;
+
+// Counters that a program can switch on and off; see performance.cpp.
+struct PerformanceCounters {
+    static constexpr size_t events_known = 17;
+    uint32_t events = 3;                       // which of them count
+    uint32_t mode = 0;                         // bit 0: whether they do
+    std::array<uint64_t, events_known> base{}; // what was seen when a counter stood at 0, or its value while it stands
+
+    bool counts(uint32_t event) const { return (mode & 1) != 0 && ((events >> event) & 1) != 0; }
+    uint64_t value(uint32_t event, uint64_t seen) const;
+    void set(uint32_t event, uint64_t seen, uint64_t value);
+};
 
 constexpr uint32_t no_reservation = 1; // odd: no word is there
 
@@ -87,18 +102,16 @@ struct Hart {
     uint32_t pending = 0; // cycles of `time` in which only a result was waited for
     HartState state = HartState::off;
     Hart *next_in_slot = nullptr; // in the schedule
-    uint32_t index = 0; // among all harts
-    uint32_t id = 0;    // mhartid
+    uint32_t index = 0;           // among all harts
+    uint32_t id = 0;              // mhartid
     HartGroup *group = nullptr;
     const NearView *near = nullptr;
     std::array<HardwareLoop, 2> loops{};
     uint32_t fcsr = 0;
     uint32_t mstatus = 0, mie = 0, mtvec = 0, mscratch = 0, mepc = 0, mcause = 0, mtval = 0;
-    uint32_t interrupt = 0;      // pending requests
-    uint32_t counter_events = 0; // performance counters: which events count, and whether
-    uint32_t counter_mode = 0;
-    uint64_t counter_base = 0; // events before the counters were switched on or reset
-    int64_t cycle_base = 0;    // what a write of mcycle left behind
+    uint32_t interrupt = 0; // pending requests
+    PerformanceCounters performance;
+    int64_t cycle_base = 0; // what a write of mcycle left behind
     int64_t instruction_base = 0;
     int64_t started = 0;
     uint8_t elw_register = nowhere;
@@ -153,11 +166,11 @@ struct HartGroup {
     DivideTiming divide;
     bool has_float = false;
     uint32_t misa = 0;
-    bool early_counters = false; // cycle counters are read before the wait for the instruction itself
-    std::vector<Code> code;      // one for each memory that may hold instructions
-    Memory *near = nullptr;  // the memory at one cycle, without a search
-    bool near_banks = false; // whether conflicts in its banks are modelled
-    NearView view;           // of that memory
+    bool early_counters = false;  // cycle counters are read before the wait for the instruction itself
+    std::vector<Code> code;       // one for each memory that may hold instructions
+    Memory *near = nullptr;       // the memory at one cycle, without a search
+    bool near_banks = false;      // whether conflicts in its banks are modelled
+    NearView view;                // of that memory
     Device *interrupts = nullptr; // who asks for interrupts, and hears when one is taken
     // Machine time = own time * numerator / denominator.
     int64_t clock_numerator = 1;

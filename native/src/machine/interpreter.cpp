@@ -96,11 +96,11 @@ namespace tilewright {
     const uint32_t where = (address);                                                                                  \
     uint32_t value = 0;                                                                                                \
     ++COUNT.loads;                                                                                                     \
-    if (const uint32_t offset = where - near->base; offset < near->size && where % sizeof(type) == 0) [[likely]] {       \
+    if (const uint32_t offset = where - near->base; offset < near->size && where % sizeof(type) == 0) [[likely]] {     \
         NEAR_BANK(offset)                                                                                              \
         CHECK_LOAD(sizeof(type))                                                                                       \
         type loaded;                                                                                                   \
-        std::memcpy(&loaded, near->data + offset, sizeof loaded);                                                       \
+        std::memcpy(&loaded, near->data + offset, sizeof loaded);                                                      \
         value = static_cast<uint32_t>(loaded);                                                                         \
     } else {                                                                                                           \
         FAR(where, sizeof(type), load, value);                                                                         \
@@ -113,11 +113,11 @@ namespace tilewright {
     const uint32_t where = (address);                                                                                  \
     uint32_t value = (stored);                                                                                         \
     ++COUNT.stores;                                                                                                    \
-    if (const uint32_t offset = where - near->base; offset < near->size && where % sizeof(type) == 0) [[likely]] {       \
+    if (const uint32_t offset = where - near->base; offset < near->size && where % sizeof(type) == 0) [[likely]] {     \
         NEAR_BANK(offset)                                                                                              \
         CHECK_STORE(sizeof(type))                                                                                      \
         const type narrow = static_cast<type>(value);                                                                  \
-        std::memcpy(near->data + offset, &narrow, sizeof narrow);                                                       \
+        std::memcpy(near->data + offset, &narrow, sizeof narrow);                                                      \
     } else {                                                                                                           \
         FAR(where, sizeof(type), store, value);                                                                        \
     }
@@ -132,7 +132,7 @@ namespace tilewright {
     ++COUNT.branches;                                                                                                  \
     if (condition) {                                                                                                   \
         ++COUNT.taken;                                                                                                 \
-        t += op->cycles + op->rd;                                                                                \
+        t += op->cycles + op->rd;                                                                                      \
         RETIRE;                                                                                                        \
         op += op->imm >> 1;                                                                                            \
         pending = 0;                                                                                                   \

@@ -174,6 +174,9 @@ class Machine {
     static constexpr uint32_t ops_per_line = 8;
     int64_t fetch_line(Hart &hart, const Op *op, int64_t time);
     bool read_csr(Hart &hart, uint32_t number, int64_t time, uint64_t instructions, uint32_t &value);
+    bool read_performance(const Hart &hart, uint32_t number, int64_t time, uint64_t instructions,
+                          uint32_t &value) const;
+    bool write_performance(Hart &hart, uint32_t number, int64_t time, uint64_t instructions, uint32_t value);
     bool write_csr(Hart &hart, uint32_t number, int64_t time, uint64_t instructions, uint32_t value);
     // Where a trap leads; null, and a fault, where no handler was set.
     const Op *trap(Hart &hart, const Op *op, uint32_t cause, uint32_t value);

@@ -49,7 +49,7 @@ struct Memory {
     Pages pages;
     uint8_t *data = nullptr;
     Pages shadow_pages;
-    uint8_t *shadow = nullptr; // the state of each byte, for checks
+    uint8_t *shadow = nullptr;      // the state of each byte, for checks
     uint32_t bank_mask = 0;         // banks - 1; words go to banks in turn
     std::vector<int64_t> bank_free; // first cycle in which each bank can serve again
     bool executable = false;
