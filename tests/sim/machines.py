@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from tilewright.sim import _native
 
 BASE = 0x1C000000
@@ -49,13 +51,19 @@ FETCH = {
 }
 
 
-def machine(harts: int = 1, size: int = SIZE) -> _native.Machine:
+def machine(
+    harts: int = 1,
+    base: int = BASE,
+    size: int = SIZE,
+    extensions: Sequence[str] = EXTENSIONS,
+    pipeline: Mapping[str, int] = PIPELINE,
+) -> _native.Machine:
     """Harts with all instructions, one cycle each, and one memory."""
     made = _native.Machine()
-    made.add_memory(name="memory", base=BASE, size=size, banks=1, executable=True)
+    made.add_memory(name="memory", base=base, size=size, banks=1, executable=True)
     made.add_harts(
         name="harts",
-        extensions=EXTENSIONS,
+        extensions=extensions,
         harts={
             "count": harts,
             "first_id": 0,
@@ -64,7 +72,7 @@ def machine(harts: int = 1, size: int = SIZE) -> _native.Machine:
             "clock_numerator": 1,
             "clock_denominator": 1,
         },
-        pipeline=PIPELINE,
+        pipeline=pipeline,
         fetch=FETCH,
         cycles={"memory": 1, "devices": 1},
         near="memory",
