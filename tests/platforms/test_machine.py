@@ -139,7 +139,8 @@ def test_every_platform_loads() -> None:
     for name in platform_names():
         platform = load_platform(name)
         assert platform.name == name
-        assert {"CMakeLists.txt", "Makefile.in", "main.c.in"} <= {path.name for path in platform.runtime}
+        if platform.build:
+            assert {"CMakeLists.txt", "Makefile.in", "main.c.in"} <= {path.name for path in platform.runtime}
 
 
 def test_machine_of_the_platform() -> None:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from tilewright.codegen import lower, project_files, write_project
 from tilewright.core.graph import Array, Graph
 from tilewright.core.plan import Plan
-from tilewright.core.platform import DEFAULT_PLATFORM, Platform, Sizes, load_platform, resize
+from tilewright.core.platform import DEFAULT_PLATFORM, Platform, Sizes, load_platform, platform_names, resize
 from tilewright.core.program import Program
 from tilewright.errors import TilewrightError
 from tilewright.frontend import load, save
@@ -80,7 +80,7 @@ def plan_model(
     chosen = options or Options()
     for folder in chosen.ops:
         load_folder(folder)
-    platform = resize(load_platform(chosen.platform, chosen.kernels), chosen.sizes)
+    platform = resize(_with_code(load_platform(chosen.platform, chosen.kernels)), chosen.sizes)
     progress("import")
     source = (
         model
@@ -103,6 +103,18 @@ def plan_model(
     if chosen.dump_stages is not None:
         _dump(stages, chosen.dump_stages)
     return source, planned
+
+
+def _with_code(platform: Platform) -> Platform:
+    if platform.build:
+        return platform
+    others = [name for name in platform_names() if load_platform(name).build]
+    raise TilewrightError(
+        "simulator-only",
+        f"platform '{platform.name}' has no code that networks could be compiled to",
+        reasons=["its platform.yaml has no 'build': it is there for `tilewright sim`, which runs programs"],
+        help=f"compile for another platform ({', '.join(others)}), or name a folder of your own with --platform",
+    )
 
 
 def _dump(stages: Sequence[tuple[str, Graph]], folder: Path) -> None:

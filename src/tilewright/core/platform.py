@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
 
 import yaml
 
 from tilewright.core.kernel import Kernel, load_kernels
+from tilewright.core.machine import SimulatedMachine, simulated_machines
+from tilewright.core.reader import Reader
 from tilewright.errors import TilewrightError
 
 
@@ -64,7 +65,7 @@ class Platform:
     engines: Mapping[str, Engine]
     kernels: tuple[Kernel, ...]
     build: Mapping[str, str]
-    """compiler, flags and libraries of a release build."""
+    """compiler, flags and libraries of a release build; nothing where the platform can only be simulated."""
 
     headers: tuple[Path, ...]
     """C headers that kernels and generated code include."""
@@ -73,6 +74,8 @@ class Platform:
     dmas: Mapping[str, Dma] = field(default_factory=lambda: MappingProxyType({}))
     home: str = ""
     """The memory of inputs, outputs and weights, on machines whose engine works in another one."""
+    machines: Mapping[str, SimulatedMachine] = field(default_factory=lambda: MappingProxyType({}))
+    """The machine as the simulator runs it, by timing, the default first; none where there is no simulator for it."""
 
     def dma(self, source: str, target: str) -> Dma | None:
         """What copies between two memories."""
@@ -137,10 +140,10 @@ def load_platform(name_or_folder: str | Path, extra_kernels: tuple[Path, ...] = 
         data: object = yaml.load(path.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as reason:
         raise TilewrightError("bad-platform", f"'{path}' is not YAML", reasons=str(reason).splitlines()) from reason
-    return _platform(_Reader(path, data), folder, extra_kernels)
+    return _platform(Reader(path, data), folder, extra_kernels)
 
 
-def _platform(reader: _Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> Platform:
+def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> Platform:
     folders = (*extra_kernels, *(folder / name for name in reader.strings("kernels")))
     for place in folders:
         if not place.is_dir():
@@ -175,17 +178,22 @@ def _platform(reader: _Reader, folder: Path, extra_kernels: tuple[Path, ...]) ->
         MappingProxyType(memories),
         MappingProxyType(engines),
         tuple(kernel for place in folders for kernel in load_kernels(place)),
-        MappingProxyType({key: str(value) for key, value in reader.mapping("build").items()}),
+        MappingProxyType(_build(reader)),
         tuple(path for place in folders for path in sorted(place.glob("*.h"))),
         _runtime(reader, folder),
         MappingProxyType(dmas),
         home,
+        MappingProxyType(simulated_machines(reader, {memory.name: memory.bytes for memory in memories.values()})),
     )
     reader.finish()
     return platform
 
 
-def _runtime(reader: _Reader, folder: Path) -> tuple[Path, ...]:
+def _build(reader: Reader) -> dict[str, str]:
+    return {key: str(value) for key, value in reader.mapping("build").items()} if reader.has("build") else {}
+
+
+def _runtime(reader: Reader, folder: Path) -> tuple[Path, ...]:
     """The files of all runtime folders; of those with the same name, the one in the folder named first."""
     if not reader.has("runtime"):
         return tuple(sorted(path for path in (folder / "runtime").glob("*") if path.is_file()))
@@ -197,7 +205,7 @@ def _runtime(reader: _Reader, folder: Path) -> tuple[Path, ...]:
     return tuple(files[name] for name in sorted(files))
 
 
-def _dma(name: str, part: _Reader, memories: Mapping[str, Memory]) -> Dma:
+def _dma(name: str, part: Reader, memories: Mapping[str, Memory]) -> Dma:
     between = part.strings("between")
     if len(between) != 2 or any(memory not in memories for memory in between):
         raise part.wrong("between", f"must be two of {', '.join(memories)}, found {', '.join(between)}")
@@ -212,71 +220,3 @@ def _dma(name: str, part: _Reader, memories: Mapping[str, Memory]) -> Dma:
         raise part.wrong("rank", "and bytes_per_cycle must be positive")
     part.finish()
     return dma
-
-
-class _Reader:
-    """Reads checked values out of a mapping and says the path of what is wrong."""
-
-    def __init__(self, path: Path, data: object, prefix: str = "") -> None:
-        self._path, self._prefix = path, prefix
-        if not isinstance(data, dict):
-            raise self.wrong("", "must be a mapping")
-        self._data = cast("dict[str, Any]", data)
-        self._seen: set[str] = set()
-
-    def wrong(self, key: str, why: str) -> TilewrightError:
-        where = ".".join(part for part in (self._prefix, key) if part)
-        return TilewrightError(
-            "bad-platform", f"{self._path.name} of '{self._path.parent.name}': {where or 'file'}: {why}"
-        )
-
-    def _get(self, key: str) -> Any:
-        self._seen.add(key)
-        if key not in self._data:
-            raise self.wrong(key, "is missing")
-        return self._data[key]
-
-    def text(self, key: str) -> str:
-        value = self._get(key)
-        if not isinstance(value, str):
-            raise self.wrong(key, f"must be text, found {value!r}")
-        return value
-
-    def integer(self, key: str) -> int:
-        value = self._get(key)
-        if not isinstance(value, int):
-            raise self.wrong(key, f"must be a whole number, found {value!r}")
-        return value
-
-    def number(self, key: str) -> float:
-        value = self._get(key)
-        if not isinstance(value, (int, float)):
-            raise self.wrong(key, f"must be a number, found {value!r}")
-        return float(value)
-
-    def has(self, key: str) -> bool:
-        return key in self._data
-
-    def optional_int(self, key: str) -> int | None:
-        return self.integer(key) if key in self._data else None
-
-    def strings(self, key: str) -> list[str]:
-        value = self._get(key)
-        if not isinstance(value, list) or not all(isinstance(v, str) for v in cast("list[Any]", value)):
-            raise self.wrong(key, f"must be a list of names, found {value!r}")
-        return cast("list[str]", value)
-
-    def mapping(self, key: str) -> dict[str, Any]:
-        value = self._get(key)
-        if not isinstance(value, dict):
-            raise self.wrong(key, "must be a mapping")
-        return cast("dict[str, Any]", value)
-
-    def parts(self, key: str) -> dict[str, _Reader]:
-        prefix = f"{self._prefix}.{key}" if self._prefix else key
-        return {name: _Reader(self._path, value or {}, f"{prefix}.{name}") for name, value in self.mapping(key).items()}
-
-    def finish(self) -> None:
-        unknown = sorted(set(self._data) - self._seen)
-        if unknown:
-            raise self.wrong(unknown[0], f"is not a known key (known: {', '.join(sorted(self._seen))})")

@@ -1,0 +1,316 @@
+"""A machine as the simulator runs it: harts, memories, devices and energy; the `simulator` part of a platform.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tilewright.core.reader import Reader
+
+Numbers = Mapping[str, int]
+
+INSTRUCTION_CLASSES = (
+    "alu",
+    "load",
+    "store",
+    "branch",
+    "jump",
+    "jump_register",
+    "multiply",
+    "multiply_high",
+    "divide",
+    "event_load",
+    "csr",
+    "system",
+    "atomic",
+    "loop",
+    "fp",
+    "fp_load",
+    "fp_store",
+    "fp_divide",
+    "fp_sqrt",
+)
+"""What a pipeline distinguishes; each has its cycles, and under NAME_use the stall of one that needs its result."""
+
+PIPELINE_EXTRAS = (
+    "taken_branch",
+    "jump_register_written",
+    "divide_signed_zero",
+    "divide_unsigned_zero",
+    "divide_negative",
+)
+FETCH = ("sets", "ways", "shared_banks", "shared_sets", "shared_ways", "refill_cycles", "memory_cycles")
+ALL_DEVICES = "devices"
+"""Among the cycles of accesses: those to every device that is not named."""
+
+
+@dataclass(frozen=True)
+class MemoryModel:
+    """A memory: where it is, or, without a base, one that only devices reach."""
+
+    name: str
+    base: int | None
+    size: int
+    banks: int
+    executable: bool
+    fill: int
+    """The byte that it is full of at the start."""
+
+
+@dataclass(frozen=True)
+class AliasModel:
+    """A second range of addresses of a memory, for one group of harts or (no group) for all."""
+
+    memory: str
+    base: int
+    size: int
+    test_and_set: bool
+    harts: str
+
+
+@dataclass(frozen=True)
+class HartGroupModel:
+    """Harts of one kind."""
+
+    name: str
+    count: int
+    first_id: int
+    """mhartid of the first."""
+    extensions: tuple[str, ...]
+    near: str
+    """The memory next to them."""
+    near_banks: bool
+    """Whether accesses to one of its banks wait for each other."""
+    early_counters: bool
+    """Whether reading the cycle counter does not count the wait for that instruction itself."""
+    clock: tuple[int, int]
+    """Machine cycles over cycles of their own."""
+    pipeline: Numbers
+    fetch: Numbers
+    cycles: Numbers
+    """Of a load or store, by memory or device."""
+
+
+@dataclass(frozen=True)
+class DeviceModel:
+    """A device of a kind that the simulator knows; settings are what that kind asks for."""
+
+    name: str
+    kind: str
+    base: int
+    size: int
+    settings: Mapping[str, int | str]
+
+
+@dataclass(frozen=True)
+class WindowModel:
+    """A second place of a device's registers, from `offset` on."""
+
+    name: str
+    device: str
+    base: int
+    size: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class EnergyTerm:
+    """Energy of one activity: a component's picojoules each time, and what that number rests on."""
+
+    component: str
+    activity: str
+    picojoules: float
+    basis: str
+
+
+@dataclass(frozen=True)
+class SimulatedMachine:
+    """A machine with one timing."""
+
+    timing: str
+    hertz: float
+    """What a machine cycle means in time."""
+    starts: str
+    """The group whose first hart starts at the program's entry."""
+    memories: Mapping[str, MemoryModel]
+    aliases: tuple[AliasModel, ...]
+    harts: Mapping[str, HartGroupModel]
+    devices: Mapping[str, DeviceModel]
+    windows: tuple[WindowModel, ...]
+    energy: tuple[EnergyTerm, ...]
+
+    @property
+    def hart_names(self) -> tuple[str, ...]:
+        """Of all harts in their order: the group's name where it is alone, else with its number."""
+        return tuple(
+            group.name if group.count == 1 else f"{group.name} {index}"
+            for group in self.harts.values()
+            for index in range(group.count)
+        )
+
+    def first_hart(self, group: str) -> int:
+        names = list(self.harts)
+        return sum(self.harts[name].count for name in names[: names.index(group)])
+
+
+BASES = ("published", "derived", "estimate")
+"""What a number of the energy model rests on: said by its source, computed from what a source says, or a guess."""
+
+
+def simulated_machines(reader: Reader, sizes: Mapping[str, int | None]) -> dict[str, SimulatedMachine]:
+    """The machine with each of its timings; `sizes` are the platform's memories with their bytes."""
+    if not reader.has("simulator"):
+        return {}
+    simulator = reader.part("simulator")
+    timings = simulator.mapping("timings")
+    if not timings:
+        raise simulator.wrong("timings", "must name at least one timing")
+    energy = _energy(reader) if reader.has("energy") else ()
+    return {
+        name: _machine(name, simulator.changed(changes or {}, f"timings.{name}"), sizes, energy)
+        for name, changes in timings.items()
+    }
+
+
+def _machine(
+    timing: str, part: Reader, sizes: Mapping[str, int | None], energy: tuple[EnergyTerm, ...]
+) -> SimulatedMachine:
+    part.mapping("timings")
+    memories = {name: _memory(name, inner, sizes) for name, inner in part.parts("memories").items()}
+    placed = [name for name, memory in memories.items() if memory.base is not None]
+    pipelines = {name: _pipeline(inner) for name, inner in part.parts("pipelines").items()}
+    windows = part.parts("windows") if part.has("windows") else {}
+    places = {*placed, *part.mapping("devices"), *windows, ALL_DEVICES}
+    harts = {name: _harts(name, inner, placed, pipelines, places) for name, inner in part.parts("harts").items()}
+    starts = part.text("starts")
+    if starts not in harts:
+        raise part.wrong("starts", f"'{starts}' is not among harts ({', '.join(harts)})")
+    machine = SimulatedMachine(
+        timing,
+        part.number("hertz"),
+        starts,
+        MappingProxyType(memories),
+        tuple(_alias(inner, memories, harts) for inner in (part.items("aliases") if part.has("aliases") else [])),
+        MappingProxyType(harts),
+        MappingProxyType({name: _device(name, inner, harts) for name, inner in part.parts("devices").items()}),
+        tuple(_window(name, inner, part.mapping("devices")) for name, inner in windows.items()),
+        energy,
+    )
+    part.finish()
+    return machine
+
+
+def _memory(name: str, part: Reader, sizes: Mapping[str, int | None]) -> MemoryModel:
+    size = sizes.get(name)
+    if size is None:
+        raise part.wrong("", "is not among the platform's memories, or has no size there")
+    memory = MemoryModel(
+        name,
+        part.optional_int("base"),
+        size,
+        part.optional_int("banks") or 1,
+        bool(part.optional_int("executable")),
+        part.optional_int("fill") or 0,
+    )
+    part.finish()
+    return memory
+
+
+def _alias(part: Reader, memories: Mapping[str, MemoryModel], harts: Mapping[str, HartGroupModel]) -> AliasModel:
+    memory = _one_of(part, "memory", memories)
+    group = _one_of(part, "harts", harts) if part.has("harts") else ""
+    alias = AliasModel(
+        memory, part.integer("base"), memories[memory].size, bool(part.optional_int("test_and_set")), group
+    )
+    part.finish()
+    return alias
+
+
+def _pipeline(part: Reader) -> Numbers:
+    uses = [f"{name}_use" for name in INSTRUCTION_CLASSES if part.has(f"{name}_use")]
+    numbers = {name: part.integer(name) for name in (*INSTRUCTION_CLASSES, *PIPELINE_EXTRAS, *uses)}
+    part.finish()
+    return MappingProxyType(numbers)
+
+
+def _harts(
+    name: str, part: Reader, memories: list[str], pipelines: Mapping[str, Numbers], places: set[str]
+) -> HartGroupModel:
+    fetch, cycles = part.part("fetch"), part.mapping("cycles")
+    pipeline = _one_of(part, "pipeline", pipelines)
+    for place, number in cycles.items():
+        if place not in places:
+            raise part.wrong(f"cycles.{place}", "is neither a memory with a base nor a device or window")
+        if not isinstance(number, int) or number < 1:
+            raise part.wrong(f"cycles.{place}", f"must be a whole number of at least 1, found {number!r}")
+    for place in (*memories, ALL_DEVICES):
+        if place not in cycles:
+            raise part.wrong(f"cycles.{place}", "is missing")
+    group = HartGroupModel(
+        name,
+        part.integer("count"),
+        part.integer("first_id"),
+        tuple(part.strings("extensions")),
+        _one_of(part, "near", dict.fromkeys(memories)),
+        bool(part.integer("near_banks")),
+        bool(part.integer("early_counters")),
+        (part.integer("clock_numerator"), part.integer("clock_denominator")),
+        pipelines[pipeline],
+        MappingProxyType({key: fetch.integer(key) for key in FETCH}),
+        MappingProxyType(cycles),
+    )
+    if group.count < 1 or min(group.clock) < 1:
+        raise part.wrong("count", "and the parts of the clock must be at least 1")
+    fetch.finish()
+    part.finish()
+    return group
+
+
+def _device(name: str, part: Reader, harts: Mapping[str, HartGroupModel]) -> DeviceModel:
+    kind, base, size = part.text("kind"), part.integer("base"), part.integer("size")
+    settings: dict[str, int | str] = {}
+    if part.has("harts"):
+        # A device that belongs to harts is told which: their first, how many, and the number of their group.
+        group = _one_of(part, "harts", harts)
+        order = list(harts)
+        settings["first_hart"] = sum(harts[other].count for other in order[: order.index(group)])
+        settings["harts"] = harts[group].count
+        settings["group"] = order.index(group)
+    for key, value in part.left().items():
+        if not isinstance(value, (int, str)):
+            raise part.wrong(key, f"must be a whole number or a name, found {value!r}")
+        settings[key] = value
+    return DeviceModel(name, kind, base, size, MappingProxyType(settings))
+
+
+def _window(name: str, part: Reader, devices: Mapping[str, object]) -> WindowModel:
+    window = WindowModel(
+        name,
+        _one_of(part, "device", devices),
+        part.integer("base"),
+        part.integer("size"),
+        part.optional_int("offset") or 0,
+    )
+    part.finish()
+    return window
+
+
+def _energy(reader: Reader) -> tuple[EnergyTerm, ...]:
+    terms: list[EnergyTerm] = []
+    part = reader.part("energy")
+    for component in list(part.left()):
+        for item in part.items(component):
+            basis = item.text("basis")
+            if basis not in BASES:
+                raise item.wrong("basis", f"must be one of {', '.join(BASES)}, found '{basis}'")
+            terms.append(EnergyTerm(component, item.text("activity"), item.number("pj"), basis))
+            item.finish()
+    return tuple(terms)
+
+
+def _one_of(part: Reader, key: str, known: Mapping[str, object]) -> str:
+    value = part.text(key)
+    if value not in known:
+        raise part.wrong(key, f"'{value}' is not known (known: {', '.join(known)})")
+    return value
