@@ -76,7 +76,7 @@ const char *const rounding_names[] = {"rne", "rtz", "rdn", "rup", "rmm", "?", "?
 
 // One operand of an instruction, as its row writes it.
 struct Operand {
-    enum Kind { literal, integer, floating, immediate, second, target, rounding } kind;
+    enum Kind { literal, integer, floating, immediate, second, target, second_target, rounding } kind;
     char letter;    // of a register
     bool reads;     // a register that is read
     bool writes;    // a register that is written
@@ -171,7 +171,7 @@ template <class Visit> void for_each_operand(const char *operands, uint32_t w, V
                 visit(Operand{Operand::target, 0, false, false, field(w, 31, 20) << 1});
                 break;
             case '2':
-                visit(Operand{Operand::second, 't', false, false, field(w, 19, 15) << 1});
+                visit(Operand{Operand::second_target, 't', false, false, field(w, 19, 15) << 1});
                 break;
             default:
                 break;
@@ -311,7 +311,8 @@ std::string Decoder::disassemble(uint32_t word, uint32_t pc) const {
         case Operand::rounding:
             put(rounding_names[o.number]);
             break;
-        case Operand::target: {
+        case Operand::target:
+        case Operand::second_target: {
             char buffer[16];
             snprintf(buffer, sizeof buffer, "0x%x", pc + static_cast<uint32_t>(o.number));
             put(buffer);
