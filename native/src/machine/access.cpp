@@ -19,6 +19,19 @@ const Alias *Machine::alias_of(const Hart &hart, uint32_t address) const {
 
 Outcome Machine::access(Hart &hart, const Op *op, uint32_t address, uint32_t size, AccessKind kind, uint32_t &value,
                         int64_t &time) {
+    const int64_t asked = time;
+    const Outcome outcome = access_anywhere(hart, op, address, size, kind, value, time);
+    // Cycles beyond those of an access next to the hart.
+    const auto wait = static_cast<uint64_t>(time - asked);
+    if (wait != 0) {
+        ++(kind == AccessKind::store ? hart.counters.far_stores : hart.counters.far_loads);
+        (kind == AccessKind::store ? hart.counters.stall_far_stores : hart.counters.stall_far_loads) += wait;
+    }
+    return outcome;
+}
+
+Outcome Machine::access_anywhere(Hart &hart, const Op *op, uint32_t address, uint32_t size, AccessKind kind,
+                                 uint32_t &value, int64_t &time) {
     bool test_and_set = false;
     const uint32_t where = address;
     if (const Alias *alias = alias_of(hart, address)) {

@@ -58,10 +58,10 @@ const char *cause_name(uint32_t cause) {
 
 } // namespace
 
-bool Machine::read_csr(Hart &hart, uint32_t number, int64_t time, uint64_t instructions, uint32_t &value) {
+bool Machine::read_csr(Hart &hart, uint32_t number, int64_t time, uint32_t &value) {
     number = at_older_place(number);
     const auto cycle = static_cast<uint64_t>(time - hart.cycle_base);
-    const uint64_t retired = hart.counters.instructions + instructions - static_cast<uint64_t>(hart.instruction_base);
+    const uint64_t retired = hart.counters.instructions - static_cast<uint64_t>(hart.instruction_base);
     if (number >= csr_lpstart0 && number < csr_lpstart0 + 8 && number % 4 != 3) {
         value = loop_field(hart.loops[(number - csr_lpstart0) / 4], number % 4);
         return true;
@@ -126,11 +126,11 @@ bool Machine::read_csr(Hart &hart, uint32_t number, int64_t time, uint64_t instr
         value = 3; // machine mode
         return true;
     default:
-        return read_performance(hart, number, time, instructions, value);
+        return read_performance(hart, number, time, value);
     }
 }
 
-bool Machine::write_csr(Hart &hart, uint32_t number, int64_t time, uint64_t instructions, uint32_t value) {
+bool Machine::write_csr(Hart &hart, uint32_t number, int64_t time, uint32_t value) {
     number = at_older_place(number);
     if (number >= csr_lpstart0 && number < csr_lpstart0 + 8 && number % 4 != 3) {
         const uint32_t index = (number - csr_lpstart0) / 4;
@@ -176,10 +176,10 @@ bool Machine::write_csr(Hart &hart, uint32_t number, int64_t time, uint64_t inst
         hart.cycle_base = time - value;
         return true;
     case csr_minstret:
-        hart.instruction_base = static_cast<int64_t>(hart.counters.instructions + instructions) - value;
+        hart.instruction_base = static_cast<int64_t>(hart.counters.instructions) - value;
         return true;
     default:
-        return write_performance(hart, number, time, instructions, value);
+        return write_performance(hart, number, time, value);
     }
 }
 

@@ -47,7 +47,10 @@ namespace tilewright {
 
 // Instructions are counted in the low half, cycles in which one waited for a result in the high half.
 #define RETIRE retired += 1 + (uint64_t{op->stall} << 32)
-#define RETIRED (retired & 0xffffffff)
+#define COUNT_RETIRED                                                                                                  \
+    COUNT.instructions += retired & 0xffffffff;                                                                        \
+    COUNT.stall_use += retired >> 32;                                                                                  \
+    retired = 0
 
 #define NEAR_BANK(offset)                                                                                              \
     if (near->bank_free != nullptr) {                                                                                  \
@@ -168,12 +171,13 @@ namespace tilewright {
 
 #define CSR_READ                                                                                                       \
     MY_TURN;                                                                                                           \
+    COUNT_RETIRED;                                                                                                     \
     uint32_t old = 0;                                                                                                  \
-    if (!read_csr(*hart, IMM, hart->group->early_counters && op == fetched ? fetch_time : t, RETIRED, old))            \
+    if (!read_csr(*hart, IMM, hart->group->early_counters && op == fetched ? fetch_time : t, old))                     \
     goto l_illegal
 
 #define CSR_WRITE(written)                                                                                             \
-    if (!write_csr(*hart, IMM, t, RETIRED, written))                                                                   \
+    if (!write_csr(*hart, IMM, t, written))                                                                            \
     goto l_illegal
 
 #define TRAP(cause, value)                                                                                             \
@@ -333,7 +337,7 @@ pick:
     retired = 0;
     if constexpr (Observed) {
         observed_time = t;
-        observed_op = op;
+        observed_op = nullptr;
     }
     if (hart->interrupt != 0) [[unlikely]] {
         if ((hart->interrupt & hart->mie) != 0 && (hart->mstatus & mstatus_mie) != 0) {
@@ -341,35 +345,43 @@ pick:
             if (handler == nullptr)
                 goto stopped;
             op = handler;
+            if constexpr (Observed)
+                trace(*hart, TraceKind::call, hart->code->pc_of(op), t);
         }
     }
     DISPATCH;
 
 yield:
+    // An instruction that was not its turn is still to be executed.
+    if constexpr (Observed)
+        observe(*hart, observed_op, op == observed_op ? nullptr : op, t, t - observed_time);
     hart->op = op;
     hart->time = t;
     hart->line = line;
     hart->pending = pending;
-    COUNT.instructions += RETIRED;
-    COUNT.stall_use += retired >> 32;
+    COUNT_RETIRED;
     schedule_.push(*hart, hart->group->machine_time(t));
     goto pick;
 
 interrupted: // an access put the hart to sleep or failed
 sleeping:
 stopped:
+    if constexpr (Observed) {
+        observe(*hart, observed_op, nullptr, t, t - observed_time);
+        if (hart->state == HartState::asleep)
+            trace(*hart, TraceKind::asleep, hart->code->pc_of(op), t);
+    }
     hart->op = op;
     hart->time = t;
     hart->line = line;
-    COUNT.instructions += RETIRED;
-    COUNT.stall_use += retired >> 32;
+    COUNT_RETIRED;
     goto pick;
 
 [[maybe_unused]] observe:
     if constexpr (Observed) {
         if (op->code == op_loop_back)
             goto l_loop_back;
-        observe(*hart, observed_op, t - observed_time);
+        observe(*hart, observed_op, op, t, t - observed_time);
         observed_op = op;
         observed_time = t;
         if (hart->suspects != 0) [[unlikely]]
@@ -377,6 +389,10 @@ stopped:
         if (hart->index == stepping_ && retired != 0) [[unlikely]] {
             stepping_ = nobody;
             until = now(); // ends the run as soon as the hart is put back
+            goto yield;
+        }
+        if (!breakpoints_.empty() && stops_at(*hart, op)) [[unlikely]] {
+            until = now();
             goto yield;
         }
         if (line_key(op) == line)
@@ -423,7 +439,11 @@ l_loop_back:
 #undef INSN
 }
 
-Stop Machine::run(int64_t until) { return observed_ ? run_harts<true>(until) : run_harts<false>(until); }
+Stop Machine::run(int64_t until) {
+    stopped_hart_ = nobody;
+    const Stop stop = observed_ ? run_harts<true>(until) : run_harts<false>(until);
+    return stop == Stop::cycle_limit && stopped_hart_ != nobody ? Stop::breakpoint : stop;
+}
 
 Stop Machine::step(uint32_t hart) {
     stepping_ = hart;

@@ -262,9 +262,4 @@ int64_t Machine::fetch_line(Hart &hart, const Op *op, int64_t time) {
 
 void Machine::enable_caches(uint32_t group, bool enabled) { groups_.at(group)->caches->enable(enabled); }
 
-void Machine::observe(Hart &hart, const Op *op, int64_t cycles) {
-    if (hart.code->profile && op >= hart.code->ops && op < hart.code->ops + hart.code->size / 2)
-        hart.code->profile[static_cast<size_t>(op - hart.code->ops)] += static_cast<uint64_t>(cycles);
-}
-
 } // namespace tilewright

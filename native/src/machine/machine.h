@@ -6,6 +6,7 @@
 #include "machine/hart.h"
 #include "machine/memory.h"
 #include "machine/schedule.h"
+#include "machine/trace.h"
 
 #include <cstdint>
 #include <memory>
@@ -16,7 +17,7 @@
 
 namespace tilewright {
 
-enum class Stop : uint8_t { cycle_limit, exited, fault, deadlock };
+enum class Stop : uint8_t { cycle_limit, exited, fault, deadlock, breakpoint };
 
 // Why a machine cannot go on.
 struct Fault {
@@ -112,8 +113,15 @@ class Machine {
     // For the outside. Checks are switched on before the first run; they cannot know what was written before.
     void observe_checks(bool on) {
         checks_.switch_on(on);
-        observed_ = on;
+        look_at_harts();
     }
+    // Cycles by instruction: Code::profile.
+    void record_profile(bool on);
+    void record_trace(size_t most);
+    Trace &recorded_trace() { return trace_; }
+    // Runs end before an instruction at one of these addresses; the hart is `stopped_hart`.
+    void break_at(const std::vector<uint32_t> &addresses);
+    uint32_t stopped_hart() const { return stopped_hart_; }
     Checks &checks() { return checks_; }
     std::span<uint8_t> bytes(uint32_t address, uint32_t size);
     std::vector<Hart> &harts() { return harts_; }
@@ -134,6 +142,8 @@ class Machine {
     // A load or store that is not an aligned one of the memory next to the hart. `time` is the hart's, moved on by waits.
     Outcome access(Hart &hart, const Op *op, uint32_t address, uint32_t size, AccessKind kind, uint32_t &value,
                    int64_t &time);
+    Outcome access_anywhere(Hart &hart, const Op *op, uint32_t address, uint32_t size, AccessKind kind, uint32_t &value,
+                            int64_t &time);
     Outcome access_memory(Hart &hart, Memory &memory, uint32_t offset, uint32_t size, AccessKind kind, uint32_t &value,
                           int64_t &time);
     Outcome access_device(Hart &hart, const Op *op, const DeviceRange &range, size_t index, const Access &request,
@@ -173,17 +183,21 @@ class Machine {
     }
     static constexpr uint32_t ops_per_line = 8;
     int64_t fetch_line(Hart &hart, const Op *op, int64_t time);
-    bool read_csr(Hart &hart, uint32_t number, int64_t time, uint64_t instructions, uint32_t &value);
-    bool read_performance(const Hart &hart, uint32_t number, int64_t time, uint64_t instructions,
-                          uint32_t &value) const;
-    bool write_performance(Hart &hart, uint32_t number, int64_t time, uint64_t instructions, uint32_t value);
-    bool write_csr(Hart &hart, uint32_t number, int64_t time, uint64_t instructions, uint32_t value);
+    bool read_csr(Hart &hart, uint32_t number, int64_t time, uint32_t &value);
+    bool read_performance(const Hart &hart, uint32_t number, int64_t time, uint32_t &value) const;
+    bool write_performance(Hart &hart, uint32_t number, int64_t time, uint32_t value);
+    bool write_csr(Hart &hart, uint32_t number, int64_t time, uint32_t value);
     // Where a trap leads; null, and a fault, where no handler was set.
     const Op *trap(Hart &hart, const Op *op, uint32_t cause, uint32_t value);
     void fail_trap(Hart &hart, const Op *op, uint32_t cause);
     const Op *enter_interrupt(Hart &hart, const Op *op);
     static void leave_trap(Hart &hart);
-    void observe(Hart &hart, const Op *op, int64_t cycles);
+    // For the interpreter: an instruction took some cycles up to `time`; `next` follows where it was executed.
+    void observe(Hart &hart, const Op *op, const Op *next, int64_t time, int64_t cycles);
+    void trace_jump(const Hart &hart, const Op &op, const Op *next, int64_t time);
+    void trace(const Hart &hart, TraceKind kind, uint32_t pc, int64_t time);
+    bool stops_at(Hart &hart, const Op *op);
+    void look_at_harts();
     void happen(const Event &event);
 
     std::vector<std::unique_ptr<Memory>> memories_;
@@ -205,8 +219,12 @@ class Machine {
     bool stopping_ = false; // exited or failed
     uint32_t exit_code_ = 0;
     bool observed_ = false;
+    bool profiling_ = false;
+    Trace trace_;
+    std::vector<uint32_t> breakpoints_;
     static constexpr uint32_t nobody = ~0u;
     uint32_t stepping_ = nobody; // the hart whose next instruction ends the run
+    uint32_t stopped_hart_ = nobody;
 };
 
 } // namespace tilewright

@@ -16,10 +16,10 @@ enum : uint32_t {
 
 // What each counter has seen since the start. Stalls of jumps through registers are among those for results, and
 // compressed instructions are not told apart.
-std::array<uint64_t, PerformanceCounters::events_known> seen(const Hart &hart, int64_t time, uint64_t instructions) {
+std::array<uint64_t, PerformanceCounters::events_known> seen(const Hart &hart, int64_t time) {
     const Counters &c = hart.counters;
     return {static_cast<uint64_t>(time),
-            c.instructions + instructions,
+            c.instructions,
             c.stall_use,
             0,
             c.stall_fetch,
@@ -47,8 +47,7 @@ void PerformanceCounters::set(uint32_t event, uint64_t seen, uint64_t value) {
     base[event] = counts(event) ? seen - value : value;
 }
 
-bool Machine::read_performance(const Hart &hart, uint32_t number, int64_t time, uint64_t instructions,
-                               uint32_t &value) const {
+bool Machine::read_performance(const Hart &hart, uint32_t number, int64_t time, uint32_t &value) const {
     const PerformanceCounters &counters = hart.performance;
     if (number == csr_events || number == csr_events_manual) {
         value = counters.events;
@@ -58,16 +57,16 @@ bool Machine::read_performance(const Hart &hart, uint32_t number, int64_t time, 
         const uint32_t event = number - csr_count;
         value = 0;
         if (event < PerformanceCounters::events_known)
-            value = static_cast<uint32_t>(counters.value(event, seen(hart, time, instructions)[event]));
+            value = static_cast<uint32_t>(counters.value(event, seen(hart, time)[event]));
     } else {
         return false;
     }
     return true;
 }
 
-bool Machine::write_performance(Hart &hart, uint32_t number, int64_t time, uint64_t instructions, uint32_t value) {
+bool Machine::write_performance(Hart &hart, uint32_t number, int64_t time, uint32_t value) {
     PerformanceCounters &counters = hart.performance;
-    const auto now_seen = seen(hart, time, instructions);
+    const auto now_seen = seen(hart, time);
     std::array<uint64_t, PerformanceCounters::events_known> values{};
     for (uint32_t event = 0; event < values.size(); ++event)
         values[event] = counters.value(event, now_seen[event]);
