@@ -218,3 +218,16 @@ REFERENCE: Mapping[str, Callable[[int, int, int, int], Outcome]] = {
     "from_i32": lambda a, _b, _c, mode: from_integer(a - 2**32 if a >= 2**31 else a, mode),
     "from_u32": lambda a, _b, _c, mode: from_integer(a, mode),
 }
+
+INSTRUCTIONS = {
+    **{f"f{name}_s": name for name in ("add", "sub", "mul", "div", "sqrt", "min", "max", "eq", "lt", "le")},
+    **{f"f{name}_s": name for name in ("sgnj", "sgnjn", "sgnjx")},
+    **{f"{name}_s": name for name in ("fmadd", "fmsub", "fnmadd", "fnmsub")},
+    "fclass_s": "classify",
+    "fcvt_w_s": "to_i32",
+    "fcvt_wu_s": "to_u32",
+    "fcvt_s_w": "from_i32",
+    "fcvt_s_wu": "from_u32",
+}
+"""Instructions, by their ids, and what they compute."""
+FROM_INTEGERS = {"fcvt_s_w", "fcvt_s_wu"}

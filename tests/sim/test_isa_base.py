@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from sim.encoder import encode, instructions
-from sim.float32_reference import REFERENCE
+from sim.float32_reference import FROM_INTEGERS, INSTRUCTIONS, REFERENCE
 from sim.random_code import DYNAMIC, FLOAT_EDGES, INTEGER_EDGES, ROUNDING_MODES, random_float
 from sim.single_instructions import Start, data_address, run_each
 
@@ -157,28 +157,17 @@ def test_upper_immediates_and_links() -> None:
     assert found[:4] == [0xFFFFF000, (base + 4 + 0x7FFFF000) & MASK, base + 12, base + 20]
 
 
-FLOAT_OPERATIONS = {
-    **{name: name.removeprefix("f") for name in ("fadd", "fsub", "fmul", "fdiv", "fsqrt", "fmin", "fmax")},
-    **{name: name.removeprefix("f") for name in ("feq", "flt", "fle", "fsgnj", "fsgnjn", "fsgnjx")},
-    **{name: name for name in ("fmadd", "fmsub", "fnmadd", "fnmsub")},
-    "fclass": "classify",
-    "fcvt_w": "to_i32",
-    "fcvt_wu": "to_u32",
-}
-FROM_INTEGERS = {"fcvt_s_w": "from_i32", "fcvt_s_wu": "from_u32"}
-
-
 def rounding_of(case: int) -> tuple[int, int, int]:
     """A mode in the instruction, one in frm, and the one that counts."""
     in_instruction, dynamic = [*ROUNDING_MODES, DYNAMIC, DYNAMIC][case % 7], ROUNDING_MODES[case // 7 % 5]
     return in_instruction, dynamic, dynamic if in_instruction == DYNAMIC else in_instruction
 
 
-@pytest.mark.parametrize("name", FLOAT_OPERATIONS)
+@pytest.mark.parametrize("name", sorted(INSTRUCTIONS.keys() - FROM_INTEGERS))
 def test_float_operations(name: str) -> None:
     """Edges and random numbers in all modes of rounding, in the instruction and in frm; flags add up."""
     chance = random.Random(name)
-    row = instructions()[name + "_s"]
+    row = instructions()[name]
     starts: list[Start] = []
     expected: list[tuple[int, int]] = []
     for case in range(280):
@@ -191,20 +180,20 @@ def test_float_operations(name: str) -> None:
         word = encode(row, {letter: value for letter, value in operands.items() if letter in used})
         flags = chance.getrandbits(5) if case % 4 == 0 else 0
         starts.append(Start([word], f={RS1: a, RS2: b, RS3: c}, fcsr=dynamic << 5 | flags))
-        result, raised = REFERENCE[FLOAT_OPERATIONS[name]](a, b, c, mode)
+        result, raised = REFERENCE[INSTRUCTIONS[name]](a, b, c, mode)
         expected.append((result, dynamic << 5 | flags | raised))
     for start, outcome, machine in zip(starts, expected, run_each(starts), strict=True):
         result = machine.float_register(0, RD) if "D" in row.letters else machine.register(0, RD)
         assert (result, machine.fcsr(0)) == outcome, start
 
 
-@pytest.mark.parametrize("name", FROM_INTEGERS)
+@pytest.mark.parametrize("name", sorted(FROM_INTEGERS))
 def test_floats_from_integers(name: str) -> None:
     values = [*INTEGER_EDGES, 0x01000001, 0x01000003, 0x7FFFFFBF, 0x7FFFFFC0, 0xFFFFFF7F, 0xFFFFFF80]
     cases = list(product(values, ROUNDING_MODES))
     starts = [Start([encode(name, d=RD, s=RS1, m=mode)], x={RS1: value}) for value, mode in cases]
     for (value, mode), machine in zip(cases, run_each(starts), strict=True):
-        expected = REFERENCE[FROM_INTEGERS[name]](value, 0, 0, mode)
+        expected = REFERENCE[INSTRUCTIONS[name]](value, 0, 0, mode)
         assert (machine.float_register(0, RD), machine.fcsr(0)) == expected, (hex(value), mode)
 
 
