@@ -4,6 +4,7 @@
 #include "isa/float32_binding.h"
 #include "isa/table_binding.h"
 #include "machine/machine.h"
+#include "machine/observe_binding.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
@@ -131,6 +132,8 @@ const char *stop_name(Stop stop) {
         return "fault";
     case Stop::deadlock:
         return "deadlock";
+    case Stop::breakpoint:
+        return "breakpoint";
     }
     return "";
 }
@@ -143,6 +146,7 @@ NB_MODULE(_native, m) {
     tilewright::bind_neureka(m);
     nb::class_<Machine> machine(m, "Machine");
     tilewright::bind_checks(machine);
+    tilewright::bind_observation(machine);
     machine.def(nb::init<>())
         .def("add_memory", &Machine::add_memory, "name"_a, "base"_a, "size"_a, "banks"_a, "executable"_a)
         .def("add_outer_memory", &Machine::add_outer_memory, "name"_a, "size"_a, "fill"_a)

@@ -101,6 +101,7 @@ struct Hart {
     uintptr_t line = 0;   // cache line of the last instruction
     uint32_t pending = 0; // cycles of `time` in which only a result was waited for
     HartState state = HartState::off;
+    const Op *stopped_at = nullptr; // the breakpoint that it goes on from
     Hart *next_in_slot = nullptr; // in the schedule
     uint32_t index = 0;           // among all harts
     uint32_t id = 0;              // mhartid

@@ -166,6 +166,7 @@ void Machine::start(uint32_t index, uint32_t pc, int64_t time) {
     hart.state = HartState::running;
     hart.time = std::max(hart.time, hart.group->own_time(time));
     hart.started = hart.time;
+    trace(hart, TraceKind::start, pc, hart.time);
     schedule_.push(hart, hart.group->machine_time(hart.time));
 }
 
@@ -176,6 +177,8 @@ void Machine::wake(Hart &hart, int64_t time, uint32_t value) {
     const int64_t woken = std::max(hart.group->own_time(time), hart.time);
     hart.counters.asleep += static_cast<uint64_t>(woken - hart.time);
     hart.time = woken + hart.op->cycles;
+    trace(hart, TraceKind::awake, hart.code->pc_of(hart.op), woken);
+    observe(hart, hart.op, nullptr, hart.time, hart.op->cycles);
     ++hart.counters.instructions;
     go_on(hart);
     schedule_.push(hart, hart.group->machine_time(hart.time));
@@ -192,6 +195,7 @@ bool Machine::set_interrupts(Hart &hart, uint32_t lines, int64_t time) {
     const int64_t woken = std::max(hart.group->own_time(time), hart.time);
     hart.counters.asleep += static_cast<uint64_t>(woken - hart.time);
     hart.time = woken + 1;
+    trace(hart, TraceKind::awake, hart.code->pc_of(hart.op), woken);
     hart.state = HartState::running;
     if (waits_for_interrupt) {
         ++hart.counters.instructions;

@@ -1,0 +1,78 @@
+// What the observed interpreter looks at besides checks: a profile, a trace, and instructions to stop at.
+#include "machine/machine.h"
+
+#include <algorithm>
+
+namespace tilewright {
+
+namespace {
+
+constexpr uint32_t return_address = 1, alternate_return_address = 5; // registers, by convention
+
+bool is_link(uint32_t number) { return number == return_address || number == alternate_return_address; }
+
+} // namespace
+
+void Machine::look_at_harts() { observed_ = checks_.on() || profiling_ || trace_.on() || !breakpoints_.empty(); }
+
+void Machine::record_profile(bool on) {
+    profiling_ = on;
+    for (const auto &group : groups_)
+        for (Code &code : group->code)
+            code.profile = on ? std::make_unique<uint64_t[]>(code.size / 2 + 1) : nullptr;
+    look_at_harts();
+}
+
+void Machine::record_trace(size_t most) {
+    trace_.switch_on(most);
+    look_at_harts();
+}
+
+void Machine::break_at(const std::vector<uint32_t> &addresses) {
+    breakpoints_ = addresses;
+    look_at_harts();
+}
+
+bool Machine::stops_at(Hart &hart, const Op *op) {
+    if (hart.stopped_at == op)
+        return false; // goes on from there
+    hart.stopped_at = nullptr;
+    if (std::ranges::find(breakpoints_, hart.code->pc_of(op)) == breakpoints_.end())
+        return false;
+    hart.stopped_at = op;
+    stopped_hart_ = hart.index;
+    return true;
+}
+
+void Machine::observe(Hart &hart, const Op *op, const Op *next, int64_t time, int64_t cycles) {
+    if (op == nullptr)
+        return;
+    if (profiling_)
+        for (Code &code : hart.group->code) // a jump may have led to another memory
+            if (op >= code.ops && op < code.ops + code.size / 2)
+                code.profile[static_cast<size_t>(op - code.ops)] += static_cast<uint64_t>(cycles);
+    if (trace_.on() && next != nullptr)
+        trace_jump(hart, *op, next, time);
+}
+
+void Machine::trace_jump(const Hart &hart, const Op &op, const Op *next, int64_t time) {
+    TraceKind kind = TraceKind::jump;
+    if (op.code == op_jal || op.code == op_jalr) {
+        if (is_link(op.rd))
+            kind = TraceKind::call;
+        else if (op.code == op_jalr && is_link(op.rs1))
+            kind = TraceKind::leave;
+    } else if (op.code == op_mret) {
+        kind = TraceKind::leave;
+    } else {
+        return;
+    }
+    trace(hart, kind, hart.code->pc_of(next), time);
+}
+
+void Machine::trace(const Hart &hart, TraceKind kind, uint32_t pc, int64_t time) {
+    if (trace_.on())
+        trace_.add({hart.group->machine_time(time), pc, static_cast<uint16_t>(hart.index), kind});
+}
+
+} // namespace tilewright
