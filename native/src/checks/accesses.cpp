@@ -70,6 +70,26 @@ const RegisterUse &use_of(uint16_t code) {
 
 uint32_t number_of(uint8_t kind, uint32_t field) { return kind == floating ? first_float + field : field; }
 
+// Instructions that only pass a value on, or the part of it that a narrower type keeps; the register that it was in.
+std::optional<uint32_t> moved_from(const Op &op) {
+    switch (op.code) {
+    case op_addi:
+        return op.imm == 0 ? std::optional<uint32_t>(op.rs1) : std::nullopt;
+    case op_andi:
+        return op.imm == 0xff ? std::optional<uint32_t>(op.rs1) : std::nullopt;
+    case op_slli:
+    case op_srli:
+    case op_srai:
+        return op.imm == 16 || op.imm == 24 ? std::optional<uint32_t>(op.rs1) : std::nullopt;
+    case op_add:
+        return op.rs1 == 0 ? std::optional<uint32_t>(op.rs2) : std::nullopt;
+    default:
+        return std::nullopt;
+    }
+}
+
+std::string bytes(uint32_t count) { return count == 1 ? "1 byte" : std::to_string(count) + " bytes"; }
+
 // Whether other bytes of the same 8 were written: the largest gap that the alignment of C's types leaves in a struct.
 bool near_written(const HartAccess &access) {
     const uint8_t *group = access.shadow - access.address % 8;
@@ -106,6 +126,7 @@ void Checks::check_store(const HartAccess &access) {
     Suspect &origin = suspects_[access.hart.index][number];
     if (!origin.like_padding && !origin.reported)
         report_suspect(access.hart, number, Check::unused_read, "copies");
+    origin.reported = true;
 }
 
 void Checks::check_device_store(Hart &hart, const Op &op) {
@@ -122,12 +143,8 @@ void Checks::report_race(const HartAccess &access, bool store) {
             const bool written = holds(transfer.writes, access.address + i);
             if (!written && !(store && holds(transfer.reads, access.address + i)))
                 continue;
-            const char *state = active.finished < 0 ? (written ? " is still writing" : " is still reading")
-                                : written           ? " wrote, without having waited for its end"
-                                                    : " read, without having waited for its end";
             report(Check::race,
-                   std::string(store ? "writes " : "reads ") + std::to_string(access.size) + " bytes that " +
-                       transfer.what + state,
+                   std::string(store ? "writes " : "reads ") + bytes(access.size) + " that " + said_of(active, written),
                    access.hart.index, access.pc, access.address + i, access.time, active.id);
             return;
         }
@@ -139,8 +156,7 @@ void Checks::check_stack(const HartAccess &access, bool store) {
     if (pointer >= low || low - pointer > deepest_overflow || access.where >= low || access.where < pointer)
         return;
     report(Check::stack_overflow,
-           std::string(store ? "writes " : "reads ") + std::to_string(low - access.where) +
-               " bytes below the end of the stack",
+           std::string(store ? "writes " : "reads ") + bytes(low - access.where) + " below the end of the stack",
            access.hart.index, access.pc, access.where, access.time);
 }
 
@@ -149,8 +165,8 @@ void Checks::suspect(const HartAccess &access) {
     if (suspects_.size() <= hart.index)
         suspects_.resize(hart.index + 1);
     if (access.op.rd == nowhere) {
-        report(Check::unused_read, "reads bytes that were never written", hart.index, access.pc, access.address,
-               access.time);
+        report(Check::unused_read, "reads " + bytes(access.size) + " never written, and does not use the value",
+               hart.index, access.pc, access.address, access.time);
         return;
     }
     const uint32_t number = number_of(use_of(access.op.code).writes, access.op.rd);
@@ -161,10 +177,9 @@ void Checks::suspect(const HartAccess &access) {
 void Checks::report_suspect(Hart &hart, uint32_t number, Check check, const char *does) {
     Suspect &origin = suspects_[hart.index][number];
     origin.reported = true;
-    const std::string size = origin.size == 1 ? "1 byte that was" : std::to_string(origin.size) + " bytes that were";
-    const char *then = check == Check::unused_read && does[0] == 'r' ? ", and does not use them" : "";
-    report(check, std::string(does) + " " + size + " never written" + then, hart.index, origin.pc, origin.address,
-           origin.time);
+    const char *then = check == Check::unused_read && does[0] == 'r' ? ", and does not use the value" : "";
+    report(check, std::string(does) + " " + bytes(origin.size) + " never written" + then, hart.index, origin.pc,
+           origin.address, origin.time);
 }
 
 void Checks::check_registers(Hart &hart, const Op &op) {
@@ -172,6 +187,15 @@ void Checks::check_registers(Hart &hart, const Op &op) {
     const uint32_t fields[] = {op.rd, op.rs1, op.rs2, op.rs3};
     const auto is_suspect = [&](uint32_t number) { return (hart.suspects >> number & 1) != 0; };
     hart.stores_unwritten = false;
+    if (const auto from = moved_from(op); from && is_suspect(*from) && op.rd != nowhere) {
+        if (op.rd != *from) {
+            drop(hart, op.rd);
+            suspects_[hart.index][op.rd] = suspects_[hart.index][*from];
+            suspects_[hart.index][*from].reported = true;
+            hart.suspects |= uint64_t{1} << op.rd;
+        }
+        return;
+    }
     for (uint32_t i = 0; i < 4; ++i) {
         const uint32_t number = number_of(use.reads[i], fields[i]);
         if (use.reads[i] == none || !is_suspect(number))
@@ -183,13 +207,16 @@ void Checks::check_registers(Hart &hart, const Op &op) {
             hart.suspects &= ~(uint64_t{1} << number);
         }
     }
-    if (use.writes == none || op.rd == nowhere)
+    if (use.writes != none && op.rd != nowhere)
+        drop(hart, number_of(use.writes, op.rd));
+}
+
+void Checks::drop(Hart &hart, uint32_t number) {
+    if ((hart.suspects >> number & 1) == 0)
         return;
-    if (const uint32_t number = number_of(use.writes, op.rd); is_suspect(number)) {
-        if (!suspects_[hart.index][number].reported)
-            report_suspect(hart, number, Check::unused_read, "reads");
-        hart.suspects &= ~(uint64_t{1} << number);
-    }
+    if (!suspects_[hart.index][number].reported)
+        report_suspect(hart, number, Check::unused_read, "reads");
+    hart.suspects &= ~(uint64_t{1} << number);
 }
 
 const std::vector<Finding> &Checks::findings(std::vector<Hart> &harts) {

@@ -78,8 +78,8 @@ void Checks::done(uint32_t id, int64_t time) {
     }
     for (const Range &range : transfer.reads)
         if (const auto unwritten = shadow_.first_without(range, byte_written)) {
-            report(Check::uninitialised_read, "uses bytes that were never written", transfer.hart, transfer.pc,
-                   *unwritten, time, id);
+            report(Check::uninitialised_read, transfer.what + " uses bytes that were never written", transfer.hart,
+                   transfer.pc, *unwritten, time, id);
             break;
         }
     for (const Range &range : transfer.writes)
@@ -136,18 +136,14 @@ void Checks::check_ranges(const Active &active) {
 
 void Checks::check_overlap(const Active &active) {
     const Transfer &transfer = active.transfer;
-    const auto behind = [&](const Active &other) {
-        return &other != &active && transfer.in_order && other.transfer.lane == transfer.lane;
-    };
-    const bool some_behind = std::ranges::any_of(active_, behind);
-    if (some_behind)
-        for (const Active &other : active_)
-            if (behind(other))
-                unclaim(other.transfer);
-    if (some_behind)
-        for (const Active &other : active_)
-            if (&other != &active && !behind(other))
-                claim(other.transfer);
+    const auto behind = [&](const Active &other) { return &other != &active && goes_after(transfer, other.transfer); };
+    // What is asked for earlier in the same order does not matter.
+    for (const Active &other : active_)
+        if (behind(other))
+            unclaim(other.transfer);
+    for (const Active &other : active_)
+        if (&other != &active && !behind(other))
+            claim(other.transfer);
     for (const auto *ranges : {&transfer.reads, &transfer.writes}) {
         const bool writes = ranges == &transfer.writes;
         for (const Range &range : *ranges)
@@ -156,25 +152,33 @@ void Checks::check_overlap(const Active &active) {
                 break;
             }
     }
-    if (some_behind)
-        for (const Active &other : active_)
-            if (behind(other))
-                claim(other.transfer);
+    for (const Active &other : active_)
+        if (behind(other))
+            claim(other.transfer);
 }
 
 void Checks::report_overlap(const Active &active, uint32_t address, bool writes) {
     const Transfer &transfer = active.transfer;
     for (const Active &other : active_) {
         const bool in_writes = holds(other.transfer.writes, address);
-        if (&other == &active || !(in_writes || (writes && holds(other.transfer.reads, address))))
+        if (&other == &active || goes_after(transfer, other.transfer) ||
+            !(in_writes || (writes && holds(other.transfer.reads, address))))
             continue;
-        const std::string end = other.finished < 0 ? " is still " : " (over, but nobody waited for it) is ";
         report(Check::overlap,
-               transfer.what + " " + (writes ? "writes" : "reads") + " bytes that " + other.transfer.what + end +
-                   (in_writes ? "writing" : "reading"),
+               transfer.what + " " + (writes ? "writes" : "reads") + " bytes that " + said_of(other, in_writes),
                transfer.hart, transfer.pc, address, transfer.started, other.id);
         return;
     }
+}
+
+bool Checks::goes_after(const Transfer &transfer, const Transfer &other) {
+    return transfer.in_order && transfer.lane == other.lane;
+}
+
+std::string Checks::said_of(const Active &active, bool writes) {
+    if (active.finished < 0)
+        return active.transfer.what + (writes ? " is still writing" : " is still reading");
+    return active.transfer.what + (writes ? " wrote" : " read") + ", without having waited for its end";
 }
 
 bool Checks::holds(const std::vector<Range> &ranges, uint32_t address) {

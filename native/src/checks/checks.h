@@ -119,7 +119,7 @@ class Checks {
   private:
     static constexpr size_t most_findings = 100; // of errors, and of warnings
     static constexpr size_t most_records = 1 << 20;
-    static constexpr size_t most_active = 1024;
+    static constexpr size_t most_active = 128;
     static constexpr size_t not_recorded = ~size_t{0};
 
     // A transfer until its end was seen.
@@ -146,6 +146,10 @@ class Checks {
     void unclaim(const Transfer &transfer);
     void release(const Transfer &transfer);
     void forget_oldest();
+    // Whether a transfer only begins when the other one has ended.
+    static bool goes_after(const Transfer &transfer, const Transfer &other);
+    // What an active transfer does with bytes, as the end of a message.
+    static std::string said_of(const Active &active, bool writes);
     static bool holds(const std::vector<Range> &ranges, uint32_t address);
     void check_ranges(const Active &active);
     void check_overlap(const Active &active);
@@ -153,6 +157,8 @@ class Checks {
     void report_race(const HartAccess &access, bool store);
     void check_stack(const HartAccess &access, bool store);
     void suspect(const HartAccess &access);
+    // A register gets another value.
+    void drop(Hart &hart, uint32_t number);
     void report_suspect(Hart &hart, uint32_t number, Check check, const char *does);
 
     Shadow shadow_;

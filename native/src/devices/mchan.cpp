@@ -74,7 +74,7 @@ void Mchan::release(uint32_t counters, const Access &access) {
     if (const uint32_t twice = counters & all & free_; twice != 0)
         machine_.report(Check::double_free,
                         "DMA counter " + std::to_string(std::countr_zero(twice)) + " is freed, but it was not in use",
-                        access.hart, access.pc, reg_status);
+                        access.hart, access.pc, access.address);
     free_ |= counters & all;
     while (!waiting_.empty() && free_ != 0) {
         Hart &hart = machine_.harts()[waiting_.front()];
@@ -169,7 +169,6 @@ bool Mchan::describe(Command &command, uint32_t hart, uint32_t pc, int64_t time)
                       .bytes = command.length,
                       .reads = command.inward ? far : near,
                       .writes = command.inward ? near : far,
-                      .in_order = true,
                       .event = command.event ? static_cast<int32_t>(event_line_) : -1};
     command.transfer = machine_.transfer_started(std::move(transfer));
     unseen_[command.counter].push_back(command.transfer);

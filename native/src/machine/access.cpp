@@ -59,7 +59,8 @@ Outcome Machine::access_anywhere(Hart &hart, const Op *op, uint32_t address, uin
                                  kind == AccessKind::event_load,
                                  value,
                                  hart.group->machine_time(time),
-                                 hart.code->pc_of(op)};
+                                 hart.code->pc_of(op),
+                                 where};
             return access_device(hart, op, ranges_[i], i, request, value, time);
         }
     return fail(hart, op, "bad-access",

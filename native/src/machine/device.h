@@ -51,6 +51,7 @@ struct Access {
     uint32_t value;  // what is written
     int64_t time;    // of the machine
     uint32_t pc;
+    uint32_t address; // as the program writes it
 };
 
 struct Reply {
