@@ -14,6 +14,7 @@ namespace tilewright {
 constexpr int rounding_dynamic = 7;
 // Where writes of x0 go.
 constexpr uint8_t nowhere = 32;
+constexpr uint32_t stack_pointer = 2;
 
 // Cycles of the pipeline, by what it does with an instruction.
 struct PipelineTiming {
