@@ -76,7 +76,7 @@ const char *const rounding_names[] = {"rne", "rtz", "rdn", "rup", "rmm", "?", "?
 
 // One operand of an instruction, as its row writes it.
 struct Operand {
-    enum Kind { literal, integer, floating, immediate, second, target, second_target, rounding } kind;
+    enum Kind { literal, integer, floating, immediate, upper, second, target, second_target, rounding } kind;
     char letter;    // of a register
     bool reads;     // a register that is read
     bool writes;    // a register that is written
@@ -126,7 +126,7 @@ template <class Visit> void for_each_operand(const char *operands, uint32_t w, V
             visit(Operand{Operand::immediate, 0, false, false, store_immediate(w)});
             break;
         case 'u':
-            visit(Operand{Operand::immediate, 0, false, false, static_cast<int32_t>(w & 0xfffff000)});
+            visit(Operand{Operand::upper, 0, false, false, static_cast<int32_t>(w & 0xfffff000)});
             break;
         case '>':
             visit(Operand{Operand::immediate, 0, false, false, field(w, 24, 20)});
@@ -184,6 +184,12 @@ template <class Visit> void for_each_operand(const char *operands, uint32_t w, V
             break;
         }
     }
+}
+
+std::string hexadecimal(uint32_t number) {
+    char buffer[16];
+    snprintf(buffer, sizeof buffer, "0x%x", number);
+    return buffer;
 }
 
 } // namespace
@@ -268,7 +274,8 @@ Op Decoder::decode(uint32_t word, uint32_t following) const {
     const Row &row = rows[op.code];
     op.rd = nowhere;
     for_each_operand(row.operands, whole, [&](const Operand &o) {
-        if (o.kind == Operand::immediate || o.kind == Operand::target || o.kind == Operand::rounding)
+        if (o.kind == Operand::immediate || o.kind == Operand::upper || o.kind == Operand::target ||
+            o.kind == Operand::rounding)
             op.imm = static_cast<int32_t>(o.number);
         else if (o.letter == 'd')
             op.rd = static_cast<uint8_t>(o.number == 0 && o.kind == Operand::integer && o.writes ? nowhere : o.number);
@@ -311,13 +318,13 @@ std::string Decoder::disassemble(uint32_t word, uint32_t pc) const {
         case Operand::rounding:
             put(rounding_names[o.number]);
             break;
-        case Operand::target:
-        case Operand::second_target: {
-            char buffer[16];
-            snprintf(buffer, sizeof buffer, "0x%x", pc + static_cast<uint32_t>(o.number));
-            put(buffer);
+        case Operand::upper:
+            put(hexadecimal(static_cast<uint32_t>(o.number) >> 12));
             break;
-        }
+        case Operand::target:
+        case Operand::second_target:
+            put(hexadecimal(pc + static_cast<uint32_t>(o.number)));
+            break;
         default:
             put(std::to_string(o.number));
             break;
