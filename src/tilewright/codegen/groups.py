@@ -327,8 +327,7 @@ class _Lowering:
         task = Task(self.plan.graph, choice, mine, ranges, self.held(position), scratch, self._parts(position, work))
         call = invoke(task, self.pieces)
         body: tuple[Statement, ...] = (If(tests, (call,)),) if tests else (call,)
-        if work.split:
-            body = (Cores(CORE, self.schedule.cores, body),)
+        body = (Cores(CORE, self.schedule.cores if work.split else 1, body),)
         return self._guarded(self.work_depth(position), [*self._crops(position), *body]) + self._keep(position)
 
     def _parts(self, position: int, work: Work) -> Parts | None:
@@ -359,7 +358,7 @@ class _Lowering:
             target = Pointer(held.place, "void", False)
             source = Pointer(held.place, "void", True, plain((following - now.start) * line))
             move = Move(target, source, plain(larger(now.stop - following, 0) * line))
-            found.append(If((Test(index, "<", loop.count - 1),), (move,)))
+            found.append(If((Test(index, "<", loop.count - 1),), (Cores(CORE, 1, (move,)),)))
         return found
 
     def _crops(self, position: int) -> list[Statement]:
