@@ -17,8 +17,6 @@ const char *name_of(Check check) {
         return "race";
     case Check::overlap:
         return "overlap";
-    case Check::bad_access:
-        return "bad-access";
     case Check::stack_overflow:
         return "stack-overflow";
     case Check::unaligned_transfer:
@@ -43,7 +41,6 @@ uint32_t Checks::started(Transfer transfer) {
     }
     active_.push_back(std::move(active));
     if (on_) {
-        check_ranges(active_.back());
         check_overlap(active_.back());
         claim(active_.back().transfer);
         forget_oldest();
@@ -120,18 +117,6 @@ void Checks::release(const Transfer &transfer) {
     unclaim(transfer);
     for (const Active &other : active_)
         claim(other.transfer);
-}
-
-void Checks::check_ranges(const Active &active) {
-    const Transfer &transfer = active.transfer;
-    for (const auto *ranges : {&transfer.reads, &transfer.writes})
-        for (const Range &range : *ranges)
-            if (!shadow_.holds(range)) {
-                report(Check::bad_access,
-                       ranges == &transfer.reads ? "reads outside of all memories" : "writes outside of all memories",
-                       transfer.hart, transfer.pc, range.begin, transfer.started, active.id);
-                return;
-            }
 }
 
 void Checks::check_overlap(const Active &active) {

@@ -19,7 +19,6 @@ enum class Check : uint8_t {
     unused_read,        // the same, but the value was only copied or dropped
     race,               // an access to bytes of a transfer whose end no hart has seen
     overlap,            // two such transfers on the same bytes
-    bad_access,         // outside of all memories, by a transfer
     stack_overflow,
     unaligned_transfer,
     double_free, // of a transfer's counter
@@ -151,7 +150,6 @@ class Checks {
     // What an active transfer does with bytes, as the end of a message.
     static std::string said_of(const Active &active, bool writes);
     static bool holds(const std::vector<Range> &ranges, uint32_t address);
-    void check_ranges(const Active &active);
     void check_overlap(const Active &active);
     void report_overlap(const Active &active, uint32_t address, bool writes);
     void report_race(const HartAccess &access, bool store);

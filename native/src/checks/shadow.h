@@ -43,7 +43,6 @@ class Shadow {
   public:
     explicit Shadow(const std::vector<std::unique_ptr<Memory>> &memories) : memories_(memories) {}
 
-    bool holds(const Range &range) const { return at(range) != nullptr; }
     void set(const Range &range, uint8_t state);
     void clear(const Range &range, uint8_t state);
     // The first byte with any of these states, or the first without any of them.
