@@ -117,7 +117,7 @@ class Machine {
     }
     // Cycles by instruction: Code::profile.
     void record_profile(bool on);
-    void record_trace(size_t most);
+    void record_trace(size_t most, std::vector<uint32_t> functions);
     Trace &recorded_trace() { return trace_; }
     // Runs end before an instruction at one of these addresses; the hart is `stopped_hart`.
     void break_at(const std::vector<uint32_t> &addresses);

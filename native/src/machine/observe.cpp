@@ -23,8 +23,8 @@ void Machine::record_profile(bool on) {
     look_at_harts();
 }
 
-void Machine::record_trace(size_t most) {
-    trace_.switch_on(most);
+void Machine::record_trace(size_t most, std::vector<uint32_t> functions) {
+    trace_.switch_on(most, std::move(functions));
     look_at_harts();
 }
 
@@ -67,7 +67,9 @@ void Machine::trace_jump(const Hart &hart, const Op &op, const Op *next, int64_t
     } else {
         return;
     }
-    trace(hart, kind, hart.code->pc_of(next), time);
+    const uint32_t pc = hart.code->pc_of(next);
+    if (kind != TraceKind::jump || trace_.is_function(pc))
+        trace(hart, kind, pc, time);
 }
 
 void Machine::trace(const Hart &hart, TraceKind kind, uint32_t pc, int64_t time) {

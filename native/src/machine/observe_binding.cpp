@@ -79,7 +79,7 @@ const char *state_of(Machine &machine, uint32_t hart) {
 void bind_observation(nb::class_<Machine> &machine) {
     machine.def("record_profile", &Machine::record_profile, "on"_a)
         .def("profile", &profile_of, "group"_a)
-        .def("record_trace", &Machine::record_trace, "most"_a)
+        .def("record_trace", &Machine::record_trace, "most"_a, "functions"_a)
         .def("take_trace", &take_trace)
         .def_prop_ro("trace_left_out", [](Machine &self) { return self.recorded_trace().left_out(); })
         .def("break_at", &Machine::break_at, "addresses"_a)
