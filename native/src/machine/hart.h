@@ -131,7 +131,7 @@ inline const Op *loop_back(Hart &hart, const Op *trampoline, uint32_t &stall) {
     for (HardwareLoop &loop : hart.loops) {
         if (loop.behind != trampoline)
             continue;
-        if (loop.count > 1) {
+        if (loop.count > 1) [[likely]] {
             --loop.count;
             stall = loop.stall;
             return loop.first;

@@ -427,7 +427,7 @@ l_illegal:
 l_loop_back:
     op = loop_back(*hart, op, pending);
     t += pending;
-    COUNT.stall_use += pending;
+    retired += uint64_t{pending} << 32;
     if (t > horizon) [[unlikely]]
         goto yield;
     DISPATCH;
