@@ -7,8 +7,8 @@ these: the pipeline of the platform, no instruction cache, one memory next to th
 from __future__ import annotations
 
 import pytest
-from sim import encoder, machines
 
+from sim import encoder, machines
 from tilewright.core.platform import load_platform
 from tilewright.sim import _native
 
