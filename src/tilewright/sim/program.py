@@ -83,7 +83,8 @@ class Program:
     @cached_property
     def _lines(self) -> tuple[list[int], list[str]]:
         """Addresses at which a line of source begins, and these lines; "" where none is known from there on."""
-        rows = sorted(_line_rows(self.image))
+        # Of several rows for an address the last one counts, but for the end of a table, where another one may begin.
+        rows = sorted(_line_rows(self.image), key=lambda row: (row[0], row[1] != ""))
         return [row[0] for row in rows], [row[1] for row in rows]
 
     def function_at(self, address: int) -> Symbol | None:

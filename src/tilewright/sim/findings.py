@@ -1,0 +1,119 @@
+"""What the simulator's checks found in a program, with the names that its ELF file gives to addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilewright.sim import _native
+from tilewright.sim.program import Place, Program
+
+
+@dataclass(frozen=True)
+class TransferOf:
+    """The transfer that a finding is about."""
+
+    what: str
+    hart: str
+    """That started it."""
+    place: Place
+    """The instruction that did."""
+    started: int
+    finished: int | None
+    """None: it still ran."""
+    range: tuple[int, int] | None
+    """Those of its bytes that hold the finding's address: begin and end."""
+
+    def __str__(self) -> str:
+        end = "still running" if self.finished is None else f"ended in cycle {self.finished}"
+        held = "" if self.range is None else f", bytes 0x{self.range[0]:08x}..0x{self.range[1]:08x}"
+        return f"{self.what}{held}, started by {self.hart} at {self.place} in cycle {self.started}, {end}"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A mistake in the program, or (a warning) something it had better not do."""
+
+    kind: str
+    warning: bool
+    message: str
+    hart: str
+    """The first that did it."""
+    place: Place
+    """The instruction."""
+    data: Place
+    """What it was about."""
+    time: int
+    """Cycle of the machine, when it happened first."""
+    count: int
+    """How often the instruction did it."""
+    transfer: TransferOf | None
+
+    def __str__(self) -> str:
+        again = "" if self.count == 1 else f", {self.count} times"
+        lines = [
+            f"{self.kind}: {self.message}",
+            f"  {self.hart} at {self.place}, cycle {self.time}{again}",
+            f"  address {self.data}",
+        ]
+        if self.transfer is not None:
+            lines.append(f"  transfer: {self.transfer}")
+        return "\n".join(lines)
+
+
+def findings_of(machine: _native.Machine, program: Program, hart_names: Sequence[str]) -> tuple[Finding, ...]:
+    """All findings, errors before warnings, each in the order of time; what stopped the machine is the last error."""
+    found = [_finding(each, program, hart_names) for each in machine.findings()]
+    if (fault := machine.fault()) is not None:
+        found.append(_of_fault(fault, program, hart_names))
+    return tuple(sorted(found, key=lambda each: (each.warning, each.time)))
+
+
+def _finding(found: _native.Finding, program: Program, hart_names: Sequence[str]) -> Finding:
+    transfer = found["transfer"]
+    return Finding(
+        found["kind"],
+        found["warning"],
+        found["message"],
+        hart_names[found["hart"]],
+        program.place(found["pc"]),
+        _data(program, found["address"]),
+        found["time"],
+        found["count"],
+        None if transfer is None else _transfer(transfer, found["range"], program, hart_names),
+    )
+
+
+def _transfer(
+    transfer: _native.Transfer, held: tuple[int, int] | None, program: Program, hart_names: Sequence[str]
+) -> TransferOf:
+    return TransferOf(
+        transfer["what"],
+        hart_names[transfer["hart"]],
+        program.place(transfer["pc"]),
+        transfer["started"],
+        None if transfer["finished"] < 0 else transfer["finished"],
+        held,
+    )
+
+
+def _of_fault(fault: _native.Fault, program: Program, hart_names: Sequence[str]) -> Finding:
+    return Finding(
+        fault["kind"],
+        False,
+        fault["message"],
+        hart_names[fault["hart"]],
+        program.place(fault["pc"]),
+        _data(program, fault["address"]),
+        fault["time"],
+        1,
+        None,
+    )
+
+
+def _data(program: Program, address: int) -> Place:
+    """The variable or function that an address lies in."""
+    for symbol in program.all_symbols:
+        if symbol.address <= address < symbol.address + symbol.size:
+            return Place(address, symbol.name, address - symbol.address)
+    return Place(address)

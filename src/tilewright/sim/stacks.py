@@ -1,0 +1,31 @@
+"""Where the stacks of harts end, from symbols of a linker script.
+
+A group of harts has stacks of one size, the first hart's at the top: `__NAME_stack_top` and `__NAME_stack_size`, where
+NAME is the beginning of the group's name (`__cl_stack_top` for `cluster`). Without these symbols nothing is known, and
+an overflow is not found.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tilewright.core.machine import SimulatedMachine
+from tilewright.sim.program import Program
+
+_TOP = re.compile(r"__(\w+)_stack_top")
+
+
+def stack_ends(program: Program, machine: SimulatedMachine) -> dict[int, int]:
+    """The lowest address of each hart's stack, by the hart's number in the machine."""
+    ends: dict[int, int] = {}
+    for name, top in program.symbols.items():
+        match = _TOP.fullmatch(name)
+        size = program.symbols.get(f"__{match[1]}_stack_size") if match else None
+        if match is None or size is None:
+            continue
+        for group in machine.harts.values():
+            if group.name.startswith(match[1]):
+                first = machine.first_hart(group.name)
+                # The value of a symbol for a size is the size.
+                ends |= {first + index: top.address - (index + 1) * size.address for index in range(group.count)}
+    return ends
