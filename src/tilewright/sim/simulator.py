@@ -1,0 +1,268 @@
+"""Running programs on simulated machines: load, run, step, look into memory, count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tilewright.core.machine import SimulatedMachine
+from tilewright.core.platform import Platform, load_platform, platform_names
+from tilewright.errors import TilewrightError
+from tilewright.sim import _native
+from tilewright.sim.findings import Finding, findings_of
+from tilewright.sim.program import Place, Program, Symbol, load_program
+from tilewright.sim.stacks import stack_ends
+
+Stop = Literal["exited", "fault", "deadlock", "cycle-limit", "breakpoint"]
+"""Why a run ended: the program did, it did something that the machine cannot do, all harts wait for each other, the
+cycles given are used up, or a hart is where the run was to end."""
+
+SLICE = 1_000_000
+"""Cycles that run before anybody is told: Ctrl-C, output and progress come through in between."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is recorded of a run besides its counters; all of it costs speed."""
+
+    checks: bool = False
+    """Tell on programs that read what was never written, race with transfers, leave their stack and the like."""
+    profile: bool = False
+    trace: bool = False
+
+
+NOTHING = Look()
+
+
+class Simulator:
+    """A machine with a program. `timing` is one of the platform's, its default where none is named."""
+
+    def __init__(self, platform: str | Path | Platform, timing: str = "", *, look: Look = NOTHING) -> None:
+        found = platform if isinstance(platform, Platform) else load_platform(platform)
+        self.platform = found
+        self.machine = machine_of(found, timing)
+        self.look = look
+        self.native = built(self.machine)
+        self.program: Program | None = None
+        self._output = bytearray()
+        if look.checks:
+            self.native.observe_checks(True)
+        if look.profile:
+            self.native.record_profile(True)
+        if look.trace:
+            self.native.record_transfers(True)
+
+    def load(self, program: Path | str | Program) -> Program:
+        """Puts a program into memory; its first hart starts at the entry."""
+        loaded = program if isinstance(program, Program) else load_program(program)
+        for segment in loaded.segments:
+            try:
+                self.native.write(segment.address, segment.data)
+            except IndexError:
+                raise self._outside(loaded, segment.address, len(segment.data)) from None
+        self.program = loaded
+        for hart, low in stack_ends(loaded, self.machine).items():
+            self.native.set_stack(hart, low)
+        if self.look.trace:
+            self.native.record_trace(MOST_EVENTS, [function.address for function in loaded.functions])
+        self.native.start(self.machine.first_hart(self.machine.starts), loaded.entry, 0)
+        return loaded
+
+    def run(self, max_cycles: int | None = None, *, watch: Callable[[Simulator], None] | None = None) -> Stop:
+        """Runs until the program ends or cannot go on, at most for some cycles; `watch` is called now and then."""
+        end = None if max_cycles is None else self.cycles + max_cycles
+        while True:
+            until = self.cycles + SLICE if end is None else min(self.cycles + SLICE, end)
+            before = self.cycles
+            stop = self.native.run(until)
+            self._output += self.native.take_output()
+            if watch is not None:
+                watch(self)
+            # A machine whose next event is beyond the slice stays where it is.
+            if stop != "cycle-limit" or (end is not None and until >= end):
+                return stop
+            if self.cycles == before:
+                self.native.run(until + SLICE)
+
+    def run_until(self, place: str | int, max_cycles: int | None = None) -> Stop:
+        """Runs until a hart is at a symbol or address ("breakpoint"), or until the run ends in another way."""
+        self.native.break_at([self.symbol(place).address if isinstance(place, str) else place])
+        try:
+            return self.run(max_cycles)
+        finally:
+            self.native.break_at([])
+
+    def step(self, hart: int = 0) -> Stop:
+        """One instruction of a hart; others go on as far as they would meanwhile."""
+        stop = self.native.step(hart)
+        self._output += self.native.take_output()
+        return stop
+
+    @property
+    def cycles(self) -> int:
+        """Of the machine's clock, so far."""
+        return self.native.now
+
+    @property
+    def output(self) -> bytes:
+        """All that the program has printed."""
+        return bytes(self._output)
+
+    @property
+    def exit_code(self) -> int:
+        return self.native.exit_code
+
+    @property
+    def stopped_hart(self) -> int:
+        """The hart that a run ended at a breakpoint for."""
+        return self.native.stopped_hart
+
+    def symbol(self, name: str) -> Symbol:
+        symbols: Mapping[str, Symbol] = self.program.symbols if self.program else {}
+        if name not in symbols:
+            raise TilewrightError(
+                "unknown-symbol",
+                f"the program has no symbol '{name}'",
+                reasons=[] if self.program else ["no program is loaded"],
+                help="give an address, or a name that `riscv64-unknown-elf-nm` lists",
+            )
+        return symbols[name]
+
+    def address(self, place: str | int) -> int:
+        return place if isinstance(place, int) else self.symbol(place).address
+
+    def read(self, place: str | int, size: int | None = None) -> bytes:
+        """Bytes at an address, or of a symbol (as many as it has)."""
+        count = self.symbol(place).size if size is None and isinstance(place, str) else size
+        if count is None:
+            raise TilewrightError("bad-argument", f"how many bytes to read at {place:#x} is not said")
+        try:
+            return self.native.read(self.address(place), count)
+        except IndexError:
+            raise self._no_memory(self.address(place), count) from None
+
+    def write(self, place: str | int, data: bytes) -> None:
+        """Changes memory. A program that has begun notices, just as of a transfer."""
+        try:
+            self.native.write(self.address(place), data)
+        except IndexError:
+            raise self._no_memory(self.address(place), len(data)) from None
+
+    def read_words(self, place: str | int, count: int = 1) -> tuple[int, ...]:
+        """Whole numbers of 32 bits without sign."""
+        raw = self.read(place, 4 * count)
+        return tuple(int.from_bytes(raw[at : at + 4], "little") for at in range(0, len(raw), 4))
+
+    def read_memory(self, name: str, offset: int, size: int) -> bytes:
+        """Bytes of a memory by its name, also of one that has no address."""
+        return self.native.read_memory(name, offset, size)
+
+    def register(self, hart: int, number: int) -> int:
+        return self.native.register(hart, number)
+
+    def pc(self, hart: int) -> int:
+        return self.native.pc(hart)
+
+    def place(self, address: int) -> Place:
+        """An address in words: function and line, where the program knows them."""
+        return self.program.place(address) if self.program else Place(address)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What the checks found and what stopped the machine, errors before warnings."""
+        return findings_of(self.native, self.program, self.machine.hart_names) if self.program else ()
+
+    def whereabouts(self) -> list[str]:
+        """Where each hart is that has started."""
+        lines: list[str] = []
+        for index, name in enumerate(self.machine.hart_names):
+            state = self.native.state(index)
+            if state != "off":
+                lines.append(f"{name}: {'asleep at ' if state == 'asleep' else ''}{self.place(self.pc(index))}")
+        return lines
+
+    def _outside(self, program: Program, address: int, size: int) -> TilewrightError:
+        return TilewrightError(
+            "bad-elf",
+            f"'{program.path}' does not fit into the memories of '{self.platform.name}'",
+            reasons=[f"it has {size} bytes at {address:#010x}", *self._memories()],
+            help="link it with the addresses of this machine's memories",
+        )
+
+    def _no_memory(self, address: int, size: int) -> TilewrightError:
+        return TilewrightError(
+            "bad-argument", f"there is no memory for {size} bytes at {address:#010x}", reasons=self._memories()
+        )
+
+    def _memories(self) -> list[str]:
+        return [
+            f"{memory.name} is at {memory.base:#010x} to {memory.base + memory.size:#010x}"
+            for memory in self.machine.memories.values()
+            if memory.base is not None
+        ]
+
+
+MOST_EVENTS = 4_000_000
+"""Of a trace, kept between two slices."""
+
+
+def machine_of(platform: Platform, timing: str = "") -> SimulatedMachine:
+    """What is simulated of a platform, with a timing by name."""
+    if not platform.machines:
+        others = [name for name in platform_names() if load_platform(name).machines]
+        raise TilewrightError(
+            "no-simulator",
+            f"there is no simulator for platform '{platform.name}'",
+            reasons=["its platform.yaml has no part 'simulator'"],
+            help=f"choose one with a simulator: {', '.join(others)}",
+        )
+    if timing and timing not in platform.machines:
+        raise TilewrightError(
+            "unknown-timing",
+            f"platform '{platform.name}' has no timing '{timing}'",
+            help=f"choose {' or '.join(platform.machines)}",
+        )
+    return platform.machines[timing] if timing else next(iter(platform.machines.values()))
+
+
+def built(machine: SimulatedMachine) -> _native.Machine:
+    """The native machine of a description."""
+    made = _native.Machine()
+    try:
+        _describe(made, machine)
+    except ValueError as reason:
+        raise TilewrightError("bad-platform", f"the simulator cannot build this machine: {reason}") from reason
+    return made
+
+
+def _describe(made: _native.Machine, machine: SimulatedMachine) -> None:
+    for memory in machine.memories.values():
+        if memory.base is None:
+            made.add_outer_memory(memory.name, memory.size, memory.fill)
+        else:
+            made.add_memory(memory.name, memory.base, memory.size, memory.banks, memory.executable)
+    for group in machine.harts.values():
+        harts = {
+            "count": group.count,
+            "first_id": group.first_id,
+            "near_banks": int(group.near_banks),
+            "early_counters": int(group.early_counters),
+            "clock_numerator": group.clock[0],
+            "clock_denominator": group.clock[1],
+        }
+        made.add_harts(
+            group.name,
+            group.extensions,
+            harts,
+            dict(group.pipeline),
+            dict(group.fetch),
+            dict(group.cycles),
+            group.near,
+        )
+    for alias in machine.aliases:
+        made.add_alias(alias.memory, alias.base, alias.size, alias.test_and_set, alias.harts)
+    for device in machine.devices.values():
+        made.add_device(device.kind, device.name, device.base, device.size, dict(device.settings))
+    for window in machine.windows:
+        made.add_window(window.name, window.device, window.base, window.size, window.offset)
