@@ -136,6 +136,8 @@ Outcome Machine::access_device(Hart &hart, const Op *op, const DeviceRange &rang
         hart.elw_register = op->rd;
         return Outcome::asleep;
     }
+    if (request.event_load)
+        hart.turn = ++turns_;
     value = reply.value;
     return Outcome::done;
 }

@@ -103,6 +103,7 @@ struct Hart {
     HartState state = HartState::off;
     const Op *stopped_at = nullptr; // the breakpoint that it goes on from
     Hart *next_in_slot = nullptr; // in the schedule
+    uint32_t turn = 0;            // the higher, the earlier in a cycle; see Schedule
     uint32_t index = 0;           // among all harts
     uint32_t id = 0;              // mhartid
     HartGroup *group = nullptr;

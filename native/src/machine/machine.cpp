@@ -164,6 +164,7 @@ void Machine::start(uint32_t index, uint32_t pc, int64_t time) {
     }
     hart.op = op;
     hart.state = HartState::running;
+    hart.turn = ++turns_;
     hart.time = std::max(hart.time, hart.group->own_time(time));
     hart.started = hart.time;
     trace(hart, TraceKind::start, pc, hart.time);
@@ -172,6 +173,7 @@ void Machine::start(uint32_t index, uint32_t pc, int64_t time) {
 
 void Machine::wake(Hart &hart, int64_t time, uint32_t value) {
     hart.state = HartState::running;
+    hart.turn = ++turns_;
     hart.x[hart.elw_register] = value;
     hart.elw_register = nowhere;
     const int64_t woken = std::max(hart.group->own_time(time), hart.time);
@@ -197,6 +199,7 @@ bool Machine::set_interrupts(Hart &hart, uint32_t lines, int64_t time) {
     hart.time = woken + 1;
     trace(hart, TraceKind::awake, hart.code->pc_of(hart.op), woken);
     hart.state = HartState::running;
+    hart.turn = ++turns_;
     if (waits_for_interrupt) {
         ++hart.counters.instructions;
         go_on(hart);

@@ -212,6 +212,7 @@ class Machine {
 
     uint32_t reservations_ = 0; // harts that hold one
     Schedule schedule_;
+    uint32_t turns_ = 0; // how often harts were woken
     Checks checks_{memories_};
     std::string output_;
     std::optional<Fault> fault_;

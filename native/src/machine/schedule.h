@@ -27,7 +27,7 @@ struct Event {
 };
 
 // Harts by the cycle in which they go on. Near cycles have a queue each, so that a hart is found without a search;
-// all else is in a heap. Harts of one cycle go on in the order in which they came.
+// all else is in a heap. Of the harts of one cycle, those that were woken last go on first.
 class Schedule {
   public:
     static constexpr uint64_t slots = 64;
@@ -44,10 +44,19 @@ class Schedule {
         }
         const size_t slot = slot_of(at);
         Queue &queue = queues_[slot];
-        hart.next_in_slot = nullptr;
-        (queue.head == nullptr ? queue.head : queue.tail->next_in_slot) = &hart;
-        queue.tail = &hart;
         occupied_ |= uint64_t{1} << slot;
+        // Harts mostly come in the order in which they will go on.
+        if (queue.head == nullptr || hart.turn <= queue.tail->turn) [[likely]] {
+            hart.next_in_slot = nullptr;
+            (queue.head == nullptr ? queue.head : queue.tail->next_in_slot) = &hart;
+            queue.tail = &hart;
+            return;
+        }
+        Hart **link = &queue.head;
+        while ((*link)->turn >= hart.turn)
+            link = &(*link)->next_in_slot;
+        hart.next_in_slot = *link;
+        *link = &hart;
     }
 
     void push(int64_t time, Device *device, uint32_t tag) {
