@@ -199,11 +199,11 @@ namespace tilewright {
 #define FORGET_CODE                                                                                                    \
     {                                                                                                                  \
         MY_TURN;                                                                                                       \
-        const Op *after = op + length_of(op);                                                                          \
+        const int32_t length = length_of(op);                                                                          \
         t += op->cycles;                                                                                               \
         RETIRE;                                                                                                        \
         forget_code();                                                                                                 \
-        op = after;                                                                                                    \
+        op += op->code == op_undecoded ? length : op->next; /* decoded again at the end of a hardware loop */          \
         DISPATCH;                                                                                                      \
     }
 
