@@ -70,11 +70,14 @@ void add_harts(Machine &machine, const std::string &name, const std::vector<std:
 
 Hart &hart_of(Machine &machine, uint32_t hart) { return machine.harts().at(hart); }
 
-nb::dict counters_of(const Hart &hart) {
+nb::dict counters_of(const Machine &machine, const Hart &hart) {
     const Counters &c = hart.counters;
+    // A hart that sleeps has counted until it fell asleep.
+    const int64_t until =
+        hart.state == HartState::asleep ? std::max(hart.time, hart.group->own_time(machine.now())) : hart.time;
     nb::dict result;
     result["instructions"] = c.instructions;
-    result["cycles"] = hart.time - hart.started;
+    result["cycles"] = until - hart.started;
     result["loads"] = c.loads;
     result["stores"] = c.stores;
     result["jumps"] = c.jumps;
@@ -89,7 +92,7 @@ nb::dict counters_of(const Hart &hart) {
     result["stall_misaligned"] = c.stall_misaligned;
     result["stall_fetch"] = c.stall_fetch;
     result["fetch_misses"] = c.fetch_misses;
-    result["asleep"] = c.asleep;
+    result["asleep"] = c.asleep + static_cast<uint64_t>(until - hart.time);
     return result;
 }
 
@@ -249,7 +252,7 @@ NB_MODULE(_native, m) {
             "name"_a, "offset"_a, "data"_a)
         .def("statistics", &statistics_of)
         .def(
-            "counters", [](Machine &machine, uint32_t hart) { return counters_of(machine.harts().at(hart)); },
+            "counters", [](Machine &machine, uint32_t hart) { return counters_of(machine, machine.harts().at(hart)); },
             "hart"_a);
 }
 
