@@ -186,6 +186,37 @@ def test_a_jump_at_the_end_of_a_body_links_to_what_is_behind() -> None:
     assert (made.register(0, A0), made.register(0, A1)) == (0, 1)
 
 
+def test_a_hart_may_sleep_at_the_end_of_a_body() -> None:
+    """Two harts meet at barriers; the second one is late each time."""
+    port, event, both, rounds = 0x20000800, 4, 3, 5
+    made = machines.machine(harts=2)
+    made.add_device(
+        kind="event_unit",
+        name="events",
+        base=port - 0x800,
+        size=0x1000,
+        settings={"first_hart": 0, "harts": 2, "barriers": 1, "mutexes": 1, "dispatch_depth": 1}
+        | {"barrier_event": event, "mutex_event": event + 1, "dispatch_event": event + 2},
+    )
+    own_mask, trigger_mask, target_mask, trigger_wait_clear = 0x00, 0x200, 0x20C, 0x21C
+    prepare = [
+        encode("sw", t=A1, s=A2, q=own_mask),
+        encode("sw", t=A3, s=A2, q=trigger_mask),
+        encode("sw", t=A3, s=A2, q=target_mask),
+    ]
+    wait = encode("p_elw", d=A1, s=A2, o=trigger_wait_clear)
+    for hart, work in enumerate((1, 20)):
+        program = [*prepare, *Loop(0, rounds, "setup", (*[counting(A0)] * work, wait)).program(), STAY]
+        made.write(machines.CODE + 0x1000 * hart, word_bytes(*program))
+        for register, value in ((A1, 1 << event), (A2, port), (A3, both)):
+            made.set_register(hart, register, value)
+        made.start(hart, machines.CODE + 0x1000 * hart, 0)
+    made.run(LONG)
+    assert [made.register(hart, A0) for hart in range(2)] == [rounds, rounds * 20]
+    assert [made.register(hart, A1) for hart in range(2)] == [1 << event] * 2
+    assert made.counters(0)["asleep"] > rounds * 10
+
+
 def test_loops_are_control_registers() -> None:
     read = [encode("csrrs", d=20 + i, E=CSR_START + i) for i in range(3)]
     program = [

@@ -12,6 +12,8 @@ namespace tilewright::pulp {
 template <class Lane> constexpr unsigned lane_bits = 8 * sizeof(Lane);
 template <class Lane> constexpr unsigned lanes = 4 / sizeof(Lane);
 template <class Lane> constexpr uint32_t lane_mask = std::numeric_limits<std::make_unsigned_t<Lane>>::max();
+// Bits of a lane that say how far to shift.
+template <class Lane> constexpr int32_t shift_mask = static_cast<int32_t>(lane_bits<Lane>) - 1;
 // One in each lane: a factor that copies the first lane to all.
 template <class Lane> constexpr uint32_t ones = ~0u / lane_mask<Lane>;
 // The highest bit of each lane.
@@ -49,10 +51,10 @@ template <class Lane> constexpr uint32_t sub(uint32_t a, uint32_t b) {
 }
 
 template <class Lane> constexpr uint32_t shift_right(uint32_t a, uint32_t amounts) {
-    return each<Lane>(a, amounts, [](int32_t value, int32_t by) { return value >> (by & (lane_bits<Lane> - 1)); });
+    return each<Lane>(a, amounts, [](int32_t value, int32_t by) { return value >> (by & shift_mask<Lane>); });
 }
 template <class Lane> constexpr uint32_t shift_left(uint32_t a, uint32_t amounts) {
-    return each<Lane>(a, amounts, [](int32_t value, int32_t by) { return value << (by & (lane_bits<Lane> - 1)); });
+    return each<Lane>(a, amounts, [](int32_t value, int32_t by) { return value << (by & shift_mask<Lane>); });
 }
 // The sum wraps before it is halved.
 template <class Lane> constexpr uint32_t average(uint32_t a, uint32_t b) {
@@ -116,12 +118,10 @@ template <class Lane> constexpr uint32_t shuffle(uint32_t low, uint32_t high, ui
 }
 
 // Halfwords are complex numbers: the low one real, the high one imaginary.
-constexpr int32_t complex_real(uint32_t a, uint32_t b) {
-    return static_cast<int32_t>(product<int16_t, 0>(a, b) - product<int16_t, 1>(a, b));
+constexpr uint32_t complex_real(uint32_t a, uint32_t b) {
+    return product<int16_t, 0>(a, b) - product<int16_t, 1>(a, b);
 }
-constexpr int32_t complex_imaginary(uint32_t a, uint32_t b) {
-    return static_cast<int32_t>(dot<int16_t, int16_t>(a, std::rotl(b, 16)));
-}
+constexpr uint32_t complex_imaginary(uint32_t a, uint32_t b) { return dot<int16_t, int16_t>(a, std::rotl(b, 16)); }
 // The difference, turned by a quarter clockwise and divided by a power of two.
 constexpr uint32_t subtract_rotate(uint32_t a, uint32_t b, uint32_t shift) {
     const uint32_t difference = sub<uint16_t>(a, b);
