@@ -104,8 +104,9 @@ def test_the_correct_twin_is_left_alone(name: str, timing: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("timing", ["rtl", "gvsoc"])
-def test_tiles_mutexes_and_the_accelerator_without_alarm(timing: str, tmp_path: Path) -> None:
-    run = ran(built("correct", False, tmp_path, cores=8), timing)
+@pytest.mark.parametrize(("name", "cores"), [("correct", 8), ("ways_of_waiting", 1)])
+def test_correct_programs_are_left_alone(name: str, cores: int, timing: str, tmp_path: Path) -> None:
+    run = ran(built(name, False, tmp_path, cores), timing)
     assert run.findings == (), "\n".join(map(str, run.findings))
     assert (run.stop, run.exit_code) == ("exited", 16)
 

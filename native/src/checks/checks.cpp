@@ -87,16 +87,30 @@ void Checks::observed(uint32_t id) {
     const auto active = find(id);
     if (active == active_.end() || active->finished < 0)
         return;
-    const Transfer transfer = std::move(active->transfer);
-    active_.erase(active);
-    release(transfer);
+    const std::string lane = active->transfer.in_order ? active->transfer.lane : "";
+    // Those before it in the same order have ended as well.
+    release_if([&](const Active &each) {
+        return each.id == id || (each.id < id && each.finished >= 0 && each.transfer.lane == lane);
+    });
 }
 
 void Checks::event_observed(uint32_t lines) {
-    for (size_t i = active_.size(); i-- > 0;)
-        if (const Active &active = active_[i];
-            active.finished >= 0 && active.transfer.event >= 0 && (lines >> active.transfer.event & 1) != 0)
-            observed(active.id);
+    release_if([&](const Active &each) { return each.finished >= 0 && (lines & each.transfer.events) != 0; });
+}
+
+void Checks::release_if(const std::function<bool(const Active &)> &over) {
+    bool any = false;
+    for (const Active &each : active_)
+        if (over(each)) {
+            unclaim(each.transfer);
+            any = true;
+        }
+    if (!any)
+        return;
+    std::erase_if(active_, over);
+    // Bytes may belong to several transfers that read them, or to some that should not share them.
+    for (const Active &each : active_)
+        claim(each.transfer);
 }
 
 void Checks::claim(const Transfer &transfer) {
@@ -110,13 +124,6 @@ void Checks::unclaim(const Transfer &transfer) {
     for (const auto *ranges : {&transfer.reads, &transfer.writes})
         for (const Range &range : *ranges)
             shadow_.clear(range, byte_claimed);
-}
-
-// Bytes may belong to several transfers that read them, or to some that should not share them.
-void Checks::release(const Transfer &transfer) {
-    unclaim(transfer);
-    for (const Active &other : active_)
-        claim(other.transfer);
 }
 
 void Checks::check_overlap(const Active &active) {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,7 +42,7 @@ struct Transfer {
     std::vector<Range> writes{};
     bool copies = true;
     bool in_order = false; // does not begin before the one asked for earlier in the same lane has ended
-    int32_t event = -1;    // line of the event unit that tells of its end
+    uint32_t events = 0;   // lines of the event unit that may tell of its end, as bits
 };
 
 // A transfer as a trace shows it.
@@ -143,7 +144,8 @@ class Checks {
     static TransferRecord record_of(const Active &active);
     void claim(const Transfer &transfer);
     void unclaim(const Transfer &transfer);
-    void release(const Transfer &transfer);
+    // Gives back the bytes of transfers whose end was seen.
+    void release_if(const std::function<bool(const Active &)> &over);
     void forget_oldest();
     // Whether a transfer only begins when the other one has ended.
     static bool goes_after(const Transfer &transfer, const Transfer &other);

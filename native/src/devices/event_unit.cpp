@@ -344,6 +344,7 @@ void EventUnit::acknowledge(Hart &hart, uint32_t line) {
         return;
     Core &core = cores_[hart.index - first_];
     core.buffer &= ~(1u << line);
+    machine_.event_observed(1u << line);
     hart.interrupt = core.buffer & core.interrupt_mask;
 }
 

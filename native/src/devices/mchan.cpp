@@ -169,7 +169,8 @@ bool Mchan::describe(Command &command, uint32_t hart, uint32_t pc, int64_t time)
                       .bytes = command.length,
                       .reads = command.inward ? far : near,
                       .writes = command.inward ? near : far,
-                      .event = command.event ? static_cast<int32_t>(event_line_) : -1};
+                      // The event of a counter tells of all its transfers, also of those that did not ask for it.
+                      .events = 1u << event_line_ | 1u << interrupt_line_};
     command.transfer = machine_.transfer_started(std::move(transfer));
     unseen_[command.counter].push_back(command.transfer);
     if (!aligned)

@@ -68,10 +68,12 @@ Reply NeurekaDevice::access(const Access &access) {
     case reg_acquire:
         return {.value = acquire()};
     case reg_finished:
+        observe_ends();
         return {.value = finished_};
     case reg_status:
         return {.value = status()};
     case reg_running:
+        observe_ends();
         return {.value = jobs_.empty() ? next_job_ : jobs_.front().number};
     default:
         return {};
@@ -88,17 +90,20 @@ uint32_t NeurekaDevice::acquire() {
 }
 
 uint32_t NeurekaDevice::status() {
+    observe_ends();
     uint32_t busy = 0;
-    for (uint32_t i = 0; i < contexts; ++i) {
-        Context &context = contexts_[i];
-        if (context.busy) {
-            busy |= 1u << 8 * i;
-        } else if (context.unseen != no_transfer) {
+    for (uint32_t i = 0; i < contexts; ++i)
+        busy |= contexts_[i].busy ? 1u << 8 * i : 0;
+    return busy;
+}
+
+// A hart reads which jobs have ended.
+void NeurekaDevice::observe_ends() {
+    for (Context &context : contexts_)
+        if (!context.busy && context.unseen != no_transfer) {
             machine_.transfer_observed(context.unseen);
             context.unseen = no_transfer;
         }
-    }
-    return busy;
 }
 
 void NeurekaDevice::trigger(const Access &access) {
@@ -135,7 +140,7 @@ void NeurekaDevice::describe(Queued &queued) {
                       .started = queued.triggered,
                       .copies = false,
                       .in_order = true,
-                      .event = static_cast<int32_t>(event_)};
+                      .events = 1u << event_};
     for (const NeurekaRange &range : neureka_ranges(job, memories(), quirks_)) {
         const uint32_t base = range.in_weight_memory ? weights_->base : memory_.base;
         (range.write ? transfer.writes : transfer.reads).push_back({base + range.begin, base + range.end});

@@ -40,6 +40,7 @@ class NeurekaDevice final : public Device {
 
     uint32_t acquire();
     uint32_t status();
+    void observe_ends();
     void trigger(const Access &access);
     void describe(Queued &queued);
     void start(int64_t time);

@@ -152,7 +152,6 @@ bool UdmaHyper::describe(Request &request) {
                       .pc = request.pc,
                       .started = request.asked,
                       .bytes = request.size,
-                      .copies = false, // one side is in no memory that harts see
                       .in_order = true};
     (request.read ? transfer.writes : transfer.reads) = std::move(ranges);
     request.transfer = machine_.transfer_started(std::move(transfer));
