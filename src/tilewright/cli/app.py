@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tilewright import __version__
-from tilewright.cli import compiling, looking, planning, testing
+from tilewright.cli import compiling, looking, planning, simulating, testing
 from tilewright.cli.console import errors
 from tilewright.errors import TilewrightError
 
@@ -28,6 +28,7 @@ app.command("compile", epilog=compiling.COMPILE_EXAMPLES)(compiling.compile_comm
 app.command("run", epilog=compiling.RUN_EXAMPLES)(compiling.run_command)
 app.command("plan", epilog=planning.PLAN_EXAMPLES)(planning.plan_command)
 app.command("test", epilog=testing.TEST_EXAMPLES)(testing.cases_command)
+app.command("sim")(simulating.sim_command)
 app.command("ops")(looking.ops_command)
 app.command("platforms")(looking.platforms_command)
 app.command("doctor")(looking.doctor_command)

@@ -86,6 +86,7 @@ _TOOLS = (
     ("clang", "a second compiler, used by the tests", False, "apt install clang"),
     ("make", "builds a generated project", False, "apt install make"),
     ("cmake", "builds a generated project", False, "apt install cmake"),
+    ("riscv64-unknown-elf-gcc", "builds programs for the simulator", False, "apt install gcc-riscv64-unknown-elf"),
 )
 
 

@@ -47,6 +47,7 @@ class Simulator:
         self.native = built(self.machine)
         self.program: Program | None = None
         self._output = bytearray()
+        self._reached = 0
         if look.checks:
             self.native.observe_checks(True)
         if look.profile:
@@ -75,16 +76,14 @@ class Simulator:
         end = None if max_cycles is None else self.cycles + max_cycles
         while True:
             until = self.cycles + SLICE if end is None else min(self.cycles + SLICE, end)
-            before = self.cycles
             stop = self.native.run(until)
+            if stop == "cycle-limit":
+                self._reached = until
             self._output += self.native.take_output()
             if watch is not None:
                 watch(self)
-            # A machine whose next event is beyond the slice stays where it is.
-            if stop != "cycle-limit" or (end is not None and until >= end):
+            if stop != "cycle-limit" or until == end:
                 return stop
-            if self.cycles == before:
-                self.native.run(until + SLICE)
 
     def run_until(self, place: str | int, max_cycles: int | None = None) -> Stop:
         """Runs until a hart is at a symbol or address ("breakpoint"), or until the run ends in another way."""
@@ -103,7 +102,13 @@ class Simulator:
     @property
     def cycles(self) -> int:
         """Of the machine's clock, so far."""
-        return self.native.now
+        # The native machine stays at its last event; a run that came to the end of its cycles has passed these.
+        return max(self.native.now, self._reached)
+
+    @property
+    def instructions(self) -> int:
+        """Of all harts, so far."""
+        return sum(self.native.counters(hart)["instructions"] for hart in range(len(self.machine.hart_names)))
 
     @property
     def output(self) -> bytes:

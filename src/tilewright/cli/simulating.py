@@ -1,0 +1,230 @@
+"""`tilewright sim`: a program on a simulated machine, and what it did there."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tilewright.cli.console import errors
+from tilewright.cli.simulation_tables import print_profile, print_statistics
+from tilewright.errors import TilewrightError
+from tilewright.sim.findings import Finding
+from tilewright.sim.profile import profile_of
+from tilewright.sim.simulator import Look, Simulator, Stop
+from tilewright.sim.statistics import statistics_of
+from tilewright.sim.trace import TraceWriter
+
+SHOWN = 5
+"""Findings that are printed whole."""
+
+Watch = Callable[[Simulator], None]
+
+
+def sim_command(
+    program: Annotated[
+        Path, typer.Argument(metavar="PROGRAM.elf", help="A bare-metal program for the machine.", show_default=False)
+    ],
+    *,
+    platform: Annotated[
+        str,
+        typer.Option(
+            "--platform",
+            "-p",
+            metavar="NAME|DIR",
+            help="A platform with a simulator, by name or as a folder with a platform.yaml.",
+            show_default=False,
+        ),
+    ],
+    timing: Annotated[
+        str,
+        typer.Option(
+            "--timing",
+            metavar="NAME",
+            help="Which of the platform's timings counts; its platform.yaml names them, the first is the default.",
+            show_default=False,
+        ),
+    ] = "",
+    stats: Annotated[
+        bool,
+        typer.Option(
+            "--stats",
+            help="Prints tables after the run: cycles, stalls and bank conflicts of each core, bytes and occupancy of "
+            "DMAs, use of accelerators, energy.",
+        ),
+    ] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Prints cycles by function after the run; the run is slower.")
+    ] = False,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            "--trace",
+            metavar="FILE.json",
+            help="Writes a trace that ui.perfetto.dev opens: lanes of cores, transfers and accelerator jobs.",
+            show_default=False,
+        ),
+    ] = None,
+    checks: Annotated[
+        bool,
+        typer.Option(
+            "--checks/--no-checks",
+            help="Tells on programs that read memory never written, race with a DMA or an accelerator, overflow their "
+            "stack and the like; the run is slower.",
+        ),
+    ] = False,
+    max_cycles: Annotated[
+        int | None,
+        typer.Option(
+            "--max-cycles",
+            metavar="N",
+            min=1,
+            help="Ends a run that takes more cycles with an error that says where each core is.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Runs a program on a simulated machine, cycle by cycle.
+
+    The program is the same ELF file that runs on the chip. What it prints goes to stdout, everything else (tables,
+    progress, errors) to stderr. The exit status is the program's own; it is 2 where the program did something that the
+    machine or the checks refuse, never ends, or cannot be loaded.
+
+    `tilewright sim hello.elf --platform siracusa`
+
+    `tilewright sim network.elf --platform siracusa --stats --trace trace.json`
+
+    `tilewright sim network.elf --platform siracusa --checks --max-cycles 100000000`
+    """
+    simulator = Simulator(platform, timing, look=Look(checks=checks, profile=profile, trace=trace is not None))
+    simulator.load(program)
+    stop = _run(simulator, trace, max_cycles)
+    if stats:
+        print_statistics(statistics_of(simulator), simulator.machine.timing)
+    if profile:
+        print_profile(profile_of(simulator))
+    findings = simulator.findings()
+    _print_warnings([finding for finding in findings if finding.warning])
+    _refuse(simulator, stop, [finding for finding in findings if not finding.warning], max_cycles)
+    if simulator.exit_code:
+        # A status has eight bits; one that would look like success must not.
+        raise typer.Exit(min(simulator.exit_code, 255))
+
+
+def _run(simulator: Simulator, trace: Path | None, max_cycles: int | None) -> Stop:
+    printed = 0
+
+    with _progress() as show, _tracing(trace, simulator) as update:
+
+        def watch(running: Simulator) -> None:
+            nonlocal printed
+            new = running.output[printed:]
+            show(running, bool(new))
+            if new:
+                sys.stdout.flush()
+                sys.stdout.buffer.write(new)
+                sys.stdout.buffer.flush()
+                printed += len(new)
+            update()
+
+        return simulator.run(max_cycles, watch=watch)
+
+
+@contextmanager
+def _tracing(path: Path | None, simulator: Simulator) -> Generator[Callable[[], None]]:
+    """What keeps the trace up to date; however the run ends, the file is whole."""
+    if path is None:
+        yield lambda: None
+        return
+    with TraceWriter(path, simulator) as writer:
+        yield writer.update
+    if writer.left_out:
+        errors().print(f"note: the trace was cut off: {writer.left_out} events are not in it")
+
+
+@contextmanager
+def _progress() -> Generator[Callable[[Simulator, bool], None]]:
+    """A line on stderr that shows how far a long run is; it makes room for what the program prints."""
+    stream = sys.stderr
+    began = shown = time.monotonic()
+    there = False
+
+    def show(simulator: Simulator, output: bool) -> None:
+        nonlocal shown, there
+        now = time.monotonic()
+        if there and (output or now - shown > 0.2):
+            stream.write("\r\x1b[K")
+            stream.flush()
+            there = False
+        if not output and now - began > 1 and now - shown > 0.2:
+            done = simulator.instructions
+            stream.write(
+                f"{simulator.cycles / 1e6:,.1f} M cycles, {done / 1e6:,.1f} M instructions, "
+                f"{done / (now - began) / 1e6:.1f} MIPS"
+            )
+            stream.flush()
+            shown, there = now, True
+
+    if not stream.isatty():
+        yield lambda _simulator, _output: None
+        return
+    try:
+        yield show
+    finally:
+        if there:
+            stream.write("\r\x1b[K")
+            stream.flush()
+
+
+def _print_warnings(warnings: list[Finding]) -> None:
+    for warning in warnings[:SHOWN]:
+        errors().print(f"warning[{warning.kind}]: {_after_kind(warning)}")
+    if len(warnings) > SHOWN:
+        errors().print(f"{len(warnings) - SHOWN} more warnings")
+
+
+def _after_kind(finding: Finding) -> str:
+    return str(finding).removeprefix(f"{finding.kind}: ")
+
+
+def _refuse(simulator: Simulator, stop: Stop, found: list[Finding], max_cycles: int | None) -> None:
+    """The one error that a run ends in, if any."""
+    name = simulator.program.path.name if simulator.program else ""
+    if found:
+        raise _misbehaviour(name, found, simulator.native.findings_left_out, crashed=stop == "fault")
+    if stop == "cycle-limit":
+        raise TilewrightError(
+            "cycle-limit",
+            f"'{name}' has not ended after {max_cycles:,} cycles",
+            reasons=simulator.whereabouts(),
+            help="give it more with --max-cycles, or look where it is",
+        )
+    if stop == "deadlock":
+        raise TilewrightError(
+            "deadlock",
+            f"'{name}' waits forever: in cycle {simulator.cycles:,}, no hart runs and no transfer is under way",
+            reasons=simulator.whereabouts(),
+            help="somebody has to send the event that they sleep for, or come to the barrier",
+        )
+
+
+def _misbehaviour(name: str, found: list[Finding], left_out: int, *, crashed: bool) -> TilewrightError:
+    lines: list[str] = []
+    for finding in found[:SHOWN]:
+        lines += str(finding).splitlines()
+    more = len(found) - SHOWN + left_out
+    if more > 0:
+        lines.append(f"and {more} more")
+    if crashed and len(found) == 1:
+        return TilewrightError("program-fault", f"'{name}' was stopped: {found[0].message}", reasons=lines[1:])
+    return TilewrightError(
+        "misbehaviour",
+        f"'{name}' does what it must not do{', and was stopped' if crashed else ''}",
+        reasons=lines,
+        help="repair the first one first: others may follow from it",
+    )
