@@ -102,10 +102,10 @@ struct Hart {
     uint32_t pending = 0; // cycles of `time` in which only a result was waited for
     HartState state = HartState::off;
     const Op *stopped_at = nullptr; // the breakpoint that it goes on from
-    Hart *next_in_slot = nullptr; // in the schedule
-    uint32_t turn = 0;            // the higher, the earlier in a cycle; see Schedule
-    uint32_t index = 0;           // among all harts
-    uint32_t id = 0;              // mhartid
+    Hart *next_in_slot = nullptr;   // in the schedule
+    uint32_t turn = 0;              // the higher, the earlier in a cycle; see Schedule
+    uint32_t index = 0;             // among all harts
+    uint32_t id = 0;                // mhartid
     HartGroup *group = nullptr;
     const NearView *near = nullptr;
     std::array<HardwareLoop, 2> loops{};
@@ -118,7 +118,9 @@ struct Hart {
     int64_t started = 0;
     uint8_t elw_register = nowhere;
     uint32_t reservation = no_reservation; // of lr.w
-    std::vector<uint64_t> fetched;         // lines in the private instruction cache, as bits, by line of the code
+    const Op *missed = nullptr;            // the last instruction that was not in the cache, and when it was asked for
+    int64_t missed_at = 0;
+    std::vector<uint64_t> fetched; // lines in the private instruction cache, as bits, by line of the code
     Counters counters;
     // For checks.
     uint32_t stack_low = 0;        // end of its stack; 0: not known

@@ -173,7 +173,7 @@ namespace tilewright {
     MY_TURN;                                                                                                           \
     COUNT_RETIRED;                                                                                                     \
     uint32_t old = 0;                                                                                                  \
-    if (!read_csr(*hart, IMM, hart->group->early_counters && op == fetched ? fetch_time : t, old))                     \
+    if (!read_csr(*hart, IMM, counter_time(*hart, op, t), old))                                                        \
     goto l_illegal
 
 #define CSR_WRITE(written)                                                                                             \
@@ -276,6 +276,13 @@ template <class Divisor> static int64_t divide_wait(const DivideTiming &timing, 
     return std::countl_zero(magnitude) + (negative ? timing.negative : 0);
 }
 
+// The cycle that a counter shows to an instruction, which some machines read before they wait for it.
+static int64_t counter_time(Hart &hart, const Op *op, int64_t time) {
+    const bool early = hart.group->early_counters && op == hart.missed;
+    hart.missed = nullptr;
+    return early ? hart.missed_at : time;
+}
+
 // Tells instructions of different cache lines apart. The last halfword of a line counts to the next line, because an
 // instruction there is fetched together with it.
 static uintptr_t line_key(const Op *op) {
@@ -300,8 +307,6 @@ template <bool Observed> Stop Machine::run_harts(int64_t until) {
     int64_t t = 0, limit = 0, horizon = 0, observed_time = 0;
     uintptr_t line = 0;
     uint64_t retired = 0;
-    int64_t fetch_time = 0;
-    const Op *fetched = nullptr;
     uint32_t pending = 0;
     Outcome outcome = Outcome::done;
     [[maybe_unused]] const bool checking = checks_.on();
@@ -333,7 +338,6 @@ pick:
     if (!schedule_.others_now())
         limit = std::max(t, hart->group->own_time(std::min(schedule_.next(), until) - 1));
     horizon = t + longest_run;
-    fetched = nullptr;
     retired = 0;
     if constexpr (Observed) {
         observed_time = t;
@@ -410,8 +414,8 @@ fetch:
         const int64_t hidden = std::min<int64_t>(pending, wait);
         COUNT.stall_use -= static_cast<uint64_t>(hidden);
         COUNT.stall_fetch += static_cast<uint64_t>(wait);
-        fetch_time = t - pending;
-        fetched = op;
+        hart->missed = op;
+        hart->missed_at = t - pending;
         t += wait - hidden;
     }
     line = line_key(op);
