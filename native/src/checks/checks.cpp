@@ -23,6 +23,8 @@ const char *name_of(Check check) {
         return "unaligned-transfer";
     case Check::double_free:
         return "double-free";
+    case Check::count:
+        break;
     }
     return "";
 }
@@ -187,7 +189,7 @@ void Checks::report(Check check, std::string message, uint32_t hart, uint32_t pc
             ++finding.count;
             return;
         }
-    size_t &kept = kept_[is_warning(check) ? 1 : 0];
+    size_t &kept = kept_[static_cast<size_t>(check)];
     if (kept == most_findings) {
         ++findings_left_out_;
         return;

@@ -23,6 +23,7 @@ enum class Check : uint8_t {
     stack_overflow,
     unaligned_transfer,
     double_free, // of a transfer's counter
+    count
 };
 const char *name_of(Check check);
 // Warnings are of programs that work: slow transfers, reads without consequences.
@@ -117,7 +118,7 @@ class Checks {
     uint64_t transfers_left_out() const { return transfers_left_out_; }
 
   private:
-    static constexpr size_t most_findings = 100; // of errors, and of warnings
+    static constexpr size_t most_findings = 100; // of a kind
     static constexpr size_t most_records = 1 << 20;
     static constexpr size_t most_active = 128;
     static constexpr size_t not_recorded = ~size_t{0};
@@ -170,7 +171,7 @@ class Checks {
     uint64_t transfers_left_out_ = 0;
     std::vector<std::array<Suspect, 64>> suspects_; // by hart and register
     std::vector<Finding> findings_;
-    std::array<size_t, 2> kept_{}; // errors, warnings
+    std::array<size_t, static_cast<size_t>(Check::count)> kept_{};
     uint64_t findings_left_out_ = 0;
 };
 

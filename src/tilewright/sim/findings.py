@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from tilewright.sim import _native
 from tilewright.sim.program import Place, Program
@@ -46,7 +46,7 @@ class Finding:
     time: int
     """Cycle of the machine, when it happened first."""
     count: int
-    """How often the instruction did it."""
+    """How often the line of source did it."""
     transfer: TransferOf | None
 
     def __str__(self) -> str:
@@ -62,11 +62,24 @@ class Finding:
 
 
 def findings_of(machine: _native.Machine, program: Program, hart_names: Sequence[str]) -> tuple[Finding, ...]:
-    """All findings, errors before warnings, each in the order of time; what stopped the machine is the last error."""
+    """All findings, errors before warnings, each in the order of time; what stopped the machine is the last error.
+
+    A line of source is named once for each kind of finding, however many instructions it has.
+    """
     found = [_finding(each, program, hart_names) for each in machine.findings()]
     if (fault := machine.fault()) is not None:
         found.append(_of_fault(fault, program, hart_names))
-    return tuple(sorted(found, key=lambda each: (each.warning, each.time)))
+    return tuple(sorted(_joined(found), key=lambda each: (each.warning, each.time)))
+
+
+def _joined(found: Iterable[Finding]) -> Iterable[Finding]:
+    lines: dict[tuple[str, str], Finding] = {}
+    for each in found:
+        key = each.kind, f"{each.place.function} {each.place.line}" if each.place.line else str(each.place)
+        first = lines.setdefault(key, each)
+        if first is not each:
+            lines[key] = replace(first, count=first.count + each.count)
+    return lines.values()
 
 
 def _finding(found: _native.Finding, program: Program, hart_names: Sequence[str]) -> Finding:
