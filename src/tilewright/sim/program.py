@@ -120,8 +120,9 @@ def load_program(path: Path | str) -> Program:
     try:
         elf = ELFFile(BytesIO(image))
     except DAMAGE as reason:
-        is_elf = image.startswith(b"\x7fELF")
-        raise _bad(path, f"its header is damaged: {reason}" if is_elf else "it is not an ELF file") from reason
+        if image.startswith(b"\x7fELF"):
+            raise _bad(path, f"its header is cut off or damaged: {reason}", "copy or link it again") from reason
+        raise _bad(path, "it is not an ELF file") from reason
     machine = str(cast("Any", elf)["e_machine"])
     if machine != "EM_RISCV" or elf.elfclass != 32 or not elf.little_endian:
         width = f"{elf.elfclass} bits, {'little' if elf.little_endian else 'big'} endian"

@@ -33,6 +33,7 @@ class TraceWriter:
         self._simulator = simulator
         self._path = path
         self._stacks: dict[int, list[str]] = {}
+        self._latest: dict[int, int] = {}
         self._slices = 0
         self._left_out = 0
         self._first = True
@@ -74,7 +75,8 @@ class TraceWriter:
             self.update()
             for hart, stack in self._stacks.items():
                 while stack:
-                    self._end(self._simulator.cycles, hart)
+                    # A hart may have run ahead of the machine.
+                    self._end(max(self._simulator.cycles, self._latest[hart]), hart)
             self._transfers()
         finally:
             self._file.write("\n]}\n")
@@ -82,6 +84,7 @@ class TraceWriter:
 
     def _hart_event(self, time: int, hart: int, kind: int, address: int) -> None:
         stack = self._stacks.setdefault(hart, [])
+        self._latest[hart] = time
         if kind == AWAKE:
             if stack and stack[-1] == SLEEP:
                 self._end(time, hart)

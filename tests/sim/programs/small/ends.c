@@ -1,0 +1,20 @@
+/* Programs that never end well: END chooses how. */
+#include "chip.h"
+
+void on_core(uint32_t core) { (void)core; }
+
+__attribute__((noinline)) void spin_forever(void) {
+    for (;;)
+        __asm__ volatile("nop");
+}
+
+__attribute__((noinline)) void sleep_forever(void) { __asm__ volatile("wfi"); }
+
+__attribute__((noinline)) void store_nowhere(void) { REGISTER(0x30000004u) = 1; /* here */ }
+
+__attribute__((noinline)) void run_nonsense(void) { __asm__ volatile(".word 0xffffffff"); }
+
+int main(void) {
+    END();
+    return 0;
+}
