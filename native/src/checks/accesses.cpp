@@ -177,6 +177,9 @@ void Checks::suspect(const HartAccess &access) {
 void Checks::report_suspect(Hart &hart, uint32_t number, Check check, const char *does) {
     Suspect &origin = suspects_[hart.index][number];
     origin.reported = true;
+    // Before the words are put together, which takes time.
+    if (found_again(check, hart.index, origin.pc))
+        return;
     const char *then = check == Check::unused_read && does[0] == 'r' ? ", and does not use the value" : "";
     report(check, std::string(does) + " " + bytes(origin.size) + " never written" + then, hart.index, origin.pc,
            origin.address, origin.time);

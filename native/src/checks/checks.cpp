@@ -179,16 +179,22 @@ bool Checks::holds(const std::vector<Range> &ranges, uint32_t address) {
     return std::ranges::any_of(ranges, [&](const Range &range) { return range.holds(address); });
 }
 
-void Checks::report(Check check, std::string message, uint32_t hart, uint32_t pc, uint32_t address, int64_t time,
-                    uint32_t transfer) {
-    if (!on_)
-        return;
+bool Checks::found_again(Check check, uint32_t hart, uint32_t pc) {
     for (Finding &finding : findings_)
         // A stack that has overflowed is used by many instructions.
         if (finding.check == check && (check == Check::stack_overflow ? finding.hart == hart : finding.pc == pc)) {
             ++finding.count;
-            return;
+            return true;
         }
+    return false;
+}
+
+void Checks::report(Check check, std::string message, uint32_t hart, uint32_t pc, uint32_t address, int64_t time,
+                    uint32_t transfer) {
+    if (!on_)
+        return;
+    if (found_again(check, hart, pc))
+        return;
     size_t &kept = kept_[static_cast<size_t>(check)];
     if (kept == most_findings) {
         ++findings_left_out_;

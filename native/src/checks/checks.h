@@ -155,6 +155,8 @@ class Checks {
     static bool holds(const std::vector<Range> &ranges, uint32_t address);
     void check_overlap(const Active &active);
     void report_overlap(const Active &active, uint32_t address, bool writes);
+    // Counts a finding that was there before.
+    bool found_again(Check check, uint32_t hart, uint32_t pc);
     void report_race(const HartAccess &access, bool store);
     void check_stack(const HartAccess &access, bool store);
     void suspect(const HartAccess &access);
