@@ -8,9 +8,22 @@ import pytest
 
 from command_line import refused, relu
 
+MACHINE = """\
+name: board
+summary: Runs programs, but nobody has written kernels for it.
+channels_last: 0
+alignment: 8
+memories: {RAM: {bytes: 65536}}
+engines: {core: {kind: cores, count: 1, memory: RAM}}
+kernels: []
+"""
+
 
 @pytest.mark.parametrize("command", ["compile", "run", "plan"])
 def test_simulator_only(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = refused("simulator-only", capsys, command, relu(tmp_path), "--platform", "siracusa")
-    assert "platform 'siracusa' has no code that networks could be compiled to" in said
-    assert "generic, scratchpad" in said
+    board = tmp_path / "board"
+    board.mkdir()
+    (board / "platform.yaml").write_text(MACHINE)
+    said = refused("simulator-only", capsys, command, relu(tmp_path), "--platform", board)
+    assert "platform 'board' has no code that networks could be compiled to" in said
+    assert "generic, scratchpad, siracusa" in said

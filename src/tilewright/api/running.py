@@ -18,6 +18,7 @@ from tilewright.core.interpret import interpret
 from tilewright.errors import TilewrightError
 from tilewright.quantize import quantisation_step
 from tilewright.sim import Machine, run_on_host
+from tilewright.sim.chip import run_on_chip
 
 ABSOLUTE, RELATIVE = 1e-4, 1e-5
 """A float result of a network is right within either."""
@@ -57,6 +58,8 @@ class Ran:
     outputs: tuple[Array, ...]
     comparisons: tuple[Comparison, ...]
     nanoseconds: float | None
+    cycles: int | None = None
+    """Of the inference, where it ran on a simulated machine."""
 
     @property
     def right(self) -> bool:
@@ -91,11 +94,17 @@ def run_model(
         progress("build")
         built = build(target, compiled.platform, compiled.program.name, compiler=compiler, flags=flags)
         progress("run")
-        emulated = (machine or Machine()) if compiled.platform.dmas else None
         types = [graph.types[o] for o in graph.outputs]
-        ran = run_on_host(built.executable, fed, types, machine=emulated, repeat=repeat)
-    comparisons = compare(compiled, fed, ran.outputs, expected, rule) if expected is not None else ()
-    return Ran(compiled, ran.outputs, comparisons, ran.nanoseconds)
+        nanoseconds, cycles = None, None
+        if compiled.platform.machines:
+            chip = run_on_chip(built.executable, fed, types, compiled.platform, checks=True)
+            outputs, cycles = chip.outputs, chip.cycles
+        else:
+            emulated = (machine or Machine()) if compiled.platform.dmas else None
+            host = run_on_host(built.executable, fed, types, machine=emulated, repeat=repeat)
+            outputs, nanoseconds = host.outputs, host.nanoseconds
+    comparisons = compare(compiled, fed, outputs, expected, rule) if expected is not None else ()
+    return Ran(compiled, outputs, comparisons, nanoseconds, cycles)
 
 
 def noise(graph: Graph, seed: int) -> tuple[Array, ...]:

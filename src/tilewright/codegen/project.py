@@ -21,7 +21,7 @@ def project_files(program: Program, platform: Platform) -> dict[str, bytes]:
 
 def runtime_files(name: str, sources: Sequence[str], platform: Platform) -> dict[str, bytes]:
     """What the platform's runtime adds to a network called `name` that is made of `sources`."""
-    drivers = [path.name for path in platform.runtime if path.suffix == ".c"]
+    drivers = [path.name for path in platform.runtime if path.suffix in (".c", ".S")]
     values = {
         "@NAME@": name,
         "@UPPER@": name.upper(),

@@ -21,6 +21,8 @@ class Memory:
 
     name: str
     bytes: int | None
+    reserved: int = 0
+    """More bytes of it that are not for networks: stacks and the like."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def resize(platform: Platform, sizes: Sizes) -> Platform:
                 reasons=[f"it has {', '.join(memories)}"],
                 help="leave the option away, or choose another platform with --platform",
             )
-    memories |= {name: Memory(name, size) for name, size in sizes.memories.items()}
+    memories |= {name: replace(memories[name], bytes=size) for name, size in sizes.memories.items()}
     if sizes.cores:
         first = next(iter(engines.values()))
         engines[first.name] = replace(first, count=sizes.cores)
@@ -148,7 +150,7 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
     for place in folders:
         if not place.is_dir():
             raise reader.wrong("kernels", f"folder '{place}' does not exist")
-    memories = {key: Memory(key, part.optional_int("bytes")) for key, part in reader.parts("memories").items()}
+    memories = {key: _memory(key, part) for key, part in reader.parts("memories").items()}
     engines: dict[str, Engine] = {}
     for key, part in reader.parts("engines").items():
         engines[key] = Engine(
@@ -177,13 +179,15 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
         reader.integer("alignment"),
         MappingProxyType(memories),
         MappingProxyType(engines),
-        tuple(kernel for place in folders for kernel in load_kernels(place)),
+        tuple(_assigned(kernel, engines) for place in folders for kernel in load_kernels(place)),
         MappingProxyType(_build(reader)),
         tuple(path for place in folders for path in sorted(place.glob("*.h"))),
         _runtime(reader, folder),
         MappingProxyType(dmas),
         home,
-        MappingProxyType(simulated_machines(reader, {memory.name: memory.bytes for memory in memories.values()})),
+        MappingProxyType(
+            simulated_machines(reader, {m.name: m.bytes and m.bytes + m.reserved for m in memories.values()})
+        ),
     )
     reader.finish()
     return platform
@@ -191,6 +195,23 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
 
 def _build(reader: Reader) -> dict[str, str]:
     return {key: str(value) for key, value in reader.mapping("build").items()} if reader.has("build") else {}
+
+
+def _memory(name: str, part: Reader) -> Memory:
+    size, reserved = part.optional_int("bytes"), part.optional_int("reserved") or 0
+    if size is not None and reserved > size:
+        raise part.wrong("reserved", f"must not be more than its {size} bytes, found {reserved}")
+    part.finish()
+    return Memory(name, size if size is None else size - reserved, reserved)
+
+
+ANY_CORES = "cpu"
+"""The engine of kernels in plain C: the platform's cores, whatever their name."""
+
+
+def _assigned(kernel: Kernel, engines: Mapping[str, Engine]) -> Kernel:
+    cores = next((name for name, engine in engines.items() if engine.kind == "cores"), ANY_CORES)
+    return replace(kernel, engine=cores) if kernel.engine == ANY_CORES else kernel
 
 
 def _runtime(reader: Reader, folder: Path) -> tuple[Path, ...]:

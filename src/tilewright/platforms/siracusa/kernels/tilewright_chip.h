@@ -1,0 +1,36 @@
+/* Registers of the chip that the runtime uses. */
+#ifndef TILEWRIGHT_CHIP_H
+#define TILEWRIGHT_CHIP_H
+
+#include <stdint.h>
+
+#define TW_REGISTER(address) (*(volatile uint32_t *)(address))
+#define TW_CLUSTER_CONTROL 0x10200000u
+#define TW_CACHE_CONTROL 0x10201400u
+#define TW_EVENTS 0x10204000u /* each core's own port of the event unit */
+#define TW_DMA 0x10204400u    /* each core's own port of the DMA */
+#define TW_DMA_EVENT (1u << 8)
+#define TW_BARRIER_EVENT (1u << 16)
+#define TW_CORES_OF_CLUSTER 8
+
+/* Loads a register of the event unit; the core sleeps until there is an event for it. */
+#define TW_WAIT_AT(offset)                                                                                             \
+    __extension__({                                                                                                    \
+        uint32_t value_;                                                                                               \
+        __asm__ volatile(".insn i 0x03, 6, %0, %2(%1)" : "=r"(value_) : "r"(TW_EVENTS), "i"(offset) : "memory");       \
+        value_;                                                                                                        \
+    })
+
+static inline int tw_core(void) {
+    uint32_t id;
+    __asm__("csrr %0, mhartid" : "=r"(id));
+    return (int)(id & 31);
+}
+
+/* Waits until all cores are here. */
+static inline void tw_barrier(void) { (void)TW_WAIT_AT(0x21C); }
+
+/* Waits for an event of the mask and clears it. */
+static inline uint32_t tw_wait_for_event(void) { return TW_WAIT_AT(0x3C); }
+
+#endif

@@ -1,0 +1,26 @@
+/* The machine that generated code runs on: the DMA between L2 and L1, and the cores of the cluster. All cores run the
+ * network together; what only one may do, core 0 does. */
+#ifndef TILEWRIGHT_MACHINE_H
+#define TILEWRIGHT_MACHINE_H
+
+#include "tilewright_chip.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Starts copying planes x rows runs of `bytes`; strides are in bytes. Until its channel is waited for, the destination may
+ * be neither read nor written, and the source may not be written. */
+void tw_dma_start(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row, ptrdiff_t from_row,
+                  int planes, ptrdiff_t to_plane, ptrdiff_t from_plane);
+
+/* Returns when all transfers started on the channel are complete; there may be none. The cores learn of it when they next
+ * go to work together. */
+void tw_dma_wait(int channel);
+
+/* The block behind it runs once on each of the first cores, and all are done when it is left: TW_CORES(core, 8) { ... }
+ * The block must not be left by break. */
+#define TW_CORES(core, cores)                                                                                          \
+    for (int core = (tw_barrier(), tw_core()), core##_first = 1; core##_first; core##_first = (tw_barrier(), 0))       \
+        if (core < (cores))
+
+#endif
