@@ -98,8 +98,13 @@ static inline struct tw_span tw_inside(int start, int inputs, int taps, int dila
 }
 
 /* Integer dot products of rows: out[i * 16 + j] = bias[j] + a_row[i] . b_row[j] for 4 or 1 rows of `a` and 4 of `b`. The
- * length is a multiple of 16 (pad one side with zeros); compilers turn the 16 sums into dot-product instructions. */
-#define TW_DEFINE_DOT_ROWS(NAME, TYPE)                                                                                 \
+ * length is a multiple of 16 (pad one side with zeros); compilers turn the 16 sums into dot-product instructions. A
+ * platform whose compiler does not know its instructions brings tiles of its own. */
+#if __has_include("tilewright_dot.h")
+#include "tilewright_dot.h"
+#endif
+#ifndef TW_DOT_TILES
+#define TW_DEFINE_DOT_TILE(NAME, TYPE)                                                                                 \
     TW_INLINE void NAME##_tile(const int ROWS, const TYPE *a, ptrdiff_t a_row, const int8_t *b, ptrdiff_t b_row,       \
                                int length, const int32_t *bias, int32_t *out) {                                        \
         int32_t sum[4][4];                                                                                             \
@@ -113,8 +118,13 @@ static inline struct tw_span tw_inside(int start, int inputs, int taps, int dila
         TW_UNROLL for (int i = 0; i < ROWS; i++) {                                                                     \
             TW_UNROLL for (int j = 0; j < 4; j++) out[i * 16 + j] = sum[i][j];                                         \
         }                                                                                                              \
-    }                                                                                                                  \
-    /* The same for `count` <= 16 rows of b (read up to a multiple of 4) and 4 or 1 rows of a. */                      \
+    }
+TW_DEFINE_DOT_TILE(tw_dot_rows_s8, int8_t)
+TW_DEFINE_DOT_TILE(tw_dot_rows_u8, uint8_t)
+#endif
+
+/* The same for `count` <= 16 rows of b (read up to a multiple of 4) and 4 or 1 rows of a. */
+#define TW_DEFINE_DOT_ROWS(NAME, TYPE)                                                                                 \
     TW_APART void NAME(int rows, int count, const TYPE *a, ptrdiff_t a_row, const int8_t *b, ptrdiff_t b_row,          \
                        int length, const int32_t *bias, int32_t *out) {                                                \
         for (int j = 0; j < count; j += 4) {                                                                           \
