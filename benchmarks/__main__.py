@@ -12,6 +12,7 @@ BENCHMARKS = {
     "compile_time": "CPU time of the command line from a cold start",
     "allocation": "static memory allocation of published instances",
     "planning": "predicted cycles and bytes moved of joint plans against layer by layer",
+    "simulator": "simulated instructions per second against an emulator without timing",
     "scratchpad_matrix": "results on scratchpads of many sizes (takes hours, so only when named)",
 }
 FOLDERS = {
@@ -20,6 +21,7 @@ FOLDERS = {
     "allocation": ("minimalloc",),
     "planning": ("deeploy", "standard_networks"),
     "scratchpad_matrix": ("deeploy", "standard_networks"),
+    "simulator": (),
 }
 """Where below TILEWRIGHT_CASES each benchmark finds its cases."""
 LONG = frozenset({"scratchpad_matrix"})
@@ -28,7 +30,7 @@ LONG = frozenset({"scratchpad_matrix"})
 def run(name: str, options: list[str]) -> int:
     """Runs one benchmark; without --cases it takes its folders of TILEWRIGHT_CASES."""
     root = os.environ.get("TILEWRIGHT_CASES", "")
-    if "--cases" not in options and "-h" not in options and "--help" not in options:
+    if FOLDERS[name] and "--cases" not in options and "-h" not in options and "--help" not in options:
         if not root:
             print(f"{name}: no cases; give --cases DIR or set TILEWRIGHT_CASES", file=sys.stderr)
             return 2
