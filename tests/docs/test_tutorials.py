@@ -23,6 +23,7 @@ WALKS = (
     "docs/quantised_networks.md",
     "docs/scratchpad.md",
     "docs/planning.md",
+    "docs/simulating.md",
 )
 
 

@@ -1,0 +1,118 @@
+"""The simulator's part of a platform.yaml: what it means, and what is wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tilewright.core.machine import INSTRUCTION_CLASSES
+from tilewright.core.platform import PLATFORMS, load_platform
+from tilewright.errors import TilewrightError
+from tilewright.sim.simulator import Simulator, built
+
+SIRACUSA = (PLATFORMS / "siracusa" / "platform.yaml").read_text()
+
+
+def test_timings_change_only_what_they_say() -> None:
+    rtl, gvsoc = load_platform("siracusa").machines.values()
+    assert (rtl.timing, gvsoc.timing) == ("rtl", "gvsoc")
+    assert rtl.memories == gvsoc.memories
+    assert rtl.aliases == gvsoc.aliases
+    assert rtl.harts["cluster"].fetch == gvsoc.harts["cluster"].fetch
+    assert (rtl.harts["cluster"].near_banks, gvsoc.harts["cluster"].near_banks) == (True, False)
+    assert (rtl.harts["fc"].pipeline["multiply"], gvsoc.harts["fc"].pipeline["multiply"]) == (1, 2)
+    assert rtl.harts["fc"].pipeline["load_use"] == gvsoc.harts["fc"].pipeline["load_use"] == 1
+
+
+def test_harts_have_names_and_numbers() -> None:
+    machine = next(iter(load_platform("siracusa").machines.values()))
+    assert machine.hart_names[:3] == ("fc", "cluster 0", "cluster 1")
+    assert (machine.first_hart("fc"), machine.first_hart("cluster")) == (0, 1)
+    assert machine.devices["event_unit"].settings["first_hart"] == 1
+
+
+def test_every_simulated_platform_can_be_built() -> None:
+    for path in PLATFORMS.glob("*/platform.yaml"):
+        for machine in load_platform(path.parent.name).machines.values():
+            built(machine)
+
+
+def test_every_number_of_the_energy_model_has_a_basis() -> None:
+    machine = next(iter(load_platform("siracusa").machines.values()))
+    assert {term.basis for term in machine.energy} <= {"published", "derived", "estimate"}
+    assert all(term.picojoules > 0 for term in machine.energy)
+
+
+def test_the_pipeline_names_every_class_of_instructions() -> None:
+    machine = next(iter(load_platform("siracusa").machines.values()))
+    assert set(INSTRUCTION_CLASSES) <= set(machine.harts["fc"].pipeline)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("starts: fc", "starts: boss", "simulator.starts: 'boss' is not among harts (fc, cluster)"),
+        ("hertz: 360.0e+6", "hertz: fast", "simulator.hertz: must be a number"),
+        ("    WMEM: {base: 0x10400000}", "    ROM: {base: 0x10400000}", "simulator.memories.ROM: is not among"),
+        ("      multiply: 1\n", "", "simulator.pipelines.ri5cy.multiply: is missing"),
+        ("      loop: 1\n", "      loop: 1\n      daydream: 1\n", "pipelines.ri5cy.daydream: is not a known key"),
+        ("      pipeline: ri5cy\n      near: L2", "      pipeline: x\n      near: L2", "harts.fc.pipeline: 'x' is not"),
+        ("near: L1\n", "near: L3\n", "simulator.harts.cluster.near: 'L3' is not known (known: L1, L2, WMEM)"),
+        ("        WMEM: 5\n", "", "simulator.harts.cluster.cycles.WMEM: is missing"),
+        ("        WMEM: 5\n", "        WMEM: 0\n", "cluster.cycles.WMEM: must be a whole number of at least 1"),
+        ("        WMEM: 5\n", "        WMEM: 5\n        moon: 9\n", "cluster.cycles.moon: is neither a memory"),
+        ("base: 0x00000000, harts: cluster", "base: 0x00000000, harts: crew", "aliases[0].harts: 'crew' is not known"),
+        ("exit_register: 0xA0", "exit_register: [1]", "system_control.exit_register: must be a whole number or a name"),
+        ("device: mchan, base", "device: mcham, base", "simulator.windows.mchan_port.device: 'mcham' is not known"),
+        (
+            "          fp_load: 2\n",
+            "          fp_lode: 2\n",
+            "timings.gvsoc.pipelines.ri5cy.fp_lode: changes what is not",
+        ),
+        (
+            "basis: estimate} # clock",
+            "basis: rumour} # clock",
+            "energy.cluster cores[1].basis: must be one of published",
+        ),
+        ("pj: 14, basis", "picojoule: 14, basis", "energy.always on[0].pj: is missing"),
+    ],
+)
+def test_wrong_keys_are_named_with_their_path(old: str, new: str, said: str, tmp_path: Path) -> None:
+    assert old in SIRACUSA
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "platform.yaml").write_text(_kept_local(SIRACUSA.replace(old, new, 1)))
+    with pytest.raises(TilewrightError) as caught:
+        load_platform(folder)
+    assert caught.value.code == "bad-platform"
+    assert said in caught.value.what
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("kind: console", "kind: typewriter", "there is no kind of device 'typewriter'"),
+        ("      burst: 256\n", "", "mchan: 'burst' is missing"),
+        ("      event: 8\n", "      event: eight\n", "mchan: 'event' must be a number"),
+        ("xpulpv2] # no floating point", "xpulpv9]", "xpulpv9"),
+    ],
+)
+def test_what_only_the_simulator_knows_to_be_wrong(old: str, new: str, said: str, tmp_path: Path) -> None:
+    assert old in SIRACUSA
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "platform.yaml").write_text(_kept_local(SIRACUSA.replace(old, new, 1)))
+    with pytest.raises(TilewrightError) as caught:
+        Simulator(folder)
+    assert caught.value.code == "bad-platform"
+    assert said in caught.value.what
+
+
+def _kept_local(text: str) -> str:
+    """Without folders of code, which another folder does not have."""
+    data = yaml.safe_load(text)
+    return yaml.safe_dump(
+        {key: value for key, value in data.items() if key != "runtime"} | {"kernels": []}, sort_keys=False
+    )
