@@ -1,8 +1,8 @@
 """Simulated instructions per second, timing on, against `qemu-riscv32` (no timing) on the same loop in one run.
 
-A scalar dot product of bytes runs on eight cores and on one core of the simulated cluster, and in QEMU. CPU time counts,
-the best of some attempts. The exit status is 1 when eight cores run slower than the limit, or cost over 1.3 times as much
-per instruction as one core.
+A scalar dot product of bytes runs on eight cores and on one core of the simulated cluster, and in QEMU. CPU time
+counts, the best of some attempts. The exit status is 1 when eight cores run slower than the limit, or cost over 1.3
+times as much per instruction as one core.
 """
 
 from __future__ import annotations
