@@ -58,13 +58,21 @@ def platforms_command(as_json: opt.Json = False) -> None:
     found = [load_platform(name) for name in platform_names()]
     if as_json:
         rows = [
-            {"name": p.name, "summary": p.summary, "engines": list(p.engines), "kernels": len(p.kernels)} for p in found
+            {
+                "name": p.name,
+                "summary": p.summary,
+                "engines": list(p.engines),
+                "kernels": len(p.kernels),
+                "timings": list(p.machines),
+            }
+            for p in found
         ]
         print(json.dumps({"platforms": rows}))
         return
-    table = Table("platform", "engines", "memories", "kernels", "summary")
+    table = Table("platform", "engines", "memories", "kernels", "simulated as", "summary")
     for p in found:
-        table.add_row(p.name, " ".join(p.engines), " ".join(p.memories), str(len(p.kernels)), p.summary)
+        names = (" ".join(each) for each in (p.engines, p.memories))
+        table.add_row(p.name, *names, str(len(p.kernels)), " ".join(p.machines), p.summary)
     Console().print(table)
 
 

@@ -123,7 +123,7 @@ def _run(simulator: Simulator, trace: Path | None, max_cycles: int | None) -> St
 
         def watch(running: Simulator) -> None:
             nonlocal printed
-            new = running.output[printed:]
+            new = running.output_from(printed)
             show(running, bool(new))
             if new:
                 sys.stdout.flush()

@@ -113,7 +113,11 @@ class Simulator:
     @property
     def output(self) -> bytes:
         """All that the program has printed."""
-        return bytes(self._output)
+        return self.output_from(0)
+
+    def output_from(self, position: int) -> bytes:
+        """What it has printed beyond the first bytes."""
+        return bytes(self._output[position:])
 
     @property
     def exit_code(self) -> int:
