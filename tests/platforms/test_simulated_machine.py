@@ -96,6 +96,7 @@ def test_wrong_keys_are_named_with_their_path(old: str, new: str, said: str, tmp
         ("kind: console", "kind: typewriter", "there is no kind of device 'typewriter'"),
         ("      burst: 256\n", "", "mchan: 'burst' is missing"),
         ("      event: 8\n", "      event: eight\n", "mchan: 'event' must be a number"),
+        ("      wake_cycles: 0\n", "      wake_cycle: 0\n", "event_unit: there is no setting 'wake_cycle'"),
         ("xpulpv2] # no floating point", "xpulpv9]", "xpulpv9"),
     ],
 )

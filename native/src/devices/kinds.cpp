@@ -27,7 +27,9 @@ std::unique_ptr<Device> make_device(const std::string &kind, Machine &machine, c
 
 Device &Machine::add_device(const std::string &kind, const std::string &name, uint32_t base, uint32_t size,
                             std::map<std::string, Setting> settings) {
-    devices_.push_back(make_device(kind, *this, name, Settings(name, std::move(settings))));
+    const Settings given(name, std::move(settings));
+    devices_.push_back(make_device(kind, *this, name, given));
+    given.finish({"first_hart", "harts", "group"});
     add_window(name, name, base, size, 0);
     return *devices_.back();
 }

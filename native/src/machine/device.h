@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <variant>
@@ -23,12 +24,22 @@ class Settings {
         : owner_(std::move(owner)), values_(values.begin(), values.end()) {}
     int64_t operator[](const std::string &key) const { return get<int64_t>(key, "a number"); }
     const std::string &text(const std::string &key) const { return get<std::string>(key, "a name"); }
-    bool has(const std::string &key) const { return values_.contains(key); }
+    bool has(const std::string &key) const {
+        asked_.insert(key);
+        return values_.contains(key);
+    }
     int64_t either(const std::string &key, int64_t otherwise) const { return has(key) ? (*this)[key] : otherwise; }
     uint32_t word(const std::string &key) const { return static_cast<uint32_t>((*this)[key]); }
+    // An error about a setting that nobody asked for; those of `common` are given to everybody.
+    void finish(const std::set<std::string> &common) const {
+        for (const auto &[key, value] : values_)
+            if (!asked_.contains(key) && !common.contains(key))
+                throw std::invalid_argument(owner_ + ": there is no setting '" + key + "'");
+    }
 
   private:
     template <class Kind> const Kind &get(const std::string &key, const char *what) const {
+        asked_.insert(key);
         const auto found = values_.find(key);
         if (found == values_.end())
             throw std::invalid_argument(owner_ + ": '" + key + "' is missing");
@@ -39,6 +50,7 @@ class Settings {
 
     std::string owner_;
     std::map<std::string, Setting> values_;
+    mutable std::set<std::string> asked_;
 };
 
 // A load or store of a device's register.
