@@ -52,7 +52,9 @@ def measured(body: list[int], **registers: int) -> int:
     for name, value in registers.items():
         machine.set_register(0, {"a0": A0, "a1": A1, "a2": A2}[name], value)
     assert machine.run(100_000) == "fault", "the program ends with ebreak"
-    assert machine.fault()["kind"] == "trap"
+    fault = machine.fault()
+    assert fault is not None
+    assert fault["kind"] == "trap"
     return machine.register(0, A4) - machine.register(0, A3)
 
 
