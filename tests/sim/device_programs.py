@@ -1,0 +1,53 @@
+"""Programs for single devices of the platform's cluster: how they are built, run and what they leave behind."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sim.faults import FLAGS, PROGRAMS, compiler
+from tilewright.core.platform import Platform, load_platform
+from tilewright.sim.simulator import Look, Simulator
+
+DEVICES = PROGRAMS.parent / "devices"
+MOST_CYCLES = 2_000_000
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A simulator whose program has ended well, and the words that the program left as results."""
+
+    simulator: Simulator
+    results: tuple[int, ...]
+
+
+def ran(name: str, folder: Path, *, cores: int = 2, timing: str = "gvsoc", checks: bool = True) -> Ended:
+    """Builds and runs a program; on the cores of the cluster, unless it has a `main` of its own."""
+    source = DEVICES / f"{name}.c"
+    common = [PROGRAMS / "start.S", DEVICES / "results.c"]
+    own_main = "int main(" in source.read_text()
+    sources = [str(path) for path in (*common, *([] if own_main else [PROGRAMS / "main.c"]), source)]
+    program = folder / f"{name}.elf"
+    options = [f"-DCORES={cores}", f"-I{PROGRAMS}", f"-I{DEVICES}", "-T", str(PROGRAMS / "link.ld")]
+    subprocess.run([compiler(), *FLAGS, *options, *sources, "-o", str(program)], check=True)
+    simulator = Simulator("siracusa", timing, look=Look(checks=checks))
+    simulator.load(program)
+    assert simulator.run(MOST_CYCLES) == "exited", "\n".join(
+        [*map(str, simulator.findings()), *simulator.whereabouts()]
+    )
+    assert [str(finding) for finding in simulator.findings() if not finding.warning] == []
+    return Ended(simulator, simulator.read_words("results", 256))
+
+
+def with_bank_conflicts(platform: Platform, timing: str) -> Platform:
+    """The platform, but with conflicts in the banks of the cluster's memory in that timing."""
+    machine = platform.machines[timing]
+    harts = {**machine.harts, "cluster": replace(machine.harts["cluster"], near_banks=True)}
+    mchan = machine.devices["mchan"]
+    devices = {**machine.devices, "mchan": replace(mchan, settings={**mchan.settings, "bank_conflicts": 1})}
+    return replace(platform, machines={**platform.machines, timing: replace(machine, harts=harts, devices=devices)})
+
+
+def platform() -> Platform:
+    return load_platform("siracusa")

@@ -1,0 +1,3 @@
+#include "devices.h"
+
+volatile uint32_t results[256];
