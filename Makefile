@@ -28,12 +28,18 @@ $(READY): pyproject.toml scripts/setup.sh $(shell find native)
 
 setup: $(READY) ## make .venv with Tilewright and all tools
 
-demo: $(READY) ## compile, build and run the example networks, compare the results, and make a report
+demo: $(READY) ## compile, build and run the example networks here and on a simulated chip, and make a report
 	@$(BIN)/tilewright test examples/models
 	@$(BIN)/tilewright compile examples/models/$(DEMO).onnx -o build/demo
 	@$(MAKE) --no-print-directory -s -C build/demo
 	@echo
+	@echo "The same network on a simulated chip with eight cores and a DMA:"
+	@$(BIN)/tilewright compile examples/models/$(DEMO).onnx --platform siracusa -o build/demo_chip
+	@$(MAKE) --no-print-directory -s -C build/demo_chip
+	@$(BIN)/tilewright sim build/demo_chip/network --platform siracusa --stats --profile --trace build/demo_chip/trace.json
+	@echo
 	@echo "Built build/demo/network. Look at build/demo/report.html (graph, memory map, layers) and build/demo/network.h (C interface)."
+	@echo "Open build/demo_chip/trace.json in ui.perfetto.dev: what every core and the DMA did in each cycle."
 	@echo "Next: $(BIN)/tilewright run YOUR_MODEL.onnx, and docs/getting_started.md"
 
 test: lint ## all checks and the tests, without those marked slow (ARGS="-k name" goes to pytest)

@@ -129,11 +129,22 @@ def run_command(
     if outputs:
         _save(outputs, ran)
     if as_json:
-        print(json.dumps({**_summary(ran.compiled, output), "right": ran.right, "nanoseconds": ran.nanoseconds}))
+        print(
+            json.dumps(
+                {
+                    **_summary(ran.compiled, output),
+                    "right": ran.right,
+                    "nanoseconds": ran.nanoseconds,
+                    "cycles": ran.cycles,
+                }
+            )
+        )
     else:
         console = results()
         console.print(_output_table(ran))
         console.print(_sizes(ran.compiled))
+        if ran.cycles is not None:
+            console.print(f"{ran.cycles:,} cycles simulated, with checks and no finding")
         if ran.nanoseconds is not None:
             console.print(f"fastest of {repeat}: {ran.nanoseconds / 1e3:,.1f} us")
     if not ran.right:
