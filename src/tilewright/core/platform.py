@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -179,7 +179,7 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
         reader.integer("alignment"),
         MappingProxyType(memories),
         MappingProxyType(engines),
-        tuple(_assigned(kernel, engines) for place in folders for kernel in load_kernels(place)),
+        tuple(_assigned(kernel, engines) for kernel in _kernels(folders)),
         MappingProxyType(_build(reader)),
         tuple(path for place in folders for path in sorted(place.glob("*.h"))),
         _runtime(reader, folder),
@@ -191,6 +191,14 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
     )
     reader.finish()
     return platform
+
+
+def _kernels(folders: Iterable[Path]) -> tuple[Kernel, ...]:
+    """Those of all folders; a file takes the place of one of the same name in a later folder."""
+    found: dict[str, Kernel] = {}
+    for kernel in (kernel for place in folders for kernel in load_kernels(place)):
+        found.setdefault(kernel.path.name, kernel)
+    return tuple(found.values())
 
 
 def _build(reader: Reader) -> dict[str, str]:

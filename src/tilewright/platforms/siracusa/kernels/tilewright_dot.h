@@ -69,4 +69,117 @@
 TW_DEFINE_DOT_TILE(tw_dot_rows_s8, int8_t, TW_SDOT_S8)
 TW_DEFINE_DOT_TILE(tw_dot_rows_u8, uint8_t, TW_SDOT_U8)
 
+/* Four pixels of an image and what lies behind them: `rows` runs of `words` words each, with `step` bytes from the end of
+ * a run to the next one. The assembler text below knows where each member is. */
+struct tw_runs {
+    const void *a[4];
+    const void *b;
+    int32_t words, rows, step[4];
+    const int32_t *bias;
+    int32_t *out;
+};
+
+/* out[i * 16 + j] = bias[j] + the products of all runs of pixel i with channel j, for four of both: eight loads and 16
+ * products. The weights of the four channels take turns, word by word; `b` is moved on to those of the next four. There
+ * are more registers in it than operands can name, so all are named here. */
+#define TW_DOT_RUNS(CODE, runs)                                                                                        \
+    __asm__ volatile(                                                                                                  \
+        ".option push\n.option norvc\n"                                                                                \
+        "lw t0, 44(a0)\nlw s0, 0(a0)\nlw a1, 0(t0)\nlw a2, 4(t0)\nlw a3, 8(t0)\nlw a4, 12(t0)\n"                       \
+        "lw s1, 4(a0)\nlw s11, 8(a0)\nlw ra, 12(a0)\nlw t6, 16(a0)\nlw t0, 24(a0)\n"                                   \
+        "mv a5, a1\nmv a6, a2\nmv a7, a3\nmv s2, a4\nmv s3, a1\nmv s4, a2\nmv s5, a3\nmv s6, a4\n"                     \
+        "mv s7, a1\nmv s8, a2\nmv s9, a3\nmv s10, a4\n"                                                                \
+        ".insn i 0x7B, 4, x1, t0, 68\nlw t0, 20(a0)\n" TW_REPEAT("t0", "48") TW_NEXT_WORD("t4", "t6")                  \
+            TW_NEXT_WORD("t0", "s0") TW_NEXT_WORD("t1", "s1") TW_NEXT_WORD("t2", "s11") TW_NEXT_WORD("t3", "ra")       \
+                TW_NEXT_WORD("t5", "t6") TW_SDOT(CODE, "a1", "t0", "t4") TW_SDOT(CODE, "a5", "t1", "t4")               \
+                    TW_SDOT(CODE, "s3", "t2", "t4") TW_SDOT(CODE, "s7", "t3", "t4") TW_NEXT_WORD("t4", "t6") TW_SDOT(  \
+                        CODE, "a2", "t0", "t5") TW_SDOT(CODE, "a6", "t1", "t5") TW_SDOT(CODE, "s4", "t2", "t5")        \
+                        TW_SDOT(CODE, "s8", "t3", "t5") TW_NEXT_WORD("t5", "t6") TW_SDOT(CODE, "a3", "t0", "t4")       \
+                            TW_SDOT(CODE, "a7", "t1", "t4") TW_SDOT(CODE, "s5", "t2", "t4")                            \
+                                TW_SDOT(CODE, "s9", "t3", "t4") TW_SDOT(CODE, "a4", "t0", "t5")                        \
+                                    TW_SDOT(CODE, "s2", "t1", "t5") TW_SDOT(CODE, "s6", "t2", "t5") TW_SDOT(           \
+                                        CODE, "s10", "t3",                                                             \
+                                        "t5") "lw t0, 28(a0)\nlw t1, 32(a0)\nlw t2, 36(a0)\nlw t3, 40(a0)\n"           \
+                                              "add s0, s0, t0\nadd s1, s1, t1\nadd s11, s11, t2\nadd ra, ra, t3\n"     \
+                                              "lw t0, 48(a0)\nsw t6, 16(a0)\n"                                         \
+                                              "sw a1, 0(t0)\nsw a2, 4(t0)\nsw a3, 8(t0)\nsw a4, 12(t0)\n"              \
+                                              "sw a5, 64(t0)\nsw a6, 68(t0)\nsw a7, 72(t0)\nsw s2, 76(t0)\n"           \
+                                              "sw s3, 128(t0)\nsw s4, 132(t0)\nsw s5, 136(t0)\nsw s6, 140(t0)\n"       \
+                                              "sw s7, 192(t0)\nsw s8, 196(t0)\nsw s9, 200(t0)\nsw s10, "               \
+                                              "204(t0)\n.option pop\n"                                                 \
+        :                                                                                                              \
+        : [runs] "r"(runs)                                                                                             \
+        : "ra", "t0", "t1", "t2", "t3", "t4", "t5", "t6", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9",  \
+          "s10", "s11", "a1", "a2", "a3", "a4", "a5", "a6", "a7", "memory")
+#define TW_DEFINE_DOT_RUNS(NAME, CODE)                                                                                 \
+    static __attribute__((noinline, unused)) void NAME(struct tw_runs *given, int count) {                             \
+        register struct tw_runs *runs __asm__("a0") = given;                                                           \
+        const int32_t *end = given->bias + count;                                                                      \
+        do {                                                                                                           \
+            TW_DOT_RUNS(CODE, runs);                                                                                   \
+            runs->out += 4;                                                                                            \
+            runs->bias += 4;                                                                                           \
+        } while (runs->bias < end);                                                                                    \
+    }
+TW_DEFINE_DOT_RUNS(tw_dot_runs_s8, TW_SDOT_S8)
+TW_DEFINE_DOT_RUNS(tw_dot_runs_u8, TW_SDOT_U8)
+
+/* Words, at any address: copied, or set to one value. */
+static inline void tw_copy_words(void *to, const void *from, int words) {
+    if (words & 1) {
+        uint32_t word;
+        __asm__ volatile(TW_NEXT_WORD("%[w]", "%[from]") ".insn s 0x2B, 2, %[w], 4(%[to])\n"
+                         : [w] "=&r"(word), [to] "+r"(to), [from] "+r"(from)
+                         :
+                         : "memory");
+    }
+    if (words > 1)
+        __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[pairs]", "8") TW_NEXT_WORD("t0", "%[from]")
+                             TW_NEXT_WORD("t1", "%[from]") ".insn s 0x2B, 2, t0, 4(%[to])\n"
+                                                           ".insn s 0x2B, 2, t1, 4(%[to])\n.option pop\n"
+                         : [to] "+r"(to), [from] "+r"(from)
+                         : [pairs] "r"(words >> 1)
+                         : "t0", "t1", "memory");
+}
+static inline void tw_copy_bytes(void *to, const void *from, int bytes) {
+    tw_copy_words(to, from, bytes >> 2);
+    for (int i = bytes & ~3; i < bytes; i++)
+        ((char *)to)[i] = ((const char *)from)[i];
+}
+static inline void tw_fill_words(void *to, int byte, int words) {
+    __asm__ volatile(
+        ".option push\n.option norvc\n" TW_REPEAT("%[words]", "4") "nop\n"
+                                                                   ".insn s 0x2B, 2, %[value], 4(%[to])\n.option pop\n"
+        : [to] "+r"(to)
+        : [words] "r"(words), [value] "r"((uint32_t)(byte & 0xFF) * 0x01010101u)
+        : "memory");
+}
+
+/* The taps of a filter in an image of bytes. */
+struct tw_window_patch {
+    int x_col, x_row, C, KH, KW, IH, IW, dilations_0, dilations_1, zero;
+    int words; /* of one row of the filter in a patch */
+};
+
+/* Copies the taps from (ih, iw) on side by side, each row of the filter from a word on; those outside are `zero`. */
+static __attribute__((noinline, unused)) void tw_gather_patch(const struct tw_window_patch *s, const void *image,
+                                                              int ih, int iw, char *patch) {
+    const int together = s->dilations_1 == 1 && s->x_col == s->C;
+    const int from = iw < 0 ? -iw : 0, to = s->IW - iw < s->KW ? s->IW - iw : s->KW;
+    for (int kh = 0; kh < s->KH; kh++, ih += s->dilations_0, patch += s->words * 4) {
+        const char *x = (const char *)image + ih * s->x_row + iw * s->x_col;
+        const int inside = ih >= 0 && ih < s->IH;
+        if (!inside || iw < 0 || iw + (s->KW - 1) * s->dilations_1 >= s->IW)
+            tw_fill_words(patch, s->zero, s->words);
+        if (inside && together) {
+            if (to > from)
+                tw_copy_bytes(patch + from * s->C, x + from * s->C, (to - from) * s->C);
+        } else if (inside) {
+            for (int kw = 0, at = iw; kw < s->KW; kw++, at += s->dilations_1)
+                if (at >= 0 && at < s->IW)
+                    tw_copy_bytes(patch + kw * s->C, x + kw * s->dilations_1 * s->x_col, s->C);
+        }
+    }
+}
+
 #endif

@@ -1,0 +1,99 @@
+"""Kernels of Siracusa for convolutional and float networks against the references, on the simulated chip.
+
+Integer results have to be equal, floats within the tolerances of networks. Layers of one kernel share a program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+
+from tilewright.api import Options, run_model
+from tilewright.core.graph import Array, Attr, Graph, Node, TensorType, attrs, type_of_array
+from tilewright.core.interpret import interpret
+from tilewright.core.op import REGISTRY, call_of
+from tilewright.core.platform import Sizes
+from tilewright.plan import PlanOptions
+from tilewright.report.layers import layers
+
+L1 = 24_000
+"""Few enough bytes for the larger layers to be cut into tiles."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """An operator on noise, with constants behind its input."""
+
+    op: str
+    shape: tuple[int, ...]
+    dtype: str
+    constants: tuple[tuple[tuple[int, ...], str], ...]
+    attributes: tuple[tuple[str, Attr], ...]
+
+
+def layer(op: str, shape: Sequence[int], dtype: str, *constants: tuple[tuple[int, ...], str], **given: Attr) -> Layer:
+    return Layer(op, tuple(shape), dtype, constants, tuple(given.items()))
+
+
+def conv(shape: Sequence[int], features: int, kernel: Sequence[int], dtype: str = "int8", **given: Attr) -> Layer:
+    """A convolution with a bias; `group` divides the channels."""
+    group = given.get("group", 1)
+    assert isinstance(group, int)
+    weights = ((features, shape[1] // group, *kernel), "float32" if dtype == "float32" else "int8")
+    return layer("Conv", shape, dtype, weights, ((features,), "float32" if dtype == "float32" else "int32"), **given)
+
+
+def noise(shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> Array:
+    if dtype == "float32":
+        return rng.normal(size=shape).astype(np.float32)
+    limits = np.iinfo(dtype)
+    return rng.integers(max(limits.min, -1000), min(limits.max, 1000) + 1, shape).astype(dtype)
+
+
+def network(given: Sequence[Layer]) -> tuple[Graph, list[Array]]:
+    """All layers beside each other, and what they are fed."""
+    rng = np.random.default_rng(0)
+    types: dict[str, TensorType] = {}
+    constants: dict[str, Array] = {}
+    fed: dict[str, Array] = {}
+    nodes: list[Node] = []
+    for number, one in enumerate(given):
+        fed[f"x{number}"] = noise(one.shape, one.dtype, rng)
+        own = {f"c{number}_{i}": noise(*constant, rng) for i, constant in enumerate(one.constants)}
+        constants |= own
+        types |= {name: type_of_array(array) for name, array in (fed | own).items()}
+        inputs, chosen = (f"x{number}", *own), attrs(**dict(one.attributes))
+        call = call_of(REGISTRY[one.op], [types[name] for name in inputs], chosen, values=[None, *own.values()])
+        types[f"y{number}"] = call.outputs[0]
+        nodes.append(Node(one.op, inputs, (f"y{number}",), chosen, f"layer_{number}"))
+    outputs = tuple(node.outputs[0] for node in nodes)
+    graph = Graph("layers", tuple(fed), outputs, tuple(nodes), MappingProxyType(types), MappingProxyType(constants))
+    return graph, list(fed.values())
+
+
+CONV2D_S8 = [
+    conv((1, 8, 6, 6), 8, (3, 3), pads=(1, 1, 1, 1)),
+    conv((1, 64, 3, 5), 20, (1, 1)),
+    conv((1, 3, 9, 9), 5, (3, 3), strides=(2, 2), pads=(1, 1, 1, 1), x_zero_point=5),
+    conv((1, 5, 7, 8), 6, (2, 3), dilations=(2, 2), pads=(2, 0, 1, 3)),
+    conv((2, 6, 5, 5), 9, (3, 2), group=3, pads=(0, 1, 2, 0)),
+    conv((1, 7, 5, 3), 4, (1, 1), "uint8", strides=(2, 1)),
+    conv((1, 16, 12, 20), 32, (3, 3), "uint8", pads=(1, 1, 1, 1)),
+    conv((1, 4, 1, 30), 4, (1, 9), pads=(0, 8, 0, 0)),
+    conv((1, 1, 2, 2), 2, (2, 2), x_zero_point=-7, pads=(1, 1, 0, 0)),
+    conv((1, 2, 3, 3), 3, (5, 5), pads=(2, 2, 2, 2)),
+]
+
+
+@pytest.mark.parametrize(("kernel", "given"), [("conv2d_s8.c", CONV2D_S8)], ids=["conv2d_s8"])
+def test_kernels_are_right_on_the_chip(kernel: str, given: list[Layer]) -> None:
+    graph, fed = network(given)
+    options = Options(platform="siracusa", sizes=Sizes(memories={"L1": L1}), planning=PlanOptions(seconds=0.0))
+    ran = run_model(graph, options, inputs=fed, expected=interpret(graph, fed))
+    found = [row.code for row in layers(ran.compiled.plan) if row.op.split(" ")[0] == given[0].op]
+    assert found == [kernel] * len(given)
+    assert [c for c in ran.comparisons if c.wrong] == []
