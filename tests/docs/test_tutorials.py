@@ -24,6 +24,7 @@ WALKS = (
     "docs/scratchpad.md",
     "docs/planning.md",
     "docs/simulating.md",
+    "docs/siracusa.md",
 )
 
 
