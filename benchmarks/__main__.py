@@ -13,6 +13,7 @@ BENCHMARKS = {
     "allocation": "static memory allocation of published instances",
     "planning": "predicted cycles and bytes moved of joint plans against layer by layer",
     "simulator": "simulated instructions per second against an emulator without timing",
+    "siracusa": "cycles of single layers and networks on a simulated chip",
     "scratchpad_matrix": "results on scratchpads of many sizes (takes hours, so only when named)",
 }
 FOLDERS = {
@@ -22,6 +23,7 @@ FOLDERS = {
     "planning": ("deeploy", "standard_networks"),
     "scratchpad_matrix": ("deeploy", "standard_networks"),
     "simulator": (),
+    "siracusa": ("standard_networks",),
 }
 """Where below TILEWRIGHT_CASES each benchmark finds its cases."""
 LONG = frozenset({"scratchpad_matrix"})

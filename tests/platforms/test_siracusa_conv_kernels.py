@@ -88,8 +88,20 @@ CONV2D_S8 = [
     conv((1, 2, 3, 3), 3, (5, 5), pads=(2, 2, 2, 2)),
 ]
 
+DEPTHWISE_S8 = [
+    conv((1, 16, 6, 17), 16, (3, 3), group=16, pads=(1, 1, 1, 1)),
+    conv((1, 36, 9, 9), 36, (3, 3), "uint8", group=36, strides=(2, 2), pads=(1, 1, 1, 1)),
+    conv((2, 7, 5, 6), 7, (3, 3), group=7, pads=(0, 1, 1, 0), x_zero_point=-9),
+    conv((1, 8, 12, 5), 8, (10, 4), group=8, pads=(4, 1, 5, 2)),
+    conv((1, 4, 9, 9), 4, (4, 3), "uint8", group=4, dilations=(2, 2), x_zero_point=200, pads=(3, 2, 2, 2)),
+    conv((1, 5, 2, 40), 5, (1, 3), group=5, pads=(0, 1, 0, 1)),
+    conv((1, 12, 3, 19), 12, (3, 3), group=12, strides=(1, 3)),
+    conv((1, 20, 3, 3), 20, (5, 5), group=20, pads=(2, 2, 2, 2)),
+]
+KERNELS = {"conv2d_s8": CONV2D_S8, "depthwise_s8": DEPTHWISE_S8}
 
-@pytest.mark.parametrize(("kernel", "given"), [("conv2d_s8.c", CONV2D_S8)], ids=["conv2d_s8"])
+
+@pytest.mark.parametrize(("kernel", "given"), [(f"{k}.c", v) for k, v in KERNELS.items()], ids=list(KERNELS))
 def test_kernels_are_right_on_the_chip(kernel: str, given: list[Layer]) -> None:
     graph, fed = network(given)
     options = Options(platform="siracusa", sizes=Sizes(memories={"L1": L1}), planning=PlanOptions(seconds=0.0))

@@ -182,4 +182,6 @@ static __attribute__((noinline, unused)) void tw_gather_patch(const struct tw_wi
     }
 }
 
+#include "tilewright_columns.h"
+
 #endif

@@ -1,0 +1,195 @@
+"""Cycles on Siracusa's cores, simulated: single layers, and the networks of `--cases DIR [DIR ...]`; `--l1 BYTES ...`.
+
+Every result is compared with the reference: integer ones have to be equal. Inputs, outputs and weights are in L2, so
+the figures include all transfers. The exit status is 1 where a result is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from tilewright.api import Options, find_cases, load_case, run_model
+from tilewright.core.graph import Array, Attr, Graph, Node, TensorType, attrs, type_of_array
+from tilewright.core.interpret import interpret
+from tilewright.core.op import REGISTRY, call_of
+from tilewright.core.platform import Sizes
+from tilewright.report.layers import layers
+
+PLATFORM = "siracusa"
+L1 = 229_376
+NETWORKS = ("resnet8", "dscnn", "mbv1_025", "ae640")
+"""Networks that are run where nothing else is asked for, in both types."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One program."""
+
+    name: str
+    l1: int
+    kernel: str
+    macs: int
+    cycles: int
+    right: bool
+
+    @property
+    def rate(self) -> float:
+        """Multiply-accumulates in a cycle."""
+        return self.macs / self.cycles
+
+
+class Chain:
+    """A graph that grows node by node, each reading what the last one made."""
+
+    def __init__(self, shape: Sequence[int], dtype: str, seed: int = 0) -> None:
+        self.random = np.random.default_rng(seed)
+        self.x = self.noise(shape, dtype)
+        self._types: dict[str, TensorType] = {"x": type_of_array(self.x)}
+        self._constants: dict[str, Array] = {}
+        self._nodes: list[Node] = []
+        self._last = "x"
+
+    def noise(self, shape: Sequence[int], dtype: str) -> Array:
+        """Numbers over the whole range of a small integer type, or around zero."""
+        if dtype == "float32":
+            return self.random.normal(size=shape).astype(np.float32)
+        limits = np.iinfo(dtype)
+        return self.random.integers(max(limits.min, -1000), min(limits.max, 1000) + 1, shape).astype(dtype)
+
+    def add(self, op: str, constants: Sequence[Array | None] = (), **given: Attr) -> Chain:
+        """A node that reads the last result, then constants."""
+        number = len(self._nodes)
+        names = ["" if c is None else f"c{number}_{i}" for i, c in enumerate(constants)]
+        for name, array in zip(names, constants, strict=True):
+            if array is not None:
+                self._constants[name] = array
+                self._types[name] = type_of_array(array)
+        inputs = (self._last, *names)
+        chosen = attrs(**given)
+        types, values = [self._types.get(n) for n in inputs], [self._constants.get(n) for n in inputs]
+        call = call_of(REGISTRY[op], types, chosen, values=values)
+        self._last = f"t{number}"
+        self._types[self._last] = call.outputs[0]
+        self._nodes.append(Node(op, inputs, (self._last,), chosen, f"{op.lower()}_{number}"))
+        return self
+
+    def graph(self) -> Graph:
+        """What has been added up to now."""
+        types, constants = MappingProxyType(dict(self._types)), MappingProxyType(dict(self._constants))
+        return Graph("layer", ("x",), (self._last,), tuple(self._nodes), types, constants)
+
+    def requantised(self, channels: int) -> Chain:
+        """To int8, with a factor for each channel along axis 1."""
+        shape = (channels,) + (1,) * (len(self._types[self._last].shape) - 2)
+        factor, offset = self.random.integers(100, 200, shape), self.random.integers(-500, 500, shape)
+        given = (factor.astype(np.int32), offset.astype(np.int32))
+        return self.add("RequantShift", given, div=1 << 17, n_levels=256, signed=1)
+
+
+def convolution(channels: int, features: int, size: int, kernel: int, group: int = 1, dtype: str = "int8") -> Chain:
+    """A convolution of a square image that keeps its size, channels last on both sides."""
+    chain = Chain((1, size, size, channels), dtype).add("Transpose", perm=(0, 3, 1, 2))
+    weights = chain.noise((features, channels // group, kernel, kernel), dtype)
+    bias = chain.noise((features,), "float32" if dtype == "float32" else "int32")
+    before = kernel // 2
+    chain.add("Conv", (weights, bias), pads=(before,) * 4, group=group, kernel_shape=(kernel, kernel))
+    if dtype != "float32":
+        chain.requantised(features)
+    return chain.add("Transpose", perm=(0, 2, 3, 1))
+
+
+def product(rows: int, depth: int, columns: int, dtype: str = "int8") -> Chain:
+    """A product with a constant matrix."""
+    chain = Chain((rows, depth), dtype)
+    chain.add("MatMul", (chain.noise((depth, columns), dtype),))
+    return chain if dtype == "float32" else chain.requantised(columns)
+
+
+def single_layers() -> dict[str, Chain]:
+    """The layers of the first table."""
+    return {
+        "conv 3x3 64->64, 16x16": convolution(64, 64, 16, 3),
+        "conv 3x3 16->16, 32x32": convolution(16, 16, 32, 3),
+        "pointwise 64->64, 16x16": convolution(64, 64, 16, 1),
+        "pointwise 128->128, 16x16": convolution(128, 128, 16, 1),
+        "pointwise 256->256, 8x8": convolution(256, 256, 8, 1),
+        "depthwise 3x3 64, 16x16": convolution(64, 64, 16, 3, group=64),
+        "depthwise 3x3 32, 48x48": convolution(32, 32, 48, 3, group=32),
+        "matrix-vector 512->256": product(1, 512, 256),
+        "matrix 64x256x64": product(64, 256, 64),
+        "fp32 conv 3x3 16->16, 16x16": convolution(16, 16, 16, 3, dtype="float32"),
+        "fp32 pointwise 32->32, 16x16": convolution(32, 32, 16, 1, dtype="float32"),
+        "fp32 depthwise 3x3 32, 16x16": convolution(32, 32, 16, 3, group=32, dtype="float32"),
+        "fp32 matrix 64x64x64": product(64, 64, 64, "float32"),
+    }
+
+
+def run_row(name: str, model: Path | Graph, inputs: Sequence[Array], expected: Sequence[Array], l1: int) -> Row:
+    """Compiles, simulates and compares."""
+    options = Options(platform=PLATFORM, sizes=Sizes(memories={"L1": l1}))
+    ran = run_model(model, options, inputs=inputs, expected=expected)
+    found = layers(ran.compiled.plan)
+    most = max(found, key=lambda layer: layer.macs)
+    return Row(name, l1, most.code, sum(layer.macs for layer in found), ran.cycles or 1, ran.right)
+
+
+def layer_row(name: str, chain: Chain, l1: int) -> Row:
+    """One layer alone, against the reference."""
+    graph = chain.graph()
+    return run_row(name, graph, [chain.x], interpret(graph, [chain.x]), l1)
+
+
+def network_row(name: str, path: Path, l1: int) -> Row:
+    """A network against the results that come with it."""
+    case = load_case(name, path)
+    return run_row(name, case.model, case.inputs, case.expected, l1)
+
+
+def show(title: str, rows: Sequence[Row]) -> None:
+    """Prints a table."""
+    table = Table(title=title)
+    for heading in ("", "kernel"):
+        table.add_column(heading)
+    for heading in ("L1", "MAC", "cycles", "MAC/cycle", "right"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        right = "yes" if row.right else "NO"
+        table.add_row(row.name, row.kernel, f"{row.l1:,}", f"{row.macs:,}", f"{row.cycles:,}", f"{row.rate:.2f}", right)
+    Console(width=140).print(table)
+
+
+def main() -> int:
+    """Runs the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=Path, action="append", default=[])
+    parser.add_argument("--l1", type=int, nargs="+", default=[L1], help="bytes of L1 that networks may use")
+    parser.add_argument("--only", default="", help="part of the names of layers and networks to run")
+    parser.add_argument("--json", type=Path, help="writes the figures to this file")
+    options = parser.parse_args()
+    single = [
+        layer_row(name, chain, l1)
+        for l1 in options.l1
+        for name, chain in single_layers().items()
+        if options.only in name
+    ]
+    show("single layers", single)
+    found = [
+        (name, path)
+        for name, path in find_cases(options.cases)
+        if any(network in name for network in NETWORKS) and options.only in name
+    ]
+    whole = [network_row(name, path, l1) for l1 in options.l1 for name, path in found]
+    show("networks", whole)
+    rows = [*single, *whole]
+    if options.json:
+        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2))
+    return 0 if all(row.right for row in rows) else 1
