@@ -50,6 +50,8 @@ class Dma:
     bytes_per_cycle: float
     rank: int
     """Dimensions of one transfer; loops around it do the rest."""
+    run: float = 0.0
+    """Cycles that a run of bytes takes at least, however short."""
 
 
 @dataclass(frozen=True)
@@ -244,6 +246,7 @@ def _dma(name: str, part: Reader, memories: Mapping[str, Memory]) -> Dma:
         part.integer("setup"),
         part.number("bytes_per_cycle"),
         part.integer("rank"),
+        part.number("run") if part.has("run") else 0.0,
     )
     if dma.rank < 1 or dma.bytes_per_cycle <= 0:
         raise part.wrong("rank", "and bytes_per_cycle must be positive")

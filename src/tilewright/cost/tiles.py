@@ -170,7 +170,9 @@ def transfer(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Dma]) -> Arr
     amount = grid.elements(box) * kind.dtype.bytes
     cycles: Value | float = 0.0
     for dma in dmas:
-        cycles = cycles + descriptors(grid, box, kind.shape, dma.rank) * float(dma.setup) + amount / dma.bytes_per_cycle
+        runs = descriptors(grid, box, kind.shape, 1)
+        bytes_cycles = np.maximum(amount / dma.bytes_per_cycle, runs * dma.run)
+        cycles = cycles + descriptors(grid, box, kind.shape, dma.rank) * float(dma.setup) + bytes_cycles
     return grid.product([]) * np.where(np.asarray(amount) > 0, cycles, 0.0)
 
 
