@@ -22,7 +22,15 @@ class Ended:
     results: tuple[int, ...]
 
 
-def ran(name: str, folder: Path, *, cores: int = 2, timing: str = "gvsoc", checks: bool = True) -> Ended:
+def ran(
+    name: str,
+    folder: Path,
+    *,
+    cores: int = 2,
+    timing: str = "gvsoc",
+    checks: bool = True,
+    machine: Platform | None = None,
+) -> Ended:
     """Builds and runs a program; on the cores of the cluster, unless it has a `main` of its own."""
     source = DEVICES / f"{name}.c"
     common = [PROGRAMS / "start.S", DEVICES / "results.c"]
@@ -31,7 +39,7 @@ def ran(name: str, folder: Path, *, cores: int = 2, timing: str = "gvsoc", check
     program = folder / f"{name}.elf"
     options = [f"-DCORES={cores}", f"-I{PROGRAMS}", f"-I{DEVICES}", "-T", str(PROGRAMS / "link.ld")]
     subprocess.run([compiler(), *FLAGS, *options, *sources, "-o", str(program)], check=True)
-    simulator = Simulator("siracusa", timing, look=Look(checks=checks))
+    simulator = Simulator(machine or platform(), timing, look=Look(checks=checks))
     simulator.load(program)
     assert simulator.run(MOST_CYCLES) == "exited", "\n".join(
         [*map(str, simulator.findings()), *simulator.whereabouts()]
@@ -44,9 +52,16 @@ def with_bank_conflicts(platform: Platform, timing: str) -> Platform:
     """The platform, but with conflicts in the banks of the cluster's memory in that timing."""
     machine = platform.machines[timing]
     harts = {**machine.harts, "cluster": replace(machine.harts["cluster"], near_banks=True)}
-    mchan = machine.devices["mchan"]
-    devices = {**machine.devices, "mchan": replace(mchan, settings={**mchan.settings, "bank_conflicts": 1})}
-    return replace(platform, machines={**platform.machines, timing: replace(machine, harts=harts, devices=devices)})
+    changed = replace(platform, machines={**platform.machines, timing: replace(machine, harts=harts)})
+    return with_setting(changed, timing, "mchan", "bank_conflicts", 1)
+
+
+def with_setting(platform: Platform, timing: str, device: str, setting: str, value: int) -> Platform:
+    """The platform, but with another value for a setting of a device in that timing."""
+    machine = platform.machines[timing]
+    found = machine.devices[device]
+    devices = {**machine.devices, device: replace(found, settings={**found.settings, setting: value})}
+    return replace(platform, machines={**platform.machines, timing: replace(machine, devices=devices)})
 
 
 def platform() -> Platform:

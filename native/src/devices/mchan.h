@@ -17,7 +17,7 @@ struct Memory;
 
 // Settings: memory (the near one), address_bits (of addresses in it, the others are dropped), events (the event unit),
 // event, interrupt_event (lines), counters, core_queue, queue, burst, outstanding, bank_conflicts (whether it takes
-// banks of the near memory), read_cycles (until a burst from outside has its first word; default 0).
+// banks of the near memory), read_cycles (from asking for a burst outside to its first word; default 0).
 //
 // Every part acts at most once a cycle, after the harts: the queue moves one command, each direction starts one burst,
 // and two ports for each direction move a word each. Cycles in which only words in the middle of bursts move are not

@@ -51,7 +51,8 @@ class Registers final : public Device {
     std::map<uint32_t, uint32_t> values_;
 };
 
-// Boot addresses and fetch enable of a group of harts.
+// Boot addresses and fetch enable of a group of harts. The other registers (end of computation, priorities of the
+// interconnect) keep what is written.
 class ClusterControl final : public Device {
   public:
     ClusterControl(Machine &machine, const std::string &name, const Settings &settings)

@@ -51,7 +51,7 @@ struct GroupDescription {
 
 class Machine {
   public:
-    Machine() : schedule_(harts_) {}
+    Machine() = default;
     Machine(const Machine &) = delete;
     Machine &operator=(const Machine &) = delete;
 

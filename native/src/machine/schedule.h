@@ -32,8 +32,6 @@ class Schedule {
   public:
     static constexpr uint64_t slots = 64;
 
-    explicit Schedule(std::vector<Hart> &harts) : harts_(harts) {}
-
     int64_t now() const { return now_; }
 
     void push(Hart &hart, int64_t time) {
@@ -108,7 +106,6 @@ class Schedule {
 
     static size_t slot_of(int64_t time) { return static_cast<uint64_t>(time) % slots; }
 
-    std::vector<Hart> &harts_;
     std::array<Queue, slots> queues_{};
     uint64_t occupied_ = 0; // queues with a hart, as bits
     int64_t now_ = 0;

@@ -77,6 +77,15 @@ int main(void) {
         results[16 + i] = timed(write, 64u << i);
         results[32 + i] = timed(read, 64u << i);
     }
+    rows(0x28, 1, 64, 256);
+    results[48] = timed(read, 1024);
+    rows(0x28, 0, 0, 0);
+    rows(0x34, 1, 64, 256);
+    results[49] = timed(read, 1024);
+    rows(0x34, 0, 0, 0);
+    REGISTER(UDMA + 0x384) = 32; /* latency of the memory */
+    results[50] = timed(read, 1024);
+    results[51] = timed(write, 1024);
     return 0;
 }
 
