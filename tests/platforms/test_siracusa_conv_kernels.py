@@ -98,7 +98,24 @@ DEPTHWISE_S8 = [
     conv((1, 12, 3, 19), 12, (3, 3), group=12, strides=(1, 3)),
     conv((1, 20, 3, 3), 20, (5, 5), group=20, pads=(2, 2, 2, 2)),
 ]
-KERNELS = {"conv2d_s8": CONV2D_S8, "depthwise_s8": DEPTHWISE_S8}
+CONV2D_F32 = [
+    conv((1, 8, 6, 6), 8, (3, 3), "float32", pads=(1, 1, 1, 1)),
+    conv((1, 33, 3, 5), 20, (1, 1), "float32"),
+    conv((1, 3, 9, 9), 5, (3, 3), "float32", strides=(2, 2), pads=(1, 1, 1, 1)),
+    conv((1, 5, 7, 8), 6, (2, 3), "float32", dilations=(2, 2), pads=(2, 0, 1, 3)),
+    conv((2, 6, 5, 5), 9, (3, 2), "float32", group=3, pads=(0, 1, 2, 0)),
+]
+MATMUL_PACKED_F32 = [
+    layer("MatMul", (9, 7), "float32", ((7, 19), "float32")),
+    layer("MatMul", (1, 64), "float32", ((64, 33), "float32")),
+    layer("MatMul", (2, 3, 5), "float32", ((5, 4), "float32")),
+]
+KERNELS = {
+    "conv2d_s8": CONV2D_S8,
+    "depthwise_s8": DEPTHWISE_S8,
+    "conv2d_f32": CONV2D_F32,
+    "matmul_packed_f32": MATMUL_PACKED_F32,
+}
 
 
 @pytest.mark.parametrize(("kernel", "given"), [(f"{k}.c", v) for k, v in KERNELS.items()], ids=list(KERNELS))
@@ -109,3 +126,24 @@ def test_kernels_are_right_on_the_chip(kernel: str, given: list[Layer]) -> None:
     found = [row.code for row in layers(ran.compiled.plan) if row.op.split(" ")[0] == given[0].op]
     assert found == [kernel] * len(given)
     assert [c for c in ran.comparisons if c.wrong] == []
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_products_of_two_inputs_are_right_on_the_chip(*, transposed: bool) -> None:
+    rng = np.random.default_rng(1)
+    fed = {name: noise(shape, "float32", rng) for name, shape in (("a", (2, 6, 16)), ("b", (2, 16, 11)))}
+    nodes = [Node("MatMul", ("a", "b"), ("y",), attrs(), "product")]
+    types = {name: type_of_array(array) for name, array in fed.items()}
+    types["y"] = call_of(REGISTRY["MatMul"], [types["a"], types["b"]], attrs()).outputs[0]
+    if transposed:
+        types["bt"], fed["b"] = types["b"], fed["b"].transpose(0, 2, 1).copy()
+        types["b"] = type_of_array(fed["b"])
+        nodes = [
+            Node("Transpose", ("b",), ("bt",), attrs(perm=(0, 2, 1)), "turned"),
+            Node("MatMul", ("a", "bt"), ("y",), attrs(), "product"),
+        ]
+    graph = Graph("product", ("a", "b"), ("y",), tuple(nodes), MappingProxyType(types), MappingProxyType({}))
+    options = Options(platform="siracusa", sizes=Sizes(memories={"L1": L1}), planning=PlanOptions(seconds=0.0))
+    ran = run_model(graph, options, inputs=list(fed.values()), expected=interpret(graph, list(fed.values())))
+    assert "matmul_f32.c" in [row.code for row in layers(ran.compiled.plan)]
+    assert ran.right

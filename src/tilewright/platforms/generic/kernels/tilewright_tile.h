@@ -5,6 +5,16 @@
 
 #include "tilewright_kernel.h"
 
+/* A platform whose compiler does not know its instructions brings tiles of its own, and may want float tiles of fewer
+ * channels where 64 sums do not fit its registers. */
+#if __has_include("tilewright_dot.h")
+#include "tilewright_dot.h"
+#endif
+#ifndef TW_TILE_WIDTH
+#define TW_TILE_WIDTH 16
+#define TW_TILE_UNROLL
+#endif
+
 /* The unit in which a float tile is written down. gcc turns unrolled scalars into vectors by itself; clang only does it
  * when told, and contracts vector expressions. */
 #if defined(__clang__)
@@ -36,7 +46,7 @@ TW_INLINE void tw_tile_f32(const int PIXELS, const int WIDTH, const struct tw_ta
         for (int col = 0; col < t.cols; col++) {
             const float *a = x + row * t.x_row + col * t.x_col;
             const float *b = w + row * t.w_row + col * t.w_col;
-            for (int k = 0; k < t.len; k++, b += 16) {
+            TW_TILE_UNROLL for (int k = 0; k < t.len; k++, b += 16) {
                 TW_UNROLL for (int i = 0; i < PIXELS; i++) {
                     const float value = a[i * t.x_pixel + k];
                     TW_UNROLL for (int j = 0; j < lanes; j++) {
@@ -55,6 +65,15 @@ TW_INLINE void tw_tile_f32(const int PIXELS, const int WIDTH, const struct tw_ta
  */
 TW_APART int tw_block_f32(int pixels, int channels, struct tw_taps t, const float *x, const float *w, const float *bias,
                           float *out) {
+    if (TW_TILE_WIDTH < 16) {
+        for (int j = 0; j < channels; j += TW_TILE_WIDTH) {
+            if (pixels >= 4)
+                tw_tile_f32(4, TW_TILE_WIDTH, t, x, w + j, bias + j, out + j);
+            else
+                tw_tile_f32(1, TW_TILE_WIDTH, t, x, w + j, bias + j, out + j);
+        }
+        return pixels >= 4 ? 4 : 1;
+    }
     if (pixels >= 4) {
         if (channels > 8)
             tw_tile_f32(4, 16, t, x, w, bias, out);
@@ -98,11 +117,7 @@ static inline struct tw_span tw_inside(int start, int inputs, int taps, int dila
 }
 
 /* Integer dot products of rows: out[i * 16 + j] = bias[j] + a_row[i] . b_row[j] for 4 or 1 rows of `a` and 4 of `b`. The
- * length is a multiple of 16 (pad one side with zeros); compilers turn the 16 sums into dot-product instructions. A
- * platform whose compiler does not know its instructions brings tiles of its own. */
-#if __has_include("tilewright_dot.h")
-#include "tilewright_dot.h"
-#endif
+ * length is a multiple of 16 (pad one side with zeros); compilers turn the 16 sums into dot-product instructions. */
 #ifndef TW_DOT_TILES
 #define TW_DEFINE_DOT_TILE(NAME, TYPE)                                                                                 \
     TW_INLINE void NAME##_tile(const int ROWS, const TYPE *a, ptrdiff_t a_row, const int8_t *b, ptrdiff_t b_row,       \
@@ -239,7 +254,14 @@ TW_INLINE void tw_depthwise_tile_f32(const int PIXELS, const int WIDTH, const st
 /* One or four pixels of 16, 8 or fewer channels. */
 TW_APART void tw_depthwise_f32(int pixels, int channels, struct tw_window t, const float *x, const float *w,
                                const float *bias, float *out) {
-    if (channels == 16 && pixels == 4) {
+    if (TW_TILE_WIDTH < 16 && channels % TW_TILE_WIDTH == 0) {
+        for (int j = 0; j < channels; j += TW_TILE_WIDTH) {
+            if (pixels == 4)
+                tw_depthwise_tile_f32(4, TW_TILE_WIDTH, t, x + j, w + j, bias + j, out + j);
+            else
+                tw_depthwise_tile_f32(1, TW_TILE_WIDTH, t, x + j, w + j, bias + j, out + j);
+        }
+    } else if (channels == 16 && pixels == 4) {
         tw_depthwise_tile_f32(4, 16, t, x, w, bias, out);
     } else if (channels == 16) {
         tw_depthwise_tile_f32(1, 16, t, x, w, bias, out);

@@ -1,0 +1,69 @@
+/* ---
+op: Conv
+types: {X: float32, W: float32, B: float32, Y: float32}
+when: {channels_last: "== 1"}
+pack: {W: "G,F,C,KH,KW -> G,F/4,KH,KW,C,F%4"}
+epilogue: row
+scratch: "16*KH*KW*C"
+cycles: "G*(((N*OH*OW+3)//4)*(((F+3)//4)*(KH*(KW*C*28 + 30) + 80) + 130) + N*OH*OW*(F*8 + min(G-1, 1)*KH*KW*(C*2 + 12))) + 150"
+--- */
+#include "tilewright_kernel.h"
+
+/* Pixels are read where they are, as one run of numbers for each row of the filter. Those whose filter reaches over the
+ * edge of the image, or whose taps do not lie side by side, are copied first. */
+static void conv2d_f32(const float *X, const float *W, const float *B, void *Y, int N, int G, int F, int OH, int OW,
+                       int C, int KH, int KW, int X_n1, int X_n2, int strides_0, int strides_1, int pads_0, int pads_1,
+                       int dilations_0, int dilations_1, void *scratch, const struct Epilogue *epilogue) {
+    const int words = KW * C, patch_words = KH * words, pixels = N * OH * OW;
+    const struct tw_window_patch shape = {.x_col = G * C * 4,
+                                          .x_row = G * C * 4 * X_n2,
+                                          .C = C * 4,
+                                          .KH = KH,
+                                          .KW = KW,
+                                          .IH = X_n1,
+                                          .IW = X_n2,
+                                          .dilations_0 = dilations_0,
+                                          .dilations_1 = dilations_1,
+                                          .words = words};
+    const int side_by_side = (G == 1 && dilations_1 == 1) || KW == 1;
+    const int step = shape.x_row * dilations_0 - words * 4;
+    const int last_row = X_n1 - (KH - 1) * dilations_0, last_col = X_n2 - (KW - 1) * dilations_1;
+    float *patch = scratch;
+    float panel[16], out[4 * 16];
+    struct tw_runs runs = {.words = words, .rows = KH};
+    for (int g = 0; g < G; g++) {
+        const float *image = X + g * C;
+        for (int pixel = 0, oh = 0, ow = 0; pixel < pixels; pixel += 4) {
+            const int done = tw_min(4, pixels - pixel);
+            for (int i = 0; i < 4; i++) {
+                const int ih = oh * strides_0 - pads_0, iw = ow * strides_1 - pads_1;
+                if (i >= done) {
+                    runs.a[i] = runs.a[i - 1];
+                    runs.step[i] = runs.step[i - 1];
+                } else if (side_by_side && ih >= 0 && iw >= 0 && ih < last_row && iw < last_col) {
+                    runs.a[i] = image + (ih * X_n2 + iw) * G * C;
+                    runs.step[i] = step;
+                } else {
+                    runs.a[i] = patch + i * patch_words;
+                    runs.step[i] = 0;
+                    tw_gather_patch(&shape, image, ih, iw, (char *)(patch + i * patch_words));
+                }
+                if (++ow == OW) {
+                    ow = 0;
+                    if (++oh == OH) {
+                        oh = 0;
+                        image += X_n1 * X_n2 * G * C;
+                    }
+                }
+            }
+            const float *w = W + g * ((F + 3) / 4) * 4 * patch_words;
+            for (int f = 0; f < F; f += 16) {
+                const int count = tw_min(16, F - f);
+                const float *bias = tw_bias_f32(B, g * F + f, count, panel);
+                for (int j = 0; j < count; j += 4)
+                    tw_float_runs(&runs, w + (f + j) * patch_words, 4, bias + j, out + j);
+                STORE(epilogue, Y, out, pixel * G * F + g * F + f, G * F, g * F + f, done, count);
+            }
+        }
+    }
+}
