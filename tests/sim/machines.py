@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tilewright.core.machine import INSTRUCTION_CLASSES
 from tilewright.sim import _native
 
 BASE = 0x1C000000
@@ -12,28 +13,7 @@ CODE = BASE
 DATA = BASE + 0x8000
 
 EXTENSIONS = ["rv32i", "rv32m", "zicsr", "rv32a", "rv32c", "rv32f", "xpulpv2"]
-CLASSES = [
-    "alu",
-    "load",
-    "store",
-    "branch",
-    "jump",
-    "jump_register",
-    "multiply",
-    "multiply_high",
-    "divide",
-    "event_load",
-    "csr",
-    "system",
-    "atomic",
-    "loop",
-    "fp",
-    "fp_load",
-    "fp_store",
-    "fp_divide",
-    "fp_sqrt",
-]
-PIPELINE = dict.fromkeys(CLASSES, 1) | {
+PIPELINE = dict.fromkeys(INSTRUCTION_CLASSES, 1) | {
     "jump_register_written": 0,
     "taken_branch": 0,
     "divide_signed_zero": 0,

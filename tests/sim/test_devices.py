@@ -122,6 +122,7 @@ def test_counters_of_transfers(tmp_path: Path) -> None:
     # 2 wait in the core's queue, 8 in the DMA's, and 8 bursts of 256 bytes run: 5 or 6 must have been moved.
     assert 5 * 512 / 8 <= results[7] <= 7 * 512 / 8
     assert 20 * 512 / 8 <= results[8] <= 20 * 512 / 8 + 150
+    assert results[12] == 20 * 3 * 4, "a pointer moves on also where the store has to wait"
     assert results[9] == EVENT_OF["dma interrupt"]
     assert results[16:32] == tuple(range(16))
     assert results[10] == 9

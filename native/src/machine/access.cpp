@@ -133,7 +133,7 @@ Outcome Machine::access_device(Hart &hart, const Op *op, const DeviceRange &rang
     hart.counters.stall_memory += static_cast<uint64_t>(wait);
     if (reply.asleep) {
         hart.state = HartState::asleep;
-        hart.elw_register = op->rd;
+        hart.elw_register = request.write ? nowhere : op->rd;
         return Outcome::asleep;
     }
     if (request.event_load)

@@ -1,6 +1,8 @@
 // Decoded instructions: where they are, how they come, and the ends of hardware loops in them.
 #include "machine/machine.h"
 
+#include <string_view>
+
 namespace tilewright {
 
 namespace {
@@ -83,7 +85,22 @@ void Machine::move_loop(Hart &hart, HardwareLoop &loop, uint32_t start, uint32_t
     loop.stall = trampoline->cycles;
 }
 
+// An access that moves its pointer on does so also when the hart slept in it.
+static void increment_pointer(Hart &hart) {
+    const std::string_view operands = row_of(hart.op->code).operands;
+    if (operands.find('!') == std::string_view::npos)
+        return;
+    const Op &op = *hart.op;
+    const char distance = operands[operands.find('(') - 1];
+    const uint32_t by = distance == 't'   ? hart.x[op.rs2]
+                        : distance == 'e' ? hart.x[op.rd]
+                                          : static_cast<uint32_t>(op.imm);
+    if (op.rs1 != 0)
+        hart.x[op.rs1] += by;
+}
+
 void Machine::go_on(Hart &hart) {
+    increment_pointer(hart);
     hart.pending = hart.op->stall;
     hart.op += hart.op->next;
     if (hart.op->code == op_loop_back) {

@@ -10,6 +10,18 @@ static void command(uint32_t at, uint32_t size, uint32_t flags) {
     REGISTER(DMA) = (uint32_t)far + at;
 }
 
+/* The same by stores that move their pointer on (p.sw); returns how far. */
+static uint32_t moving_command(uint32_t at, uint32_t size) {
+    const uint32_t words[] = {size | 1u << 17 | 1u << 18, (uint32_t)near + at, (uint32_t)far + at};
+    uint32_t moved = 0;
+    for (int i = 0; i < 3; i++) {
+        uint32_t pointer = DMA;
+        __asm__ volatile(".insn s 0x2B, 2, %1, 4(%0)" : "+r"(pointer) : "r"(words[i]) : "memory");
+        moved += pointer - DMA;
+    }
+    return moved;
+}
+
 void program(uint32_t core) {
     enable_caches();
     if (core == 0)
@@ -48,6 +60,12 @@ void program(uint32_t core) {
         results[7] = cycles() - since;
         dma_wait(id);
         results[8] = cycles() - since;
+        id = REGISTER(DMA);
+        for (uint32_t i = 0; i < 20; i++)
+            results[12] += moving_command(512 * i, 512);
+        while (REGISTER(DMA + 4) & 1u << id)
+            ;
+        dma_free(id);
 
         /* The interrupt of a transfer is an event of its own. */
         id = REGISTER(DMA);
