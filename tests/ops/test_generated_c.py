@@ -175,7 +175,7 @@ def fused(s: Sample, seed: int) -> Sample:
         constants = {channel: rng.integers(-99, 99, last).astype(np.int32), **scale}
         fed = {whole: rng.integers(-99, 99, kind.shape).astype(np.int32)}
         steps = [
-            ("Add", (RESULT, channel), {}),
+            ("Add", (RESULT, channel), {"widen": 1}),
             ("Sub", (whole, f"{RESULT}1"), {}),
             ("RequantShift", (f"{RESULT}2", *scale), levels),
         ]

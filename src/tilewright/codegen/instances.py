@@ -15,6 +15,7 @@ from tilewright.core.dtype import DTYPES
 from tilewright.core.expr import Size
 from tilewright.core.graph import RESULT, TensorType
 from tilewright.core.kernel import Kernel
+from tilewright.core.op import REGISTRY
 from tilewright.core.tiles import pointed
 
 _DEFINITION = re.compile(r"^static\s+(?:inline\s+)?[\w\s]+?[\s\*](\w+)\s*\([^;{}]*\)\s*\{", re.MULTILINE)
@@ -76,9 +77,11 @@ def instance_text(
         text = re.sub(rf"\b{function}\b", renamed, text)
     if not kernel.epilogue:
         return text
-    result = next(iter(kernel.types.get("Y", ("float32",))))
+    target = REGISTRY[kernel.op].output_names(1)[0]
+    result = next(iter(kernel.types.get(target, ("float32",))))
     accumulator = DTYPES[variables.get(result, result)]
-    text = re.sub(r"\b(?:float|double|u?int\d+_t)\s*\*\s*(restrict\s+)?Y\b", rf"{output.dtype.ctype} *\1Y", text)
+    pointer = rf"\b(?:float|double|u?int\d+_t)\s*\*\s*(restrict\s+)?{target}\b"
+    text = re.sub(pointer, rf"{output.dtype.ctype} *\1{target}", text)
     # The hook is bound by macros, not by renaming, because macros of the kernel header use it too.
     bound = f"#define Epilogue {name}_epilogue\n#define STORE {name}_store\n"
     return (

@@ -191,6 +191,9 @@ class Operator:
     padding: Callable[[Call], Mapping[str, tuple[str, int, Literal["before", "after"]]]] | None = None
     """Which of these numbers say how far accesses reach out of an operand's axis: a tile inside has less padding."""
 
+    limit: Callable[[Call, Mapping[str, int]], int] | None = None
+    """The largest magnitude of an integer result, were its type wide enough, from those of the operands."""
+
     def operand_names(self, count: int) -> tuple[str, ...]:
         return _expand(self.inputs, count)
 

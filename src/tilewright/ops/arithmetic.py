@@ -6,7 +6,7 @@ importer sets `widen`, and the result is int32.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -33,7 +33,22 @@ def _infer(call: Call) -> tuple[TensorType, ...]:
     return broadcast_type(call)
 
 
-def _binary(name: str, symbol: str, function: Callable[[Array, Array], Array]) -> None:
+def _sum_limit(call: Call, limits: Mapping[str, int]) -> int:
+    del call
+    return limits["A"] + limits["B"]
+
+
+def _product_limit(call: Call, limits: Mapping[str, int]) -> int:
+    del call
+    return limits["A"] * limits["B"]
+
+
+def _binary(
+    name: str,
+    symbol: str,
+    function: Callable[[Array, Array], Array],
+    limit: Callable[[Call, Mapping[str, int]], int] = _sum_limit,
+) -> None:
     def reference(call: Call, A: Array, B: Array) -> Array:
         if call.int("widen"):
             return function(A.astype(np.int32), B.astype(np.int32))
@@ -47,12 +62,13 @@ def _binary(name: str, symbol: str, function: Callable[[Array, Array], Array]) -
         infer=_infer,
         attrs={"widen": 0},
         examples=EXAMPLES + WIDENING,
+        limit=limit,
     )
 
 
 _binary("Add", "+", np.add)
 _binary("Sub", "-", np.subtract)
-_binary("Mul", "*", np.multiply)
+_binary("Mul", "*", np.multiply, _product_limit)
 
 
 def _divide(call: Call, A: Array, B: Array) -> Array:

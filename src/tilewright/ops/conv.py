@@ -6,6 +6,7 @@ the result is int32, and `x_zero_point` is the value that padding has.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from tilewright.core.domain import Axis, Domain, dim, domain
 from tilewright.core.graph import Array, Attr, TensorType
 from tilewright.core.op import Body, Call, Operator, declare, example
+from tilewright.ops.limits import sum_of_products
 from tilewright.ops.matmul import accumulator, contraction_body
 from tilewright.ops.named_activations import Activation, with_parameters
 from tilewright.ops.windows import (
@@ -117,6 +119,11 @@ def _conv_body(call: Call) -> Body:
     return Body(MappingProxyType({"Y": result}), plain.state, plain.update, fill=MappingProxyType(fill))
 
 
+def _limit(call: Call, limits: Mapping[str, int]) -> int:
+    values = {**limits, "X": limits["X"] + abs(call.int("x_zero_point"))}
+    return sum_of_products(call, values, "X", "W", added="B")
+
+
 declare(
     Operator(
         "Conv",
@@ -159,6 +166,7 @@ declare(
         doc=__doc__ or "",
         numbers=lambda call: conv_window(call).numbers(),
         padding=padding,
+        limit=_limit,
     )
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -34,6 +35,12 @@ def _gelu(call: Call, x: Array) -> Array:
     distance = np.minimum(np.abs(wide), -b) + b
     erf = np.sign(wide) * (one - distance * distance)
     return wide * ((one + erf) >> 1)
+
+
+def _gelu_limit(call: Call, limits: Mapping[str, int]) -> int:
+    one, furthest = call.int("one"), call.int("b") ** 2
+    erf = max(abs(one), abs(one - furthest))
+    return limits["x"] * ((abs(one) + erf + 1) // 2)
 
 
 def _gelu_body(call: Call) -> Body:
@@ -69,6 +76,7 @@ declare(
         "elementwise",
         _gelu_body,
         doc="GELU by a second-order polynomial on integers; the result is int32.",
+        limit=_gelu_limit,
     )
 )
 
@@ -76,6 +84,10 @@ declare(
 def _hardswish(call: Call, x: Array) -> Array:
     wide = x.astype(np.int64)
     return wide * (np.clip(wide + call.int("three"), 0, call.int("six")) * call.int("one_over_six"))
+
+
+def _hardswish_limit(call: Call, limits: Mapping[str, int]) -> int:
+    return limits["x"] * abs(call.int("six") * call.int("one_over_six"))
 
 
 def _hardswish_body(call: Call) -> Body:
@@ -104,6 +116,7 @@ declare(
         "elementwise",
         _hardswish_body,
         doc="`x * (clip(x + three, 0, six) * one_over_six)`; the result is int32.",
+        limit=_hardswish_limit,
     )
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -104,6 +105,10 @@ def _true_divide_body(call: Call) -> Body:
     )
 
 
+def _true_divide_limit(call: Call, limits: Mapping[str, int]) -> int:
+    return limits["A"] * abs(_factor(call))
+
+
 declare(
     Operator(
         "TrueIntegerDiv",
@@ -120,6 +125,7 @@ declare(
         "elementwise",
         _true_divide_body,
         doc="Division by the constant y, as a multiplication by `floor(Delta * eta / (y * eta + eps))`; int32.",
+        limit=_true_divide_limit,
     )
 )
 

@@ -6,6 +6,7 @@ transposed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -15,6 +16,7 @@ from tilewright.core.domain import Axis, Domain, at, dim, domain
 from tilewright.core.dtype import INT32, DType
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import Body, Call, Operator, declare, example
+from tilewright.ops.limits import sum_of_products
 from tilewright.ops.rules import broadcast, number
 
 
@@ -140,6 +142,13 @@ def _product_body(call: Call) -> Body:
     return contraction_body(call, left, right)
 
 
+def _product_limit(call: Call, limits: Mapping[str, int]) -> int:
+    points = {operand: abs(call.int(f"{operand.lower()}_zero_point")) for operand in ("A", "B")}
+    if points["B"]:
+        return call.domain().dims["K"] * (limits["A"] + points["A"]) * (limits["B"] + points["B"])
+    return sum_of_products(call, {**limits, "A": limits["A"] + points["A"]}, "A", "B")
+
+
 declare(
     Operator(
         "MatMul",
@@ -172,6 +181,7 @@ declare(
         "reduce",
         _product_body,
         doc=__doc__ or "",
+        limit=_product_limit,
     )
 )
 

@@ -100,35 +100,47 @@ def _largest(call: Call, operand: str) -> int:
     return min(most, call.int("x_limit") or most) if operand == "x" else most
 
 
+def _multiplies_by_one(call: Call, shift: int) -> bool:
+    mul = call.known("mul")
+    return mul is not None and bool((mul.astype(np.int64) == 1 << shift).all())
+
+
 def _body(call: Call) -> Body:
     shift, zero = power_of_two(call, "div"), call.int("zero_point")
     lo, hi = limits(_levels(call), call.int("signed") != 0)
     x, mul, add = (_largest(call, operand) for operand in ("x", "mul", "add"))
     to_even = bool(call.int("half_to_even")) and shift > 0
     half = (1 << shift) >> 1
-    quotient = (x * mul + add + half) >> shift
+    largest = x * mul + add + half
+    quotient = largest >> shift
     narrow = "int32_t" if max(quotient + abs(zero), -lo, hi) < 1 << 31 else "int64_t"
-    if to_even and add == 0 and max(x, mul) <= 1 << 24 and quotient < 1 << 22:
+    if _multiplies_by_one(call, shift) and add == 0 and x < 1 << 31:
+        state, constants, rounded = (), (), "(int32_t)x"
+    elif to_even and add == 0 and max(x, mul) <= 1 << 24 and quotient < 1 << 22:
         state, constants, rounded = (), (), "tw_scale((int32_t)x, (int32_t)mul, shift)"
     else:
-        total, rounded = _in_integers(x * mul + add + half, to_even=to_even, added=add > 0)
+        total, rounded = _in_integers(largest, to_even=to_even, added=add > 0)
         state, constants = (total,), ((total[0], "half", str(half - int(to_even))),)
         rounded = f"({narrow})({rounded})"
+    limited: tuple[tuple[str, str, str], ...] = ()
+    if narrow == "int32_t" and -lo < 1 << 31:
+        # The limits are part of the text: there are instructions for those of a type.
+        clamp = ((narrow, "clamped", f"tw_clamp(scaled, {lo}, {hi})"),)
+    else:
+        clamp = ((narrow, "raised", "scaled > lo ? scaled : lo"), (narrow, "clamped", "raised < hi ? raised : hi"))
+        limited = ((narrow, "lo", str(lo)), (narrow, "hi", str(hi)))
     return Body(
         MappingProxyType({"y": "clamped"}),
         (
             *state,
             (narrow, "scaled", f"{rounded} + zero" if zero else rounded),
-            # One limit after the other in whole statements: compilers turn that into maximum and minimum instructions.
-            (narrow, "raised", "scaled > lo ? scaled : lo"),
-            (narrow, "clamped", "raised < hi ? raised : hi"),
+            *clamp,
         ),
         constants=(
             *constants,
-            ("int", "shift", str(shift)),
+            *((("int", "shift", str(shift)),) if "shift" in rounded else ()),
             *(((narrow, "zero", str(zero)),) if zero else ()),
-            (narrow, "lo", str(lo)),
-            (narrow, "hi", str(hi)),
+            *limited,
         ),
     )
 

@@ -165,6 +165,7 @@ def elementwise(
     examples: tuple[Example, ...],
     output: str = "Y",
     doc: str = "",
+    limit: Callable[[Call, Mapping[str, int]], int] | None = None,
 ) -> Operator:
     """Declares an element-wise operator. `reference` takes the Call, then arrays; `c` is the C expression of the result
     over the operand names, or a function of the Call that gives it (or a whole Body, where constants are needed)."""
@@ -188,6 +189,7 @@ def elementwise(
             "elementwise",
             body,
             doc=doc,
+            limit=limit,
         )
     )
 

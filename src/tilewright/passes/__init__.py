@@ -21,6 +21,7 @@ from tilewright.passes.layer_norm import layer_norm
 from tilewright.passes.layout import layout
 from tilewright.passes.outputs import outputs
 from tilewright.passes.pad import pad
+from tilewright.passes.requant_limits import requant_limits
 from tilewright.passes.rms_norm import rms_norm
 from tilewright.passes.silu import silu
 from tilewright.passes.simplify import simplify
@@ -64,6 +65,7 @@ PIPELINE: tuple[Pass, ...] = (
     dead_code,
     # Every operator has code now, and as few as possible store their results.
     halves,
+    requant_limits,
     fuse,
     outputs,
 )

@@ -1,7 +1,7 @@
 /* ---
 op: iSoftmax
 types: {x: T, y: U}
-T: [int16, uint16, int32]
+T: [int8, uint8, int16, uint16, int32]
 U: [uint8, uint16]
 cycles: "OUTER*AXIS*60"
 --- */

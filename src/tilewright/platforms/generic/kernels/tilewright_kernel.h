@@ -25,24 +25,42 @@ struct Epilogue {
     } while (0)
 #endif
 
+/* A machine brings its own versions of what it has instructions for. */
+#if __has_include("tilewright_core.h")
+#include "tilewright_core.h"
+#endif
+
 /* Loops of constant length over tile rows and lanes must disappear before accumulators can live in registers (TW_UNROLL);
  * functions made of them stand apart, because inlined into larger loops they often lose their vectors again (TW_APART). gcc
- * vectorises other short loops of constant length better while they are loops (TW_ROLLED). */
+ * vectorises other short loops of constant length better while they are loops (TW_ROLLED). Long loops of few operations
+ * wait less for their own branch when they are unrolled a little (TW_UNROLL_4). */
 #if defined(__clang__)
 #define TW_UNROLL _Pragma("clang loop unroll(full)")
 #define TW_ROLLED
+#define TW_UNROLL_4 _Pragma("clang loop unroll_count(4)")
 #define TW_INLINE static inline __attribute__((always_inline))
 #define TW_APART static __attribute__((noinline, unused))
 #elif defined(__GNUC__)
 #define TW_UNROLL _Pragma("GCC unroll 32")
+#ifndef TW_ROLLED
 #define TW_ROLLED _Pragma("GCC unroll 1")
+#endif
+#define TW_UNROLL_4 _Pragma("GCC unroll 4")
 #define TW_INLINE static inline __attribute__((always_inline))
 #define TW_APART static __attribute__((noinline, unused))
 #else
 #define TW_UNROLL
 #define TW_ROLLED
+#define TW_UNROLL_4
 #define TW_INLINE static inline
 #define TW_APART static inline
+#endif
+
+/* Keeps a value in a register: the compiler no longer knows how it came about and works it out again and again. */
+#if defined(__GNUC__)
+#define TW_KEEP(value) __asm__("" : "+r"(value))
+#else
+#define TW_KEEP(value) ((void)0)
 #endif
 
 /* a * b + c, fused where the machine does it in one instruction (ISO mode forbids gcc to contract the expression). */
@@ -53,8 +71,34 @@ struct Epilogue {
 #define TW_FMA(a, b, c) ((a) * (b) + (c))
 #endif
 
+#ifndef TW_CORE_LIMITS
 static inline int tw_min(int a, int b) { return a < b ? a : b; }
 static inline int tw_max(int a, int b) { return a > b ? a : b; }
+/* One limit after the other: compilers turn that into maximum and minimum instructions. */
+TW_INLINE int32_t tw_clamp(int32_t x, int32_t lo, int32_t hi) {
+    const int32_t raised = x > lo ? x : lo;
+    return raised < hi ? raised : hi;
+}
+#endif
+
+/* value / divisor for values below 2^31, by UINT32_MAX / divisor. */
+TW_INLINE uint32_t tw_quotient(uint32_t value, uint32_t divisor, uint32_t reciprocal) {
+    const uint32_t quotient = (uint32_t)((uint64_t)value * reciprocal >> 32); /* right, or one too low */
+    return quotient + (value - quotient * divisor >= divisor);
+}
+/* The same for signed values, rounding toward zero. */
+TW_INLINE int32_t tw_divide(int32_t value, int32_t divisor, uint32_t reciprocal) {
+    const uint32_t size = (uint32_t)(value < 0 ? -value : value);
+    const int32_t quotient = (int32_t)tw_quotient(size, (uint32_t)divisor, reciprocal);
+    return value < 0 ? -quotient : quotient;
+}
+
+/* Whether all values are in [-limit, limit), a power of two. */
+static inline int tw_below(const int32_t *values, int count, int32_t limit) {
+    int32_t bits = 0;
+    TW_UNROLL_4 for (int i = 0; i < count; i++) bits |= values[i] < 0 ? ~values[i] : values[i];
+    return bits < limit;
+}
 
 /* Mathematics without branches or calls, so that loops over it are vectorised. Errors are below 4e-7 relative; infinities
  * and NaN behave as in libm. The rational functions are own minimax fits on the range where the result is not yet 1. */

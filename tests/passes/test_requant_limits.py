@@ -1,0 +1,64 @@
+"""Requantisations are told how large their inputs get."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from passes.build import Builder, applied
+from tilewright.core.graph import Array
+from tilewright.passes.requant_limits import requant_limits
+
+SCALE = (np.asarray(3, np.int32), np.asarray(0, np.int32))
+
+
+def limit_of(b: Builder, x: str) -> int | None:
+    graph = applied(b.graph(b.op("RequantShift", x, *SCALE, div=64)), requant_limits)
+    found = graph.nodes[-1].attrs.get("x_limit")
+    assert found is None or isinstance(found, int)
+    return found
+
+
+def test_known_weights_count_as_they_are() -> None:
+    b = Builder()
+    weights = np.asarray([[3, -100], [4, 1]], np.int8)
+    assert limit_of(b, b.op("MatMul", b.input("x", "int8[5,2]"), weights)) == 128 * 101
+
+
+@pytest.mark.parametrize(("kind", "limit"), [("int8", 7 * 128 * 128), ("uint8", 7 * 255 * 255)])
+def test_products_of_activations(kind: str, limit: int) -> None:
+    b = Builder()
+    assert limit_of(b, b.op("MatMul", b.input("x", f"{kind}[5,7]"), b.input("y", f"{kind}[7,3]"))) == limit
+
+
+def test_zero_points_count() -> None:
+    b = Builder()
+    x, y = b.input("x", "int8[5,7]"), b.input("y", "int8[7,3]")
+    assert limit_of(b, b.op("MatMul", x, y, a_zero_point=-3, b_zero_point=5)) == 7 * 131 * 133
+
+
+def test_convolutions_with_a_bias() -> None:
+    b = Builder()
+    weights: Array = np.full((4, 3, 3, 3), -2, np.int8)
+    bias = np.asarray([0, -50, 7, 7], np.int32)
+    assert limit_of(b, b.op("Conv", b.input("x", "uint8[1,3,6,6]"), weights, bias)) == 255 * 27 * 2 + 50
+
+
+def test_sums_and_products() -> None:
+    b = Builder()
+    x = b.input("x", "int8[4]")
+    doubled = b.op("Add", x, x, widen=1)
+    assert limit_of(b, b.op("Mul", doubled, np.asarray(-9, np.int32), widen=1)) == 256 * 9
+
+
+def test_a_type_limits_as_well() -> None:
+    b = Builder()
+    x = b.input("x", "int32[4]")
+    assert limit_of(b, b.op("Mul", x, x)) is None
+
+
+def test_a_closer_promise_stays() -> None:
+    b = Builder()
+    x = b.op("Add", b.input("x", "int8[4]"), b.input("y", "int8[4]"), widen=1)
+    graph = applied(b.graph(b.op("RequantShift", x, *SCALE, div=64, x_limit=5)), requant_limits)
+    assert graph.nodes[-1].attrs["x_limit"] == 5
