@@ -79,6 +79,19 @@ static void plane(int channel, uint32_t l1, uint32_t l2, uint32_t bytes, uint32_
         }
 }
 
+/* memcpy for runs that are short and mostly whole words. */
+static void copy(unsigned char *to, const unsigned char *from, size_t bytes) {
+    if ((((uintptr_t)to | (uintptr_t)from | bytes) & 3) != 0) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    uint32_t *words = (uint32_t *)(void *)to;
+    const uint32_t *source = (const uint32_t *)(const void *)from;
+#pragma GCC unroll 4
+    for (size_t i = 0; i < bytes / 4; i++)
+        words[i] = source[i];
+}
+
 void tw_dma_start(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row, ptrdiff_t from_row,
                   int planes, ptrdiff_t to_plane, ptrdiff_t from_plane) {
     if (tw_core() != 0)
@@ -88,7 +101,7 @@ void tw_dma_start(int channel, void *to, const void *from, size_t bytes, int row
     for (int p = 0; p < planes; p++, target += to_plane, source += from_plane) {
         if (in_l1(to) == in_l1(from)) { /* the DMA does not copy within a memory */
             for (int r = 0; r < rows; r++)
-                memcpy(target + r * to_row, source + r * from_row, bytes);
+                copy(target + r * to_row, source + r * from_row, bytes);
         } else if (in_l1(to)) {
             plane(channel, (uint32_t)target, (uint32_t)source, bytes, (uint32_t)rows, (uint32_t)to_row,
                   (uint32_t)from_row, TO_L1);

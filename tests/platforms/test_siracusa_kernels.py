@@ -1,0 +1,102 @@
+"""Kernels of Siracusa for integer transformers against the references, on the simulated chip with all its checks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from passes.build import Builder
+from tilewright.api import Options, run_model
+from tilewright.core.graph import Array, Graph
+from tilewright.core.interpret import interpret
+from tilewright.core.platform import Sizes
+
+WIDE = 1 << 27
+"""A weight whose products do not fit 32 bits."""
+
+
+def random(kind: str, *shape: int, seed: int = 0) -> Array:
+    limits = np.iinfo(kind)
+    return np.random.default_rng(seed).integers(limits.min, limits.max + 1, shape).astype(kind)
+
+
+def requantised(b: Builder, x: str, mul: int = 9) -> str:
+    return b.op("RequantShift", x, np.asarray(mul, np.int32), np.asarray(-5000, np.int32), div=1 << 14)
+
+
+def assert_right(graph: Graph, *kernels: str, l1: int = 24_000) -> None:
+    """The chip computes what the references do, and with these kernels."""
+    fed = [random(graph.types[n].dtype.name, *graph.types[n].shape, seed=i) for i, n in enumerate(graph.inputs)]
+    ran = run_model(graph, Options(platform="siracusa", sizes=Sizes({"L1": l1})), inputs=fed)
+    for name, found, wanted in zip(graph.outputs, ran.outputs, interpret(graph, fed), strict=True):
+        np.testing.assert_array_equal(found, wanted, err_msg=name)
+    used = {choice.kernel.function for choice in ran.compiled.plan.choices if choice.kernel is not None}
+    assert used.issuperset(kernels), used
+
+
+def test_products_with_weights() -> None:
+    b = Builder()
+    outputs: list[str] = []
+    # Rows by K by N: whole words and others, one row, few rows, ragged ends; large enough to be cut.
+    shapes = [(1, 64, 40), (7, 35, 21), (2, 3, 5), (9, 20, 64), (64, 64, 96)]
+    for number, (rows, length, columns) in enumerate(shapes):
+        x = b.input(f"x{number}", f"{'uint8' if number % 2 else 'int8'}[{rows},{length}]")
+        product = b.op("MatMul", x, random("int8", length, columns))
+        outputs += [requantised(b, product), product] if number == 1 else [requantised(b, product)]
+    assert_right(b.graph(*outputs), "matmul_packed_s8")
+
+
+def test_products_of_activations() -> None:
+    b = Builder()
+    outputs: list[str] = []
+    # Scores of short heads, their products with values, lengths that are no words, zero points.
+    # A, B, whether B is transposed, zero points.
+    plain = [
+        ("int8[4,18,4]", "int8[4,17,4]", 1, 0, 0),
+        ("uint8[2,13,24]", "int8[2,24,8]", 0, 0, 0),
+        ("int8[3,5,9]", "int8[3,9,6]", 0, 0, 0),
+        ("int8[2,6,12]", "int8[2,16,12]", 1, 3, 0),
+        ("uint8[2,5,10]", "uint8[2,10,20]", 0, 101, 77),
+        ("int8[2,4,8]", "uint8[2,8,4]", 0, 0, 0),
+    ]
+    for number, (left, right, turned, a_zero, b_zero) in enumerate(plain):
+        operands = b.input(f"a{number}", left), b.input(f"b{number}", right)
+        product = b.op("MatMul", *operands, transB=turned, a_zero_point=a_zero, b_zero_point=b_zero)
+        outputs.append(requantised(b, product))
+    assert_right(b.graph(*outputs), "matmul_s8")
+
+
+def test_softmax() -> None:
+    b = Builder()
+    outputs: list[str] = []
+    # Short reaches, for which quotients are tabulated, and long ones; sums near a power of two; sums of zero.
+    given = [(1, 5, 13, 4), (1, 173, 15599, 127), (1, 64, 2136, 47), (1, 0, 0, 1), (0, 3, 1, 2), (3, 16, 128, 12)]
+    for number, (a, b_, c, log2) in enumerate(given):
+        x = b.input(f"x{number}", f"{'uint8' if number % 2 else 'int8'}[{3 + number},{(64, 17, 33)[number % 3]}]")
+        y = b.op("iSoftmax", x, coeffA=a, coeffB=b_, coeffC=c, log2=log2, n_levels=256)
+        outputs += [y] if number % 2 else [requantised(b, y, 1 << 14)]
+    assert_right(b.graph(*outputs), "isoftmax")
+
+
+@pytest.mark.parametrize("op", ["iRMSNorm", "iLayerNorm"])
+def test_normalisation(op: str) -> None:
+    b = Builder()
+    outputs: list[str] = []
+    for number, largest in enumerate((1 << 12, WIDE)):
+        weight = (random("int16", 33, seed=number).astype(np.int64) * largest >> 15).astype(np.int32)
+        operands = (weight,) if op == "iRMSNorm" else (weight, weight[::-1].copy())
+        x = b.input(f"x{number}", f"{'uint8' if number else 'int8'}[10,33]")
+        y = b.op(op, x, *operands, D=1 << (7 + 15 * number))
+        outputs += [y] if number else [requantised(b, y, 1 << 14)]
+    assert_right(b.graph(*outputs), op.lower())
+
+
+def test_chains_behind_products() -> None:
+    b = Builder()
+    x, y, mask = b.input("x", "int8[4,20,8]"), b.input("y", "int8[4,24,8]"), b.input("mask", "int8[20,24]")
+    scores = requantised(b, b.op("MatMul", x, y, transB=1))
+    masked = b.op("Add", requantised(b, b.op("Mul", scores, np.asarray(8191, np.int32), widen=1), 4), mask, widen=1)
+    same = b.op("RequantShift", masked, np.asarray(1 << 16, np.int32), np.asarray(0, np.int32), div=1 << 16)
+    wide = b.op("RequantShift", b.op("MatMul", x, y, transB=1), random("int32", 24) >> 1, np.asarray(7), div=1 << 40)
+    swish = b.op("iHardswish", scores, one_over_six=42, three=168, six=337)
+    assert_right(b.graph(same, wide, requantised(b, swish), requantised(b, b.op("iGELU", scores, b=-40, one=1743))))
