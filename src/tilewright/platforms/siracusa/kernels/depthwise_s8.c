@@ -42,25 +42,22 @@ static void depthwise_s8(const T *X, const int8_t *W, const int32_t *B, void *Y,
                     const uint32_t *w = (const uint32_t *)(const void *)(W + (g + j) * blocks * KW * 4);
                     for (int block = 0; block < blocks; block++) {
                         uint32_t *to = columns + block * 4 * dots.pitch;
-                        for (int row = 0; row < 4; row++) {
-                            const int h = ih + (block * 4 + row) * dilations_0;
-                            const int inside = block * 4 + row < KH && h >= 0 && h < X_n1;
-                            rows.stride[row] = inside ? G : 0;
-                            rows.x[row] =
-                                inside ? image + h * row_bytes + (iw + begin) * G + g + j : (const char *)&outside;
-                        }
-                        for (int c = 0; c < channels; c++) {
-                            tw_fill_words(to + c * dots.pitch, x_zero_point, begin);
-                            tw_fill_words(to + c * dots.pitch + end, x_zero_point, dots.pitch - end);
+                        if (blocks > 1 || g + j == 0) { /* else all is there from the channels before */
+                            for (int row = 0; row < 4; row++) {
+                                const int h = ih + (block * 4 + row) * dilations_0;
+                                const int inside = block * 4 + row < KH && h >= 0 && h < X_n1;
+                                rows.stride[row] = inside ? G : 0;
+                                rows.x[row] =
+                                    inside ? image + h * row_bytes + (iw + begin) * G : (const char *)&outside;
+                            }
+                            tw_outside_columns(4, begin, end, outside, to, dots.pitch);
                         }
                         if (channels == 4)
-                            tw_columns(&rows, KH - block * 4 >= 4, begin, end, to, dots.pitch);
+                            tw_columns(&rows, g + j, KH - block * 4 >= 4, begin, end, to, dots.pitch);
                         else
-                            tw_few_columns(&rows, channels, begin, end, to, dots.pitch);
+                            tw_few_columns(&rows, g + j, channels, begin, end, to, dots.pitch);
                     }
-                    for (int c = 0; c < channels; c++)
-                        TW_FOR_BYTES(X, tw_column_dots)
-                    (&dots, w + c, bias[j + c], columns + c * dots.pitch, out + j + c);
+                    TW_FOR_BYTES(X, tw_column_dots)(&dots, channels, w, bias + j, columns, out + j);
                 }
                 STORE(epilogue, Y, out, (line * OW + ow) * G + g, G, g, pixels, count);
             }

@@ -28,11 +28,23 @@ struct tw_four_rows {
     int stride[4];
 };
 
-/* Columns [begin, end) as words, for four channels `pitch` words apart. With three rows the fourth byte is anything. */
-static __attribute__((noinline, unused)) void tw_columns(const struct tw_four_rows *rows, int four, int begin, int end,
-                                                         uint32_t *to, int pitch) {
-    const char *x0 = rows->x[0], *x1 = rows->x[1], *x2 = rows->x[2], *x3 = rows->x[3];
+/* Columns that are outside the image, for some channels `pitch` words apart. */
+static inline void tw_outside_columns(int channels, int begin, int end, uint32_t outside, uint32_t *to, int pitch) {
+    for (int c = 0; c < channels; c++, to += pitch) {
+        for (int i = 0; i < begin; i++)
+            to[i] = outside;
+        for (int i = end; i < pitch; i++)
+            to[i] = outside;
+    }
+}
+
+/* Columns [begin, end) as words, for the four channels from `channel` on, `pitch` words apart. With three rows the fourth
+ * byte is anything. */
+static __attribute__((noinline, unused)) void tw_columns(const struct tw_four_rows *rows, int channel, int four,
+                                                         int begin, int end, uint32_t *to, int pitch) {
     const int s0 = rows->stride[0], s1 = rows->stride[1], s2 = rows->stride[2], s3 = rows->stride[3];
+    const char *x0 = rows->x[0] + (s0 ? channel : 0), *x1 = rows->x[1] + (s1 ? channel : 0);
+    const char *x2 = rows->x[2] + (s2 ? channel : 0), *x3 = rows->x[3] + (s3 ? channel : 0);
     uint32_t *c0 = to + begin, *c1 = c0 + pitch, *c2 = c1 + pitch, *c3 = c2 + pitch;
     uint32_t a, b, c, d;
     if (four) {
@@ -63,13 +75,15 @@ static __attribute__((noinline, unused)) void tw_columns(const struct tw_four_ro
 }
 
 /* The same for the last few channels, byte by byte: a word would reach beyond the image. */
-static __attribute__((noinline, unused)) void tw_few_columns(const struct tw_four_rows *rows, int channels, int begin,
-                                                             int end, uint32_t *to, int pitch) {
+static __attribute__((noinline, unused)) void tw_few_columns(const struct tw_four_rows *rows, int channel, int channels,
+                                                             int begin, int end, uint32_t *to, int pitch) {
     for (int i = begin; i < end; i++) {
         for (int c = 0; c < channels; c++) {
             uint32_t word = 0;
             for (int row = 0; row < 4; row++)
-                word |= (uint32_t)(uint8_t)rows->x[row][(i - begin) * rows->stride[row] + c] << (8 * row);
+                word |= (uint32_t)(uint8_t)
+                            rows->x[row][rows->stride[row] ? (i - begin) * rows->stride[row] + channel + c : 0]
+                        << (8 * row);
             to[c * pitch + i] = word;
         }
     }
@@ -99,24 +113,35 @@ struct tw_column_dots {
             : [quads] "r"(quads), [w0] "r"(w[0]), [w1] "r"(w[4]), [w2] "r"(w[8]), [bias] "r"(bias)                     \
             : "t0", "t1", "t2", "t3", "t4", "t5", "t6", "memory");                                                     \
     }                                                                                                                  \
-    static __attribute__((noinline, unused)) void NAME(const struct tw_column_dots *s, const uint32_t *w,              \
-                                                       int32_t bias, const uint32_t *t, int32_t *out) {                \
-        if (s->blocks == 1 && s->columns == 3 && s->stride == 1 && s->dilation == 1) {                                 \
-            NAME##_3(t, w, bias, s->pixels / 4, out);                                                                  \
-        } else if (s->blocks == 1 && s->columns == 3) {                                                                \
-            const uint32_t w0 = w[0], w1 = w[4], w2 = w[8];                                                            \
-            const uint32_t *u = t + s->dilation, *v = u + s->dilation;                                                 \
-            for (int i = 0; i < s->pixels; i++, out += 16, t += s->stride, u += s->stride, v += s->stride)             \
-                *out = SDOT(SDOT(SDOT(bias, *t, w0), *u, w1), *v, w2);                                                 \
-        } else {                                                                                                       \
-            for (int i = 0; i < s->pixels; i++, out += 16, t += s->stride) {                                           \
-                int32_t sum = bias;                                                                                    \
-                const uint32_t *weight = w;                                                                            \
-                for (int block = 0; block < s->blocks; block++)                                                        \
-                    for (int k = 0; k < s->columns; k++, weight += 4)                                                  \
-                        sum = SDOT(sum, t[block * 4 * s->pitch + k * s->dilation], *weight);                           \
-                *out = sum;                                                                                            \
-            }                                                                                                          \
+    static inline void NAME##_strided(const struct tw_column_dots *s, const uint32_t *t, const uint32_t *w,            \
+                                      int32_t bias, int32_t *out) {                                                    \
+        const uint32_t w0 = w[0], w1 = w[4], w2 = w[8];                                                                \
+        const uint32_t *u = t + s->dilation, *v = u + s->dilation;                                                     \
+        for (int i = 0; i < s->pixels; i++, out += 16, t += s->stride, u += s->stride, v += s->stride)                 \
+            *out = SDOT(SDOT(SDOT(bias, *t, w0), *u, w1), *v, w2);                                                     \
+    }                                                                                                                  \
+    static inline void NAME##_any(const struct tw_column_dots *s, const uint32_t *t, const uint32_t *w, int32_t bias,  \
+                                  int32_t *out) {                                                                      \
+        for (int i = 0; i < s->pixels; i++, out += 16, t += s->stride) {                                               \
+            int32_t sum = bias;                                                                                        \
+            const uint32_t *weight = w;                                                                                \
+            for (int block = 0; block < s->blocks; block++)                                                            \
+                for (int k = 0; k < s->columns; k++, weight += 4)                                                      \
+                    sum = SDOT(sum, t[block * 4 * s->pitch + k * s->dilation], *weight);                               \
+            *out = sum;                                                                                                \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static __attribute__((noinline, unused)) void NAME(const struct tw_column_dots *s, int channels,                   \
+                                                       const uint32_t *w, const int32_t *bias, const uint32_t *t,      \
+                                                       int32_t *out) {                                                 \
+        const int three = s->blocks == 1 && s->columns == 3, next = s->stride == 1 && s->dilation == 1;                \
+        for (int c = 0; c < channels; c++, w++, t += s->pitch, out++) {                                                \
+            if (three && next)                                                                                         \
+                NAME##_3(t, w, bias[c], s->pixels / 4, out);                                                           \
+            else if (three)                                                                                            \
+                NAME##_strided(s, t, w, bias[c], out);                                                                 \
+            else                                                                                                       \
+                NAME##_any(s, t, w, bias[c], out);                                                                     \
         }                                                                                                              \
     }
 TW_DEFINE_COLUMN_DOTS(tw_column_dots_s8, TW_SDOT_S8, tw_sdot_s8)
