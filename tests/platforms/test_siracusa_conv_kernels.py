@@ -78,6 +78,7 @@ def network(given: Sequence[Layer]) -> tuple[Graph, list[Array]]:
 CONV2D_S8 = [
     conv((1, 8, 6, 6), 8, (3, 3), pads=(1, 1, 1, 1)),
     conv((1, 64, 3, 5), 20, (1, 1)),
+    conv((2, 12, 5, 7), 16, (1, 1)),
     conv((1, 3, 9, 9), 5, (3, 3), strides=(2, 2), pads=(1, 1, 1, 1), x_zero_point=5),
     conv((1, 5, 7, 8), 6, (2, 3), dilations=(2, 2), pads=(2, 0, 1, 3)),
     conv((2, 6, 5, 5), 9, (3, 2), group=3, pads=(0, 1, 2, 0)),

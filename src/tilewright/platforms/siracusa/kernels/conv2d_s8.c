@@ -20,6 +20,11 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
                       int C, int KH, int KW, int X_n1, int X_n2, int strides_0, int strides_1, int pads_0, int pads_1,
                       int dilations_0, int dilations_1, int x_zero_point, void *scratch,
                       const struct Epilogue *epilogue) {
+    if (KH * KW == 1 && strides_0 * strides_1 == 1 && X_n1 == OH && X_n2 == OW && pads_0 == 0 && pads_1 == 0) {
+        OW *= N * OH; /* pointwise: the image is one long line */
+        X_n2 = OW;
+        N = OH = X_n1 = 1;
+    }
     const int words = (KW * C + 3) / 4, patch_bytes = KH * words * 4, pixels = N * OH * OW;
     const struct tw_window_patch shape = {.x_col = G * C,
                                           .x_row = G * C * X_n2,
@@ -33,7 +38,7 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
                                           .zero = x_zero_point,
                                           .words = words};
     const int side_by_side = (G == 1 && dilations_1 == 1) || KW == 1;
-    const int row = shape.x_row * dilations_0, step = row - words * 4;
+    const int next = strides_1 * shape.x_col, row = shape.x_row * dilations_0, step = row - words * 4;
     const int last_row = X_n1 - (KH - 1) * dilations_0, last_col = X_n2 - (KW - 1) * dilations_1;
     const T *end = X + N * X_n1 * shape.x_row - (KH - 1) * row - words * 4; /* no run is read beyond X */
     char *patch = scratch;
@@ -46,7 +51,16 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
         for (int pixel = 0, oh = 0, ow = 0; pixel < pixels; pixel += 4) {
             const int done = tw_min(4, pixels - pixel);
             const void *a[4];
-            for (int i = 0; i < 4; i++) {
+            const int top = oh * strides_0 - pads_0, left = ow * strides_1 - pads_1;
+            const T *first = image + top * shape.x_row + left * shape.x_col;
+            const int inside = side_by_side && top >= 0 && top < last_row && left >= 0 && ow + 4 < OW &&
+                               left + 3 * strides_1 < last_col && first + 3 * next <= end;
+            for (int i = 0; inside && i < 4; i++) { /* the usual case: four neighbours in the middle of a line */
+                a[i] = first + i * next;
+                runs.step[i] = step;
+            }
+            ow += inside ? 4 : 0;
+            for (int i = inside ? 4 : 0; i < 4; i++) {
                 const int ih = oh * strides_0 - pads_0, iw = ow * strides_1 - pads_1;
                 const T *x = image + ih * shape.x_row + iw * shape.x_col;
                 if (i >= done) {
