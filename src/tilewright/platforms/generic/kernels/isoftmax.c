@@ -21,17 +21,12 @@ typedef uint8_t U;
 /* e(d) = ((A * (p + B)^2 + C) >> z) with p = z * log2 - d, for the 256 possible distances d below the maximum. Returns how
  * many there are up to the last that is not zero. */
 static int isoftmax_powers(uint32_t *table, int coeffA, int coeffB, int coeffC, int log2) {
-    const uint32_t bound = (uint32_t)(coeffA * (coeffB + 255) * (coeffB + 255) + coeffC);
     int z = 0, base = coeffB, next = log2, reach = 0; /* base is z * log2 + B */
     for (int distance = 0; distance < 256; distance++) {
         if (distance == next && z < 31) {
             z++;
             base += log2;
             next += log2;
-        }
-        if (bound >> z == 0) {
-            memset(table + distance, 0, (size_t)(256 - distance) * sizeof *table);
-            break;
         }
         table[distance] = (uint32_t)(coeffA * (base - distance) * (base - distance) + coeffC) >> z;
         reach = table[distance] ? distance + 1 : reach;
@@ -66,7 +61,10 @@ static void isoftmax(const T *x, U *y, int OUTER, int AXIS, int coeffA, int coef
     TW_KEEP(twice);
     TW_KEEP(level);
     TW_KEEP(to);
-    memset(level, 0, sizeof levels);
+    /* Long rows have each quotient computed only once. */
+    const int once = reach <= AXIS / 2;
+    if (once)
+        memset(level, 0, sizeof levels);
     for (int outer = 0; outer < OUTER && AXIS > 0; outer++, x += AXIS) {
         int max = x[0], bit = 0;
         uint32_t sum = 0;
@@ -76,8 +74,6 @@ static void isoftmax(const T *x, U *y, int OUTER, int AXIS, int coeffA, int coef
             bit++;
         /* Without a sum all powers are 0. */
         const uint32_t reciprocal = isoftmax_reciprocal(sum ? sum : 1, bit) + 1;
-        /* Long rows have each quotient computed only once. */
-        const int once = reach <= AXIS / 2;
         for (int i = 0; i < reach && once; i++)
             level[i] = (U)((uint32_t)((uint64_t)(table[i] * twice) * reciprocal >> 32) >> bit);
         for (int first = 0; first < AXIS; first += 16) {

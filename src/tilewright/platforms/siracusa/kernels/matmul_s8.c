@@ -23,6 +23,14 @@ static inline int matmul_s8_aligned(const void *start, ptrdiff_t row) {
     return (((uintptr_t)start | (size_t)row) & 3) == 0;
 }
 
+/* Clears whole words; the library's memset goes byte by byte. */
+static inline void matmul_s8_clear(void *start, int bytes) {
+    uint32_t *words = start, zero = 0;
+    TW_KEEP(zero);
+    for (int i = 0; i < bytes / 4; i++)
+        words[i] = zero;
+}
+
 /* Four rows of four bytes become four columns. */
 static inline void matmul_s8_turn(const uint32_t *in, uint32_t *out) {
     const uint32_t even = 0x00FF00FFu;
@@ -36,11 +44,17 @@ static inline void matmul_s8_turn(const uint32_t *in, uint32_t *out) {
 
 /* `count` columns of B as rows of a panel, each `length` long. */
 static void matmul_s8_panel(const U *B, ptrdiff_t b_k, ptrdiff_t b_n, int K, int length, int count, int8_t *panel) {
-    if (b_n == 1 && K == length && count % 4 == 0 && matmul_s8_aligned(B, b_k)) {
+    int begin = 0;
+    /* The end of rows that are no whole words, and rows that are missing in a tile of four. */
+    for (int j = 0; j < count && K != length; j++)
+        matmul_s8_clear(panel + j * length + length - 4, 4);
+    matmul_s8_clear(panel + count * length, length * (-count & 3));
+    if (b_n == 1 && count % 4 == 0 && matmul_s8_aligned(B, b_k)) {
+        begin = K & ~3;
         for (int j = 0; j < count; j += 4) {
             const char *from = (const char *)B + j;
             char *to = (char *)panel + j * length;
-            for (int k = 0; k < K; k += 4, from += 4 * b_k, to += 4) {
+            for (int k = 0; k < begin; k += 4, from += 4 * b_k, to += 4) {
                 uint32_t in[4], out[4];
                 TW_UNROLL for (int i = 0; i < 4; i++) memcpy(in + i, __builtin_assume_aligned(from + i * b_k, 4), 4);
                 matmul_s8_turn(in, out);
@@ -50,12 +64,10 @@ static void matmul_s8_panel(const U *B, ptrdiff_t b_k, ptrdiff_t b_n, int K, int
                 }
             }
         }
-        return;
     }
-    if (K != length || count % 4)
-        memset(panel, 0, (size_t)(length * ((count + 3) & ~3))); /* whole words, and whole tiles of four rows */
     for (int j = 0; j < count; j++) {
-        TW_UNROLL_4 for (int k = 0; k < K; k++) panel[j * length + k] = (int8_t)(B[k * b_k + j * b_n] - MIDDLE);
+        for (int k = begin; k < K; k++)
+            panel[j * length + k] = (int8_t)(B[k * b_k + j * b_n] - MIDDLE);
     }
 }
 
@@ -76,9 +88,9 @@ static void matmul_s8(const T *A, const U *B, void *Y, int BATCH, int M, int K, 
     int8_t *panel = scratch;
     T *padded = (T *)scratch + 16 * length;
     int32_t bias[16], out[4 * 16];
-    memset(bias, 0, sizeof bias);
-    if (length != K)
-        memset(padded, 0, (size_t)length * 4);
+    matmul_s8_clear(bias, sizeof bias);
+    for (int i = 0; i < 4 && length != K; i++)
+        matmul_s8_clear(padded + i * length + length - 4, 4);
     for (int batch = 0; batch < BATCH; batch++) {
         const T *const rows_of_a = A + batch * A_sBATCH;
         const int copied = length != K || !matmul_s8_aligned(rows_of_a, A_sM);

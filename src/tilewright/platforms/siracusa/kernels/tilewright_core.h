@@ -28,6 +28,8 @@ static inline int tw_max(int a, int b) {
 /* p.clip where the limits are those of a type. The compiler is told what it cannot see: conversions then cost nothing. */
 static inline __attribute__((always_inline)) int32_t tw_clamp(int32_t x, int32_t lo, int32_t hi) {
     int32_t clamped;
+    if (__builtin_constant_p(x >= lo && x <= hi) && x >= lo && x <= hi)
+        return x;
     if (__builtin_constant_p(lo) && __builtin_constant_p(hi) && lo == -128 && hi == 127)
         __asm__(".insn r 0x33, 1, 0x0A, %0, %1, x8" : "=r"(clamped) : "r"(x));
     else if (__builtin_constant_p(lo) && __builtin_constant_p(hi) && lo == 0 && hi == 255)
