@@ -5,7 +5,7 @@ when: {channels_last: "== 1"}
 pack: {W: "G,F,C,KH,KW -> G,F/4,KH,KW,C,F%4"}
 epilogue: row
 scratch: "16*KH*KW*C"
-cycles: "G*(((N*OH*OW+3)//4)*(((F+3)//4)*(KH*(KW*C*28 + 30) + 80) + 130) + N*OH*OW*(F*8 + min(G-1, 1)*KH*KW*(C*2 + 12))) + 150"
+cycles: "G*(((N*OH*OW+3)//4)*(((F+3)//4)*(KH*(KW*C*31 + 30) + 80) + 130) + N*OH*OW*(F*14 + min(G-1, 1)*KH*KW*(C*2 + 12))) + 150"
 --- */
 #include "tilewright_kernel.h"
 

@@ -6,7 +6,7 @@ when: {channels_last: "== 1"}
 pack: {W: "G,F,C,KH,KW -> G,F/4,KH,(KW,C)/4,F%4,(KW,C)%4"}
 epilogue: row
 scratch: "16*KH*((KW*C+3)//4)"
-cycles: "G*(((N*OH*OW+3)//4)*(((F+3)//4)*(KH*(((KW*C+3)//4)*25 + 11) + 60) + 130) + N*OH*OW*(F*8 + min(G-1, 1)*KH*KW*(C/2 + 12))) + 150"
+cycles: "G*(((N*OH*OW+3)//4)*(((F+3)//4)*(KH*(((KW*C+3)//4)*26 + 12) + 70) + 150) + N*OH*OW*(F*14 + min(G-1, 1)*KH*KW*(C/2 + 12))) + 150"
 --- */
 #include "tilewright_kernel.h"
 

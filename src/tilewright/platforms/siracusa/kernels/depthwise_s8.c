@@ -6,7 +6,7 @@ when: {channels_last: "== 1", C: "== 1", F: "== 1"}
 pack: {W: "G,F,C,KH,KW -> G/4,F,C,KH/4,KW,G%4,KH%4"}
 epilogue: row
 scratch: "16*((KH+3)//4)*(((min(OW, 16)+3)//4*4-1)*strides_1 + (KW-1)*dilations_1 + 1)"
-cycles: "N*OH*(OW*G*(11 + ((KH+3)//4)*(2 + 4*strides_1 + KW)) + ((OW+15)//16)*((G+3)//4)*200)"
+cycles: "N*OH*(OW*G*(24 + ((KH+3)//4)*(2 + 4*strides_1 + KW)) + ((OW+15)//16)*((G+3)//4)*200)"
 --- */
 #include "tilewright_kernel.h"
 

@@ -5,7 +5,7 @@ when: {A_sBATCH: ">= 0", B_sBATCH: ">= 0", A_sK: "A_sK == 1 or K == 1"}
 epilogue: row
 accumulate: [K]
 scratch: "K*16"
-cycles: "BATCH*(((M+3)//4)*((N+3)//4)*(K*28 + 170) + M*N*8 + K*N*4) + 100"
+cycles: "BATCH*(((M+3)//4)*((N+3)//4)*(K*31 + 170) + M*N*14 + K*N*4) + 100"
 --- */
 #include "tilewright_kernel.h"
 
