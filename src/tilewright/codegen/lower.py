@@ -7,7 +7,7 @@ from tilewright.codegen.pieces import Pieces
 from tilewright.codegen.works import Held, Task, invoke, packing_names, whole
 from tilewright.core.graph import Node
 from tilewright.core.op import REGISTRY
-from tilewright.core.plan import Place, Plan
+from tilewright.core.plan import Place, Plan, Schedule
 from tilewright.core.program import Invoke, Pointer, Port, Program
 from tilewright.core.tiles import member
 
@@ -31,8 +31,18 @@ def lower(plan: Plan, name: str = "network") -> Program:
         plan.arena_bytes,
         tuple((path.name, path.read_text()) for path in plan.platform.headers),
         routines,
-        () if plan.schedule is None else tuple(plan.schedule.used.items()),
+        () if plan.schedule is None else tuple(_blocks(plan, plan.schedule).items()),
     )
+
+
+def _blocks(plan: Plan, schedule: Schedule) -> dict[str, int]:
+    """Bytes that the program wants of each memory; constants, inputs and outputs are not among them."""
+    near = plan.platform.engines[schedule.engine].memory
+    blocks = dict.fromkeys(schedule.used, 0) | {near: schedule.used[near]}
+    for place, size in [(b.place, b.bytes) for b in plan.buffers] + [(s.place, s.bytes) for s in schedule.stages]:
+        if place.space in blocks:
+            blocks[place.space] = max(blocks[place.space], place.offset + size)
+    return blocks
 
 
 def _works(node: Node) -> bool:
