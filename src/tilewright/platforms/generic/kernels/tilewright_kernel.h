@@ -222,24 +222,24 @@ TW_INLINE float tw_sum_parts(float *part) {
 }
 static inline float tw_sum_f32(const float *x, int n) {
     float part[16], rest = 0.0f;
-    int i = 0;
+    const int whole = n - n % 16;
     TW_UNROLL for (int j = 0; j < 16; j++) part[j] = 0.0f;
-    for (; i + 16 <= n; i += 16) {
+    for (int i = 0; i < whole; i += 16) {
         TW_UNROLL for (int j = 0; j < 16; j++) part[j] += x[i + j];
     }
-    for (; i < n; i++)
+    for (int i = whole; i < n; i++)
         rest += x[i];
     return tw_sum_parts(part) + rest;
 }
 /* Sum of (x - mean)^2. */
 static inline float tw_sum_squares_f32(const float *x, float mean, int n) {
     float part[16], rest = 0.0f;
-    int i = 0;
+    const int whole = n - n % 16;
     TW_UNROLL for (int j = 0; j < 16; j++) part[j] = 0.0f;
-    for (; i + 16 <= n; i += 16) {
+    for (int i = 0; i < whole; i += 16) {
         TW_UNROLL for (int j = 0; j < 16; j++) part[j] = TW_FMA(x[i + j] - mean, x[i + j] - mean, part[j]);
     }
-    for (; i < n; i++)
+    for (int i = whole; i < n; i++)
         rest = TW_FMA(x[i] - mean, x[i] - mean, rest);
     return tw_sum_parts(part) + rest;
 }

@@ -23,7 +23,7 @@ static void matmul_packed_s8(const T *A, const int8_t *B, const int32_t *C, void
     for (int m = 0, rows; m < ROWS; m += rows) {
         rows = ROWS - m >= 4 ? 4 : 1;
         const T *a = A + (ptrdiff_t)m * K;
-        if (length != K) {
+        if (scratch && length != K) {
             T *padded = scratch;
             memset(padded, 0, (size_t)(rows * length));
             for (int i = 0; i < rows; i++)

@@ -1,0 +1,25 @@
+"""External cases on the simulated Siracusa, checks on: each with one size of L1 and number of cores, by its name."""
+
+from __future__ import annotations
+
+import zlib
+from itertools import product
+
+import pytest
+
+from support import Case
+from tilewright.api import Options, run_case
+from tilewright.codegen.build import STRICT
+from tilewright.core.platform import Sizes
+
+WAYS = tuple(product((16384, 65536, 229376), (1, 8)))
+
+
+@pytest.mark.cases("deeploy", "standard_networks")
+def test_cases_on_siracusa(case: Case) -> None:
+    """Right, or refused because a memory is too small."""
+    l1, cores = WAYS[zlib.crc32(case.name.encode()) % len(WAYS)]
+    options = Options(platform="siracusa", sizes=Sizes({"L1": l1}, cores=cores))
+    result = run_case(case.name, case.network, options, flags=STRICT)
+    fits = result.status == "pass"
+    assert fits or ("does-not-fit" in result.detail and "needs at least" in result.detail), result.detail
