@@ -1,0 +1,264 @@
+// The words in which the meaning of instructions is written (isa/*.inc). They are parts of the interpreter's loop, use its
+// variables and jump to its labels, so only interpreter.cpp includes them.
+#pragma once
+
+// What the semantics in the instruction tables are written in.
+#define RD x[op->rd]
+#define RS1 x[op->rs1]
+#define RS2 x[op->rs2]
+#define RS3 x[op->rs3]
+#define FD hart->f[op->rd]
+#define FS1 hart->f[op->rs1]
+#define FS2 hart->f[op->rs2]
+#define FS3 hart->f[op->rs3]
+#define IMM static_cast<uint32_t>(op->imm)
+#define PC (hart->code->pc_of(op))
+#define SIGNED(value) static_cast<int32_t>(value)
+#define UNSIGNED(value) static_cast<uint32_t>(value)
+#define COUNT (hart->counters)
+// Post-increment: x0 stays zero.
+#define UPDATE_RS1(value)                                                                                              \
+    RS1 = (value);                                                                                                     \
+    x[0] = 0
+
+// An instruction that others can see is executed when it is its turn.
+#define MY_TURN                                                                                                        \
+    if (t > limit) [[unlikely]]                                                                                        \
+    goto yield
+
+#define DISPATCH                                                                                                       \
+    if constexpr (Observed)                                                                                            \
+        goto observe;                                                                                                  \
+    if (line_key(op) != line) [[unlikely]]                                                                             \
+        goto fetch;                                                                                                    \
+    goto *labels[op->code]
+
+#define NEXT                                                                                                           \
+    t += op->cycles;                                                                                                   \
+    pending = op->stall;                                                                                               \
+    RETIRE;                                                                                                            \
+    op += op->next;                                                                                                    \
+    DISPATCH
+
+// Instructions are counted in the low half, cycles in which one waited for a result in the high half.
+#define RETIRE retired += 1 + (uint64_t{op->stall} << 32)
+#define COUNT_RETIRED                                                                                                  \
+    COUNT.instructions += retired & 0xffffffff;                                                                        \
+    COUNT.stall_use += retired >> 32;                                                                                  \
+    retired = 0
+
+#define NEAR_BANK(offset)                                                                                              \
+    if (near->bank_free != nullptr) {                                                                                  \
+        int64_t &bank = near->bank_free[((offset) >> 2) & near->bank_mask];                                            \
+        if (bank > t) {                                                                                                \
+            COUNT.stall_bank += static_cast<uint64_t>(bank - t);                                                       \
+            t = bank;                                                                                                  \
+        }                                                                                                              \
+        bank = t + 1;                                                                                                  \
+    }
+
+// Checks of an access next to the hart: one look at the states of its bytes, where nothing is wrong.
+#define CHECK_LOAD(size)                                                                                               \
+    if constexpr (Observed) {                                                                                          \
+        if (checking && (shadow_of<size>(near->shadow + offset) != each_byte<size>(byte_written) ||                    \
+                         x[stack_pointer] < hart->stack_low)) [[unlikely]]                                             \
+            check(*hart, op, where, near->base + offset, size, AccessKind::load, near->shadow + offset, t);            \
+    }
+
+#define CHECK_STORE(size)                                                                                              \
+    if constexpr (Observed) {                                                                                          \
+        const uint32_t states = shadow_of<size>(near->shadow + offset);                                                \
+        if (checking && ((states & each_byte<size>(byte_claimed)) != 0 || hart->stores_unwritten ||                    \
+                         x[stack_pointer] < hart->stack_low)) [[unlikely]]                                             \
+            check(*hart, op, where, near->base + offset, size, AccessKind::store, near->shadow + offset, t);           \
+        else                                                                                                           \
+            set_shadow<size>(near->shadow + offset, states | each_byte<size>(byte_written));                           \
+    }
+
+// Time and value go through copies, so that the loop's own variables can stay in registers.
+#define FAR(address_, size, kind, value)                                                                               \
+    {                                                                                                                  \
+        int64_t far_time = t;                                                                                          \
+        uint32_t far_value = value;                                                                                    \
+        outcome = access(*hart, op, address_, size, AccessKind::kind, far_value, far_time);                            \
+        t = far_time;                                                                                                  \
+        value = far_value;                                                                                             \
+        limit = past;                                                                                                  \
+        if (outcome != Outcome::done) [[unlikely]]                                                                     \
+            goto interrupted;                                                                                          \
+    }
+
+#define LOAD(type, address)                                                                                            \
+    MY_TURN;                                                                                                           \
+    const NearView *near = hart->near;                                                                                 \
+    const uint32_t where = (address);                                                                                  \
+    uint32_t value = 0;                                                                                                \
+    ++COUNT.loads;                                                                                                     \
+    if (const uint32_t offset = where - near->base; offset < near->size && where % sizeof(type) == 0) [[likely]] {     \
+        NEAR_BANK(offset)                                                                                              \
+        CHECK_LOAD(sizeof(type))                                                                                       \
+        type loaded;                                                                                                   \
+        std::memcpy(&loaded, near->data + offset, sizeof loaded);                                                      \
+        value = static_cast<uint32_t>(loaded);                                                                         \
+    } else {                                                                                                           \
+        FAR(where, sizeof(type), load, value);                                                                         \
+        value = static_cast<uint32_t>(static_cast<type>(value));                                                       \
+    }
+
+#define STORE(type, address, stored)                                                                                   \
+    MY_TURN;                                                                                                           \
+    const NearView *near = hart->near;                                                                                 \
+    const uint32_t where = (address);                                                                                  \
+    uint32_t value = (stored);                                                                                         \
+    ++COUNT.stores;                                                                                                    \
+    if (const uint32_t offset = where - near->base; offset < near->size && where % sizeof(type) == 0) [[likely]] {     \
+        NEAR_BANK(offset)                                                                                              \
+        CHECK_STORE(sizeof(type))                                                                                      \
+        const type narrow = static_cast<type>(value);                                                                  \
+        std::memcpy(near->data + offset, &narrow, sizeof narrow);                                                      \
+    } else {                                                                                                           \
+        FAR(where, sizeof(type), store, value);                                                                        \
+    }
+
+#define EVENT_LOAD(address)                                                                                            \
+    MY_TURN;                                                                                                           \
+    uint32_t value = 0;                                                                                                \
+    FAR(address, 4, event_load, value);                                                                                \
+    RD = value
+
+#define BRANCH(condition)                                                                                              \
+    ++COUNT.branches;                                                                                                  \
+    if (condition) {                                                                                                   \
+        ++COUNT.taken;                                                                                                 \
+        t += op->cycles + op->rd;                                                                                      \
+        RETIRE;                                                                                                        \
+        op += op->imm >> 1;                                                                                            \
+        pending = 0;                                                                                                   \
+        if (t > horizon) [[unlikely]]                                                                                  \
+            goto yield;                                                                                                \
+        DISPATCH;                                                                                                      \
+    }
+
+#define LINK x[op->rd] = PC + static_cast<uint32_t>(length_of(op)) * 2
+
+#define JUMP(address)                                                                                                  \
+    {                                                                                                                  \
+        const uint32_t to = (address);                                                                                 \
+        ++COUNT.jumps;                                                                                                 \
+        t += op->cycles;                                                                                               \
+        RETIRE;                                                                                                        \
+        const Op *destination = instruction_at(*hart, to);                                                             \
+        if (destination == nullptr) [[unlikely]] {                                                                     \
+            fail(*hart, op, "bad-jump", "jump to an address without memory for instructions", to);                     \
+            goto stopped;                                                                                              \
+        }                                                                                                              \
+        op = destination;                                                                                              \
+        pending = 0;                                                                                                   \
+        if (t > horizon) [[unlikely]]                                                                                  \
+            goto yield;                                                                                                \
+        DISPATCH;                                                                                                      \
+    }
+
+#define DIVIDE(divisor) t += divide_wait(hart->group->divide, divisor)
+
+#define LOOP (hart->loops[op->rd])
+#define LOOP_SETUP(start, end, count) set_loop(*hart, op->rd, start, end, count)
+
+#define CSR_READ                                                                                                       \
+    MY_TURN;                                                                                                           \
+    COUNT_RETIRED;                                                                                                     \
+    uint32_t old = 0;                                                                                                  \
+    if (!read_csr(*hart, IMM, counter_time(*hart, op, t), old))                                                        \
+    goto l_illegal
+
+#define CSR_WRITE(written)                                                                                             \
+    if (!write_csr(*hart, IMM, t, written))                                                                            \
+    goto l_illegal
+
+#define TRAP(cause, value)                                                                                             \
+    {                                                                                                                  \
+        MY_TURN;                                                                                                       \
+        const Op *handler = trap(*hart, op, cause, value);                                                             \
+        if (handler == nullptr)                                                                                        \
+            goto stopped;                                                                                              \
+        op = handler;                                                                                                  \
+        t += 2;                                                                                                        \
+        DISPATCH;                                                                                                      \
+    }
+
+#define RETURN_FROM_TRAP                                                                                               \
+    MY_TURN;                                                                                                           \
+    leave_trap(*hart);                                                                                                 \
+    JUMP(hart->mepc)
+
+#define FORGET_CODE                                                                                                    \
+    {                                                                                                                  \
+        MY_TURN;                                                                                                       \
+        const int32_t length = length_of(op);                                                                          \
+        t += op->cycles;                                                                                               \
+        RETIRE;                                                                                                        \
+        forget_code();                                                                                                 \
+        op += op->code == op_undecoded ? length : op->next; /* decoded again at the end of a hardware loop */          \
+        DISPATCH;                                                                                                      \
+    }
+
+#define WAIT_FOR_INTERRUPT                                                                                             \
+    MY_TURN;                                                                                                           \
+    if ((hart->interrupt & hart->mie) == 0) {                                                                          \
+        hart->state = HartState::asleep;                                                                               \
+        goto sleeping;                                                                                                 \
+    }
+
+// Floating-point instructions that set flags, and among them those that round: by their own mode or by that of fcsr.
+#define FLAGGED(...)                                                                                                   \
+    {                                                                                                                  \
+        FloatState state{rounding_mode::nearest_even, hart->fcsr & 31};                                                \
+        __VA_ARGS__;                                                                                                   \
+        hart->fcsr |= state.flags;                                                                                     \
+    }
+
+#define ROUNDED(...)                                                                                                   \
+    {                                                                                                                  \
+        const uint32_t rounding = op->imm == rounding_dynamic ? hart->fcsr >> 5 : IMM;                                 \
+        if (rounding > rounding_mode::nearest_away) [[unlikely]]                                                       \
+            goto l_illegal;                                                                                            \
+        FloatState state{rounding, hart->fcsr & 31};                                                                   \
+        __VA_ARGS__;                                                                                                   \
+        hart->fcsr |= state.flags;                                                                                     \
+    }
+
+// Atomic instructions are rare: all their accesses take the slow way, which looks after reservations.
+#define ATOMIC(cause)                                                                                                  \
+    const uint32_t where = RS1;                                                                                        \
+    if (where % 4 != 0) [[unlikely]]                                                                                   \
+        TRAP(cause, where)                                                                                             \
+    MY_TURN
+
+#define LOAD_RESERVED                                                                                                  \
+    ATOMIC(cause_load_misaligned);                                                                                     \
+    uint32_t value = 0;                                                                                                \
+    ++COUNT.loads;                                                                                                     \
+    FAR(where, 4, load, value);                                                                                        \
+    reserve(*hart, where);                                                                                             \
+    RD = value
+
+#define STORE_CONDITIONAL                                                                                              \
+    ATOMIC(cause_store_misaligned);                                                                                    \
+    const bool reserved = release(*hart, where);                                                                       \
+    if (reserved) {                                                                                                    \
+        uint32_t value = RS2;                                                                                          \
+        ++COUNT.stores;                                                                                                \
+        FAR(where, 4, store, value);                                                                                   \
+    }                                                                                                                  \
+    RD = reserved ? 0 : 1
+
+#define AMO(changed)                                                                                                   \
+    ATOMIC(cause_store_misaligned);                                                                                    \
+    const uint32_t operand = RS2;                                                                                      \
+    uint32_t old = 0;                                                                                                  \
+    ++COUNT.loads;                                                                                                     \
+    ++COUNT.stores;                                                                                                    \
+    FAR(where, 4, load, old);                                                                                          \
+    uint32_t value = (changed);                                                                                        \
+    FAR(where, 4, store, value);                                                                                       \
+    RD = old
