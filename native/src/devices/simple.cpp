@@ -26,7 +26,7 @@ class SystemControl final : public Device {
         : Device(machine, name), exit_register_(settings.word("exit_register")) {}
     Reply access(const Access &access) override {
         if (access.write && access.offset == exit_register_ && (access.value >> 31) != 0)
-            machine_.exit(access.value & 0x7fffffff);
+            machine_.exit(access.value & 0x7fffffff, access.time);
         if (access.write)
             values_[access.offset] = access.value;
         return {.value = values_[access.offset]};

@@ -126,7 +126,7 @@ Outcome Machine::access_device(Hart &hart, const Op *op, const DeviceRange &rang
     if (reply.refused)
         return fail(hart, op, "bad-register", "'" + range.device->name() + "' has no such register",
                     range.base + request.offset - range.offset);
-    if (fault_)
+    if (stopping_) // the program has ended or failed here, and does nothing more
         return Outcome::fault;
     const int64_t wait = int64_t{hart.group->device_cycles[index]} - 1 + reply.wait;
     time += wait;

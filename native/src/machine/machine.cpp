@@ -208,7 +208,8 @@ bool Machine::set_interrupts(Hart &hart, uint32_t lines, int64_t time) {
     return !waits_for_interrupt;
 }
 
-void Machine::exit(uint32_t code) {
+void Machine::exit(uint32_t code, int64_t time) {
+    ended_ = time;
     exited_ = true;
     stopping_ = true;
     exit_code_ = code;
@@ -229,12 +230,7 @@ std::span<uint8_t> Machine::bytes(uint32_t address, uint32_t size) {
     return {};
 }
 
-void Machine::happen(const Event &event) {
-    if (event.device != nullptr)
-        event.device->happen(event.tag);
-    else
-        schedule_.push(harts_[event.tag], event.time);
-}
+void Machine::happen(const Event &event) { event.device->happen(event.tag); }
 
 void Machine::forget_code() {
     for (const Pages &pages : code_pages_)

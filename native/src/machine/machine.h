@@ -74,7 +74,7 @@ class Machine {
     Stop run(int64_t until);
     // One instruction of one hart, as soon as it is its turn; others go on until then.
     Stop step(uint32_t hart);
-    int64_t now() const { return schedule_.now(); }
+    int64_t now() const { return std::max(schedule_.now(), ended_); }
     std::optional<Fault> fault() const { return fault_; }
     uint32_t exit_code() const { return exit_code_; }
     std::string take_output();
@@ -87,7 +87,7 @@ class Machine {
     // execute again after the handler.
     bool set_interrupts(Hart &hart, uint32_t lines, int64_t time);
     void print(char character) { output_.push_back(character); }
-    void exit(uint32_t code);
+    void exit(uint32_t code, int64_t time);
     Device *device(const std::string &name);
     Memory *memory(const std::string &name);
     // The same, where there must be one.
@@ -217,6 +217,7 @@ class Machine {
     std::string output_;
     std::optional<Fault> fault_;
     bool exited_ = false;
+    int64_t ended_ = 0;     // when it did: a hart alone may be ahead of the schedule
     bool stopping_ = false; // exited or failed
     uint32_t exit_code_ = 0;
     bool observed_ = false;

@@ -16,7 +16,7 @@ constexpr int64_t never = std::numeric_limits<int64_t>::max() / 4;
 
 class Device;
 
-// Something that happens later: to a device, or (device null) to the hart `tag`.
+// Something that a device does later.
 struct Event {
     int64_t time;
     uint64_t order;
@@ -37,7 +37,8 @@ class Schedule {
     void push(Hart &hart, int64_t time) {
         const int64_t at = std::max(time, now_);
         if (static_cast<uint64_t>(at - now_) >= slots) [[unlikely]] {
-            push(at, nullptr, hart.index);
+            far_.push_back(FarHart{at, order_++, &hart});
+            std::push_heap(far_.begin(), far_.end(), std::greater<>());
             return;
         }
         const size_t slot = slot_of(at);
@@ -80,10 +81,11 @@ class Schedule {
 
     // The next cycle in which a hart or a device does something; `now` while harts of this cycle are left.
     int64_t next() const {
+        const int64_t far = far_.empty() ? never : far_.front().time;
         if (occupied_ == 0)
-            return next_event_;
+            return std::min(next_event_, far);
         const int distance = std::countr_zero(std::rotr(occupied_, static_cast<int>(slot_of(now_))));
-        return std::min(now_ + distance, next_event_);
+        return std::min({now_ + distance, next_event_, far});
     }
 
     bool event_due() const { return next_event_ <= now_; }
@@ -96,12 +98,31 @@ class Schedule {
         return event;
     }
 
-    void advance(int64_t time) { now_ = time; }
+    void advance(int64_t time) {
+        now_ = time;
+        // They take their turn among the others of the cycle, however long ago they were put here.
+        while (!far_.empty() && far_.front().time <= now_) {
+            std::pop_heap(far_.begin(), far_.end(), std::greater<>());
+            Hart &hart = *far_.back().hart;
+            far_.pop_back();
+            push(hart, now_);
+        }
+    }
 
   private:
     struct Queue {
         Hart *head = nullptr;
         Hart *tail = nullptr;
+    };
+
+    struct FarHart {
+        int64_t time;
+        uint64_t order;
+        Hart *hart;
+
+        bool operator>(const FarHart &other) const {
+            return time != other.time ? time > other.time : order > other.order;
+        }
     };
 
     static size_t slot_of(int64_t time) { return static_cast<uint64_t>(time) % slots; }
@@ -110,6 +131,7 @@ class Schedule {
     uint64_t occupied_ = 0; // queues with a hart, as bits
     int64_t now_ = 0;
     std::vector<Event> events_;
+    std::vector<FarHart> far_; // a heap of harts that go on later than the queues reach
     int64_t next_event_ = never;
     uint64_t order_ = 0;
 };
