@@ -205,15 +205,6 @@ uint64_t registers_read(uint16_t code, uint32_t word) {
     return read & ~uint64_t{1};
 }
 
-unsigned register_written(uint16_t code, uint32_t word) {
-    unsigned written = no_register;
-    for_each_operand(rows[code].operands, word, [&](const Operand &o) {
-        if (o.writes)
-            written = static_cast<unsigned>(o.number) + (o.kind == Operand::floating ? 32 : 0);
-    });
-    return written == 0 ? no_register : written;
-}
-
 Decoder::Decoder(const std::vector<std::string> &extensions, const PipelineTiming &timing) : timing_(timing) {
     for (const std::string &wanted : extensions) {
         if (wanted == "rv32c") {

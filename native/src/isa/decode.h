@@ -24,7 +24,6 @@ struct PipelineTiming {
     // Added to a jump through a register that the instruction right before it wrote.
     uint8_t jump_register_written = 0;
     uint8_t taken_branch = 0;
-    uint8_t misaligned = 0;
 };
 
 // The names a description gives to the pipeline's cycles.
@@ -54,10 +53,9 @@ class Decoder {
 };
 
 const Row &row_of(uint16_t code);
-// Registers that an instruction reads, as bits (32 integer, then 32 floating-point), and the one it writes.
+// Registers that an instruction reads, as bits (32 integer, then 32 floating-point).
 constexpr unsigned no_register = 64;
 uint64_t registers_read(uint16_t code, uint32_t word);
-unsigned register_written(uint16_t code, uint32_t word);
 
 // A compressed instruction; the more special of two encodings that overlap comes first.
 struct CompressedRow {

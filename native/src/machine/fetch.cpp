@@ -14,7 +14,6 @@ int64_t FetchCaches::from_behind(uint32_t line, int64_t time) {
     const auto inside = static_cast<uint32_t>(line / shared_.size());
     if (const int64_t ready = bank.ready(inside); ready >= 0)
         return std::max<int64_t>(ready - time, 0);
-    ++shared_misses_;
     const int64_t cycles = bank.busy(time) + timing_.memory_cycles + timing_.refill_cycles;
     bank.fill(inside, time + cycles);
     return cycles;

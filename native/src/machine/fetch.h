@@ -73,7 +73,6 @@ class FetchCaches {
     Refill refill(uint32_t hart, uint32_t line, int64_t time);
     void enable(bool enabled) { enabled_ = enabled; }
     void clear();
-    uint64_t shared_misses() const { return shared_misses_; }
 
   private:
     int64_t from_behind(uint32_t line, int64_t time);
@@ -82,7 +81,6 @@ class FetchCaches {
     std::vector<CacheLines> own_;
     std::vector<CacheLines> shared_; // by bank
     bool enabled_ = true;
-    uint64_t shared_misses_ = 0;
 };
 
 } // namespace tilewright
