@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sim.faults import FLAGS, PROGRAMS, compiler
+from sim.faults import FLAGS, PROGRAMS, START, compiler
 from tilewright.core.platform import Platform, load_platform
 from tilewright.sim.simulator import Look, Simulator
 
@@ -33,7 +33,7 @@ def ran(
 ) -> Ended:
     """Builds and runs a program; on the cores of the cluster, unless it has a `main` of its own."""
     source = DEVICES / f"{name}.c"
-    common = [PROGRAMS / "start.S", DEVICES / "results.c"]
+    common = [START, DEVICES / "results.c"]
     own_main = "int main(" in source.read_text()
     sources = [str(path) for path in (*common, *([] if own_main else [PROGRAMS / "main.c"]), source)]
     program = folder / f"{name}.elf"

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from tilewright.core.platform import load_platform
 from tilewright.sim.findings import Finding
 from tilewright.sim.simulator import Look, Simulator
 
 PROGRAMS = Path(__file__).parent / "programs" / "faults"
+START = load_platform("siracusa").folder / "runtime" / "start.S"
+"""The entry that compiled networks have."""
 COMPILER = "riscv64-unknown-elf-gcc"
 FLAGS = (
     *("-march=rv32imfc_zicsr", "-mabi=ilp32f", "-O2", "-g", "-std=c11", "-Wall", "-Wextra", "-Werror"),
@@ -42,7 +45,7 @@ class Run:
 def built(name: str, faulty: bool, folder: Path, cores: int = 2) -> Path:
     """The ELF file of a program, or of its twin."""
     program = folder / f"{name}.{int(faulty)}.elf"
-    sources = [str(PROGRAMS / each) for each in ("start.S", "main.c", f"{name}.c")]
+    sources = [str(path) for path in (START, PROGRAMS / "main.c", PROGRAMS / f"{name}.c")]
     defines = [f"-DFAULTY={int(faulty)}", f"-DCORES={cores}"]
     command = [compiler(), *FLAGS, *defines, "-T", str(PROGRAMS / "link.ld"), *sources, "-o", str(program)]
     subprocess.run(command, check=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from sim.faults import FLAGS, PROGRAMS, compiler
+from sim.faults import FLAGS, PROGRAMS, START, compiler
 
 SMALL = PROGRAMS.parent / "small"
 
@@ -15,7 +15,7 @@ def small_program(
 ) -> Path:
     """The ELF file of a program in programs/small; one for cores is called by them, others have a main of their own."""
     program = folder / f"{name}.elf"
-    sources = [PROGRAMS / "start.S", *([PROGRAMS / "main.c"] if on_cores else []), SMALL / f"{name}.c"]
+    sources = [START, *([PROGRAMS / "main.c"] if on_cores else []), SMALL / f"{name}.c"]
     command = [
         *(compiler(), *flags, f"-I{PROGRAMS}", "-DCORES=2", *(f"-D{each}" for each in defines)),
         *("-T", str(PROGRAMS / "link.ld"), *map(str, sources), "-o", str(program)),

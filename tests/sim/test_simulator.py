@@ -214,7 +214,7 @@ def test_trace(transfers: Path, tmp_path: Path) -> None:
                 open_slices.pop()
         assert open_slices == []
     names = {event["name"] for event in found if event["ph"] == "B"}
-    assert {"_start", "main", "on_core", "program", "sum_of_half", "asleep"} <= names
+    assert {"_start", "main", "tw_cluster_main", "program", "sum_of_half", "asleep"} <= names
     copies = [event for event in found if event["ph"] == "X"]
     assert [copy["args"]["bytes"] for copy in copies] == [1024, 1024]
     assert copies[0]["args"]["asked for by"] == "cluster 0"

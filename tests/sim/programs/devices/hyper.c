@@ -89,4 +89,4 @@ int main(void) {
     return 0;
 }
 
-void on_core(uint32_t core) { (void)core; }
+void tw_cluster_main(uint32_t core) { (void)core; }

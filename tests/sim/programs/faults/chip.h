@@ -18,7 +18,7 @@
 #define IN_L2 __attribute__((section(".l2"), aligned(64)))
 
 void _start(void);
-void on_core(uint32_t core);
+void tw_cluster_main(uint32_t core);
 void program(uint32_t core);
 extern uint32_t result;
 

@@ -13,7 +13,7 @@ int main(void) {
     return (int)(result & 0x7f);
 }
 
-void on_core(uint32_t core) {
+void tw_cluster_main(uint32_t core) {
     if (core == 0) {
         REGISTER(EVENTS + 0x200) = (1u << CORES) - 1;
         REGISTER(EVENTS + 0x20C) = (1u << CORES) - 1;

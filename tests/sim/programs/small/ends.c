@@ -1,7 +1,7 @@
 /* Programs that never end well: END chooses how. */
 #include "chip.h"
 
-void on_core(uint32_t core) { (void)core; }
+void tw_cluster_main(uint32_t core) { (void)core; }
 
 __attribute__((noinline)) void spin_forever(void) {
     for (;;)

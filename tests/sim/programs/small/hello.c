@@ -6,7 +6,7 @@ static void print(const char *text) {
         REGISTER(0x1A10F000) = (uint32_t)*text++;
 }
 
-void on_core(uint32_t core) { (void)core; }
+void tw_cluster_main(uint32_t core) { (void)core; }
 
 int main(void) {
     print("hello\n");

@@ -4,7 +4,7 @@
 volatile uint32_t numbers[4] = {1, 2, 3, 4};
 volatile uint32_t total;
 
-void on_core(uint32_t core) { (void)core; }
+void tw_cluster_main(uint32_t core) { (void)core; }
 
 __attribute__((noinline)) uint32_t add_all(void) {
     uint32_t result = 0;
