@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from command_line import refused
-from sim.faults import FLAGS, PROGRAMS, compiler
+from sim.faults import FLAGS, START, compiler
 from sim.small_programs import small_program
 
 SIM = ("--platform", "siracusa")
@@ -48,7 +48,7 @@ def test_another_machine(hello: bytes, tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_nothing_to_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "start.o"
-    subprocess.run([compiler(), *FLAGS[:2], "-c", PROGRAMS / "start.S", "-o", path], check=True)
+    subprocess.run([compiler(), *FLAGS[:2], "-c", START, "-o", path], check=True)
     said = refused("bad-elf", capsys, "sim", path, *SIM)
     assert "it has no segment to load" in said
     assert "link it" in said
