@@ -32,6 +32,8 @@ def lower(plan: Plan, name: str = "network") -> Program:
         tuple((path.name, path.read_text()) for path in plan.platform.headers),
         routines,
         () if plan.schedule is None else tuple(_blocks(plan, plan.schedule).items()),
+        "" if plan.schedule is None else plan.schedule.home,
+        pieces.sections,
     )
 
 

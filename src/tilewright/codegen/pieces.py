@@ -23,7 +23,8 @@ class Pieces:
         self._functions: dict[str, Function] = {}
         self._names: set[str] = set()
         self._constants: dict[tuple[str, str], Constant] = {}
-        self.constant_bytes = 0
+        self._ends: dict[str, int] = {}
+        """How far constants reach in each section."""
 
     @property
     def functions(self) -> tuple[Function, ...]:
@@ -32,6 +33,14 @@ class Pieces:
     @property
     def constants(self) -> tuple[Constant, ...]:
         return tuple(self._constants.values())
+
+    @property
+    def constant_bytes(self) -> int:
+        return sum(self._ends.values())
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        return tuple(self._ends) or ("",)
 
     def function(self, hint: str, text: str) -> str:
         """The name of the function with this text, which uses %NAME% for its own name."""
@@ -55,7 +64,16 @@ class Pieces:
     def _placed(self, tensor: str, spec: str, array: Array) -> Place:
         key = (tensor, f"{spec}{array.shape}")
         if key not in self._constants:
-            offset = -(-self.constant_bytes // ALIGNMENT) * ALIGNMENT
-            self._constants[key] = Constant(tensor, offset, np.ascontiguousarray(array))
-            self.constant_bytes = offset + max(array.nbytes, 1)
-        return Place("constant", self._constants[key].offset)
+            section = self._section(tensor)
+            offset = -(-self._ends.get(section, 0) // ALIGNMENT) * ALIGNMENT
+            self._ends[section] = offset + max(array.nbytes, 1)
+            self._constants[key] = Constant(tensor, offset, np.ascontiguousarray(array), [*self._ends].index(section))
+        return self._constants[key].place
+
+    def _section(self, tensor: str) -> str:
+        """The section of the memory that the plan has for a constant."""
+        schedule, platform = self._plan.schedule, self._plan.platform
+        if schedule is None:
+            return ""
+        direct = tensor in schedule.direct
+        return platform.memories[platform.engines[schedule.engine].reads[0] if direct else schedule.home].section

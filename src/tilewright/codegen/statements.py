@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tilewright.core.expr import Size
+from tilewright.core.plan import Place
 from tilewright.core.program import (
     Argument,
     Copy,
@@ -29,10 +30,10 @@ LINE_LENGTH = 120
 
 
 class StatementPrinter:
-    """Prints statements of one program, whose constants are arrays by offset or one binary."""
+    """Prints statements of one program, whose constants are arrays or, in each section, one binary."""
 
-    def __init__(self, program: Program, constants: Mapping[int, str], *, binary: bool) -> None:
-        self._name, self._constants, self._binary = program.name, constants, binary
+    def __init__(self, program: Program, constants: Mapping[Place, str], *, binary: bool) -> None:
+        self._constants, self._binary = constants, binary
         self._memories = [name for name, _ in program.memories]
 
     def lines(self, statements: Sequence[Statement], indent: str) -> list[str]:
@@ -66,10 +67,10 @@ class StatementPrinter:
         place, ctype, offset = pointer.place, pointer.ctype, pointer.offset
         match place.space:
             case "constant" if self._binary or offset != 0:
-                base = f"{self._name}_weights" if self._binary else _bytes(self._constants[place.offset], const=True)
+                base = self._constants[place] if self._binary else _bytes(self._constants[place], const=True)
                 return _typed(base, place.offset + offset if self._binary else offset, ctype, const=True)
             case "constant":
-                return self._constants[place.offset]
+                return self._constants[place]
             case "input" if offset != 0:
                 return _typed(_bytes(f"inputs[{place.index}]", const=True), offset, ctype, const=True)
             case "input":

@@ -24,7 +24,7 @@ class Place:
     offset: int = 0
     """In bytes."""
     index: int = 0
-    """Which input or output."""
+    """Which input or output, or which section of the constants."""
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,8 @@ class Memory:
     bytes: int | None
     reserved: int = 0
     """More bytes of it that are not for networks: stacks and the like."""
+    section: str = ""
+    """The section of the program that goes there; "" where constants go with all that is only read."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,9 @@ class Dma:
     """Dimensions of one transfer; loops around it do the rest."""
     run: float = 0.0
     """Cycles that a run of bytes takes at least, however short."""
+    through: str = ""
+    """The memory that bytes pass on their way, where two DMAs do it in turn; it lends as many bytes as the engine's
+    memory has."""
 
 
 @dataclass(frozen=True)
@@ -211,8 +216,9 @@ def _memory(name: str, part: Reader) -> Memory:
     size, reserved = part.optional_int("bytes"), part.optional_int("reserved") or 0
     if size is not None and reserved > size:
         raise part.wrong("reserved", f"must not be more than its {size} bytes, found {reserved}")
+    section = part.text("section") if part.has("section") else ""
     part.finish()
-    return Memory(name, size if size is None else size - reserved, reserved)
+    return Memory(name, size if size is None else size - reserved, reserved, section)
 
 
 ANY_CORES = "cpu"
@@ -247,7 +253,10 @@ def _dma(name: str, part: Reader, memories: Mapping[str, Memory]) -> Dma:
         part.number("bytes_per_cycle"),
         part.integer("rank"),
         part.number("run") if part.has("run") else 0.0,
+        part.text("through") if part.has("through") else "",
     )
+    if dma.through and dma.through not in memories:
+        raise part.wrong("through", f"'{dma.through}' is not among memories ({', '.join(memories)})")
     if dma.rank < 1 or dma.bytes_per_cycle <= 0:
         raise part.wrong("rank", "and bytes_per_cycle must be positive")
     part.finish()

@@ -159,11 +159,16 @@ class Routine:
 
 @dataclass(frozen=True)
 class Constant:
-    """Bytes that stay in flash: a weight as the kernels want it, at its offset among all constants."""
+    """Bytes that stay in flash: a weight as the kernels want it, at its offset among all constants of its section."""
 
     name: str
     offset: int
     array: Array
+    section: int = 0
+
+    @property
+    def place(self) -> Place:
+        return Place("constant", self.offset, self.section)
 
 
 @dataclass(frozen=True)
@@ -192,3 +197,7 @@ class Program:
     """On machines with several memories: what runs, in order, instead of `calls`."""
     memories: tuple[tuple[str, int], ...] = ()
     """Bytes needed of each memory."""
+    home: str = ""
+    """The memory of inputs and outputs, where there are several."""
+    sections: tuple[str, ...] = ("",)
+    """Those that constants are in, by number; "" is that of all that is only read."""

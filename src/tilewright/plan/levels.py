@@ -30,7 +30,7 @@ class Levels:
     direct: frozenset[str]
     """Constants that the engine reads in place."""
     occupied: Mapping[str, int]
-    """Bytes of inputs, outputs and constants in each memory."""
+    """Bytes of inputs, outputs and constants in each memory, and of what others pass on their way."""
 
     @property
     def total(self) -> int:
@@ -47,9 +47,16 @@ def levels_of(network: Network) -> Levels:
     ports = sum(round_up(graph.types[name].bytes, align) for name in (*graph.inputs, *graph.outputs))
     rest = sum(size for (tensor, _), size in network.constants.items() if tensor not in direct)
     occupied[platform.home] = occupied.get(platform.home, 0) + ports + rest
-    speed = {name: dma.bytes_per_cycle for name in sizes if (dma := platform.dma(name, engine.memory)) is not None}
-    reachable = [name for name in speed if name not in (engine.memory, *engine.reads) and sizes[name]]
-    far = tuple(sorted(reachable, key=lambda name: -speed[name]))
+    ways = {name: dma for name in sizes if (dma := platform.dma(name, engine.memory)) is not None}
+    # What bytes pass on their way costs room, so such a memory is only used where it is asked for.
+    reachable = [
+        name
+        for name, dma in ways.items()
+        if name not in (engine.memory, *engine.reads) and sizes[name] and (not dma.through or name == platform.home)
+    ]
+    far = tuple(sorted(reachable, key=lambda name: -ways[name].bytes_per_cycle))
+    for passed in {ways[name].through for name in far} - {""}:
+        occupied[passed] = occupied.get(passed, 0) + sizes[engine.memory]
     room = {name: sizes[name] - occupied.get(name, 0) for name in far}
     return Levels(
         engine.memory,
