@@ -70,32 +70,6 @@ void add_harts(Machine &machine, const std::string &name, const std::vector<std:
 
 Hart &hart_of(Machine &machine, uint32_t hart) { return machine.harts().at(hart); }
 
-nb::dict counters_of(const Machine &machine, const Hart &hart) {
-    const Counters &c = hart.counters;
-    // A hart that sleeps has counted until it fell asleep.
-    const int64_t until =
-        hart.state == HartState::asleep ? std::max(hart.time, hart.group->own_time(machine.now())) : hart.time;
-    nb::dict result;
-    result["instructions"] = c.instructions;
-    result["cycles"] = until - hart.started;
-    result["loads"] = c.loads;
-    result["stores"] = c.stores;
-    result["jumps"] = c.jumps;
-    result["branches"] = c.branches;
-    result["taken"] = c.taken;
-    result["stall_use"] = c.stall_use;
-    const PipelineTiming &pipeline = hart.group->pipeline;
-    result["stall_branch"] =
-        c.taken * pipeline.taken_branch + c.jumps * (pipeline.cycles[static_cast<size_t>(Timing::jump)] - 1u);
-    result["stall_bank"] = c.stall_bank;
-    result["stall_memory"] = c.stall_memory;
-    result["stall_misaligned"] = c.stall_misaligned;
-    result["stall_fetch"] = c.stall_fetch;
-    result["fetch_misses"] = c.fetch_misses;
-    result["asleep"] = c.asleep + static_cast<uint64_t>(until - hart.time);
-    return result;
-}
-
 std::span<uint8_t> memory_part(Machine &machine, const std::string &name, uint32_t offset, uint32_t size) {
     Memory &memory = machine.needed_memory(name);
     if (offset > memory.size || size > memory.size - offset)
@@ -250,10 +224,7 @@ NB_MODULE(_native, m) {
                 machine.forget_code();
             },
             "name"_a, "offset"_a, "data"_a)
-        .def("statistics", &statistics_of)
-        .def(
-            "counters", [](Machine &machine, uint32_t hart) { return counters_of(machine, machine.harts().at(hart)); },
-            "hart"_a);
+        .def("statistics", &statistics_of);
 }
 
 } // namespace tilewright

@@ -102,6 +102,7 @@ struct Hart {
     uint32_t pending = 0; // cycles of `time` in which only a result was waited for
     HartState state = HartState::off;
     const Op *stopped_at = nullptr; // the breakpoint that it goes on from
+    const Op *marked_at = nullptr;  // the place that it is at, where that is known already
     Hart *next_in_slot = nullptr;   // in the schedule
     uint32_t turn = 0;              // the higher, the earlier in a cycle; see Schedule
     uint32_t index = 0;             // among all harts

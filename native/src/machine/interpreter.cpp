@@ -135,6 +135,8 @@ stopped:
             until = now(); // ends the run as soon as the hart is put back
             goto yield;
         }
+        if (!marks_.empty())
+            pass(*hart, op, t, retired);
         if (!breakpoints_.empty() && stops_at(*hart, op)) [[unlikely]] {
             until = now();
             goto yield;

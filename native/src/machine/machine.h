@@ -4,6 +4,7 @@
 #include "checks/checks.h"
 #include "machine/device.h"
 #include "machine/hart.h"
+#include "machine/marks.h"
 #include "machine/memory.h"
 #include "machine/schedule.h"
 #include "machine/trace.h"
@@ -13,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tilewright {
@@ -122,6 +124,9 @@ class Machine {
     // Runs end before an instruction at one of these addresses; the hart is `stopped_hart`.
     void break_at(const std::vector<uint32_t> &addresses);
     uint32_t stopped_hart() const { return stopped_hart_; }
+    // Remembers when a hart comes to one of these addresses.
+    void mark(uint32_t hart, const std::vector<uint32_t> &addresses);
+    std::vector<Passage> take_passages() { return std::exchange(passages_, {}); }
     Checks &checks() { return checks_; }
     std::span<uint8_t> bytes(uint32_t address, uint32_t size);
     std::vector<Hart> &harts() { return harts_; }
@@ -197,6 +202,7 @@ class Machine {
     void trace_jump(const Hart &hart, const Op &op, const Op *next, int64_t time);
     void trace(const Hart &hart, TraceKind kind, uint32_t pc, int64_t time);
     bool stops_at(Hart &hart, const Op *op);
+    void pass(Hart &hart, const Op *op, int64_t time, uint64_t retired);
     void look_at_harts();
     void happen(const Event &event);
 
@@ -224,6 +230,8 @@ class Machine {
     bool profiling_ = false;
     Trace trace_;
     std::vector<uint32_t> breakpoints_;
+    std::vector<Marks> marks_; // by hart; none where nobody asked
+    std::vector<Passage> passages_;
     static constexpr uint32_t nobody = ~0u;
     uint32_t stepping_ = nobody; // the hart whose next instruction ends the run
     uint32_t stopped_hart_ = nobody;

@@ -13,7 +13,9 @@ bool is_link(uint32_t number) { return number == return_address || number == alt
 
 } // namespace
 
-void Machine::look_at_harts() { observed_ = checks_.on() || profiling_ || trace_.on() || !breakpoints_.empty(); }
+void Machine::look_at_harts() {
+    observed_ = checks_.on() || profiling_ || trace_.on() || !breakpoints_.empty() || !marks_.empty();
+}
 
 void Machine::record_profile(bool on) {
     profiling_ = on;
@@ -42,6 +44,28 @@ bool Machine::stops_at(Hart &hart, const Op *op) {
     hart.stopped_at = op;
     stopped_hart_ = hart.index;
     return true;
+}
+
+void Machine::mark(uint32_t hart, const std::vector<uint32_t> &addresses) {
+    marks_.resize(harts_.size());
+    marks_.at(hart).set(addresses);
+    look_at_harts();
+}
+
+// `retired` are instructions, and above them cycles that they waited for results, which are not counted yet.
+void Machine::pass(Hart &hart, const Op *op, int64_t time, uint64_t retired) {
+    if (hart.marked_at == op)
+        return; // it waited for its turn
+    hart.marked_at = nullptr;
+    const uint32_t pc = hart.code->pc_of(op);
+    if (!marks_[hart.index].has(pc))
+        return;
+    hart.marked_at = op;
+    Passage passage{hart.group->machine_time(time), time - hart.started, pc, static_cast<uint16_t>(hart.index),
+                    hart.counters};
+    passage.counters.instructions += retired & 0xffffffff;
+    passage.counters.stall_use += retired >> 32;
+    passages_.push_back(passage);
 }
 
 void Machine::observe(Hart &hart, const Op *op, const Op *next, int64_t time, int64_t cycles) {

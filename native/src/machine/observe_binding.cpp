@@ -5,7 +5,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <array>
 #include <memory>
+#include <utility>
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -55,6 +58,62 @@ nb::tuple take_trace(Machine &machine) {
                           column(std::move(addresses)));
 }
 
+using Counts = std::array<std::pair<const char *, uint64_t>, 15>;
+
+Counts counts_of(const HartGroup &group, const Counters &c, int64_t cycles, int64_t more_asleep) {
+    const PipelineTiming &pipeline = group.pipeline;
+    const uint64_t jump = pipeline.cycles[static_cast<size_t>(Timing::jump)] - 1u;
+    return {{
+        {"instructions", c.instructions},
+        {"cycles", static_cast<uint64_t>(cycles)},
+        {"loads", c.loads},
+        {"stores", c.stores},
+        {"jumps", c.jumps},
+        {"branches", c.branches},
+        {"taken", c.taken},
+        {"stall_use", c.stall_use},
+        {"stall_branch", c.taken * pipeline.taken_branch + c.jumps * jump},
+        {"stall_bank", c.stall_bank},
+        {"stall_memory", c.stall_memory},
+        {"stall_misaligned", c.stall_misaligned},
+        {"stall_fetch", c.stall_fetch},
+        {"fetch_misses", c.fetch_misses},
+        {"asleep", c.asleep + static_cast<uint64_t>(more_asleep)},
+    }};
+}
+
+nb::dict counters_of(Machine &machine, uint32_t index) {
+    const Hart &hart = machine.harts().at(index);
+    // A hart that sleeps has counted until it fell asleep.
+    const int64_t until =
+        hart.state == HartState::asleep ? std::max(hart.time, hart.group->own_time(machine.now())) : hart.time;
+    nb::dict result;
+    for (const auto &[name, count] : counts_of(*hart.group, hart.counters, until - hart.started, until - hart.time))
+        result[name] = count;
+    return result;
+}
+
+// Columns of the passages so far, which are forgotten: times, harts, addresses, and all counters by name.
+nb::tuple take_passages(Machine &machine) {
+    const std::vector<Passage> passages = machine.take_passages();
+    std::vector<int64_t> times;
+    std::vector<uint16_t> harts;
+    std::vector<uint32_t> addresses;
+    std::map<std::string, std::vector<uint64_t>> counts;
+    for (const Passage &passage : passages) {
+        times.push_back(passage.time);
+        harts.push_back(passage.hart);
+        addresses.push_back(passage.pc);
+        const HartGroup &group = *machine.harts()[passage.hart].group;
+        for (const auto &[name, count] : counts_of(group, passage.counters, passage.cycles, 0))
+            counts[name].push_back(count);
+    }
+    nb::dict columns;
+    for (auto &[name, values] : counts)
+        columns[name.c_str()] = column(std::move(values));
+    return nb::make_tuple(column(std::move(times)), column(std::move(harts)), column(std::move(addresses)), columns);
+}
+
 std::map<std::string, uint64_t> far_accesses(const Machine &machine) {
     std::map<std::string, uint64_t> result;
     for (const auto &memory : machine.memories())
@@ -84,6 +143,9 @@ void bind_observation(nb::class_<Machine> &machine) {
         .def_prop_ro("trace_left_out", [](Machine &self) { return self.recorded_trace().left_out(); })
         .def("break_at", &Machine::break_at, "addresses"_a)
         .def_prop_ro("stopped_hart", &Machine::stopped_hart)
+        .def("mark", &Machine::mark, "hart"_a, "addresses"_a)
+        .def("take_passages", &take_passages)
+        .def("counters", &counters_of, "hart"_a)
         .def("far_accesses", &far_accesses)
         .def("state", &state_of, "hart"_a);
 }

@@ -19,6 +19,7 @@ from tilewright.errors import TilewrightError
 from tilewright.quantize import quantisation_step
 from tilewright.sim import Machine, run_on_host
 from tilewright.sim.chip import run_on_chip
+from tilewright.sim.marks import GroupProfile
 
 ABSOLUTE, RELATIVE = 1e-4, 1e-5
 """A float result of a network is right within either."""
@@ -60,6 +61,8 @@ class Ran:
     nanoseconds: float | None
     cycles: int | None = None
     """Of the inference, where it ran on a simulated machine."""
+    groups: tuple[GroupProfile, ...] = ()
+    """What each group of nodes took there, where a profile was asked for."""
 
     @property
     def right(self) -> bool:
@@ -79,11 +82,12 @@ def run_model(
     repeat: int = 0,
     seed: int = 0,
     machine: Machine | None = None,
+    profile: bool = False,
     progress: Observer = lambda _stage: None,
 ) -> Ran:
     """Compiles, builds and runs a network. Without `inputs`, seeded noise is fed.
 
-    `machine` says how an emulated machine behaves, on platforms that are one.
+    `machine` says how an emulated machine behaves, on platforms that are one; `profile` is for those with a simulator.
     """
     compiled = compile_model(model, options, samples=inputs, progress=progress)
     graph = compiled.plan.graph
@@ -95,16 +99,16 @@ def run_model(
         built = build(target, compiled.platform, compiled.program.name, compiler=compiler, flags=flags)
         progress("run")
         types = [graph.types[o] for o in graph.outputs]
-        nanoseconds, cycles = None, None
+        nanoseconds, cycles, groups = None, None, ()
         if compiled.platform.machines:
-            chip = run_on_chip(built.executable, fed, types, compiled.platform, checks=True)
-            outputs, cycles = chip.outputs, chip.cycles
+            chip = run_on_chip(built.executable, fed, types, compiled.platform, checks=True, profile=profile)
+            outputs, cycles, groups = chip.outputs, chip.cycles, chip.groups
         else:
             emulated = (machine or Machine()) if compiled.platform.dmas else None
             host = run_on_host(built.executable, fed, types, machine=emulated, repeat=repeat)
             outputs, nanoseconds = host.outputs, host.nanoseconds
     comparisons = compare(compiled, fed, outputs, expected, rule) if expected is not None else ()
-    return Ran(compiled, outputs, comparisons, nanoseconds, cycles)
+    return Ran(compiled, outputs, comparisons, nanoseconds, cycles, groups)
 
 
 def noise(graph: Graph, seed: int) -> tuple[Array, ...]:

@@ -18,7 +18,7 @@ from tilewright.codegen.works import Held, Parts, Task, invoke, packing_names, w
 from tilewright.core.expr import Expr, Size, Var, bounds_of, larger, plain, variable
 from tilewright.core.plan import Group, Place, Plan, Schedule, Stage, Work
 from tilewright.core.platform import Dma
-from tilewright.core.program import Copy, Cores, For, If, Let, Move, Pointer, Routine, Statement, Test, Wait
+from tilewright.core.program import Copy, Cores, For, If, Let, Mark, Move, Pointer, Routine, Statement, Test, Wait
 from tilewright.core.tiles import Member, Region, TileLoop, Trace, Use, hull, member, narrowed, trace
 
 CORE = "core"
@@ -206,7 +206,7 @@ class _Lowering:
         nodes = [self.plan.graph.nodes[work.step] for work in self.group.works]
         what = ", ".join(f"{node.op} {node.name or node.outputs[0]}" for node in nodes)
         tiles = "".join(f"; {loop.dim}: {loop.count} x {loop.size}" for loop in self.group.loops if loop.count > 1)
-        body = (*self._stages(channels), *self._pipeline())
+        body = (Mark(self.index, "begin"), *self._stages(channels), *self._pipeline())
         return Routine(f"group_{self.index}", f"{what}{tiles}", body)
 
     def _stages(self, channels: int) -> list[Statement]:
@@ -241,8 +241,9 @@ class _Lowering:
         turn: list[Statement] = []
         for distance in sorted({*ahead.values()} - {0}, reverse=True):
             loads = [s for b, lead in ahead.items() if lead == distance for s in self._load(b)]
-            turn += self._when(distance, furthest, loads)
-        now = [s for b, lead in ahead.items() if lead == 0 for s in self._load(b)]
+            turn += self._when(distance, furthest, [Mark(self.index, "ahead", distance), *loads] if loads else [])
+        now: list[Statement] = [Mark(self.index, "now")]
+        now += [s for b, lead in ahead.items() if lead == 0 for s in self._load(b)]
         now += [s for b in ahead for s in self._guarded(self.buffer_depth(b), [Wait(self.channel(b))])]
         waits: list[Statement] = [
             Wait(self.channel(b)) for b in self.written if self.stores > self.group.buffers[b].slots
@@ -258,7 +259,7 @@ class _Lowering:
             for slot in range(min(self.group.buffers[b].slots, self.stores))
         ]
         loop = turn if self.steps == 1 else [For(STEP, -furthest, self.steps, tuple(turn))]
-        return (*loop, *drain)
+        return (*loop, Mark(self.index, "end"), *drain)
 
     def _when(self, distance: int, furthest: int, body: list[Statement]) -> list[Statement]:
         """What is done at a turn for the step that lies `distance` steps ahead, where there is one."""
@@ -301,10 +302,11 @@ class _Lowering:
     def _store(self, buffer: int, use: Use) -> list[Statement]:
         target, memory = self.at_home(len(self.members) - 1, use)
         rank = self._dma(memory).rank
-        starts = copy(self.channel(buffer), target, self.in_buffer(buffer), self.regions[buffer], use.type, rank)
+        starts: list[Statement] = [Mark(self.index, "store")]
+        starts += copy(self.channel(buffer), target, self.in_buffer(buffer), self.regions[buffer], use.type, rank)
         inner = zip(self.at[self.outer :], self.group.loops[self.outer :], strict=True)
         last = tuple(Test(i, "==", loop.count - 1) for i, loop in inner if isinstance(i, Expr))
-        return [If(last, tuple(starts))] if last and starts else [*starts]
+        return [If(last, tuple(starts))] if last else starts
 
     def _shares(self, a: int, b: int) -> bool:
         first, second = self.group.buffers[a], self.group.buffers[b]
@@ -328,7 +330,8 @@ class _Lowering:
         call = invoke(task, self.pieces)
         body: tuple[Statement, ...] = (If(tests, (call,)),) if tests else (call,)
         body = (Cores(CORE, self.schedule.cores if work.split else 1, body),)
-        return self._guarded(self.work_depth(position), [*self._crops(position), *body]) + self._keep(position)
+        mark = Mark(self.index, "work", position)
+        return self._guarded(self.work_depth(position), [mark, *self._crops(position), *body]) + self._keep(position)
 
     def _parts(self, position: int, work: Work) -> Parts | None:
         """Which part of a reduction that is cut a step computes."""

@@ -16,6 +16,7 @@ from tilewright.core.program import (
     Invoke,
     Let,
     Literal,
+    Mark,
     Maybe,
     Move,
     Number,
@@ -123,6 +124,8 @@ def _mapped(statement: Statement, rewrite: Rewrite) -> Statement:
             return replace(statement, body=tuple(_mapped(s, rewrite) for s in statement.body))
         case Let():
             return Let(statement.name, rewrite(statement.value))
+        case Mark():
+            return statement
         case Wait():
             return Wait(rewrite(statement.channel))
         case Move():

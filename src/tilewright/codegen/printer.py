@@ -10,10 +10,17 @@ from tilewright.codegen.literals import elements
 from tilewright.codegen.statements import StatementPrinter, safe_comment
 from tilewright.core.dtype import dtype_of
 from tilewright.core.plan import Place
-from tilewright.core.program import Constant, Port, Program, Routine
+from tilewright.core.program import Constant, Mark, Port, Program, Routine
 
 BINARY_WEIGHTS_FROM = 64 * 1024
 """Constants of at least this many bytes go into a binary beside the C, which compiles in no time."""
+
+NO_MARKS = [
+    "#ifndef TW_MARK /* places that a profiler wants to know */",
+    "#define TW_MARK(group, place, number) ((void)0)",
+    "#endif",
+    "",
+]
 
 
 def print_program(program: Program) -> dict[str, bytes]:
@@ -143,6 +150,7 @@ def _source(program: Program, *, binary: bool) -> str:
         "#define TW_GENERATED",
         *(f'#include "{name}"' for name, _ in program.headers),
         "",
+        *(NO_MARKS if program.routines else []),
     ]
     if binary:
         for number in range(len(program.sections)):
@@ -192,6 +200,7 @@ def _tiled_run(program: Program, printer: StatementPrinter) -> list[str]:
     lines += [f"    {routine.name}(memory, inputs, outputs);" for routine in program.routines]
     return [
         *lines,
+        *printer.lines([Mark(len(program.routines), "begin")] if program.routines else [], "    "),
         *(["    (void)memory;", "    (void)inputs;", "    (void)outputs;"] if not program.routines else []),
         "}",
         "",

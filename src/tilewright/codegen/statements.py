@@ -15,6 +15,7 @@ from tilewright.core.program import (
     Invoke,
     Let,
     Literal,
+    Mark,
     Maybe,
     Move,
     Number,
@@ -98,6 +99,8 @@ class StatementPrinter:
                 return self._block(f"for (int {name} = {start}; {name} < {stop}; {name}++) {{", body, indent)
             case Cores(name=name, count=count, body=body):
                 return self._block(f"TW_CORES({name}, {count}) {{", body, indent)
+            case Mark(group=group, place=place, number=number):
+                return [f"{indent}TW_MARK({group}, {place}, {number});"]
             case Wait(channel=channel):
                 return [f"{indent}tw_dma_wait({channel});"]
             case Move(to=to, source=source, bytes=size):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal as TypeLiteral
 
 from tilewright.core.expr import Size
 from tilewright.core.graph import Array, TensorType
@@ -145,7 +146,22 @@ class Move:
     bytes: Size
 
 
-Statement = Invoke | If | Let | For | Cores | Copy | Wait | Move
+MarkedPlace = TypeLiteral["begin", "ahead", "now", "work", "store", "end"]
+"""Of the run of a group: its start, where transfers of a later step are started (the number is how many steps later),
+where a step starts its own and waits for them, the computation of a node (the number is its position in the group),
+where results are sent off, and where the last of them are waited for."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A place that profilers know; it does nothing."""
+
+    group: int
+    place: MarkedPlace
+    number: int = 0
+
+
+Statement = Invoke | If | Let | For | Cores | Copy | Wait | Move | Mark
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import numpy as np
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.platform import Platform
 from tilewright.errors import TilewrightError
+from tilewright.sim.marks import GroupProfile, Profiler
 from tilewright.sim.simulator import Look, Simulator
 
 LONGEST = 20_000_000_000
@@ -28,7 +29,8 @@ class ChipRun:
     outputs: tuple[Array, ...]
     cycles: int
     """Of the inference alone, without starting the machine."""
-    simulator: Simulator
+    groups: tuple[GroupProfile, ...] = ()
+    """What each group of nodes took, where that was asked for."""
 
 
 def run_on_chip(
@@ -39,6 +41,7 @@ def run_on_chip(
     *,
     timing: str = "",
     checks: bool = False,
+    profile: bool = False,
 ) -> ChipRun:
     """Feeds arrays to the program and reads its results back; a fault or a finding of the checks is an error."""
     simulator = Simulator(platform, timing, look=Look(checks=checks))
@@ -47,13 +50,14 @@ def run_on_chip(
     pointers = simulator.read_words("tw_inputs", len(inputs))
     for pointer, array in zip(pointers, inputs, strict=True):
         simulator.write(pointer, np.ascontiguousarray(array).tobytes())
+    profiler = Profiler(simulator, platform) if profile else None
     _expect(simulator, simulator.run(LONGEST), "exited", executable)
     pointers = simulator.read_words("tw_outputs", len(outputs))
     arrays = tuple(
         np.frombuffer(simulator.read(pointer, kind.size * kind.dtype.bytes), kind.dtype.numpy).reshape(kind.shape)
         for pointer, kind in zip(pointers, outputs, strict=True)
     )
-    return ChipRun(arrays, simulator.read_words("tw_cycles")[0], simulator)
+    return ChipRun(arrays, simulator.read_words("tw_cycles")[0], profiler.groups() if profiler else ())
 
 
 def _expect(simulator: Simulator, stop: str, wanted: str, executable: Path) -> None:

@@ -17,10 +17,21 @@ void tw_dma_start(int channel, void *to, const void *from, size_t bytes, int row
  * go to work together. */
 void tw_dma_wait(int channel);
 
+/* Bytes of L2, one for each that the network uses of L1, which copies between L3 and L1 pass on their way. */
+extern unsigned char *tw_relay;
+
 /* The block behind it runs once on each of the first cores, and all are done when it is left: TW_CORES(core, 8) { ... }
  * The block must not be left by break. */
 #define TW_CORES(core, cores)                                                                                          \
     for (int core = (tw_barrier(), tw_core()), core##_first = 1; core##_first; core##_first = (tw_barrier(), 0))       \
         if (core < (cores))
+
+/* Places in a network that profilers know: each is an entry of a section that is not loaded, its address and a name; there
+ * is no instruction for it. Define it otherwise to store the cycle counter on the chip itself. */
+#ifndef TW_MARK
+#define TW_MARK(group, place, number)                                                                                  \
+    __asm__ volatile(".pushsection .tilewright.marks\n.4byte 9f\n.asciz \"" #group " " #place " " #number              \
+                     "\"\n.popsection\n9:")
+#endif
 
 #endif

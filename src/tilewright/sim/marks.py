@@ -1,0 +1,199 @@
+"""Where a network's time goes: what cores and DMAs did in each group of nodes and each tile.
+
+Programs name places in a section that is not loaded (`TW_MARK`). The simulator notes when cores come to them; programs
+are the same with and without a profile, and take the same cycles.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any, cast
+
+from elftools.elf.elffile import ELFFile
+
+from tilewright.core.platform import Platform
+from tilewright.errors import TilewrightError
+from tilewright.sim.program import Program
+from tilewright.sim.simulator import Simulator
+
+SECTION = ".tilewright.marks"
+
+
+@dataclass(frozen=True)
+class Place:
+    """One mark: see `core.program.Mark`."""
+
+    group: int
+    name: str
+    number: int
+
+
+@dataclass
+class TileProfile:
+    """One step of a group, in cycles."""
+
+    step: int
+    loading: int = 0
+    """Of the DMA, for what this step reads; it may happen during earlier steps."""
+    loaded: int = 0
+    """Bytes."""
+    waiting: int = 0
+    """Of the cores, until that is there."""
+    kernels: dict[int, int] = field(default_factory=dict[int, int])
+    """Of the cores, by the node's position in the group."""
+    storing: int = 0
+    """Of the DMA, for what this step makes; it may happen during later steps."""
+    stored: int = 0
+    """Bytes."""
+
+    @property
+    def kernel(self) -> int:
+        return sum(self.kernels.values())
+
+
+@dataclass
+class GroupProfile:
+    """A group of nodes: from the time core 0 enters it until it enters the next one."""
+
+    index: int
+    start: int
+    stop: int = 0
+    tiles: list[TileProfile] = field(default_factory=list[TileProfile])
+    phases: dict[str, int] = field(default_factory=dict[str, int])
+    """Cycles of core 0 by place: starting transfers ahead, waiting for the step's own, computing, ..."""
+    counters: list[Mapping[str, int]] = field(default_factory=list[Mapping[str, int]])
+    """Of each core, by the simulator's names."""
+
+    @property
+    def cycles(self) -> int:
+        return self.stop - self.start
+
+    def tile(self, step: int) -> TileProfile:
+        while len(self.tiles) <= step:
+            self.tiles.append(TileProfile(len(self.tiles)))
+        return self.tiles[step]
+
+
+def marks_of(program: Program) -> dict[int, list[Place]]:
+    """Places by address, in the order in which one address stands for several."""
+    section = cast("Any", ELFFile(BytesIO(program.image)).get_section_by_name(SECTION))
+    found: dict[int, list[Place]] = {}
+    data = bytes(section.data()) if section is not None else b""
+    at = 0
+    while at < len(data):
+        end = data.index(b"\0", at + 4)
+        group, name, number = data[at + 4 : end].decode().split()
+        found.setdefault(int.from_bytes(data[at : at + 4], "little"), []).append(Place(int(group), name, int(number)))
+        at = end + 1
+    return found
+
+
+class Profiler:
+    """Watches a network in a simulator: made before it runs, asked afterwards."""
+
+    def __init__(self, simulator: Simulator, platform: Platform) -> None:
+        assert simulator.program is not None
+        self._simulator = simulator
+        self._places = marks_of(simulator.program)
+        if not self._places:
+            raise TilewrightError(
+                "no-marks",
+                f"'{simulator.program.path.name}' cannot be profiled: it has no section {SECTION}",
+                help="build it with the platform's own headers and linker script, which define TW_MARK",
+            )
+        cores = simulator.machine.harts[next(iter(platform.engines))]
+        self._first = simulator.machine.first_hart(cores.name)
+        begins = [address for address, places in self._places.items() if any(p.name == "begin" for p in places)]
+        for hart in range(self._first, self._first + platform.engines[cores.name].count):
+            simulator.native.mark(hart, list(self._places) if hart == self._first else begins)
+        simulator.native.record_transfers(True)
+
+    def groups(self) -> tuple[GroupProfile, ...]:
+        """What every group took."""
+        times, harts, addresses, counts = self._simulator.native.take_passages()
+        own = harts == self._first
+        passages = [
+            (time, place)
+            for time, address in zip(times[own].tolist(), addresses[own].tolist(), strict=True)
+            for place in self._places[address]
+        ]
+        walk = _Walk()
+        for time, place in passages:
+            walk.come(time, place)
+        walk.assign(self._simulator)
+        groups = walk.groups[:-1]
+        columns = {name: values.tolist() for name, values in counts.items()}
+        for hart in sorted(set(harts.tolist())):
+            self._count(groups, [n for n, h in enumerate(harts.tolist()) if h == hart], addresses.tolist(), columns)
+        return tuple(groups)
+
+    def _count(
+        self, groups: Sequence[GroupProfile], mine: Sequence[int], addresses: Sequence[int], columns: Mapping[str, Any]
+    ) -> None:
+        """Adds what one core counted from the start of each group to that of the next."""
+        begins = [n for n in mine if any(place.name == "begin" for place in self._places[addresses[n]])]
+        for group, first, last in zip(groups, begins, begins[1:], strict=False):
+            group.counters.append({name: values[last] - values[first] for name, values in columns.items()})
+
+
+class _Walk:
+    """Follows core 0 from mark to mark."""
+
+    def __init__(self) -> None:
+        self.groups: list[GroupProfile] = []
+        self._times: list[int] = []
+        self._asked: list[tuple[int, int]] = []
+        """Group and step for which transfers are asked for from that time on."""
+        self._ahead: dict[int, int] = {}
+        self._step = -1
+        self._last: tuple[int, Place] | None = None
+
+    def come(self, time: int, place: Place) -> None:
+        self._leave(time)
+        step = self._step
+        if place.name == "begin":
+            self.groups.append(GroupProfile(place.group, time, time))
+            self._ahead, self._step = {}, -1
+        elif place.name == "ahead":
+            step = self._ahead[place.number] = self._ahead.get(place.number, -1) + 1
+        elif place.name == "now":
+            step = self._step = self._step + 1
+        self._times.append(time)
+        self._asked.append((len(self.groups) - 1, step))
+        self._last = (time, place)
+
+    def _leave(self, time: int) -> None:
+        if self._last is None:
+            return
+        since, place = self._last
+        group, spent = self.groups[-1], time - since
+        group.stop = time
+        group.phases[place.name] = group.phases.get(place.name, 0) + spent
+        if place.name == "now":
+            group.tile(self._step).waiting += spent
+        elif place.name == "work":
+            kernels = group.tile(self._step).kernels
+            kernels[place.number] = kernels.get(place.number, 0) + spent
+
+    def assign(self, simulator: Simulator) -> None:
+        """Gives every transfer to the tile for which it was asked."""
+        free: dict[str, int] = {}
+        for transfer in simulator.native.transfers():
+            lane, asked = transfer["lane"], transfer["started"]
+            finished = transfer["finished"] if transfer["finished"] >= 0 else simulator.cycles
+            busy = max(finished - max(asked, free.get(lane, 0)), 0)
+            free[lane] = max(finished, free.get(lane, 0))
+            number = bisect_right(self._times, asked) - 1
+            if number < 0 or self._asked[number][1] < 0:
+                continue
+            group, step = self._asked[number]
+            tile = self.groups[group].tile(step)
+            if lane.endswith(" in"):
+                tile.loading += busy
+                tile.loaded += transfer["bytes"]
+            else:
+                tile.storing += busy
+                tile.stored += transfer["bytes"]
