@@ -56,6 +56,8 @@ class MemoryModel:
     executable: bool
     fill: int
     """The byte that it is full of at the start."""
+    image: int | None = None
+    """Where a program has the bytes of a memory without a base: addresses that no hart can use."""
 
 
 @dataclass(frozen=True)
@@ -212,6 +214,7 @@ def _memory(name: str, part: Reader, sizes: Mapping[str, int | None]) -> MemoryM
         part.optional_int("banks") or 1,
         bool(part.optional_int("executable")),
         part.optional_int("fill") or 0,
+        part.optional_int("image"),
     )
     part.finish()
     return memory

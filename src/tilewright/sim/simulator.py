@@ -60,7 +60,7 @@ class Simulator:
         loaded = program if isinstance(program, Program) else load_program(program)
         for segment in loaded.segments:
             try:
-                self.native.write(segment.address, segment.data)
+                self._write(segment.address, segment.data)
             except IndexError:
                 raise self._outside(loaded, segment.address, len(segment.data)) from None
         self.program = loaded
@@ -143,19 +143,20 @@ class Simulator:
         return place if isinstance(place, int) else self.symbol(place).address
 
     def read(self, place: str | int, size: int | None = None) -> bytes:
-        """Bytes at an address, or of a symbol (as many as it has)."""
+        """Bytes at an address, or of a symbol (as many as it has); also of a memory that only programs' images name."""
         count = self.symbol(place).size if size is None and isinstance(place, str) else size
         if count is None:
             raise TilewrightError("bad-argument", f"how many bytes to read at {place:#x} is not said")
+        image = self._image(self.address(place))
         try:
-            return self.native.read(self.address(place), count)
+            return self.native.read_memory(*image, count) if image else self.native.read(self.address(place), count)
         except IndexError:
             raise self._no_memory(self.address(place), count) from None
 
     def write(self, place: str | int, data: bytes) -> None:
         """Changes memory. A program that has begun notices, just as of a transfer."""
         try:
-            self.native.write(self.address(place), data)
+            self._write(self.address(place), data)
         except IndexError:
             raise self._no_memory(self.address(place), len(data)) from None
 
@@ -190,6 +191,20 @@ class Simulator:
             if state != "off":
                 lines.append(f"{name}: {'asleep at ' if state == 'asleep' else ''}{self.place(self.pc(index))}")
         return lines
+
+    def _write(self, address: int, data: bytes) -> None:
+        image = self._image(address)
+        if image:
+            self.native.write_memory(*image, data)
+        else:
+            self.native.write(address, data)
+
+    def _image(self, address: int) -> tuple[str, int] | None:
+        """The memory, and where in it, that an address stands for which no hart can use."""
+        for memory in self.machine.memories.values():
+            if memory.image is not None and memory.image <= address < memory.image + memory.size:
+                return memory.name, address - memory.image
+        return None
 
     def _outside(self, program: Program, address: int, size: int) -> TilewrightError:
         return TilewrightError(

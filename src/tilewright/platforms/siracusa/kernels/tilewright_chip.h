@@ -9,6 +9,8 @@
 #define TW_CACHE_CONTROL 0x10201400u
 #define TW_EVENTS 0x10204000u /* each core's own port of the event unit */
 #define TW_DMA 0x10204400u    /* each core's own port of the DMA */
+#define TW_UDMA 0x1A102000u
+#define TW_L3 0x80000000u /* where programs have the bytes of the HyperRAM; no core can load or store there */
 #define TW_DMA_EVENT (1u << 8)
 #define TW_BARRIER_EVENT (1u << 16)
 #define TW_CORES_OF_CLUSTER 8

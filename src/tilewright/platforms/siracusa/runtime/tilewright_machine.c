@@ -1,9 +1,12 @@
 #include "tilewright_machine.h"
 
+#include "tilewright_udma.h"
+
 #include <string.h>
 
 #define L1_BITS 18
-#define CHANNELS 64
+#define CHANNELS 256 /* more of them share places, and so wait for each other */
+#define RELAYS 32
 #define COUNTERS 16
 #define LARGEST 0x1ffffu /* bytes of one command */
 
@@ -14,13 +17,26 @@
 #define EVENT (1u << 20)
 #define LINES_IN_L1 (1u << 23)
 
-/* Counters of the transfers on each channel, as bits. Only core 0 looks at them. */
+/* Counters of the transfers on each channel, as bits. Only core 0 looks at this and all below. */
 static uint32_t counters[CHANNELS];
 static int counters_used;
 
-static int in_l1(const void *address) { return (uintptr_t)address >> L1_BITS == 0x10000000u >> L1_BITS; }
+/* The last transfer from or to L3 on each channel, 0 for none. */
+static uint32_t far[CHANNELS];
 
-static void finish(int channel) {
+/* Bytes for L1 that are on their way from L3 to L2, to the place in tw_relay that is theirs. */
+static struct relay {
+    int channel;
+    uint32_t number, l1, bytes, rows, row;
+} relays[RELAYS];
+static int relays_used;
+unsigned char *tw_relay;
+
+static int in_l1(const void *address) { return (uintptr_t)address >> L1_BITS == 0x10000000u >> L1_BITS; }
+static int in_l3(const void *address) { return (uintptr_t)address >= TW_L3; }
+static uint32_t passed(uint32_t l1) { return (uint32_t)tw_relay + (l1 & ((1u << L1_BITS) - 1)); }
+
+static void finish_near(int channel) {
     const uint32_t mine = counters[channel];
     if (!mine)
         return;
@@ -36,7 +52,7 @@ static void finish(int channel) {
 /* The DMA has 16 counters: when they run out, the transfers of the channel have to end first. */
 static uint32_t allocated(int channel) {
     for (int other = channel; counters_used == COUNTERS; other = (other + 1) % CHANNELS)
-        finish(other);
+        finish_near(other);
     const uint32_t counter = TW_REGISTER(TW_DMA);
     counters[channel] |= 1u << counter;
     counters_used++;
@@ -92,14 +108,67 @@ static void copy(unsigned char *to, const unsigned char *from, size_t bytes) {
         words[i] = source[i];
 }
 
+/* Sends what has come from L3 on to L1. */
+static void finish_relays(int channel) {
+    int left = 0;
+    for (int i = 0; i < relays_used; i++) {
+        const struct relay r = relays[i];
+        if (r.channel == channel) {
+            tw_udma_wait(r.number);
+            plane(channel, r.l1, passed(r.l1), r.bytes, r.rows, r.row, r.row, TO_L1);
+        } else {
+            relays[left++] = r;
+        }
+    }
+    relays_used = left;
+}
+
+static void finish(int channel) {
+    if (relays_used)
+        finish_relays(channel);
+    finish_near(channel);
+    if (far[channel])
+        tw_udma_wait(far[channel]);
+    far[channel] = 0;
+}
+
+static void from_l3(int channel, void *to, uint32_t l3, uint32_t bytes, uint32_t rows, uint32_t row, uint32_t l3_row) {
+    const uint32_t address = (uint32_t)to;
+    if (!in_l1(to)) {
+        far[channel] = tw_udma_start(TW_TO_L2, address, l3, bytes, rows, row, l3_row);
+        return;
+    }
+    if (relays_used == RELAYS)
+        finish_relays(relays[0].channel);
+    const uint32_t number = tw_udma_start(TW_TO_L2, passed(address), l3, bytes, rows, row, l3_row);
+    relays[relays_used++] = (struct relay){channel, number, address, bytes, rows, row};
+}
+
+/* The way from L1 to L2 is short next to that to L3, so it is waited for. */
+static void to_l3(int channel, uint32_t l3, const void *from, uint32_t bytes, uint32_t rows, uint32_t l3_row,
+                  uint32_t row) {
+    uint32_t l2 = (uint32_t)from;
+    if (in_l1(from)) {
+        l2 = passed(l2);
+        plane(channel, (uint32_t)from, l2, bytes, rows, row, row, 0);
+        finish_near(channel);
+    }
+    far[channel] = tw_udma_start(TW_TO_L3, l2, l3, bytes, rows, row, l3_row);
+}
+
 void tw_dma_start(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row, ptrdiff_t from_row,
                   int planes, ptrdiff_t to_plane, ptrdiff_t from_plane) {
     if (tw_core() != 0)
         return;
+    channel %= CHANNELS;
     unsigned char *target = to;
     const unsigned char *source = from;
     for (int p = 0; p < planes; p++, target += to_plane, source += from_plane) {
-        if (in_l1(to) == in_l1(from)) { /* the DMA does not copy within a memory */
+        if (in_l3(from)) {
+            from_l3(channel, target, (uint32_t)source, bytes, (uint32_t)rows, (uint32_t)to_row, (uint32_t)from_row);
+        } else if (in_l3(to)) {
+            to_l3(channel, (uint32_t)target, source, bytes, (uint32_t)rows, (uint32_t)to_row, (uint32_t)from_row);
+        } else if (in_l1(to) == in_l1(from)) { /* the DMA does not copy within a memory */
             for (int r = 0; r < rows; r++)
                 copy(target + r * to_row, source + r * from_row, bytes);
         } else if (in_l1(to)) {
@@ -114,5 +183,5 @@ void tw_dma_start(int channel, void *to, const void *from, size_t bytes, int row
 
 void tw_dma_wait(int channel) {
     if (tw_core() == 0)
-        finish(channel);
+        finish(channel % CHANNELS);
 }
