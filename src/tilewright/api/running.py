@@ -20,6 +20,7 @@ from tilewright.quantize import quantisation_step
 from tilewright.sim import Machine, run_on_host
 from tilewright.sim.chip import run_on_chip
 from tilewright.sim.marks import GroupProfile
+from tilewright.sim.simulator import machine_of
 
 ABSOLUTE, RELATIVE = 1e-4, 1e-5
 """A float result of a network is right within either."""
@@ -90,6 +91,8 @@ def run_model(
     `machine` says how an emulated machine behaves, on platforms that are one; `profile` is for those with a simulator.
     """
     compiled = compile_model(model, options, samples=inputs, progress=progress)
+    if profile:
+        machine_of(compiled.platform)
     graph = compiled.plan.graph
     fed = fit(inputs, compiled) if inputs is not None else noise(graph, seed)
     with tempfile.TemporaryDirectory(prefix="tilewright-") as scratch:

@@ -17,6 +17,7 @@ from tilewright.cli import options as opt
 from tilewright.cli.arguments import options_of, read_arrays
 from tilewright.cli.console import progress_line, results
 from tilewright.cli.planning import arena_text
+from tilewright.cli.profile_tables import Detail, print_run_profile, profile_object
 from tilewright.codegen import write_project
 from tilewright.core.graph import Array
 from tilewright.core.plan import Schedule
@@ -97,6 +98,15 @@ def run_command(
     repeat: Annotated[
         int, typer.Option("--repeat", metavar="N", help="Runs the inference N times more and reports the fastest.")
     ] = 0,
+    profile: Annotated[
+        Detail | None,
+        typer.Option(
+            "--profile",
+            help="Where the time goes on a simulated machine: of layers, of tiles with their transfers, or counters of "
+            "the cores. With --output, report.html in that folder shows it, too.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: opt.Json = False,
     network: opt.Network,
     code: opt.Code,
@@ -104,7 +114,7 @@ def run_command(
     planning: opt.Planning,
     build: opt.Build,
 ) -> None:
-    """Compiles, builds and runs a network on this machine.
+    """Compiles, builds and runs a network on this machine, or on the simulated machine of its platform.
 
     Without `--inputs` it is fed seeded noise. With `--expected` the outputs are compared: integers must be equal,
     floats must agree within 1e-4 or 1e-5 of the value; the exit status is 1 where one is wrong.
@@ -124,8 +134,12 @@ def run_command(
             repeat=repeat,
             seed=planning.seed,
             machine=build.machine(planning.seed),
+            profile=profile is not None,
             progress=progress,
         )
+        if profile and output:
+            page = render_report(ran.compiled.plan, ran.compiled.program, title=_title(model), simulated=ran.groups)
+            (output / "report.html").write_text(page, encoding="utf-8")
     if outputs:
         _save(outputs, ran)
     if as_json:
@@ -136,6 +150,7 @@ def run_command(
                     "right": ran.right,
                     "nanoseconds": ran.nanoseconds,
                     "cycles": ran.cycles,
+                    **_profile(ran, profile),
                 }
             )
         )
@@ -145,10 +160,17 @@ def run_command(
         console.print(_sizes(ran.compiled))
         if ran.cycles is not None:
             console.print(f"{ran.cycles:,} cycles simulated, with checks and no finding")
+        if profile and ran.compiled.plan.schedule:
+            print_run_profile(console, ran.compiled.plan, ran.compiled.plan.schedule, ran.groups, profile)
         if ran.nanoseconds is not None:
             console.print(f"fastest of {repeat}: {ran.nanoseconds / 1e3:,.1f} us")
     if not ran.right:
         raise typer.Exit(1)
+
+
+def _profile(ran: Ran, detail: Detail | None) -> dict[str, Any]:
+    schedule = ran.compiled.plan.schedule
+    return {"profile": profile_object(ran.compiled.plan, schedule, ran.groups, detail)} if detail and schedule else {}
 
 
 def _title(model: Path) -> str:

@@ -39,6 +39,8 @@ class Engine:
     """Other memories that it reads in place."""
     fork: int = 0
     """Cycles to start work on all cores and wait for it."""
+    peak: float = 0.0
+    """Multiply-accumulates of bytes that one core does in a cycle at best; 0 where nobody says."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,7 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
             part.text("memory"),
             tuple(part.strings("reads") if part.has("reads") else ()),
             part.optional_int("fork") or 0,
+            part.number("peak") if part.has("peak") else 0.0,
         )
         for name in (engines[key].memory, *engines[key].reads):
             if name not in memories:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,9 @@ from tilewright.report.flow import LANE, ROW, flow
 from tilewright.report.groups import GroupTable, group_span, group_table
 from tilewright.report.layers import LOOP_NEST, Layer, layers
 from tilewright.report.memory import human_bytes, memory_maps
+from tilewright.report.profile import profile_rows, roofline
 from tilewright.report.timeline import timeline
+from tilewright.sim.marks import GroupProfile
 
 TEMPLATE = Path(__file__).with_name("page.html.jinja")
 
@@ -33,8 +35,8 @@ def write_report(plan: Plan, program: Program, path: Path, *, title: str) -> Non
     write_project({path.name: render_report(plan, program, title=title).encode()}, path.parent)
 
 
-def render_report(plan: Plan, program: Program, *, title: str) -> str:
-    """The page as text."""
+def render_report(plan: Plan, program: Program, *, title: str, simulated: Sequence[GroupProfile] = ()) -> str:
+    """The page as text, with what a profiled run of the program took where there was one."""
     import jinja2  # only a report needs it, and a cold start is felt
 
     environment = jinja2.Environment(
@@ -45,6 +47,7 @@ def render_report(plan: Plan, program: Program, *, title: str) -> str:
     rows = layers(plan)
     schedule = plan.schedule
     table = group_table(plan, schedule) if schedule else None
+    measured = profile_rows(plan, schedule, simulated) if schedule and simulated else ()
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         title=title,
         platform=plan.platform,
@@ -56,6 +59,8 @@ def render_report(plan: Plan, program: Program, *, title: str) -> str:
         moment=_moment(schedule),
         timeline=timeline(plan, schedule) if schedule else None,
         groups=table,
+        measured=measured,
+        roofline=roofline(plan, schedule, measured) if schedule else None,
         near=plan.platform.engines[schedule.engine].memory if schedule else "",
         plan=plan,
         program=program,
