@@ -29,7 +29,7 @@ def test_type_variables_become_c_types() -> None:
 def test_without_an_epilogue_the_result_is_stored_as_it_is() -> None:
     b = Builder()
     text = functions(b.graph(b.op("Softmax", b.input("x", "float32[4,8]"))))
-    assert "Y[at + i] = v0;" in text
+    assert "return v0;" in text
     assert "char unused;" in text
 
 
@@ -38,19 +38,19 @@ def test_operands_of_an_epilogue_are_fields_and_known_numbers_are_in_the_code() 
     h = b.op("MatMul", b.input("x", "float32[4,8]"), b.weights(8, 20))
     text = functions(b.graph(b.op("Clip", b.op("Add", h, b.weights(20)), 0.0, 6.0)))
     assert "const float *s0_B;" in text
-    assert "s0_B[channel + i]" in text or "s0_B[(channel + i)]" in text
+    assert "s0_B[channel]" in text
 
 
 @pytest.mark.parametrize(
     ("shape", "axis", "operand", "index"),
     [
-        ((4, 8), -1, (8,), "(channel + i)"),
-        ((4, 8), -1, (4, 8), "at + i"),
+        ((4, 8), -1, (8,), "channel"),
+        ((4, 8), -1, (4, 8), "at"),
         ((4, 8), -1, (4, 1), "row"),
-        ((2, 4, 8), -1, (2, 1, 8), "(row / 4) * 8 + (channel + i)"),
+        ((2, 4, 8), -1, (2, 1, 8), "(row / 4) * 8 + channel"),
         ((2, 4, 8), -1, (4, 1), "(row % 4)"),
-        ((2, 4, 8), 1, (8,), "((channel + i) % 8)"),
-        ((2, 4, 8), 1, (4, 1), "((channel + i) / 8)"),
+        ((2, 4, 8), 1, (8,), "(channel % 8)"),
+        ((2, 4, 8), 1, (4, 1), "(channel / 8)"),
         ((2, 4, 8), 1, (2, 1, 1), "row"),
         ((2, 4, 8), -1, (1,), "0"),
     ],

@@ -9,7 +9,7 @@ from math import prod
 
 from tilewright.codegen.affine import Block, dense, linear, row_major
 from tilewright.codegen.literals import number
-from tilewright.codegen.steps import Operand, StepCode, load, print_steps, store
+from tilewright.codegen.steps import Operand, StepCode, converted, load, print_steps
 from tilewright.core.domain import Affine, Domain
 from tilewright.core.dtype import DTYPES
 from tilewright.core.expr import Size
@@ -83,12 +83,12 @@ def instance_text(
     pointer = rf"\b(?:float|double|u?int\d+_t)\s*\*\s*(restrict\s+)?{target}\b"
     text = re.sub(pointer, rf"{output.dtype.ctype} *\1{target}", text)
     # The hook is bound by macros, not by renaming, because macros of the kernel header use it too.
-    bound = f"#define Epilogue {name}_epilogue\n#define STORE {name}_store\n"
+    bound = f"#define Epilogue {name}_epilogue\n#define STORE {name}_store\n#define STORE_4 {name}_four\n"
     return (
         _epilogue_text(name, accumulator.ctype, output, steps, replaced, row_axes, parts=parts)
         + bound
         + text
-        + "#undef Epilogue\n#undef STORE\n"
+        + "#undef Epilogue\n#undef STORE\n#undef STORE_4\n"
     )
 
 
@@ -120,45 +120,70 @@ def _epilogue_text(
     fields = epilogue_fields(steps, replaced)
     members = [f"    {f'const {f.ctype} *' if f.tensor else f'{f.ctype} '}{f.name};" for f in fields]
     members += [f"    {accumulator} *sums;", "    int part, parts;"] if parts else []
+    ctype = output.dtype.ctype
     lines = [
         f"struct {name}_epilogue {{",
         *(members or ["    char unused;"]),
         "};",
-        f"TW_INLINE void {name}_row(const struct {name}_epilogue *e, {output.dtype.ctype} *restrict Y,",
-        f"                          const {accumulator} *restrict acc, ptrdiff_t at, int channel, int count) {{",
+        f"TW_INLINE {ctype} {name}_value(const struct {name}_epilogue *e, const {ctype} *restrict Y,",
+        f"                          {accumulator} v0, ptrdiff_t at, int channel, ptrdiff_t row) {{",
+        "    (void)e, (void)Y, (void)at, (void)channel, (void)row;",
     ]
-    if not fields:
-        lines.append("    (void)e;")
     for f in fields:
         lines.append(f"    const {f.ctype} {'*restrict ' if f.tensor else ''}{f.name} = e->{f.name};")
-    target = Operand("Y", output, "")
     indexes = {
         (i, operand): text
         for i, step in enumerate(steps)
         for operand, text in _step_indexes(step, output, row_axes).items()
     }
-    if any("row" in text for text in indexes.values()):
-        lines.append(f"    const ptrdiff_t row = (at - channel) / {prod(output.shape[output.rank - row_axes :])};")
-    elif not any("channel" in text for text in indexes.values()):
-        lines.append("    (void)channel;")
-
     code, last = print_steps(
         steps,
         _StoreReader(steps, indexes, replaced, frozenset(f.name for f in fields if not f.tensor)),
-        "        ",
+        "    ",
         constant=lambda index, constant: f"s{index}_{constant}",
     )
-    raw = f"const {accumulator} v0 = acc[i];"
+    width = prod(output.shape[output.rank - row_axes :])
+    row = f"(at - channel) / {width}" if any("row" in text for text in indexes.values()) else "0"
     lines += [
-        "    TW_ROLLED for (int i = 0; i < count; i++) {",
-        f"        {raw}",
         *code,
-        f"        {store(target, 'at + i', last)}",
-        "    }",
+        f"    return {converted(output, last)};",
         "}",
-        *(_parts_text(name, accumulator, output) if parts else _rows_text(name, accumulator, output, bool(fields))),
+        *_row_text(name, accumulator, output, row),
+        *(_parts_text(name, accumulator, output) if parts else _rows_text(name, accumulator, output)),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _row_text(name: str, accumulator: str, output: TensorType, row: str) -> list[str]:
+    """Four results, and a row of them. Machines without vectors store four bytes at once."""
+    ctype = output.dtype.ctype
+
+    def value(accumulated: str, further: str) -> str:
+        return f"{name}_value(e, Y, {accumulated}, at{further}, channel{further}, row)"
+
+    if output.dtype.bytes == 1:
+        stored = [
+            f"    tw_store_4(Y + at, {value('a', '')}, {value('b', ' + 1')},",
+            f"               {value('c', ' + 2')}, {value('d', ' + 3')});",
+        ]
+    else:
+        stored = [f"    Y[at + {i}] = {value(each, f' + {i}')};" for i, each in enumerate("abcd")]
+    return [
+        f"TW_INLINE void {name}_four(const struct {name}_epilogue *e, {ctype} *restrict Y, {accumulator} a,",
+        f"                          {accumulator} b, {accumulator} c, {accumulator} d, ptrdiff_t at, int channel) {{",
+        f"    const ptrdiff_t row = {row};",
+        *stored,
+        "}",
+        f"TW_INLINE void {name}_row(const struct {name}_epilogue *e, {ctype} *restrict Y,",
+        f"                          const {accumulator} *restrict acc, ptrdiff_t at, int channel, int count) {{",
+        f"    const ptrdiff_t row = {row};",
+        "    int i = 0;",
+        "    for (; TW_QUADS && i + 4 <= count; i += 4)",
+        f"        {name}_four(e, Y, acc[i], acc[i + 1], acc[i + 2], acc[i + 3], at + i, channel + i);",
+        "    TW_ROLLED for (; i < count; i++)",
+        f"        Y[at + i] = {value('acc[i]', ' + i')};",
+        "}",
+    ]
 
 
 def _hook_text(name: str, accumulator: str, output: TensorType) -> list[str]:
@@ -188,13 +213,12 @@ def _parts_text(name: str, accumulator: str, output: TensorType) -> list[str]:
     ]
 
 
-def _rows_text(name: str, accumulator: str, output: TensorType, known: bool) -> list[str]:
+def _rows_text(name: str, accumulator: str, output: TensorType) -> list[str]:
     """The hook itself: rows of results, 16 apart. It stands apart because inlined it costs the kernel its registers."""
-    arguments = f"{'&e' if known else 'epilogue'}, Y, acc, at, channel"
     return [
         *_hook_text(name, accumulator, output),
         # A copy, because stores of bytes may change any memory that can be reached by a pointer.
-        *([f"    const struct {name}_epilogue e = *epilogue;"] if known else []),
+        f"    const struct {name}_epilogue e = *epilogue;",
         # The usual counts are constants, so that the compiler vectorises and keeps what is the same for all rows.
         *(
             line
@@ -202,7 +226,7 @@ def _rows_text(name: str, accumulator: str, output: TensorType, known: bool) -> 
             for line in (
                 f"    {condition} {{",
                 "        for (int row = 0; row < rows; row++, at += pitch, acc += 16)",
-                f"            {name}_row({arguments}, {count});",
+                f"            {name}_row(&e, Y, acc, at, channel, {count});",
                 "    }",
             )
         ),
@@ -234,7 +258,7 @@ class _StoreReader:
 
 
 def _step_indexes(step: StepCode, output: TensorType, row_axes: int) -> dict[str, str]:
-    """Element index of each tensor operand of a step at output `at + i`, channel `channel + i`."""
+    """Element index of each tensor operand of a step at output `at` of channel `channel`."""
     dims = tuple(step.domain.dims)
     sizes = step.domain.dims
     dense = dict(zip(dims, row_major(output.shape), strict=True))
@@ -247,10 +271,10 @@ def _step_indexes(step: StepCode, output: TensorType, row_axes: int) -> dict[str
         if not any(strides.values()):
             found[operand] = "0"
         elif all(strides[d] == dense[d] for d in strides):
-            found[operand] = "at + i"
+            found[operand] = "at"
         else:
             lead, row = dims[: len(dims) - row_axes], dims[len(dims) - row_axes :]
-            parts = _mixed("row", lead, sizes, strides) + _mixed("(channel + i)", row, sizes, strides)
+            parts = _mixed("row", lead, sizes, strides) + _mixed("channel", row, sizes, strides)
             found[operand] = " + ".join(parts)
     return found
 

@@ -32,8 +32,12 @@ def load(operand: Operand, index: str) -> str:
 
 def store(operand: Operand, index: str, value: str) -> str:
     """A statement that stores a value of the compute type."""
-    convert = operand.type.dtype.store
-    return f"{operand.pointer}[{index}] = {convert}({value});" if convert else f"{operand.pointer}[{index}] = {value};"
+    return f"{operand.pointer}[{index}] = {converted(operand.type, value)};"
+
+
+def converted(kind: TensorType, value: str) -> str:
+    """A value of the compute type as it is stored."""
+    return f"{kind.dtype.store}({value})" if kind.dtype.store else value
 
 
 def cast(dtype: DType, text: str) -> str:

@@ -122,7 +122,7 @@ def _kernel(task: Task, pieces: Pieces) -> Invoke:
                 _part(task, uses[f.name], f.ctype) if f.tensor else Literal(f.literal) for f in fields
             ]
             values += _sums(task, task.parts, call.outputs[0]) if task.parts else []
-            arguments.append(Struct(f"struct {function}_epilogue", tuple(values)) if values else Literal("NULL"))
+            arguments.append(Struct(f"struct {function}_epilogue", tuple(values or [Literal("0")])))
         elif name == "scratch":
             arguments.append(task.scratch or Literal("NULL"))
         elif parameter.pointer:

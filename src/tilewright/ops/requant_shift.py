@@ -117,7 +117,7 @@ def _body(call: Call) -> Body:
     if _multiplies_by_one(call, shift) and add == 0 and x < 1 << 31:
         state, constants, rounded = (), (), "(int32_t)x"
     elif to_even and add == 0 and max(x, mul) <= 1 << 24 and quotient < 1 << 22:
-        state, constants, rounded = (), (), "tw_scale((int32_t)x, (int32_t)mul, shift)"
+        state, constants, rounded = (), (), f"tw_scale((int32_t)x, (int32_t)mul, shift, {'zero' if zero else '0'})"
     else:
         total, rounded = _in_integers(largest, to_even=to_even, added=add > 0)
         state, constants = (total,), ((total[0], "half", str(half - int(to_even))),)
@@ -133,7 +133,7 @@ def _body(call: Call) -> Body:
         MappingProxyType({"y": "clamped"}),
         (
             *state,
-            (narrow, "scaled", f"{rounded} + zero" if zero else rounded),
+            (narrow, "scaled", f"{rounded} + zero" if zero and "zero" not in rounded else rounded),
             *clamp,
         ),
         constants=(

@@ -11,8 +11,8 @@
 
 #ifndef TW_GENERATED
 /* STORE takes `rows` rows of up to 16 results, 16 elements apart in `acc` and `pitch` apart in Y, the first one at `at` and
- * of channel `channel`. In the stand-alone build of one kernel it stores them as accumulated; generated code brings its own
- * version with everything that is fused behind the kernel. */
+ * of channel `channel`. STORE_4 takes four neighbours in a row. In the stand-alone build of one kernel they store results as
+ * accumulated; generated code brings its own versions with everything that is fused behind the kernel. */
 struct Epilogue {
     int unused;
 };
@@ -22,6 +22,12 @@ struct Epilogue {
         for (int row = 0; row < (rows); row++)                                                                         \
             memcpy((char *)(Y) + (size_t)((at) + row * (pitch)) * sizeof *(acc), (acc) + row * 16,                     \
                    (size_t)(count) * sizeof *(acc));                                                                   \
+    } while (0)
+#define STORE_4(epilogue, Y, a, b, c, d, at, channel)                                                                  \
+    do {                                                                                                               \
+        const int32_t four[4] = {a, b, c, d};                                                                          \
+        (void)(epilogue), (void)(channel);                                                                             \
+        memcpy((char *)(Y) + (size_t)(at) * sizeof *four, four, sizeof four);                                          \
     } while (0)
 #endif
 
@@ -79,6 +85,12 @@ TW_INLINE int32_t tw_clamp(int32_t x, int32_t lo, int32_t hi) {
     const int32_t raised = x > lo ? x : lo;
     return raised < hi ? raised : hi;
 }
+#endif
+
+/* Where four bytes are stored faster together, rows of bytes are stored by tw_store_4. */
+#ifndef TW_QUADS
+#define TW_QUADS 0
+#define tw_store_4(to, a, b, c, d) ((to)[0] = (a), (to)[1] = (b), (to)[2] = (c), (to)[3] = (d))
 #endif
 
 /* value / divisor for values below 2^31, by UINT32_MAX / divisor. */
@@ -186,13 +198,14 @@ TW_INLINE float tw_logf(float x) {
     return tw_float(magnitude == 0u ? 0xFF800000u : result);
 }
 
-/* x * mul / 2^shift rounded to the nearest integer, half to even, for |x| and |mul| up to 2^24 and results below 2^22.
+/* zero + x * mul / 2^shift rounded to the nearest integer, half to even, for |x| and |mul| up to 2^24 and results below
+ * 2^22.
  * A fused multiply-add rounds once, at the weight of the last bit of `magic`, which is 1; in double the product is exact.
  * Machines without such hardware compute the same in integers. */
-TW_INLINE int32_t tw_scale(int32_t x, int32_t mul, int shift) {
+TW_INLINE int32_t tw_scale(int32_t x, int32_t mul, int shift, int32_t zero) {
 #if defined(TW_FUSED)
     const float magic = 12582912.0f /* 1.5 * 2^23 */, power = tw_float((uint32_t)(127 - shift) << 23);
-    return (int32_t)(tw_bits(TW_FMA((float)x, (float)mul * power, magic)) - 0x4B400000u);
+    return (int32_t)(tw_bits(TW_FMA((float)x, (float)mul * power, magic)) + ((uint32_t)zero - 0x4B400000u));
 #elif defined(__SSE2__)
     const uint64_t exponent = (uint64_t)(1023 - shift) << 52;
     double power, sum;
@@ -200,10 +213,10 @@ TW_INLINE int32_t tw_scale(int32_t x, int32_t mul, int shift) {
     memcpy(&power, &exponent, sizeof power);
     sum = (double)x * ((double)mul * power) + 6755399441055744.0 /* 1.5 * 2^52 */;
     memcpy(&bits, &sum, sizeof bits);
-    return (int32_t)(uint32_t)bits;
+    return (int32_t)((uint32_t)bits + (uint32_t)zero);
 #else
     const int64_t total = (int64_t)x * mul;
-    return (int32_t)((total + (INT64_C(1) << shift >> 1) - 1 + (total >> shift & 1)) >> shift);
+    return zero + (int32_t)((total + (INT64_C(1) << shift >> 1) - 1 + (total >> shift & 1)) >> shift);
 #endif
 }
 

@@ -41,4 +41,17 @@ static inline __attribute__((always_inline)) int32_t tw_clamp(int32_t x, int32_t
     return clamped;
 }
 
+struct tw_four_bytes {
+    char bytes[4];
+};
+/* Four bytes as one word, at any address: pv.packlo.b, pv.packhi.b. */
+#define TW_QUADS 1
+static inline __attribute__((always_inline)) void tw_store_4(void *to, int a, int b, int c, int d) {
+    uint32_t word;
+    __asm__(".insn r 0x57, 1, 0x70, %0, %2, %1\n.insn r 0x57, 1, 0x6C, %0, %4, %3"
+            : "=&r"(word)
+            : "r"(a), "r"(b), "r"(c), "r"(d));
+    __asm__ volatile("sw %1, %0" : "=m"(*(struct tw_four_bytes *)to) : "r"(word));
+}
+
 #endif
