@@ -69,10 +69,13 @@ def test_products_of_activations() -> None:
 def test_softmax() -> None:
     b = Builder()
     outputs: list[str] = []
-    # Short reaches, for which quotients are tabulated, and long ones; sums near a power of two; sums of zero.
+    # Short reaches and long ones; sums near a power of two; sums of zero; powers of more than 16 bits; many rows, for
+    # which results are tabulated.
     given = [(1, 5, 13, 4), (1, 173, 15599, 127), (1, 64, 2136, 47), (1, 0, 0, 1), (0, 3, 1, 2), (3, 16, 128, 12)]
+    given += [(20, 60, 5000, 90), (1, 80, 300, 58), (0, 0, 0, 300), (1, 85, 3778, 63)]
     for number, (a, b_, c, log2) in enumerate(given):
-        x = b.input(f"x{number}", f"{'uint8' if number % 2 else 'int8'}[{3 + number},{(64, 17, 33)[number % 3]}]")
+        rows = 96 if number > 6 else 3 + number
+        x = b.input(f"x{number}", f"{'uint8' if number % 2 else 'int8'}[{rows},{(64, 17, 65)[number % 3]}]")
         y = b.op("iSoftmax", x, coeffA=a, coeffB=b_, coeffC=c, log2=log2, n_levels=256)
         outputs += [y] if number % 2 else [requantised(b, y, 1 << 14)]
     assert_right(b.graph(*outputs), "isoftmax")

@@ -83,12 +83,14 @@ def instance_text(
     pointer = rf"\b(?:float|double|u?int\d+_t)\s*\*\s*(restrict\s+)?{target}\b"
     text = re.sub(pointer, rf"{output.dtype.ctype} *\1{target}", text)
     # The hook is bound by macros, not by renaming, because macros of the kernel header use it too.
-    bound = f"#define Epilogue {name}_epilogue\n#define STORE {name}_store\n#define STORE_4 {name}_four\n"
+    pointwise = not parts and not replaced and not any(field.tensor for field in epilogue_fields(steps, replaced))
+    macros = {"Epilogue": f"{name}_epilogue", "STORE": f"{name}_store", "STORE_4": f"{name}_four"}
+    macros |= {"STORE_POINTWISE": str(int(pointwise))}
     return (
         _epilogue_text(name, accumulator.ctype, output, steps, replaced, row_axes, parts=parts)
-        + bound
+        + "".join(f"#define {macro} {value}\n" for macro, value in macros.items())
         + text
-        + "#undef Epilogue\n#undef STORE\n#undef STORE_4\n"
+        + "".join(f"#undef {macro}\n" for macro in macros)
     )
 
 

@@ -12,7 +12,8 @@
 #ifndef TW_GENERATED
 /* STORE takes `rows` rows of up to 16 results, 16 elements apart in `acc` and `pitch` apart in Y, the first one at `at` and
  * of channel `channel`. STORE_4 takes four neighbours in a row. In the stand-alone build of one kernel they store results as
- * accumulated; generated code brings its own versions with everything that is fused behind the kernel. */
+ * accumulated; generated code brings its own versions with everything that is fused behind the kernel. STORE_POINTWISE tells
+ * whether what is stored depends on the result alone, not on its place. */
 struct Epilogue {
     int unused;
 };
@@ -29,6 +30,7 @@ struct Epilogue {
         (void)(epilogue), (void)(channel);                                                                             \
         memcpy((char *)(Y) + (size_t)(at) * sizeof *four, four, sizeof four);                                          \
     } while (0)
+#define STORE_POINTWISE 1
 #endif
 
 /* A machine brings its own versions of what it has instructions for. */

@@ -25,6 +25,13 @@ static inline int tw_max(int a, int b) {
     return most;
 }
 
+/* p.fl1: the place of the highest bit of a number that is not 0. */
+static inline int tw_highest_bit(uint32_t x) {
+    int place;
+    __asm__(".insn r 0x33, 1, 0x08, %0, %1, x0" : "=r"(place) : "r"(x));
+    return place;
+}
+
 /* p.clip where the limits are those of a type. The compiler is told what it cannot see: conversions then cost nothing. */
 static inline __attribute__((always_inline)) int32_t tw_clamp(int32_t x, int32_t lo, int32_t hi) {
     int32_t clamped;

@@ -1,0 +1,195 @@
+/* ---
+op: iSoftmax
+types: {x: T, y: U}
+T: [int8, uint8]
+U: [uint8, uint16]
+when:
+  coeffA: "coeffA >= 0 and coeffB >= 0 and coeffC >= 0 and log2 >= 1"
+  # All powers, their sums and their multiples fit 30 bits.
+  n_levels: "n_levels*(coeffA*(coeffB+255)*(coeffB+255)+coeffC) < 1073741824"
+  AXIS: "AXIS*(coeffA*(coeffB+255)*(coeffB+255)+coeffC) < 1073741824"
+epilogue: row
+cycles: "1000+OUTER*(220+AXIS*16)"
+--- */
+#include "tilewright_kernel.h"
+
+#ifndef TW_GENERATED
+typedef int8_t T;
+typedef uint8_t U;
+#endif
+
+/* p.lb or p.lbu of the next element; pv.max.b or pv.maxu.b, pv.min.b or pv.minu.b. */
+#define ISOFTMAX_NEXT(to) ".insn i 0x0B, %[byte], " to ", 1(%[x])\n"
+#define ISOFTMAX_BYTE ((T)(-1) < 0 ? 0 : 4)
+#define ISOFTMAX_MOST ((T)(-1) < 0 ? 0x18 : 0x1C)
+#define ISOFTMAX_LEAST ((T)(-1) < 0 ? 0x10 : 0x14)
+/* p.lw of the power of an element. */
+#define ISOFTMAX_POWER(to, at) ".insn r 0x03, 7, 0x10, " to ", %[power], " at "\n"
+
+/* The largest and the least element of a row. */
+static inline int isoftmax_range(const T *x, int count, int *least) {
+    int max = x[0], min = x[0];
+    if (count >= 8) {
+        uint32_t most = (uint32_t)(uint8_t)x[0] * 0x01010101u, few = most;
+        __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[pairs]", "12") TW_NEXT_WORD("t0", "%[x]")
+                             TW_NEXT_WORD("t1", "%[x]") ".insn r 0x57, 1, %[max], %[most], %[most], t0\n"
+                                                        ".insn r 0x57, 1, %[min], %[few], %[few], t0\n"
+                                                        ".insn r 0x57, 1, %[max], %[most], %[most], t1\n"
+                                                        ".insn r 0x57, 1, %[min], %[few], %[few], t1\n.option pop\n"
+                         : [x] "+r"(x), [most] "+r"(most), [few] "+r"(few)
+                         : [pairs] "r"(count >> 3), [max] "i"(ISOFTMAX_MOST), [min] "i"(ISOFTMAX_LEAST)
+                         : "t0", "t1", "memory");
+        for (int i = 0; i < 4; i++, most >>= 8, few >>= 8) {
+            max = tw_max(max, (T)most);
+            min = tw_min(min, (T)few);
+        }
+    }
+    for (int i = 0; i < (count & 7); i++) {
+        max = tw_max(max, x[i]);
+        min = tw_min(min, x[i]);
+    }
+    *least = min;
+    return max;
+}
+
+/* e(d) = ((A * (p + B)^2 + C) >> z) with p = z * log2 - d, for distances d below the maximum: the same numbers again and
+ * again, each time shifted once more. They are written from the end of the table to its start, from distance `begin`, a
+ * multiple of log2, up to `end` at least. Returns how far it got. */
+static int isoftmax_powers(uint32_t *table, int begin, int end, int coeffA, int coeffB, int coeffC, int log2) {
+    while (begin < end) {
+        const int z = tw_min(begin / log2, 31), count = tw_min(log2, 256 - begin);
+        int32_t value = coeffA * coeffB * coeffB + coeffC, step = coeffA * (2 * coeffB - 1);
+        uint32_t *to = table + 255 - begin;
+        __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[count]", "8") "srl t0, %[value], %[z]\n"
+                                                                                    ".insn s 0x2B, 2, t0, -4(%[to])\n"
+                                                                                    "sub %[value], %[value], %[step]\n"
+                                                                                    "sub %[step], %[step], %[twice]\n"
+                                                                                    ".option pop\n"
+                         : [to] "+r"(to), [value] "+r"(value), [step] "+r"(step)
+                         : [count] "r"(count), [z] "r"(z), [twice] "r"(2 * coeffA)
+                         : "t0", "memory");
+        begin += count;
+    }
+    return begin;
+}
+
+/* numerator * 2^bit / sum, rounded down, by long division in as few steps as 32 bits allow; sum is in [2^bit, 2^(bit + 1)).
+ */
+static uint32_t isoftmax_reciprocal(uint32_t numerator, uint32_t sum, int bit) {
+    uint32_t quotient = numerator / sum, rest = numerator - quotient * sum;
+    for (int left = bit, step; left > 0; left -= step) {
+        step = tw_min(left, 31 - bit);
+        rest <<= step;
+        const uint32_t digit = rest / sum;
+        quotient = (quotient << step) + digit;
+        rest -= digit * sum;
+    }
+    return quotient;
+}
+
+/* `power` is where that of an element 0 would be. */
+static inline uint32_t isoftmax_sum(const char *power, const T *x, int count) {
+    uint32_t sum = 0;
+    if (count >= 2)
+        __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[pairs]", "16") ISOFTMAX_NEXT("t0")
+                             ISOFTMAX_NEXT("t1") "slli t0, t0, 2\nslli t1, t1, 2\n" ISOFTMAX_POWER("t0", "t0")
+                                 ISOFTMAX_POWER("t1", "t1") "add %[sum], %[sum], t0\nadd %[sum], %[sum], t1\n"
+                                                            ".option pop\n"
+                         : [x] "+r"(x), [sum] "+r"(sum)
+                         : [pairs] "r"(count >> 1), [power] "r"(power), [byte] "i"(ISOFTMAX_BYTE)
+                         : "t0", "t1", "memory");
+    if (count & 1)
+        sum += *(const uint32_t *)(const void *)(power + 4 * x[0]);
+    return sum;
+}
+
+/* to[i] = power * factor >> (16 + shift) for powers below 2^16, or what stands there in a table of results. */
+#define ISOFTMAX_LEVELS(body, halfwords)                                                                               \
+    __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[pairs]", halfwords) ISOFTMAX_NEXT("t0")              \
+                         ISOFTMAX_NEXT("t1") "slli t0, t0, 2\nslli t1, t1, 2\n" ISOFTMAX_POWER("t0", "t0")             \
+                             ISOFTMAX_POWER("t1", "t1") ".insn r 0x5B, 0, 0x10, t2, t0, %[low]\n"                      \
+                                                        ".insn r 0x5B, 0, 0x10, t3, t1, %[low]\n"                      \
+                                                        ".insn r 0x33, 0, 0x21, t2, t0, %[high]\n"                     \
+                                                        ".insn r 0x33, 0, 0x21, t3, t1, %[high]\n"                     \
+                                                        "srl t2, t2, %[shift]\nsrl t3, t3, %[shift]\n" body            \
+                                                        ".insn s 0x2B, 0, t2, 1(%[to])\n"                              \
+                                                        ".insn s 0x2B, 0, t3, 1(%[to])\n.option pop\n"                 \
+                     : [x] "+r"(x), [to] "+r"(to)                                                                      \
+                     : [pairs] "r"(count >> 1), [power] "r"(power), [low] "r"(factor), [high] "r"(factor >> 16),       \
+                       [shift] "r"(shift), [table] "r"(results), [byte] "i"(ISOFTMAX_BYTE)                             \
+                     : "t0", "t1", "t2", "t3", "memory")
+static inline void isoftmax_levels(const char *power, const T *x, int count, uint32_t factor, int shift,
+                                   const unsigned char *results, unsigned char *to) {
+    if (results) {
+        if (count >= 2)
+            ISOFTMAX_LEVELS(".insn r 0x03, 7, 0x20, t2, %[table], t2\n.insn r 0x03, 7, 0x20, t3, %[table], t3\n", "32");
+    } else if (count >= 2) {
+        ISOFTMAX_LEVELS("", "28");
+    }
+    if (count & 1) {
+        const uint32_t value = *(const uint32_t *)(const void *)(power + 4 * x[0]);
+        const uint32_t level = (value * (factor >> 16) + (value * (factor & 0xFFFFu) >> 16)) >> shift;
+        *to = results ? results[level] : (unsigned char)level;
+    }
+}
+
+/* The same for larger powers and more levels: the quotient value / sum is value * r / 2^(31 + b) for values up to 2^30, if
+ * b is the place of the sum's highest bit and r = 2^(31 + b) / sum, rounded up: the error is below 1 / sum. */
+static void isoftmax_wide_levels(const char *power, const T *x, int count, uint32_t twice, uint32_t reciprocal, int bit,
+                                 U *to) {
+    for (int i = 0; i < count; i++) {
+        const uint32_t value = *(const uint32_t *)(const void *)(power + 4 * x[i]) * twice;
+        to[i] = (U)((uint32_t)((uint64_t)value * reciprocal >> 32) >> bit);
+    }
+}
+
+/* Powers below 2^16 with sums below 2^24 are divided in two products of 16 bits: level = power * f / 2^(24 + b) with
+ * f = levels * 2^(24 + b) / sum, rounded up, where b is the place of the sum's highest bit. The error is below 1 / sum. */
+static void isoftmax(const T *x, U *y, int OUTER, int AXIS, int coeffA, int coeffB, int coeffC, int log2, int n_levels,
+                     const struct Epilogue *epilogue) {
+    uint32_t powers[256];
+    __typeof__(*y) results[sizeof *y == 1 ? 256 : 1];
+    U out[16];
+    const int turned = coeffB - tw_min(log2 - 1, 255);
+    const int top = coeffA * tw_max(coeffB * coeffB, turned * turned) + coeffC;
+    const int narrow = sizeof(U) == 1 && n_levels <= 256 && top < 65536 && AXIS * top < 1 << 24;
+    /* Where each result depends on its level alone, and there are many, all levels are stored once. */
+    const int once = STORE_POINTWISE && sizeof *y == 1 && narrow && OUTER * AXIS > 2 * n_levels;
+    int filled = 0;
+    for (int level = 0; level < n_levels && once; level += 16) {
+        for (int i = 0; i < 16; i++)
+            out[i] = (U)(level + i);
+        STORE(epilogue, results, out, level, 0, 0, 1, 16);
+    }
+    for (int outer = 0; outer < OUTER && AXIS > 0; outer++, x += AXIS) {
+        int least;
+        const int max = isoftmax_range(x, AXIS, &least);
+        if (max - least >= filled)
+            filled = isoftmax_powers(powers, filled, max - least + 1, coeffA, coeffB, coeffC, log2);
+        const char *power = (const char *)powers + 4 * (255 - max);
+        uint32_t sum = isoftmax_sum(power, x, AXIS);
+        sum = sum ? sum : 1; /* then all powers are 0 */
+        const int bit = tw_highest_bit(sum);
+        const uint32_t numerator = narrow ? (uint32_t)(n_levels - 1) << 24 : UINT32_C(1) << 31;
+        const uint32_t factor = isoftmax_reciprocal(numerator, sum, bit) + 1;
+        if (once) {
+            isoftmax_levels(power, x, AXIS, factor, bit + 8, (const unsigned char *)results, (unsigned char *)y);
+            y += AXIS;
+            continue;
+        }
+        for (int first = 0; first < AXIS; first += 16) {
+            const int count = tw_min(16, AXIS - first);
+            if (narrow)
+                isoftmax_levels(power, x + first, count, factor, bit + 8, NULL, (unsigned char *)out);
+            else
+                isoftmax_wide_levels(power, x + first, count, 2 * (uint32_t)(n_levels - 1), factor, bit, out);
+            STORE(epilogue, y, out, (ptrdiff_t)outer * AXIS + first, 0, first, 1, count);
+        }
+    }
+}
+#undef ISOFTMAX_NEXT
+#undef ISOFTMAX_BYTE
+#undef ISOFTMAX_MOST
+#undef ISOFTMAX_LEAST
+#undef ISOFTMAX_POWER
+#undef ISOFTMAX_LEVELS
