@@ -16,9 +16,24 @@ from tilewright.codegen.pieces import Pieces
 from tilewright.codegen.transfers import copy
 from tilewright.codegen.works import Held, Parts, Task, invoke, packing_names, whole
 from tilewright.core.expr import Expr, Size, Var, bounds_of, larger, plain, variable
-from tilewright.core.plan import Group, Place, Plan, Schedule, Stage, Work
+from tilewright.core.plan import Choice, Group, Place, Plan, Schedule, Stage, Work
 from tilewright.core.platform import Dma
-from tilewright.core.program import Copy, Cores, For, If, Let, Mark, Move, Pointer, Routine, Statement, Test, Wait
+from tilewright.core.program import (
+    Await,
+    Copy,
+    Cores,
+    For,
+    If,
+    Let,
+    Mark,
+    Move,
+    Pointer,
+    Routine,
+    Start,
+    Statement,
+    Test,
+    Wait,
+)
 from tilewright.core.tiles import Member, Region, TileLoop, Trace, Use, hull, member, narrowed, trace
 
 CORE = "core"
@@ -236,23 +251,28 @@ class _Lowering:
         raise ValueError(f"no node of group {stage.first} reads {stage.tensor}")
 
     def _pipeline(self) -> tuple[Statement, ...]:
-        ahead = {b: self.group.buffers[b].slots - 1 if self.steps > 1 else 0 for b in self.read}
+        lead = {b: int(self.group.ahead and position == 0) for b, (position, _) in self.read.items()}
+        ahead = {b: self.group.buffers[b].slots - 1 + lead[b] if self.steps > 1 else 0 for b in self.read}
         furthest = max(ahead.values(), default=0)
         turn: list[Statement] = []
         for distance in sorted({*ahead.values()} - {0}, reverse=True):
-            loads = [s for b, lead in ahead.items() if lead == distance for s in self._load(b)]
+            loads = [s for b, mine in ahead.items() if mine == distance for s in self._load(b)]
             turn += self._when(distance, furthest, [Mark(self.index, "ahead", distance), *loads] if loads else [])
+        if self.group.ahead:
+            turn += self._when(1, furthest, [*self._arrived([b for b in lead if lead[b]]), *self._work(0)])
         now: list[Statement] = [Mark(self.index, "now")]
-        now += [s for b, lead in ahead.items() if lead == 0 for s in self._load(b)]
-        now += [s for b in ahead for s in self._guarded(self.buffer_depth(b), [Wait(self.channel(b))])]
+        now += [s for b, mine in ahead.items() if mine == 0 for s in self._load(b)]
+        now += self._arrived([b for b in lead if not lead[b]])
         waits: list[Statement] = [
             Wait(self.channel(b)) for b in self.written if self.stores > self.group.buffers[b].slots
         ]
         now += self._guarded(self.outer - 1, waits)
-        for position in range(len(self.members)):
+        for position in range(int(self.group.ahead), len(self.members)):
             now += self._work(position)
         now += [s for b, use in self.written.items() for s in self._store(b, use)]
         turn += self._when(0, furthest, now)
+        if self.group.ahead:
+            turn += self._when(1, furthest, self._guarded(self.work_depth(0), [Await(self._choice(0).engine)]))
         drain = [
             Wait(self.first_channel[b] + slot)
             for b in self.written
@@ -260,6 +280,13 @@ class _Lowering:
         ]
         loop = turn if self.steps == 1 else [For(STEP, -furthest, self.steps, tuple(turn))]
         return (*loop, Mark(self.index, "end"), *drain)
+
+    def _arrived(self, buffers: Sequence[int]) -> list[Statement]:
+        """Waits for what is loaded."""
+        return [s for b in buffers for s in self._guarded(self.buffer_depth(b), [Wait(self.channel(b))])]
+
+    def _choice(self, position: int) -> Choice:
+        return self.plan.choices[self.group.works[position].step]
 
     def _when(self, distance: int, furthest: int, body: list[Statement]) -> list[Statement]:
         """What is done at a turn for the step that lies `distance` steps ahead, where there is one."""
@@ -314,7 +341,7 @@ class _Lowering:
 
     def _work(self, position: int) -> list[Statement]:
         work, mine = self.group.works[position], self.members[position]
-        choice = self.plan.choices[work.step]
+        choice = self._choice(position)
         ranges = self.trace.ranges[position]
         core: Size = 0
         if work.split:
@@ -329,7 +356,11 @@ class _Lowering:
         task = Task(self.plan.graph, choice, mine, ranges, self.held(position), scratch, self._parts(position, work))
         call = invoke(task, self.pieces)
         body: tuple[Statement, ...] = (If(tests, (call,)),) if tests else (call,)
-        body = (Cores(CORE, self.schedule.cores if work.split else 1, body),)
+        if self.plan.platform.beside(choice.kernel) is None:
+            body = (Cores(CORE, self.schedule.cores if work.split else 1, body),)
+        else:
+            wait = () if self.group.ahead else (Await(choice.engine),)
+            body = (Start(choice.engine, body), *wait)
         mark = Mark(self.index, "work", position)
         return self._guarded(self.work_depth(position), [mark, *self._crops(position), *body]) + self._keep(position)
 

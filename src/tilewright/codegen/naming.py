@@ -9,6 +9,7 @@ from dataclasses import replace
 from tilewright.core.expr import Expr, Size, Term, Var
 from tilewright.core.program import (
     Argument,
+    Await,
     Copy,
     Cores,
     For,
@@ -21,6 +22,7 @@ from tilewright.core.program import (
     Move,
     Number,
     Pointer,
+    Start,
     Statement,
     Struct,
     Test,
@@ -120,11 +122,11 @@ def _mapped(statement: Statement, rewrite: Rewrite) -> Statement:
         case If():
             tests = tuple(Test(rewrite(t.value), t.relation, t.bound) for t in statement.tests)
             return If(tests, tuple(_mapped(s, rewrite) for s in statement.body))
-        case For() | Cores():
+        case For() | Cores() | Start():
             return replace(statement, body=tuple(_mapped(s, rewrite) for s in statement.body))
         case Let():
             return Let(statement.name, rewrite(statement.value))
-        case Mark():
+        case Mark() | Await():
             return statement
         case Wait():
             return Wait(rewrite(statement.channel))

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from tilewright.core.graph import Array
-from tilewright.core.kernel import Kernel, pack_parts
+from tilewright.core.kernel import BIT, BITS, Kernel, packing
 from tilewright.errors import TilewrightError
 
 
@@ -17,21 +17,26 @@ def pack(array: Array, spec: str, sizes: Mapping[str, int | float], kernel: Kern
 
     The left side names the constant's axes by loop dimensions (one axis may be several, as `G,F`). On the right, `F/16`
     and `F%16` split an axis into blocks and `(KH,KW,C)/16` joins axes before splitting; ragged ends are filled with
-    zeros.
+    zeros. `bit` is an axis of the bits of each weight, `bits(...)` a run of single bits.
     """
-    left, arrow, _ = spec.partition("->")
-    names = [n.strip() for n in left.split(",")]
-    if not arrow or any(n not in sizes for n in names):
+    found = packing(spec)
+    names = list(found.names)
+    if "->" not in spec or any(n not in sizes for n in names):
         raise _bad(kernel, spec, f"unknown dimension among {', '.join(names)}")
     shape = [int(sizes[n]) for n in names]
     if prod(shape) != array.size:
         raise _bad(kernel, spec, f"{names} have {prod(shape)} elements, the constant {array.size}")
-    parts = [(part.dims, part.kind, part.block) for part in pack_parts(spec)]
+    current = array.reshape(shape)
+    extents = {**{n: int(sizes[n]) for n in names}, BIT: BITS}
+    if found.bits:
+        current = _planes(current)
+        names.append(BIT)
+    parts = [(part.dims, part.kind, part.block) for part in (*found.parts, *found.bits)]
     groups = list(dict.fromkeys(group for group, _, _ in parts))
     if sorted(n for group in groups for n in group) != sorted(names):
         raise _bad(kernel, spec, "every axis must occur on the right")
-    current = array.reshape(shape).transpose([names.index(n) for group in groups for n in group])
-    current = current.reshape([prod(int(sizes[n]) for n in group) for group in groups])
+    current = current.transpose([names.index(n) for group in groups for n in group])
+    current = current.reshape([prod(extents[n] for n in group) for group in groups])
     blocks = {group: block for group, kind, block in parts if kind}
     current = np.pad(
         current, [(0, -extent % blocks.get(g, 1)) for g, extent in zip(groups, current.shape, strict=True)]
@@ -48,7 +53,22 @@ def pack(array: Array, spec: str, sizes: Mapping[str, int | float], kernel: Kern
     order = [axes[group, kind] for group, kind, _ in parts]
     if sorted(order) != list(range(len(split))):
         raise _bad(kernel, spec, "both parts of a split axis must occur once")
-    return np.ascontiguousarray(current.reshape(split).transpose(order))
+    current = current.reshape(split).transpose(order)
+    return _in_bytes(current, len(found.parts), found.multiple) if found.bits else np.ascontiguousarray(current)
+
+
+def _planes(array: Array) -> Array:
+    """The bits of weights along a new last axis, counted from the smallest value of their type."""
+    lowest = int(np.iinfo(array.dtype).min)
+    codes = (array.astype(np.int64) - lowest).astype(np.uint8)
+    return (codes[..., None] >> np.arange(BITS, dtype=np.uint8)) & 1
+
+
+def _in_bytes(bits: Array, outer: int, multiple: int) -> Array:
+    """Runs of bits behind the outer axes as bytes."""
+    runs = bits.reshape(*bits.shape[:outer], -1)
+    filled = np.pad(runs, [(0, 0)] * outer + [(0, -runs.shape[-1] % multiple)])
+    return np.packbits(filled.astype(np.uint8), axis=-1, bitorder="little")
 
 
 def _bad(kernel: Kernel, spec: str, why: str) -> TilewrightError:

@@ -76,4 +76,4 @@ class Pieces:
         if schedule is None:
             return ""
         direct = tensor in schedule.direct
-        return platform.memories[platform.engines[schedule.engine].reads[0] if direct else schedule.home].section
+        return platform.memories[platform.in_place if direct else schedule.home].section

@@ -8,6 +8,7 @@ from tilewright.core.expr import Size
 from tilewright.core.plan import Place
 from tilewright.core.program import (
     Argument,
+    Await,
     Copy,
     Cores,
     For,
@@ -21,6 +22,7 @@ from tilewright.core.program import (
     Number,
     Pointer,
     Program,
+    Start,
     Statement,
     Struct,
     Test,
@@ -99,6 +101,10 @@ class StatementPrinter:
                 return self._block(f"for (int {name} = {start}; {name} < {stop}; {name}++) {{", body, indent)
             case Cores(name=name, count=count, body=body):
                 return self._block(f"TW_CORES({name}, {count}) {{", body, indent)
+            case Start(engine=engine, body=body):
+                return self._block(f"TW_START({engine}) {{", body, indent)
+            case Await(engine=engine):
+                return [f"{indent}TW_AWAIT({engine});"]
             case Mark(group=group, place=place, number=number):
                 return [f"{indent}TW_MARK({group}, {place}, {number});"]
             case Wait(channel=channel):

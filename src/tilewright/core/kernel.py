@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -77,14 +78,52 @@ class PackPart:
     block: int
 
 
+BIT = "bit"
+"""In place of a dimension: the number of the bit in a weight, counted from the smallest value of its type."""
+BITS = 8
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How a constant is reordered. The last parts may be single bits, which become bytes."""
+
+    names: tuple[str, ...]
+    """The dimensions of the constant's axes."""
+    parts: tuple[PackPart, ...]
+    bits: tuple[PackPart, ...] = ()
+    """What a run of bits is made of, its first one in the lowest bit of the first byte."""
+    multiple: int = BITS
+    """Runs of bits are filled up with zeros to a multiple of this."""
+
+    def run_bytes(self, sizes: Mapping[str, int]) -> int:
+        """Bytes of a run of bits."""
+        count = 1
+        for part in self.bits:
+            extent = prod(BITS if name == BIT else sizes[name] for name in part.dims)
+            count *= part.block if part.kind == "%" else -(-extent // part.block)
+        return -(-count // self.multiple) * (self.multiple // BITS)
+
+
 _PACK_PART = re.compile(r"(\w+|\([\w, ]+\))\s*(?:([/%])\s*(\d+))?\s*(?:,|$)")
+_PACK_BITS = re.compile(r",\s*bits\((.*)\)\s*(?:/\s*(\d+))?\s*$")
 
 
-def pack_parts(spec: str) -> tuple[PackPart, ...]:
-    """The axes of a constant packed by a text such as `G,F,C -> G,F/16,C,F%16`."""
+@lru_cache(maxsize=1024)
+def packing(spec: str) -> Packing:
+    """What a text such as `G,F,C -> G,F/16,C,F%16` or `F,C -> F,bits(C/4,bit,C%4)/256` says."""
+    left, _, right = spec.partition("->")
+    names = tuple(name.strip() for name in left.split(","))
+    bits = _PACK_BITS.search(right)
+    parts = _pack_parts(right[: bits.start()] if bits else right)
+    if not bits:
+        return Packing(names, parts)
+    return Packing(names, parts, _pack_parts(bits.group(1)), int(bits.group(2) or BITS))
+
+
+def _pack_parts(text: str) -> tuple[PackPart, ...]:
     return tuple(
         PackPart(tuple(name.strip() for name in group.strip("()").split(",")), kind, int(block or 1))
-        for group, kind, block in _PACK_PART.findall(spec.partition("->")[2].strip())
+        for group, kind, block in _PACK_PART.findall(text.strip())
     )
 
 

@@ -116,6 +116,8 @@ class Group:
     """Tensors of which lines are kept from one step of the innermost loop to the next, with the axis of the lines."""
     cycles: float = 0.0
     """Predicted."""
+    ahead: bool = False
+    """Whether the first node runs one step ahead of the others, on an engine that works beside the cores."""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class Engine:
     reads: tuple[str, ...] = ()
     """Other memories that it reads in place."""
     fork: int = 0
-    """Cycles to start work on all cores and wait for it."""
+    """Cycles to start work on all cores and wait for it; of an array, to describe a job."""
     peak: float = 0.0
     """Multiply-accumulates of bytes that one core does in a cycle at best; 0 where nobody says."""
 
@@ -87,6 +87,21 @@ class Platform:
     """The memory of inputs, outputs and weights, on machines whose engine works in another one."""
     machines: Mapping[str, SimulatedMachine] = field(default_factory=lambda: MappingProxyType({}))
     """The machine as the simulator runs it, by timing, the default first; none where there is no simulator for it."""
+
+    @property
+    def cores(self) -> Engine:
+        """The engine that runs programs."""
+        return next(iter(self.engines.values()))
+
+    @property
+    def in_place(self) -> str:
+        """The memory whose constants an engine reads where they are; "" where there is none."""
+        return next((name for engine in self.engines.values() for name in engine.reads), "")
+
+    def beside(self, kernel: Kernel | None) -> Engine | None:
+        """The engine of a kernel, where that is not the cores: they start it and go on."""
+        engine = self.engines.get(kernel.engine) if kernel is not None else None
+        return None if engine is None or engine == self.cores else engine
 
     def dma(self, source: str, target: str) -> Dma | None:
         """What copies between two memories."""

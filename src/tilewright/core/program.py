@@ -146,6 +146,21 @@ class Move:
     bytes: Size
 
 
+@dataclass(frozen=True)
+class Start:
+    """Calls that start work on an engine beside the cores."""
+
+    engine: str
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class Await:
+    """Goes on when an engine has done all that was started."""
+
+    engine: str
+
+
 MarkedPlace = TypeLiteral["begin", "ahead", "now", "work", "store", "end"]
 """Of the run of a group: its start, where transfers of a later step are started (the number is how many steps later),
 where a step starts its own and waits for them, the computation of a node (the number is its position in the group),
@@ -161,7 +176,7 @@ class Mark:
     number: int = 0
 
 
-Statement = Invoke | If | Let | For | Cores | Copy | Wait | Move | Mark
+Statement = Invoke | If | Let | For | Cores | Copy | Wait | Move | Mark | Start | Await
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from tilewright.core.domain import WHOLE, Affine, Axis, Domain, Whole, dim
 from tilewright.core.expr import Size, at_first, clamp, larger, plain, smaller
 from tilewright.core.graph import RESULT, Graph, Node, TensorType
-from tilewright.core.kernel import Kernel, pack_parts
+from tilewright.core.kernel import BIT, BITS, Kernel, packing
 from tilewright.core.op import REGISTRY, Body, Call, call_node, call_of
 
 
@@ -136,11 +136,15 @@ def packed_axes(spec: str, sizes: Mapping[str, int]) -> tuple[tuple[Axis, ...], 
     """Access and shape of a packed constant: `F/16` is indexed by F, joined dimensions and remainders are whole."""
     axes: list[Axis] = []
     shape: list[int] = []
-    for part in pack_parts(spec):
-        blocks = -(-prod(sizes[name] for name in part.dims) // part.block)
+    found = packing(spec)
+    for part in found.parts:
+        blocks = -(-prod(BITS if name == BIT else sizes[name] for name in part.dims) // part.block)
         shape.append(part.block if part.kind == "%" else blocks)
-        single = len(part.dims) == 1 and part.kind != "%"
+        single = len(part.dims) == 1 and part.kind != "%" and part.dims != (BIT,)
         axes.append(dim(part.dims[0]).over(part.block) if single else WHOLE)
+    if found.bits:
+        axes.append(WHOLE)
+        shape.append(found.run_bytes(sizes))
     return tuple(axes), tuple(shape)
 
 

@@ -116,6 +116,25 @@ def work_cycles(grid: Grid, position: int, mine: Task, split: str, chunk: Value)
     return points * NEST_CYCLES + results * (STEP_CYCLES * steps)
 
 
+def start_cycles(platform: Platform, kernel: Kernel | None, split: str) -> float:
+    """Cycles to start a node at a step."""
+    beside = platform.beside(kernel)
+    if beside is not None:
+        return float(beside.fork)
+    return float(engine_of(platform).fork) if split else 0.0
+
+
+def together(grid: Grid, works: Sequence[Array], *, ahead: bool) -> Array:
+    """Cycles of all nodes at each step. A first one that is a step ahead runs beside the others, but for the start."""
+    if not ahead:
+        return sum(works, np.zeros((1,) * grid.rank))
+    first, others = works[0], sum(works[1:], np.zeros((1,) * grid.rank))
+    begin = np.asarray(True)
+    for edge in grid.first:
+        begin = begin & edge
+    return np.maximum(first, others) + np.where(begin, np.minimum(first, others), 0.0)
+
+
 def parted(grid: Grid) -> Value:
     """Tilings with which a reduction of the last node is cut into parts."""
     reduced = grid.members[-1].domain.reduction
@@ -281,6 +300,8 @@ class Priced:
     """What each node computes, likewise."""
     flows: Mapping[int, Flow]
     """Transfers of tile buffers, by their number."""
+    ahead: bool = False
+    """Whether the first node runs beside the others."""
 
     @property
     def order(self) -> range:
@@ -298,7 +319,7 @@ class Priced:
     @property
     def cost(self) -> Cost:
         nothing = np.zeros((1,) * self.grid.rank)
-        compute = sum(self.works, nothing)
+        compute = together(self.grid, self.works, ahead=self.ahead)
         moves = traffic(self.grid, [(flow, self.due(flow)) for flow in self.flows.values()])
         return Cost(
             float(overlapped(self.grid, compute, moves).sum()),
@@ -329,7 +350,8 @@ def priced(
     works: list[Array] = []
     points: list[Array] = []
     for position, (work, mine) in enumerate(zip(group.works, tasks, strict=True)):
-        cycles = work_cycles(grid, position, mine, work.split, work.chunk) + (engine.fork if work.split else 0)
+        cycles = work_cycles(grid, position, mine, work.split, work.chunk)
+        cycles = cycles + start_cycles(platform, mine.kernel, work.split)
         when = due(grid, grid.moves(tuple(grid.projection.ranges[position].values())), range(grid.rank))
         works.append(when * (cycles + kept_cycles(grid, platform, mine.member.output)))
         points.append(when * work_points(grid, position))
@@ -337,7 +359,7 @@ def priced(
     for index, use, box in bound:
         found = flow(grid, platform, box, use, source.get(use.tensor, engine.memory))
         flows[index] = found if group.buffers[index].slots > 1 else replace(found, beside=found.beside & False)
-    return Priced(grid, tuple(works), tuple(points), flows)
+    return Priced(grid, tuple(works), tuple(points), flows, group.ahead)
 
 
 def kept_lines(grid: Grid, use: Use) -> Array:

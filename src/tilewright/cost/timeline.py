@@ -78,7 +78,7 @@ def sources(plan: Plan, schedule: Schedule, index: int) -> dict[str, str]:
     memories = plan.platform.memories
     found = {name: place.space if place.space in memories else schedule.home for name, place in plan.places.items()}
     for name in schedule.direct:
-        found[name] = plan.platform.engines[schedule.engine].reads[0]
+        found[name] = plan.platform.in_place
     staged = (stage for stage in schedule.stages if stage.first <= index <= stage.last)
     return found | {stage.tensor: stage.place.space for stage in staged}
 

@@ -72,7 +72,7 @@ class Opened:
         Of a buffer with kept lines that holds behind the lines, which stay at its start.
         """
         tensor = self.group.buffers[buffer].tensor
-        if self.role(buffer) != "inner":
+        if self.role(buffer) != "inner" or (self.group.ahead and tensor == self.members[0].output.tensor):
             return None
         positions = [position for position, _ in self.users[buffer]]
         if self.makes(buffer):
@@ -198,6 +198,8 @@ def group_problems(opened: Opened) -> Iterator[str]:
     yield from _room(opened)
     yield from _covered(opened)
     yield from _inner(opened)
+    if opened.group.ahead:
+        yield from (f"{opened.where(0)} runs ahead, but {reason}" for reason in _ahead(opened))
 
 
 def _room(opened: Opened) -> Iterator[str]:
@@ -277,9 +279,29 @@ def _inner(opened: Opened) -> Iterator[str]:
         for index in bound:
             if index is None and tensor in opened.group.keep:
                 yield f"{where}: keeps lines of '{tensor}', which has no buffer"
-            elif index is not None and opened.group.buffers[index].slots != 1:
+            elif (
+                index is not None
+                and opened.group.buffers[index].slots != 1
+                and not (opened.group.ahead and not position)
+            ):
                 yield f"{where}: '{tensor}' stays in the group, but has {opened.group.buffers[index].slots} slots"
         yield from (f"{where}: {reason}" for reason in _made(opened, position, bound=served != {None}))
+
+
+def _ahead(opened: Opened) -> Iterator[str]:
+    """What a first node that runs a step ahead writes and reads is not what the others work on at that time."""
+    made = opened.members[0].output.tensor
+    if len(opened.members) < 2 or not opened.group.loops:
+        yield "there is nothing that it could be ahead of"
+    if made in opened.group.keep:
+        yield f"lines of '{made}' are kept"
+    for index, (buffer, users) in enumerate(zip(opened.group.buffers, opened.users, strict=True)):
+        mine = any(position == 0 for position, _ in users)
+        if mine and buffer.tensor != made and any(position > 0 for position, _ in users):
+            yield f"others use its buffer {index} of '{buffer.tensor}', too"
+        changes = any(np.size(end) > 1 for part in opened.blocks[index] for end in (part.start, part.stop))
+        if mine and changes and buffer.slots < 2:
+            yield f"its buffer {index} of '{buffer.tensor}' has one slot"
 
 
 def _made(opened: Opened, position: int, *, bound: bool) -> Iterator[str]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewright.core.domain import Affine, Domain, Whole
 from tilewright.core.graph import Graph
-from tilewright.core.kernel import Kernel, Number, formula, pack_parts
+from tilewright.core.kernel import Kernel, Number, formula, packing
 from tilewright.core.op import call_node
 from tilewright.core.plan import Choice, Work
 from tilewright.core.tiles import Use
@@ -107,7 +107,7 @@ def _one_run(part: Box, block: Box) -> bool:
 def _blocked(kernel: Kernel, domain: Domain, ranges: Mapping[str, Part]) -> Iterator[str]:
     """Tiles and chunks begin and end at the blocks of packed constants."""
     for spec in kernel.pack.values():
-        for packed in pack_parts(spec):
+        for packed in packing(spec).parts:
             name, size = packed.dims[0], packed.block
             if len(packed.dims) == 1 and packed.kind and name in ranges:
                 part = ranges[name]

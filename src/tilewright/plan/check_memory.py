@@ -93,9 +93,9 @@ class Layout:
     def _in_place(self) -> Iterator[str]:
         """Constants that the engine reads where they are."""
         for name in sorted(self._schedule.direct):
-            if name not in self._graph.constants or not self._engine.reads:
+            if name not in self._graph.constants or not self._plan.platform.in_place:
                 yield f"'{name}' is to be read in place, but " + (
-                    "is no constant" if self._engine.reads else f"engine '{self._engine.name}' reads no other memory"
+                    "is no constant" if self._plan.platform.in_place else "no engine reads another memory"
                 )
 
     def _known(self, tensor: str) -> bool:
@@ -160,8 +160,8 @@ class Layout:
         stage = self._stage(number, use)
         if stage is not None:
             return stage.place.space
-        if self._direct(use.tensor) and self._engine.reads:
-            return self._engine.reads[0]
+        if self._direct(use.tensor) and self._plan.platform.in_place:
+            return self._plan.platform.in_place
         return self._memory(self._plan.places[use.tensor])
 
     def _direct(self, tensor: str) -> bool:
@@ -177,18 +177,20 @@ class Layout:
             for position, use in _uses(opened):
                 index = opened.bound(position, use)
                 if use.type.bytes and (index is None or opened.role(index) != "inner"):
-                    found = self._unbound(opened, use) if index is None else self._moved(opened, use)
+                    found = self._unbound(opened, position, use) if index is None else self._moved(opened, use)
                     yield from (f"{opened.where(position)}: {reason}" for reason in found)
         for stage in self._schedule.stages:
             source = self._memory(self._plan.places[stage.tensor])
             if self._plan.platform.dma(source, stage.place.space) is None:
                 yield f"copy of '{stage.tensor}': no DMA between {source} and {stage.place.space}"
 
-    def _unbound(self, opened: Opened, use: Use) -> Iterator[str]:
+    def _unbound(self, opened: Opened, position: int, use: Use) -> Iterator[str]:
         own, memory = self._engine.memory, self._source(opened.number, use)
+        choice = self._plan.choices[opened.group.works[position].step]
+        engine = self._plan.platform.engines.get(choice.engine, self._engine)
         if use.writes and self._plan.places[use.tensor].space in ("input", "constant"):
             yield f"writes '{use.tensor}' to {self._plan.places[use.tensor]}, which is only read"
-        elif memory != own and (use.writes or memory not in self._engine.reads):
+        elif memory != own and (use.writes or memory not in engine.reads):
             verb = "writes" if use.writes else "reads"
             why = ", which is not among the constants read in place" if use.tensor in self._graph.constants else ""
             yield f"{verb} '{use.tensor}' ({use.key}) in {memory} without a buffer in {own}{why}"
@@ -361,7 +363,7 @@ class Layout:
             if self.root(use.tensor) in self._graph.constants
         }
         for (tensor, _), size in constants.items():
-            more[self._engine.reads[0] if self._direct(tensor) else home] += size
+            more[self._plan.platform.in_place if self._direct(tensor) else home] += size
         for name, end in used.items():
             size, planned = self._sizes[name], self._schedule.used.get(name, 0)
             if planned < end:

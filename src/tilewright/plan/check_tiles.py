@@ -85,5 +85,11 @@ def _partition(plan: Plan, schedule: Schedule) -> Iterator[str]:
         if not group.works:
             yield f"group {number} is empty"
         for work in group.works:
-            if work.step < len(plan.choices) and plan.choices[work.step].engine != schedule.engine:
-                yield f"group {number}: step {work.step} is for engine '{plan.choices[work.step].engine}'"
+            engine = plan.choices[work.step].engine if work.step < len(plan.choices) else schedule.engine
+            mine, cores = plan.platform.engines.get(engine), plan.platform.engines.get(schedule.engine)
+            if mine is None or (cores is not None and mine.memory != cores.memory):
+                yield f"group {number}: step {work.step} is for engine '{engine}'"
+            elif group.ahead and (engine != schedule.engine) != (work is group.works[0]):
+                yield f"group {number}: step {work.step} is for '{engine}', but the first node alone runs ahead"
+            elif engine != schedule.engine and work.split:
+                yield f"group {number}: cores share step {work.step}, which is for engine '{engine}'"

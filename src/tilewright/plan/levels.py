@@ -42,7 +42,7 @@ def levels_of(network: Network) -> Levels:
     platform, engine = network.platform, network.engine
     align = platform.alignment
     sizes = {name: _bytes(memory.bytes, align) for name, memory in platform.memories.items()}
-    direct, occupied = _direct(network, {name: sizes[name] for name in engine.reads})
+    direct, occupied = _direct(network, sizes.get(platform.in_place, 0))
     graph = network.graph
     ports = sum(round_up(graph.types[name].bytes, align) for name in (*graph.inputs, *graph.outputs))
     rest = sum(size for (tensor, _), size in network.constants.items() if tensor not in direct)
@@ -52,7 +52,7 @@ def levels_of(network: Network) -> Levels:
     reachable = [
         name
         for name, dma in ways.items()
-        if name not in (engine.memory, *engine.reads) and sizes[name] and (not dma.through or name == platform.home)
+        if name not in (engine.memory, platform.in_place) and sizes[name] and (not dma.through or name == platform.home)
     ]
     far = tuple(sorted(reachable, key=lambda name: -ways[name].bytes_per_cycle))
     for passed in {ways[name].through for name in far} - {""}:
@@ -72,22 +72,26 @@ def _bytes(size: int | None, align: int) -> int:
     return UNLIMITED if size is None else size // align * align
 
 
-def _direct(network: Network, sizes: Mapping[str, int]) -> tuple[frozenset[str], dict[str, int]]:
-    """The most read constants first, then the largest."""
+def _direct(network: Network, room: int) -> tuple[frozenset[str], dict[str, int]]:
+    """Constants that every node that reads them finds in place: the most read first, then the largest."""
+    platform = network.platform
     uses: dict[str, int] = {}
-    for _, tensor, _, _ in network.constant_uses():
+    elsewhere: set[str] = set()
+    for position, tensor, _, _ in network.constant_uses():
         uses[tensor] = uses.get(tensor, 0) + 1
+        engine = platform.beside(network.choices[network.steps[position]].kernel) or platform.cores
+        if platform.in_place not in engine.reads:
+            elsewhere.add(tensor)
     total: dict[str, int] = {}
     for (tensor, _), size in network.constants.items():
         total[tensor] = total.get(tensor, 0) + size
     chosen: set[str] = set()
-    occupied: dict[str, int] = {}
-    for tensor in sorted(total, key=lambda name: (-uses[name], -total[name], name)):
-        for memory, size in sizes.items():
-            if tensor not in chosen and occupied.get(memory, 0) + total[tensor] <= size:
-                occupied[memory] = occupied.get(memory, 0) + total[tensor]
-                chosen.add(tensor)
-    return frozenset(chosen), occupied
+    taken = 0
+    for tensor in sorted({*total} - elsewhere, key=lambda name: (-uses[name], -total[name], name)):
+        if taken + total[tensor] <= room:
+            taken += total[tensor]
+            chosen.add(tensor)
+    return frozenset(chosen), {platform.in_place: taken} if chosen else {}
 
 
 def first_sources(network: Network, levels: Levels) -> dict[str, str]:

@@ -13,9 +13,9 @@ from tilewright.core.graph import Graph, Node
 from tilewright.core.plan import Choice
 from tilewright.core.platform import Engine, Platform
 from tilewright.core.tiles import Member, member
+from tilewright.plan.offload import offload
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.packing import round_up
-from tilewright.plan.select import select
 from tilewright.plan.storage import fixed, in_order, is_view, root_of, storage
 
 
@@ -127,9 +127,10 @@ class Network:
 
 
 def network_of(graph: Graph, platform: Platform, options: PlanOptions) -> Network:
-    """Orders the nodes and chooses their kernels."""
-    roots = storage(graph)
-    ordered = in_order(graph, roots, options.order)
-    choices = tuple(select(ordered, node, platform) for node in ordered.nodes)
+    """Chooses engines, orders the nodes and chooses their kernels."""
+    placed = offload(graph, platform, options)
+    roots = storage(placed.graph)
+    ordered = in_order(placed.graph, roots, options.order)
+    choices = tuple(placed.choose(node, platform) for node in ordered.nodes)
     steps = tuple(step for step, node in enumerate(ordered.nodes) if not is_view(node))
     return Network(ordered, platform, choices, roots, steps)

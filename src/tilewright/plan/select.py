@@ -13,15 +13,19 @@ from tilewright.core.platform import Platform
 from tilewright.errors import TilewrightError
 
 
-def select(graph: Graph, node: Node, platform: Platform) -> Choice:
-    """The cheapest kernel that fits a node, else the loop nest; an error quotes every rejection if neither does."""
+def select(graph: Graph, node: Node, platform: Platform, engine: str = "") -> Choice:
+    """The cheapest kernel of an engine, by default the cores, that fits a node, else the loop nest.
+
+    An error quotes every rejection if neither does.
+    """
     call = call_node(graph, node)
     if call.op.kind == "view" and not node.epilogue:
         return Choice("", None)
     names = binding_names(call, call.domain())
     rejected: list[Rejection] = []
     fitting: list[tuple[float, int, Kernel, dict[str, str]]] = []
-    for index, kernel in enumerate(k for k in platform.kernels if k.op == node.op):
+    wanted = engine or platform.cores.name
+    for index, kernel in enumerate(k for k in platform.kernels if k.op == node.op and k.engine == wanted):
         variables: dict[str, str] = {}
         reason = why_not(kernel, call, node, graph, names, variables)
         if reason:
@@ -35,7 +39,7 @@ def select(graph: Graph, node: Node, platform: Platform) -> Choice:
         scratch = int(formula(kernel.scratch, names))
         return Choice(kernel.engine, kernel, MappingProxyType(variables), scratch, tuple(rejected))
     if call.op.body is not None:
-        return Choice(next(iter(platform.engines)), None, rejected=tuple(rejected))
+        return Choice(platform.cores.name, None, rejected=tuple(rejected))
     raise TilewrightError(
         "no-kernel",
         f"{node.op} '{call.name}' has no kernel on '{platform.name}'",

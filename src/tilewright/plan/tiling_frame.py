@@ -24,7 +24,9 @@ from tilewright.cost.tiles import (
     kept_cycles,
     kept_lines,
     parted,
+    start_cycles,
     streamed,
+    together,
     traffic,
     work_cycles,
     work_points,
@@ -132,9 +134,30 @@ class Frame:
             holder.again = np.asarray(False) if holder.inner else streamed(grid, grid.moves(holder.box))
         for number, holder in enumerate(found):
             self._share(found, number, holder)
+        if self._works_ahead(found):
+            first = grid.members[0].output
+            made = next(holder for holder in found if holder.use.tensor == first.tensor)
+            made.through, made.again = True, streamed(grid, grid.moves(made.box))
         for position in range(len(grid.members)):
             self._in_place(found, position)
         return tuple(found)
+
+    @cached_property
+    def ahead(self) -> bool:
+        """Whether the first node can run on its engine while cores work on what it made the step before."""
+        return self._works_ahead(self.holders)
+
+    def _works_ahead(self, holders: Sequence[Holder]) -> bool:
+        beside = [self.platform.beside(task.kernel) is not None for task in self.tasks]
+        if len(beside) == 1 or not beside[0] or any(beside[1:]):
+            return False
+        first = self.grid.members[0].output.tensor
+        own = [{position == 0 for position, _ in holder.served} for holder in holders]
+        shared = any(
+            holder.use.tensor != first and (len(mine) > 1 or (holder.within >= 0 and own[holder.within] != mine))
+            for holder, mine in zip(holders, own, strict=True)
+        )
+        return not shared and first not in self.grid.keep and sum(holder.use.tensor == first for holder in holders) == 1
 
     @property
     def _copies(self) -> bool:
@@ -232,7 +255,8 @@ class Frame:
         """For each node the ways to share it, one core first."""
         found: list[tuple[Option, ...]] = []
         for position, asked in enumerate(self.rules):
-            names = asked.free if self.engine.count > 1 else ()
+            alone = self.engine.count == 1 or self.platform.beside(self.tasks[position].kernel) is not None
+            names = () if alone else asked.free
             ways = [self._option(position, ""), *(self._option(position, name) for name in names)]
             found.append(tuple(way for way in ways if np.any(way.fits & way.cut)))
         return tuple(found)
@@ -246,7 +270,7 @@ class Frame:
             largest = mine.member.domain.dims[split] if span is None else grid.most(grid.size(span))
             chunk = rounded(-(-largest // self.engine.count), asked.blocks.get(split, 1))
             cut = np.asarray(chunk < largest)
-        cycles = work_cycles(grid, position, mine, split, chunk) + (float(self.engine.fork) if split else 0.0)
+        cycles = work_cycles(grid, position, mine, split, chunk) + start_cycles(self.platform, mine.kernel, split)
         fits = conditions(grid, position, mine, asked, split, chunk)
         return Option(split, chunk, cut, fits, cycles, grid.most(cycles), self._scratch(position, split, chunk))
 
@@ -331,14 +355,15 @@ class Frame:
             self._due[key] = due(self.grid, moves, order, store=store)
         return self._due[key]
 
-    def compute(self, order: Order, cycles: Sequence[Array]) -> Array:
-        """Cycles of the cores at each step, given those of each node."""
+    def compute(self, order: Order, cycles: Sequence[Array], *, ahead: bool) -> Array:
+        """Cycles of each step, given those of each node; `ahead`: the first one runs beside the others."""
         if len(cycles) == 1:
             return cycles[0]
-        result = np.zeros((1,) * self.grid.rank)
-        for position, mine in enumerate(cycles):
-            result = result + self.when(-1 - position, self._moves[position], order) * (mine + self._kept[position])
-        return result
+        found = [
+            self.when(-1 - position, self._moves[position], order) * (mine + self._kept[position])
+            for position, mine in enumerate(cycles)
+        ]
+        return together(self.grid, found, ahead=ahead)
 
     @cached_property
     def _kept(self) -> tuple[Array, ...]:

@@ -115,11 +115,13 @@ def _tilings(
     timed: dict[int, list[Array]] = {count: [] for count in counts}
     macs: list[Array] = []
     for order, moves in zip(frame.orders, transfers, strict=True):
-        compute = frame.compute(order, [share.cycles for share in shares])
+        works = [share.cycles for share in shares]
+        beside = frame.compute(order, works, ahead=frame.ahead)
+        serial = frame.compute(order, works, ahead=False)
         points = frame.points(order)
         fine = allowed & (points <= around.most_points)
         for count in counts:
-            cycles = (overlapped if count > 1 else in_turn)(frame.grid, compute, moves)
+            cycles = overlapped(frame.grid, beside, moves) if count > 1 else in_turn(frame.grid, serial, moves)
             timed[count].append(np.broadcast_to(np.where(fine, cycles, np.inf), shape))
         macs.append(np.broadcast_to(points, shape))
     moved = [np.broadcast_to(moves.moved, shape) for moves in transfers]
@@ -201,7 +203,9 @@ def built(found: Tilings, number: int, steps: Sequence[int]) -> tuple[Group, int
     # A loop that runs once keeps nothing, and is not the innermost any more.
     keep = MappingProxyType(dict(grid.keep) if grid.keep and at(grid.counts[grid.sweep]) > 1 else {})
     cycles = float(found.cycles[index])
-    return Group(tuple(works), tuple(x for x in loops if x.count > 1), buffers, keep, cycles), end + sums
+    real = tuple(loop for loop in loops if loop.count > 1)
+    ahead = frame.ahead and found.slots > 1 and bool(real)
+    return Group(tuple(works), real, buffers, keep, cycles, ahead), end + sums
 
 
 def _placed(

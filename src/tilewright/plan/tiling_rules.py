@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewright.core.domain import Affine, Domain, Whole
 from tilewright.core.graph import TensorType
-from tilewright.core.kernel import Kernel, pack_parts
+from tilewright.core.kernel import BIT, Kernel, packing
 from tilewright.core.op import Call
 from tilewright.core.tiles import Extent, Member, axis_dim, region
 from tilewright.cost.formulas import Names, condition
@@ -54,11 +54,11 @@ def rules(mine: Task) -> Rules:
     fixed |= _numbered(mine.call, mine.domain, kernel, (*free, *sums)) | _behind_first(mine.member)
     blocks: dict[str, int] = {}
     for spec in kernel.pack.values():
-        for part in pack_parts(spec):
+        for part in packing(spec).parts:
             name, *joined = part.dims
             if joined:
                 fixed |= {*part.dims}
-            elif part.kind:
+            elif part.kind and name != BIT:
                 blocks[name] = lcm(blocks.get(name, 1), part.block)
     free, sums = (tuple(n for n in names if n not in fixed) for names in (free, sums))
     return Rules(free, MappingProxyType(blocks), frozenset(fixed), _asks(domain, kernel, (*free, *sums)), sums)

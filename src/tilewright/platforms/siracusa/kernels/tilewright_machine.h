@@ -26,6 +26,11 @@ extern unsigned char *tw_relay;
     for (int core = (tw_barrier(), tw_core()), core##_first = 1; core##_first; core##_first = (tw_barrier(), 0))       \
         if (core < (cores))
 
+/* The block behind it starts work on another engine; behind TW_AWAIT that is done. TW_START(neureka) { ... } */
+#define TW_START(engine) if (tw_core() == 0)
+#define TW_AWAIT(engine) tw_await_##engine()
+void tw_await_neureka(void);
+
 /* Places in a network that profilers know: each is an entry of a section that is not loaded, its address and a name; there
  * is no instruction for it. Define it otherwise to store the cycle counter on the chip itself. */
 #ifndef TW_MARK

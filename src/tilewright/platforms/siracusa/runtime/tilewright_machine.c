@@ -1,4 +1,5 @@
 #include "tilewright_machine.h"
+#include "tilewright_neureka.h"
 
 #include "tilewright_udma.h"
 
@@ -184,4 +185,13 @@ void tw_dma_start(int channel, void *to, const void *from, size_t bytes, int row
 void tw_dma_wait(int channel) {
     if (tw_core() == 0)
         finish(channel % CHANNELS);
+}
+
+void tw_await_neureka(void) {
+    if (tw_core() != 0 || TW_REGISTER(TW_NEUREKA + 0x0C) == 0)
+        return;
+    TW_REGISTER(TW_EVENTS) = TW_NEUREKA_EVENT;
+    while (TW_REGISTER(TW_NEUREKA + 0x0C) != 0)
+        (void)tw_wait_for_event();
+    TW_REGISTER(TW_EVENTS) = TW_BARRIER_EVENT;
 }

@@ -1,0 +1,28 @@
+/* ---
+op: MatMul
+engine: neureka
+types: {A: T, B: int8, Y: int32}
+T: [int8, uint8]
+when: {A_sK: "== 1"}
+pack: {B: "K,N -> N,bits(K/4,bit,K%4)/256"}
+cycles: "((N+31)//32)*(((ROWS+35)//36)*(55*((K+31)//32) + 3) + ROWS*((min(N, 32)+7)//8) + 32) + 20"
+--- */
+#include "tilewright_kernel.h"
+#include "tilewright_neureka.h"
+
+#ifndef TW_GENERATED
+typedef int8_t T;
+#endif
+
+static void neureka_matmul(const T *A, const int8_t *B, int32_t *Y, int ROWS, int N, int K, int A_sROWS) {
+    struct tw_neureka_job job = {.input = A,
+                                 .weights = B,
+                                 .output = Y,
+                                 .input_pixel = (uint32_t)A_sROWS,
+                                 .output_pixel = (uint32_t)(4 * N),
+                                 .inputs = K,
+                                 .outputs = N,
+                                 .mode = TW_NEUREKA_1X1 | TW_NEUREKA_WEIGHT_BITS(8) | TW_NEUREKA_SUMS |
+                                         TW_NEUREKA_NEGATIVE_RESULTS | ((T)-1 < 0 ? TW_NEUREKA_SIGNED_INPUT : 0u)};
+    tw_neureka_rows(&job, ROWS);
+}

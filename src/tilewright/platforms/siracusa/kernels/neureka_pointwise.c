@@ -1,0 +1,36 @@
+/* ---
+op: Conv
+engine: neureka
+types: {X: T, W: int8, Y: int32}
+T: [int8, uint8]
+when: {channels_last: "== 1", N: "== 1", G: "== 1", KH: "== 1", KW: "== 1", pads_0: "== 0", pads_1: "== 0", pads_2: "== 0", pads_3: "== 0"}
+pack: {W: "G,F,C,KH,KW -> G,F,KH,KW,bits(C/4,bit,C%4)/256"}
+cycles: "((F+31)//32)*(((OH*OW+35)//36)*(55*((C+31)//32) + 3) + OH*OW*((min(F, 32)+7)//8) + 32) + 20"
+--- */
+#include "tilewright_kernel.h"
+#include "tilewright_neureka.h"
+
+#ifndef TW_GENERATED
+typedef int8_t T;
+#endif
+
+static void neureka_pointwise(const T *X, const int8_t *W, int32_t *Y, int F, int OH, int OW, int C, int X_n2,
+                              int strides_0, int strides_1) {
+    struct tw_neureka_job job = {.input = X,
+                                 .weights = W,
+                                 .output = Y,
+                                 .input_pixel = (uint32_t)(C * strides_1),
+                                 .input_row = (uint32_t)(C * X_n2 * strides_0),
+                                 .output_pixel = (uint32_t)(4 * F),
+                                 .output_row = (uint32_t)(4 * F * OW),
+                                 .height = OH,
+                                 .width = OW,
+                                 .inputs = C,
+                                 .outputs = F,
+                                 .mode = TW_NEUREKA_1X1 | TW_NEUREKA_WEIGHT_BITS(8) | TW_NEUREKA_SUMS |
+                                         TW_NEUREKA_NEGATIVE_RESULTS | ((T)-1 < 0 ? TW_NEUREKA_SIGNED_INPUT : 0u)};
+    if (strides_0 == 1 && strides_1 == 1 && X_n2 == OW)
+        tw_neureka_rows(&job, OH * OW);
+    else
+        tw_neureka_start(&job);
+}

@@ -1,0 +1,111 @@
+/* Jobs of NEUREKA, the accelerator for convolutions. Core 0 describes a job and goes on; the accelerator takes a second one
+ * while it works on the first. Its sums are 32 bits wide, its weights single bits, packed when the network is compiled. */
+#ifndef TILEWRIGHT_NEUREKA_H
+#define TILEWRIGHT_NEUREKA_H
+
+#include "tilewright_chip.h"
+
+#define TW_NEUREKA 0x10201000u
+#define TW_NEUREKA_EVENT (1u << 12)
+#define TW_WEIGHT_MEMORY 0x10400000u
+#define TW_WEIGHT_MEMORY_BYTES 0x800000u
+
+/* Bits of the register that says what is computed. */
+#define TW_NEUREKA_WEIGHT_BITS(bits) ((uint32_t)(bits) - 1u)
+#define TW_NEUREKA_QUANTISE (1u << 4)
+#define TW_NEUREKA_3X3 (0u << 5)
+#define TW_NEUREKA_DEPTHWISE (1u << 5)
+#define TW_NEUREKA_1X1 (2u << 5)
+#define TW_NEUREKA_IN_WEIGHT_MEMORY (1u << 9)
+#define TW_NEUREKA_PREFETCH (1u << 10)
+#define TW_NEUREKA_SCALES_OF_32_BITS (2u << 12)
+#define TW_NEUREKA_SHIFT(bits) ((uint32_t)(bits) << 16)
+#define TW_NEUREKA_SUMS (2u << 21)
+#define TW_NEUREKA_NEGATIVE_RESULTS (1u << 23)
+#define TW_NEUREKA_BIAS (1u << 25)
+#define TW_NEUREKA_SIGNED_INPUT (1u << 26)
+
+/* What a job reads and writes. Sizes are those of the result, strides are in bytes. */
+struct tw_neureka_job {
+    const void *input, *weights;
+    void *output;
+    const void *scale, *bias; /* for each channel of the result, where it is quantised */
+    uint32_t input_pixel, input_row, output_pixel, output_row;
+    int height, width, inputs, outputs;
+    int top, left, bottom, right; /* rows and columns of padding */
+    int padding;                  /* its value */
+    uint32_t mode;
+};
+
+static inline uint32_t tw_neureka_pair(int high, int low) { return (uint32_t)high << 16 | ((uint32_t)low & 0xffffu); }
+
+/* What is left for the last of some tiles. */
+static inline int tw_neureka_rest(int size, int tile) { return size - (size - 1) / tile * tile; }
+
+static inline void tw_neureka_start(const struct tw_neureka_job *job) {
+    const uint32_t kind = job->mode & (3u << 5), bits = (job->mode & 7u) + 1u;
+    const int tile_in = kind == TW_NEUREKA_1X1 ? 32 : 28, tile_out = kind == TW_NEUREKA_DEPTHWISE ? 28 : 32;
+    const int border = kind == TW_NEUREKA_1X1 ? 0 : 2;
+    const int tiles_in = (job->inputs + tile_in - 1) / tile_in, rest_h = tw_neureka_rest(job->height, 6),
+              rest_w = tw_neureka_rest(job->width, 6);
+    const uint32_t here = (uint32_t)(uintptr_t)job->weights - TW_WEIGHT_MEMORY;
+    const int in_weight_memory = here < TW_WEIGHT_MEMORY_BYTES;
+    const uint32_t weights_of_channel = kind == TW_NEUREKA_1X1   ? 32u * (uint32_t)tiles_in
+                                        : kind == TW_NEUREKA_3X3 ? 32u * bits * (uint32_t)tiles_in
+                                                                 : 0u;
+    volatile uint32_t *const r = &TW_REGISTER(TW_NEUREKA + 0x20);
+    while ((int32_t)TW_REGISTER(TW_NEUREKA + 4) < 0) /* two jobs are on their way already */
+        ;
+    r[0] = in_weight_memory ? here : (uint32_t)(uintptr_t)job->weights;
+    r[1] =
+        (uint32_t)(uintptr_t)job->input - (uint32_t)job->top * job->input_row - (uint32_t)job->left * job->input_pixel;
+    r[2] = (uint32_t)(uintptr_t)job->output;
+    r[3] = (uint32_t)(uintptr_t)job->scale;
+    r[4] = 0;
+    r[5] = (uint32_t)(uintptr_t)job->bias;
+    r[6] = job->input_pixel;
+    r[7] = job->input_row;
+    r[8] = 0;
+    r[9] = 32;
+    r[10] = job->output_pixel;
+    r[11] = job->output_row;
+    r[12] = 32;
+    r[13] = weights_of_channel;
+    r[14] = 0;
+    r[15] = tw_neureka_pair(tw_neureka_rest(job->outputs, tile_out), tw_neureka_rest(job->inputs, tile_in));
+    r[16] = tw_neureka_pair(rest_h, rest_w);
+    r[17] = tw_neureka_pair(rest_h + border - job->bottom, rest_w + border - job->right);
+    r[18] = tw_neureka_pair((job->outputs + tile_out - 1) / tile_out, tiles_in);
+    r[19] = tw_neureka_pair((job->height + 5) / 6, (job->width + 5) / 6);
+    r[20] = (uint32_t)job->top << 28 | (uint32_t)job->right << 24 | (uint32_t)job->bottom << 20 |
+            (uint32_t)job->left << 16 | ((uint32_t)job->padding & 0xffffu);
+    r[21] = (uint32_t)-128; /* bits of a weight count from its smallest value */
+    r[22] = 0;
+    r[23] = job->mode | TW_NEUREKA_PREFETCH | (in_weight_memory ? TW_NEUREKA_IN_WEIGHT_MEMORY : 0u);
+    TW_REGISTER(TW_NEUREKA) = 0;
+}
+
+/* Rows of a matrix as pixels: the array holds 6 x 6 of them, so they are taken six at a time, and what is left over in a
+ * second job, unless another width needs fewer tiles. */
+static inline void tw_neureka_rows(struct tw_neureka_job *job, int rows) {
+    int width = rows < 6 ? rows : 6, tiles = (rows / width + 5) / 6 + (rows % width != 0);
+    for (int other = width - 1; other > 1; other--)
+        if (rows % other == 0 && (rows / other + 5) / 6 < tiles) {
+            width = other;
+            tiles = (rows / other + 5) / 6;
+        }
+    job->width = width;
+    job->height = rows / width;
+    job->input_row = job->input_pixel * (uint32_t)width;
+    job->output_row = job->output_pixel * (uint32_t)width;
+    tw_neureka_start(job);
+    if (rows % width == 0)
+        return;
+    job->input = (const char *)job->input + job->input_row * (uint32_t)job->height;
+    job->output = (char *)job->output + job->output_row * (uint32_t)job->height;
+    job->width = rows % width;
+    job->height = 1;
+    tw_neureka_start(job);
+}
+
+#endif
