@@ -29,6 +29,7 @@ def runtime_files(name: str, sources: Sequence[str], platform: Platform) -> dict
         "@COMPILER@": platform.build["compiler"],
         "@FLAGS@": platform.build["flags"],
         "@LIBRARIES@": platform.build["libraries"],
+        "@CORES@": str(next((engine.count for engine in platform.engines.values()), 1)),
     }
     files: dict[str, bytes] = {}
     for path in platform.runtime:

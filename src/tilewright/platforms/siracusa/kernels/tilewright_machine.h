@@ -8,6 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* In L1, where cores reach it at once. */
+#define TW_NEAR __attribute__((section(".near")))
+/* How many cores the network uses. */
+extern int tw_team;
+
 /* Starts copying planes x rows runs of `bytes`; strides are in bytes. Until its channel is waited for, the destination may
  * be neither read nor written, and the source may not be written. */
 void tw_dma_start(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row, ptrdiff_t from_row,

@@ -3,12 +3,10 @@
 
 #include "tilewright_udma.h"
 
-#include <string.h>
-
 #define L1_BITS 18
 #define CHANNELS 256 /* more of them share places, and so wait for each other */
 #define RELAYS 32
-#define COUNTERS 16
+#define ALL_COUNTERS 0xffffu
 #define LARGEST 0x1ffffu /* bytes of one command */
 
 /* Bits of a command besides its length. */
@@ -18,9 +16,14 @@
 #define EVENT (1u << 20)
 #define LINES_IN_L1 (1u << 23)
 
-/* Counters of the transfers on each channel, as bits. Only core 0 looks at this and all below. */
-static uint32_t counters[CHANNELS];
-static int counters_used;
+/* What core 0 asks at every transfer; in L1, because L2 is 15 cycles away. */
+static struct {
+    uint32_t busy;               /* counters of the DMA, as bits */
+    uint16_t counters[CHANNELS]; /* those of the transfers on each channel */
+    int relays;                  /* in use */
+    int far;                     /* whether there have been transfers from or to L3 */
+} near TW_NEAR;
+int tw_team TW_NEAR;
 
 /* The last transfer from or to L3 on each channel, 0 for none. */
 static uint32_t far[CHANNELS];
@@ -30,7 +33,6 @@ static struct relay {
     int channel;
     uint32_t number, l1, bytes, rows, row;
 } relays[RELAYS];
-static int relays_used;
 unsigned char *tw_relay;
 
 static int in_l1(const void *address) { return (uintptr_t)address >> L1_BITS == 0x10000000u >> L1_BITS; }
@@ -38,30 +40,32 @@ static int in_l3(const void *address) { return (uintptr_t)address >= TW_L3; }
 static uint32_t passed(uint32_t l1) { return (uint32_t)tw_relay + (l1 & ((1u << L1_BITS) - 1)); }
 
 static void finish_near(int channel) {
-    const uint32_t mine = counters[channel];
+    const uint32_t mine = near.counters[channel];
     if (!mine)
         return;
-    TW_REGISTER(TW_EVENTS) = TW_DMA_EVENT;
-    while (TW_REGISTER(TW_DMA + 4) & mine)
-        (void)tw_wait_for_event();
-    TW_REGISTER(TW_EVENTS) = TW_BARRIER_EVENT;
+    if (TW_REGISTER(TW_DMA + 4) & mine) {
+        TW_REGISTER(TW_EVENTS) = TW_DMA_EVENT;
+        do
+            (void)tw_wait_for_event();
+        while (TW_REGISTER(TW_DMA + 4) & mine);
+        TW_REGISTER(TW_EVENTS) = TW_BARRIER_EVENT;
+    }
     TW_REGISTER(TW_DMA + 4) = mine;
-    counters_used -= __builtin_popcount(mine);
-    counters[channel] = 0;
+    near.busy &= ~mine;
+    near.counters[channel] = 0;
 }
 
-/* The DMA has 16 counters: when they run out, the transfers of the channel have to end first. */
-static uint32_t allocated(int channel) {
-    for (int other = channel; counters_used == COUNTERS; other = (other + 1) % CHANNELS)
+/* When the counters of the DMA run out, the transfers of the channel have to end first. */
+static inline void allocate(int channel) {
+    for (int other = channel; near.busy == ALL_COUNTERS; other = (other + 1) % CHANNELS)
         finish_near(other);
-    const uint32_t counter = TW_REGISTER(TW_DMA);
-    counters[channel] |= 1u << counter;
-    counters_used++;
-    return counter;
+    const uint32_t counter = 1u << TW_REGISTER(TW_DMA);
+    near.counters[channel] = (uint16_t)(near.counters[channel] | counter);
+    near.busy |= counter;
 }
 
 static void command(int channel, uint32_t l1, uint32_t l2, uint32_t bytes, uint32_t direction) {
-    (void)allocated(channel);
+    allocate(channel);
     TW_REGISTER(TW_DMA) = bytes | direction | INCREMENT | EVENT;
     TW_REGISTER(TW_DMA) = l1;
     TW_REGISTER(TW_DMA) = l2;
@@ -69,7 +73,7 @@ static void command(int channel, uint32_t l1, uint32_t l2, uint32_t bytes, uint3
 
 static void command_lines(int channel, uint32_t l1, uint32_t l2, uint32_t bytes, uint32_t rows, uint32_t l1_row,
                           uint32_t l2_row, uint32_t direction) {
-    (void)allocated(channel);
+    allocate(channel);
     TW_REGISTER(TW_DMA) = bytes * rows | direction | INCREMENT | EVENT | LINES_IN_L2 | LINES_IN_L1;
     TW_REGISTER(TW_DMA) = l1;
     TW_REGISTER(TW_DMA) = l2;
@@ -96,23 +100,60 @@ static void plane(int channel, uint32_t l1, uint32_t l2, uint32_t bytes, uint32_
         }
 }
 
-/* memcpy for runs that are short and mostly whole words. */
-static void copy(unsigned char *to, const unsigned char *from, size_t bytes) {
-    if ((((uintptr_t)to | (uintptr_t)from | bytes) & 3) != 0) {
-        memcpy(to, from, bytes);
-        return;
+/* Copies words, at any address, and what is left of the last one. */
+static inline void copy(unsigned char *to, const unsigned char *from, size_t bytes) {
+    if (bytes >= 8)
+        __asm__ volatile(".option push\n.option norvc\n.insn i 0x7B, 4, x0, %[pairs], 8\n"
+                         ".insn i 0x0B, 2, t0, 4(%[from])\n.insn i 0x0B, 2, t1, 4(%[from])\n"
+                         ".insn s 0x2B, 2, t0, 4(%[to])\n.insn s 0x2B, 2, t1, 4(%[to])\n.option pop\n"
+                         : [to] "+r"(to), [from] "+r"(from)
+                         : [pairs] "r"(bytes >> 3)
+                         : "t0", "t1", "memory");
+    for (size_t i = 0; i < (bytes & 7); i++)
+        to[i] = from[i];
+}
+
+struct copies {
+    unsigned char *to;
+    const unsigned char *from;
+    size_t bytes;
+    int rows;
+    ptrdiff_t to_row, from_row;
+    int planes;
+    ptrdiff_t to_plane, from_plane;
+};
+
+/* The DMA does not copy within L1: the cores do, each its share of rows, or of a row where there are few. */
+static void copy_together(const struct copies *c) {
+    const int core = tw_core(), runs = c->rows * c->planes;
+    tw_barrier();
+    if (core < tw_team && runs >= tw_team) {
+        const int share = (runs + tw_team - 1) / tw_team, first = core * share;
+        const int end = first + share < runs ? first + share : runs;
+        int plane = c->planes > 1 ? first / c->rows : 0, row = first - plane * c->rows;
+        for (int run = first; run < end; run++) {
+            copy(c->to + plane * c->to_plane + row * c->to_row, c->from + plane * c->from_plane + row * c->from_row,
+                 c->bytes);
+            if (++row == c->rows) {
+                row = 0;
+                plane++;
+            }
+        }
+    } else if (core < tw_team) {
+        const size_t part = (c->bytes / (size_t)tw_team + 7) & ~(size_t)7, first = (size_t)core * part;
+        const size_t bytes = first >= c->bytes ? 0 : c->bytes - first < part ? c->bytes - first : part;
+        for (int plane = 0; plane < c->planes && bytes; plane++)
+            for (int row = 0; row < c->rows; row++)
+                copy(c->to + plane * c->to_plane + row * c->to_row + first,
+                     c->from + plane * c->from_plane + row * c->from_row + first, bytes);
     }
-    uint32_t *words = (uint32_t *)(void *)to;
-    const uint32_t *source = (const uint32_t *)(const void *)from;
-#pragma GCC unroll 4
-    for (size_t i = 0; i < bytes / 4; i++)
-        words[i] = source[i];
+    tw_barrier();
 }
 
 /* Sends what has come from L3 on to L1. */
 static void finish_relays(int channel) {
     int left = 0;
-    for (int i = 0; i < relays_used; i++) {
+    for (int i = 0; i < near.relays; i++) {
         const struct relay r = relays[i];
         if (r.channel == channel) {
             tw_udma_wait(r.number);
@@ -121,34 +162,37 @@ static void finish_relays(int channel) {
             relays[left++] = r;
         }
     }
-    relays_used = left;
+    near.relays = left;
 }
 
 static void finish(int channel) {
-    if (relays_used)
+    if (near.relays)
         finish_relays(channel);
     finish_near(channel);
-    if (far[channel])
+    if (near.far && far[channel]) {
         tw_udma_wait(far[channel]);
-    far[channel] = 0;
+        far[channel] = 0;
+    }
 }
 
 static void from_l3(int channel, void *to, uint32_t l3, uint32_t bytes, uint32_t rows, uint32_t row, uint32_t l3_row) {
     const uint32_t address = (uint32_t)to;
+    near.far = 1;
     if (!in_l1(to)) {
         far[channel] = tw_udma_start(TW_TO_L2, address, l3, bytes, rows, row, l3_row);
         return;
     }
-    if (relays_used == RELAYS)
+    if (near.relays == RELAYS)
         finish_relays(relays[0].channel);
     const uint32_t number = tw_udma_start(TW_TO_L2, passed(address), l3, bytes, rows, row, l3_row);
-    relays[relays_used++] = (struct relay){channel, number, address, bytes, rows, row};
+    relays[near.relays++] = (struct relay){channel, number, address, bytes, rows, row};
 }
 
 /* The way from L1 to L2 is short next to that to L3, so it is waited for. */
 static void to_l3(int channel, uint32_t l3, const void *from, uint32_t bytes, uint32_t rows, uint32_t l3_row,
                   uint32_t row) {
     uint32_t l2 = (uint32_t)from;
+    near.far = 1;
     if (in_l1(from)) {
         l2 = passed(l2);
         plane(channel, (uint32_t)from, l2, bytes, rows, row, row, 0);
@@ -159,6 +203,10 @@ static void to_l3(int channel, uint32_t l3, const void *from, uint32_t bytes, ui
 
 void tw_dma_start(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row, ptrdiff_t from_row,
                   int planes, ptrdiff_t to_plane, ptrdiff_t from_plane) {
+    if (in_l1(to) && in_l1(from)) {
+        copy_together(&(struct copies){to, from, bytes, rows, to_row, from_row, planes, to_plane, from_plane});
+        return;
+    }
     if (tw_core() != 0)
         return;
     channel %= CHANNELS;
@@ -169,9 +217,6 @@ void tw_dma_start(int channel, void *to, const void *from, size_t bytes, int row
             from_l3(channel, target, (uint32_t)source, bytes, (uint32_t)rows, (uint32_t)to_row, (uint32_t)from_row);
         } else if (in_l3(to)) {
             to_l3(channel, (uint32_t)target, source, bytes, (uint32_t)rows, (uint32_t)to_row, (uint32_t)from_row);
-        } else if (in_l1(to) == in_l1(from)) { /* the DMA does not copy within a memory */
-            for (int r = 0; r < rows; r++)
-                copy(target + r * to_row, source + r * from_row, bytes);
         } else if (in_l1(to)) {
             plane(channel, (uint32_t)target, (uint32_t)source, bytes, (uint32_t)rows, (uint32_t)to_row,
                   (uint32_t)from_row, TO_L1);
