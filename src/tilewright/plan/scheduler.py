@@ -14,6 +14,7 @@ from types import MappingProxyType
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Buffer, Group, Place, Plan, Schedule, Stage
 from tilewright.core.platform import Platform
+from tilewright.cost.tiles import priced
 from tilewright.plan.impossible import why_impossible
 from tilewright.plan.joint import Joint, Pick, Solution, fits_layer_by_layer, layer_by_layer
 from tilewright.plan.levels import Levels, Span, first_sources, levels_of, place
@@ -74,9 +75,31 @@ class _Final:
         self._menu, self._levels, self._solution = menu, levels, solution
         home = menu.network.platform.home
         self._sources = {**sources, **dict.fromkeys(menu.network.graph.constants, home)}
+        self._times: dict[tuple[int, frozenset[str]], tuple[float, float]] = {}
 
-    def cycles(self, group: int, staged: frozenset[str]) -> float:
-        return self._best(group, staged).cycles
+    def cycles(self, group: int, staged: frozenset[str]) -> tuple[float, float]:
+        """Of a group, and those in which it uses the DMA that copies what is staged, too."""
+        if (group, staged) not in self._times:
+            best = self._best(group, staged)
+            self._times[group, staged] = best.cycles, self._passing(best.group, staged)
+        return self._times[group, staged]
+
+    def _passing(self, group: Group, staged: frozenset[str]) -> float:
+        """Cycles of what a group brings from the home by way of the memory in between."""
+        network, levels = self._menu.network, self._levels
+        home, near = network.platform.home, levels.near
+        way = network.platform.dma(home, near)
+        if way is None or not way.through:
+            return 0.0
+        sources = {**self._sources, **{network.root(name): way.through for name in staged}}
+        roots = {buffer.tensor: network.root(buffer.tensor) for buffer in group.buffers}
+        where = {tensor: sources[root] for tensor, root in roots.items() if root in sources}
+        found = priced(network.graph, network.platform, network.choices, group, where)
+        return sum(
+            found.total(flow.cycles * found.due(flow))
+            for number, flow in found.flows.items()
+            if where.get(group.buffers[number].tensor) == home
+        )
 
     def picks(self, stages: Sequence[Stage], waits: Mapping[int, float]) -> tuple[Pick, ...]:
         found: list[Pick] = []

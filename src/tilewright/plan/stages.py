@@ -3,6 +3,9 @@
 A group that reads them straight from a slow home waits for that memory at every tile. A copy made ahead hides the slow
 memory behind the groups before, at the price of room. Groups are taken in order; for each, its constants are copied as
 late as hides the copy, into gaps that tensors leave; where the group is not faster for it, nothing is copied.
+
+Where groups read from the home by way of the nearer memory, one DMA does both: what a group brings for itself waits for
+the copies that were begun before, and they for it.
 """
 
 from __future__ import annotations
@@ -23,8 +26,9 @@ PATIENCES = (1.0, 0.5, 0.2, 0.0)
 # How many groups ahead a copy may be started.
 FURTHEST = 8
 
-Cycles = Callable[[int, frozenset[str]], float]
-"""Predicted cycles of a group with some tensors read from the nearer memory."""
+Cycles = Callable[[int, frozenset[str]], tuple[float, float]]
+"""Predicted cycles of a group with some tensors read from the nearer memory; in how many of them it uses the DMA between
+that memory and the home for others."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +81,10 @@ class Stages:
             for s in spans
             if places[s.tensor].space == self._memory
         ]
+        self._passing: dict[int, float] = {}
         self.found: list[Stage] = []
         self.waits: dict[int, float] = {}
-        """How long groups wait for copies that could not be hidden."""
+        """How long groups wait for copies that could not be hidden, and to start copies."""
         self.end = max((taken.end for taken in self._taken), default=0)
 
     def choose(self, count: int) -> float:
@@ -87,14 +92,28 @@ class Stages:
         dma = self._network.platform.dma(self._network.platform.home, self._memory) if self._reads else None
         begins = [0.0]
         if dma is None:
-            return sum(self._cycles(group, frozenset()) for group in range(count))
+            return sum(self._cycles(group, frozenset())[0] for group in range(count))
         free = 0.0
         for group in range(count):
             stall, free = self._group(group, begins, free, dma)
-            self.waits[group] = stall
             staged = frozenset(s.tensor for s in self.found if s.first <= group <= s.last)
-            begins.append(begins[-1] + stall + self._cycles(group, staged))
-        return begins[-1]
+            alone, shared = self._cycles(group, staged)
+            start = begins[-1] + stall
+            self._passing[group] = shared
+            if shared:
+                free = max(free, start) + shared
+                stall += max(0.0, free - start - alone)
+            self.waits[group] = stall
+            begins.append(begins[-1] + stall + alone)
+        return begins[-1] + self._starts(dma)
+
+    def _starts(self, dma: Dma) -> float:
+        """What it takes to start the copies, where the cores do."""
+        through = (other.through for other in self._network.platform.dmas.values())
+        each = dma.setup if self._memory in through else 0
+        for stage in self.found:
+            self.waits[stage.start] += each
+        return float(each * len(self.found))
 
     def _group(self, group: int, begins: Sequence[float], free: float, dma: Dma) -> tuple[float, float]:
         """Copies what a group reads and is not there yet, if that pays; how long the group waits, and the DMA works."""
@@ -103,7 +122,8 @@ class Stages:
         if not missing:
             return 0.0, free
         there = frozenset(tensor for tensor, _ in known)
-        gain = self._cycles(group, there) - self._cycles(group, there.union(use.tensor for use in missing))
+        nearer = there.union(use.tensor for use in missing)
+        gain = self._cycles(group, there)[0] - self._cycles(group, nearer)[0]
         copy = sum(dma.setup + use.type.bytes / dma.bytes_per_cycle for use in missing)
         best: tuple[float, int, list[_Taken]] | None = None
         for start in range(group, max(-1, group - FURTHEST), -1):
@@ -119,13 +139,23 @@ class Stages:
                 break
         if best is None:
             return 0.0, free
-        stall, start, room = best
+        stall, start, room = self._earlier(best, missing, group)
         for use, taken in zip(missing, room, strict=True):
             place = Place(self._memory, taken.start)
             self.found.append(Stage(use.tensor, use.pack, place, use.type.bytes, start, group, taken.last))
             self._taken.append(taken)
             self.end = max(self.end, taken.end)
         return stall, max(free, begins[start]) + copy
+
+    def _earlier(
+        self, best: tuple[float, int, list[_Taken]], missing: Sequence[Use], group: int
+    ) -> tuple[float, int, list[_Taken]]:
+        """One group sooner than predicted, where there is room and no copy to wait for: predictions are not exact."""
+        stall, start, _ = best
+        if start == 0 or self._passing.get(start - 1, 0.0):
+            return best
+        room = self._room(missing, start - 1, group)
+        return best if room is None else (stall, start - 1, room)
 
     def _room(self, uses: Sequence[Use], start: int, group: int) -> list[_Taken] | None:
         """Gaps for all copies, held until the last reader where possible."""
