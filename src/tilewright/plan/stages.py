@@ -27,8 +27,8 @@ PATIENCES = (1.0, 0.5, 0.2, 0.0)
 FURTHEST = 8
 
 Cycles = Callable[[int, frozenset[str]], tuple[float, float]]
-"""Predicted cycles of a group with some tensors read from the nearer memory; in how many of them it uses the DMA between
-that memory and the home for others."""
+"""Predicted cycles of a group with some tensors read from the nearer memory; in how many of them it uses the DMA
+between that memory and the home for others."""
 
 
 @dataclass(frozen=True)
