@@ -221,19 +221,19 @@ class _Lowering:
         nodes = [self.plan.graph.nodes[work.step] for work in self.group.works]
         what = ", ".join(f"{node.op} {node.name or node.outputs[0]}" for node in nodes)
         tiles = "".join(f"; {loop.dim}: {loop.count} x {loop.size}" for loop in self.group.loops if loop.count > 1)
-        body = (Mark(self.index, "begin"), *self._stages(channels), *self._pipeline())
+        body = (Mark(self.index, "begin"), *self._staged(channels), *self._pipeline(self._ahead(channels)))
         return Routine(f"group_{self.index}", f"{what}{tiles}", body)
 
-    def _stages(self, channels: int) -> list[Statement]:
-        """Copies to a nearer memory that start here, and those that are needed from here on."""
-        found: list[Statement] = []
-        for number, stage in enumerate(self.schedule.stages):
-            if stage.start == self.index:
-                found.append(self._stage(stage, channels + number))
-        for number, stage in enumerate(self.schedule.stages):
-            if stage.first == self.index:
-                found.append(Wait(channels + number))
-        return found
+    def _staged(self, channels: int) -> list[Statement]:
+        """Waits for copies in a nearer memory that are needed from here on; starts those that have not been."""
+        mine = [(channels + number, s) for number, s in enumerate(self.schedule.stages) if s.first == self.index]
+        starts = [self._stage(stage, channel) for channel, stage in mine if stage.start == self.index]
+        return [*starts, *(Wait(channel) for channel, _ in mine)]
+
+    def _ahead(self, channels: int) -> list[Statement]:
+        """Starts copies for later groups. What this one waits for goes first: they may share a DMA."""
+        later = [(n, s) for n, s in enumerate(self.schedule.stages) if s.start == self.index < s.first]
+        return [self._stage(stage, channels + number) for number, stage in later]
 
     def _stage(self, stage: Stage, channel: int) -> Copy:
         place = self.plan.places[stage.tensor]
@@ -250,7 +250,8 @@ class _Lowering:
                 return self.pieces.constant(stage.tensor, stage.pack, packing_names(self.plan.graph, mine), kernel)
         raise ValueError(f"no node of group {stage.first} reads {stage.tensor}")
 
-    def _pipeline(self) -> tuple[Statement, ...]:
+    def _pipeline(self, once: list[Statement]) -> tuple[Statement, ...]:
+        """The loop over steps; `once` comes behind the transfers of the first one."""
         lead = {b: int(self.group.ahead and position == 0) for b, (position, _) in self.read.items()}
         ahead = {b: self.group.buffers[b].slots - 1 + lead[b] if self.steps > 1 else 0 for b in self.read}
         furthest = max(ahead.values(), default=0)
@@ -262,6 +263,8 @@ class _Lowering:
             turn += self._when(1, furthest, [*self._arrived([b for b in lead if lead[b]]), *self._work(0)])
         now: list[Statement] = [Mark(self.index, "now")]
         now += [s for b, mine in ahead.items() if mine == 0 for s in self._load(b)]
+        first = Test(Expr(((Var(STEP, -furthest, self.steps - 1), 1),)), "==", 0)
+        now += [If((first,), tuple(once))] if once and self.steps > 1 else once
         now += self._arrived([b for b in lead if not lead[b]])
         waits: list[Statement] = [
             Wait(self.channel(b)) for b in self.written if self.stores > self.group.buffers[b].slots
