@@ -18,7 +18,7 @@ from tilewright.core.kernel import Kernel
 from tilewright.core.op import REGISTRY
 from tilewright.core.tiles import pointed
 
-_DEFINITION = re.compile(r"^static\s+(?:inline\s+)?[\w\s]+?[\s\*](\w+)\s*\([^;{}]*\)\s*\{", re.MULTILINE)
+_DEFINITION = re.compile(r"^(?:static|TW_APART|TW_INLINE)\s+(?:inline\s+)?[\w\s]+?[\s\*](\w+)\s*\([^;{}]*\)\s*\{", re.MULTILINE)
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,7 @@ def _body(call: Call) -> Body:
     elif to_even and add == 0 and max(x, mul) <= 1 << 24 and quotient < 1 << 22:
         state, constants, rounded = (), (), f"tw_scale((int32_t)x, (int32_t)mul, shift, {'zero' if zero else '0'})"
     else:
-        total, rounded = _in_integers(largest, to_even=to_even, added=add > 0)
+        total, rounded = _in_integers(largest, shift, to_even=to_even, added=add > 0)
         state, constants = (total,), ((total[0], "half", str(half - int(to_even))),)
         rounded = f"({narrow})({rounded})"
     limited: tuple[tuple[str, str, str], ...] = ()
@@ -138,16 +138,23 @@ def _body(call: Call) -> Body:
         ),
         constants=(
             *constants,
-            *((("int", "shift", str(shift)),) if "shift" in rounded else ()),
+            *(
+                (("int", "shift", str(shift)),)
+                if any("shift" in text for text in (rounded, *(s[2] for s in state)))
+                else ()
+            ),
             *(((narrow, "zero", str(zero)),) if zero else ()),
             *limited,
         ),
     )
 
 
-def _in_integers(largest: int, *, to_even: bool, added: bool) -> tuple[tuple[str, str, str], str]:
+def _in_integers(largest: int, shift: int, *, to_even: bool, added: bool) -> tuple[tuple[str, str, str], str]:
     """The product as a local variable, and the rounded quotient; `largest` bounds all that is computed."""
     wide = "int32_t" if largest < 1 << 31 else "int64_t"
+    if wide == "int32_t" and not to_even and shift:
+        added_up = "(int32_t)add" if added else "0"
+        return (wide, "total", f"tw_sum_rounded((int32_t)x * (int32_t)mul, {added_up}, half, shift)"), "total"
     rounding = "half + ((total >> shift) & 1)" if to_even else "half"
     if largest < 1 << 63:
         product = f"({wide})x * ({wide})mul" + (f" + ({wide})add" if added else "")

@@ -89,6 +89,11 @@ TW_INLINE int32_t tw_clamp(int32_t x, int32_t lo, int32_t hi) {
 }
 #endif
 
+/* (a + b) / 2^shift rounded to the nearest integer, half upwards; half is 1 << shift >> 1, and shift is not 0. */
+#ifndef TW_CORE_ROUNDS
+TW_INLINE int32_t tw_sum_rounded(int32_t a, int32_t b, int32_t half, int shift) { return (a + b + half) >> shift; }
+#endif
+
 /* Where four bytes are stored faster together, rows of bytes are stored by tw_store_4. */
 #ifndef TW_QUADS
 #define TW_QUADS 0

@@ -14,20 +14,61 @@ cycles: "G*(((N*OH*OW+3)//4)*(((F+3)//4)*(KH*(((KW*C+3)//4)*26 + 12) + 70) + 150
 typedef int8_t T;
 #endif
 
+/* Four pixels `pitch` apart in Y, whole blocks of four channels. */
+TW_INLINE void tile(struct tw_runs *runs, const int single, const T *X, const int32_t *B, void *Y, int at, int pitch,
+                    int channel, int count, const struct Epilogue *epilogue) {
+    const struct Epilogue e = *epilogue;
+    const int32_t none[4] = {0}, *bias = B ? B : none;
+    for (int f = 0; f < count; f += 4) {
+        int32_t sum[16];
+        runs->bias = bias;
+        TW_FOR_BYTES(X, tw_dot_runs)(runs, single, sum);
+        STORE_4(&e, Y, sum[0], sum[1], sum[2], sum[3], at + f, channel + f);
+        STORE_4(&e, Y, sum[4], sum[5], sum[6], sum[7], at + pitch + f, channel + f);
+        STORE_4(&e, Y, sum[8], sum[9], sum[10], sum[11], at + 2 * pitch + f, channel + f);
+        STORE_4(&e, Y, sum[12], sum[13], sum[14], sum[15], at + 3 * pitch + f, channel + f);
+        bias += B ? 4 : 0;
+    }
+}
+TW_APART void tiles(struct tw_runs *runs, const T *X, const int32_t *B, void *Y, int at, int pitch, int channel,
+                    int count, const struct Epilogue *epilogue) {
+    if (runs->rows == 1)
+        tile(runs, 1, X, B, Y, at, pitch, channel, count, epilogue);
+    else
+        tile(runs, 0, X, B, Y, at, pitch, channel, count, epilogue);
+}
+
+/* Fewer pixels, each with a place of its own, or the last few channels. */
+TW_APART void rest(struct tw_runs *runs, const T *X, const int32_t *B, void *Y, const int *at, int channel, int pixels,
+                   int first, int count, const struct Epilogue *epilogue) {
+    int32_t sum[16], out[64], bias[4];
+    for (int f = first; f < count; f += 4) {
+        for (int i = 0; i < 4; i++)
+            bias[i] = B && f + i < count ? B[f + i] : 0;
+        runs->bias = bias;
+        TW_FOR_BYTES(X, tw_dot_runs)(runs, 0, sum);
+        TW_UNROLL for (int i = 0; i < 16; i++) out[i / 4 * 16 + i % 4] = sum[i];
+        for (int i = 0; i < pixels; i++)
+            STORE(epilogue, Y, out + i * 16, at[i] + f, 0, channel + f, 1, tw_min(4, count - f));
+    }
+}
+
 /* Pixels are read where they are, as one run of bytes for each row of the filter. Those whose filter reaches over the edge
  * of the image, or whose taps do not lie side by side, are copied first. */
 static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, int N, int G, int F, int OH, int OW,
-                      int C, int KH, int KW, int X_n1, int X_n2, int strides_0, int strides_1, int pads_0, int pads_1,
-                      int dilations_0, int dilations_1, int x_zero_point, void *scratch,
-                      const struct Epilogue *epilogue) {
-    if (KH * KW == 1 && strides_0 * strides_1 == 1 && X_n1 == OH && X_n2 == OW && pads_0 == 0 && pads_1 == 0) {
-        OW *= N * OH; /* pointwise: the image is one long line */
+                      int C, int KH, int KW, int X_n1, int X_n2, int X_s0, int X_s1, int X_s2, int Y_s0, int Y_s1,
+                      int Y_s2, int strides_0, int strides_1, int pads_0, int pads_1, int dilations_0, int dilations_1,
+                      int x_zero_point, void *scratch, const struct Epilogue *epilogue) {
+    const int flat =
+        KH * KW == 1 && strides_0 * strides_1 == 1 && X_n1 == OH && X_n2 == OW && pads_0 == 0 && pads_1 == 0;
+    if (flat && X_s1 == OW * X_s2 && Y_s1 == OW * Y_s2) { /* pointwise: the image is one long line */
+        OW *= OH;
         X_n2 = OW;
-        N = OH = X_n1 = 1;
+        OH = X_n1 = 1;
     }
-    const int words = (KW * C + 3) / 4, patch_bytes = KH * words * 4, pixels = N * OH * OW;
-    const struct tw_window_patch shape = {.x_col = G * C,
-                                          .x_row = G * C * X_n2,
+    const int words = (KW * C + 3) / 4, patch_bytes = KH * words * 4, count = N * OH * OW;
+    const struct tw_window_patch shape = {.x_col = X_s2,
+                                          .x_row = X_s1,
                                           .C = C,
                                           .KH = KH,
                                           .KW = KW,
@@ -37,61 +78,63 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
                                           .dilations_1 = dilations_1,
                                           .zero = x_zero_point,
                                           .words = words};
-    const int side_by_side = (G == 1 && dilations_1 == 1) || KW == 1;
-    const int next = strides_1 * shape.x_col, row = shape.x_row * dilations_0, step = row - words * 4;
+    const int side_by_side = (X_s2 == C && dilations_1 == 1) || KW == 1;
+    const int next = strides_1 * X_s2, step = X_s1 * dilations_0 - words * 4;
     const int last_row = X_n1 - (KH - 1) * dilations_0, last_col = X_n2 - (KW - 1) * dilations_1;
-    const T *end = X + N * X_n1 * shape.x_row - (KH - 1) * row - words * 4; /* no run is read beyond X */
+    /* No run is read beyond X. */
+    const T *end = X + (N - 1) * X_s0 + (last_row - 1) * X_s1 + (X_n2 - 1) * X_s2 + G * C - words * 4;
     char *patch = scratch;
-    int32_t panel[16], out[4 * 16];
     struct tw_runs runs = {.words = words, .rows = KH};
     if (KW * C % 4) /* behind each row the weights are zero; the bytes just have to be there */
         tw_fill_words(patch, 0, patch_bytes);
     for (int g = 0; g < G; g++) {
         const T *image = X + g * C;
-        for (int pixel = 0, oh = 0, ow = 0; pixel < pixels; pixel += 4) {
-            const int done = tw_min(4, pixels - pixel);
-            const void *a[4];
+        int line = g * F;
+        for (int pixel = 0, oh = 0, ow = 0; pixel < count; pixel += 4) {
+            const int done = tw_min(4, count - pixel);
             const int top = oh * strides_0 - pads_0, left = ow * strides_1 - pads_1;
-            const T *first = image + top * shape.x_row + left * shape.x_col;
+            const T *first = image + top * X_s1 + left * X_s2;
             const int inside = side_by_side && top >= 0 && top < last_row && left >= 0 && ow + 4 < OW &&
                                left + 3 * strides_1 < last_col && first + 3 * next <= end;
-            for (int i = 0; inside && i < 4; i++) { /* the usual case: four neighbours in the middle of a line */
-                a[i] = first + i * next;
+            int at[4];
+            for (int i = 0; inside && i < 4; i++, ow++) { /* the usual case: four neighbours in the middle of a line */
+                runs.a[i] = first + i * next;
                 runs.step[i] = step;
+                at[i] = line + ow * Y_s2;
             }
-            ow += inside ? 4 : 0;
             for (int i = inside ? 4 : 0; i < 4; i++) {
                 const int ih = oh * strides_0 - pads_0, iw = ow * strides_1 - pads_1;
-                const T *x = image + ih * shape.x_row + iw * shape.x_col;
+                const T *x = image + ih * X_s1 + iw * X_s2;
+                at[i] = line + ow * Y_s2;
                 if (i >= done) {
-                    a[i] = a[i - 1];
+                    runs.a[i] = runs.a[i - 1];
                     runs.step[i] = runs.step[i - 1];
                 } else if (side_by_side && ih >= 0 && iw >= 0 && ih < last_row && iw < last_col && x <= end) {
-                    a[i] = x;
+                    runs.a[i] = x;
                     runs.step[i] = step;
                 } else {
-                    a[i] = patch + i * patch_bytes;
+                    runs.a[i] = patch + i * patch_bytes;
                     runs.step[i] = 0;
                     tw_gather_patch(&shape, image, ih, iw, patch + i * patch_bytes);
                 }
                 if (++ow == OW) {
                     ow = 0;
+                    line += Y_s1;
                     if (++oh == OH) {
                         oh = 0;
-                        image += X_n1 * shape.x_row;
+                        image += X_s0;
+                        line += Y_s0 - OH * Y_s1;
                     }
                 }
             }
             runs.b = W + g * ((F + 3) / 4) * 4 * patch_bytes;
-            for (int f = 0; f < F; f += 16) {
-                const int count = tw_min(16, F - f);
-                for (int i = 0; i < 4; i++)
-                    runs.a[i] = a[i];
-                runs.bias = tw_bias_s32(B, g * F + f, count, panel);
-                runs.out = out;
-                TW_FOR_BYTES(X, tw_dot_runs)(&runs, count);
-                STORE(epilogue, Y, out, pixel * G * F + g * F + f, G * F, g * F + f, done, count);
-            }
+            const int32_t *bias = B ? B + g * F : B;
+            const int pitch = at[1] - at[0],
+                      whole = done == 4 && at[3] - at[2] == pitch && at[2] - at[1] == pitch ? F & ~3 : 0;
+            if (whole)
+                tiles(&runs, X, bias, Y, at[0], pitch, g * F, whole, epilogue);
+            if (whole < F)
+                rest(&runs, X, bias, Y, at, g * F, done, whole, F, epilogue);
         }
     }
 }

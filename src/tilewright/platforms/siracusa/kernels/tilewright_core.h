@@ -48,10 +48,19 @@ static inline __attribute__((always_inline)) int32_t tw_clamp(int32_t x, int32_t
     return clamped;
 }
 
+/* p.addRNr: (a + b + half) >> shift, where half is 1 << shift >> 1 and shift is not 0. */
+#define TW_CORE_ROUNDS
+static inline __attribute__((always_inline)) int32_t tw_sum_rounded(int32_t a, int32_t b, int32_t half, int shift) {
+    (void)half;
+    __asm__(".insn r 0x5B, 6, 0x20, %0, %1, %2" : "+r"(a) : "r"(b), "r"(shift));
+    return a;
+}
+
+/* Four bytes as one word, at any address: pv.packlo.b, pv.packhi.b. To the compiler they are no characters, which might be
+ * part of anything. */
 struct tw_four_bytes {
-    char bytes[4];
+    int16_t pairs[2];
 };
-/* Four bytes as one word, at any address: pv.packlo.b, pv.packhi.b. */
 #define TW_QUADS 1
 static inline __attribute__((always_inline)) void tw_store_4(void *to, int a, int b, int c, int d) {
     uint32_t word;

@@ -89,50 +89,53 @@ struct tw_runs {
     const void *b;
     int32_t words, rows, step[4];
     const int32_t *bias;
-    int32_t *out;
 };
 
-/* out[i * 16 + j] = bias[j] + the products of all runs of pixel i with channel j, for four of both: eight loads and 16
+/* sum[i * 4 + j] = bias[j] + the products of all runs of pixel i with channel j, for four of both: eight loads and 16
  * products. The weights of the four channels take turns, word by word; `b` is moved on to those of the next four. There
- * are more registers in it than operands can name, so all are named here. */
-#define TW_DOT_RUNS(CODE, runs)                                                                                        \
-    __asm__ volatile(                                                                                                  \
-        ".option push\n.option norvc\n"                                                                                \
-        "lw t0, 44(a0)\nlw s0, 0(a0)\nlw a1, 0(t0)\nlw a2, 4(t0)\nlw a3, 8(t0)\nlw a4, 12(t0)\n"                       \
-        "lw s1, 4(a0)\nlw s11, 8(a0)\nlw ra, 12(a0)\nlw t6, 16(a0)\nlw t0, 24(a0)\n"                                   \
-        "mv a5, a1\nmv a6, a2\nmv a7, a3\nmv s2, a4\nmv s3, a1\nmv s4, a2\nmv s5, a3\nmv s6, a4\n"                     \
-        "mv s7, a1\nmv s8, a2\nmv s9, a3\nmv s10, a4\n"                                                                \
-        ".insn i 0x7B, 4, x1, t0, 68\nlw t0, 20(a0)\n" TW_REPEAT("t0", "48") TW_NEXT_WORD("t4", "t6")                  \
-            TW_NEXT_WORD("t0", "s0") TW_NEXT_WORD("t1", "s1") TW_NEXT_WORD("t2", "s11") TW_NEXT_WORD("t3", "ra")       \
-                TW_NEXT_WORD("t5", "t6") TW_SDOT(CODE, "a1", "t0", "t4") TW_SDOT(CODE, "a5", "t1", "t4")               \
-                    TW_SDOT(CODE, "s3", "t2", "t4") TW_SDOT(CODE, "s7", "t3", "t4") TW_NEXT_WORD("t4", "t6") TW_SDOT(  \
-                        CODE, "a2", "t0", "t5") TW_SDOT(CODE, "a6", "t1", "t5") TW_SDOT(CODE, "s4", "t2", "t5")        \
-                        TW_SDOT(CODE, "s8", "t3", "t5") TW_NEXT_WORD("t5", "t6") TW_SDOT(CODE, "a3", "t0", "t4")       \
-                            TW_SDOT(CODE, "a7", "t1", "t4") TW_SDOT(CODE, "s5", "t2", "t4")                            \
-                                TW_SDOT(CODE, "s9", "t3", "t4") TW_SDOT(CODE, "a4", "t0", "t5")                        \
-                                    TW_SDOT(CODE, "s2", "t1", "t5") TW_SDOT(CODE, "s6", "t2", "t5") TW_SDOT(           \
-                                        CODE, "s10", "t3",                                                             \
-                                        "t5") "lw t0, 28(a0)\nlw t1, 32(a0)\nlw t2, 36(a0)\nlw t3, 40(a0)\n"           \
-                                              "add s0, s0, t0\nadd s1, s1, t1\nadd s11, s11, t2\nadd ra, ra, t3\n"     \
-                                              "lw t0, 48(a0)\nsw t6, 16(a0)\n"                                         \
-                                              "sw a1, 0(t0)\nsw a2, 4(t0)\nsw a3, 8(t0)\nsw a4, 12(t0)\n"              \
-                                              "sw a5, 64(t0)\nsw a6, 68(t0)\nsw a7, 72(t0)\nsw s2, 76(t0)\n"           \
-                                              "sw s3, 128(t0)\nsw s4, 132(t0)\nsw s5, 136(t0)\nsw s6, 140(t0)\n"       \
-                                              "sw s7, 192(t0)\nsw s8, 196(t0)\nsw s9, 200(t0)\nsw s10, "               \
-                                              "204(t0)\n.option pop\n"                                                 \
-        :                                                                                                              \
-        : [runs] "r"(runs)                                                                                             \
-        : "ra", "t0", "t1", "t2", "t3", "t4", "t5", "t6", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9",  \
-          "s10", "s11", "a1", "a2", "a3", "a4", "a5", "a6", "a7", "memory")
+ * are more registers in it than operands can name, so all are named here; those of pointers have short instructions,
+ * because a core's cache holds 512 bytes. */
+#define TW_RUN(CODE)                                                                                                   \
+    TW_REPEAT("a5", "48")                                                                                              \
+    TW_NEXT_WORD("a4", "a3")                                                                                           \
+    TW_NEXT_WORD("t0", "s0")                                                                                           \
+    TW_NEXT_WORD("t1", "s1") TW_NEXT_WORD("t2", "a1") TW_NEXT_WORD("t3", "a2") TW_NEXT_WORD("a5", "a3")                \
+        TW_SDOT(CODE, "a6", "t0", "a4") TW_SDOT(CODE, "s4", "t1", "a4") TW_SDOT(CODE, "s8", "t2", "a4")                \
+            TW_SDOT(CODE, "t4", "t3", "a4") TW_NEXT_WORD("a4", "a3") TW_SDOT(CODE, "a7", "t0", "a5")                   \
+                TW_SDOT(CODE, "s5", "t1", "a5") TW_SDOT(CODE, "s9", "t2", "a5") TW_SDOT(CODE, "t5", "t3", "a5")        \
+                    TW_NEXT_WORD("a5", "a3") TW_SDOT(CODE, "s2", "t0", "a4") TW_SDOT(CODE, "s6", "t1", "a4")           \
+                        TW_SDOT(CODE, "s10", "t2", "a4") TW_SDOT(CODE, "t6", "t3", "a4")                               \
+                            TW_SDOT(CODE, "s3", "t0", "a5") TW_SDOT(CODE, "s7", "t1", "a5")                            \
+                                TW_SDOT(CODE, "s11", "t2", "a5") TW_SDOT(CODE, "ra", "t3", "a5")
+#define TW_ONE_RUN(CODE) ".balign 4\n.option norvc\n" TW_RUN(CODE)
+#define TW_ALL_RUNS(CODE)                                                                                              \
+    "lw a4, 24(a0)\n.balign 4\n.option norvc\n.insn i 0x7B, 4, x1, a4, 68\nlw a5, 20(a0)\n" TW_RUN(                    \
+        CODE) "lw t0, 28(a0)\nlw t1, 32(a0)\nlw t2, 36(a0)\nlw t3, 40(a0)\n"                                           \
+              "add s0, s0, t0\nadd s1, s1, t1\nadd a1, a1, t2\nadd a2, a2, t3\n"
+#define TW_DOT_RUNS(TEXT)                                                                                              \
+    __asm__ volatile(".option push\n.option rvc\n"                                                                     \
+                     "lw a4, 44(a0)\nlw a5, 20(a0)\nlw a6, 0(a4)\nlw a7, 4(a4)\nlw s2, 8(a4)\nlw s3, 12(a4)\n"         \
+                     "lw s0, 0(a0)\nlw s1, 4(a0)\nlw a1, 8(a0)\nlw a2, 12(a0)\nlw a3, 16(a0)\n"                        \
+                     "mv s4, a6\nmv s5, a7\nmv s6, s2\nmv s7, s3\nmv s8, a6\nmv s9, a7\nmv s10, s2\nmv s11, s3\n"      \
+                     "mv t4, a6\nmv t5, a7\nmv t6, s2\nmv ra, s3\n" TEXT ".option rvc\nsw a3, 16(a0)\n.option pop\n"   \
+                     : "=r"(s00), "=r"(s01), "=r"(s02), "=r"(s03), "=r"(s10), "=r"(s11), "=r"(s12), "=r"(s13),         \
+                       "=r"(s20), "=r"(s21), "=r"(s22), "=r"(s23), "=r"(s30), "=r"(s31), "=r"(s32), "=r"(s33)          \
+                     : "r"(runs)                                                                                       \
+                     : "s0", "s1", "a1", "a2", "a3", "a4", "a5", "t0", "t1", "t2", "t3", "memory")
 #define TW_DEFINE_DOT_RUNS(NAME, CODE)                                                                                 \
-    static __attribute__((noinline, unused)) void NAME(struct tw_runs *given, int count) {                             \
+    static inline __attribute__((always_inline)) void NAME(struct tw_runs *given, const int single, int32_t *sum) {    \
         register struct tw_runs *runs __asm__("a0") = given;                                                           \
-        const int32_t *end = given->bias + count;                                                                      \
-        do {                                                                                                           \
-            TW_DOT_RUNS(CODE, runs);                                                                                   \
-            runs->out += 4;                                                                                            \
-            runs->bias += 4;                                                                                           \
-        } while (runs->bias < end);                                                                                    \
+        register int32_t s00 __asm__("a6"), s01 __asm__("a7"), s02 __asm__("s2"), s03 __asm__("s3");                   \
+        register int32_t s10 __asm__("s4"), s11 __asm__("s5"), s12 __asm__("s6"), s13 __asm__("s7");                   \
+        register int32_t s20 __asm__("s8"), s21 __asm__("s9"), s22 __asm__("s10"), s23 __asm__("s11");                 \
+        register int32_t s30 __asm__("t4"), s31 __asm__("t5"), s32 __asm__("t6"), s33 __asm__("ra");                   \
+        if (single)                                                                                                    \
+            TW_DOT_RUNS(TW_ONE_RUN(CODE));                                                                             \
+        else                                                                                                           \
+            TW_DOT_RUNS(TW_ALL_RUNS(CODE));                                                                            \
+        sum[0] = s00, sum[1] = s01, sum[2] = s02, sum[3] = s03, sum[4] = s10, sum[5] = s11, sum[6] = s12;              \
+        sum[7] = s13, sum[8] = s20, sum[9] = s21, sum[10] = s22, sum[11] = s23, sum[12] = s30, sum[13] = s31;          \
+        sum[14] = s32, sum[15] = s33;                                                                                  \
     }
 TW_DEFINE_DOT_RUNS(tw_dot_runs_s8, TW_SDOT_S8)
 TW_DEFINE_DOT_RUNS(tw_dot_runs_u8, TW_SDOT_U8)
