@@ -48,6 +48,13 @@ def _domain(call: Call) -> Domain:
     return domain(dict(zip(names, shape, strict=True)), access, shapes, "concat_result", products=products)
 
 
+def _numbers(call: Call) -> dict[str, int]:
+    """The extent of each input along the axis, and the bytes of an element."""
+    axis = call.axis("axis", call.outputs[0].rank)
+    extents = {f"{operand}_AXIS": call.shape(operand)[axis] for operand in call.operands}
+    return {**extents, "ELEMENT_BYTES": call.outputs[0].dtype.bytes}
+
+
 def _reference(call: Call, *inputs: Array) -> Array:
     return np.concatenate(inputs, axis=call.int("axis"))
 
@@ -77,6 +84,7 @@ declare(
         MappingProxyType({"axis": REQUIRED}),
         "move",
         _body,
+        numbers=_numbers,
         doc=__doc__ or "",
     )
 )

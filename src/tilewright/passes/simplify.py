@@ -101,6 +101,16 @@ def _either(*rules: Rule) -> Rule:
     return lambda edit, node: any(rule(edit, node) for rule in rules)
 
 
+def _requantised_by_one(edit: Edit, node: Node) -> bool:
+    """A requantisation that multiplies by one, adds nothing and has the limits of its type."""
+    call = edit.call(node)
+    mul, add = (edit.uniform(name) for name in node.inputs[1:3])
+    kind = edit.types[node.outputs[0]].dtype
+    levels = call.int("n_levels") if call.attrs.get("n_levels_out") is None else call.int("n_levels_out")
+    plain = mul == call.float("div") and add == 0 and not call.int("zero_point") and levels == kind.hi - kind.lo + 1
+    return plain and _keep_input(edit, node)
+
+
 def _no_bounds(edit: Edit, node: Node) -> bool:
     return not any(node.inputs[1:]) and _keep_input(edit, node)
 
@@ -118,6 +128,7 @@ RULES: Mapping[str, Rule] = {
     "Min": _single_input,
     "Mean": _single_input,
     "Clip": _no_bounds,
+    "RequantShift": _requantised_by_one,
     "Transpose": _transpose,
     "Slice": _unmoved,
     "Pad": _unmoved,
