@@ -57,6 +57,8 @@ class Kernel:
     """Dimensions that it needs uncut: it uses positions along them, not only sizes."""
     accumulate: tuple[str, ...] = ()
     """Reduction dimensions along which its result is a plain sum, so that results of parts may be added up."""
+    near: tuple[str, ...] = ()
+    """Operands that have to be in the engine's own memory, also where it reads others from elsewhere."""
 
     @property
     def where(self) -> str:
@@ -65,7 +67,7 @@ class Kernel:
 
 _HEADER = re.compile(r"\A\s*/\*\s*---\n(.*?)\n\s*---\s*\*/", re.DOTALL)
 _PROTOTYPE = re.compile(r"^static\s+void\s+(\w+)\s*\(([^)]*)\)\s*\{", re.MULTILINE | re.DOTALL)
-_KEYS = {"op", "engine", "types", "when", "pack", "epilogue", "scratch", "cycles", "inplace", "whole", "accumulate"}
+_KEYS = {"op", "engine", "types", "when", "pack", "epilogue", "scratch", "cycles", "inplace", "whole", "accumulate", "near"}
 
 
 @dataclass(frozen=True)
@@ -193,6 +195,7 @@ def _kernel(path: Path, text: str) -> Kernel:
         str(header.get("inplace", "")),
         tuple(cast("list[str]", header.get("whole") or [])),
         tuple(cast("list[str]", header.get("accumulate") or [])),
+        tuple(cast("list[str]", header.get("near") or [])),
     )
 
 

@@ -27,7 +27,7 @@ from tilewright.ops.integer_rules import (
 )
 
 
-def _levels(call: Call) -> int:
+def levels_of(call: Call) -> int:
     name = "n_levels_out" if call.attrs.get("n_levels_out") is not None else "n_levels"
     return call.int(name)
 
@@ -37,7 +37,7 @@ def _infer(call: Call) -> tuple[TensorType, ...]:
     power_of_two(call, "div")
     for operand in ("mul", "add"):
         _access(call, operand)
-    return (call.type("x").with_dtype(levels_dtype(call, _levels(call), call.int("signed") != 0)),)
+    return (call.type("x").with_dtype(levels_dtype(call, levels_of(call), call.int("signed") != 0)),)
 
 
 def _broadcasts(shape: tuple[int, ...], result: tuple[int, ...]) -> bool:
@@ -72,7 +72,7 @@ def _domain(call: Call) -> Domain:
     return point_domain(call, {"x": x, "mul": _access(call, "mul"), "add": _access(call, "add")})
 
 
-def _spread(call: Call, operand: str, values: Array) -> Array:
+def spread(call: Call, operand: str, values: Array) -> Array:
     """`mul` or `add` in a shape that broadcasts to x."""
     wide = values.astype(np.int64)
     if _broadcasts(call.shape(operand), call.shape("x")):
@@ -83,8 +83,8 @@ def _spread(call: Call, operand: str, values: Array) -> Array:
 
 def _reference(call: Call, x: Array, mul: Array, add: Array) -> Array:
     shift = power_of_two(call, "div")
-    lo, hi = limits(_levels(call), call.int("signed") != 0)
-    total = x.astype(np.int64) * _spread(call, "mul", mul) + _spread(call, "add", add)
+    lo, hi = limits(levels_of(call), call.int("signed") != 0)
+    total = x.astype(np.int64) * spread(call, "mul", mul) + spread(call, "add", add)
     half = (1 << shift) >> 1
     if call.int("half_to_even") and half:
         half = half - 1 + ((total >> shift) & 1)
@@ -107,7 +107,7 @@ def _multiplies_by_one(call: Call, shift: int) -> bool:
 
 def _body(call: Call) -> Body:
     shift, zero = power_of_two(call, "div"), call.int("zero_point")
-    lo, hi = limits(_levels(call), call.int("signed") != 0)
+    lo, hi = limits(levels_of(call), call.int("signed") != 0)
     x, mul, add = (_largest(call, operand) for operand in ("x", "mul", "add"))
     to_even = bool(call.int("half_to_even")) and shift > 0
     half = (1 << shift) >> 1

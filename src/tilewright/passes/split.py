@@ -1,40 +1,124 @@
-"""Contractions without what follows them, for engines that only add up products: the rest becomes a node of its own."""
+"""Contractions as an engine that adds up products takes them: what it cannot do becomes a node behind it.
+
+There are several ways. The engine may scale its sums back to 8 bits by itself; it gives 32-bit sums to a node that does
+the rest; and where it knows no strides it computes every pixel, of which the next node takes those that are wanted.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
-from tilewright.core.graph import RESULT, Graph, Node, TensorType
-from tilewright.core.op import call_node
+import numpy as np
 
-BIASES = {"Conv": 2, "MatMul": 2}
-"""The operand that is added to the sums, by operator."""
+from tilewright.core.graph import RESULT, Array, Graph, Names, Node, Step, TensorType, attrs
+from tilewright.core.op import REGISTRY, Call, call_node, call_of
+from tilewright.ops.integer_rules import limits, power_of_two
+from tilewright.ops.requant_shift import levels_of, spread
+
+CONTRACTIONS = ("Conv", "MatMul")
+REQUANTISE = "RequantShift"
 
 
-def split(graph: Graph, node: Node, sums: str) -> tuple[Node, Node | None, TensorType] | None:
-    """The sums of a contraction, the node that makes its result from them (None where they are it), and their type.
+@dataclass(frozen=True)
+class Split:
+    """One way to compute a node: the first node is for the engine."""
 
-    None for nodes that are no contraction. `sums` is the name of the tensor between the two.
-    """
-    if node.op not in BIASES or len(node.outputs) != 1:
-        return None
-    place = BIASES[node.op]
-    bias = node.inputs[place] if len(node.inputs) > place else ""
+    nodes: tuple[Node, ...]
+    types: Mapping[str, TensorType] = field(default_factory=lambda: MappingProxyType({}))
+    """Of tensors that are new."""
+    constants: Mapping[str, Array] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def splits(graph: Graph, node: Node, names: Names) -> Iterator[Split]:
+    """The ways to compute a contraction."""
+    if node.op not in CONTRACTIONS or len(node.outputs) != 1:
+        return
     kind = call_node(graph, node).outputs[0]
+    requantised = _requantised(graph, node, names)
+    if requantised is not None:
+        yield requantised
+    bias = node.inputs[2] if len(node.inputs) > 2 else ""
     if not bias and not node.epilogue:
-        return node, None, kind
-    first = replace(node, inputs=node.inputs[:place], outputs=(sums,), epilogue=())
-    if bias:
-        return first, Node("Add", (sums, bias), node.outputs, name=node.name, epilogue=node.epilogue), kind
-    step, *others = node.epilogue
-    inputs = tuple(sums if name == RESULT else name for name in step.inputs)
-    later = tuple(replace(other, inputs=tuple(_earlier(name, sums) for name in other.inputs)) for other in others)
-    return first, Node(step.op, inputs, node.outputs, step.attrs, node.name, later), kind
+        yield Split((node,))
+        return
+    sums = names.fresh(f"{node.outputs[0]}_sums")
+    first = replace(node, inputs=node.inputs[:2], outputs=(sums,), epilogue=())
+    rest = _with_bias(node, sums, bias, kind) if bias else _behind(node, sums, node.epilogue)
+    yield Split((first, rest), MappingProxyType({sums: kind}))
 
 
-def _earlier(name: str, sums: str) -> str:
-    """What a later step reads where the first one is the node itself."""
+def _with_bias(node: Node, sums: str, bias: str, kind: TensorType) -> Node:
+    del kind
+    return Node("Add", (sums, bias), node.outputs, name=node.name, epilogue=node.epilogue)
+
+
+def _behind(node: Node, made: str, steps: Sequence[Step]) -> Node:
+    """A node that computes the steps behind a contraction: the first is its operator."""
+    step, *others = steps
+    inputs = tuple(made if name == RESULT else name for name in step.inputs)
+    later = tuple(replace(other, inputs=tuple(_earlier(name, made) for name in other.inputs)) for other in others)
+    return Node(step.op, inputs, node.outputs, step.attrs, node.name, later)
+
+
+def _earlier(name: str, made: str) -> str:
+    """What a step reads once the step before it is the node itself."""
     if not name.startswith(RESULT):
         return name
     number = int(name[len(RESULT) :] or 0)
-    return sums if number == 0 else RESULT + (str(number - 1) if number > 1 else "")
+    return made if number == 0 else RESULT + (str(number - 1) if number > 1 else "")
+
+
+# Scaled sums
+
+
+def _requantised(graph: Graph, node: Node, names: Names) -> Split | None:
+    """The contraction with the requantisation behind it; None where that needs more than 32 bits or other rounding."""
+    if not node.epilogue or node.epilogue[0].op != REQUANTISE:
+        return None
+    call, step = call_node(graph, node), node.epilogue[0]
+    values = [graph.constants.get(name) for name in step.inputs]
+    types = [call.outputs[0] if name == RESULT else graph.types[name] for name in step.inputs]
+    scaling = call_of(REGISTRY[REQUANTISE], types, step.attrs, values=values)
+    lanes = _lanes(graph, node, call, scaling)
+    plain = not any(call.attrs.get(f"{operand}_zero_point") for operand in "ab")
+    if lanes is None or not plain or any(call.attrs.get(name) for name in ("transA", "transB")):
+        return None
+    mul, add = (names.fresh(f"{node.outputs[0]}_{what}") for what in ("mul", "add"))
+    given = {} if node.op == "MatMul" else dict(node.attrs)
+    attributes = attrs(**{**given, "shift": power_of_two(scaling, "div"), "signed": int(scaling.int("signed") != 0)})
+    op, inputs = f"Requant{node.op}", (*node.inputs[:2], mul, add)
+    constants = MappingProxyType({mul: lanes[0], add: lanes[1]})
+    later = node.epilogue[1:]
+    if not later:
+        return Split((Node(op, inputs, node.outputs, attributes, node.name),), constants=constants)
+    if any(name == RESULT for other in later for name in other.inputs):
+        # They ask for the sums as they were before.
+        return None
+    scaled = names.fresh(f"{node.outputs[0]}_scaled")
+    first = Node(op, inputs, (scaled,), attributes, node.name)
+    moved = tuple(replace(s, inputs=tuple(_earlier(name, "") for name in s.inputs)) for s in later)
+    return Split((first, _behind(node, scaled, moved)), MappingProxyType({scaled: step.type}), constants)
+
+
+def _lanes(graph: Graph, node: Node, call: Call, scaling: Call) -> tuple[Array, Array] | None:
+    """`mul` and `add` for each channel, with bias and rounding in them; None where 32 bits are not enough."""
+    mul, add = (scaling.known(name) for name in ("mul", "add"))
+    signed = scaling.int("signed") != 0
+    bias = graph.constants.get(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else np.zeros(1, np.int64)
+    if mul is None or add is None or bias is None or limits(levels_of(scaling), signed) != limits(256, signed):
+        return None
+    if scaling.int("half_to_even") or scaling.int("zero_point") or mul.size == 0:
+        return None
+    channels = call.outputs[0].shape[-1] if call.attrs.get("channels_last", 1) else 0
+    wide = [spread(scaling, name, array) for name, array in (("mul", mul), ("add", add))]
+    if not channels or any(array.size not in (1, channels) or array.shape[-1:] not in ((), (1,), (channels,)) for array in wide):
+        return None
+    scale, offset, added = (np.broadcast_to(array.reshape(-1), (channels,)) for array in (*wide, bias.astype(np.int64)))
+    half = (1 << power_of_two(scaling, "div")) >> 1
+    total = added * scale + offset + half
+    most = scaling.int("x_limit") or 1 << 31
+    if (scale < 0).any() or ((most + np.abs(added)) * scale + np.abs(total) >= 1 << 31).any():
+        return None
+    return scale.astype(np.int32), total.astype(np.int32)

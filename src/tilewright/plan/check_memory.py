@@ -190,6 +190,8 @@ class Layout:
         engine = self._plan.platform.engines.get(choice.engine, self._engine)
         if use.writes and self._plan.places[use.tensor].space in ("input", "constant"):
             yield f"writes '{use.tensor}' to {self._plan.places[use.tensor]}, which is only read"
+        elif memory != own and choice.kernel is not None and use.key in choice.kernel.near:
+            yield f"reads '{use.tensor}' ({use.key}) in {memory}, but its kernel needs it in {own}"
         elif memory != own and (use.writes or memory not in engine.reads):
             verb = "writes" if use.writes else "reads"
             why = ", which is not among the constants read in place" if use.tensor in self._graph.constants else ""

@@ -77,11 +77,13 @@ def _direct(network: Network, room: int) -> tuple[frozenset[str], dict[str, int]
     platform = network.platform
     uses: dict[str, int] = {}
     elsewhere: set[str] = set()
-    for position, tensor, _, _ in network.constant_uses():
-        uses[tensor] = uses.get(tensor, 0) + 1
-        engine = platform.beside(network.choices[network.steps[position]].kernel) or platform.cores
-        if platform.in_place not in engine.reads:
-            elsewhere.add(tensor)
+    for position, mine in enumerate(network.members):
+        kernel = network.choices[network.steps[position]].kernel
+        engine = platform.beside(kernel) or platform.cores
+        for use in mine.uses:
+            uses[use.tensor] = uses.get(use.tensor, 0) + 1
+            if platform.in_place not in engine.reads or (kernel is not None and use.key in kernel.near):
+                elsewhere.add(use.tensor)
     total: dict[str, int] = {}
     for (tensor, _), size in network.constants.items():
         total[tensor] = total.get(tensor, 0) + size

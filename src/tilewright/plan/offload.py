@@ -5,7 +5,7 @@ Such an engine only adds up products: what follows them becomes a node that the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from tilewright.core.graph import Graph, Names, Node
 from tilewright.core.plan import Choice
 from tilewright.core.platform import Engine, Platform
 from tilewright.errors import TilewrightError
-from tilewright.passes.split import split
+from tilewright.passes.split import Split, splits
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.select import select
 from tilewright.plan.tiling import Tiling, candidates
@@ -49,64 +49,52 @@ def offload(graph: Graph, platform: Platform, options: PlanOptions) -> Offloaded
 def _offload(graph: Graph, platform: Platform, engine: Engine, options: PlanOptions, engines: dict[str, str]) -> Graph:
     names = Names(graph)
     nodes: list[Node] = []
-    types = dict(graph.types)
+    types, constants = dict(graph.types), dict(graph.constants)
     for node in graph.nodes:
-        parts = _parts(graph, node, names, platform, engine) if node.outputs[0] not in engines else None
-        if parts is None or not _faster(parts, graph, node, platform, options):
+        best = None if node.outputs[0] in engines else _best(graph, node, names, platform, engine, options)
+        if best is None:
             nodes.append(node)
             continue
-        nodes += parts.graph.nodes
-        types |= parts.graph.types
-        engines[parts.graph.nodes[0].outputs[0]] = engine.name
-    return graph.with_nodes(nodes, types=types)
+        nodes += best.nodes
+        types |= best.types
+        constants |= best.constants
+        engines[best.nodes[0].outputs[0]] = engine.name
+    return graph.with_nodes(nodes, types=types, constants=constants)
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """A node as another engine would compute it."""
-
-    graph: Graph
-    """Of these nodes alone: the sums, and what follows."""
-    choices: tuple[Choice, ...]
-
-
-def _parts(graph: Graph, node: Node, names: Names, platform: Platform, engine: Engine) -> _Parts | None:
-    """None where the engine has no kernel for it."""
-    if not any(kernel.engine == engine.name and kernel.op == node.op for kernel in platform.kernels):
+def _best(
+    graph: Graph, node: Node, names: Names, platform: Platform, engine: Engine, options: PlanOptions
+) -> Split | None:
+    """The fastest way to compute a node with an engine; None where the cores alone are faster."""
+    ops = {kernel.op for kernel in platform.kernels if kernel.engine == engine.name}
+    found = [way for way in splits(graph, node, names) if way.nodes[0].op in ops]
+    if not found:
         return None
-    found = split(graph, node, names.fresh(f"{node.outputs[0]}_sums"))
-    if found is None:
+    cycles = [_cycles(graph, way, platform, engine.name, options) for way in found]
+    if min(cycles) >= _cycles(graph, Split((node,)), platform, "", options):
         return None
-    first, rest, kind = found
-    small = graph.with_nodes([first, rest] if rest else [first], types={first.outputs[0]: kind}, outputs=node.outputs)
-    choice = _choice(small, first, platform, engine.name)
-    if choice is None or choice.kernel is None:
-        return None
-    return _Parts(small, (choice, select(small, rest, platform)) if rest else (choice,))
+    return found[cycles.index(min(cycles))]
 
 
-def _choice(graph: Graph, node: Node, platform: Platform, engine: str) -> Choice | None:
-    try:
-        return select(graph, node, platform, engine)
-    except TilewrightError:
-        return None
-
-
-def _faster(parts: _Parts, graph: Graph, node: Node, platform: Platform, options: PlanOptions) -> bool:
-    there = _cycles(parts.graph, parts.choices, platform, options, frozenset(parts.graph.nodes[0].inputs[1:2]))
-    alone = graph.with_nodes([node], outputs=node.outputs)
-    return there < _cycles(alone, (select(alone, node, platform),), platform, options, frozenset())
-
-
-def _cycles(
-    graph: Graph, choices: Sequence[Choice], platform: Platform, options: PlanOptions, near: frozenset[str]
-) -> float:
+def _cycles(graph: Graph, way: Split, platform: Platform, engine: str, options: PlanOptions) -> float:
     """Predicted cycles of nodes that run as one group, with tensors outside of the engine's memory."""
-    memory = platform.cores.memory
-    source = dict.fromkeys(graph.types, platform.home)
-    size = platform.memories[memory].bytes
-    settings = Tiling(options.buffers, 0.0, source, 1 << 40 if size is None else size)
-    in_place = near if platform.in_place and platform.memories[platform.in_place].bytes != 0 else frozenset[str]()
-    found = candidates(graph, platform, range(len(graph.nodes)), choices, settings, near=in_place)
-    fitting = [candidate.cycles for candidate in found if candidate.bytes <= settings.capacity]
-    return min(fitting, default=inf)
+    small = graph.with_nodes(
+        way.nodes, types=way.types, constants=way.constants, outputs=way.nodes[-1].outputs
+    )
+    try:
+        choices = [select(small, node, platform, "" if index else engine) for index, node in enumerate(way.nodes)]
+    except TilewrightError:
+        return inf
+    if engine and choices[0].kernel is None:
+        return inf
+    near = frozenset(way.nodes[0].inputs[1:2]) if engine and _has_room(platform) else frozenset[str]()
+    size = platform.memories[platform.cores.memory].bytes
+    capacity = 1 << 40 if size is None else size
+    settings = Tiling(options.buffers, 0.0, dict.fromkeys(small.types, platform.home), capacity)
+    found = candidates(small, platform, range(len(way.nodes)), choices, settings, near=near)
+    return min((candidate.cycles for candidate in found if candidate.bytes <= capacity), default=inf)
+
+
+def _has_room(platform: Platform) -> bool:
+    """Whether there is a memory that engines read in place."""
+    return bool(platform.in_place) and platform.memories[platform.in_place].bytes != 0

@@ -5,7 +5,7 @@ types: {X: T, W: int8, Y: int32}
 T: [int8, uint8]
 when: {channels_last: "== 1", N: "== 1", C: "== 1", F: "== 1", KH: "== 3", KW: "== 3", strides_0: "== 1", strides_1: "== 1", dilations_0: "== 1", dilations_1: "== 1", pads_0: "<= 1", pads_1: "<= 1", pads_2: "<= 1", pads_3: "<= 1"}
 pack: {W: "G,F,C,KH,KW -> G/28,F,C,bit,bits(KH,KW,G%28)/256"}
-cycles: "((G+27)//28)*(((OH+5)//6)*((OW+5)//6)*(70 + 34 + min(G, 28)*8) + OH*OW*((min(G, 28)+7)//8)) + 20"
+cycles: "((G+27)//28)*(((OH+5)//6)*((OW+5)//6)*(104 + min(G, 28)*8 + 0) + OH*OW*((min(G, 32)+7)//8)) + 20"
 --- */
 #include "tilewright_kernel.h"
 #include "tilewright_neureka.h"
@@ -16,24 +16,17 @@ typedef int8_t T;
 
 static void neureka_depthwise(const T *X, const int8_t *W, int32_t *Y, int G, int OH, int OW, int X_n1, int X_n2,
                               int pads_0, int pads_1, int x_zero_point) {
-    const struct tw_neureka_job job = {.input = X,
-                                       .weights = W,
-                                       .output = Y,
-                                       .input_pixel = (uint32_t)G,
-                                       .input_row = (uint32_t)(G * X_n2),
-                                       .output_pixel = (uint32_t)(4 * G),
-                                       .output_row = (uint32_t)(4 * G * OW),
-                                       .height = OH,
-                                       .width = OW,
-                                       .inputs = G,
-                                       .outputs = G,
-                                       .top = pads_0,
-                                       .left = pads_1,
-                                       .bottom = OH + 2 - pads_0 - X_n1,
-                                       .right = OW + 2 - pads_1 - X_n2,
-                                       .padding = x_zero_point,
-                                       .mode = TW_NEUREKA_DEPTHWISE | TW_NEUREKA_WEIGHT_BITS(8) | TW_NEUREKA_SUMS |
-                                               TW_NEUREKA_NEGATIVE_RESULTS |
-                                               ((T)-1 < 0 ? TW_NEUREKA_SIGNED_INPUT : 0u)};
-    tw_neureka_start(&job);
+    struct tw_neureka_job job = {.input = X,
+                                 .weights = W,
+                                 .output = Y,
+                                 .height = OH,
+                                 .width = OW,
+                                 .inputs = G,
+                                 .outputs = G,
+                                 .top = pads_0,
+                                 .left = pads_1,
+                                 .padding = x_zero_point,
+                                 .mode = TW_NEUREKA_WEIGHT_BITS(8) | TW_NEUREKA_INPUT(T) | TW_NEUREKA_GIVES_SUMS};
+    tw_neureka_image(&job, X_n1, X_n2);
+    tw_neureka_start_depthwise(&job);
 }

@@ -3,7 +3,7 @@ op: MatMul
 engine: neureka
 types: {A: T, B: int8, Y: int32}
 T: [int8, uint8]
-when: {A_sK: "== 1"}
+when: {A_sK: "A_sK == 1 or K == 1", B_sBATCH: "== 0", a_zero_point: "== 0", b_zero_point: "== 0", transA: "== 0", transB: "== 0"}
 pack: {B: "K,N -> N,bits(K/4,bit,K%4)/256"}
 cycles: "((N+31)//32)*(((ROWS+35)//36)*(55*((K+31)//32) + 3) + ROWS*((min(N, 32)+7)//8) + 32) + 20"
 --- */
@@ -18,11 +18,8 @@ static void neureka_matmul(const T *A, const int8_t *B, int32_t *Y, int ROWS, in
     struct tw_neureka_job job = {.input = A,
                                  .weights = B,
                                  .output = Y,
-                                 .input_pixel = (uint32_t)A_sROWS,
-                                 .output_pixel = (uint32_t)(4 * N),
                                  .inputs = K,
                                  .outputs = N,
-                                 .mode = TW_NEUREKA_1X1 | TW_NEUREKA_WEIGHT_BITS(8) | TW_NEUREKA_SUMS |
-                                         TW_NEUREKA_NEGATIVE_RESULTS | ((T)-1 < 0 ? TW_NEUREKA_SIGNED_INPUT : 0u)};
-    tw_neureka_rows(&job, ROWS);
+                                 .mode = TW_NEUREKA_WEIGHT_BITS(8) | TW_NEUREKA_INPUT(T) | TW_NEUREKA_GIVES_SUMS};
+    tw_neureka_rows(&job, ROWS, A_sROWS);
 }

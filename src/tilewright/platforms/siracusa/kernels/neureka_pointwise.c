@@ -19,18 +19,10 @@ static void neureka_pointwise(const T *X, const int8_t *W, int32_t *Y, int F, in
     struct tw_neureka_job job = {.input = X,
                                  .weights = W,
                                  .output = Y,
-                                 .input_pixel = (uint32_t)(C * strides_1),
-                                 .input_row = (uint32_t)(C * X_n2 * strides_0),
-                                 .output_pixel = (uint32_t)(4 * F),
-                                 .output_row = (uint32_t)(4 * F * OW),
                                  .height = OH,
                                  .width = OW,
                                  .inputs = C,
                                  .outputs = F,
-                                 .mode = TW_NEUREKA_1X1 | TW_NEUREKA_WEIGHT_BITS(8) | TW_NEUREKA_SUMS |
-                                         TW_NEUREKA_NEGATIVE_RESULTS | ((T)-1 < 0 ? TW_NEUREKA_SIGNED_INPUT : 0u)};
-    if (strides_0 == 1 && strides_1 == 1 && X_n2 == OW)
-        tw_neureka_rows(&job, OH * OW);
-    else
-        tw_neureka_start(&job);
+                                 .mode = TW_NEUREKA_WEIGHT_BITS(8) | TW_NEUREKA_INPUT(T) | TW_NEUREKA_GIVES_SUMS};
+    tw_neureka_points(&job, X_n2, strides_0, strides_1);
 }

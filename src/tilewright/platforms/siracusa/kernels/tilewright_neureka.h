@@ -42,8 +42,9 @@ static inline uint32_t tw_neureka_pair(int high, int low) { return (uint32_t)hig
 /* What is left for the last of some tiles. */
 static inline int tw_neureka_rest(int size, int tile) { return size - (size - 1) / tile * tile; }
 
-static inline void tw_neureka_start(const struct tw_neureka_job *job) {
-    const uint32_t kind = job->mode & (3u << 5), bits = (job->mode & 7u) + 1u;
+/* Inlined for each kind, so that divisions are by constants. */
+static inline __attribute__((always_inline)) void tw_neureka_describe(const struct tw_neureka_job *job, uint32_t kind) {
+    const uint32_t bits = (job->mode & 7u) + 1u;
     const int tile_in = kind == TW_NEUREKA_1X1 ? 32 : 28, tile_out = kind == TW_NEUREKA_DEPTHWISE ? 28 : 32;
     const int border = kind == TW_NEUREKA_1X1 ? 0 : 2;
     const int tiles_in = (job->inputs + tile_in - 1) / tile_in, rest_h = tw_neureka_rest(job->height, 6),
@@ -81,31 +82,79 @@ static inline void tw_neureka_start(const struct tw_neureka_job *job) {
             (uint32_t)job->left << 16 | ((uint32_t)job->padding & 0xffffu);
     r[21] = (uint32_t)-128; /* bits of a weight count from its smallest value */
     r[22] = 0;
-    r[23] = job->mode | TW_NEUREKA_PREFETCH | (in_weight_memory ? TW_NEUREKA_IN_WEIGHT_MEMORY : 0u);
+    r[23] = job->mode | kind | TW_NEUREKA_PREFETCH | (in_weight_memory ? TW_NEUREKA_IN_WEIGHT_MEMORY : 0u);
     TW_REGISTER(TW_NEUREKA) = 0;
 }
 
-/* Rows of a matrix as pixels: the array holds 6 x 6 of them, so they are taken six at a time, and what is left over in a
+static __attribute__((noinline, unused)) void tw_neureka_start_3x3(const struct tw_neureka_job *job) {
+    tw_neureka_describe(job, TW_NEUREKA_3X3);
+}
+
+static __attribute__((noinline, unused)) void tw_neureka_start_depthwise(const struct tw_neureka_job *job) {
+    tw_neureka_describe(job, TW_NEUREKA_DEPTHWISE);
+}
+
+static __attribute__((noinline, unused)) void tw_neureka_start_1x1(const struct tw_neureka_job *job) {
+    tw_neureka_describe(job, TW_NEUREKA_1X1);
+}
+
+/* What a job gives: sums, or those scaled back to 8 bits. */
+#define TW_NEUREKA_GIVES_SUMS (TW_NEUREKA_SUMS | TW_NEUREKA_NEGATIVE_RESULTS)
+#define TW_NEUREKA_GIVES_BYTES(shift, has_sign)                                                                        \
+    (TW_NEUREKA_QUANTISE | TW_NEUREKA_SCALES_OF_32_BITS | TW_NEUREKA_BIAS | TW_NEUREKA_SHIFT(shift) |                  \
+     ((has_sign) ? TW_NEUREKA_NEGATIVE_RESULTS : 0u))
+/* Whether an element type has negative values. */
+#define TW_NEUREKA_INPUT(T) (((T) - 1 < 0) ? TW_NEUREKA_SIGNED_INPUT : 0u)
+
+/* The job of a 3x3 convolution of an image, each pixel of which has `inputs` bytes. */
+static inline void tw_neureka_image(struct tw_neureka_job *job, int rows, int columns) {
+    job->input_pixel = (uint32_t)job->inputs;
+    job->input_row = (uint32_t)(job->inputs * columns);
+    job->output_pixel = (uint32_t)job->outputs * (job->mode & TW_NEUREKA_SUMS ? 4u : 1u);
+    job->output_row = job->output_pixel * (uint32_t)job->width;
+    job->bottom = job->height + 2 - job->top - rows;
+    job->right = job->width + 2 - job->left - columns;
+}
+
+/* Rows of a matrix, `bytes` apart, as pixels: the array holds 6 x 6 of them, so they are taken six at a time, and what is left over in a
  * second job, unless another width needs fewer tiles. */
-static inline void tw_neureka_rows(struct tw_neureka_job *job, int rows) {
-    int width = rows < 6 ? rows : 6, tiles = (rows / width + 5) / 6 + (rows % width != 0);
-    for (int other = width - 1; other > 1; other--)
-        if (rows % other == 0 && (rows / other + 5) / 6 < tiles) {
+static inline void tw_neureka_rows(struct tw_neureka_job *job, int rows, int bytes) {
+    int width = rows < 6 ? rows : 6, height = rows < 6 ? 1 : rows / 6;
+    int rest = rows - width * height, tiles = (height + 5) / 6 + (rest != 0);
+#pragma GCC unroll 3
+    for (int other = 5; other > 2; other--)
+        if (rest != 0 && rows % other == 0 && (rows / other + 5) / 6 < tiles) {
             width = other;
-            tiles = (rows / other + 5) / 6;
+            height = rows / other;
+            rest = 0;
         }
-    job->width = width;
-    job->height = rows / width;
+    job->input_pixel = (uint32_t)bytes;
+    job->output_pixel = (uint32_t)job->outputs * (job->mode & TW_NEUREKA_SUMS ? 4u : 1u);
     job->input_row = job->input_pixel * (uint32_t)width;
     job->output_row = job->output_pixel * (uint32_t)width;
-    tw_neureka_start(job);
-    if (rows % width == 0)
+    job->width = width;
+    job->height = height;
+    tw_neureka_start_1x1(job);
+    if (rest == 0)
         return;
-    job->input = (const char *)job->input + job->input_row * (uint32_t)job->height;
-    job->output = (char *)job->output + job->output_row * (uint32_t)job->height;
-    job->width = rows % width;
+    job->input = (const char *)job->input + job->input_row * (uint32_t)height;
+    job->output = (char *)job->output + job->output_row * (uint32_t)height;
+    job->width = rest;
     job->height = 1;
-    tw_neureka_start(job);
+    tw_neureka_start_1x1(job);
+}
+
+/* A 1x1 convolution of an image with `columns` in a row. */
+static inline void tw_neureka_points(struct tw_neureka_job *job, int columns, int strides_0, int strides_1) {
+    if (strides_0 == 1 && strides_1 == 1 && columns == job->width) {
+        tw_neureka_rows(job, job->height * job->width, job->inputs);
+        return;
+    }
+    job->input_pixel = (uint32_t)(job->inputs * strides_1);
+    job->input_row = (uint32_t)(job->inputs * columns * strides_0);
+    job->output_pixel = (uint32_t)job->outputs * (job->mode & TW_NEUREKA_SUMS ? 4u : 1u);
+    job->output_row = job->output_pixel * (uint32_t)job->width;
+    tw_neureka_start_1x1(job);
 }
 
 #endif
