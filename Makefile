@@ -45,8 +45,9 @@ demo: $(READY) ## compile, build and run the example networks here and on a simu
 test: lint ## all checks and the tests, without those marked slow (ARGS="-k name" goes to pytest)
 	@$(PYTEST) -m "not slow" $(ARGS)
 
-test-all: lint ## all checks and all tests
+test-all: lint ## all checks and all tests; where TILEWRIGHT_CASES is set, also its cases on Siracusa in all configurations
 	@$(PYTEST) $(ARGS)
+	@if [ -n "$${TILEWRIGHT_CASES:-}" ]; then $(BIN)/python -m benchmarks siracusa_matrix --jobs $(WORKERS); fi
 
 lint: $(READY) ## ruff, clang-format and pyright, changing nothing
 	@echo "ruff";         $(BIN)/ruff check --quiet .

@@ -15,6 +15,7 @@ BENCHMARKS = {
     "simulator": "simulated instructions per second against an emulator without timing",
     "siracusa": "cycles of single layers and networks on a simulated chip",
     "scratchpad_matrix": "results on scratchpads of many sizes (takes hours, so only when named)",
+    "siracusa_matrix": "results on a simulated chip in all its configurations (takes hours, so only when named)",
 }
 FOLDERS = {
     "standard_networks": ("standard_networks",),
@@ -22,11 +23,12 @@ FOLDERS = {
     "allocation": ("minimalloc",),
     "planning": ("deeploy", "standard_networks"),
     "scratchpad_matrix": ("deeploy", "standard_networks"),
+    "siracusa_matrix": ("deeploy", "standard_networks"),
     "simulator": (),
     "siracusa": ("standard_networks",),
 }
 """Where below TILEWRIGHT_CASES each benchmark finds its cases."""
-LONG = frozenset({"scratchpad_matrix"})
+LONG = frozenset({"scratchpad_matrix", "siracusa_matrix"})
 
 
 def run(name: str, options: list[str]) -> int:

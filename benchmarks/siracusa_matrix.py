@@ -1,0 +1,193 @@
+"""Runs cases on the simulated Siracusa in all configurations, checks on: `--cases DIR` (may be repeated).
+
+Every combination of case, L1 size, home memory, engines and number of cores is compiled, built with all warnings, and
+simulated with the timing of the chip. It is `exact` when all results are right and the checks found nothing, `needs`
+when the compiler says how many bytes a memory must have at least, and else it `failed`. The exit status is 1 when
+anything failed.
+
+Results are written to a file as they come. A run that was interrupted goes on where it stopped, as long as the package
+is the same; combinations that failed are tried again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import time
+import traceback
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import tilewright
+from tilewright.api import Options, find_cases, load_case, run_model
+from tilewright.codegen.build import STRICT
+from tilewright.core.platform import Sizes
+from tilewright.errors import TilewrightError
+
+PLATFORM = "siracusa"
+LEAST = re.compile(r"at least [0-9]+ bytes of \w+")
+SHOWN = 400
+"""Characters of an error that a line shows."""
+ENGINES: Mapping[str, Options] = {"all": Options(platform=PLATFORM)}
+"""What each name of `--engines` asks of the compiler."""
+
+Status = Literal["exact", "needs", "failed"]
+STATUSES: tuple[Status, ...] = ("exact", "needs", "failed")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One program."""
+
+    name: str
+    place: str
+    l1: int
+    home: str
+    engines: str
+    cores: int
+
+    def __str__(self) -> str:
+        return f"{self.name} L1={self.l1} home={self.home} engines={self.engines} cores={self.cores}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a setting."""
+
+    setting: Setting
+    status: Status
+    detail: str = ""
+    seconds: float = 0.0
+    cycles: int = 0
+    predicted: int = 0
+
+
+def judge(setting: Setting) -> Result:
+    """Compiles, builds, simulates and compares; never raises for what goes wrong."""
+    start = time.perf_counter()
+    try:
+        result = run(setting)
+    except TilewrightError as error:
+        small = error.code == "does-not-fit" and LEAST.search(error.what)
+        result = Result(setting, "needs" if small else "failed", str(error))
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(frame.filename).name}:{frame.lineno}"
+        result = Result(setting, "failed", f"internal error: {type(error).__name__}: {error} ({where})")
+    return replace(result, seconds=time.perf_counter() - start)
+
+
+def run(setting: Setting) -> Result:
+    """One combination that compiles."""
+    case = load_case(setting.name, Path(setting.place))
+    sizes = Sizes({"L1": setting.l1}, setting.home, setting.cores)
+    options = replace(ENGINES[setting.engines], sizes=sizes)
+    ran = run_model(case.model, options, inputs=case.inputs, expected=case.expected, rule=case.rule, flags=STRICT)
+    wrong = [f"{c.name}: {c.wrong} of {c.size} wrong, worst {c.worst:.3g}" for c in ran.comparisons if c.wrong]
+    schedule = ran.compiled.plan.schedule
+    predicted = round(sum(group.cycles for group in schedule.groups)) if schedule is not None else 0
+    return Result(
+        setting, "failed" if wrong else "exact", "; ".join(wrong), cycles=ran.cycles or 0, predicted=predicted
+    )
+
+
+def package() -> str:
+    """Tells one state of the package from another."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(tilewright.__file__).parent.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            digest.update(str(path).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def known(file: Path, state: str) -> dict[Setting, Result]:
+    """What an earlier run found out about the same package, but for failures."""
+    found: dict[Setting, Result] = {}
+    for text in file.read_text().splitlines() if file.is_file() else ():
+        line = json.loads(text)
+        if line.pop("package") == state and line["status"] != "failed":
+            setting = Setting(**line.pop("setting"))
+            found[setting] = Result(setting, **line)
+    return found
+
+
+def each(settings: Sequence[Setting], file: Path, jobs: int) -> list[Result]:
+    """Judges settings in processes; prints failures and notes every result as it comes."""
+    state = package()
+    results = known(file, state)
+    left = [setting for setting in settings if setting not in results]
+    console = Console(stderr=True)
+    console.print(f"{len(settings) - len(left)} of {len(settings)} combinations are known from {file}")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with ProcessPoolExecutor(max_workers=jobs) as pool, file.open("a") as notes:
+        waiting = [pool.submit(judge, setting) for setting in left]
+        for done in track(as_completed(waiting), "run", len(left), console=console, disable=not console.is_terminal):
+            result = done.result()
+            results[result.setting] = result
+            notes.write(json.dumps({**asdict(result), "package": state}) + "\n")
+            notes.flush()
+            if result.status == "failed":
+                text = " | ".join(part.strip() for part in result.detail.splitlines())
+                print(f"FAILED {result.setting}: {text[:SHOWN]}", flush=True)
+    return [results[setting] for setting in settings]
+
+
+def table(results: Sequence[Result]) -> Table:
+    """Counts by configuration."""
+    shown = Table(title="Cases on Siracusa", caption="predicted: the median of predicted over simulated cycles")
+    for column in ("L1 bytes", "home", "engines", "cores", *STATUSES, "predicted", "s each"):
+        shown.add_column(column, justify="right")
+    ways = sorted({(r.setting.l1, r.setting.home, r.setting.engines, r.setting.cores) for r in results})
+    for way in [*ways, None]:
+        mine = [r for r in results if way in (None, (r.setting.l1, r.setting.home, r.setting.engines, r.setting.cores))]
+        if way is None:
+            shown.add_section()
+        counts = Counter(r.status for r in mine)
+        shares = sorted(r.predicted / r.cycles for r in mine if r.cycles)
+        shown.add_row(
+            *(map(str, way) if way else ("all", "", "", "")),
+            *(str(counts[status]) for status in STATUSES),
+            f"{shares[len(shares) // 2]:.2f}" if shares else "",
+            f"{sum(r.seconds for r in mine) / max(len(mine), 1):.1f}",
+        )
+    return shown
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=Path, action="append", required=True, help="folder of cases, may be repeated")
+    parser.add_argument("--filter", default="", help="only cases whose name contains this text")
+    parser.add_argument("--l1", type=int, nargs="+", default=[16384, 65536, 229376], help="the last is all there is")
+    parser.add_argument("--home", nargs="+", default=["L2", "L3"], help="memories of inputs, outputs and weights")
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
+    parser.add_argument("--cores", type=int, nargs="+", default=[1, 8])
+    parser.add_argument("--results", type=Path, default=Path("build/siracusa_matrix.jsonl"), help="where they are kept")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Runs the combinations that were asked for."""
+    chosen = arguments()
+    cases = [case for case in find_cases(chosen.cases) if chosen.filter in case[0]]
+    ways = product(chosen.l1, chosen.home, chosen.engines, chosen.cores)
+    settings = [Setting(name, str(place), *way) for way in ways for name, place in cases]
+    results = each(settings, chosen.results, chosen.jobs)
+    Console().print(table(results))
+    return 1 if not results or any(result.status == "failed" for result in results) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
