@@ -140,7 +140,8 @@ static void copy_together(const struct copies *c) {
             }
         }
     } else if (core < tw_team) {
-        const size_t part = (c->bytes / (size_t)tw_team + 7) & ~(size_t)7, first = (size_t)core * part;
+        const size_t team = (size_t)tw_team, part = ((c->bytes + team - 1) / team + 7) & ~(size_t)7;
+        const size_t first = (size_t)core * part;
         const size_t bytes = first >= c->bytes ? 0 : c->bytes - first < part ? c->bytes - first : part;
         for (int plane = 0; plane < c->planes && bytes; plane++)
             for (int row = 0; row < c->rows; row++)
