@@ -208,7 +208,7 @@ void tw_dma_start(int channel, void *to, const void *from, size_t bytes, int row
         copy_together(&(struct copies){to, from, bytes, rows, to_row, from_row, planes, to_plane, from_plane});
         return;
     }
-    if (tw_core() != 0)
+    if (tw_core() != 0 || bytes == 0 || rows == 0) /* parts of a tensor may be empty */
         return;
     channel %= CHANNELS;
     unsigned char *target = to;
