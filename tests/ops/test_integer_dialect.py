@@ -132,6 +132,10 @@ ACTIVATIONS = [
     row("GELU", "iGELU", (s8([2, -2, 10, -10, -1, 0, 1]),), s32([36, -4, 200, 0, -4, 0, 15]), b=-4, one=20),
     row("GELU of wide x", "iGELU", (s32([100_000, -100_000]),), s32([2_000_000, 0]), b=-4, one=20),
     row("Hardswish", "iHardswish", (s8([-5, -2, 1, 10]),), s32([0, -4, 8, 120]), one_over_six=2, three=3, six=6),
+    # -1 >> 3 rounds down; products are kept inside the type.
+    row("LeakyReLU", "iLeakyReLU", (s8([-128, -9, -1, 0, 100]),), s8([-16, -2, -1, 0, 100]), mul=1, shift=3),
+    row("steep LeakyReLU", "iLeakyReLU", (s8([-128, -9, -1, 5]),), s8([-128, -27, -3, 5]), mul=6, shift=1),
+    row("LeakyReLU that turns", "iLeakyReLU", (s8([-128, -9, 7]),), s8([127, 18, 7]), mul=-2, shift=0),
     row("lookup", "Lookup", (s8([-128, 0, 127]), s32(np.arange(256) * 3)), s32([0, 384, 765])),
     row("unsigned lookup", "Lookup", (array("uint8", [0, 255]), s8(np.arange(256) - 128)), s8([-128, 127])),
 ]

@@ -254,7 +254,7 @@ class _Lowering:
         """The loop over steps; `once` comes behind the transfers of the first one."""
         lead = {b: int(self.group.ahead and position == 0) for b, (position, _) in self.read.items()}
         ahead = {b: self.group.buffers[b].slots - 1 + lead[b] if self.steps > 1 else 0 for b in self.read}
-        furthest = max(ahead.values(), default=0)
+        furthest = max([int(self.group.ahead), *ahead.values()])
         turn: list[Statement] = []
         for distance in sorted({*ahead.values()} - {0}, reverse=True):
             loads = [s for b, mine in ahead.items() if mine == distance for s in self._load(b)]
@@ -275,7 +275,8 @@ class _Lowering:
         now += [s for b, use in self.written.items() for s in self._store(b, use)]
         turn += self._when(0, furthest, now)
         if self.group.ahead:
-            turn += self._when(1, furthest, self._guarded(self.work_depth(0), [Await(self._choice(0).engine)]))
+            wait: list[Statement] = [Mark(self.index, "await"), Await(self._choice(0).engine)]
+            turn += self._when(1, furthest, self._guarded(self.work_depth(0), wait))
         drain = [
             Wait(self.first_channel[b] + slot)
             for b in self.written
@@ -364,7 +365,7 @@ class _Lowering:
         else:
             wait = () if self.group.ahead else (Await(choice.engine),)
             body = (Start(choice.engine, body), *wait)
-        mark = Mark(self.index, "work", position)
+        mark = Mark(self.index, "start" if self.group.ahead and position == 0 else "work", position)
         return self._guarded(self.work_depth(position), [mark, *self._crops(position), *body]) + self._keep(position)
 
     def _parts(self, position: int, work: Work) -> Parts | None:

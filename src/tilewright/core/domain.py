@@ -187,7 +187,7 @@ def elementwise(output: tuple[int, ...], inputs: Mapping[str, tuple[int, ...]], 
         MappingProxyType(access),
         MappingProxyType({**inputs, name: output}),
         (name,),
-        products=MappingProxyType({"SIZE": tuple(names)}),
+        products=MappingProxyType({"SIZE": tuple(names), "ROWS": tuple(names[:-1]), "COLUMNS": tuple(names[-1:])}),
     )
 
 

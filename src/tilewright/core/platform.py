@@ -59,6 +59,8 @@ class Dma:
     through: str = ""
     """The memory that bytes pass on their way, where two DMAs do it in turn; it lends as many bytes as the engine's
     memory has."""
+    by_cores: bool = False
+    """Whether it is a core that copies, so that nothing is computed meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -272,6 +274,7 @@ def _dma(name: str, part: Reader, memories: Mapping[str, Memory]) -> Dma:
         part.integer("rank"),
         part.number("run") if part.has("run") else 0.0,
         part.text("through") if part.has("through") else "",
+        bool(part.integer("by_cores")) if part.has("by_cores") else False,
     )
     if dma.through and dma.through not in memories:
         raise part.wrong("through", f"'{dma.through}' is not among memories ({', '.join(memories)})")

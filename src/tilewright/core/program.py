@@ -161,9 +161,10 @@ class Await:
     engine: str
 
 
-MarkedPlace = TypeLiteral["begin", "ahead", "now", "work", "store", "end"]
+MarkedPlace = TypeLiteral["begin", "ahead", "start", "now", "work", "store", "await", "end"]
 """Of the run of a group: its start, where transfers of a later step are started (the number is how many steps later),
-where a step starts its own and waits for them, the computation of a node (the number is its position in the group),
+where another engine is started for the next step and waited for (the number is the node's position in the group), where
+a step starts its own transfers and waits for them, the computation of a node (the number is its position in the group),
 where results are sent off, and where the last of them are waited for."""
 
 

@@ -63,9 +63,9 @@ def engine_of(platform: Platform) -> Engine:
 
 
 def route(platform: Platform, memory: str) -> tuple[Dma, ...]:
-    """The DMAs between a memory and the engine's; the fastest of the engine's own for copies inside it."""
+    """The DMAs between a memory and the engine's; for copies inside it its own, or the fastest that reaches it."""
     own = engine_of(platform).memory
-    if memory == own:
+    if memory == own and platform.dma(own, own) is None:
         near = [dma for dma in platform.dmas.values() if own in dma.between]
         return (max(near, key=lambda dma: dma.bytes_per_cycle),) if near else ()
     direct = platform.dma(memory, own)
@@ -385,7 +385,8 @@ def flow(grid: Grid, platform: Platform, box: Box, use: Use, memory: str) -> Flo
     away = memory != engine_of(platform).memory
     cycles = transfer(grid, box, use.type, route(platform, memory))
     moves = grid.moves(box)
-    return Flow(cycles, amount if away else amount * 0, moves, use.writes, streamed(grid, moves))
+    beside = streamed(grid, moves) & (not any(dma.by_cores for dma in route(platform, memory)))
+    return Flow(cycles, amount if away else amount * 0, moves, use.writes, beside)
 
 
 def _bound(grid: Grid, group: Group) -> list[tuple[int, Use, Box]]:

@@ -30,6 +30,7 @@ DIALECT = frozenset(
         "ITAPartialMax",
         "iGELU",
         "iHardswish",
+        "iLeakyReLU",
         "iLayerNorm",
         "iRMSNorm",
         "iNoNorm",

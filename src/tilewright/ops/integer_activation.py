@@ -1,4 +1,4 @@
-"""Activations on integers: iGELU, iHardswish, and Lookup, the integer form of any function of one narrow integer."""
+"""Activations on integers: iGELU, iHardswish, iLeakyReLU, and Lookup, the integer form of any function of one narrow integer."""
 
 from __future__ import annotations
 
@@ -117,6 +117,62 @@ declare(
         _hardswish_body,
         doc="`x * (clip(x + three, 0, six) * one_over_six)`; the result is int32.",
         limit=_hardswish_limit,
+    )
+)
+
+
+def _infer_leaky(call: Call) -> tuple[TensorType, ...]:
+    need_integers(call, "x")
+    if not 0 <= call.int("shift") < 32:
+        raise call.error("bad-attribute", f"shift={call.int('shift')} must be 0 to 31")
+    return (call.type("x"),)
+
+
+def _leaky(call: Call, x: Array) -> Array:
+    dtype, wide = call.type("x").dtype, x.astype(np.int64)
+    return np.where(wide < 0, np.clip((wide * call.int("mul")) >> call.int("shift"), dtype.lo, dtype.hi), wide)
+
+
+def _leaky_limit(call: Call, limits: Mapping[str, int]) -> int:
+    return max(limits["x"], ((limits["x"] * abs(call.int("mul"))) >> call.int("shift")) + 1)
+
+
+def _leaky_body(call: Call) -> Body:
+    dtype, mul, shift = call.type("x").dtype, call.int("mul"), call.int("shift")
+    wide = integer_compute(magnitude(dtype) * max(1, abs(mul)))
+    small = f"(({wide})x * mul) >> shift"
+    if not 0 <= mul <= 1 << shift:
+        small = f"scaled < {dtype.lo} ? {dtype.lo} : scaled > {dtype.hi} ? {dtype.hi} : scaled"
+        return Body(
+            MappingProxyType({"y": f"x < 0 ? ({small}) : ({wide})x"}),
+            ((wide, "scaled", f"(({wide})x * mul) >> shift"),),
+            constants=((wide, "mul", str(mul)), ("int", "shift", str(shift))),
+        )
+    return Body(
+        MappingProxyType({"y": f"x < 0 ? {small} : ({wide})x"}),
+        constants=((wide, "mul", str(mul)), ("int", "shift", str(shift))),
+    )
+
+
+declare(
+    Operator(
+        "iLeakyReLU",
+        "x",
+        "y",
+        _infer_leaky,
+        _point,
+        _leaky,
+        (
+            example("int8[3,40]", mul=1, shift=3),
+            example("int8[50]", mul=-300, shift=4),
+            example("int32[20]", mul=77, shift=8),
+            example("uint8[9]", mul=1.0, shift=2.0),
+        ),
+        MappingProxyType({"mul": REQUIRED, "shift": REQUIRED}),
+        "elementwise",
+        _leaky_body,
+        doc="`x` where that is not negative, else `(mul * x) >> shift` in the limits of the type.",
+        limit=_leaky_limit,
     )
 )
 

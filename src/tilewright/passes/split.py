@@ -18,7 +18,7 @@ from tilewright.ops.integer_rules import limits, power_of_two
 from tilewright.ops.requant_shift import levels_of, spread
 
 CONTRACTIONS = ("Conv", "MatMul")
-REQUANTISE = "RequantShift"
+REQUANTISE, ADD = "RequantShift", "Add"
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,15 @@ def splits(graph: Graph, node: Node, names: Names) -> Iterator[Split]:
         return
     sums = names.fresh(f"{node.outputs[0]}_sums")
     first = replace(node, inputs=node.inputs[:2], outputs=(sums,), epilogue=())
-    rest = _with_bias(node, sums, bias, kind) if bias else _behind(node, sums, node.epilogue)
-    yield Split((first, rest), MappingProxyType({sums: kind}))
-
-
-def _with_bias(node: Node, sums: str, bias: str, kind: TensorType) -> Node:
-    del kind
-    return Node("Add", (sums, bias), node.outputs, name=node.name, epilogue=node.epilogue)
+    constants: dict[str, Array] = {}
+    if not bias and node.epilogue[0].op == ADD:
+        rest = _behind(node, sums, node.epilogue)
+    else:
+        if not bias:
+            bias = names.fresh(f"{node.outputs[0]}_nothing")
+            constants = {bias: np.zeros(kind.shape[-1:], kind.dtype.numpy)}
+        rest = Node(ADD, (sums, bias), node.outputs, name=node.name, epilogue=node.epilogue)
+    yield Split((first, rest), MappingProxyType({sums: kind}), MappingProxyType(constants))
 
 
 def _behind(node: Node, made: str, steps: Sequence[Step]) -> Node:

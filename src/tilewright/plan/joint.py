@@ -159,7 +159,7 @@ class Joint:
             return self._forced()
         stay = frozenset[str]().union(*(pick.residents for pick in picks))
         leave = frozenset(self._network.lives) - stay
-        more = fused(self._menu, leave, effort=int(options.seconds * FUSION_EFFORT))
+        more = fused(self._menu, leave | self._network.made_beside, effort=int(options.seconds * FUSION_EFFORT))
         return self._tried(more) if any(more) else picks
 
     def _forced(self) -> tuple[Pick, ...] | None:

@@ -49,6 +49,9 @@ class TileProfile:
     stored: int = 0
     """Bytes."""
 
+    def add(self, position: int, cycles: int) -> None:
+        self.kernels[position] = self.kernels.get(position, 0) + cycles
+
     @property
     def kernel(self) -> int:
         return sum(self.kernels.values())
@@ -175,8 +178,10 @@ class _Walk:
         if place.name == "now":
             group.tile(self._step).waiting += spent
         elif place.name == "work":
-            kernels = group.tile(self._step).kernels
-            kernels[place.number] = kernels.get(place.number, 0) + spent
+            group.tile(self._step).add(place.number, spent)
+        elif place.name in ("start", "await"):
+            # For the step behind the one that cores work on.
+            group.tile(self._step + 1).add(place.number, spent)
 
     def assign(self, simulator: Simulator) -> None:
         """Gives every transfer to the tile for which it was asked."""
