@@ -35,25 +35,76 @@ def splits(graph: Graph, node: Node, names: Names) -> Iterator[Split]:
     """The ways to compute a contraction."""
     if node.op not in CONTRACTIONS or len(node.outputs) != 1:
         return
+    for way in (_requantised(graph, node, names), _summed(graph, node, names)):
+        if way is not None:
+            yield way
+            if _strided(way.nodes[0]):
+                yield _every_pixel(graph, way, node, names)
+
+
+def _summed(graph: Graph, node: Node, names: Names) -> Split:
+    """Sums, and a node that adds the bias and does the rest."""
     kind = call_node(graph, node).outputs[0]
-    requantised = _requantised(graph, node, names)
-    if requantised is not None:
-        yield requantised
     bias = node.inputs[2] if len(node.inputs) > 2 else ""
     if not bias and not node.epilogue:
-        yield Split((node,))
-        return
+        return Split((node,))
     sums = names.fresh(f"{node.outputs[0]}_sums")
     first = replace(node, inputs=node.inputs[:2], outputs=(sums,), epilogue=())
-    constants: dict[str, Array] = {}
+    types = MappingProxyType({sums: kind})
     if not bias and node.epilogue[0].op == ADD:
-        rest = _behind(node, sums, node.epilogue)
-    else:
-        if not bias:
-            bias = names.fresh(f"{node.outputs[0]}_nothing")
-            constants = {bias: np.zeros(kind.shape[-1:], kind.dtype.numpy)}
-        rest = Node(ADD, (sums, bias), node.outputs, name=node.name, epilogue=node.epilogue)
-    yield Split((first, rest), MappingProxyType({sums: kind}), MappingProxyType(constants))
+        return Split((first, _behind(node, sums, node.epilogue)), types)
+    constants: dict[str, Array] = {}
+    if not bias:
+        bias = names.fresh(f"{node.outputs[0]}_nothing")
+        constants = {bias: np.zeros(kind.shape[-1:], kind.dtype.numpy)}
+    rest = Node(ADD, (sums, bias), node.outputs, name=node.name, epilogue=node.epilogue)
+    return Split((first, rest), types, MappingProxyType(constants))
+
+
+# Pixels that nobody wants
+
+
+def _strided(node: Node) -> bool:
+    strides = node.attrs.get("strides")
+    return isinstance(strides, tuple) and any(stride != 1 for stride in strides) and bool(node.attrs["channels_last"])
+
+
+def _every_pixel(graph: Graph, way: Split, node: Node, names: Names) -> Split:
+    """The same without strides: a node behind takes every so-manieth pixel, and does the rest."""
+    first, *others = way.nodes
+    known = graph.with_nodes(way.nodes, types=way.types, constants=way.constants, outputs=node.outputs)
+    kind = known.types[first.outputs[0]]
+    every = names.fresh(f"{node.outputs[0]}_every")
+    strides = first.attrs["strides"]
+    assert isinstance(strides, tuple)
+    dense = replace(first, outputs=(every,), attrs=attrs(**{**first.attrs, "strides": (1,) * len(strides)}))
+    types = {**way.types, every: call_node(known, dense).outputs[0]}
+    places = {
+        "starts": np.zeros(len(strides), np.int64),
+        "ends": np.asarray(kind.shape[1:-1], np.int64) * strides,
+        "axes": np.arange(1, len(strides) + 1),
+        "steps": np.asarray(strides, np.int64),
+    }
+    taken = {names.fresh(f"{node.outputs[0]}_{name}"): array for name, array in places.items()}
+    steps: tuple[Step, ...] = ()
+    if others:
+        # The node behind becomes the first step of the one that takes pixels.
+        rest = others[0]
+        own = call_node(known, rest).outputs[0]
+        inputs = tuple(RESULT if name == first.outputs[0] else name for name in rest.inputs)
+        steps = (Step(rest.op, inputs, own, rest.attrs), *(_later(step) for step in rest.epilogue))
+        del types[first.outputs[0]]
+    pick = Node("Slice", (every, *taken), node.outputs, name=node.name, epilogue=steps)
+    return Split((dense, pick), MappingProxyType(types), MappingProxyType({**way.constants, **taken}))
+
+
+def _later(step: Step) -> Step:
+    """A step with another one before it."""
+    return replace(step, inputs=tuple(_after(name) for name in step.inputs))
+
+
+def _after(name: str) -> str:
+    return f"{RESULT}{int(name[len(RESULT) :] or 0) + 1}" if name.startswith(RESULT) else name
 
 
 def _behind(node: Node, made: str, steps: Sequence[Step]) -> Node:
