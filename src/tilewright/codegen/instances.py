@@ -18,7 +18,9 @@ from tilewright.core.kernel import Kernel
 from tilewright.core.op import REGISTRY
 from tilewright.core.tiles import pointed
 
-_DEFINITION = re.compile(r"^(?:static|TW_APART|TW_INLINE)\s+(?:inline\s+)?[\w\s]+?[\s\*](\w+)\s*\([^;{}]*\)\s*\{", re.MULTILINE)
+_DEFINITION = re.compile(
+    r"^(?:static|TW_APART|TW_INLINE)\s+(?:inline\s+)?[\w\s]+?[\s\*](\w+)\s*\([^;{}]*\)\s*\{", re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
@@ -85,12 +87,14 @@ def instance_text(
     # The hook is bound by macros, not by renaming, because macros of the kernel header use it too.
     pointwise = not parts and not replaced and not any(field.tensor for field in epilogue_fields(steps, replaced))
     macros = {"Epilogue": f"{name}_epilogue", "STORE": f"{name}_store", "STORE_4": f"{name}_four"}
-    macros |= {"STORE_POINTWISE": str(int(pointwise))}
-    return (
-        _epilogue_text(name, accumulator.ctype, output, steps, replaced, row_axes, parts=parts)
-        + "".join(f"#define {macro} {value}\n" for macro, value in macros.items())
-        + text
-        + "".join(f"#undef {macro}\n" for macro in macros)
+    macros |= {"STORE_POINTWISE": str(int(pointwise)), "STORE_AGAIN": str(int(not replaced))}
+    return "".join(
+        (
+            _epilogue_text(name, accumulator.ctype, output, steps, replaced, row_axes, parts=parts),
+            *(f"#define {macro} {meaning}\n" for macro, meaning in macros.items()),
+            text,
+            *(f"#undef {macro}\n" for macro in macros),
+        )
     )
 
 

@@ -20,7 +20,7 @@ from tilewright.core.matching import binding_names, tile_names
 from tilewright.core.op import call_node
 from tilewright.core.plan import Choice, Place
 from tilewright.core.program import Argument, Invoke, Literal, Maybe, Number, Pointer, Struct
-from tilewright.core.tiles import Extent, Member, Ranges, Region, Use, region
+from tilewright.core.tiles import Extent, Member, Ranges, Region, Use, region, walked
 from tilewright.errors import TilewrightError
 
 
@@ -112,7 +112,8 @@ def _kernel(task: Task, pieces: Pieces) -> Invoke:
     function = pieces.function(kernel.function, text)
     uses = {use.key: use for use in task.member.uses}
     operands = {*call.operands, *call.op.output_names(len(node.outputs))}
-    names = tile_names(call, domain, task.ranges)
+    strides = {key: task.held[key].strides() for key in walked(task.member, kernel) if key in task.held}
+    names = tile_names(call, domain, task.ranges, strides)
     arguments: list[Argument] = []
     for parameter in kernel.parameters:
         name = parameter.name

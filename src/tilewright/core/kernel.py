@@ -53,6 +53,8 @@ class Kernel:
     """The C text behind the header, without includes of kernel headers."""
     inplace: str = ""
     """An input whose bytes the output may take."""
+    strided: tuple[str, ...] = ()
+    """Operands that it walks by their strides, so that they may be parts of larger blocks."""
     whole: tuple[str, ...] = ()
     """Dimensions that it needs uncut: it uses positions along them, not only sizes."""
     accumulate: tuple[str, ...] = ()
@@ -67,7 +69,10 @@ class Kernel:
 
 _HEADER = re.compile(r"\A\s*/\*\s*---\n(.*?)\n\s*---\s*\*/", re.DOTALL)
 _PROTOTYPE = re.compile(r"^static\s+void\s+(\w+)\s*\(([^)]*)\)\s*\{", re.MULTILINE | re.DOTALL)
-_KEYS = {"op", "engine", "types", "when", "pack", "epilogue", "scratch", "cycles", "inplace", "whole", "accumulate", "near"}
+_KEYS = {
+    *("op", "engine", "types", "when", "pack", "epilogue", "scratch", "cycles"),
+    *("inplace", "strided", "whole", "accumulate", "near"),
+}
 
 
 @dataclass(frozen=True)
@@ -193,6 +198,7 @@ def _kernel(path: Path, text: str) -> Kernel:
         tuple(_parameter(path, part) for part in prototype.group(2).split(",")),
         source,
         str(header.get("inplace", "")),
+        tuple(cast("list[str]", header.get("strided") or [])),
         tuple(cast("list[str]", header.get("whole") or [])),
         tuple(cast("list[str]", header.get("accumulate") or [])),
         tuple(cast("list[str]", header.get("near") or [])),

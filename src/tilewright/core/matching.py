@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from tilewright.core.domain import Affine, Domain
@@ -18,8 +18,13 @@ def binding_names(call: Call, domain: Domain) -> dict[str, Number]:
     return {name: value for name, value in tile_names(call, domain, None).items() if not isinstance(value, Expr)}
 
 
-def tile_names(call: Call, domain: Domain, tile: Ranges | None) -> dict[str, Number | Expr]:
-    """The same on a tile: its operands are the parts that it touches, each dense in memory; None for whole operands."""
+def tile_names(
+    call: Call, domain: Domain, tile: Ranges | None, strides: Mapping[str, Sequence[Size]] | None = None
+) -> dict[str, Number | Expr]:
+    """The same on a tile: its operands are the parts that it touches; None for whole operands.
+
+    Each is dense in memory, or has strides of its own.
+    """
     ranges = tile or {}
     names: dict[str, Number | Expr] = {}
     for key, value in call.attrs.items():
@@ -35,6 +40,8 @@ def tile_names(call: Call, domain: Domain, tile: Ranges | None) -> dict[str, Num
             names[f"{operand}_n{axis}"] = shape[axis]
             names[f"{operand}_s{axis}"] = stride
             stride = stride * shape[axis]
+    for operand, steps in (strides or {}).items():
+        names.update({f"{operand}_s{axis}": step for axis, step in enumerate(steps)})
     sizes = {name: ranges[name].size if name in ranges else size for name, size in domain.dims.items()}
     names.update(sizes)
     names.update({name: _product(sizes[part] for part in parts) for name, parts in domain.products.items()})

@@ -110,6 +110,24 @@ def member(graph: Graph, node: Node, kernel: Kernel | None) -> Member:
     return Member(node, Domain(own.dims, *whole, outputs, own.whole, own.products), tuple(uses))
 
 
+def walked(mine: Member, kernel: Kernel | None) -> frozenset[str]:
+    """Operands that a kernel walks by their strides: its part of them need not be dense in its block.
+
+    A result is none where an operand of the epilogue would have to lie in memory as the result does.
+    """
+    if kernel is None:
+        return frozenset()
+    last = mine.output.type.shape[-1:]
+    free = all(
+        use.type.size == 1
+        or (use.type.size,) == use.type.shape[-1:] == last
+        or set(mine.domain.access[use.key]) == {WHOLE}
+        for use in mine.uses
+        if use.behind
+    )
+    return frozenset(kernel.strided) if free else frozenset(kernel.strided) - {mine.output.key}
+
+
 def pointed(call: Call, domain: Domain, body: Body, operand: str) -> bool:
     """Whether code printed from a body reads an operand from memory: it is used, and not one known number."""
     fixed = all(

@@ -12,7 +12,7 @@ from tilewright.core.graph import Graph
 from tilewright.core.kernel import Kernel, Number, formula, packing
 from tilewright.core.op import call_node
 from tilewright.core.plan import Choice, Work
-from tilewright.core.tiles import Use
+from tilewright.core.tiles import Use, walked
 from tilewright.plan.check_groups import Opened
 from tilewright.plan.check_regions import Box, Part, Values, everywhere, extents, most, touched, whole
 
@@ -31,7 +31,7 @@ def work_problems(opened: Opened, position: int, graph: Graph, choice: Choice, c
     if choice.kernel is not None:
         kernel = choice.kernel
         found = (
-            *_dense(opened, position, ranges),
+            *_dense(opened, position, kernel, ranges),
             *_blocked(kernel, domain, ranges),
             *_epilogue(opened, position, ranges),
             *_uncut(kernel, domain, ranges),
@@ -70,10 +70,13 @@ def _separate(domain: Domain, axis: Affine) -> bool:
     return True
 
 
-def _dense(opened: Opened, position: int, ranges: Mapping[str, Part]) -> Iterator[str]:
-    """What a kernel touches lies in one run of bytes."""
+def _dense(opened: Opened, position: int, kernel: Kernel, ranges: Mapping[str, Part]) -> Iterator[str]:
+    """What a kernel touches lies in one run of bytes, unless it walks by strides."""
     mine = opened.members[position]
+    strided = walked(mine, kernel)
     for use in mine.uses:
+        if use.key in strided:
+            continue
         index = opened.bound(position, use)
         block = whole(use.type.shape) if index is None else opened.blocks[index]
         part = touched(mine.domain, use.key, ranges)

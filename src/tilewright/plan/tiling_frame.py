@@ -11,7 +11,7 @@ import numpy as np
 
 from tilewright.core.domain import Affine
 from tilewright.core.platform import Platform
-from tilewright.core.tiles import Use
+from tilewright.core.tiles import Use, walked
 from tilewright.cost.formulas import evaluate
 from tilewright.cost.grid import Array, Box, Grid, Span, Value
 from tilewright.cost.tiles import (
@@ -118,7 +118,7 @@ class Frame:
         for position, mine in enumerate(grid.members):
             for use in mine.uses:
                 inner = use.tensor in projection.held
-                part = inner and not use.writes and self._copies and self.tasks[position].kernel is not None
+                part = inner and not use.writes and self._copies and self._dense(position, use.key)
                 box = projection.regions[position][use.key] if part or not inner else projection.held[use.tensor]
                 _add(found, Holder(use, box, [(position, use.key)], inner))
         for holder in found:
@@ -174,9 +174,14 @@ class Frame:
                 return
 
     def _dense_in(self, holder: Holder, other: Holder) -> Value:
-        kernel = any(self.tasks[position].kernel is not None for position, _ in holder.served)
+        dense = any(self._dense(position, key) for position, key in holder.served)
         block = [self.grid.size(span) for span in other.box]
-        return density(self.grid, holder.box, block).whole if kernel else np.asarray(True)
+        return density(self.grid, holder.box, block).whole if dense else np.asarray(True)
+
+    def _dense(self, position: int, key: str) -> bool:
+        """Whether what a node touches has to be one run of bytes: kernels ask for that unless they walk by strides."""
+        kernel = self.tasks[position].kernel
+        return kernel is not None and key not in walked(self.grid.members[position], kernel)
 
     def _in_place(self, holders: Sequence[Holder], position: int) -> None:
         """Lets the result of a node take the bytes of an operand that it reads for the last time, where it may."""
@@ -228,20 +233,20 @@ class Frame:
         if index not in self._direct:
             found: Value = np.asarray(True)
             for position, key in self.holders[index].served:
-                if self.tasks[position].kernel is not None:
+                if self._dense(position, key):
                     found = found & self.densities[position][key][2].whole
             self._direct[index] = found
         return self._direct[index]
 
     @cached_property
     def densities(self) -> tuple[Mapping[str, tuple[int, Density, Density]], ...]:
-        """For each use of a kernel its holder, and how what it touches lies in the buffer and in the whole tensor."""
+        """For each use that has to be dense its holder, and how the part lies in the buffer and in the whole tensor."""
         grid = self.grid
         found: list[dict[str, tuple[int, Density, Density]]] = [{} for _ in grid.members]
         for index, holder in enumerate(self.holders):
             block = [grid.size(span) for span in holder.box]
             for position, key in holder.served:
-                if self.tasks[position].kernel is None:
+                if not self._dense(position, key):
                     continue
                 box = grid.projection.regions[position][key]
                 shape = self.grid.members[position].domain.shapes[key]

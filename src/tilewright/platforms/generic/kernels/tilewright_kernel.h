@@ -11,7 +11,8 @@
 
 #ifndef TW_GENERATED
 /* STORE takes `rows` rows of up to 16 results, 16 elements apart in `acc` and `pitch` apart in Y, the first one at `at` and
- * of channel `channel`. STORE_4 takes four neighbours in a row. In the stand-alone build of one kernel they store results as
+ * of channel `channel`. STORE_4 takes four neighbours in a row. Where STORE_AGAIN is
+ * not 0, the same results may be stored twice. In the stand-alone build of one kernel they store results as
  * accumulated; generated code brings its own versions with everything that is fused behind the kernel. STORE_POINTWISE tells
  * whether what is stored depends on the result alone, not on its place. */
 struct Epilogue {
@@ -24,6 +25,7 @@ struct Epilogue {
             memcpy((char *)(Y) + (size_t)((at) + row * (pitch)) * sizeof *(acc), (acc) + row * 16,                     \
                    (size_t)(count) * sizeof *(acc));                                                                   \
     } while (0)
+#define STORE_AGAIN 1
 #define STORE_4(epilogue, Y, a, b, c, d, at, channel)                                                                  \
     do {                                                                                                               \
         const int32_t four[4] = {a, b, c, d};                                                                          \

@@ -5,8 +5,11 @@ T: [int8, uint8]
 when: {channels_last: "== 1"}
 pack: {W: "G,F,C,KH,KW -> G,F/4,KH,(KW,C)/4,F%4,(KW,C)%4"}
 epilogue: row
+strided: [X, Y]
 scratch: "16*KH*((KW*C+3)//4)"
-cycles: "G*(((N*OH*OW+3)//4)*(((F+3)//4)*(KH*(((KW*C+3)//4)*26 + 12) + 70) + 150) + N*OH*OW*(F*14 + min(G-1, 1)*KH*KW*(C/2 + 12))) + 150"
+cycles: "G*(((N*OH*OW+3)//4)*(((F+3)//4)*(KH*(((KW*C+3)//4)*(24.7 + min(C%4, 1)*3) + 12) + 165) + 60) + N*OH*min(KH*KW*strides_1-1, 1)*200
+  + N*(OH*min(OW, 2*((pads_1+strides_1-1)//strides_1)) + OW*min(OH, (pads_0+strides_0-1)//strides_0))*(KH*((KW*C+3)//4*4 + 45) + 60)
+  + N*OH*OW*min(G-1, 1)*KH*KW*(C/2 + 20)) + 250"
 --- */
 #include "tilewright_kernel.h"
 
@@ -14,28 +17,39 @@ cycles: "G*(((N*OH*OW+3)//4)*(((F+3)//4)*(KH*(((KW*C+3)//4)*26 + 12) + 70) + 150
 typedef int8_t T;
 #endif
 
-/* Four pixels `pitch` apart in Y, whole blocks of four channels. */
-TW_INLINE void tile(struct tw_runs *runs, const int single, const T *X, const int32_t *B, void *Y, int at, int pitch,
-                    int channel, int count, const struct Epilogue *epilogue) {
+/* Whole blocks of four channels. */
+TW_INLINE void tile(struct tw_runs *runs, const int single, const struct tw_line *line, const T *X, const int32_t *B,
+                    void *Y, int channel, int count, const struct Epilogue *epilogue) {
     const struct Epilogue e = *epilogue;
-    const int32_t none[4] = {0}, *bias = B ? B : none;
-    for (int f = 0; f < count; f += 4) {
-        int32_t sum[16];
-        runs->bias = bias;
-        TW_FOR_BYTES(X, tw_dot_runs)(runs, single, sum);
-        STORE_4(&e, Y, sum[0], sum[1], sum[2], sum[3], at + f, channel + f);
-        STORE_4(&e, Y, sum[4], sum[5], sum[6], sum[7], at + pitch + f, channel + f);
-        STORE_4(&e, Y, sum[8], sum[9], sum[10], sum[11], at + 2 * pitch + f, channel + f);
-        STORE_4(&e, Y, sum[12], sum[13], sum[14], sum[15], at + 3 * pitch + f, channel + f);
-        bias += B ? 4 : 0;
+    const int32_t none[4] = {0};
+    const void *const weights = runs->b;
+    int at0 = line->at[0], at1 = line->at[1], at2 = line->at[2], at3 = line->at[3];
+    for (int i = 0; i < line->fours; i++) {
+        const int32_t *bias = B ? B : none;
+        runs->b = weights;
+        for (int f = 0; f < count; f += 4) {
+            int32_t sum[16];
+            runs->bias = bias;
+            TW_FOR_BYTES(X, tw_dot_runs)(runs, single, sum);
+            STORE_4(&e, Y, sum[0], sum[1], sum[2], sum[3], at0 + f, channel + f);
+            STORE_4(&e, Y, sum[4], sum[5], sum[6], sum[7], at1 + f, channel + f);
+            STORE_4(&e, Y, sum[8], sum[9], sum[10], sum[11], at2 + f, channel + f);
+            STORE_4(&e, Y, sum[12], sum[13], sum[14], sum[15], at3 + f, channel + f);
+            bias += B ? 4 : 0;
+        }
+        if (i + 1 == line->fours)
+            break;
+        for (int j = 0; j < 4; j++)
+            runs->a[j] = (const char *)runs->a[j] + 4 * line->next;
+        at0 += 4 * line->pitch, at1 += 4 * line->pitch, at2 += 4 * line->pitch, at3 += 4 * line->pitch;
     }
 }
-TW_APART void tiles(struct tw_runs *runs, const T *X, const int32_t *B, void *Y, int at, int pitch, int channel,
-                    int count, const struct Epilogue *epilogue) {
+TW_APART void tiles(struct tw_runs *runs, const struct tw_line *line, const T *X, const int32_t *B, void *Y,
+                    int channel, int count, const struct Epilogue *epilogue) {
     if (runs->rows == 1)
-        tile(runs, 1, X, B, Y, at, pitch, channel, count, epilogue);
+        tile(runs, 1, line, X, B, Y, channel, count, epilogue);
     else
-        tile(runs, 0, X, B, Y, at, pitch, channel, count, epilogue);
+        tile(runs, 0, line, X, B, Y, channel, count, epilogue);
 }
 
 /* Fewer pixels, each with a place of its own, or the last few channels. */
@@ -88,53 +102,57 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
     if (KW * C % 4) /* behind each row the weights are zero; the bytes just have to be there */
         tw_fill_words(patch, 0, patch_bytes);
     for (int g = 0; g < G; g++) {
+        const int32_t *bias = B ? B + g * F : B;
         const T *image = X + g * C;
-        int line = g * F;
-        for (int pixel = 0, oh = 0, ow = 0; pixel < count; pixel += 4) {
-            const int done = tw_min(4, count - pixel);
-            const int top = oh * strides_0 - pads_0, left = ow * strides_1 - pads_1;
-            const T *first = image + top * X_s1 + left * X_s2;
-            const int inside = side_by_side && top >= 0 && top < last_row && left >= 0 && ow + 4 < OW &&
-                               left + 3 * strides_1 < last_col && first + 3 * next <= end;
-            int at[4];
-            for (int i = 0; inside && i < 4; i++, ow++) { /* the usual case: four neighbours in the middle of a line */
-                runs.a[i] = first + i * next;
-                runs.step[i] = step;
-                at[i] = line + ow * Y_s2;
-            }
-            for (int i = inside ? 4 : 0; i < 4; i++) {
-                const int ih = oh * strides_0 - pads_0, iw = ow * strides_1 - pads_1;
-                const T *x = image + ih * X_s1 + iw * X_s2;
-                at[i] = line + ow * Y_s2;
-                if (i >= done) {
-                    runs.a[i] = runs.a[i - 1];
-                    runs.step[i] = runs.step[i - 1];
-                } else if (side_by_side && ih >= 0 && iw >= 0 && ih < last_row && iw < last_col && x <= end) {
-                    runs.a[i] = x;
-                    runs.step[i] = step;
-                } else {
-                    runs.a[i] = patch + i * patch_bytes;
-                    runs.step[i] = 0;
-                    tw_gather_patch(&shape, image, ih, iw, patch + i * patch_bytes);
-                }
-                if (++ow == OW) {
+        for (int pixel = 0, done = 0, oh = 0, ow = 0, out = g * F; pixel < count; pixel += done) {
+            struct tw_line line = {.next = next, .pitch = Y_s2};
+            runs.b = W + g * ((F + 3) / 4) * 4 * patch_bytes;
+            for (done = 0; done < 4 && pixel + done < count; done++, ow++) {
+                if (ow == OW) {
                     ow = 0;
-                    line += Y_s1;
+                    out += Y_s1;
                     if (++oh == OH) {
                         oh = 0;
                         image += X_s0;
-                        line += Y_s0 - OH * Y_s1;
+                        out += Y_s0 - OH * Y_s1;
                     }
                 }
+                const int ih = oh * strides_0 - pads_0, iw = ow * strides_1 - pads_1;
+                const T *x = image + ih * X_s1 + iw * X_s2;
+                line.at[done] = out + ow * Y_s2;
+                if (side_by_side && ih >= 0 && iw >= 0 && ih < last_row && iw < last_col && x <= end) {
+                    runs.a[done] = x;
+                    runs.step[done] = step;
+                    if (done || OW - ow < 4 || iw + 3 * strides_1 >= last_col || x + 3 * next > end || F < 4)
+                        continue;
+                    /* as many as there are in the middle of the line */
+                    const int most = tw_min((last_col - 1 - iw) / strides_1, (int)(end - x) / next) + 1;
+                    line.fours = F % 4 ? 1 : tw_min(most, OW - ow) / 4;
+                    for (int i = 1; i < 4; i++) {
+                        line.at[i] = line.at[0] + i * Y_s2;
+                        runs.a[i] = x + i * next;
+                        runs.step[i] = step;
+                    }
+                    done = 4 * line.fours;
+                    ow += done;
+                    break;
+                }
+                runs.a[done] = patch + done * patch_bytes;
+                runs.step[done] = 0;
+                tw_gather_patch(&shape, image, ih, iw, patch + done * patch_bytes);
             }
-            runs.b = W + g * ((F + 3) / 4) * 4 * patch_bytes;
-            const int32_t *bias = B ? B + g * F : B;
-            const int pitch = at[1] - at[0],
-                      whole = done == 4 && at[3] - at[2] == pitch && at[2] - at[1] == pitch ? F & ~3 : 0;
+            if (done == 4 || (STORE_AGAIN && done < 4))
+                line.fours = 1;
+            for (int i = done; i < 4; i++) { /* there are always four */
+                line.at[i] = line.at[i - 1];
+                runs.a[i] = runs.a[i - 1];
+                runs.step[i] = runs.step[i - 1];
+            }
+            const int whole = line.fours ? F & ~3 : 0;
             if (whole)
-                tiles(&runs, X, bias, Y, at[0], pitch, g * F, whole, epilogue);
+                tiles(&runs, &line, X, bias, Y, g * F, whole, epilogue);
             if (whole < F)
-                rest(&runs, X, bias, Y, at, g * F, done, whole, F, epilogue);
+                rest(&runs, X, bias, Y, line.at, g * F, tw_min(done, 4), whole, F, epilogue);
         }
     }
 }
