@@ -61,3 +61,28 @@ def test_a_division_by_a_power_of_two_is_a_product() -> None:
     b = Builder()
     x = b.input("x", "float32[4]")
     assert ops(applied(b.graph(b.op("Div", x, 8.0, name="y")), simplify)) == ["Mul"]
+
+
+def test_requantisations_by_one_go() -> None:
+    b = Builder()
+    x, half = b.input("x", "int8[4]"), np.asarray(0, np.int32)
+    kept = b.op("RequantShift", x, np.asarray(64, np.int32), half, div=64, n_levels=16)
+    same = b.op("RequantShift", kept, np.asarray(64, np.int32), half, div=64)
+    graph = b.graph(b.op("RequantShift", same, np.asarray(32, np.int32), half, div=64, name="y"))
+    assert [node.attrs["div"] for node in applied(graph, simplify).nodes] == [64, 64]
+
+
+@pytest.mark.parametrize(("kind", "left"), [("int8", ["RequantShift"]), ("int32", ["TrueIntegerDiv", "RequantShift"])])
+def test_a_requantised_division_by_a_constant_is_one_product(kind: str, left: list[str]) -> None:
+    b = Builder()
+    divided = b.op("TrueIntegerDiv", b.input("x", f"{kind}[300]"), Delta=16384, eps=1, eta=200000, y=2)
+    scaled = b.op("RequantShift", divided, np.asarray(4, np.int32), np.asarray(9, np.int32), div=1 << 16, name="y")
+    assert ops(applied(b.graph(scaled), simplify)) == left
+
+
+def test_concatenations_are_without_what_is_empty() -> None:
+    b = Builder()
+    empty, x = b.input("empty", "int8[2,0,3]"), b.input("x", "int8[2,4,3]")
+    alone = b.op("Relu", b.op("Concat", empty, x, axis=1), name="y")
+    both = b.op("Concat", x, empty, x, axis=1, name="z")
+    assert [len(node.inputs) for node in applied(b.graph(alone, both), simplify).nodes] == [1, 2]

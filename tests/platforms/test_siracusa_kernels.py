@@ -103,3 +103,15 @@ def test_chains_behind_products() -> None:
     wide = b.op("RequantShift", b.op("MatMul", x, y, transB=1), random("int32", 24) >> 1, np.asarray(7), div=1 << 40)
     swish = b.op("iHardswish", scores, one_over_six=42, three=168, six=337)
     assert_right(b.graph(same, wide, requantised(b, swish), requantised(b, b.op("iGELU", scores, b=-40, one=1743))))
+
+
+def test_concatenations() -> None:
+    b = Builder()
+    outputs: list[str] = []
+    for number, (kind, shape, axis) in enumerate(
+        [("int8", (16, 33, 4), 1), ("int32", (3, 5, 2), 1), ("uint8", (7, 3), 1)]
+    ):
+        first = b.input(f"x{number}", f"{kind}[{','.join(map(str, shape))}]")
+        next_one = b.input(f"y{number}", f"{kind}[{','.join(str(1 if i == axis else n) for i, n in enumerate(shape))}]")
+        outputs.append(b.op("Concat", first, next_one, axis=axis))
+    assert_right(b.graph(*outputs), "concat")

@@ -86,7 +86,7 @@ def instance_text(
     text = re.sub(pointer, rf"{output.dtype.ctype} *\1{target}", text)
     # The hook is bound by macros, not by renaming, because macros of the kernel header use it too.
     pointwise = not parts and not replaced and not any(field.tensor for field in epilogue_fields(steps, replaced))
-    macros = {"Epilogue": f"{name}_epilogue", "STORE": f"{name}_store", "STORE_4": f"{name}_four"}
+    macros = {"Epilogue": f"{name}_epilogue", "STORE": f"{name}_store", "STORE_4": f"{name}_four{'_sums' * parts}"}
     macros |= {"STORE_POINTWISE": str(int(pointwise)), "STORE_AGAIN": str(int(not replaced))}
     return "".join(
         (
@@ -149,7 +149,7 @@ def _epilogue_text(
         constant=lambda index, constant: f"s{index}_{constant}",
     )
     width = prod(output.shape[output.rank - row_axes :])
-    row = f"(at - channel) / {width}" if any("row" in text for text in indexes.values()) else "0"
+    row = f"(ptrdiff_t)((size_t)(at - channel) / {width}u)" if any("row" in text for text in indexes.values()) else "0"
     lines += [
         *code,
         f"    return {converted(output, last)};",
@@ -202,6 +202,7 @@ def _hook_text(name: str, accumulator: str, output: TensorType) -> list[str]:
 
 def _parts_text(name: str, accumulator: str, output: TensorType) -> list[str]:
     """The hook where results are sums of parts: they are added up, and only the last part goes through the epilogue."""
+    ctype = output.dtype.ctype
     return [
         *_hook_text(name, accumulator, output),
         f"    const struct {name}_epilogue e = *epilogue;",
@@ -215,6 +216,11 @@ def _parts_text(name: str, accumulator: str, output: TensorType) -> list[str]:
         "        else",
         "            memcpy(sums, total, (size_t)count * sizeof *sums);",
         "    }",
+        "}",
+        f"TW_INLINE void {name}_four_sums(const struct {name}_epilogue *epilogue, {ctype} *Y, {accumulator} a,",
+        f"                          {accumulator} b, {accumulator} c, {accumulator} d, ptrdiff_t at, int channel) {{",
+        f"    const {accumulator} acc[4] = {{a, b, c, d}};",
+        f"    {name}_store(epilogue, Y, acc, at, 0, channel, 1, 4);",
         "}",
     ]
 

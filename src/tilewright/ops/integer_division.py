@@ -76,7 +76,8 @@ declare(
 )
 
 
-def _factor(call: Call) -> int:
+def true_divide_factor(call: Call) -> int:
+    """What TrueIntegerDiv multiplies by."""
     eta = call.int("eta")
     denominator = call.int("y") * eta + call.int("eps")
     if denominator == 0:
@@ -86,7 +87,7 @@ def _factor(call: Call) -> int:
 
 def _infer_true_divide(call: Call) -> tuple[TensorType, ...]:
     need_integers(call, "A")
-    _factor(call)
+    true_divide_factor(call)
     return (call.type("A").with_dtype(INT32),)
 
 
@@ -95,18 +96,18 @@ def _true_divide_domain(call: Call) -> Domain:
 
 
 def _true_divide(call: Call, A: Array) -> Array:
-    return A.astype(np.int64) * _factor(call)
+    return A.astype(np.int64) * true_divide_factor(call)
 
 
 def _true_divide_body(call: Call) -> Body:
     return Body(
         MappingProxyType({"Y": "(uint32_t)A * factor"}),
-        constants=(("uint32_t", "factor", f"{_factor(call) % (1 << 32)}u"),),
+        constants=(("uint32_t", "factor", f"{true_divide_factor(call) % (1 << 32)}u"),),
     )
 
 
 def _true_divide_limit(call: Call, limits: Mapping[str, int]) -> int:
-    return limits["A"] * abs(_factor(call))
+    return limits["A"] * abs(true_divide_factor(call))
 
 
 declare(

@@ -123,7 +123,10 @@ def _body(call: Call) -> Body:
         state, constants = (total,), ((total[0], "half", str(half - int(to_even))),)
         rounded = f"({narrow})({rounded})"
     limited: tuple[tuple[str, str, str], ...] = ()
-    if narrow == "int32_t" and -lo < 1 << 31:
+    lowest = (half - 1 - x * mul - add) >> shift
+    if narrow == "int32_t" and lo <= lowest + zero and quotient + zero <= hi:
+        clamp = ((narrow, "clamped", f"tw_within(scaled, {lo}, {hi})"),)
+    elif narrow == "int32_t" and -lo < 1 << 31:
         # The limits are part of the text: there are instructions for those of a type.
         clamp = ((narrow, "clamped", f"tw_clamp(scaled, {lo}, {hi})"),)
     else:

@@ -10,6 +10,7 @@ from tilewright.core.domain import Affine
 from tilewright.core.graph import Array, Graph, Node
 from tilewright.core.op import REGISTRY
 from tilewright.core.platform import Platform
+from tilewright.ops.integer_division import true_divide_factor
 from tilewright.passes.edit import Edit, Rule, rewrite
 
 SAMPLE = 64
@@ -111,6 +112,33 @@ def _requantised_by_one(edit: Edit, node: Node) -> bool:
     return plain and _keep_input(edit, node)
 
 
+def _divided_before(edit: Edit, node: Node) -> bool:
+    """A requantisation of a division by a constant, which is a product, multiplies by both factors."""
+    above = edit.producer(node.inputs[0], "TrueIntegerDiv")
+    mul = edit.uniform(node.inputs[1])
+    if above is None or mul is None or not edit.single(node.inputs[0]):
+        return False
+    factor, kind = true_divide_factor(edit.call(above)), edit.types[above.inputs[0]].dtype
+    product = int(mul) * factor
+    if max(abs(factor), abs(product)) * max(-kind.lo, kind.hi) >= 1 << 31:
+        return False
+    given = {name: value for name, value in node.attrs.items() if name != "x_limit"}
+    both = edit.constant(np.full(edit.shape(node.inputs[1]), product, np.int32), f"{node.inputs[1]}_divided")
+    edit.emit_all("RequantShift", (above.inputs[0], both, *node.inputs[2:]), node.outputs, given)
+    return True
+
+
+def _without_empty(edit: Edit, node: Node) -> bool:
+    """Inputs of a concatenation that hold nothing go."""
+    full = [name for name in node.inputs if edit.types[name].bytes]
+    if not full or len(full) == len(node.inputs):
+        return False
+    if len(full) == 1 and edit.alias(node.outputs[0], full[0]):
+        return True
+    edit.emit_all("Concat", full, node.outputs, node.attrs)
+    return True
+
+
 def _no_bounds(edit: Edit, node: Node) -> bool:
     return not any(node.inputs[1:]) and _keep_input(edit, node)
 
@@ -128,13 +156,13 @@ RULES: Mapping[str, Rule] = {
     "Min": _single_input,
     "Mean": _single_input,
     "Clip": _no_bounds,
-    "RequantShift": _requantised_by_one,
+    "RequantShift": _either(_requantised_by_one, _divided_before),
     "Transpose": _transpose,
     "Slice": _unmoved,
     "Pad": _unmoved,
     "Expand": _unmoved,
     "Tile": _unmoved,
-    "Concat": _unmoved,
+    "Concat": _either(_unmoved, _without_empty),
     "Split": _unmoved,
     "Mul": _either(_neutral(0, 1.0), _neutral(1, 1.0)),
     "Div": _either(_neutral(1, 1.0), _exact_reciprocal),

@@ -91,6 +91,15 @@ TW_INLINE int32_t tw_clamp(int32_t x, int32_t lo, int32_t hi) {
 }
 #endif
 
+/* A value that is known to be between two limits; compilers convert it without instructions. */
+TW_INLINE int32_t tw_within(int32_t x, int32_t lo, int32_t hi) {
+#if defined(__GNUC__)
+    if (x < lo || x > hi)
+        __builtin_unreachable();
+#endif
+    return (void)lo, (void)hi, x;
+}
+
 /* (a + b) / 2^shift rounded to the nearest integer, half upwards; half is 1 << shift >> 1, and shift is not 0. */
 #ifndef TW_CORE_ROUNDS
 TW_INLINE int32_t tw_sum_rounded(int32_t a, int32_t b, int32_t half, int shift) { return (a + b + half) >> shift; }

@@ -3,11 +3,11 @@ op: MatMul
 types: {A: T, B: int8, C: int32, Y: int32}
 T: [int8, uint8]
 when: {A_sROWS: "A_sROWS == K or ROWS == 1", A_sK: "A_sK == 1 or K == 1", B_sBATCH: "== 0", a_zero_point: "== 0", b_zero_point: "== 0"}
-pack: {B: "K,N -> N/4,N%4,K/4,K%4"}
+pack: {B: "K,N -> N/4,K/4,N%4,K%4"}
 epilogue: row
 accumulate: [K]
 scratch: "min(K%4, 1)*min(ROWS, 4)*((K+3)//4)*4"
-cycles: "60+((N+15)//16)*(ROWS//4*180+ROWS%4*70)+((N+3)//4)*4*(ROWS//4*(((K+3)//4)*7+60)+ROWS%4*(((K+3)//4)*2.25+20))"
+cycles: "100+((N+3)//4)*(ROWS//4*(((K+3)//4)*25+200)+ROWS%4*(((K+3)//4)*9+70))"
 --- */
 #include "tilewright_kernel.h"
 
@@ -15,26 +15,66 @@ cycles: "60+((N+15)//16)*(ROWS//4*180+ROWS%4*70)+((N+3)//4)*4*(ROWS//4*(((K+3)//
 typedef int8_t T;
 #endif
 
-/* Rows are whole words; where those of A are not, they are copied. */
+/* Four rows, `pitch` apart in Y. */
+TW_APART void four_rows(struct tw_runs *runs, const T *A, const int32_t *C, void *Y, int at, int pitch, int count,
+                        const struct Epilogue *epilogue) {
+    const struct Epilogue e = *epilogue;
+    int32_t bias[4] = {0}, sum[16];
+    for (int n = 0; n < count; n += 4) {
+        runs->bias = C ? C + n : bias;
+        if (n + 4 <= count) {
+            TW_FOR_BYTES(A, tw_dot_runs)(runs, 1, sum);
+            TW_UNROLL_BY(sizeof(struct Epilogue) <= 16 ? 4 : 1) for (int i = 0; i < 4; i++) {
+                const int32_t *row = sum + 4 * i;
+                STORE_4(&e, Y, row[0], row[1], row[2], row[3], at + i * pitch + n, n);
+            }
+        } else {
+            for (int i = 0; C && i < count - n; i++)
+                bias[i] = C[n + i];
+            runs->bias = bias;
+            TW_FOR_BYTES(A, tw_dot_runs)(runs, 1, sum);
+            for (int i = 0; i < 4; i++)
+                STORE(epilogue, Y, sum + i * 4, at + i * pitch + n, 0, n, 1, count - n);
+        }
+    }
+}
+
+TW_APART void one_row(const T *A, const int8_t *B, int words, const int32_t *C, void *Y, int at, int count,
+                      const struct Epilogue *epilogue) {
+    const struct Epilogue e = *epilogue;
+    int32_t sum[4];
+    for (int n = 0; n < count; n += 4) {
+        const int whole = n + 4 <= count;
+        TW_UNROLL for (int i = 0; i < 4; i++) sum[i] = C && (whole || i < count - n) ? C[n + i] : 0;
+        B = TW_FOR_BYTES(A, tw_dot_row)(A, B, words, sum);
+        if (whole)
+            STORE_4(&e, Y, sum[0], sum[1], sum[2], sum[3], at + n, n);
+        else
+            STORE(epilogue, Y, sum, at + n, 0, n, 1, count - n);
+    }
+}
+
+/* Rows are whole words; where those of A are not, they are copied. Words of four columns of B take turns. */
 static void matmul_packed_s8(const T *A, const int8_t *B, const int32_t *C, void *Y, int ROWS, int K, int N,
                              void *scratch, const struct Epilogue *epilogue) {
-    const int length = (K + 3) & ~3;
-    int32_t panel[16], out[4 * 16];
+    const int length = (K + 3) & ~3, padded = scratch && length != K;
+    struct tw_runs runs = {.words = length >> 2, .rows = 1};
+    for (int i = 0; i < 4 && i < ROWS && padded; i++)
+        tw_fill_words((T *)scratch + (i + 1) * length - 4, 0, 1);
     for (int m = 0, rows; m < ROWS; m += rows) {
         rows = ROWS - m >= 4 ? 4 : 1;
-        const T *a = A + (ptrdiff_t)m * K;
-        if (scratch && length != K) {
-            T *padded = scratch;
-            memset(padded, 0, (size_t)(rows * length));
-            for (int i = 0; i < rows; i++)
-                memcpy(padded + i * length, a + i * K, (size_t)K);
-            a = padded;
-        }
-        for (int n = 0; n < N; n += 16) {
-            const int count = tw_min(16, N - n);
-            const int32_t *bias = tw_bias_s32(C, n, count, panel);
-            tw_dot_rows(rows, count, a, length, B + (ptrdiff_t)n * length, length, length, bias, out);
-            STORE(epilogue, Y, out, (ptrdiff_t)m * N + n, N, n, rows, count);
+        const T *a = A + m * K;
+        for (int i = 0; i < rows && padded; i++)
+            tw_copy_bytes((T *)scratch + i * length, a + i * K, K);
+        if (padded)
+            a = scratch;
+        if (rows == 4) {
+            for (int i = 0; i < 4; i++)
+                runs.a[i] = a + i * length;
+            runs.b = B;
+            four_rows(&runs, A, C, Y, m * N, N, N, epilogue);
+        } else {
+            one_row(a, B, length >> 2, C, Y, m * N, N, epilogue);
         }
     }
 }

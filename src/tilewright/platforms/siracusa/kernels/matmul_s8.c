@@ -7,7 +7,7 @@ when: {A_sBATCH: ">= 0", B_sBATCH: ">= 0", A_sK: "A_sK == 1 or K == 1"}
 epilogue: row
 accumulate: [K]
 scratch: "20*((K+3)//4)*4"
-cycles: "BATCH*(60+((N+15)//16)*(80+M//4*180+M%4*70)+N*K*3+((N+3)//4)*4*(M//4*(((K+3)//4)*7+60)+M%4*(((K+3)//4)*2.25+20)))"
+cycles: "150+BATCH*(((N+15)//16)*80+((N+3)//4)*(((K+3)//4)*20+M//4*(((K+3)//4)*25+200)+M%4*(((K+3)//4)*9+70)))"
 --- */
 #include "tilewright_kernel.h"
 
@@ -19,111 +19,160 @@ typedef int8_t U;
 /* What is subtracted from B so that it is signed: unsigned values lie around 128. */
 #define MIDDLE ((U)(-1) > 0 ? 128 : 0)
 
-static inline int matmul_s8_aligned(const void *start, ptrdiff_t row) {
-    return (((uintptr_t)start | (size_t)row) & 3) == 0;
+static inline int matmul_s8_aligned(const void *start, int row) { return (((int)(uintptr_t)start | row) & 3) == 0; }
+
+/* Four rows of words become four columns of them. */
+TW_INLINE void matmul_s8_turn(const U *from, int row, uint32_t *to) {
+    uint32_t in[4];
+    TW_UNROLL for (int i = 0; i < 4; i++) memcpy(in + i, __builtin_assume_aligned(from + i * row, 4), 4);
+    TW_UNROLL for (int i = 0; i < 4; i++) in[i] ^= MIDDLE ? 0x80808080u : 0u;
+    const uint32_t low = tw_shuffle(in[0], in[1], 0x05010400u), high = tw_shuffle(in[0], in[1], 0x07030602u);
+    const uint32_t low2 = tw_shuffle(in[2], in[3], 0x05010400u), high2 = tw_shuffle(in[2], in[3], 0x07030602u);
+    to[0] = tw_shuffle(low, low2, 0x05040100u);
+    to[1] = tw_shuffle(low, low2, 0x07060302u);
+    to[2] = tw_shuffle(high, high2, 0x05040100u);
+    to[3] = tw_shuffle(high, high2, 0x07060302u);
 }
 
-/* Clears whole words; the library's memset goes byte by byte. */
-static inline void matmul_s8_clear(void *start, int bytes) {
-    uint32_t *words = start, zero = 0;
-    TW_KEEP(zero);
-    for (int i = 0; i < bytes / 4; i++)
-        words[i] = zero;
-}
-
-/* Four rows of four bytes become four columns. */
-static inline void matmul_s8_turn(const uint32_t *in, uint32_t *out) {
-    const uint32_t even = 0x00FF00FFu;
-    const uint32_t a = (in[0] & even) | (in[1] & even) << 8, b = (in[0] >> 8 & even) | (in[1] & ~even);
-    const uint32_t c = (in[2] & even) | (in[3] & even) << 8, d = (in[2] >> 8 & even) | (in[3] & ~even);
-    out[0] = (a & 0xFFFFu) | c << 16;
-    out[1] = (b & 0xFFFFu) | d << 16;
-    out[2] = a >> 16 | (c & 0xFFFF0000u);
-    out[3] = b >> 16 | (d & 0xFFFF0000u);
-}
-
-/* `count` columns of B as rows of a panel, each `length` long. */
-static void matmul_s8_panel(const U *B, ptrdiff_t b_k, ptrdiff_t b_n, int K, int length, int count, int8_t *panel) {
-    int begin = 0;
-    /* The end of rows that are no whole words, and rows that are missing in a tile of four. */
-    for (int j = 0; j < count && K != length; j++)
-        matmul_s8_clear(panel + j * length + length - 4, 4);
-    matmul_s8_clear(panel + count * length, length * (-count & 3));
-    if (b_n == 1 && count % 4 == 0 && matmul_s8_aligned(B, b_k)) {
-        begin = K & ~3;
-        for (int j = 0; j < count; j += 4) {
-            const char *from = (const char *)B + j;
-            char *to = (char *)panel + j * length;
-            for (int k = 0; k < begin; k += 4, from += 4 * b_k, to += 4) {
-                uint32_t in[4], out[4];
-                TW_UNROLL for (int i = 0; i < 4; i++) memcpy(in + i, __builtin_assume_aligned(from + i * b_k, 4), 4);
-                matmul_s8_turn(in, out);
-                TW_UNROLL for (int i = 0; i < 4; i++) {
-                    out[i] ^= MIDDLE ? 0x80808080u : 0u;
-                    memcpy(__builtin_assume_aligned(to + i * length, 4), out + i, 4);
-                }
+/* `count` columns of B, the words of four taking turns. */
+TW_APART void matmul_s8_panel(const U *B, int b_k, int b_n, int K, int count, uint32_t *panel) {
+    const int words = (K + 3) >> 2, fours = count & 3 ? 0 : K >> 2;
+    const int across = b_n == 1 && matmul_s8_aligned(B, b_k), along = b_k == 1 && matmul_s8_aligned(B, b_n);
+    for (int j = 0; j < count; j += 4, B += 4 * b_n) {
+        const U *from = B;
+        for (int w = 0; w < fours && across; w++, from += 4 * b_k, panel += 4)
+            matmul_s8_turn(from, b_k, panel);
+        for (int w = 0; w < fours && along && !across; w++, from += 4, panel += 4) {
+            TW_UNROLL for (int i = 0; i < 4; i++) {
+                memcpy(panel + i, __builtin_assume_aligned(from + i * b_n, 4), 4);
+                panel[i] ^= MIDDLE ? 0x80808080u : 0u;
             }
         }
-    }
-    for (int j = 0; j < count; j++) {
-        for (int k = begin; k < K; k++)
-            panel[j * length + k] = (int8_t)(B[k * b_k + j * b_n] - MIDDLE);
+        /* Words that are not whole, and columns that are missing. */
+        for (int w = across || along ? fours : 0; w < words; w++, panel += 4) {
+            for (int i = 0; i < 4; i++) {
+                uint32_t word = 0;
+                for (int k = 4 * w; k < tw_min(4 * w + 4, K) && j + i < count; k++)
+                    word |= (uint32_t)(uint8_t)(B[k * b_k + i * b_n] - MIDDLE) << (8 * (k & 3));
+                panel[i] = word;
+            }
+        }
     }
 }
 
 /* Zero points: (a - za) . (b - zb) = a . b - za * sum(b) - zb * sum(a) + K * za * zb. */
-static void matmul_s8_bias(const int8_t *b, ptrdiff_t b_row, int K, int count, int a_zero, int b_zero, int32_t *bias) {
+TW_APART void matmul_s8_bias(const uint32_t *panel, int words, int count, int a_zero, int constant, int32_t *bias) {
     for (int j = 0; j < count; j++) {
+        const uint32_t *b = panel + (j >> 2) * words * 4 + (j & 3);
         int32_t sum = 0;
-        TW_UNROLL_4 for (int k = 0; k < K; k++) sum += b[j * b_row + k];
-        bias[j] = a_zero * (K * b_zero - sum);
+        for (int w = 0; w < words; w++)
+            sum = tw_sdot_s8(sum, b[4 * w], 0x01010101u);
+        bias[j] = constant - a_zero * sum;
+    }
+}
+static inline int32_t matmul_s8_row_sum(const T *a, int words) {
+    const uint32_t *word = (const uint32_t *)(const void *)a;
+    int32_t sum = 0;
+    for (int w = 0; w < words; w++)
+        sum = TW_FOR_BYTES(a, tw_sdot)(sum, word[w], 0x01010101u);
+    return sum;
+}
+
+/* Four rows, `pitch` apart in Y; `minus` is subtracted from each of them. Each column has a bias, or all have that of the
+ * first four. */
+TW_APART void four_rows(struct tw_runs *runs, const T *A, int biased, const int32_t *minus, void *Y, int at, int pitch,
+                        int channel, int count, const struct Epilogue *epilogue) {
+    const struct Epilogue e = *epilogue;
+    int32_t sum[16];
+    for (int n = 0; n < count; n += 4) {
+        TW_FOR_BYTES(A, tw_dot_runs)(runs, 1, sum);
+        if (minus) {
+            TW_UNROLL for (int i = 0; i < 16; i++) sum[i] -= minus[i / 4];
+        }
+        if (n + 4 <= count) {
+            TW_UNROLL_BY(sizeof(struct Epilogue) <= 16 ? 4 : 1) for (int i = 0; i < 4; i++) {
+                const int32_t *row = sum + 4 * i;
+                STORE_4(&e, Y, row[0], row[1], row[2], row[3], at + i * pitch + n, channel + n);
+            }
+        } else {
+            for (int i = 0; i < 4; i++)
+                STORE(epilogue, Y, sum + i * 4, at + i * pitch + n, 0, channel + n, 1, count - n);
+        }
+        runs->bias += biased ? 4 : 0;
     }
 }
 
-/* Rows are whole words; those of A that are not are copied. Columns of B that lie side by side are read in place. */
-static void matmul_s8(const T *A, const U *B, void *Y, int BATCH, int M, int K, int N, ptrdiff_t A_sBATCH,
-                      ptrdiff_t A_sM, ptrdiff_t B_sBATCH, ptrdiff_t B_sK, ptrdiff_t B_sN, int a_zero_point,
-                      int b_zero_point, void *scratch, const struct Epilogue *epilogue) {
-    const int length = (K + 3) & ~3, b_zero = b_zero_point - MIDDLE;
-    int8_t *panel = scratch;
+TW_APART void one_row(struct tw_runs *runs, const T *A, int biased, int32_t minus, void *Y, int at, int channel,
+                      int count, const struct Epilogue *epilogue) {
+    const struct Epilogue e = *epilogue;
+    int32_t sum[4];
+    for (int n = 0; n < count; n += 4) {
+        TW_UNROLL for (int i = 0; i < 4; i++) sum[i] = runs->bias[i] - minus;
+        runs->b = TW_FOR_BYTES(A, tw_dot_row)(runs->a[0], runs->b, runs->words, sum);
+        runs->bias += biased ? 4 : 0;
+        if (n + 4 <= count)
+            STORE_4(&e, Y, sum[0], sum[1], sum[2], sum[3], at + n, channel + n);
+        else
+            STORE(epilogue, Y, sum, at + n, 0, channel + n, 1, count - n);
+    }
+}
+
+/* Rows of one word each: up to four of them times `count` words side by side. */
+TW_APART void words_only(struct tw_runs *runs, const T *A, int rows, void *Y, int at, int pitch, int channel, int count,
+                         const struct Epilogue *epilogue) {
+    int32_t sum[64];
+    for (int n = 0; n < count; n += 16) {
+        const int some = tw_min(16, count - n);
+        for (int i = 0; i < rows; i++)
+            TW_FOR_BYTES(A, tw_dot_words)(runs->a[i], (const uint32_t *)runs->b + n, some, sum + 16 * i);
+        STORE(epilogue, Y, sum, at + n, pitch, channel + n, rows, some);
+    }
+}
+
+/* Rows are whole words; those of A that are not are copied. So are columns of B, unless there is just one word in each. */
+static void matmul_s8(const T *A, const U *B, void *Y, int BATCH, int M, int K, int N, int A_sBATCH, int A_sM,
+                      int B_sBATCH, int B_sK, int B_sN, int a_zero_point, int b_zero_point, void *scratch,
+                      const struct Epilogue *epilogue) {
+    const int length = (K + 3) & ~3, words = length >> 2, b_zero = b_zero_point - MIDDLE;
+    const int in_place = MIDDLE == 0 && B_sK == 1 && K == 4 && B_sN == 4;
     T *padded = (T *)scratch + 16 * length;
-    int32_t bias[16], out[4 * 16];
-    matmul_s8_clear(bias, sizeof bias);
+    int32_t bias[16], minus[4];
+    struct tw_runs runs = {.words = words, .rows = 1};
+    tw_fill_words(bias, 0, 16);
     for (int i = 0; i < 4 && length != K; i++)
-        matmul_s8_clear(padded + i * length + length - 4, 4);
+        tw_fill_words(padded + (i + 1) * length - 4, 0, 1);
     for (int batch = 0; batch < BATCH; batch++) {
         const T *const rows_of_a = A + batch * A_sBATCH;
         const int copied = length != K || !matmul_s8_aligned(rows_of_a, A_sM);
-        for (int n = 0; n < N; n += 16) {
-            const int count = tw_min(16, N - n);
+        for (int n = 0, count; n < N; n += count) {
             const U *columns = B + batch * B_sBATCH + n * B_sN;
-            const int in_place =
-                MIDDLE == 0 && B_sK == 1 && K == length && count % 4 == 0 && matmul_s8_aligned(columns, B_sN);
-            const int8_t *b = in_place ? (const int8_t *)columns : panel;
-            const ptrdiff_t b_row = in_place ? B_sN : length;
-            if (!in_place)
-                matmul_s8_panel(columns, B_sK, B_sN, K, length, count, panel);
+            const int direct = in_place && N - n >= 4 && !a_zero_point && matmul_s8_aligned(columns, 0);
+            const void *panel = direct ? (const void *)columns : scratch;
+            count = direct ? (N - n) & ~3 : tw_min(16, N - n);
+            if (!direct)
+                matmul_s8_panel(columns, B_sK, B_sN, K, count, scratch);
             if (a_zero_point)
-                matmul_s8_bias(b, b_row, K, count, a_zero_point, b_zero, bias);
+                matmul_s8_bias(scratch, words, count, a_zero_point, K * a_zero_point * b_zero, bias);
             for (int m = 0, rows; m < M; m += rows) {
                 rows = M - m >= 4 ? 4 : 1;
                 const T *a = rows_of_a + m * A_sM;
-                ptrdiff_t a_row = A_sM;
+                const int a_row = copied ? length : A_sM, at = (batch * M + m) * N + n;
                 for (int i = 0; i < rows && copied; i++)
-                    memcpy(padded + i * length, a + i * A_sM, (size_t)K);
-                if (copied) {
+                    tw_copy_bytes(padded + i * length, a + i * A_sM, K);
+                if (copied)
                     a = padded;
-                    a_row = length;
+                for (int i = 0; i < rows; i++) {
+                    runs.a[i] = a + i * a_row;
+                    minus[i] = b_zero ? b_zero * matmul_s8_row_sum(a + i * a_row, words) : 0;
                 }
-                tw_dot_rows(rows, count, a, a_row, b, b_row, length, bias, out);
-                for (int i = 0; i < rows && b_zero; i++) {
-                    int32_t sum = 0;
-                    for (int k = 0; k < K; k++)
-                        sum += a[i * a_row + k];
-                    for (int j = 0; j < 16; j++)
-                        out[i * 16 + j] -= b_zero * sum;
-                }
-                STORE(epilogue, Y, out, ((ptrdiff_t)batch * M + m) * N + n, N, n, rows, count);
+                runs.b = panel;
+                runs.bias = bias;
+                if (words == 1 && !a_zero_point && !b_zero)
+                    words_only(&runs, A, rows, Y, at, N, n, count, epilogue);
+                else if (rows == 4)
+                    four_rows(&runs, A, a_zero_point, b_zero ? minus : NULL, Y, at, N, n, count, epilogue);
+                else
+                    one_row(&runs, A, a_zero_point, minus[0], Y, at, n, count, epilogue);
             }
         }
     }

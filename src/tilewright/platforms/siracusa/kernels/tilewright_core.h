@@ -6,6 +6,10 @@
 
 #define TW_CORE_LIMITS
 
+/* A core's cache holds 512 bytes: what is long is not written down several times. */
+#define TW_PRAGMA(text) _Pragma(#text)
+#define TW_UNROLL_BY(times) TW_PRAGMA(GCC unroll(times))
+
 /* A branch back costs as much as three operations, and there are no vectors to lose. */
 #define TW_ROLLED _Pragma("GCC unroll 4")
 

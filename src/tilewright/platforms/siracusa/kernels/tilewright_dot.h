@@ -147,6 +147,40 @@ struct tw_line {
 TW_DEFINE_DOT_RUNS(tw_dot_runs_s8, TW_SDOT_S8)
 TW_DEFINE_DOT_RUNS(tw_dot_runs_u8, TW_SDOT_U8)
 
+/* sum[j] += a row of words times four, whose words take turns. Returns where the next four are. */
+#define TW_DEFINE_DOT_ROW(NAME, CODE)                                                                                  \
+    static inline __attribute__((always_inline)) const void *NAME(const void *a, const void *b, int words,             \
+                                                                  int32_t *sum) {                                      \
+        int32_t s0 = sum[0], s1 = sum[1], s2 = sum[2], s3 = sum[3];                                                    \
+        __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[words]", "18") TW_NEXT_WORD("t0", "%[a]")        \
+                             TW_NEXT_WORD("t1", "%[b]") TW_NEXT_WORD("t2", "%[b]") TW_NEXT_WORD("t3", "%[b]")          \
+                                 TW_NEXT_WORD("t4", "%[b]") TW_SDOT(CODE, "%[s0]", "t0", "t1")                         \
+                                     TW_SDOT(CODE, "%[s1]", "t0", "t2") TW_SDOT(CODE, "%[s2]", "t0", "t3")             \
+                                         TW_SDOT(CODE, "%[s3]", "t0", "t4") ".option pop\n"                            \
+                         : [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2), [s3] "+r"(s3), [a] "+r"(a), [b] "+r"(b)        \
+                         : [words] "r"(words)                                                                          \
+                         : "t0", "t1", "t2", "t3", "t4", "memory");                                                    \
+        sum[0] = s0, sum[1] = s1, sum[2] = s2, sum[3] = s3;                                                            \
+        return b;                                                                                                      \
+    }
+TW_DEFINE_DOT_ROW(tw_dot_row_s8, TW_SDOT_S8)
+TW_DEFINE_DOT_ROW(tw_dot_row_u8, TW_SDOT_U8)
+
+/* sum[j] = a word times the word b[j]. Reads and writes up to a multiple of 2. */
+#define TW_DEFINE_DOT_WORDS(NAME, CODE)                                                                                \
+    static inline void NAME(const void *a, const uint32_t *b, int count, int32_t *sum) {                               \
+        const uint32_t word = *(const uint32_t *)a;                                                                    \
+        __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[pairs]", "12") TW_NEXT_WORD("t0", "%[b]")        \
+                             TW_NEXT_WORD("t1", "%[b]") TW_SDOT(CODE, "t0", "%[a]", "t0")                              \
+                                 TW_SDOT(CODE, "t1", "%[a]", "t1") ".insn s 0x2B, 2, t0, 4(%[to])\n"                   \
+                                                                   ".insn s 0x2B, 2, t1, 4(%[to])\n.option pop\n"     \
+                         : [b] "+r"(b), [to] "+r"(sum)                                                                 \
+                         : [a] "r"(word), [pairs] "r"((count + 1) >> 1)                                                \
+                         : "t0", "t1", "memory");                                                                      \
+    }
+TW_DEFINE_DOT_WORDS(tw_dot_words_s8, "0x4C")
+TW_DEFINE_DOT_WORDS(tw_dot_words_u8, "0x44")
+
 /* Words, at any address: copied, or set to one value. */
 static inline void tw_copy_words(void *to, const void *from, int words) {
     if (words & 1) {
