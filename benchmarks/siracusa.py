@@ -126,6 +126,7 @@ def single_layers() -> dict[str, Chain]:
         "depthwise 3x3 32, 48x48": convolution(32, 32, 48, 3, group=32),
         "matrix-vector 512->256": product(1, 512, 256),
         "matrix 64x256x64": product(64, 256, 64),
+        "leaky ReLU, 65536 bytes": Chain((1, 16, 64, 64), "int8").add("iLeakyReLU", mul=1, shift=3),
         "fp32 conv 3x3 16->16, 16x16": convolution(16, 16, 16, 3, dtype="float32"),
         "fp32 pointwise 32->32, 16x16": convolution(32, 32, 16, 1, dtype="float32"),
         "fp32 depthwise 3x3 32, 16x16": convolution(32, 32, 16, 3, group=32, dtype="float32"),

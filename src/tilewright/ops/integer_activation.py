@@ -1,4 +1,4 @@
-"""Activations on integers: iGELU, iHardswish, iLeakyReLU, and Lookup, the integer form of any function of one narrow integer."""
+"""Activations on integers: iGELU, iHardswish, iLeakyReLU, and Lookup, which is any function of one narrow integer."""
 
 from __future__ import annotations
 
@@ -139,18 +139,15 @@ def _leaky_limit(call: Call, limits: Mapping[str, int]) -> int:
 
 def _leaky_body(call: Call) -> Body:
     dtype, mul, shift = call.type("x").dtype, call.int("mul"), call.int("shift")
+    if dtype.lo == 0:
+        return Body(MappingProxyType({"y": "x"}))
     wide = integer_compute(magnitude(dtype) * max(1, abs(mul)))
-    small = f"(({wide})x * mul) >> shift"
-    if not 0 <= mul <= 1 << shift:
-        small = f"scaled < {dtype.lo} ? {dtype.lo} : scaled > {dtype.hi} ? {dtype.hi} : scaled"
-        return Body(
-            MappingProxyType({"y": f"x < 0 ? ({small}) : ({wide})x"}),
-            ((wide, "scaled", f"(({wide})x * mul) >> shift"),),
-            constants=((wide, "mul", str(mul)), ("int", "shift", str(shift))),
-        )
+    inside = "scaled" if 0 <= mul <= 1 << shift else "scaled < lo ? lo : scaled > hi ? hi : scaled"
+    limits = () if inside == "scaled" else ((wide, "lo", str(dtype.lo)), (wide, "hi", str(dtype.hi)))
     return Body(
-        MappingProxyType({"y": f"x < 0 ? {small} : ({wide})x"}),
-        constants=((wide, "mul", str(mul)), ("int", "shift", str(shift))),
+        MappingProxyType({"y": f"x < 0 ? ({inside}) : ({wide})x"}),
+        ((wide, "scaled", f"(({wide})x * mul) >> shift"),),
+        constants=((wide, "mul", str(mul)), ("int", "shift", str(shift)), *limits),
     )
 
 
