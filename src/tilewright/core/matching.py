@@ -46,7 +46,8 @@ def tile_names(
     names.update(sizes)
     names.update({name: _product(sizes[part] for part in parts) for name, parts in domain.products.items()})
     for operand in domain.access:
-        names.update(_dimension_strides(domain, operand, shapes[operand], sizes))
+        steps = [names[f"{operand}_s{axis}"] for axis in range(len(shapes[operand]))]
+        names.update(_dimension_strides(domain, operand, [s for s in steps if not isinstance(s, float)], sizes))
     if call.op.numbers is not None:
         names.update(call.op.numbers(call))
     if call.op.padding is not None and tile is not None:
@@ -67,19 +68,17 @@ def _product(sizes: Iterable[Size]) -> Size:
 
 
 def _dimension_strides(
-    domain: Domain, operand: str, shape: tuple[Size, ...], sizes: Mapping[str, Size]
+    domain: Domain, operand: str, steps: Sequence[Size], sizes: Mapping[str, Size]
 ) -> dict[str, Size]:
     """`A_sM`: elements between neighbours along a loop dimension or product of dimensions; 0 where it does not index.
 
     A product has a stride only where its dimensions are walked as one.
     """
     linear: dict[str, Size] = dict.fromkeys(domain.dims, 0)
-    step: Size = 1
-    for axis, extent in zip(reversed(domain.access[operand]), reversed(shape), strict=True):
+    for axis, step in zip(domain.access[operand], steps, strict=True):
         if isinstance(axis, Affine) and axis.divisor == 1:
             for name, coefficient in axis.terms:
                 linear[name] = plain(linear[name] + step * coefficient)
-        step = step * extent
     found = {f"{operand}_s{name}": stride for name, stride in linear.items()}
     for product, parts in domain.products.items():
         real = [p for p in parts if domain.dims[p] > 1]

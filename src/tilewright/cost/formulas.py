@@ -39,8 +39,8 @@ _OPERATORS: dict[type[ast.AST], Callable[[Numbers, Numbers], Numbers]] = {
 class Names(dict[str, Numbers]):
     """Numbers of a call on a tile by name, worked out when asked for: `core.matching.tile_names` over many tiles.
 
-    `sizes` are those of the dimensions, `extent` gives that of an operand's axis. `complete` turns false where a
-    product of dimensions has no stride because they are not walked as one.
+    `sizes` are those of the dimensions, `extent` gives that of an operand's axis, `strided` operands may be parts of
+    larger ones. `complete` turns false where a product of dimensions has no stride because they are not walked as one.
     """
 
     def __init__(
@@ -49,8 +49,10 @@ class Names(dict[str, Numbers]):
         known: Mapping[str, Number],
         sizes: Mapping[str, Numbers],
         extent: Callable[[str, int], Numbers],
+        strided: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(sizes)
+        self._strided = strided
         self._domain, self._known, self._sizes, self._extent = domain, known, sizes, extent
         self.complete: Numbers = True
 
@@ -87,6 +89,9 @@ class Names(dict[str, Numbers]):
         real = [part for part in self._domain.products[of] if self._domain.dims[part] > 1]
         for a, b in pairwise(real):
             walked = linear.get(a, 0) == linear.get(b, 0) * self[b]
+            if operand in self._strided and b in linear:
+                # A part of something larger is walked as one only where nothing of it is left out.
+                walked = np.logical_and(walked, self[b] == self._domain.dims[b])
             self.complete = np.logical_and(self.complete, walked)
         return linear.get(real[-1], 0) if real else 0
 

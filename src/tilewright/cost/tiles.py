@@ -23,7 +23,7 @@ from tilewright.core.matching import binding_names
 from tilewright.core.op import Call, call_node
 from tilewright.core.plan import Choice, Group
 from tilewright.core.platform import Dma, Engine, Platform
-from tilewright.core.tiles import Member, Use, member
+from tilewright.core.tiles import Member, Use, member, walked
 from tilewright.cost.formulas import Names, evaluate
 from tilewright.cost.grid import Array, Box, Cut, Grid, Value
 
@@ -98,7 +98,7 @@ def names_of(grid: Grid, position: int, mine: Task, sizes: Mapping[str, Value]) 
         domain = mine.domain
         return grid.size(grid.extent(domain, domain.access[operand][axis], domain.shapes[operand][axis], ranges))
 
-    return Names(mine.domain, mine.known, sizes, extent)
+    return Names(mine.domain, mine.known, sizes, extent, walked(mine.member, mine.kernel))
 
 
 def work_cycles(grid: Grid, position: int, mine: Task, split: str, chunk: Value) -> Array:

@@ -14,7 +14,7 @@ from tilewright.core.domain import Affine, Domain, Whole
 from tilewright.core.graph import TensorType
 from tilewright.core.kernel import BIT, Kernel, packing
 from tilewright.core.op import Call
-from tilewright.core.tiles import Extent, Member, axis_dim, region
+from tilewright.core.tiles import Extent, Member, axis_dim, region, walked
 from tilewright.cost.formulas import Names, condition
 from tilewright.cost.grid import Array, Box, Grid, Span, Value
 from tilewright.cost.tiles import Task
@@ -284,4 +284,4 @@ def tile_names(grid: Grid, position: int, mine: Task, split: str, chunk: Value, 
             return sizes[split]
         return pick(grid.extent(domain, found, domain.shapes[operand][axis], ranges))
 
-    return Names(domain, mine.known, sizes, extent)
+    return Names(domain, mine.known, sizes, extent, walked(mine.member, mine.kernel))

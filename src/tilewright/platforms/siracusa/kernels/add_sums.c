@@ -1,29 +1,30 @@
 /* ---
 op: Add
 types: {A: int32, B: int32, Y: int32}
-when: {B_sROWS: "== 0", B_sCOLUMNS: "B_sCOLUMNS == 1 or COLUMNS == 1", A_sCOLUMNS: "A_sCOLUMNS == 1 or COLUMNS == 1", A_sROWS: "A_sROWS == COLUMNS or ROWS == 1"}
+when: {B_sROWS: "== 0", B_sCOLUMNS: "B_sCOLUMNS == 1 or COLUMNS == 1", A_sCOLUMNS: "A_sCOLUMNS == 1 or COLUMNS == 1", A_sROWS: ">= 0", Y_sROWS: ">= 0"}
 epilogue: row
-cycles: "((COLUMNS+3)//4)*(ROWS*32 + 40) + 40"
+strided: [A, Y]
+cycles: "((COLUMNS+3)//4)*(ROWS*37 + 40) + 80"
 --- */
 #include "tilewright_kernel.h"
 
 /* What is added to a column stays in registers while its rows are done. */
-static void add_sums(const int32_t *A, const int32_t *B, void *Y, int ROWS, int COLUMNS,
+static void add_sums(const int32_t *A, const int32_t *B, void *Y, int ROWS, int COLUMNS, int A_sROWS, int Y_sROWS,
                      const struct Epilogue *epilogue) {
     const struct Epilogue e = *epilogue;
     int column = 0;
     for (; column + 4 <= COLUMNS; column += 4) {
         const int32_t b0 = B[column], b1 = B[column + 1], b2 = B[column + 2], b3 = B[column + 3];
         const int32_t *a = A + column;
-        for (int row = 0; row < ROWS; row++, a += COLUMNS)
-            STORE_4(&e, Y, a[0] + b0, a[1] + b1, a[2] + b2, a[3] + b3, row * COLUMNS + column, column);
+        for (int row = 0, at = column; row < ROWS; row++, a += A_sROWS, at += Y_sROWS)
+            STORE_4(&e, Y, a[0] + b0, a[1] + b1, a[2] + b2, a[3] + b3, at, column);
     }
     if (column == COLUMNS)
         return;
     for (int row = 0; row < ROWS; row++) {
         int32_t sums[4] = {0};
         for (int i = column; i < COLUMNS; i++)
-            sums[i - column] = A[row * COLUMNS + i] + B[i];
-        STORE(epilogue, Y, sums, row * COLUMNS + column, COLUMNS, column, 1, COLUMNS - column);
+            sums[i - column] = A[row * A_sROWS + i] + B[i];
+        STORE(epilogue, Y, sums, row * Y_sROWS + column, 0, column, 1, COLUMNS - column);
     }
 }

@@ -4,7 +4,8 @@ types: {data: T, output: T}
 T: [int8, uint8, int32]
 when: {D0: "== 1", data_sD3: "data_sD3 == 1 or D3 == 1", data_sD1: ">= 0", data_sD2: ">= 0"}
 epilogue: row
-cycles: "((D3+3)//4)*D1*(D2*40 + 20) + 60"
+strided: [data, output]
+cycles: "((D3+3)//4)*D1*(D2*40 + 20) + 80"
 --- */
 #include "tilewright_kernel.h"
 
@@ -14,19 +15,20 @@ typedef int32_t T;
 
 /* Some pixels of an image with its channels last. */
 static void slice_pixels(const T *data, void *output, int D1, int D2, int D3, int data_sD1, int data_sD2,
-                         const struct Epilogue *epilogue) {
+                         int output_sD1, int output_sD2, const struct Epilogue *epilogue) {
     const struct Epilogue e = *epilogue;
     int channel = 0;
     for (; channel + 4 <= D3; channel += 4)
-        for (int row = 0, at = channel; row < D1; row++) {
+        for (int row = 0; row < D1; row++) {
             const T *pixel = data + row * data_sD1 + channel;
-            for (int column = 0; column < D2; column++, pixel += data_sD2, at += D3)
+            int at = row * output_sD1 + channel;
+            for (int column = 0; column < D2; column++, pixel += data_sD2, at += output_sD2)
                 STORE_4(&e, output, pixel[0], pixel[1], pixel[2], pixel[3], at, channel);
         }
     if (channel == D3)
         return;
-    for (int row = 0, at = channel; row < D1; row++)
-        for (int column = 0; column < D2; column++, at += D3)
-            STORE(epilogue, output, data + row * data_sD1 + column * data_sD2 + channel, at, 0, channel, 1,
-                  D3 - channel);
+    for (int row = 0; row < D1; row++)
+        for (int column = 0; column < D2; column++)
+            STORE(epilogue, output, data + row * data_sD1 + column * data_sD2 + channel,
+                  row * output_sD1 + column * output_sD2 + channel, 0, channel, 1, D3 - channel);
 }
