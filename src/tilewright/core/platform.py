@@ -39,6 +39,8 @@ class Engine:
     """Other memories that it reads in place."""
     fork: int = 0
     """Cycles to start work on all cores and wait for it; of an array, to describe a job."""
+    begin: int = 0
+    """Cycles more of a node when it runs for the first time in a group: its code comes into the caches."""
     peak: float = 0.0
     """Multiply-accumulates of bytes that one core does in a cycle at best; 0 where nobody says."""
 
@@ -56,6 +58,8 @@ class Dma:
     """Dimensions of one transfer; loops around it do the rest."""
     run: float = 0.0
     """Cycles that a run of bytes takes at least, however short."""
+    issue: int = 0
+    """Cycles of a core to start a transfer and to wait for it, in which it computes nothing."""
     through: str = ""
     """The memory that bytes pass on their way, where two DMAs do it in turn; it lends as many bytes as the engine's
     memory has."""
@@ -87,6 +91,8 @@ class Platform:
     dmas: Mapping[str, Dma] = field(default_factory=lambda: MappingProxyType({}))
     home: str = ""
     """The memory of inputs, outputs and weights, on machines whose engine works in another one."""
+    operations: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    """Cycles of operations in C that is printed from expressions, by kind; see `cost.operations`."""
     machines: Mapping[str, SimulatedMachine] = field(default_factory=lambda: MappingProxyType({}))
     """The machine as the simulator runs it, by timing, the default first; none where there is no simulator for it."""
 
@@ -186,6 +192,7 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
             part.text("memory"),
             tuple(part.strings("reads") if part.has("reads") else ()),
             part.optional_int("fork") or 0,
+            part.optional_int("begin") or 0,
             part.number("peak") if part.has("peak") else 0.0,
         )
         for name in (engines[key].memory, *engines[key].reads):
@@ -206,12 +213,13 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
         reader.integer("alignment"),
         MappingProxyType(memories),
         MappingProxyType(engines),
-        tuple(_assigned(kernel, engines) for kernel in _kernels(folders)),
+        _timed(reader, [_assigned(kernel, engines) for kernel in _kernels(folders)]),
         MappingProxyType(_build(reader)),
         tuple(path for place in folders for path in sorted(place.glob("*.h"))),
         _runtime(reader, folder),
         MappingProxyType(dmas),
         home,
+        MappingProxyType(_numbers(reader, "operations")),
         MappingProxyType(
             simulated_machines(reader, {m.name: m.bytes and m.bytes + m.reserved for m in memories.values()})
         ),
@@ -226,6 +234,23 @@ def _kernels(folders: Iterable[Path]) -> tuple[Kernel, ...]:
     for kernel in (kernel for place in folders for kernel in load_kernels(place)):
         found.setdefault(kernel.path.name, kernel)
     return tuple(found.values())
+
+
+def _timed(reader: Reader, kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
+    """Kernels with the cycles that they take here, where the platform knows better than their own headers."""
+    found = {kernel.path.name: kernel for kernel in kernels}
+    for name, text in (reader.mapping("cycles") if reader.has("cycles") else {}).items():
+        if name not in found:
+            raise reader.wrong("cycles", f"there is no kernel '{name}'")
+        found[name] = replace(found[name], cycles=str(text))
+    return tuple(found.values())
+
+
+def _numbers(reader: Reader, key: str) -> dict[str, float]:
+    if not reader.has(key):
+        return {}
+    part = reader.part(key)
+    return {name: part.number(name) for name in reader.mapping(key)}
 
 
 def _build(reader: Reader) -> dict[str, str]:
@@ -273,6 +298,7 @@ def _dma(name: str, part: Reader, memories: Mapping[str, Memory]) -> Dma:
         part.number("bytes_per_cycle"),
         part.integer("rank"),
         part.number("run") if part.has("run") else 0.0,
+        part.optional_int("issue") or 0,
         part.text("through") if part.has("through") else "",
         bool(part.integer("by_cores")) if part.has("by_cores") else False,
     )

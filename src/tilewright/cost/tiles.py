@@ -5,7 +5,7 @@ beside. So a step takes `single + max(compute, double)`, the first loads come be
 
     loads of the first step + sum over steps of (single + max(compute, double)) + store of the last step
 
-A transfer takes the setup of its descriptors and its bytes at the DMA's speed.
+A transfer takes the setup of its descriptors and its bytes at the DMA's speed, and the cores have to start it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ from tilewright.core.platform import Dma, Engine, Platform
 from tilewright.core.tiles import Member, Use, member, walked
 from tilewright.cost.formulas import Names, evaluate
 from tilewright.cost.grid import Array, Box, Cut, Grid, Value
+from tilewright.cost.operations import Counts, nest_counts, step_counts
+from tilewright.cost.operations import cycles as operation_cycles
 
 NEST_CYCLES = 4.0
-"""Of a point of a loop nest that no kernel covers."""
+"""Of a point of a loop nest that no kernel covers, where the platform does not say."""
 STEP_CYCLES = 2.0
-"""Of a step of the epilogue of such a nest, per result."""
+"""Of a step of the epilogue of such a nest, per result, likewise."""
+OPERATIONS = {"point": NEST_CYCLES, "step": STEP_CYCLES}
 SUM_CYCLES = 1.0
 """To add what one part of a reduction gives to the sum of others, per result."""
 
@@ -42,6 +45,17 @@ class Task:
     member: Member
     kernel: Kernel | None
     call: Call
+    graph: Graph
+
+    @cached_property
+    def nest(self) -> tuple[Counts, Counts]:
+        """Operations of each result where it is a loop nest, and of each point of a reduction."""
+        return nest_counts(self.graph, self.member.node)
+
+    @cached_property
+    def steps(self) -> Counts:
+        """Operations of what is fused behind it, for each result."""
+        return step_counts(self.graph, self.member.node, self.call.outputs[0])
 
     @cached_property
     def domain(self) -> Domain:
@@ -54,7 +68,7 @@ class Task:
 
 
 def task(graph: Graph, node: Node, kernel: Kernel | None) -> Task:
-    return Task(member(graph, node, kernel), kernel, call_node(graph, node))
+    return Task(member(graph, node, kernel), kernel, call_node(graph, node), graph)
 
 
 def engine_of(platform: Platform) -> Engine:
@@ -101,27 +115,47 @@ def names_of(grid: Grid, position: int, mine: Task, sizes: Mapping[str, Value]) 
     return Names(mine.domain, mine.known, sizes, extent, walked(mine.member, mine.kernel))
 
 
-def work_cycles(grid: Grid, position: int, mine: Task, split: str, chunk: Value) -> Array:
+def work_cycles(grid: Grid, platform: Platform, position: int, mine: Task, split: str, chunk: Value) -> Array:
     """Cycles of the largest part that a core computes at a step, over classes."""
     sizes = part_sizes(grid, position, split, chunk)
     points = grid.product(list(sizes.values()))
-    if mine.kernel is not None:
-        found = evaluate(mine.kernel.cycles, names_of(grid, position, mine, sizes))
-        return np.where(points > 0, found + _sum_cycles(grid, position, sizes), 0.0)
-    steps = len(mine.member.node.epilogue)
-    if not steps:
-        return points * NEST_CYCLES
     reduced = set(mine.domain.reduction)
     results = grid.product([size for name, size in sizes.items() if name not in reduced])
-    return points * NEST_CYCLES + results * (STEP_CYCLES * steps)
+    if mine.kernel is not None:
+        found = evaluate(mine.kernel.cycles, names_of(grid, position, mine, sizes))
+        found = found + _sum_cycles(grid, position, sizes) + results * _fused_cycles(platform, mine)
+        return np.where(points > 0, found, 0.0)
+    costs = platform.operations or OPERATIONS
+    each, point = (operation_cycles(counts, costs) for counts in mine.nest)
+    inner: Value = 1
+    for name in reversed([*(n for n in sizes if n not in reduced), *reduced]):
+        inner = np.where(np.asarray(inner) > 1, inner, sizes[name])
+    loops = points / np.maximum(inner, 1) * costs.get("loop", 0.0)
+    return np.where(points > 0, costs.get("work", 0.0) + results * each + points * point + loops, 0.0)
 
 
-def start_cycles(platform: Platform, kernel: Kernel | None, split: str) -> float:
-    """Cycles to start a node at a step."""
+def _fused_cycles(platform: Platform, mine: Task) -> float:
+    """Cycles of what is fused behind a kernel, for each result; integer kernels count a requantisation themselves."""
+    if not platform.operations or not mine.steps or platform.beside(mine.kernel) is not None:
+        return 0.0
+    counted = platform.operations.get("counted", 0.0) if mine.call.outputs[0].dtype.is_integer else 0.0
+    return max(operation_cycles(mine.steps, platform.operations) - counted, 0.0)
+
+
+def start_cycles(grid: Grid, platform: Platform, kernel: Kernel | None, split: str) -> Array:
+    """Cycles to start a node at a step, over classes."""
     beside = platform.beside(kernel)
-    if beside is not None:
-        return float(beside.fork)
-    return float(engine_of(platform).fork) if split else 0.0
+    cores = engine_of(platform)
+    fork = beside.fork if beside is not None else cores.fork if split else 0
+    return float(fork) + cores.begin * begins(grid)
+
+
+def begins(grid: Grid) -> Array:
+    """The first step, over classes."""
+    found = np.ones((1,) * grid.rank, bool)
+    for edge in grid.first:
+        found = found & edge
+    return found
 
 
 def together(grid: Grid, works: Sequence[Array], *, ahead: bool) -> Array:
@@ -129,10 +163,7 @@ def together(grid: Grid, works: Sequence[Array], *, ahead: bool) -> Array:
     if not ahead:
         return sum(works, np.zeros((1,) * grid.rank))
     first, others = works[0], sum(works[1:], np.zeros((1,) * grid.rank))
-    begin = np.asarray(True)
-    for edge in grid.first:
-        begin = begin & edge
-    return np.maximum(first, others) + np.where(begin, np.minimum(first, others), 0.0)
+    return np.maximum(first, others) + np.where(begins(grid), np.minimum(first, others), 0.0)
 
 
 def parted(grid: Grid) -> Value:
@@ -195,11 +226,20 @@ def transfer(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Dma]) -> Arr
     return grid.product([]) * np.where(np.asarray(amount) > 0, cycles, 0.0)
 
 
+def issued(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Dma]) -> Array:
+    """Cycles of the cores to start such a transfer, over classes."""
+    empty = np.asarray(grid.elements(box)) == 0
+    counts = sum((descriptors(grid, box, kind.shape, dma.rank) * float(dma.issue) for dma in dmas), 0.0)
+    return grid.product([]) * np.where(empty, 0.0, counts)
+
+
 @dataclass(frozen=True, eq=False)
 class Flow:
     """A buffer that is loaded or stored: cycles and bytes of one transfer over classes, and when it happens."""
 
     cycles: Array
+    issue: Array
+    """Cycles of the cores to start it."""
     bytes: Array
     moves: Mapping[int, Array]
     """With which loops its region moves."""
@@ -236,7 +276,7 @@ class Traffic:
     """All transfers of a group with its loops in one order: cycles over classes, bytes for each tiling."""
 
     single: Array
-    """Of transfers with which nothing overlaps."""
+    """Of transfers with which nothing overlaps, and of starting them all."""
     loads: Array
     stores: Array
     moved: Array
@@ -248,6 +288,7 @@ def traffic(grid: Grid, flows: Sequence[tuple[Flow, Array]]) -> Traffic:
     for flow, when in flows:
         cycles, beside = flow.cycles * when, grid.spread(flow.beside)
         moved = moved + flow.bytes * when
+        single = single + flow.issue * when
         if not np.all(beside):
             single = single + np.where(beside, 0.0, cycles)
             cycles = np.where(beside, cycles, 0.0)
@@ -350,8 +391,8 @@ def priced(
     works: list[Array] = []
     points: list[Array] = []
     for position, (work, mine) in enumerate(zip(group.works, tasks, strict=True)):
-        cycles = work_cycles(grid, position, mine, work.split, work.chunk)
-        cycles = cycles + start_cycles(platform, mine.kernel, work.split)
+        cycles = work_cycles(grid, platform, position, mine, work.split, work.chunk)
+        cycles = cycles + start_cycles(grid, platform, mine.kernel, work.split)
         when = due(grid, grid.moves(tuple(grid.projection.ranges[position].values())), range(grid.rank))
         works.append(when * (cycles + kept_cycles(grid, platform, mine.member.output)))
         points.append(when * work_points(grid, position))
@@ -379,14 +420,21 @@ def kept_cycles(grid: Grid, platform: Platform, use: Use) -> Array:
     return lines * (use.type.dtype.bytes / speed)
 
 
+def _shared(dma: Dma, cores: int) -> Dma:
+    """What copies with all cores at once."""
+    return replace(dma, bytes_per_cycle=dma.bytes_per_cycle * cores, run=dma.run / cores)
+
+
 def flow(grid: Grid, platform: Platform, box: Box, use: Use, memory: str) -> Flow:
     """How a buffer is filled from a memory, or emptied into it, with two slots where that is of use."""
     amount = grid.product([]) * grid.elements(box) * use.type.dtype.bytes
     away = memory != engine_of(platform).memory
-    cycles = transfer(grid, box, use.type, route(platform, memory))
+    dmas = [_shared(dma, engine_of(platform).count) if dma.by_cores else dma for dma in route(platform, memory)]
+    cycles = transfer(grid, box, use.type, dmas)
     moves = grid.moves(box)
-    beside = streamed(grid, moves) & (not any(dma.by_cores for dma in route(platform, memory)))
-    return Flow(cycles, amount if away else amount * 0, moves, use.writes, beside)
+    beside = streamed(grid, moves) & (not any(dma.by_cores for dma in dmas))
+    issue = issued(grid, box, use.type, dmas)
+    return Flow(cycles, issue, amount if away else amount * 0, moves, use.writes, beside)
 
 
 def _bound(grid: Grid, group: Group) -> list[tuple[int, Use, Box]]:

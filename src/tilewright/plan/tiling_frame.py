@@ -275,7 +275,8 @@ class Frame:
             largest = mine.member.domain.dims[split] if span is None else grid.most(grid.size(span))
             chunk = rounded(-(-largest // self.engine.count), asked.blocks.get(split, 1))
             cut = np.asarray(chunk < largest)
-        cycles = work_cycles(grid, position, mine, split, chunk) + start_cycles(self.platform, mine.kernel, split)
+        cycles = work_cycles(grid, self.platform, position, mine, split, chunk)
+        cycles = cycles + start_cycles(grid, self.platform, mine.kernel, split)
         fits = conditions(grid, position, mine, asked, split, chunk)
         return Option(split, chunk, cut, fits, cycles, grid.most(cycles), self._scratch(position, split, chunk))
 

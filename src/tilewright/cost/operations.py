@@ -1,0 +1,118 @@
+"""Cycles of C that is printed from expressions: loop nests, and what is fused behind nodes.
+
+Operations are counted in the expressions of bodies, and a platform says what each kind takes (`operations` in
+platform.yaml). Compilers do better or worse here and there; on average of a whole expression they do about that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from tilewright.core.domain import Whole
+from tilewright.core.graph import RESULT, Graph, Node, TensorType
+from tilewright.core.op import REGISTRY, Body, Call, call_node, call_of
+
+Counts = Mapping[str, float]
+"""How often each kind of operation occurs."""
+
+_TOKEN = re.compile(
+    r"\(\s*(?:u?int\d+_t|int|float|double|bool)\s*\)|[A-Za-z_]\w*(?=\s*\()|<<|>>|[<>=!]=|&&|\|\||[-+*/%<>?&|^]"
+)
+_KINDS = {"*": "multiply", "/": "divide", "%": "divide", "?": "choose", "<<": "shift", ">>": "shift"}
+_POWER = re.compile(r"/ (?:\(float\))?(?:1|2|4|8|16|32|64|128|256|512|1024|2048|4096)\b")
+_WIDE = re.compile(r"\bu?int64_t\b")
+_FLOAT = re.compile(r"\bfloat\b|\bdouble\b|[\d.]f\b")
+
+
+def expression(text: str, *, wide: bool, real: bool) -> Counter[str]:
+    """Operations of an expression or statement; `wide` ones are of 64 bits, `real` ones of floating-point numbers."""
+    found: Counter[str] = Counter()
+    # A division by a power of two is a multiplication, or a shift.
+    for token in _TOKEN.findall(_POWER.sub("* 1", text)):
+        if token.startswith("("):
+            continue
+        if token[0].isalpha() or token[0] == "_":
+            found[token] += 1
+            continue
+        kind = _KINDS.get(token, "plain")
+        found[f"wide {kind}" if wide else f"real {kind}" if real and kind == "divide" else kind] += 1
+    return found
+
+
+def result_counts(body: Body, call: Call) -> Counter[str]:
+    """Operations of a result: the start of its state, and its expressions."""
+    real = call.outputs[0].dtype.is_float
+    found: Counter[str] = Counter()
+    for ctype, _, init in body.state:
+        wide = _WIDE.search(ctype) is not None or _WIDE.search(init) is not None
+        found += expression(init, wide=wide, real=_FLOAT.search(f"{ctype} {init}") is not None)
+    for text in body.result.values():
+        found += expression(text, wide=call.outputs[0].dtype.bits > 32, real=real or _FLOAT.search(text) is not None)
+    return found
+
+
+def update_counts(body: Body, call: Call) -> Counter[str]:
+    """Operations of a point of a reduction."""
+    wide = any(_WIDE.search(ctype) is not None for ctype, _, _ in body.state)
+    return expression(body.update, wide=wide, real=call.outputs[0].dtype.is_float)
+
+
+def read_counts(body: Body, call: Call) -> Counter[str]:
+    """Elements that a point reads from memory; known numbers are in the code."""
+    domain = call.domain()
+    found: Counter[str] = Counter()
+    for operand, kind in zip(call.operands, call.inputs, strict=True):
+        if kind is None or operand not in domain.access or not body.reads(operand) or call.baked(operand) is not None:
+            continue
+        table = any(isinstance(axis, Whole) for axis in domain.access[operand])
+        found["lookup" if table else "load"] += 1
+        found["guard"] += operand in body.fill
+    return found
+
+
+def step_counts(graph: Graph, node: Node, result: TensorType) -> Counter[str]:
+    """Operations of all that is fused behind a node, for each result."""
+    values: list[TensorType] = [result]
+    found: Counter[str] = Counter()
+    for step in node.epilogue:
+        types = [_type(graph, values, name) for name in step.inputs]
+        call = call_of(
+            REGISTRY[step.op], types, step.attrs, values=[graph.constants.get(n) for n in step.inputs], name=node.name
+        )
+        values.append(step.type)
+        found["step"] += 1
+        if call.op.body is None:
+            continue
+        body = call.op.body(call)
+        found += result_counts(body, call) + update_counts(body, call)
+        reads = read_counts(body, call)
+        own = sum(name.startswith(RESULT) for name in step.inputs)
+        reads["load"] = max(reads["load"] - own, 0)
+        found += reads
+    return found
+
+
+def _type(graph: Graph, values: Sequence[TensorType], name: str) -> TensorType | None:
+    if name.startswith(RESULT):
+        return values[int(name[1:] or "0")]
+    return graph.types[name] if name else None
+
+
+def nest_counts(graph: Graph, node: Node) -> tuple[Counter[str], Counter[str]]:
+    """Operations of each result of a loop nest, and of each point where that sums up many."""
+    call = call_node(graph, node)
+    if call.op.body is None:
+        return Counter({"point": 1}), Counter()
+    body = call.op.body(call)
+    each = result_counts(body, call) + step_counts(graph, node, call.outputs[0])
+    reads = read_counts(body, call)
+    if not body.update:
+        return each + reads + Counter({"point": 1}), Counter()
+    return each + Counter({"result": 1}), update_counts(body, call) + reads + Counter({"point": 1})
+
+
+def cycles(counts: Counts, costs: Mapping[str, float]) -> float:
+    """What operations take; those that a platform does not name take nothing."""
+    return sum(count * costs.get(name, 0.0) for name, count in counts.items())
