@@ -213,7 +213,7 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
         reader.integer("alignment"),
         MappingProxyType(memories),
         MappingProxyType(engines),
-        _timed(reader, [_assigned(kernel, engines) for kernel in _kernels(folders)]),
+        _timed(reader, folder, [_assigned(kernel, engines) for kernel in _kernels(folders)]),
         MappingProxyType(_build(reader)),
         tuple(path for place in folders for path in sorted(place.glob("*.h"))),
         _runtime(reader, folder),
@@ -236,13 +236,14 @@ def _kernels(folders: Iterable[Path]) -> tuple[Kernel, ...]:
     return tuple(found.values())
 
 
-def _timed(reader: Reader, kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
-    """Kernels with the cycles that they take here, where the platform knows better than their own headers."""
+def _timed(reader: Reader, folder: Path, kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
+    """Kernels with the cycles that they take here; of the platform's own, their headers say so."""
     found = {kernel.path.name: kernel for kernel in kernels}
     for name, text in (reader.mapping("cycles") if reader.has("cycles") else {}).items():
         if name not in found:
             raise reader.wrong("cycles", f"there is no kernel '{name}'")
-        found[name] = replace(found[name], cycles=str(text))
+        if not found[name].path.is_relative_to(folder):
+            found[name] = replace(found[name], cycles=str(text))
     return tuple(found.values())
 
 
