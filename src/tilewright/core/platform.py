@@ -242,7 +242,7 @@ def _timed(reader: Reader, folder: Path, kernels: Iterable[Kernel]) -> tuple[Ker
     for name, text in (reader.mapping("cycles") if reader.has("cycles") else {}).items():
         if name not in found:
             raise reader.wrong("cycles", f"there is no kernel '{name}'")
-        if not found[name].path.is_relative_to(folder):
+        if not found[name].path.resolve().is_relative_to(folder.resolve()):
             found[name] = replace(found[name], cycles=str(text))
     return tuple(found.values())
 
