@@ -14,9 +14,21 @@
 extern int tw_team;
 
 /* Starts copying planes x rows runs of `bytes`; strides are in bytes. Until its channel is waited for, the destination may
- * be neither read nor written, and the source may not be written. */
-void tw_dma_start(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row, ptrdiff_t from_row,
-                  int planes, ptrdiff_t to_plane, ptrdiff_t from_plane);
+ * be neither read nor written, and the source may not be written. There are shorter ways for one plane and for one run. */
+void tw_dma_planes(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row,
+                   ptrdiff_t from_row, int planes, ptrdiff_t to_plane, ptrdiff_t from_plane);
+void tw_dma_rows(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row, ptrdiff_t from_row);
+void tw_dma_run(int channel, void *to, const void *from, size_t bytes);
+static inline __attribute__((always_inline)) void tw_dma_start(int channel, void *to, const void *from, size_t bytes,
+                                                               int rows, ptrdiff_t to_row, ptrdiff_t from_row,
+                                                               int planes, ptrdiff_t to_plane, ptrdiff_t from_plane) {
+    if (planes != 1)
+        tw_dma_planes(channel, to, from, bytes, rows, to_row, from_row, planes, to_plane, from_plane);
+    else if (rows != 1)
+        tw_dma_rows(channel, to, from, bytes, rows, to_row, from_row);
+    else
+        tw_dma_run(channel, to, from, bytes);
+}
 
 /* Returns when all transfers started on the channel are complete; there may be none. The cores learn of it when they next
  * go to work together. */

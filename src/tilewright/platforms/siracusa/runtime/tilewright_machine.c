@@ -4,7 +4,7 @@
 #include "tilewright_udma.h"
 
 #define L1_BITS 18
-#define CHANNELS 256 /* more of them share places, and so wait for each other */
+#define CHANNELS 256 /* a power of two; more of them share places, and so wait for each other */
 #define RELAYS 32
 #define ALL_COUNTERS 0xffffu
 #define LARGEST 0x1ffffu /* bytes of one command */
@@ -64,15 +64,15 @@ static inline void allocate(int channel) {
     near.busy |= counter;
 }
 
-static void command(int channel, uint32_t l1, uint32_t l2, uint32_t bytes, uint32_t direction) {
+static inline void command(int channel, uint32_t l1, uint32_t l2, uint32_t bytes, uint32_t direction) {
     allocate(channel);
     TW_REGISTER(TW_DMA) = bytes | direction | INCREMENT | EVENT;
     TW_REGISTER(TW_DMA) = l1;
     TW_REGISTER(TW_DMA) = l2;
 }
 
-static void command_lines(int channel, uint32_t l1, uint32_t l2, uint32_t bytes, uint32_t rows, uint32_t l1_row,
-                          uint32_t l2_row, uint32_t direction) {
+static inline void command_lines(int channel, uint32_t l1, uint32_t l2, uint32_t bytes, uint32_t rows, uint32_t l1_row,
+                                 uint32_t l2_row, uint32_t direction) {
     allocate(channel);
     TW_REGISTER(TW_DMA) = bytes * rows | direction | INCREMENT | EVENT | LINES_IN_L2 | LINES_IN_L1;
     TW_REGISTER(TW_DMA) = l1;
@@ -202,15 +202,15 @@ static void to_l3(int channel, uint32_t l3, const void *from, uint32_t bytes, ui
     far[channel] = tw_udma_start(TW_TO_L3, l2, l3, bytes, rows, row, l3_row);
 }
 
-void tw_dma_start(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row, ptrdiff_t from_row,
-                  int planes, ptrdiff_t to_plane, ptrdiff_t from_plane) {
+void tw_dma_planes(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row,
+                   ptrdiff_t from_row, int planes, ptrdiff_t to_plane, ptrdiff_t from_plane) {
     if (in_l1(to) && in_l1(from)) {
         copy_together(&(struct copies){to, from, bytes, rows, to_row, from_row, planes, to_plane, from_plane});
         return;
     }
     if (tw_core() != 0 || bytes == 0 || rows == 0) /* parts of a tensor may be empty */
         return;
-    channel %= CHANNELS;
+    channel &= CHANNELS - 1;
     unsigned char *target = to;
     const unsigned char *source = from;
     for (int p = 0; p < planes; p++, target += to_plane, source += from_plane) {
@@ -228,9 +228,39 @@ void tw_dma_start(int channel, void *to, const void *from, size_t bytes, int row
     }
 }
 
+/* Whether one command does it: all of it is between L2 and L1, and a counter is free. */
+static inline int at_once(const void *to, const void *from, size_t bytes) {
+    return in_l1(to) != in_l1(from) && !in_l3(to) && !in_l3(from) && bytes - 1 < LARGEST && near.busy != ALL_COUNTERS;
+}
+
+void tw_dma_run(int channel, void *to, const void *from, size_t bytes) {
+    if (!at_once(to, from, bytes))
+        tw_dma_planes(channel, to, from, bytes, 1, 0, 0, 1, 0, 0);
+    else if (tw_core() == 0 && in_l1(to))
+        command(channel & (CHANNELS - 1), (uint32_t)to, (uint32_t)from, bytes, TO_L1);
+    else if (tw_core() == 0)
+        command(channel & (CHANNELS - 1), (uint32_t)from, (uint32_t)to, bytes, 0);
+}
+
+void tw_dma_rows(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row,
+                 ptrdiff_t from_row) {
+    if (rows < 2 || !at_once(to, from, bytes * (size_t)rows))
+        tw_dma_planes(channel, to, from, bytes, rows, to_row, from_row, 1, 0, 0);
+    else if (tw_core() == 0 && in_l1(to))
+        command_lines(channel & (CHANNELS - 1), (uint32_t)to, (uint32_t)from, bytes, (uint32_t)rows, (uint32_t)to_row,
+                      (uint32_t)from_row, TO_L1);
+    else if (tw_core() == 0)
+        command_lines(channel & (CHANNELS - 1), (uint32_t)from, (uint32_t)to, bytes, (uint32_t)rows, (uint32_t)from_row,
+                      (uint32_t)to_row, 0);
+}
+
 void tw_dma_wait(int channel) {
-    if (tw_core() == 0)
-        finish(channel % CHANNELS);
+    if (tw_core() != 0)
+        return;
+    if (near.relays | near.far)
+        finish(channel & (CHANNELS - 1));
+    else
+        finish_near(channel & (CHANNELS - 1));
 }
 
 void tw_await_neureka(void) {
