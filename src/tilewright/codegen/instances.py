@@ -87,7 +87,7 @@ def instance_text(
     # The hook is bound by macros, not by renaming, because macros of the kernel header use it too.
     pointwise = not parts and not replaced and not any(field.tensor for field in epilogue_fields(steps, replaced))
     macros = {"Epilogue": f"{name}_epilogue", "STORE": f"{name}_store", "STORE_4": f"{name}_four{'_sums' * parts}"}
-    macros |= {"STORE_POINTWISE": str(int(pointwise)), "STORE_AGAIN": str(int(not replaced))}
+    macros |= {"STORE_1": f"{name}_one", "STORE_POINTWISE": str(int(pointwise)), "STORE_AGAIN": str(int(not replaced))}
     return "".join(
         (
             _epilogue_text(name, accumulator.ctype, output, steps, replaced, row_axes, parts=parts),
@@ -161,7 +161,7 @@ def _epilogue_text(
 
 
 def _row_text(name: str, accumulator: str, output: TensorType, row: str) -> list[str]:
-    """Four results, and a row of them. Machines without vectors store four bytes at once."""
+    """One result, four, and a row of them. Machines without vectors store four bytes at once."""
     ctype = output.dtype.ctype
 
     def value(accumulated: str, further: str) -> str:
@@ -174,7 +174,13 @@ def _row_text(name: str, accumulator: str, output: TensorType, row: str) -> list
         ]
     else:
         stored = [f"    Y[at + {i}] = {value(each, f' + {i}')};" for i, each in enumerate("abcd")]
+    one = f"tw_store_1(Y + at, {value('a', '')});" if output.dtype.bytes == 1 else f"Y[at] = {value('a', '')};"
     return [
+        f"TW_INLINE void {name}_one(const struct {name}_epilogue *e, {ctype} *restrict Y, {accumulator} a, ptrdiff_t at,",
+        "                          int channel) {",
+        f"    const ptrdiff_t row = {row};",
+        f"    {one}",
+        "}",
         f"TW_INLINE void {name}_four(const struct {name}_epilogue *e, {ctype} *restrict Y, {accumulator} a,",
         f"                          {accumulator} b, {accumulator} c, {accumulator} d, ptrdiff_t at, int channel) {{",
         f"    const ptrdiff_t row = {row};",

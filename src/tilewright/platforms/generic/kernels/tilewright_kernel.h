@@ -11,7 +11,7 @@
 
 #ifndef TW_GENERATED
 /* STORE takes `rows` rows of up to 16 results, 16 elements apart in `acc` and `pitch` apart in Y, the first one at `at` and
- * of channel `channel`. STORE_4 takes four neighbours in a row. Where STORE_AGAIN is
+ * of channel `channel`. STORE_4 takes four neighbours in a row, STORE_1 one. Where STORE_AGAIN is
  * not 0, the same results may be stored twice. In the stand-alone build of one kernel they store results as
  * accumulated; generated code brings its own versions with everything that is fused behind the kernel. STORE_POINTWISE tells
  * whether what is stored depends on the result alone, not on its place. */
@@ -26,6 +26,12 @@ struct Epilogue {
                    (size_t)(count) * sizeof *(acc));                                                                   \
     } while (0)
 #define STORE_AGAIN 1
+#define STORE_1(epilogue, Y, a, at, channel)                                                                           \
+    do {                                                                                                               \
+        const int32_t one = a;                                                                                         \
+        (void)(epilogue), (void)(channel);                                                                             \
+        memcpy((char *)(Y) + (size_t)(at) * sizeof one, &one, sizeof one);                                             \
+    } while (0)
 #define STORE_4(epilogue, Y, a, b, c, d, at, channel)                                                                  \
     do {                                                                                                               \
         const int32_t four[4] = {a, b, c, d};                                                                          \
@@ -105,9 +111,10 @@ TW_INLINE int32_t tw_within(int32_t x, int32_t lo, int32_t hi) {
 TW_INLINE int32_t tw_sum_rounded(int32_t a, int32_t b, int32_t half, int shift) { return (a + b + half) >> shift; }
 #endif
 
-/* Where four bytes are stored faster together, rows of bytes are stored by tw_store_4. */
+/* Where four bytes are stored faster together, rows of bytes are stored by tw_store_4. Single ones are by tw_store_1. */
 #ifndef TW_QUADS
 #define TW_QUADS 0
+#define tw_store_1(to, a) (*(to) = (a))
 #define tw_store_4(to, a, b, c, d) ((to)[0] = (a), (to)[1] = (b), (to)[2] = (c), (to)[3] = (d))
 #endif
 

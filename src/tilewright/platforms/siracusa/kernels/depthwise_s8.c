@@ -5,8 +5,12 @@ T: [int8, uint8]
 when: {channels_last: "== 1", C: "== 1", F: "== 1"}
 pack: {W: "G,F,C,KH,KW -> G/4,F,C,KH/4,KW,G%4,KH%4"}
 epilogue: row
-scratch: "16*((KH+3)//4)*(((min(OW, 16)+3)//4*4-1)*strides_1 + (KW-1)*dilations_1 + 1)"
-cycles: "N*OH*(OW*G*(24 + ((KH+3)//4)*(2 + 4*strides_1 + KW)) + ((OW+15)//16)*((G+3)//4)*200)"
+strided: [X, Y]
+scratch: "16*((KH+3)//4)*((min(max(OH, OW), 32)+3)*max(strides_0, strides_1)
+  + (max(KH, KW)-1)*max(dilations_0, dilations_1) + 1)"
+cycles: "N*((G+3)//4)*((KH==3)*(KW==3)*(min(OH, OW) - min(OH, OW)//2*(2-min(strides_0*strides_1, 2)))
+  *((max(OH, OW)*strides_1+2)*19 + (max(OH, OW)+31)//32*350 + 4*max(OH, OW)*(31-8*min(strides_0*strides_1, 2)))
+  + (1-(KH==3)*(KW==3))*OH*(OW*4*(22 + ((KH+3)//4)*(2 + 4*strides_1 + 2*KW)) + (OW+15)//16*200)) + 300"
 --- */
 #include "tilewright_kernel.h"
 
@@ -14,26 +18,121 @@ cycles: "N*OH*(OW*G*(24 + ((KH+3)//4)*(2 + 4*strides_1 + KW)) + ((OW+15)//16)*((
 typedef int8_t T;
 #endif
 
-/* At most 16 pixels of a line at a time. Four channels of the lines they see are turned into columns first; what is
- * outside the image is filled in there. */
-static void depthwise_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, int N, int G, int OH, int OW, int KH,
-                         int KW, int X_n1, int X_n2, int strides_0, int strides_1, int pads_0, int pads_1,
-                         int dilations_0, int dilations_1, int x_zero_point, void *scratch,
-                         const struct Epilogue *epilogue) {
-    const uint32_t outside = (uint32_t)(x_zero_point & 0xFF) * 0x01010101u;
-    const int blocks = (KH + 3) / 4, row_bytes = G * X_n2;
-    uint32_t *columns = scratch;
+TW_INLINE int32_t dot(const T *X, int32_t sum, uint32_t a, uint32_t b, uint32_t c, const uint32_t *w) {
+    sum = TW_FOR_BYTES(X, tw_sdot)(sum, a, w[0]);
+    sum = TW_FOR_BYTES(X, tw_sdot)(sum, b, w[1]);
+    return TW_FOR_BYTES(X, tw_sdot)(sum, c, w[2]);
+}
+
+/* Up to four channels of a line of results, or of two lines that see the same four of the image. */
+TW_APART void slide(const struct tw_slide *s, const T *X, const uint32_t *columns, const uint32_t *W, const int32_t *B,
+                    void *Y, int at, int channel, int channels, const struct Epilogue *epilogue) {
+    const struct Epilogue e = *epilogue;
+    const int next = s->next, second = s->second, step = s->step, dilation = s->dilation;
+    for (int c = 0; c < channels; c++, channel++, columns++, W++) {
+        uint32_t w[3] = {W[0], W[4], W[8]};
+        if (s->turned)
+            tw_turn_three(w);
+        const uint32_t u[3] = {w[0] << 8, w[1] << 8, w[2] << 8}; /* those of the second line */
+        const int32_t bias = B ? B[channel] : 0;
+        const uint32_t *t = columns;
+        int to = at + c, left = s->pixels;
+        if (step != 4 || dilation != 4) {
+            for (; left > 0; left--, t += step, to += next)
+                STORE_1(&e, Y, dot(X, bias, t[0], t[dilation], t[2 * dilation], w), to, channel);
+            continue;
+        }
+        uint32_t v0 = t[0], v1 = t[4], v2;
+        t += 8;
+        if (second) {
+            int below = to + second;
+            for (; left >= 3; left -= 3, t += 12) {
+                v2 = t[0];
+                STORE_1(&e, Y, dot(X, bias, v0, v1, v2, w), to, channel);
+                STORE_1(&e, Y, dot(X, bias, v0, v1, v2, u), below, channel);
+                v0 = t[4], to += next, below += next;
+                STORE_1(&e, Y, dot(X, bias, v1, v2, v0, w), to, channel);
+                STORE_1(&e, Y, dot(X, bias, v1, v2, v0, u), below, channel);
+                v1 = t[8], to += next, below += next;
+                STORE_1(&e, Y, dot(X, bias, v2, v0, v1, w), to, channel);
+                STORE_1(&e, Y, dot(X, bias, v2, v0, v1, u), below, channel);
+                to += next, below += next;
+            }
+            for (; left > 0; left--, t += 4, v0 = v1, v1 = v2, to += next, below += next) {
+                v2 = t[0];
+                STORE_1(&e, Y, dot(X, bias, v0, v1, v2, w), to, channel);
+                STORE_1(&e, Y, dot(X, bias, v0, v1, v2, u), below, channel);
+            }
+        } else {
+            for (; left > 0; left--, t += 4, v0 = v1, v1 = v2, to += next) {
+                v2 = t[0];
+                STORE_1(&e, Y, dot(X, bias, v0, v1, v2, w), to, channel);
+            }
+        }
+    }
+}
+
+/* Filters of 3 x 3: lines run along the longer axis of the result, and two of them are computed together where they see
+ * the same four lines of the image. */
+static void three(const T *X, const int8_t *W, const int32_t *B, void *Y, int start, int channels,
+                  const struct tw_axis *across, const struct tw_axis *along, int turned, int zero, uint32_t *columns,
+                  const struct Epilogue *epilogue) {
+    const uint32_t outside = (uint32_t)(zero & 0xFF) * 0x01010101u;
+    const int together = across->stride == 1 && across->dilation == 1;
+    struct tw_four_rows rows;
+    struct tw_slide lines = {
+        .step = 4 * along->stride, .dilation = 4 * along->dilation, .next = along->out_step, .turned = turned};
+    for (int line = 0; line < across->outputs; line += lines.second ? 2 : 1) {
+        const int top = line * across->stride - across->pad;
+        lines.second = together && line + 1 < across->outputs ? across->out_step : 0;
+        for (int from = 0; from < along->outputs; from += 32) {
+            lines.pixels = tw_min(32, along->outputs - from);
+            const int left = from * along->stride - along->pad;
+            const int count = (lines.pixels - 1) * along->stride + 2 * along->dilation + 1;
+            const int begin = tw_min(tw_max(-left, 0), count), end = tw_max(tw_min(along->inputs - left, count), begin);
+            for (int row = 0; row < 4; row++) {
+                const int at = top + row * across->dilation;
+                const int inside = (row < 3 || lines.second) && at >= 0 && at < across->inputs;
+                const T *x = X + at * across->in_step + (left + begin) * along->in_step;
+                rows.stride[row] = inside ? along->in_step : 0;
+                rows.x[row] = inside ? (const char *)x : (const char *)&outside;
+            }
+            for (int i = 0; i < begin * 4; i++)
+                columns[i] = outside;
+            for (int i = end * 4; i < count * 4; i++)
+                columns[i] = outside;
+            for (int g = 0; g < channels; g += 4) {
+                const int found = tw_min(4, channels - g);
+                if (found == 4)
+                    tw_turned_columns(&rows, g, end - begin, columns + begin * 4);
+                else
+                    tw_few_columns(&rows, g, found, begin, end, columns, 1, 4);
+                slide(&lines, X, columns, (const uint32_t *)(const void *)(W + g * 12), B, Y,
+                      start + line * across->out_step + from * along->out_step + g, g, found, epilogue);
+            }
+        }
+    }
+}
+
+/* Other filters: at most 16 pixels of a line at a time. Four channels of the lines they see are turned into columns first;
+ * what is outside the image is filled in there. */
+static void any(const T *X, const int8_t *W, const int32_t *B, void *Y, int start, int G, int KH, int KW,
+                const struct tw_axis *across, const struct tw_axis *along, int zero, uint32_t *columns,
+                const struct Epilogue *epilogue) {
+    const uint32_t outside = (uint32_t)(zero & 0xFF) * 0x01010101u;
+    const int blocks = (KH + 3) / 4;
     int32_t panel[16], out[16 * 16];
     struct tw_four_rows rows;
-    struct tw_column_dots dots = {.columns = KW, .blocks = blocks, .stride = strides_1, .dilation = dilations_1};
-    for (int line = 0; line < N * OH; line++) {
-        const char *image = (const char *)X + line / OH * X_n1 * row_bytes;
-        const int ih = line % OH * strides_0 - pads_0;
-        for (int ow = 0; ow < OW; ow += 16) {
-            const int pixels = tw_min(16, OW - ow), iw = ow * strides_1 - pads_1;
+    struct tw_column_dots dots = {
+        .columns = KW, .blocks = blocks, .stride = along->stride, .dilation = along->dilation};
+    for (int line = 0; line < across->outputs; line++) {
+        const int ih = line * across->stride - across->pad;
+        for (int ow = 0; ow < along->outputs; ow += 16) {
+            const int pixels = tw_min(16, along->outputs - ow), iw = ow * along->stride - along->pad;
             dots.pixels = (pixels + 3) & ~3;
-            dots.pitch = (dots.pixels - 1) * strides_1 + (KW - 1) * dilations_1 + 1;
-            const int begin = tw_min(tw_max(-iw, 0), dots.pitch), end = tw_max(tw_min(X_n2 - iw, dots.pitch), begin);
+            dots.pitch = (dots.pixels - 1) * along->stride + (KW - 1) * along->dilation + 1;
+            const int begin = tw_min(tw_max(-iw, 0), dots.pitch);
+            const int end = tw_max(tw_min(along->inputs - iw, dots.pitch), begin);
             for (int g = 0; g < G; g += 16) {
                 const int count = tw_min(16, G - g);
                 const int32_t *bias = tw_bias_s32(B, g, count, panel);
@@ -44,23 +143,40 @@ static void depthwise_s8(const T *X, const int8_t *W, const int32_t *B, void *Y,
                         uint32_t *to = columns + block * 4 * dots.pitch;
                         if (blocks > 1 || g + j == 0) { /* else all is there from the channels before */
                             for (int row = 0; row < 4; row++) {
-                                const int h = ih + (block * 4 + row) * dilations_0;
-                                const int inside = block * 4 + row < KH && h >= 0 && h < X_n1;
-                                rows.stride[row] = inside ? G : 0;
-                                rows.x[row] =
-                                    inside ? image + h * row_bytes + (iw + begin) * G : (const char *)&outside;
+                                const int h = ih + (block * 4 + row) * across->dilation;
+                                const int inside = block * 4 + row < KH && h >= 0 && h < across->inputs;
+                                const T *x = X + h * across->in_step + (iw + begin) * along->in_step;
+                                rows.stride[row] = inside ? along->in_step : 0;
+                                rows.x[row] = inside ? (const char *)x : (const char *)&outside;
                             }
                             tw_outside_columns(4, begin, end, outside, to, dots.pitch);
                         }
                         if (channels == 4)
                             tw_columns(&rows, g + j, KH - block * 4 >= 4, begin, end, to, dots.pitch);
                         else
-                            tw_few_columns(&rows, g + j, channels, begin, end, to, dots.pitch);
+                            tw_few_columns(&rows, g + j, channels, begin, end, to, dots.pitch, 1);
                     }
                     TW_FOR_BYTES(X, tw_column_dots)(&dots, channels, w, bias + j, columns, out + j);
                 }
-                STORE(epilogue, Y, out, (line * OW + ow) * G + g, G, g, pixels, count);
+                STORE(epilogue, Y, out, start + line * across->out_step + ow * along->out_step + g, along->out_step, g,
+                      pixels, count);
             }
         }
+    }
+}
+
+static void depthwise_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, int N, int G, int OH, int OW, int KH,
+                         int KW, int X_n1, int X_n2, int X_s0, int X_s1, int X_s2, int Y_s0, int Y_s1, int Y_s2,
+                         int strides_0, int strides_1, int pads_0, int pads_1, int dilations_0, int dilations_1,
+                         int x_zero_point, void *scratch, const struct Epilogue *epilogue) {
+    const struct tw_axis down = {OH, X_n1, X_s1, Y_s1, strides_0, pads_0, dilations_0};
+    const struct tw_axis right = {OW, X_n2, X_s2, Y_s2, strides_1, pads_1, dilations_1};
+    for (int n = 0; n < N; n++, X += X_s0) {
+        if (KH != 3 || KW != 3)
+            any(X, W, B, Y, n * Y_s0, G, KH, KW, &down, &right, x_zero_point, scratch, epilogue);
+        else if (OH > OW)
+            three(X, W, B, Y, n * Y_s0, G, &right, &down, 1, x_zero_point, scratch, epilogue);
+        else
+            three(X, W, B, Y, n * Y_s0, G, &down, &right, 0, x_zero_point, scratch, epilogue);
     }
 }

@@ -76,7 +76,7 @@ static __attribute__((noinline, unused)) void tw_columns(const struct tw_four_ro
 
 /* The same for the last few channels, byte by byte: a word would reach beyond the image. */
 static __attribute__((noinline, unused)) void tw_few_columns(const struct tw_four_rows *rows, int channel, int channels,
-                                                             int begin, int end, uint32_t *to, int pitch) {
+                                                             int begin, int end, uint32_t *to, int pitch, int step) {
     for (int i = begin; i < end; i++) {
         for (int c = 0; c < channels; c++) {
             uint32_t word = 0;
@@ -84,9 +84,55 @@ static __attribute__((noinline, unused)) void tw_few_columns(const struct tw_fou
                 word |= (uint32_t)(uint8_t)
                             rows->x[row][rows->stride[row] ? (i - begin) * rows->stride[row] + channel + c : 0]
                         << (8 * row);
-            to[c * pitch + i] = word;
+            to[c * pitch + i * step] = word;
         }
     }
+}
+
+/* One axis of an image and of the result: elements, how far they lie apart, and how a filter walks along it. */
+struct tw_axis {
+    int outputs, inputs, in_step, out_step, stride, pad, dilation;
+};
+
+/* A line of results: how many pixels, words between their columns and between those of a filter, elements to the next
+ * pixel, and to a second line where there is one. */
+struct tw_slide {
+    int pixels, step, dilation, next, second, turned;
+};
+
+/* Three words of three bytes and a zero: rows become columns. */
+static inline void tw_turn_three(uint32_t *w) {
+    const uint32_t low = tw_shuffle(w[0], w[1], 0x05010400u), high = tw_shuffle(w[0], w[1], 0x07030602u);
+    const uint32_t last = w[2];
+    w[0] = tw_shuffle(low, last, 0x07040100u);
+    w[1] = tw_shuffle(low, last, 0x07050302u);
+    w[2] = tw_shuffle(high, last, 0x07060100u);
+}
+
+/* Columns of four rows as words, those of four channels side by side. */
+#define TW_STRIDED(word, from, stride) ".insn r 0x0B, 7, 0x10, " word ", %[" from "], %[" stride "]\n"
+#define TW_SHUFFLE(low, high, selector) ".insn r 0x57, 1, 0x64, " low ", " high ", %[" selector "]\n"
+#define TW_HALVES(word, high, low) ".insn r 0x57, 0, 0x68, " word ", " high ", " low "\n"
+#define TW_PUT_WORD(word) ".insn s 0x2B, 2, " word ", 4(%[to])\n"
+static __attribute__((noinline, unused)) void tw_turned_columns(const struct tw_four_rows *rows, int channel, int count,
+                                                                uint32_t *to) {
+    const int s0 = rows->stride[0], s1 = rows->stride[1], s2 = rows->stride[2], s3 = rows->stride[3];
+    const char *x0 = rows->x[0] + (s0 ? channel : 0), *x1 = rows->x[1] + (s1 ? channel : 0);
+    const char *x2 = rows->x[2] + (s2 ? channel : 0), *x3 = rows->x[3] + (s3 ? channel : 0);
+    if (count <= 0)
+        return;
+    __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[count]", "36") TW_STRIDED("t0", "x0", "s0")
+                         TW_STRIDED("t1", "x1", "s1") TW_STRIDED("t2", "x2", "s2")
+                             TW_STRIDED("t3", "x3", "s3") "mv t4, t0\n" TW_SHUFFLE("t4", "t1", "pairs")
+                                 TW_SHUFFLE("t0", "t1", "others") "mv t5, t2\n" TW_SHUFFLE("t5", "t3", "pairs")
+                                     TW_SHUFFLE("t2", "t3", "others") TW_HALVES("t1", "t5", "t4") TW_PUT_WORD("t1")
+                                         TW_SHUFFLE("t4", "t5", "upper") TW_PUT_WORD("t4") TW_HALVES("t1", "t2", "t0")
+                                             TW_PUT_WORD("t1") TW_SHUFFLE("t0", "t2", "upper")
+                                                 TW_PUT_WORD("t0") ".option pop\n"
+                     : [x0] "+r"(x0), [x1] "+r"(x1), [x2] "+r"(x2), [x3] "+r"(x3), [to] "+r"(to)
+                     : [s0] "r"(s0), [s1] "r"(s1), [s2] "r"(s2), [s3] "r"(s3), [count] "r"(count),
+                       [pairs] "r"(0x05010400u), [others] "r"(0x07030602u), [upper] "r"(0x07060302u)
+                     : "t0", "t1", "t2", "t3", "t4", "t5", "memory");
 }
 
 /* What the pixels of a line have in common: filter columns, blocks of four filter rows, and how far their words lie apart;

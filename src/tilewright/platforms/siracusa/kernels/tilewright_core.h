@@ -60,18 +60,21 @@ static inline __attribute__((always_inline)) int32_t tw_sum_rounded(int32_t a, i
     return a;
 }
 
-/* Four bytes as one word, at any address: pv.packlo.b, pv.packhi.b. To the compiler they are no characters, which might be
- * part of anything. */
-struct tw_four_bytes {
-    int16_t pairs[2];
-};
+/* Bytes are stored as parts of an int: to the compiler characters might be part of anything, and so might what assembler
+ * text stores. Integers of tensors are long. */
+struct tw_one_byte {
+    int byte : 8;
+} __attribute__((packed));
+static inline __attribute__((always_inline)) void tw_store_1(void *to, int a) { ((struct tw_one_byte *)to)->byte = a; }
+
+/* Four bytes as one word, at any address: pv.packlo.b, pv.packhi.b. */
 #define TW_QUADS 1
 static inline __attribute__((always_inline)) void tw_store_4(void *to, int a, int b, int c, int d) {
-    uint32_t word;
+    unsigned word;
     __asm__(".insn r 0x57, 1, 0x70, %0, %2, %1\n.insn r 0x57, 1, 0x6C, %0, %4, %3"
             : "=&r"(word)
             : "r"(a), "r"(b), "r"(c), "r"(d));
-    __asm__ volatile("sw %1, %0" : "=m"(*(struct tw_four_bytes *)to) : "r"(word));
+    *(unsigned *)to = word;
 }
 
 #endif
