@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from types import MappingProxyType
 
 import numpy as np
@@ -176,6 +177,7 @@ declare(
         "and integers give int32: the form that quantised networks use, where requantisation divides.",
         numbers=lambda call: _window(call).numbers(),
         padding=padding,
+        limit=lambda call, limits: prod(call.ints("kernel_shape")) * limits["X"],
     )
 )
 
