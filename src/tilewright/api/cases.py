@@ -20,6 +20,7 @@ from tilewright.core.graph import Array
 from tilewright.errors import TilewrightError
 from tilewright.frontend import load_test_data
 from tilewright.sim import Machine
+from tilewright.sim.gvsoc import SimulatorName
 
 Status = Literal["pass", "fail", "unsupported", "error"]
 UNSUPPORTED = frozenset(
@@ -133,6 +134,7 @@ def run_case(
     compiler: str = "",
     flags: tuple[str, ...] = (),
     machine: Machine | None = None,
+    simulator: SimulatorName = "tilewright",
 ) -> CaseResult:
     """Compiles, builds, runs and compares one case; never raises for what the case does wrong."""
     start = time.perf_counter()
@@ -151,6 +153,7 @@ def run_case(
             compiler=compiler,
             flags=flags,
             machine=machine,
+            simulator=simulator,
         )
     except TilewrightError as error:
         return result("unsupported" if error.code in UNSUPPORTED else "error", str(error))

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from tilewright.api.compiling import Compiled, Observer, Options, compile_model
-from tilewright.codegen import build
+from tilewright.codegen import build, write_project
 from tilewright.core.dtype import BFLOAT16, BOOL, FLOAT16
 from tilewright.core.graph import Array, Graph, TensorType
 from tilewright.core.interpret import interpret
@@ -19,6 +19,7 @@ from tilewright.errors import TilewrightError
 from tilewright.quantize import quantisation_step
 from tilewright.sim import Machine, run_on_host
 from tilewright.sim.chip import run_on_chip
+from tilewright.sim.gvsoc import SimulatorName, check_gvsoc, given_files, run_on_gvsoc
 from tilewright.sim.marks import GroupProfile
 from tilewright.sim.simulator import machine_of
 
@@ -84,6 +85,7 @@ def run_model(
     seed: int = 0,
     machine: Machine | None = None,
     profile: bool = False,
+    simulator: SimulatorName = "tilewright",
     progress: Observer = lambda _stage: None,
 ) -> Ran:
     """Compiles, builds and runs a network. Without `inputs`, seeded noise is fed.
@@ -91,6 +93,8 @@ def run_model(
     `machine` says how an emulated machine behaves, on platforms that are one; `profile` is for those with a simulator.
     """
     compiled = compile_model(model, options, samples=inputs, progress=progress)
+    if simulator == "gvsoc":
+        check_gvsoc(compiled.platform)
     if profile:
         machine_of(compiled.platform)
     graph = compiled.plan.graph
@@ -98,12 +102,17 @@ def run_model(
     with tempfile.TemporaryDirectory(prefix="tilewright-") as scratch:
         target = folder or Path(scratch)
         compiled.write(target)
+        if simulator == "gvsoc":
+            write_project(given_files(fed), target)
         progress("build")
         built = build(target, compiled.platform, compiled.program.name, compiler=compiler, flags=flags)
         progress("run")
         types = [graph.types[o] for o in graph.outputs]
         nanoseconds, cycles, groups = None, None, ()
-        if compiled.platform.machines:
+        if simulator == "gvsoc":
+            gvsoc = run_on_gvsoc(built.executable, types, compiled.platform)
+            outputs, cycles = gvsoc.outputs, gvsoc.cycles
+        elif compiled.platform.machines:
             chip = run_on_chip(built.executable, fed, types, compiled.platform, checks=True, profile=profile)
             outputs, cycles, groups = chip.outputs, chip.cycles, chip.groups
         else:

@@ -135,6 +135,7 @@ def run_command(
             seed=planning.seed,
             machine=build.machine(planning.seed),
             profile=profile is not None,
+            simulator=build.simulator,
             progress=progress,
         )
         if profile and output:
@@ -159,7 +160,8 @@ def run_command(
         console.print(_output_table(ran))
         console.print(_sizes(ran.compiled))
         if ran.cycles is not None:
-            console.print(f"{ran.cycles:,} cycles simulated, with checks and no finding")
+            how = "in GVSoC" if build.simulator == "gvsoc" else "simulated, with checks and no finding"
+            console.print(f"{ran.cycles:,} cycles {how}")
         if profile and ran.compiled.plan.schedule:
             print_run_profile(console, ran.compiled.plan, ran.compiled.plan.schedule, ran.groups, profile)
         if ran.nanoseconds is not None:

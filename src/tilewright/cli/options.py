@@ -18,6 +18,7 @@ import typer
 from tilewright.core.platform import DEFAULT_PLATFORM
 from tilewright.plan import PlanOptions
 from tilewright.sim import Machine, Moment
+from tilewright.sim.gvsoc import SimulatorName
 
 NETWORK, CODE, MACHINE = "About the network", "About the code", "About the machine"
 PLAN, BUILD = "About the plan", "About the build"
@@ -229,6 +230,15 @@ class Build:
             show_default=False,
         ),
     ] = None
+
+    simulator: Annotated[
+        SimulatorName,
+        typer.Option(
+            "--simulator",
+            help="What simulates a chip: Tilewright itself, or GVSoC, found on PATH or by the variable GVSOC.",
+            rich_help_panel=BUILD,
+        ),
+    ] = "tilewright"
 
     def machine(self, seed: int) -> Machine:
         """How an emulated machine behaves."""

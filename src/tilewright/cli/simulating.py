@@ -13,9 +13,12 @@ import typer
 
 from tilewright.cli.console import errors
 from tilewright.cli.simulation_tables import print_profile, print_statistics
+from tilewright.core.platform import load_platform
 from tilewright.errors import TilewrightError
 from tilewright.sim.findings import Finding
+from tilewright.sim.gvsoc import SimulatorName, simulate
 from tilewright.sim.profile import profile_of
+from tilewright.sim.program import load_program
 from tilewright.sim.simulator import Look, Simulator, Stop
 from tilewright.sim.statistics import statistics_of
 from tilewright.sim.trace import TraceWriter
@@ -78,6 +81,13 @@ def sim_command(
             "stack and the like; the run is slower.",
         ),
     ] = False,
+    simulator: Annotated[
+        SimulatorName,
+        typer.Option(
+            "--simulator",
+            help="Tilewright itself, or GVSoC, found on PATH or by the variable GVSOC; that only runs the program.",
+        ),
+    ] = "tilewright",
     max_cycles: Annotated[
         int | None,
         typer.Option(
@@ -101,19 +111,36 @@ def sim_command(
 
     `tilewright sim network.elf --platform siracusa --checks --max-cycles 100000000`
     """
-    simulator = Simulator(platform, timing, look=Look(checks=checks, profile=profile, trace=trace is not None))
-    simulator.load(program)
-    stop = _run(simulator, trace, max_cycles)
+    if simulator == "gvsoc":
+        asked = {"--timing": timing, "--stats": stats, "--profile": profile, "--trace": trace, "--checks": checks}
+        _in_gvsoc(program, platform, [flag for flag, given in {**asked, "--max-cycles": max_cycles}.items() if given])
+        return
+    machine = Simulator(platform, timing, look=Look(checks=checks, profile=profile, trace=trace is not None))
+    machine.load(program)
+    stop = _run(machine, trace, max_cycles)
     if stats:
-        print_statistics(statistics_of(simulator), simulator.machine.timing)
+        print_statistics(statistics_of(machine), machine.machine.timing)
     if profile:
-        print_profile(profile_of(simulator))
-    findings = simulator.findings()
+        print_profile(profile_of(machine))
+    findings = machine.findings()
     _print_warnings([finding for finding in findings if finding.warning])
-    _refuse(simulator, stop, [finding for finding in findings if not finding.warning], max_cycles)
-    if simulator.exit_code:
+    _refuse(machine, stop, [finding for finding in findings if not finding.warning], max_cycles)
+    if machine.exit_code:
         # A status has eight bits; one that would look like success must not.
-        raise typer.Exit(min(simulator.exit_code, 255))
+        raise typer.Exit(min(machine.exit_code, 255))
+
+
+def _in_gvsoc(program: Path, platform: str, unknown: list[str]) -> None:
+    """Runs a program in GVSoC, which has none of the other options."""
+    if unknown:
+        raise TilewrightError(
+            "bad-argument", f"{unknown[0]} is not for --simulator gvsoc", help="leave one of them away"
+        )
+    load_program(program)
+    text, status = simulate(program, load_platform(platform))
+    print(text, end="")
+    if status:
+        raise typer.Exit(status)
 
 
 def _run(simulator: Simulator, trace: Path | None, max_cycles: int | None) -> Stop:

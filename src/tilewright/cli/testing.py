@@ -21,6 +21,7 @@ from tilewright.cli import options as opt
 from tilewright.cli.arguments import options_of
 from tilewright.codegen.build import SANITIZE, STRICT
 from tilewright.sim import Machine
+from tilewright.sim.gvsoc import SimulatorName
 
 TEST_EXAMPLES = """
 `tilewright test examples/models`
@@ -61,7 +62,7 @@ def cases_command(
     options = options_of(network, code, shape, planning, build=build)
     cases = find_cases(paths)
     flags = (*build.cflag, *STRICT, *SANITIZE, "-O1") if strict else tuple(build.cflag)
-    job = Job(options, build.cc, flags, build.machine(planning.seed))
+    job = Job(options, build.cc, flags, build.machine(planning.seed), build.simulator)
     results = run_cases(cases, job, jobs or os.cpu_count() or 1, quiet=as_json)
     if as_json:
         print(json.dumps({"cases": [asdict(result) for result in results]}))
@@ -79,9 +80,10 @@ class Job:
     compiler: str
     flags: tuple[str, ...]
     machine: Machine
+    simulator: SimulatorName
 
     def run(self, name: str, place: Path) -> CaseResult:
-        return run_case(name, place, self.options, self.compiler, self.flags, self.machine)
+        return run_case(name, place, self.options, self.compiler, self.flags, self.machine, self.simulator)
 
 
 def run_cases(cases: tuple[tuple[str, Path], ...], job: Job, count: int, *, quiet: bool) -> list[CaseResult]:

@@ -95,6 +95,8 @@ class Platform:
     """Cycles of operations in C that is printed from expressions, by kind; see `cost.operations`."""
     machines: Mapping[str, SimulatedMachine] = field(default_factory=lambda: MappingProxyType({}))
     """The machine as the simulator runs it, by timing, the default first; none where there is no simulator for it."""
+    gvsoc: str = ""
+    """What GVSoC calls the machine; "" where it has none."""
 
     @property
     def cores(self) -> Engine:
@@ -223,6 +225,7 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
         MappingProxyType(
             simulated_machines(reader, {m.name: m.bytes and m.bytes + m.reserved for m in memories.values()})
         ),
+        reader.text("gvsoc") if reader.has("gvsoc") else "",
     )
     reader.finish()
     return platform

@@ -10,6 +10,7 @@
 #define TW_EVENTS 0x10204000u /* each core's own port of the event unit */
 #define TW_DMA 0x10204400u    /* each core's own port of the DMA */
 #define TW_UDMA 0x1A102000u
+#define TW_STDOUT 0x1A10F000u
 #define TW_L3 0x80000000u /* where programs have the bytes of the HyperRAM; no core can load or store there */
 #define TW_DMA_EVENT (1u << 8)
 #define TW_BARRIER_EVENT (1u << 16)

@@ -1,0 +1,111 @@
+"""Networks in GVSoC, played by a script that simulates the program with the timing of GVSoC."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from command_line import refused
+from passes.build import Builder
+from tilewright.api import Options, run_model
+from tilewright.cli.app import run
+from tilewright.core.graph import Graph
+from tilewright.core.interpret import interpret
+from tilewright.core.platform import Sizes
+from tilewright.errors import TilewrightError
+
+MODELS = Path(__file__).parent.parent.parent / "examples" / "models"
+PLAYS = """#!{python}
+import subprocess, sys
+given = dict(text.lstrip("-").split("=", 1) for text in sys.argv[1:] if "=" in text)
+assert sys.argv[-3:] == ["image", "flash", "run"], sys.argv
+assert given["target"] == "siracusa", sys.argv
+print("something of its own", flush=True)
+sys.exit(subprocess.run([sys.executable, "-m", "tilewright", "sim", given["binary"], "--platform", "siracusa",
+                         "--timing", "gvsoc"]).returncode)
+"""
+
+
+def script(folder: Path, text: str) -> Path:
+    path = folder / "gvsoc"
+    path.write_text(text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+@pytest.fixture
+def gvsoc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GVSoC on PATH."""
+    script(tmp_path, PLAYS.replace("{python}", sys.executable))
+    monkeypatch.delenv("GVSOC", raising=False)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+
+
+def network() -> Graph:
+    b = Builder()
+    x, y = b.input("x", "int8[5,9]"), b.input("y", "float32[3]")
+    return b.graph(b.op("Transpose", x, perm=(1, 0)), b.op("Add", y, y))
+
+
+@pytest.mark.usefixtures("gvsoc")
+def test_inputs_and_outputs_of_several_types() -> None:
+    graph = network()
+    fed = [np.arange(45, dtype=np.int8).reshape(5, 9) - 20, np.array([1.5, -2.25, 1e9], np.float32)]
+    ran = run_model(graph, Options(platform="siracusa"), inputs=fed, simulator="gvsoc")
+    for found, wanted in zip(ran.outputs, interpret(graph, fed), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    assert ran.cycles is not None
+    assert ran.cycles > 0
+
+
+@pytest.mark.usefixtures("gvsoc")
+def test_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    model = MODELS / "tiny_cnn_int8.onnx"
+    status = run(["test", str(model), "--platform", "siracusa", "--simulator", "gvsoc"])
+    text = capsys.readouterr().out
+    assert status == 0, text
+    assert "1 pass of 1 cases" in text
+    status = run(["run", str(model), "--platform", "siracusa", "--simulator", "gvsoc"])
+    text = capsys.readouterr().out
+    assert status == 0, text
+    assert "cycles in GVSoC" in text
+
+
+def test_a_program_by_its_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Named by the variable; what it prints and its status come through."""
+    run_model(network(), Options(platform="siracusa"), folder=tmp_path / "project")
+    monkeypatch.setenv("GVSOC", str(script(tmp_path, "#!/bin/sh\necho hello; exit 7\n")))
+    program = str(tmp_path / "project" / "network")
+    status = run(["sim", program, "--platform", "siracusa", "--simulator", "gvsoc"])
+    text = capsys.readouterr().out
+    assert (status, text) == (7, "hello\n")
+    refused("bad-argument", capsys, "sim", program, "--platform", "siracusa", "--simulator", "gvsoc", "--stats")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("#!/bin/sh\necho broken >&2; exit 3\n", "ended with status 3 in GVSoC"),
+        ("#!/bin/sh\necho tw_cycles 5\n", "without having printed all results"),
+        ("no program\n", "cannot be started"),
+    ],
+)
+def test_runs_that_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str) -> None:
+    monkeypatch.setenv("GVSOC", str(script(tmp_path, text)))
+    with pytest.raises(TilewrightError, match=said):
+        run_model(network(), Options(platform="siracusa"), simulator="gvsoc")
+
+
+@pytest.mark.usefixtures("gvsoc")
+def test_what_it_cannot_do() -> None:
+    with pytest.raises(TilewrightError, match="GVSoC has no machine for platform 'scratchpad'"):
+        run_model(network(), Options(platform="scratchpad"), simulator="gvsoc")
+    with pytest.raises(TilewrightError, match="cannot fill L3"):
+        run_model(network(), Options(platform="siracusa", sizes=Sizes(home="L3")), simulator="gvsoc")
