@@ -14,6 +14,7 @@ BENCHMARKS = {
     "planning": "predicted cycles and bytes moved of joint plans against layer by layer",
     "simulator": "simulated instructions per second against an emulator without timing",
     "siracusa": "cycles of single layers and networks on a simulated chip",
+    "prediction": "predicted against simulated cycles of every layer (takes hours, so only when named)",
     "scratchpad_matrix": "results on scratchpads of many sizes (takes hours, so only when named)",
     "siracusa_matrix": "results on a simulated chip in all its configurations (takes hours, so only when named)",
 }
@@ -22,13 +23,14 @@ FOLDERS = {
     "compile_time": ("deeploy",),
     "allocation": ("minimalloc",),
     "planning": ("deeploy", "standard_networks"),
+    "prediction": ("deeploy", "standard_networks"),
     "scratchpad_matrix": ("deeploy", "standard_networks"),
     "siracusa_matrix": ("deeploy", "standard_networks"),
     "simulator": (),
     "siracusa": ("standard_networks",),
 }
 """Where below TILEWRIGHT_CASES each benchmark finds its cases."""
-LONG = frozenset({"scratchpad_matrix", "siracusa_matrix"})
+LONG = frozenset({"prediction", "scratchpad_matrix", "siracusa_matrix"})
 
 
 def run(name: str, options: list[str]) -> int:

@@ -192,6 +192,7 @@ def _turn(
         grid, flow = timed.priced.grid, mine.flow
         cycles, amount = grid.at(flow.cycles, ways[at]), int(grid.at(flow.bytes, ways[at]))
         slot = len(mine.done) % mine.slots
+        clock.cores += grid.at(flow.issue, ways[at])
         mine.done.append(clock.transfer(mine.legs, cycles, kind, mine.name, at, slot, amount))
 
     loads = [mine for mine in traffic.values() if not mine.flow.store]

@@ -1,0 +1,73 @@
+"""What tables and pages say of a simulated run, from invented figures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright
+from onnx_models import model, node, value, write
+from tilewright.core.plan import Schedule
+from tilewright.core.platform import Sizes
+from tilewright.report import render_report
+from tilewright.report.profile import profile_rows, roofline
+from tilewright.sim.marks import GroupProfile
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> tilewright.Compiled:
+    weights = np.ones((32, 32), np.float32)
+    nodes = [node("MatMul", "x w", "a", name="product"), node("Softmax", "a", "y", name="softmax", axis=0)]
+    built = model(nodes, [value("x", (8, 32))], ["y"], constants={"w": weights})
+    path = write(tmp_path_factory.mktemp("profile") / "m.onnx", built)
+    return tilewright.compile(path, tilewright.Options("siracusa", sizes=Sizes({"L1": 65536})))
+
+
+@pytest.fixture(scope="module")
+def schedule(compiled: tilewright.Compiled) -> Schedule:
+    assert compiled.plan.schedule is not None
+    return compiled.plan.schedule
+
+
+@pytest.fixture(scope="module")
+def simulated(schedule: Schedule) -> tuple[GroupProfile, ...]:
+    """Every group takes twice what was predicted."""
+    found: list[GroupProfile] = []
+    for index, group in enumerate(schedule.groups):
+        profile = GroupProfile(index, 0, round(2 * group.cycles))
+        tile = profile.tile(0)
+        tile.loading, tile.loaded, tile.waiting, tile.kernels[0] = 300, 2048, 40, round(group.cycles)
+        profile.counters += [{"cycles": profile.cycles, "instructions": 10 + core} for core in range(8)]
+        found.append(profile)
+    return tuple(found)
+
+
+def test_rows(compiled: tilewright.Compiled, schedule: Schedule, simulated: tuple[GroupProfile, ...]) -> None:
+    rows = profile_rows(compiled.plan, schedule, simulated)
+    assert sum(row.share for row in rows) == pytest.approx(1.0)
+    assert all(row.ratio == pytest.approx(0.5, rel=1e-3) for row in rows)
+    assert rows[0].macs == 8 * 32 * 32
+    assert rows[0].rate == pytest.approx(8 * 32 * 32 / rows[0].cycles)
+    assert rows[0].moved == 2048
+    assert rows[0].counters["instructions"] == sum(range(10, 18))
+
+
+def test_roofline(compiled: tilewright.Compiled, schedule: Schedule, simulated: tuple[GroupProfile, ...]) -> None:
+    drawn = roofline(compiled.plan, schedule, profile_rows(compiled.plan, schedule, simulated))
+    assert drawn is not None
+    assert drawn.note == "at most 32 MAC/cycle and 8 bytes/cycle"
+    assert len(drawn.dots) == 1
+    corners = [tuple(map(float, corner.split(","))) for corner in drawn.roof.split(" ")]
+    assert corners[-1][1] == corners[-2][1] < corners[0][1]
+    for dot in drawn.dots:
+        assert drawn.left <= dot.x <= drawn.right
+        assert drawn.top <= dot.y <= drawn.bottom
+        # Nothing is above the roof.
+        assert dot.y >= corners[-1][1]
+
+
+def test_the_page_shows_it(compiled: tilewright.Compiled, simulated: tuple[GroupProfile, ...]) -> None:
+    plain = render_report(compiled.plan, compiled.program, title="m")
+    assert "Simulated run" not in plain
+    page = render_report(compiled.plan, compiled.program, title="m", simulated=simulated)
+    assert all(text in page for text in ("Simulated run", "Roofline", "<polyline", "<circle", "0.50"))

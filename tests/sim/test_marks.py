@@ -1,0 +1,85 @@
+"""Profiles of networks on the simulated machine: the same program and cycles, and sums that add up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onnx_models import model, node, value, write
+from tilewright.api import Options, Ran, run_model
+from tilewright.core.platform import Sizes
+from tilewright.sim.marks import marks_of
+from tilewright.sim.program import load_program
+
+OPTIONS = Options(platform="siracusa", sizes=Sizes({"L1": 8192}))
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A product whose weights do not fit into L1 at once, and what follows it."""
+    weights = np.random.default_rng(0).normal(size=(64, 96)).astype(np.float32)
+    nodes = [node("MatMul", "x w", "a", name="product"), node("Softmax", "a", "y", name="softmax", axis=-1)]
+    built = model(nodes, [value("x", (16, 64))], ["y"], constants={"w": weights})
+    return write(tmp_path_factory.mktemp("marks") / "m.onnx", built)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("project")
+
+
+@pytest.fixture(scope="module")
+def ran(path: Path, folder: Path) -> Ran:
+    return run_model(path, OPTIONS, profile=True, folder=folder)
+
+
+def test_a_profile_costs_nothing(path: Path, ran: Ran) -> None:
+    plain = run_model(path, OPTIONS)
+    assert plain.cycles == ran.cycles
+    assert plain.groups == ()
+
+
+def test_groups_add_up(ran: Ran) -> None:
+    assert ran.cycles is not None
+    assert [group.index for group in ran.groups] == list(range(len(ran.groups)))
+    # Around the groups there are only a call and a barrier.
+    assert 0 <= ran.cycles - sum(group.cycles for group in ran.groups) < 400
+    for group in ran.groups:
+        assert sum(group.phases.values()) == group.cycles
+        spent = sum(tile.kernel + tile.waiting for tile in group.tiles)
+        assert 0 < spent <= group.cycles
+
+
+def test_tiles_have_their_transfers(ran: Ran) -> None:
+    schedule, graph = ran.compiled.plan.schedule, ran.compiled.plan.graph
+    assert schedule is not None
+    product = ran.groups[0]
+    steps = 1
+    for loop in schedule.groups[0].loops:
+        steps *= loop.count
+    assert len(product.tiles) == steps > 1
+    assert sum(tile.loaded for tile in product.tiles) >= graph.types["x"].bytes + 64 * 96 * 4
+    stored = sum(tile.stored for group in ran.groups for tile in group.tiles)
+    assert stored >= graph.types[graph.outputs[0]].bytes
+    for tile in (tile for group in ran.groups for tile in group.tiles):
+        # At most eight bytes a cycle.
+        assert tile.loading >= tile.loaded / 8
+        assert tile.storing >= tile.stored / 8
+
+
+def test_counters_of_every_core(ran: Ran) -> None:
+    for group in ran.groups:
+        assert len(group.counters) == 8
+        for counted in group.counters:
+            assert counted["cycles"] == pytest.approx(group.cycles, abs=400)
+            assert counted["instructions"] + counted["asleep"] <= counted["cycles"]
+
+
+def test_marks_are_in_the_program_but_not_in_memory(ran: Ran, folder: Path) -> None:
+    program = load_program(folder / ran.compiled.program.name)
+    places = [place for found in marks_of(program).values() for place in found]
+    assert {place.name for place in places} >= {"begin", "now", "work", "end"}
+    assert max(place.group for place in places) == len(ran.groups)
+    assert not any(b"begin" in segment.data for segment in program.segments)
