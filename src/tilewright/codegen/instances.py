@@ -176,8 +176,8 @@ def _row_text(name: str, accumulator: str, output: TensorType, row: str) -> list
         stored = [f"    Y[at + {i}] = {value(each, f' + {i}')};" for i, each in enumerate("abcd")]
     one = f"tw_store_1(Y + at, {value('a', '')});" if output.dtype.bytes == 1 else f"Y[at] = {value('a', '')};"
     return [
-        f"TW_INLINE void {name}_one(const struct {name}_epilogue *e, {ctype} *restrict Y, {accumulator} a, ptrdiff_t at,",
-        "                          int channel) {",
+        f"TW_INLINE void {name}_one(const struct {name}_epilogue *e, {ctype} *restrict Y, {accumulator} a,",
+        "                          ptrdiff_t at, int channel) {",
         f"    const ptrdiff_t row = {row};",
         f"    {one}",
         "}",

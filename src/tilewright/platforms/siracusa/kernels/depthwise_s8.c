@@ -9,7 +9,7 @@ strided: [X, Y]
 scratch: "16*((KH+3)//4)*((min(max(OH, OW), 32)+3)*max(strides_0, strides_1)
   + (max(KH, KW)-1)*max(dilations_0, dilations_1) + 1)"
 cycles: "N*((G+3)//4)*((KH==3)*(KW==3)*(min(OH, OW) - min(OH, OW)//2*(2-min(strides_0*strides_1, 2)))
-  *((max(OH, OW)*strides_1+2)*19 + (max(OH, OW)+31)//32*350 + 4*max(OH, OW)*(31-8*min(strides_0*strides_1, 2)))
+  *((max(OH, OW)*strides_1+2)*20 + (max(OH, OW)+31)//32*650 + 4*max(OH, OW)*(29-7*min(strides_0*strides_1, 2)))
   + (1-(KH==3)*(KW==3))*OH*(OW*4*(22 + ((KH+3)//4)*(2 + 4*strides_1 + 2*KW)) + (OW+15)//16*200)) + 300"
 --- */
 #include "tilewright_kernel.h"
@@ -24,38 +24,48 @@ TW_INLINE int32_t dot(const T *X, int32_t sum, uint32_t a, uint32_t b, uint32_t 
     return TW_FOR_BYTES(X, tw_sdot)(sum, c, w[2]);
 }
 
-/* Up to four channels of a line of results, or of two lines that see the same four of the image. */
-TW_APART void slide(const struct tw_slide *s, const T *X, const uint32_t *columns, const uint32_t *W, const int32_t *B,
-                    void *Y, int at, int channel, int channels, const struct Epilogue *epilogue) {
+/* A line of results, or two lines that see the same four of the image. */
+TW_APART void slide(const struct tw_slide *s, const struct tw_four_rows *rows, const T *X, const uint32_t *W,
+                    const int32_t *B, void *Y, int at, int channels, uint32_t *columns,
+                    const struct Epilogue *epilogue) {
     const struct Epilogue e = *epilogue;
     const int next = s->next, second = s->second, step = s->step, dilation = s->dilation;
-    for (int c = 0; c < channels; c++, channel++, columns++, W++) {
+    for (int channel = 0; channel < channels; channel++, W += channel % 4 ? 1 : 9) {
+        if (channel % 4 == 0) {
+            if (channels - channel >= 4)
+                tw_turned_columns(rows, channel, s->end - s->begin, columns + s->begin * 4);
+            else
+                tw_few_columns(rows, channel, channels - channel, s->begin, s->end, columns, 1, 4);
+        }
         uint32_t w[3] = {W[0], W[4], W[8]};
         if (s->turned)
             tw_turn_three(w);
         const uint32_t u[3] = {w[0] << 8, w[1] << 8, w[2] << 8}; /* those of the second line */
         const int32_t bias = B ? B[channel] : 0;
-        const uint32_t *t = columns;
-        int to = at + c, left = s->pixels;
+        const uint32_t *t = columns + channel % 4;
+        int to = at + channel, left = s->pixels;
         if (step != 4 || dilation != 4) {
             for (; left > 0; left--, t += step, to += next)
                 STORE_1(&e, Y, dot(X, bias, t[0], t[dilation], t[2 * dilation], w), to, channel);
             continue;
         }
-        uint32_t v0 = t[0], v1 = t[4], v2;
+        uint32_t v0 = t[0], v1 = t[4], v2, v3;
         t += 8;
         if (second) {
             int below = to + second;
-            for (; left >= 3; left -= 3, t += 12) {
+            for (; left >= 4; left -= 4, t += 16) {
                 v2 = t[0];
                 STORE_1(&e, Y, dot(X, bias, v0, v1, v2, w), to, channel);
                 STORE_1(&e, Y, dot(X, bias, v0, v1, v2, u), below, channel);
-                v0 = t[4], to += next, below += next;
-                STORE_1(&e, Y, dot(X, bias, v1, v2, v0, w), to, channel);
-                STORE_1(&e, Y, dot(X, bias, v1, v2, v0, u), below, channel);
-                v1 = t[8], to += next, below += next;
-                STORE_1(&e, Y, dot(X, bias, v2, v0, v1, w), to, channel);
-                STORE_1(&e, Y, dot(X, bias, v2, v0, v1, u), below, channel);
+                v3 = t[4], to += next, below += next;
+                STORE_1(&e, Y, dot(X, bias, v1, v2, v3, w), to, channel);
+                STORE_1(&e, Y, dot(X, bias, v1, v2, v3, u), below, channel);
+                v0 = t[8], to += next, below += next;
+                STORE_1(&e, Y, dot(X, bias, v2, v3, v0, w), to, channel);
+                STORE_1(&e, Y, dot(X, bias, v2, v3, v0, u), below, channel);
+                v1 = t[12], to += next, below += next;
+                STORE_1(&e, Y, dot(X, bias, v3, v0, v1, w), to, channel);
+                STORE_1(&e, Y, dot(X, bias, v3, v0, v1, u), below, channel);
                 to += next, below += next;
             }
             for (; left > 0; left--, t += 4, v0 = v1, v1 = v2, to += next, below += next) {
@@ -90,6 +100,8 @@ static void three(const T *X, const int8_t *W, const int32_t *B, void *Y, int st
             const int left = from * along->stride - along->pad;
             const int count = (lines.pixels - 1) * along->stride + 2 * along->dilation + 1;
             const int begin = tw_min(tw_max(-left, 0), count), end = tw_max(tw_min(along->inputs - left, count), begin);
+            lines.begin = begin;
+            lines.end = end;
             for (int row = 0; row < 4; row++) {
                 const int at = top + row * across->dilation;
                 const int inside = (row < 3 || lines.second) && at >= 0 && at < across->inputs;
@@ -101,15 +113,8 @@ static void three(const T *X, const int8_t *W, const int32_t *B, void *Y, int st
                 columns[i] = outside;
             for (int i = end * 4; i < count * 4; i++)
                 columns[i] = outside;
-            for (int g = 0; g < channels; g += 4) {
-                const int found = tw_min(4, channels - g);
-                if (found == 4)
-                    tw_turned_columns(&rows, g, end - begin, columns + begin * 4);
-                else
-                    tw_few_columns(&rows, g, found, begin, end, columns, 1, 4);
-                slide(&lines, X, columns, (const uint32_t *)(const void *)(W + g * 12), B, Y,
-                      start + line * across->out_step + from * along->out_step + g, g, found, epilogue);
-            }
+            slide(&lines, &rows, X, (const uint32_t *)(const void *)W, B, Y,
+                  start + line * across->out_step + from * along->out_step, channels, columns, epilogue);
         }
     }
 }

@@ -13,12 +13,13 @@ static inline uint32_t tw_shuffle(uint32_t low, uint32_t high, uint32_t selector
     __asm__(".insn r 0x57, 1, 0x64, %0, %1, %2" : "+r"(low) : "r"(high), "r"(selector));
     return low;
 }
+/* They stay where they are: the compiler would take some out of a loop, and with them registers. */
 static inline int32_t tw_sdot_s8(int32_t sum, uint32_t a, uint32_t b) {
-    __asm__(".insn r 0x57, 1, " TW_SDOT_S8 ", %0, %1, %2" : "+r"(sum) : "r"(a), "r"(b));
+    __asm__ volatile(".insn r 0x57, 1, " TW_SDOT_S8 ", %0, %1, %2" : "+r"(sum) : "r"(a), "r"(b));
     return sum;
 }
 static inline int32_t tw_sdot_u8(int32_t sum, uint32_t a, uint32_t b) {
-    __asm__(".insn r 0x57, 1, " TW_SDOT_U8 ", %0, %1, %2" : "+r"(sum) : "r"(a), "r"(b));
+    __asm__ volatile(".insn r 0x57, 1, " TW_SDOT_U8 ", %0, %1, %2" : "+r"(sum) : "r"(a), "r"(b));
     return sum;
 }
 
@@ -94,10 +95,10 @@ struct tw_axis {
     int outputs, inputs, in_step, out_step, stride, pad, dilation;
 };
 
-/* A line of results: how many pixels, words between their columns and between those of a filter, elements to the next
- * pixel, and to a second line where there is one. */
+/* A line of results: how many pixels, which of their columns are inside the image, words between the columns of pixels and
+ * between those of a filter, elements to the next pixel, and to a second line where there is one. */
 struct tw_slide {
-    int pixels, step, dilation, next, second, turned;
+    int pixels, begin, end, step, dilation, next, second, turned;
 };
 
 /* Three words of three bytes and a zero: rows become columns. */
@@ -114,8 +115,7 @@ static inline void tw_turn_three(uint32_t *w) {
 #define TW_SHUFFLE(low, high, selector) ".insn r 0x57, 1, 0x64, " low ", " high ", %[" selector "]\n"
 #define TW_HALVES(word, high, low) ".insn r 0x57, 0, 0x68, " word ", " high ", " low "\n"
 #define TW_PUT_WORD(word) ".insn s 0x2B, 2, " word ", 4(%[to])\n"
-static __attribute__((noinline, unused)) void tw_turned_columns(const struct tw_four_rows *rows, int channel, int count,
-                                                                uint32_t *to) {
+static inline void tw_turned_columns(const struct tw_four_rows *rows, int channel, int count, uint32_t *to) {
     const int s0 = rows->stride[0], s1 = rows->stride[1], s2 = rows->stride[2], s3 = rows->stride[3];
     const char *x0 = rows->x[0] + (s0 ? channel : 0), *x1 = rows->x[1] + (s1 ? channel : 0);
     const char *x2 = rows->x[2] + (s2 ? channel : 0), *x3 = rows->x[3] + (s3 ? channel : 0);
