@@ -239,14 +239,20 @@ def _kernels(folders: Iterable[Path]) -> tuple[Kernel, ...]:
     return tuple(found.values())
 
 
+OTHERS = "others"
+"""In place of a kernel's name: for those that are not named, how many times the cycles of their headers they take."""
+
+
 def _timed(reader: Reader, folder: Path, kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
     """Kernels with the cycles that they take here; of the platform's own, their headers say so."""
     found = {kernel.path.name: kernel for kernel in kernels}
-    for name, text in (reader.mapping("cycles") if reader.has("cycles") else {}).items():
-        if name not in found:
-            raise reader.wrong("cycles", f"there is no kernel '{name}'")
-        if not found[name].path.resolve().is_relative_to(folder.resolve()):
-            found[name] = replace(found[name], cycles=str(text))
+    given = {name: str(text) for name, text in (reader.mapping("cycles") if reader.has("cycles") else {}).items()}
+    times = given.pop(OTHERS, "1")
+    for name in given.keys() - found.keys():
+        raise reader.wrong("cycles", f"there is no kernel '{name}'")
+    for name, kernel in found.items():
+        if not kernel.path.resolve().is_relative_to(folder.resolve()):
+            found[name] = replace(kernel, cycles=given.get(name, kernel.cycles if times == "1" else f"{times}*({kernel.cycles})"))
     return tuple(found.values())
 
 
