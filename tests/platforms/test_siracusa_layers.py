@@ -1,4 +1,4 @@
-"""Kernels of Siracusa for the small layers of networks against the references, on the simulated chip with its checks."""
+"""Kernels of Siracusa for small layers against the references, on the simulated chip with its checks."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import numpy as np
 
 from passes.build import Builder
 from platforms.test_siracusa_kernels import assert_right, requantised
+from tilewright.api import Options, run_model
+from tilewright.core.graph import Array
+from tilewright.core.interpret import interpret
 
 
 def test_sums_of_windows() -> None:
     b = Builder()
     outputs: list[str] = []
-    # Whole images, whose channels are shared; windows that step, overlap or leave pixels out; channels that are no words.
+    # Whole images, whose channels are shared; windows that step, overlap or leave pixels out; channels of no words.
     given = [
         ("int8[1,8,8,64]", (8, 8), (1, 1), (1, 1)),
         ("uint8[2,17,18,19]", (3, 2), (2, 3), (2, 1)),
@@ -21,7 +24,35 @@ def test_sums_of_windows() -> None:
     ]
     for number, (shape, kernel, strides, dilations) in enumerate(given):
         x = b.input(f"x{number}", shape)
-        attributes = {"kernel_shape": kernel, "strides": strides, "dilations": dilations}
-        sums = b.op("AveragePool", x, channels_last=1, sum=1, **attributes)
+        sums = b.op("AveragePool", x, channels_last=1, sum=1, kernel_shape=kernel, strides=strides, dilations=dilations)
         outputs += [requantised(b, sums), sums] if number == 1 else [requantised(b, sums)]
     assert_right(b.graph(*outputs), "sumpool_s8")
+
+
+def near_halves(scale: float) -> Array:
+    """Numbers whose quotients by a scale are next to where rounding changes, and what has no quotient."""
+    found = ((np.arange(-300, 300) + 0.5) * scale).astype(np.float32)
+    above, below = np.nextafter(found, np.float32(np.inf)), np.nextafter(found, np.float32(-np.inf))
+    special = np.asarray([np.inf, -np.inf, np.nan, 0.0, -0.0, 1e-44, 3e38, -3e38, 1.0], np.float32)
+    return np.concatenate([found, above, below, np.nextafter(above, np.float32(np.inf)), special])
+
+
+def test_quantisation_of_floats() -> None:
+    b = Builder()
+    outputs: list[str] = []
+    fed: list[Array] = []
+    # The last but one has only ones for digits, and the last does not suit the kernel.
+    scales = (0.029255813, 1 / 3, 0.5, 1234.567, 3.3e-20, 2 - 2**-23, 1e-38)
+    for number, scale in enumerate(scales):
+        zero = np.asarray((-14, 131)[number % 2], ("int8", "uint8")[number % 2])
+        fed.append(near_halves(float(np.float32(scale))))
+        x = b.input(f"x{number}", f"float32[{fed[-1].size}]")
+        outputs.append(b.op("QuantizeLinear", x, np.asarray(scale, np.float32), zero))
+    graph = b.graph(*outputs)
+    ran = run_model(graph, Options(platform="siracusa"), inputs=fed)
+    with np.errstate(all="ignore"):
+        expected = interpret(graph, fed)
+    for found, wanted in zip(ran.outputs, expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    used = [choice.kernel is not None for choice in ran.compiled.plan.choices]
+    assert used == [True] * 6 + [False]

@@ -92,6 +92,12 @@ def _quantize_body(call: Call) -> Body:
     )
 
 
+def _known_numbers(call: Call) -> dict[str, float]:
+    """One scale and zero point that are known, for kernels that take them as numbers."""
+    scale, zero = call.baked("y_scale"), call.baked("y_zero_point") if call.has("y_zero_point") else 0
+    return {} if scale is None or zero is None else {"scale": float(scale), "zero": int(zero)}
+
+
 declare(
     Operator(
         "QuantizeLinear",
@@ -114,6 +120,7 @@ declare(
         "elementwise",
         _quantize_body,
         doc="`saturate(round(x / y_scale) + y_zero_point)`, rounding half to even.",
+        numbers=_known_numbers,
     )
 )
 
