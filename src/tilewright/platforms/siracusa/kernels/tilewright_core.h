@@ -65,7 +65,9 @@ static inline __attribute__((always_inline)) int32_t tw_sum_rounded(int32_t a, i
 struct tw_one_byte {
     int byte : 8;
 } __attribute__((packed));
-static inline __attribute__((always_inline)) void tw_store_1(void *to, int a) { ((struct tw_one_byte *)to)->byte = a; }
+static inline __attribute__((always_inline)) void tw_store_1(void *to, int a) {
+    ((struct tw_one_byte *)to)->byte = (int8_t)a;
+}
 
 /* Four bytes as one word, at any address: pv.packlo.b, pv.packhi.b. */
 #define TW_QUADS 1
