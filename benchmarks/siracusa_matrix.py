@@ -139,8 +139,10 @@ def each(settings: Sequence[Setting], file: Path, jobs: int) -> list[Result]:
             notes.write(json.dumps({**asdict(result), "package": state}) + "\n")
             notes.flush()
             if result.status == "failed":
-                text = " | ".join(part.strip() for part in result.detail.splitlines())
-                print(f"FAILED {result.setting}: {text[:SHOWN]}", flush=True)
+                # The first lines of a compiler's refusal are its command.
+                lines = [part.strip() for part in result.detail.splitlines()]
+                telling = [part for part in lines if "error:" in part] or lines
+                print(f"FAILED {result.setting}: {' | '.join(telling)[:SHOWN]}", flush=True)
     return [results[setting] for setting in settings]
 
 
