@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from passes.build import Builder
-from platforms.test_siracusa_kernels import assert_right, requantised
+from platforms.test_siracusa_kernels import assert_right, random, requantised
 from tilewright.api import Options, run_model
 from tilewright.core.graph import Array
 from tilewright.core.interpret import interpret
@@ -56,3 +56,18 @@ def test_quantisation_of_floats() -> None:
         np.testing.assert_array_equal(found, wanted)
     used = [choice.kernel is not None for choice in ran.compiled.plan.choices]
     assert used == [True] * 6 + [False]
+
+
+def test_softmax_of_bytes() -> None:
+    b = Builder()
+    outputs: list[str] = []
+    # Fewer values than distances, more of them, and what comes behind the last layer.
+    for number, shape in enumerate(("int8[1,10]", "uint8[3,85]", "int8[2,300]")):
+        powers = b.op("Softmax", b.input(f"x{number}", shape), x_scale=0.05)
+        scheme = np.asarray(1 / 256, np.float32), np.asarray(-128, np.int8)
+        outputs += [powers, b.op("DequantizeLinear", b.op("QuantizeLinear", powers, *scheme), *scheme)]
+    graph = b.graph(*outputs)
+    fed = [random(graph.types[n].dtype.name, *graph.types[n].shape, seed=i) for i, n in enumerate(graph.inputs)]
+    ran = run_model(graph, Options(platform="siracusa"), inputs=fed)
+    for number, (found, wanted) in enumerate(zip(ran.outputs, interpret(graph, fed), strict=True)):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1 / 256 if number % 2 else 1e-9)

@@ -85,9 +85,7 @@ def _quantize(call: Call, x: Array, y_scale: Array, y_zero_point: Array | None =
 def _quantize_body(call: Call) -> Body:
     kind, zero = call.type("y").dtype, optional(call, "y_zero_point")
     return Body(
-        # In this order NaN becomes the smallest value instead of an undefined conversion.
-        MappingProxyType({"y": "scaled > lo ? (scaled < hi ? scaled : hi) : lo"}),
-        (("float", "scaled", "rintf((float)x / (float)y_scale)" + (f" + (float){zero}" if zero else "")),),
+        MappingProxyType({"y": f"tw_quantised((float)x / (float)y_scale, (float){zero or 0}, lo, hi)"}),
         constants=(("float", "lo", f"{kind.lo}.0f"), ("float", "hi", f"{kind.hi}.0f")),
     )
 

@@ -118,6 +118,14 @@ TW_INLINE int32_t tw_sum_rounded(int32_t a, int32_t b, int32_t half, int shift) 
 #define tw_store_4(to, a, b, c, d) ((to)[0] = (a), (to)[1] = (b), (to)[2] = (c), (to)[3] = (d))
 #endif
 
+/* x rounded half to even, plus zero, limited. In this order NaN becomes lo instead of an undefined conversion. */
+#ifndef TW_CORE_QUANTISES
+TW_INLINE float tw_quantised(float x, float zero, float lo, float hi) {
+    const float scaled = rintf(x) + zero;
+    return scaled > lo ? (scaled < hi ? scaled : hi) : lo;
+}
+#endif
+
 /* value / divisor for values below 2^31, by UINT32_MAX / divisor. */
 TW_INLINE uint32_t tw_quotient(uint32_t value, uint32_t divisor, uint32_t reciprocal) {
     const uint32_t quotient = (uint32_t)((uint64_t)value * reciprocal >> 32); /* right, or one too low */

@@ -69,6 +69,16 @@ static inline __attribute__((always_inline)) void tw_store_1(void *to, int a) {
     ((struct tw_one_byte *)to)->byte = (int8_t)a;
 }
 
+/* Limits of an integer type hold before rounding, too; NaN is below all of them. */
+#define TW_CORE_QUANTISES
+static inline __attribute__((always_inline)) int32_t tw_quantised(float x, float zero, float lo, float hi) {
+    int32_t whole;
+    __asm__("fmax.s %1, %1, %2\nfmin.s %1, %1, %3\nfcvt.w.s %0, %1, rne"
+            : "=r"(whole), "+&f"(x)
+            : "f"(lo - zero), "f"(hi - zero));
+    return whole + (int32_t)zero;
+}
+
 /* Four bytes as one word, at any address: pv.packlo.b, pv.packhi.b. */
 #define TW_QUADS 1
 static inline __attribute__((always_inline)) void tw_store_4(void *to, int a, int b, int c, int d) {
