@@ -7,7 +7,7 @@ pack: {W: "G,F,C,KH,KW -> G,F/4,KH,(KW,C)/4,F%4,(KW,C)%4"}
 epilogue: row
 strided: [X, Y]
 scratch: "16*KH*((KW*C+3)//4)"
-cycles: "G*(((N*OH*OW+3)//4)*(((F+3)//4)*(KH*(((KW*C+3)//4)*(24.7 + min(C%4, 1)*3) + 12) + 165) + 60) + N*OH*min(KH*KW*strides_1-1, 1)*200
+cycles: "G*(((N*OH*OW+3)//4)*(((F+3)//4)*(KH*(((KW*C+3)//4)*(24.7 + min(C%4, 1)*3) + 12) + 122) + 125) + N*OH*min(KH*KW*strides_1-1, 1)*200
   + N*(OH*min(OW, 2*((pads_1+strides_1-1)//strides_1)) + OW*min(OH, (pads_0+strides_0-1)//strides_0))*(KH*((KW*C+3)//4*4 + 45) + 60)
   + N*OH*OW*min(G-1, 1)*KH*KW*(C/2 + 20)) + 250"
 --- */

@@ -6,10 +6,11 @@ when: {channels_last: "== 1", C: "== 1", F: "== 1"}
 pack: {W: "G,F,C,KH,KW -> G/4,F,C,KH/4,KW,G%4,KH%4"}
 epilogue: row
 strided: [X, Y]
-scratch: "16*((KH+3)//4)*((min(max(OH, OW), 32)+3)*max(strides_0, strides_1)
+scratch: "16*((KH+3)//4)*((min(max(OH, OW), 64)+3)*max(strides_0, strides_1)
   + (max(KH, KW)-1)*max(dilations_0, dilations_1) + 1)"
-cycles: "N*((G+3)//4)*((KH==3)*(KW==3)*(min(OH, OW) - min(OH, OW)//2*(2-min(strides_0*strides_1, 2)))
-  *((max(OH, OW)*strides_1+2)*20 + (max(OH, OW)+31)//32*650 + 4*max(OH, OW)*(29-7*min(strides_0*strides_1, 2)))
+cycles: "N*((G+3)//4)*((KH==3)*(KW==3)*(min(OH, OW)*(min(strides_0*strides_1, 2)-1)
+  + (min(OH, OW)//2 + min(OH, OW)%2*0.65)*(2-min(strides_0*strides_1, 2)))
+  *((max(OH, OW)*strides_1+2)*20 + (max(OH, OW)+63)//64*560 + 4*max(OH, OW)*(30.5-7.8*min(strides_0*strides_1, 2)))
   + (1-(KH==3)*(KW==3))*OH*(OW*4*(22 + ((KH+3)//4)*(2 + 4*strides_1 + 2*KW)) + (OW+15)//16*200)) + 300"
 --- */
 #include "tilewright_kernel.h"
@@ -53,21 +54,23 @@ TW_APART void slide(const struct tw_slide *s, const struct tw_four_rows *rows, c
         t += 8;
         if (second) {
             int below = to + second;
-            for (; left >= 4; left -= 4, t += 16) {
-                v2 = t[0];
-                STORE_1(&e, Y, dot(X, bias, v0, v1, v2, w), to, channel);
-                STORE_1(&e, Y, dot(X, bias, v0, v1, v2, u), below, channel);
-                v3 = t[4], to += next, below += next;
-                STORE_1(&e, Y, dot(X, bias, v1, v2, v3, w), to, channel);
-                STORE_1(&e, Y, dot(X, bias, v1, v2, v3, u), below, channel);
-                v0 = t[8], to += next, below += next;
-                STORE_1(&e, Y, dot(X, bias, v2, v3, v0, w), to, channel);
-                STORE_1(&e, Y, dot(X, bias, v2, v3, v0, u), below, channel);
-                v1 = t[12], to += next, below += next;
-                STORE_1(&e, Y, dot(X, bias, v3, v0, v1, w), to, channel);
-                STORE_1(&e, Y, dot(X, bias, v3, v0, v1, u), below, channel);
-                to += next, below += next;
-            }
+            if (left >= 4)
+                do {
+                    v2 = t[0];
+                    STORE_1(&e, Y, dot(X, bias, v0, v1, v2, w), to, channel);
+                    STORE_1(&e, Y, dot(X, bias, v0, v1, v2, u), below, channel);
+                    v3 = t[4], to += next, below += next;
+                    STORE_1(&e, Y, dot(X, bias, v1, v2, v3, w), to, channel);
+                    STORE_1(&e, Y, dot(X, bias, v1, v2, v3, u), below, channel);
+                    v0 = t[8], to += next, below += next;
+                    STORE_1(&e, Y, dot(X, bias, v2, v3, v0, w), to, channel);
+                    STORE_1(&e, Y, dot(X, bias, v2, v3, v0, u), below, channel);
+                    v1 = t[12], to += next, below += next;
+                    STORE_1(&e, Y, dot(X, bias, v3, v0, v1, w), to, channel);
+                    STORE_1(&e, Y, dot(X, bias, v3, v0, v1, u), below, channel);
+                    to += next, below += next;
+                    left -= 4, t += 16;
+                } while (left >= 4);
             for (; left > 0; left--, t += 4, v0 = v1, v1 = v2, to += next, below += next) {
                 v2 = t[0];
                 STORE_1(&e, Y, dot(X, bias, v0, v1, v2, w), to, channel);
@@ -95,8 +98,8 @@ static void three(const T *X, const int8_t *W, const int32_t *B, void *Y, int st
     for (int line = 0; line < across->outputs; line += lines.second ? 2 : 1) {
         const int top = line * across->stride - across->pad;
         lines.second = together && line + 1 < across->outputs ? across->out_step : 0;
-        for (int from = 0; from < along->outputs; from += 32) {
-            lines.pixels = tw_min(32, along->outputs - from);
+        for (int from = 0; from < along->outputs; from += 64) {
+            lines.pixels = tw_min(64, along->outputs - from);
             const int left = from * along->stride - along->pad;
             const int count = (lines.pixels - 1) * along->stride + 2 * along->dilation + 1;
             const int begin = tw_min(tw_max(-left, 0), count), end = tw_max(tw_min(along->inputs - left, count), begin);
