@@ -63,7 +63,8 @@ TW_APART void irmsnorm_rows(const T *x, const int32_t *weight, U *y, int OUTER, 
         const int32_t deviation = irmsnorm_root(irmsnorm_squares(x, AXIS) / AXIS + 1);
         const int k = deviation > 1 ? tw_highest_bit((uint32_t)deviation - 1) + 1 : 0;
         /* 2^(31 + k) / d in two steps */
-        const uint32_t first = (UINT32_C(1) << 31) / (uint32_t)deviation;
+        uint32_t first = (UINT32_C(1) << 31) / (uint32_t)deviation;
+        TW_KEEP(first);
         const uint32_t rest = (UINT32_C(1) << 31) - first * (uint32_t)deviation;
         const uint32_t m = (first << k) + (rest << k) / (uint32_t)deviation + 1;
         const int at = outer * AXIS, whole = narrow ? AXIS & ~3 : 0;

@@ -76,11 +76,14 @@ static int isoftmax_powers(uint32_t *table, int begin, int end, int coeffA, int 
 /* numerator * 2^bit / sum, rounded down, by long division in as few steps as 32 bits allow; sum is in [2^bit, 2^(bit + 1)).
  */
 static uint32_t isoftmax_reciprocal(uint32_t numerator, uint32_t sum, int bit) {
-    uint32_t quotient = numerator / sum, rest = numerator - quotient * sum;
+    uint32_t quotient = numerator / sum;
+    TW_KEEP(quotient); /* or what is left is another division */
+    uint32_t rest = numerator - quotient * sum;
     for (int left = bit, step; left > 0; left -= step) {
         step = tw_min(left, 31 - bit);
         rest <<= step;
-        const uint32_t digit = rest / sum;
+        uint32_t digit = rest / sum;
+        TW_KEEP(digit);
         quotient = (quotient << step) + digit;
         rest -= digit * sum;
     }
@@ -103,34 +106,35 @@ static inline uint32_t isoftmax_sum(const char *power, const T *x, int count) {
     return sum;
 }
 
-/* to[i] = power * factor >> (16 + shift) for powers below 2^16, or what stands there in a table of results. */
-#define ISOFTMAX_LEVELS(body, halfwords)                                                                               \
-    __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[pairs]", halfwords) ISOFTMAX_NEXT("t0")              \
-                         ISOFTMAX_NEXT("t1") "slli t0, t0, 2\nslli t1, t1, 2\n" ISOFTMAX_POWER("t0", "t0")             \
-                             ISOFTMAX_POWER("t1", "t1") ".insn r 0x5B, 0, 0x10, t2, t0, %[low]\n"                      \
-                                                        ".insn r 0x5B, 0, 0x10, t3, t1, %[low]\n"                      \
-                                                        ".insn r 0x33, 0, 0x21, t2, t0, %[high]\n"                     \
-                                                        ".insn r 0x33, 0, 0x21, t3, t1, %[high]\n"                     \
-                                                        "srl t2, t2, %[shift]\nsrl t3, t3, %[shift]\n" body            \
-                                                        ".insn s 0x2B, 0, t2, 1(%[to])\n"                              \
-                                                        ".insn s 0x2B, 0, t3, 1(%[to])\n.option pop\n"                 \
-                     : [x] "+r"(x), [to] "+r"(to)                                                                      \
-                     : [pairs] "r"(count >> 1), [power] "r"(power), [low] "r"(factor), [high] "r"(factor >> 16),       \
-                       [shift] "r"(shift), [table] "r"(results), [byte] "i"(ISOFTMAX_BYTE)                             \
-                     : "t0", "t1", "t2", "t3", "memory")
-static inline void isoftmax_levels(const char *power, const T *x, int count, uint32_t factor, int shift,
-                                   const unsigned char *results, unsigned char *to) {
-    if (results) {
-        if (count >= 2)
-            ISOFTMAX_LEVELS(".insn r 0x03, 7, 0x20, t2, %[table], t2\n.insn r 0x03, 7, 0x20, t3, %[table], t3\n", "32");
-    } else if (count >= 2) {
-        ISOFTMAX_LEVELS("", "28");
-    }
-    if (count & 1) {
-        const uint32_t value = *(const uint32_t *)(const void *)(power + 4 * x[0]);
-        const uint32_t level = (value * (factor >> 16) + (value * (factor & 0xFFFFu) >> 16)) >> shift;
-        *to = results ? results[level] : (unsigned char)level;
-    }
+/* power * factor >> (16 + shift) for powers below 2^16: p.muluN, p.mac. */
+TW_INLINE int isoftmax_level(const char *power, int x, uint32_t factor, int shift) {
+    const uint32_t value = *(const uint32_t *)(const void *)(power + 4 * x);
+    uint32_t level;
+    __asm__(".insn r 0x5B, 0, 0x10, %0, %1, %2\n.insn r 0x33, 0, 0x21, %0, %1, %3"
+            : "=&r"(level)
+            : "r"(value), "r"(factor), "r"(factor >> 16));
+    return tw_within((int32_t)(level >> shift), 0, 255);
+}
+
+/* The same for pairs of a row, where each level has its result in a table. */
+static inline void isoftmax_results(const char *power, const T *x, int pairs, uint32_t factor, int shift,
+                                    const unsigned char *results, unsigned char *to) {
+    if (pairs)
+        __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[pairs]", "32") ISOFTMAX_NEXT("t0")
+                             ISOFTMAX_NEXT("t1") "slli t0, t0, 2\nslli t1, t1, 2\n" ISOFTMAX_POWER("t0", "t0")
+                                 ISOFTMAX_POWER("t1", "t1") ".insn r 0x5B, 0, 0x10, t2, t0, %[low]\n"
+                                                            ".insn r 0x5B, 0, 0x10, t3, t1, %[low]\n"
+                                                            ".insn r 0x33, 0, 0x21, t2, t0, %[high]\n"
+                                                            ".insn r 0x33, 0, 0x21, t3, t1, %[high]\n"
+                                                            "srl t2, t2, %[shift]\nsrl t3, t3, %[shift]\n"
+                                                            ".insn r 0x03, 7, 0x20, t2, %[table], t2\n"
+                                                            ".insn r 0x03, 7, 0x20, t3, %[table], t3\n"
+                                                            ".insn s 0x2B, 0, t2, 1(%[to])\n"
+                                                            ".insn s 0x2B, 0, t3, 1(%[to])\n.option pop\n"
+                         : [x] "+r"(x), [to] "+r"(to)
+                         : [pairs] "r"(pairs), [power] "r"(power), [low] "r"(factor), [high] "r"(factor >> 16),
+                           [shift] "r"(shift), [table] "r"(results), [byte] "i"(ISOFTMAX_BYTE)
+                         : "t0", "t1", "t2", "t3", "memory");
 }
 
 /* The same for larger powers and more levels: the quotient value / sum is value * r / 2^(31 + b) for values up to 2^30, if
@@ -150,6 +154,7 @@ static void isoftmax(const T *x, U *y, int OUTER, int AXIS, int coeffA, int coef
     uint32_t powers[256];
     __typeof__(*y) results[sizeof *y == 1 ? 256 : 1];
     U out[16];
+    const struct Epilogue e = *epilogue;
     const int turned = coeffB - tw_min(log2 - 1, 255);
     const int top = coeffA * tw_max(coeffB * coeffB, turned * turned) + coeffC;
     const int narrow = sizeof(U) == 1 && n_levels <= 256 && top < 65536 && AXIS * top < 1 << 24;
@@ -161,7 +166,7 @@ static void isoftmax(const T *x, U *y, int OUTER, int AXIS, int coeffA, int coef
             out[i] = (U)(level + i);
         STORE(epilogue, results, out, level, 0, 0, 1, 16);
     }
-    for (int outer = 0; outer < OUTER && AXIS > 0; outer++, x += AXIS) {
+    for (int at = 0; at < OUTER * AXIS; at += AXIS, x += AXIS) {
         int least;
         const int max = isoftmax_range(x, AXIS, &least);
         if (max - least >= filled)
@@ -172,18 +177,26 @@ static void isoftmax(const T *x, U *y, int OUTER, int AXIS, int coeffA, int coef
         const int bit = tw_highest_bit(sum);
         const uint32_t numerator = narrow ? (uint32_t)(n_levels - 1) << 24 : UINT32_C(1) << 31;
         const uint32_t factor = isoftmax_reciprocal(numerator, sum, bit) + 1;
+        int first = 0;
         if (once) {
-            isoftmax_levels(power, x, AXIS, factor, bit + 8, (const unsigned char *)results, (unsigned char *)y);
-            y += AXIS;
-            continue;
+            first = AXIS & ~1;
+            isoftmax_results(power, x, first >> 1, factor, bit + 8, (const unsigned char *)results,
+                             (unsigned char *)y + at);
         }
-        for (int first = 0; first < AXIS; first += 16) {
-            const int count = tw_min(16, AXIS - first);
-            if (narrow)
-                isoftmax_levels(power, x + first, count, factor, bit + 8, NULL, (unsigned char *)out);
-            else
+        for (; narrow && first + 4 <= AXIS; first += 4) {
+            U level[4];
+            TW_UNROLL for (int i = 0; i < 4; i++) level[i] = (U)isoftmax_level(power, x[first + i], factor, bit + 8);
+            STORE_4(&e, y, level[0], level[1], level[2], level[3], at + first, first);
+        }
+        for (int count; first < AXIS; first += count) {
+            count = tw_min(16, AXIS - first);
+            if (narrow) {
+                for (int i = 0; i < count; i++)
+                    out[i] = (U)isoftmax_level(power, x[first + i], factor, bit + 8);
+            } else {
                 isoftmax_wide_levels(power, x + first, count, 2 * (uint32_t)(n_levels - 1), factor, bit, out);
-            STORE(epilogue, y, out, (ptrdiff_t)outer * AXIS + first, 0, first, 1, count);
+            }
+            STORE(epilogue, y, out, at + first, 0, first, 1, count);
         }
     }
 }
@@ -192,4 +205,3 @@ static void isoftmax(const T *x, U *y, int OUTER, int AXIS, int coeffA, int coef
 #undef ISOFTMAX_MOST
 #undef ISOFTMAX_LEAST
 #undef ISOFTMAX_POWER
-#undef ISOFTMAX_LEVELS

@@ -42,15 +42,17 @@ TW_APART void four_rows(struct tw_runs *runs, const T *A, const int32_t *C, void
 TW_APART void one_row(const T *A, const int8_t *B, int words, const int32_t *C, void *Y, int at, int count,
                       const struct Epilogue *epilogue) {
     const struct Epilogue e = *epilogue;
-    int32_t sum[4];
     for (int n = 0; n < count; n += 4) {
         const int whole = n + 4 <= count;
+        int32_t sum[4];
         TW_UNROLL for (int i = 0; i < 4; i++) sum[i] = C && (whole || i < count - n) ? C[n + i] : 0;
         B = TW_FOR_BYTES(A, tw_dot_row)(A, B, words, sum);
-        if (whole)
+        if (whole) {
             STORE_4(&e, Y, sum[0], sum[1], sum[2], sum[3], at + n, n);
-        else
-            STORE(epilogue, Y, sum, at + n, 0, n, 1, count - n);
+        } else {
+            const int32_t last[4] = {sum[0], sum[1], sum[2], sum[3]};
+            STORE(epilogue, Y, last, at + n, 0, n, 1, count - n);
+        }
     }
 }
 

@@ -105,16 +105,21 @@ TW_APART void four_rows(struct tw_runs *runs, const T *A, int biased, const int3
 TW_APART void one_row(struct tw_runs *runs, const T *A, int biased, int32_t minus, void *Y, int at, int channel,
                       int count, const struct Epilogue *epilogue) {
     const struct Epilogue e = *epilogue;
-    int32_t sum[4];
+    const int32_t *bias = biased ? runs->bias : NULL;
+    const void *a = runs->a[0], *b = runs->b;
+    const int words = runs->words;
     for (int n = 0; n < count; n += 4) {
-        TW_UNROLL for (int i = 0; i < 4; i++) sum[i] = runs->bias[i] - minus;
-        runs->b = TW_FOR_BYTES(A, tw_dot_row)(runs->a[0], runs->b, runs->words, sum);
-        runs->bias += biased ? 4 : 0;
-        if (n + 4 <= count)
+        int32_t sum[4];
+        TW_UNROLL for (int i = 0; i < 4; i++) sum[i] = (bias ? bias[n + i] : 0) - minus;
+        b = TW_FOR_BYTES(A, tw_dot_row)(a, b, words, sum);
+        if (n + 4 <= count) {
             STORE_4(&e, Y, sum[0], sum[1], sum[2], sum[3], at + n, channel + n);
-        else
-            STORE(epilogue, Y, sum, at + n, 0, channel + n, 1, count - n);
+        } else {
+            const int32_t last[4] = {sum[0], sum[1], sum[2], sum[3]};
+            STORE(epilogue, Y, last, at + n, 0, channel + n, 1, count - n);
+        }
     }
+    runs->b = b;
 }
 
 /* Rows of one word each: up to four of them times `count` words side by side. */
@@ -123,8 +128,14 @@ TW_APART void words_only(struct tw_runs *runs, const T *A, int rows, void *Y, in
     int32_t sum[64];
     for (int n = 0; n < count; n += 16) {
         const int some = tw_min(16, count - n);
-        for (int i = 0; i < rows; i++)
-            TW_FOR_BYTES(A, tw_dot_words)(runs->a[i], (const uint32_t *)runs->b + n, some, sum + 16 * i);
+        const uint32_t *b = (const uint32_t *)runs->b + n;
+        for (int i = 0; i < rows; i++) {
+            const uint32_t a = *(const uint32_t *)runs->a[i];
+            if (some > 1)
+                TW_FOR_BYTES(A, tw_dot_words)(a, b, some >> 1, sum + 16 * i);
+            if (some & 1)
+                sum[16 * i + some - 1] = TW_FOR_BYTES(A, tw_sdot)(0, a, b[some - 1]);
+        }
         STORE(epilogue, Y, sum, at + n, pitch, channel + n, rows, some);
     }
 }
@@ -146,9 +157,9 @@ static void matmul_s8(const T *A, const U *B, void *Y, int BATCH, int M, int K, 
         const int copied = length != K || !matmul_s8_aligned(rows_of_a, A_sM);
         for (int n = 0, count; n < N; n += count) {
             const U *columns = B + batch * B_sBATCH + n * B_sN;
-            const int direct = in_place && N - n >= 4 && !a_zero_point && matmul_s8_aligned(columns, 0);
+            const int direct = in_place && !a_zero_point && !b_zero && matmul_s8_aligned(columns, 0);
             const void *panel = direct ? (const void *)columns : scratch;
-            count = direct ? (N - n) & ~3 : tw_min(16, N - n);
+            count = direct ? N : tw_min(16, N - n);
             if (!direct)
                 matmul_s8_panel(columns, B_sK, B_sN, K, count, scratch);
             if (a_zero_point)
@@ -167,12 +178,14 @@ static void matmul_s8(const T *A, const U *B, void *Y, int BATCH, int M, int K, 
                 }
                 runs.b = panel;
                 runs.bias = bias;
-                if (words == 1 && !a_zero_point && !b_zero)
+                if (words == 1 && rows == 4 && !a_zero_point && !b_zero)
                     words_only(&runs, A, rows, Y, at, N, n, count, epilogue);
                 else if (rows == 4)
                     four_rows(&runs, A, a_zero_point, b_zero ? minus : NULL, Y, at, N, n, count, epilogue);
                 else
-                    one_row(&runs, A, a_zero_point, minus[0], Y, at, n, count, epilogue);
+                    one_row(&runs, A, a_zero_point, minus[0], Y, at, n, direct ? count & ~3 : count, epilogue);
+                if (direct && rows == 1 && count & 3) /* nothing is read beyond B */
+                    words_only(&runs, A, 1, Y, at + (count & ~3), N, n + (count & ~3), count & 3, epilogue);
             }
         }
     }

@@ -166,16 +166,15 @@ TW_DEFINE_DOT_RUNS(tw_dot_runs_u8, TW_SDOT_U8)
 TW_DEFINE_DOT_ROW(tw_dot_row_s8, TW_SDOT_S8)
 TW_DEFINE_DOT_ROW(tw_dot_row_u8, TW_SDOT_U8)
 
-/* sum[j] = a word times the word b[j]. Reads and writes up to a multiple of 2. */
+/* sum[j] = a word times the word b[j]. */
 #define TW_DEFINE_DOT_WORDS(NAME, CODE)                                                                                \
-    static inline void NAME(const void *a, const uint32_t *b, int count, int32_t *sum) {                               \
-        const uint32_t word = *(const uint32_t *)a;                                                                    \
+    static inline void NAME(uint32_t a, const uint32_t *b, int pairs, int32_t *sum) {                                  \
         __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[pairs]", "12") TW_NEXT_WORD("t0", "%[b]")        \
                              TW_NEXT_WORD("t1", "%[b]") TW_SDOT(CODE, "t0", "%[a]", "t0")                              \
                                  TW_SDOT(CODE, "t1", "%[a]", "t1") ".insn s 0x2B, 2, t0, 4(%[to])\n"                   \
                                                                    ".insn s 0x2B, 2, t1, 4(%[to])\n.option pop\n"     \
                          : [b] "+r"(b), [to] "+r"(sum)                                                                 \
-                         : [a] "r"(word), [pairs] "r"((count + 1) >> 1)                                                \
+                         : [a] "r"(a), [pairs] "r"(pairs)                                                              \
                          : "t0", "t1", "memory");                                                                      \
     }
 TW_DEFINE_DOT_WORDS(tw_dot_words_s8, "0x4C")
