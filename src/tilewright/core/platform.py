@@ -252,7 +252,8 @@ def _timed(reader: Reader, folder: Path, kernels: Iterable[Kernel]) -> tuple[Ker
         raise reader.wrong("cycles", f"there is no kernel '{name}'")
     for name, kernel in found.items():
         if not kernel.path.resolve().is_relative_to(folder.resolve()):
-            found[name] = replace(kernel, cycles=given.get(name, kernel.cycles if times == "1" else f"{times}*({kernel.cycles})"))
+            own = kernel.cycles if times == "1" else f"{times}*({kernel.cycles})"
+            found[name] = replace(kernel, cycles=given.get(name, own))
     return tuple(found.values())
 
 

@@ -110,7 +110,7 @@ def nest_counts(graph: Graph, node: Node) -> tuple[Counter[str], Counter[str]]:
     reads = read_counts(body, call)
     if not body.update:
         return each + reads + Counter({"point": 1}), Counter()
-    return each + Counter({"result": 1}), update_counts(body, call) + reads + Counter({"point": 1})
+    return each + Counter({"result": 1}), update_counts(body, call) + reads + Counter({"term": 1})
 
 
 def cycles(counts: Counts, costs: Mapping[str, float]) -> float:

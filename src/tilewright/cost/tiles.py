@@ -33,7 +33,7 @@ NEST_CYCLES = 4.0
 """Of a point of a loop nest that no kernel covers, where the platform does not say."""
 STEP_CYCLES = 2.0
 """Of a step of the epilogue of such a nest, per result, likewise."""
-OPERATIONS = {"point": NEST_CYCLES, "step": STEP_CYCLES}
+OPERATIONS = {"point": NEST_CYCLES, "term": NEST_CYCLES, "step": STEP_CYCLES}
 SUM_CYCLES = 1.0
 """To add what one part of a reduction gives to the sum of others, per result."""
 
@@ -127,9 +127,12 @@ def work_cycles(grid: Grid, platform: Platform, position: int, mine: Task, split
         return np.where(points > 0, found, 0.0)
     costs = platform.operations or OPERATIONS
     each, point = (operation_cycles(counts, costs) for counts in mine.nest)
+    # What cores share is a loop even where each has one turn of it.
     inner: Value = 1
     for name in reversed([*(n for n in sizes if n not in reduced), *reduced]):
         inner = np.where(np.asarray(inner) > 1, inner, sizes[name])
+        if name == split:
+            break
     loops = points / np.maximum(inner, 1) * costs.get("loop", 0.0)
     return np.where(points > 0, costs.get("work", 0.0) + results * each + points * point + loops, 0.0)
 
