@@ -88,6 +88,7 @@ def instance_text(
     pointwise = not parts and not replaced and not any(field.tensor for field in epilogue_fields(steps, replaced))
     macros = {"Epilogue": f"{name}_epilogue", "STORE": f"{name}_store", "STORE_4": f"{name}_four{'_sums' * parts}"}
     macros |= {"STORE_1": f"{name}_one", "STORE_POINTWISE": str(int(pointwise)), "STORE_AGAIN": str(int(not replaced))}
+    macros |= {"STORE_STEPS": str(len(steps))}
     return "".join(
         (
             _epilogue_text(name, accumulator.ctype, output, steps, replaced, row_axes, parts=parts),

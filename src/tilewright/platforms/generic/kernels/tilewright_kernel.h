@@ -14,7 +14,7 @@
  * of channel `channel`. STORE_4 takes four neighbours in a row, STORE_1 one. Where STORE_AGAIN is
  * not 0, the same results may be stored twice. In the stand-alone build of one kernel they store results as
  * accumulated; generated code brings its own versions with everything that is fused behind the kernel. STORE_POINTWISE tells
- * whether what is stored depends on the result alone, not on its place. */
+ * whether what is stored depends on the result alone, not on its place, STORE_STEPS how many operators are fused. */
 struct Epilogue {
     int unused;
 };
@@ -26,6 +26,7 @@ struct Epilogue {
                    (size_t)(count) * sizeof *(acc));                                                                   \
     } while (0)
 #define STORE_AGAIN 1
+#define STORE_STEPS 0
 #define STORE_1(epilogue, Y, a, at, channel)                                                                           \
     do {                                                                                                               \
         const int32_t one = a;                                                                                         \

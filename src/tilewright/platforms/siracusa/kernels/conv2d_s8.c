@@ -31,10 +31,18 @@ TW_INLINE void tile(struct tw_runs *runs, const int single, const struct tw_line
             int32_t sum[16];
             runs->bias = bias;
             TW_FOR_BYTES(X, tw_dot_runs)(runs, single, sum);
-            STORE_4(&e, Y, sum[0], sum[1], sum[2], sum[3], at0 + f, channel + f);
-            STORE_4(&e, Y, sum[4], sum[5], sum[6], sum[7], at1 + f, channel + f);
-            STORE_4(&e, Y, sum[8], sum[9], sum[10], sum[11], at2 + f, channel + f);
-            STORE_4(&e, Y, sum[12], sum[13], sum[14], sum[15], at3 + f, channel + f);
+            if (STORE_STEPS > 2) { /* four times that code is more than a core's cache holds */
+                const int at[4] = {at0 + f, at1 + f, at2 + f, at3 + f};
+                int pixels = 4;
+                TW_KEEP(pixels);
+                for (int j = 0; j < pixels; j++)
+                    STORE_4(&e, Y, sum[4 * j], sum[4 * j + 1], sum[4 * j + 2], sum[4 * j + 3], at[j], channel + f);
+            } else {
+                STORE_4(&e, Y, sum[0], sum[1], sum[2], sum[3], at0 + f, channel + f);
+                STORE_4(&e, Y, sum[4], sum[5], sum[6], sum[7], at1 + f, channel + f);
+                STORE_4(&e, Y, sum[8], sum[9], sum[10], sum[11], at2 + f, channel + f);
+                STORE_4(&e, Y, sum[12], sum[13], sum[14], sum[15], at3 + f, channel + f);
+            }
             bias += B ? 4 : 0;
         }
         if (i + 1 == line->fours)
