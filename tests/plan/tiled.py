@@ -183,7 +183,9 @@ class Walk:
         new = step.trace.regions[position][self.members[position].output.key]
         lines = whole(held[axis].size) - whole(new[axis].size)
         others = prod(whole(part.size) for i, part in enumerate(held) if i != axis)
-        return lines * others * self.members[position].output.type.dtype.bytes / 8.0
+        local = self.platform.dma("L1", "L1")
+        speed = 8.0 if local is None else local.bytes_per_cycle
+        return lines * others * self.members[position].output.type.dtype.bytes / speed
 
     @property
     def cores(self) -> int:

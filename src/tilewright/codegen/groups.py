@@ -43,8 +43,8 @@ STEP = "t"
 def lower_groups(plan: Plan, schedule: Schedule, pieces: Pieces) -> tuple[Routine, ...]:
     """What runs, in order."""
     groups = [_Lowering(plan, schedule, index, group, pieces) for index, group in enumerate(schedule.groups)]
-    channels = max((group.channels for group in groups), default=0)
-    return tuple(group.routine(channels) for group in groups)
+    later = [group.early() for group in groups[1:]]
+    return tuple(group.routine(loads) for group, loads in zip(groups, [*later, []], strict=True))
 
 
 @dataclass(frozen=True)
@@ -178,12 +178,18 @@ class _Lowering:
             total += buffer.slots
         return tuple(found)
 
-    @property
-    def channels(self) -> int:
-        return sum(buffer.slots for buffer in self.group.buffers)
+    @cached_property
+    def shared(self) -> int:
+        """The first channel that no group has for itself; there begin those of copies in a nearer memory."""
+        return max(sum(buffer.slots for buffer in group.buffers) for group in self.schedule.groups)
 
     def channel(self, buffer: int) -> Size:
-        return plain(self.slot(buffer) + self.first_channel[buffer])
+        if not self.group.buffers[buffer].early:
+            return plain(self.slot(buffer) + self.first_channel[buffer])
+        # Groups in turn have channels for what is loaded before they begin.
+        most = max(sum(b.early for b in group.buffers) for group in self.schedule.groups)
+        mine = sum(b.early for b in self.group.buffers[:buffer])
+        return self.shared + len(self.schedule.stages) + self.index % 2 * most + mine
 
     # Where things are
 
@@ -217,23 +223,28 @@ class _Lowering:
 
     # Statements
 
-    def routine(self, channels: int) -> Routine:
+    def early(self) -> list[Statement]:
+        """Starts what is loaded while the group before works."""
+        return [s for b in self.read if self.group.buffers[b].early for s in self._start(b)]
+
+    def routine(self, later: list[Statement]) -> Routine:
+        """`later` are transfers for the next group."""
         nodes = [self.plan.graph.nodes[work.step] for work in self.group.works]
         what = ", ".join(f"{node.op} {node.name or node.outputs[0]}" for node in nodes)
         tiles = "".join(f"; {loop.dim}: {loop.count} x {loop.size}" for loop in self.group.loops if loop.count > 1)
-        body = (Mark(self.index, "begin"), *self._staged(channels), *self._pipeline(self._ahead(channels)))
+        body = (Mark(self.index, "begin"), *self._staged(), *self._pipeline([*self._ahead(), *later]))
         return Routine(f"group_{self.index}", f"{what}{tiles}", body)
 
-    def _staged(self, channels: int) -> list[Statement]:
+    def _staged(self) -> list[Statement]:
         """Waits for copies in a nearer memory that are needed from here on; starts those that have not been."""
-        mine = [(channels + number, s) for number, s in enumerate(self.schedule.stages) if s.first == self.index]
+        mine = [(self.shared + number, s) for number, s in enumerate(self.schedule.stages) if s.first == self.index]
         starts = [self._stage(stage, channel) for channel, stage in mine if stage.start == self.index]
         return [*starts, *(Wait(channel) for channel, _ in mine)]
 
-    def _ahead(self, channels: int) -> list[Statement]:
+    def _ahead(self) -> list[Statement]:
         """Starts copies for later groups. What this one waits for goes first: they may share a DMA."""
         later = [(n, s) for n, s in enumerate(self.schedule.stages) if s.start == self.index < s.first]
-        return [self._stage(stage, channels + number) for number, stage in later]
+        return [self._stage(stage, self.shared + number) for number, stage in later]
 
     def _stage(self, stage: Stage, channel: int) -> Copy:
         place = self.plan.places[stage.tensor]
@@ -321,6 +332,10 @@ class _Lowering:
         return found
 
     def _load(self, buffer: int) -> list[Statement]:
+        early = self.group.buffers[buffer].early
+        return [] if early else self._guarded(self.buffer_depth(buffer), self._start(buffer))
+
+    def _start(self, buffer: int) -> list[Statement]:
         source, memory = self.at_home(*self.read[buffer])
         kind = self.read[buffer][1].type
         target = self.in_buffer(buffer)
@@ -328,7 +343,7 @@ class _Lowering:
             Wait(self.channel(other)) for other in self.written if self._shares(buffer, other) and self.steps > 1
         ]
         starts += copy(self.channel(buffer), target, source, self.regions[buffer], kind, self._dma(memory).rank)
-        return self._guarded(self.buffer_depth(buffer), starts)
+        return starts
 
     def _store(self, buffer: int, use: Use) -> list[Statement]:
         target, memory = self.at_home(len(self.members) - 1, use)

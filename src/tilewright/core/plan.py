@@ -73,6 +73,8 @@ class TileBuffer:
     slots: int
     pack: str = ""
     """How a constant is reordered for the kernel that reads it here."""
+    early: bool = False
+    """Whether it is loaded while the group before this one works; then it has its bytes during that group, too."""
 
     @property
     def end(self) -> int:
@@ -151,7 +153,7 @@ class Schedule:
     """Bytes needed of each memory."""
     cores: int
     bound: float = 0.0
-    """No plan of the kinds considered takes fewer predicted cycles."""
+    """No plan of the kinds considered takes fewer predicted cycles, where as much is loaded early as here."""
 
 
 @dataclass(frozen=True)

@@ -403,6 +403,8 @@ def priced(
     for index, use, box in bound:
         found = flow(grid, platform, box, use, source.get(use.tensor, engine.memory))
         flows[index] = found if group.buffers[index].slots > 1 else replace(found, beside=found.beside & False)
+        if group.buffers[index].early:
+            flows[index] = replace(flows[index], cycles=flows[index].cycles * 0)
     return Priced(grid, tuple(works), tuple(points), flows, group.ahead)
 
 

@@ -1,12 +1,12 @@
 """RequantConv and RequantMatMul: sums of products scaled back to 8 bits, as accelerators do it.
 
-`Y = clip((sum * mul + add) >> shift)` with one `mul` and `add` for each channel of the result, in 32 bits that wrap, and
+`Y = clip((sum * mul + add) >> shift)` with one `mul` and `add` for each channel of the result, in 32 bits that wrap,
 without rounding: what rounds is part of `add`. Y is int8, or uint8 where `signed` is 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -68,8 +68,6 @@ def _limit(call: Call, limits: Mapping[str, int]) -> int:
     return max(-call.type("Y").dtype.lo, call.type("Y").dtype.hi)
 
 
-CONV_NUMBERS: Callable[[Call], Mapping[str, int | float]] = lambda call: conv_window(call).numbers()
-
 declare(
     Operator(
         "RequantConv",
@@ -79,15 +77,19 @@ declare(
         _domain,
         _reference,
         (
-            example("int8[1,5,6,4]", "int8[6,4,3,3]", "int32[6]", "int32[6]", pads=(1, 1, 1, 1), channels_last=1, shift=9),
-            example("uint8[1,5,6,4]", "int8[4,1,3,3]", "int32[4]", "int32[4]", group=4, channels_last=1, shift=12, signed=0),
+            example(
+                "int8[1,5,6,4]", "int8[6,4,3,3]", "int32[6]", "int32[6]", pads=(1, 1, 1, 1), channels_last=1, shift=9
+            ),
+            example(
+                "uint8[1,5,6,4]", "int8[4,1,3,3]", "int32[4]", "int32[4]", group=4, channels_last=1, shift=12, signed=0
+            ),
             example("int8[1,2,5,5]", "int8[3,2,1,1]", "int32[1]", "int32[3]", strides=(2, 2), shift=3),
         ),
         MappingProxyType({**CONV_ATTRS, **SCALING}),
         "reduce",
         _body,
         doc=__doc__ or "",
-        numbers=CONV_NUMBERS,
+        numbers=lambda call: conv_window(call).numbers(),
         padding=padding,
         limit=_limit,
     )

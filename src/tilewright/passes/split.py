@@ -79,10 +79,10 @@ def _every_pixel(graph: Graph, way: Split, node: Node, names: Names) -> Split:
     assert isinstance(strides, tuple)
     dense = replace(first, outputs=(every,), attrs=attrs(**{**first.attrs, "strides": (1,) * len(strides)}))
     types = {**way.types, every: call_node(known, dense).outputs[0]}
-    places = {
+    places: dict[str, Array] = {
         "starts": np.zeros(len(strides), np.int64),
-        "ends": np.asarray(kind.shape[1:-1], np.int64) * strides,
-        "axes": np.arange(1, len(strides) + 1),
+        "ends": np.asarray(kind.shape[1:-1], np.int64) * np.asarray(strides, np.int64),
+        "axes": np.arange(1, len(strides) + 1, dtype=np.int64),
         "steps": np.asarray(strides, np.int64),
     }
     taken = {names.fresh(f"{node.outputs[0]}_{name}"): array for name, array in places.items()}
@@ -166,7 +166,9 @@ def _lanes(graph: Graph, node: Node, call: Call, scaling: Call) -> tuple[Array, 
         return None
     channels = call.outputs[0].shape[-1] if call.attrs.get("channels_last", 1) else 0
     wide = [spread(scaling, name, array) for name, array in (("mul", mul), ("add", add))]
-    if not channels or any(array.size not in (1, channels) or array.shape[-1:] not in ((), (1,), (channels,)) for array in wide):
+    if not channels or any(
+        array.size not in (1, channels) or array.shape[-1:] not in ((), (1,), (channels,)) for array in wide
+    ):
         return None
     scale, offset, added = (np.broadcast_to(array.reshape(-1), (channels,)) for array in (*wide, bias.astype(np.int64)))
     half = (1 << power_of_two(scaling, "div")) >> 1

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from tilewright.core.plan import Place, Plan, Schedule, Stage
 from tilewright.core.tiles import Use
 from tilewright.plan.check_groups import Opened, covering
@@ -179,10 +181,26 @@ class Layout:
                 if use.type.bytes and (index is None or opened.role(index) != "inner"):
                     found = self._unbound(opened, position, use) if index is None else self._moved(opened, use)
                     yield from (f"{opened.where(position)}: {reason}" for reason in found)
+        for opened in self._groups:
+            yield from self._early(opened)
         for stage in self._schedule.stages:
             source = self._memory(self._plan.places[stage.tensor])
             if self._plan.platform.dma(source, stage.place.space) is None:
                 yield f"copy of '{stage.tensor}': no DMA between {source} and {stage.place.space}"
+
+    def _early(self, opened: Opened) -> Iterator[str]:
+        """What is loaded before a group begins is there before the group before it does, and stays as it is."""
+        for index, buffer in enumerate(opened.group.buffers):
+            name = f"group {opened.number}: buffer {index} of '{buffer.tensor}' is loaded early, but"
+            arriving = any(s.tensor == buffer.tensor and s.first == opened.number for s in self._schedule.stages)
+            if not buffer.early:
+                continue
+            if opened.number == 0 or opened.role(index) != "input" or buffer.slots != 1:
+                yield f"{name} is no input of one slot behind another group"
+            if self._made(buffer.tensor) >= opened.number - 1 or arriving:
+                yield f"{name} is not there by then"
+            if any(np.size(end) > 1 for part in opened.blocks[index] for end in (part.start, part.stop)):
+                yield f"{name} changes from step to step"
 
     def _unbound(self, opened: Opened, position: int, use: Use) -> Iterator[str]:
         own, memory = self._engine.memory, self._source(opened.number, use)
@@ -256,8 +274,9 @@ class Layout:
         number, memory = opened.number, self._engine.memory
         for index, buffer in enumerate(opened.group.buffers):
             name = f"buffer {index} of '{buffer.tensor}' in group {number}"
-            span = (buffer.offset, buffer.end, number, number)
-            yield Held(name, memory, *span, group=number, buffer=index, inside=opened.inside(index))
+            span = (buffer.offset, buffer.end, number - buffer.early, number)
+            inside = None if buffer.early else opened.inside(index)
+            yield Held(name, memory, *span, group=number, buffer=index, inside=inside)
             kept = opened.kept_bytes(index)
             if kept and opened.inside(index) is not None:
                 span = (buffer.offset, buffer.offset + kept, number, number)

@@ -21,6 +21,7 @@ from tilewright.plan.levels import Levels, Span, first_sources, levels_of, place
 from tilewright.plan.menu import Menu
 from tilewright.plan.network import Network, network_of
 from tilewright.plan.options import PlanOptions
+from tilewright.plan.prefetch import Prefetch
 from tilewright.plan.stages import PATIENCES, Stages
 from tilewright.plan.storage import tensors
 from tilewright.plan.tiling import Candidate
@@ -143,6 +144,8 @@ def _plan(
     stages: Sequence[Stage],
 ) -> Plan:
     picks = solution.picks
+    places = {name: place.space for name, place in found.items()}
+    sources = {name: places.get(network.root(name), network.platform.home) for name in tensors(network.graph)}
     groups = tuple(_moved(p.candidate.group, base) for p, base in zip(picks, solution.workspaces, strict=True))
     used = dict(levels.occupied)
     ends: dict[str, int] = {levels.near: 0}
@@ -153,7 +156,6 @@ def _plan(
         ends[here.space] = max(ends.get(here.space, 0), here.offset + span.bytes)
     for stage in stages:
         ends[stage.place.space] = max(ends.get(stage.place.space, 0), stage.place.offset + stage.bytes)
-    used = {name: used.get(name, 0) + ends.get(name, 0) for name in network.platform.memories}
     steps = network.steps
     buffers = tuple(
         Buffer(
@@ -165,6 +167,27 @@ def _plan(
         )
         for span in spans
     )
+    near = [span for span in spans if found[span.tensor].space == levels.near]
+    prefetch = Prefetch(
+        network.graph,
+        network.platform,
+        network.choices,
+        list(groups),
+        [
+            [(base, base + pick.candidate.bytes)]
+            + [(found[s.tensor].offset, found[s.tensor].offset + s.bytes) for s in near if s.first <= number <= s.last]
+            for number, (pick, base) in enumerate(zip(picks, solution.workspaces, strict=True))
+        ],
+        levels.capacity,
+        _written(network, picks),
+        sources,
+        stages,
+    )
+    prefetch.run()
+    saved = sum(a.cycles - b.cycles for a, b in zip(groups, prefetch.groups, strict=True))
+    groups = tuple(prefetch.groups)
+    ends[levels.near] = max([ends[levels.near], *(buffer.end for group in groups for buffer in group.buffers)])
+    used = {name: used.get(name, 0) + ends.get(name, 0) for name in network.platform.memories}
     cycles = sum(group.cycles for group in groups)
     return Plan(
         network.graph,
@@ -175,7 +198,7 @@ def _plan(
         MappingProxyType({}),
         used[levels.near],
         used[levels.near],
-        solution.bound >= cycles,
+        solution.bound - saved >= cycles,
         Schedule(
             network.engine.name,
             network.platform.home,
@@ -184,9 +207,19 @@ def _plan(
             levels.direct,
             MappingProxyType(used),
             network.engine.count,
-            solution.bound,
+            solution.bound - saved,
         ),
     )
+
+
+def _written(network: Network, picks: Sequence[Pick]) -> dict[str, int]:
+    """The group that writes each tensor, by its name and those of its views."""
+    group_of = {position: index for index, pick in enumerate(picks) for position in _positions(pick)}
+    roots = {root: group_of[life.first] for root, life in network.lives.items()}
+    outputs = {network.root(name) for name in network.graph.outputs}
+    last = {name: position for position in range(len(network.steps)) for name in network.node(position).outputs}
+    roots |= {name: group_of[last[name]] for name in outputs if name in last}
+    return {name: roots[network.root(name)] for name in tensors(network.graph) if network.root(name) in roots}
 
 
 def _moved(group: Group, base: int) -> Group:
