@@ -19,7 +19,7 @@ PROGRAM = """
 int main(void) {
     int x, mul, shift;
     while (scanf("%d %d %d", &x, &mul, &shift) == 3)
-        printf("%d\\n", (int)tw_scale(x, mul, shift));
+        printf("%d\\n", (int)tw_scale(x, mul, shift, 7) - 7);
     return 0;
 }
 """

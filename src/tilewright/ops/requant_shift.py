@@ -9,6 +9,8 @@ Networks that come from QuantizeLinear round as it does: with `half_to_even`, an
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
 
@@ -105,6 +107,25 @@ def _multiplies_by_one(call: Call, shift: int) -> bool:
     return mul is not None and bool((mul.astype(np.int64) == 1 << shift).all())
 
 
+def _centre(call: Call) -> int | None:
+    """The one c with which `x * mul + add` is `(x + c) * mul`, where there is one."""
+    mul, add = call.known("mul"), call.known("add")
+    if mul is None or add is None or mul.size != add.size or not mul.size or not mul.all():
+        return None
+    wide = mul.astype(np.int64).reshape(-1), add.astype(np.int64).reshape(-1)
+    found = wide[1] // wide[0]
+    return int(found[0]) if bool((found * wide[0] == wide[1]).all() and (found == found[0]).all()) else None
+
+
+@dataclass(frozen=True)
+class _Scaled:
+    """How a sum becomes a small number: further variables, the numbers they need, and the expression."""
+
+    text: str
+    state: tuple[tuple[str, str, str], ...] = ()
+    constants: tuple[tuple[str, str, str], ...] = ()
+
+
 def _body(call: Call) -> Body:
     shift, zero = power_of_two(call, "div"), call.int("zero_point")
     lo, hi = limits(levels_of(call), call.int("signed") != 0)
@@ -114,14 +135,19 @@ def _body(call: Call) -> Body:
     largest = x * mul + add + half
     quotient = largest >> shift
     narrow = "int32_t" if max(quotient + abs(zero), -lo, hi) < 1 << 31 else "int64_t"
+    centre = _centre(call)
     if _multiplies_by_one(call, shift) and add == 0 and x < 1 << 31:
-        state, constants, rounded = (), (), "(int32_t)x"
-    elif to_even and add == 0 and max(x, mul) <= 1 << 24 and quotient < 1 << 22:
-        state, constants, rounded = (), (), f"tw_scale((int32_t)x, (int32_t)mul, shift, {'zero' if zero else '0'})"
+        scaled = _Scaled("(int32_t)x + zero" if zero else "(int32_t)x")
+    elif to_even and centre is not None and max(x + abs(centre), mul) <= 1 << 24 and quotient < 1 << 22:
+        moved = " + centre" if centre else ""
+        text = f"tw_scale((int32_t)x{moved}, (int32_t)mul, shift, {'zero' if zero else '0'})"
+        scaled = _Scaled(text, constants=(("int32_t", "centre", str(centre)),) if centre else ())
+    elif to_even and largest + (abs(zero) + 1 << shift) < 1 << 31:
+        scaled = _to_even(call, shift, zero)
     else:
         total, rounded = _in_integers(largest, shift, to_even=to_even, added=add > 0)
-        state, constants = (total,), ((total[0], "half", str(half - int(to_even))),)
-        rounded = f"({narrow})({rounded})"
+        text = f"({narrow})({rounded})" + (" + zero" if zero else "")
+        scaled = _Scaled(text, (total,), ((total[0], "half", str(half - int(to_even))),))
     limited: tuple[tuple[str, str, str], ...] = ()
     lowest = (half - 1 - x * mul - add) >> shift
     if narrow == "int32_t" and lo <= lowest + zero and quotient + zero <= hi:
@@ -132,23 +158,25 @@ def _body(call: Call) -> Body:
     else:
         clamp = ((narrow, "raised", "scaled > lo ? scaled : lo"), (narrow, "clamped", "raised < hi ? raised : hi"))
         limited = ((narrow, "lo", str(lo)), (narrow, "hi", str(hi)))
+    told = " ".join((scaled.text, *(value for _, _, value in scaled.state)))
+    named = (("int", "shift", str(shift)), (narrow, "zero", str(zero)))
     return Body(
         MappingProxyType({"y": "clamped"}),
-        (
-            *state,
-            (narrow, "scaled", f"{rounded} + zero" if zero and "zero" not in rounded else rounded),
-            *clamp,
-        ),
-        constants=(
-            *constants,
-            *(
-                (("int", "shift", str(shift)),)
-                if any("shift" in text for text in (rounded, *(s[2] for s in state)))
-                else ()
-            ),
-            *(((narrow, "zero", str(zero)),) if zero else ()),
-            *limited,
-        ),
+        (*scaled.state, (narrow, "scaled", scaled.text), *clamp),
+        constants=(*scaled.constants, *(c for c in named if re.search(rf"\b{c[1]}\b", told)), *limited),
+    )
+
+
+def _to_even(call: Call, shift: int, zero: int) -> _Scaled:
+    """Rounds what holds the zero point already: half to even before an odd one is added is half to odd behind it."""
+    mul, add = call.known("mul"), call.baked("add")
+    product = "(int32_t)x" if mul is not None and bool((mul == 1).all()) else "(int32_t)x * (int32_t)mul"
+    total = f"{product} + offset" if add is not None else f"{product} + (int32_t)add + offset"
+    offset = int(add or 0) + (zero << shift) - (1 - zero % 2)
+    return _Scaled(
+        f"tw_half_to_{'odd' if zero % 2 else 'even'}(total, half, shift)",
+        (("int32_t", "total", total),),
+        (("int32_t", "offset", str(offset)), ("int32_t", "half", str(1 << shift >> 1))),
     )
 
 
@@ -195,6 +223,10 @@ declare(
                 "int16[300]", np.asarray(1 << 23), np.asarray(0), div=1 << 26, half_to_even=1, zero_point=128, signed=0
             ),
             example("int16[300]", np.asarray(5), np.asarray(-900), div=64, half_to_even=1),
+            example("int16[300]", np.asarray(5), np.asarray(-901), div=64, half_to_even=1, zero_point=-2),
+            example("int16[300]", np.asarray(1), np.asarray(77), div=4, half_to_even=1, zero_point=-128),
+            example("int16[300]", np.asarray(1), np.asarray(-77), div=2, half_to_even=1, zero_point=3),
+            example("int8[2,3,5]", np.asarray([1, -7, 9]), np.asarray([4, 1, -6]), div=8, half_to_even=1, zero_point=5),
             example("int8[300]", np.asarray(8), np.asarray(-4), div=16, half_to_even=1, signed=0, zero_point=9),
         ),
         MappingProxyType(

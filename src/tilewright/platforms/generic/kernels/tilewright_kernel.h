@@ -110,6 +110,13 @@ TW_INLINE int32_t tw_within(int32_t x, int32_t lo, int32_t hi) {
 /* (a + b) / 2^shift rounded to the nearest integer, half upwards; half is 1 << shift >> 1, and shift is not 0. */
 #ifndef TW_CORE_ROUNDS
 TW_INLINE int32_t tw_sum_rounded(int32_t a, int32_t b, int32_t half, int shift) { return (a + b + half) >> shift; }
+/* total / 2^shift rounded to the nearest integer, half to the odd one, and (total + 1) / 2^shift, half to the even one. */
+TW_INLINE int32_t tw_half_to_odd(int32_t total, int32_t half, int shift) {
+    return (total + half - ((total >> shift) & 1)) >> shift;
+}
+TW_INLINE int32_t tw_half_to_even(int32_t total, int32_t half, int shift) {
+    return (total + half + ((total >> shift) & 1)) >> shift;
+}
 #endif
 
 /* Where four bytes are stored faster together, rows of bytes are stored by tw_store_4. Single ones are by tw_store_1. */

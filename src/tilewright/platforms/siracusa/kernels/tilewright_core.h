@@ -59,6 +59,22 @@ static inline __attribute__((always_inline)) int32_t tw_sum_rounded(int32_t a, i
     __asm__(".insn r 0x5B, 6, 0x20, %0, %1, %2" : "+r"(a) : "r"(b), "r"(shift));
     return a;
 }
+/* p.extractur of the lowest bit that stays, then p.subRNr or p.addRNr of it. */
+#define TW_ROUND_BY_BIT(total, code, shift)                                                                            \
+    int32_t bit;                                                                                                       \
+    __asm__(".insn r 0x33, 1, 0x40, %0, %1, %2\n.insn r 0x5B, " code ", 0x20, %1, %0, %2"                              \
+            : "=&r"(bit), "+r"(total)                                                                                  \
+            : "r"(shift))
+static inline __attribute__((always_inline)) int32_t tw_half_to_odd(int32_t total, int32_t half, int shift) {
+    (void)half;
+    TW_ROUND_BY_BIT(total, "7", shift);
+    return total;
+}
+static inline __attribute__((always_inline)) int32_t tw_half_to_even(int32_t total, int32_t half, int shift) {
+    (void)half;
+    TW_ROUND_BY_BIT(total, "6", shift);
+    return total;
+}
 
 /* Bytes are stored as parts of an int: to the compiler characters might be part of anything, and so might what assembler
  * text stores. Integers of tensors are long. */
