@@ -163,7 +163,7 @@ def run_command(
             how = "in GVSoC" if build.simulator == "gvsoc" else "simulated, with checks and no finding"
             console.print(f"{ran.cycles:,} cycles {how}")
         if profile and ran.compiled.plan.schedule:
-            print_run_profile(console, ran.compiled.plan, ran.compiled.plan.schedule, ran.groups, profile)
+            print_run_profile(ran.compiled.plan, ran.compiled.plan.schedule, ran.groups, profile)
         if ran.nanoseconds is not None:
             console.print(f"fastest of {repeat}: {ran.nanoseconds / 1e3:,.1f} us")
     if not ran.right:

@@ -10,17 +10,21 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from tilewright.cli.console import results
 from tilewright.core.plan import Plan, Schedule
 from tilewright.report.profile import ProfileRow, profile_rows
 from tilewright.sim.marks import GroupProfile
 from tilewright.sim.statistics import STALLS
 
+WIDTH = 160
 Detail = Literal["layers", "tiles", "counters"]
 
 
-def print_run_profile(
-    console: Console, plan: Plan, schedule: Schedule, groups: Sequence[GroupProfile], detail: Detail
-) -> None:
+def print_run_profile(plan: Plan, schedule: Schedule, groups: Sequence[GroupProfile], detail: Detail) -> None:
+    """Tables as wide as the terminal is; a file is as wide as they need."""
+    console = results()
+    if not console.is_terminal:
+        console = Console(width=max(console.width, WIDTH))
     rows = profile_rows(plan, schedule, groups)
     match detail:
         case "layers":

@@ -40,7 +40,7 @@ class Engine:
     fork: int = 0
     """Cycles to start work on all cores and wait for it; of an array, to describe a job."""
     begin: int = 0
-    """Cycles more of a node when it runs for the first time in a group: its code comes into the caches."""
+    """Cycles more of a kernel when it runs for the first time in a group: its code comes into the caches."""
     peak: float = 0.0
     """Multiply-accumulates of bytes that one core does in a cycle at best; 0 where nobody says."""
 
@@ -92,7 +92,9 @@ class Platform:
     home: str = ""
     """The memory of inputs, outputs and weights, on machines whose engine works in another one."""
     operations: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    """Cycles of operations in C that is printed from expressions, by kind; see `cost.operations`."""
+    """Cycles of operations in loops that are printed from expressions, by kind; see `cost.operations`."""
+    fused: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    """The same in what is fused behind kernels."""
     machines: Mapping[str, SimulatedMachine] = field(default_factory=lambda: MappingProxyType({}))
     """The machine as the simulator runs it, by timing, the default first; none where there is no simulator for it."""
     gvsoc: str = ""
@@ -222,6 +224,7 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
         MappingProxyType(dmas),
         home,
         MappingProxyType(_numbers(reader, "operations")),
+        MappingProxyType(_numbers(reader, "fused")),
         MappingProxyType(
             simulated_machines(reader, {m.name: m.bytes and m.bytes + m.reserved for m in memories.values()})
         ),

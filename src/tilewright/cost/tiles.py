@@ -138,11 +138,11 @@ def work_cycles(grid: Grid, platform: Platform, position: int, mine: Task, split
 
 
 def _fused_cycles(platform: Platform, mine: Task) -> float:
-    """Cycles of what is fused behind a kernel, for each result; integer kernels count a requantisation themselves."""
-    if not platform.operations or not mine.steps or platform.beside(mine.kernel) is not None:
+    """Cycles of what is fused behind a kernel, for each result, beyond the step that its formula counts."""
+    if not platform.fused or not mine.steps or platform.beside(mine.kernel) is not None:
         return 0.0
-    counted = platform.operations.get("counted", 0.0) if mine.call.outputs[0].dtype.is_integer else 0.0
-    return max(operation_cycles(mine.steps, platform.operations) - counted, 0.0)
+    counted = platform.fused["counted" if mine.call.outputs[0].dtype.is_integer else "counted real"]
+    return max(operation_cycles(mine.steps, platform.fused) - counted, 0.0)
 
 
 def start_cycles(grid: Grid, platform: Platform, kernel: Kernel | None, split: str) -> Array:
@@ -150,7 +150,8 @@ def start_cycles(grid: Grid, platform: Platform, kernel: Kernel | None, split: s
     beside = platform.beside(kernel)
     cores = engine_of(platform)
     fork = beside.fork if beside is not None else cores.fork if split else 0
-    return float(fork) + cores.begin * begins(grid)
+    first = cores.begin if kernel is not None else platform.operations.get("begin", 0.0)
+    return fork + begins(grid) * first
 
 
 def begins(grid: Grid) -> Array:

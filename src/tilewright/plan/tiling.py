@@ -115,7 +115,7 @@ class _Frames:
 
     def get(self, platform: Platform, tasks: Sequence[Task], asked: Sequence[Rules]) -> tuple[Frame, ...]:
         machine = (platform.alignment, tuple(platform.dmas.values()), engine_of(platform), tuple(platform.memories))
-        costs = tuple(platform.operations.items())
+        costs = (*platform.operations.items(), *platform.fused.items())
         key = (machine, costs, tuple(id(mine) for mine in tasks))
         # Frames are kept with their tasks, so that the identity of these stays theirs.
         kept = self._found.pop(key, None) or (tuple(tasks), _frames(platform, tasks, asked))

@@ -106,8 +106,8 @@ class Roofline:
     note: str
 
 
-LEFT, TOP, HEIGHT, BOTTOM = 60, 14, 320, 40
-"""Pixels: room for numbers on the left, above the picture, its height, room below."""
+LEFT, TOP, HEIGHT, BOTTOM, END = 60, 14, 320, 40, WIDTH - RIGHT - 24
+"""Pixels: room for numbers on the left, above the picture, its height, room below, its right end."""
 
 
 def roofline(plan: Plan, schedule: Schedule, rows: Sequence[ProfileRow]) -> Roofline | None:
@@ -125,7 +125,7 @@ def roofline(plan: Plan, schedule: Schedule, rows: Sequence[ProfileRow]) -> Roof
 
     def x(value: float) -> float:
         share = (log10(value) - low) / (high - low)
-        return round(LEFT + (WIDTH - LEFT - RIGHT) * min(max(share, 0.0), 1.0), 1)
+        return round(LEFT + (END - LEFT) * min(max(share, 0.0), 1.0), 1)
 
     def y(value: float) -> float:
         return round(TOP + HEIGHT * (top - log10(value)) / (top - bottom), 1)
@@ -146,7 +146,7 @@ def roofline(plan: Plan, schedule: Schedule, rows: Sequence[ProfileRow]) -> Roof
         WIDTH,
         TOP + HEIGHT + BOTTOM,
         LEFT,
-        WIDTH - RIGHT,
+        END,
         TOP,
         TOP + HEIGHT,
         tuple(Tick(x(10.0**e), f"{10.0**e:,g}") for e in range(low, high + 1)),
