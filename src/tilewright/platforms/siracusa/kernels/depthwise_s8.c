@@ -6,11 +6,13 @@ when: {channels_last: "== 1", C: "== 1", F: "== 1"}
 pack: {W: "G,F,C,KH,KW -> G/4,F,C,KH/4,KW,G%4,KH%4"}
 epilogue: row
 strided: [X, Y]
-scratch: "16*((KH+3)//4)*((min(max(OH, OW), 64)+3)*max(strides_0, strides_1)
-  + (max(KH, KW)-1)*max(dilations_0, dilations_1) + 1)"
+scratch: "16*((KH+3)//4)*max((min(max(OH, OW), 64)+3)*max(strides_0, strides_1)
+  + (max(KH, KW)-1)*max(dilations_0, dilations_1) + 1, min(104, min(OH, OW)*((min(max(OH, OW), 64)+3)*max(strides_0, strides_1)
+  + (max(KH, KW)-1)*max(dilations_0, dilations_1) + 1)))"
 cycles: "N*((G+3)//4)*((KH==3)*(KW==3)*(min(OH, OW)*(min(strides_0*strides_1, 2)-1)
-  + (min(OH, OW)//2 + min(OH, OW)%2*0.65)*(2-min(strides_0*strides_1, 2)))
-  *((max(OH, OW)*strides_1+2)*20 + (max(OH, OW)+63)//64*560 + 4*max(OH, OW)*(30.5-7.8*min(strides_0*strides_1, 2)))
+  + (min(OH, OW)//2 + min(OH, OW)%2*0.85)*(2-min(strides_0*strides_1, 2)))
+  *((max(OH, OW)*strides_1+2)*20 + (max(OH, OW)+63)//64*(620-150*min(strides_0*strides_1, 2))
+  + 4*max(OH, OW)*(23.4-2.4*min(strides_0*strides_1, 2)))
   + (1-(KH==3)*(KW==3))*OH*(OW*4*(22 + ((KH+3)//4)*(2 + 4*strides_1 + 2*KW)) + (OW+15)//16*200)) + 300"
 --- */
 #include "tilewright_kernel.h"
@@ -25,64 +27,88 @@ TW_INLINE int32_t dot(const T *X, int32_t sum, uint32_t a, uint32_t b, uint32_t 
     return TW_FOR_BYTES(X, tw_sdot)(sum, c, w[2]);
 }
 
-/* A line of results, or two lines that see the same four of the image. */
-TW_APART void slide(const struct tw_slide *s, const struct tw_four_rows *rows, const T *X, const uint32_t *W,
-                    const int32_t *B, void *Y, int at, int channels, uint32_t *columns,
-                    const struct Epilogue *epilogue) {
+/* One channel of a line of results, or of two that see the same four lines of the image. */
+TW_INLINE void line_of(const struct tw_slide *s, const T *X, const uint32_t *t, const uint32_t *w, int32_t bias,
+                       void *Y, int to, int channel, const struct Epilogue *e) {
+    const int next = s->next, step = s->step, dilation = s->dilation;
+    int left = s->pixels;
+    if (step != 4 || dilation != 4) {
+        for (; left > 0; left--, t += step, to += next)
+            STORE_1(e, Y, dot(X, bias, t[0], t[dilation], t[2 * dilation], w), to, channel);
+        return;
+    }
+    uint32_t v0 = t[0], v1 = t[4], v2;
+    t += 8;
+    for (; left > 0; left--, t += 4, v0 = v1, v1 = v2, to += next) {
+        v2 = t[0];
+        STORE_1(e, Y, dot(X, bias, v0, v1, v2, w), to, channel);
+    }
+}
+TW_INLINE void pair_of(const struct tw_slide *s, const T *X, const uint32_t *t, const uint32_t *w, int32_t bias,
+                       void *Y, int to, int channel, const struct Epilogue *e) {
+    const uint32_t u[3] = {w[0] << 8, w[1] << 8, w[2] << 8}; /* those of the second line */
+    const int next = s->next;
+    int left = s->pixels, below = to + s->second;
+    uint32_t v0 = t[0], v1 = t[4], v2, v3;
+    t += 8;
+    if (left >= 4)
+        do {
+            v2 = t[0];
+            STORE_1(e, Y, dot(X, bias, v0, v1, v2, w), to, channel);
+            STORE_1(e, Y, dot(X, bias, v0, v1, v2, u), below, channel);
+            v3 = t[4], to += next, below += next;
+            STORE_1(e, Y, dot(X, bias, v1, v2, v3, w), to, channel);
+            STORE_1(e, Y, dot(X, bias, v1, v2, v3, u), below, channel);
+            v0 = t[8], to += next, below += next;
+            STORE_1(e, Y, dot(X, bias, v2, v3, v0, w), to, channel);
+            STORE_1(e, Y, dot(X, bias, v2, v3, v0, u), below, channel);
+            v1 = t[12], to += next, below += next;
+            STORE_1(e, Y, dot(X, bias, v3, v0, v1, w), to, channel);
+            STORE_1(e, Y, dot(X, bias, v3, v0, v1, u), below, channel);
+            to += next, below += next;
+            left -= 4, t += 16;
+        } while (left >= 4);
+    for (; left > 0; left--, t += 4, v0 = v1, v1 = v2, to += next, below += next) {
+        v2 = t[0];
+        STORE_1(e, Y, dot(X, bias, v0, v1, v2, w), to, channel);
+        STORE_1(e, Y, dot(X, bias, v0, v1, v2, u), below, channel);
+    }
+}
+
+TW_INLINE void slide(const int pairs, const struct tw_slide *s, const struct tw_four_rows *rows, const T *X,
+                     const uint32_t *W, const int32_t *B, void *Y, int at, int channels, uint32_t *columns,
+                     const struct Epilogue *epilogue) {
     const struct Epilogue e = *epilogue;
-    const int next = s->next, second = s->second, step = s->step, dilation = s->dilation;
     for (int channel = 0; channel < channels; channel++, W += channel % 4 ? 1 : 9) {
-        if (channel % 4 == 0) {
+        for (int line = 0; channel % 4 == 0 && line < s->lines; line++) {
+            uint32_t *to = columns + line * s->width * 4;
             if (channels - channel >= 4)
-                tw_turned_columns(rows, channel, s->end - s->begin, columns + s->begin * 4);
+                tw_turned_columns(rows + line, channel, s->end - s->begin, to + s->begin * 4);
             else
-                tw_few_columns(rows, channel, channels - channel, s->begin, s->end, columns, 1, 4);
+                tw_few_columns(rows + line, channel, channels - channel, s->begin, s->end, to, 1, 4);
         }
         uint32_t w[3] = {W[0], W[4], W[8]};
         if (s->turned)
             tw_turn_three(w);
-        const uint32_t u[3] = {w[0] << 8, w[1] << 8, w[2] << 8}; /* those of the second line */
         const int32_t bias = B ? B[channel] : 0;
-        const uint32_t *t = columns + channel % 4;
-        int to = at + channel, left = s->pixels;
-        if (step != 4 || dilation != 4) {
-            for (; left > 0; left--, t += step, to += next)
-                STORE_1(&e, Y, dot(X, bias, t[0], t[dilation], t[2 * dilation], w), to, channel);
-            continue;
-        }
-        uint32_t v0 = t[0], v1 = t[4], v2, v3;
-        t += 8;
-        if (second) {
-            int below = to + second;
-            if (left >= 4)
-                do {
-                    v2 = t[0];
-                    STORE_1(&e, Y, dot(X, bias, v0, v1, v2, w), to, channel);
-                    STORE_1(&e, Y, dot(X, bias, v0, v1, v2, u), below, channel);
-                    v3 = t[4], to += next, below += next;
-                    STORE_1(&e, Y, dot(X, bias, v1, v2, v3, w), to, channel);
-                    STORE_1(&e, Y, dot(X, bias, v1, v2, v3, u), below, channel);
-                    v0 = t[8], to += next, below += next;
-                    STORE_1(&e, Y, dot(X, bias, v2, v3, v0, w), to, channel);
-                    STORE_1(&e, Y, dot(X, bias, v2, v3, v0, u), below, channel);
-                    v1 = t[12], to += next, below += next;
-                    STORE_1(&e, Y, dot(X, bias, v3, v0, v1, w), to, channel);
-                    STORE_1(&e, Y, dot(X, bias, v3, v0, v1, u), below, channel);
-                    to += next, below += next;
-                    left -= 4, t += 16;
-                } while (left >= 4);
-            for (; left > 0; left--, t += 4, v0 = v1, v1 = v2, to += next, below += next) {
-                v2 = t[0];
-                STORE_1(&e, Y, dot(X, bias, v0, v1, v2, w), to, channel);
-                STORE_1(&e, Y, dot(X, bias, v0, v1, v2, u), below, channel);
-            }
-        } else {
-            for (; left > 0; left--, t += 4, v0 = v1, v1 = v2, to += next) {
-                v2 = t[0];
-                STORE_1(&e, Y, dot(X, bias, v0, v1, v2, w), to, channel);
-            }
+        for (int line = 0; line < s->lines; line++) {
+            const uint32_t *t = columns + line * s->width * 4 + channel % 4;
+            if (pairs)
+                pair_of(s, X, t, w, bias, Y, at + line * s->jump + channel, channel, &e);
+            else
+                line_of(s, X, t, w, bias, Y, at + line * s->jump + channel, channel, &e);
         }
     }
+}
+TW_APART void slide_pairs(const struct tw_slide *s, const struct tw_four_rows *rows, const T *X, const uint32_t *W,
+                          const int32_t *B, void *Y, int at, int channels, uint32_t *columns,
+                          const struct Epilogue *epilogue) {
+    slide(1, s, rows, X, W, B, Y, at, channels, columns, epilogue);
+}
+TW_APART void slide_lines(const struct tw_slide *s, const struct tw_four_rows *rows, const T *X, const uint32_t *W,
+                          const int32_t *B, void *Y, int at, int channels, uint32_t *columns,
+                          const struct Epilogue *epilogue) {
+    slide(0, s, rows, X, W, B, Y, at, channels, columns, epilogue);
 }
 
 /* Filters of 3 x 3: lines run along the longer axis of the result, and two of them are computed together where they see
@@ -91,33 +117,43 @@ static void three(const T *X, const int8_t *W, const int32_t *B, void *Y, int st
                   const struct tw_axis *across, const struct tw_axis *along, int turned, int zero, uint32_t *columns,
                   const struct Epilogue *epilogue) {
     const uint32_t outside = (uint32_t)(zero & 0xFF) * 0x01010101u;
-    const int together = across->stride == 1 && across->dilation == 1;
-    struct tw_four_rows rows;
-    struct tw_slide lines = {
+    const int together = across->stride * across->dilation * along->stride * along->dilation == 1;
+    struct tw_four_rows rows[8];
+    struct tw_slide s = {
         .step = 4 * along->stride, .dilation = 4 * along->dilation, .next = along->out_step, .turned = turned};
-    for (int line = 0; line < across->outputs; line += lines.second ? 2 : 1) {
-        const int top = line * across->stride - across->pad;
-        lines.second = together && line + 1 < across->outputs ? across->out_step : 0;
-        for (int from = 0; from < along->outputs; from += 64) {
-            lines.pixels = tw_min(64, along->outputs - from);
-            const int left = from * along->stride - along->pad;
-            const int count = (lines.pixels - 1) * along->stride + 2 * along->dilation + 1;
-            const int begin = tw_min(tw_max(-left, 0), count), end = tw_max(tw_min(along->inputs - left, count), begin);
-            lines.begin = begin;
-            lines.end = end;
-            for (int row = 0; row < 4; row++) {
-                const int at = top + row * across->dilation;
-                const int inside = (row < 3 || lines.second) && at >= 0 && at < across->inputs;
-                const T *x = X + at * across->in_step + (left + begin) * along->in_step;
-                rows.stride[row] = inside ? along->in_step : 0;
-                rows.x[row] = inside ? (const char *)x : (const char *)&outside;
+    for (int from = 0; from < along->outputs; from += 64) {
+        s.pixels = tw_min(64, along->outputs - from);
+        const int left = from * along->stride - along->pad;
+        s.width = (s.pixels - 1) * along->stride + 2 * along->dilation + 1;
+        s.begin = tw_min(tw_max(-left, 0), s.width);
+        s.end = tw_max(tw_min(along->inputs - left, s.width), s.begin);
+        for (int line = 0, done; line < across->outputs; line += done) {
+            const int both = together && line + 1 < across->outputs, each = both ? 2 : 1;
+            s.second = both ? across->out_step : 0;
+            s.jump = each * across->out_step;
+            s.lines = tw_min(tw_min(tw_max(104 / s.width, 1), 8), (across->outputs - line) / each);
+            done = s.lines * each;
+            for (int i = 0; i < s.lines; i++) {
+                const int top = (line + i * each) * across->stride - across->pad;
+                for (int row = 0; row < 4; row++) {
+                    const int at = top + row * across->dilation;
+                    const int inside = (row < 3 || both) && at >= 0 && at < across->inputs;
+                    const T *x = X + at * across->in_step + (left + s.begin) * along->in_step;
+                    rows[i].stride[row] = inside ? along->in_step : 0;
+                    rows[i].x[row] = inside ? (const char *)x : (const char *)&outside;
+                }
+                uint32_t *to = columns + i * s.width * 4;
+                for (int j = 0; j < s.begin * 4; j++)
+                    to[j] = outside;
+                for (int j = s.end * 4; j < s.width * 4; j++)
+                    to[j] = outside;
             }
-            for (int i = 0; i < begin * 4; i++)
-                columns[i] = outside;
-            for (int i = end * 4; i < count * 4; i++)
-                columns[i] = outside;
-            slide(&lines, &rows, X, (const uint32_t *)(const void *)W, B, Y,
-                  start + line * across->out_step + from * along->out_step, channels, columns, epilogue);
+            const uint32_t *w = (const uint32_t *)(const void *)W;
+            const int at = start + line * across->out_step + from * along->out_step;
+            if (both)
+                slide_pairs(&s, rows, X, w, B, Y, at, channels, columns, epilogue);
+            else
+                slide_lines(&s, rows, X, w, B, Y, at, channels, columns, epilogue);
         }
     }
 }

@@ -95,10 +95,11 @@ struct tw_axis {
     int outputs, inputs, in_step, out_step, stride, pad, dilation;
 };
 
-/* A line of results: how many pixels, which of their columns are inside the image, words between the columns of pixels and
- * between those of a filter, elements to the next pixel, and to a second line where there is one. */
+/* Lines of results, alone or in pairs: how many pixels, which of the `width` columns of each are inside the image, words
+ * between the columns of pixels and between those of a filter, elements to the next pixel, to the second line of a pair (or
+ * 0) and to the next one. */
 struct tw_slide {
-    int pixels, begin, end, step, dilation, next, second, turned;
+    int lines, pixels, width, begin, end, step, dilation, next, second, jump, turned;
 };
 
 /* Three words of three bytes and a zero: rows become columns. */
