@@ -4,8 +4,8 @@
 #include "tilewright_udma.h"
 
 #define L1_BITS 18
-#define CHANNELS 256 /* a power of two; more of them share places, and so wait for each other */
-#define RELAYS 32
+#define CHANNELS 128 /* a power of two; more of them share places, and so wait for each other */
+#define RELAYS 8
 #define ALL_COUNTERS 0xffffu
 #define LARGEST 0x1ffffu /* bytes of one command */
 
@@ -16,23 +16,24 @@
 #define EVENT (1u << 20)
 #define LINES_IN_L1 (1u << 23)
 
+/* Few instructions: each line of them comes from L2 before it is run. */
+#define SMALL __attribute__((cold, noinline))
+
 /* What core 0 asks at every transfer; in L1, because L2 is 15 cycles away. */
 static struct {
     uint32_t busy;               /* counters of the DMA, as bits */
     uint16_t counters[CHANNELS]; /* those of the transfers on each channel */
-    int relays;                  /* in use */
-    int far;                     /* whether there have been transfers from or to L3 */
+    uint16_t last[CHANNELS]; /* the last copy between L3 and L2 on each channel, with a bit that says there is one */
+    int far;                 /* whether there have been any */
+    int relays;              /* in use */
+    /* Bytes for L1 that are on their way from L3 to L2, to the place in tw_relay that is theirs. */
+    struct relay {
+        int channel;
+        uint32_t number, l1, bytes, rows, row, planes, plane;
+    } relay[RELAYS];
 } near TW_NEAR;
+#define ONE_IS_LAST 0x8000u
 int tw_team TW_NEAR;
-
-/* The last transfer from or to L3 on each channel, 0 for none. */
-static uint32_t far[CHANNELS];
-
-/* Bytes for L1 that are on their way from L3 to L2, to the place in tw_relay that is theirs. */
-static struct relay {
-    int channel;
-    uint32_t number, l1, bytes, rows, row;
-} relays[RELAYS];
 unsigned char *tw_relay;
 
 static int in_l1(const void *address) { return (uintptr_t)address >> L1_BITS == 0x10000000u >> L1_BITS; }
@@ -152,15 +153,18 @@ static void copy_together(const struct copies *c) {
 }
 
 /* Sends what has come from L3 on to L1. */
-static void finish_relays(int channel) {
+SMALL static void finish_relays(int channel) {
     int left = 0;
     for (int i = 0; i < near.relays; i++) {
-        const struct relay r = relays[i];
-        if (r.channel == channel) {
-            tw_udma_wait(r.number);
-            plane(channel, r.l1, passed(r.l1), r.bytes, r.rows, r.row, r.row, TO_L1);
+        const struct relay *const r = &near.relay[i];
+        if (r->channel == channel) {
+            tw_udma_wait(r->number);
+            for (uint32_t p = 0, l1 = r->l1; p < r->planes; p++, l1 += r->plane)
+                plane(channel, l1, passed(l1), r->bytes, r->rows, r->row, r->row, TO_L1);
         } else {
-            relays[left++] = r;
+            if (left < i)
+                near.relay[left] = *r;
+            left++;
         }
     }
     near.relays = left;
@@ -170,36 +174,62 @@ static void finish(int channel) {
     if (near.relays)
         finish_relays(channel);
     finish_near(channel);
-    if (near.far && far[channel]) {
-        tw_udma_wait(far[channel]);
-        far[channel] = 0;
+    if (near.last[channel]) {
+        tw_udma_wait(near.last[channel]);
+        near.last[channel] = 0;
     }
 }
 
-static void from_l3(int channel, void *to, uint32_t l3, uint32_t bytes, uint32_t rows, uint32_t row, uint32_t l3_row) {
-    const uint32_t address = (uint32_t)to;
-    near.far = 1;
-    if (!in_l1(to)) {
-        far[channel] = tw_udma_start(TW_TO_L2, address, l3, bytes, rows, row, l3_row);
-        return;
-    }
-    if (near.relays == RELAYS)
-        finish_relays(relays[0].channel);
-    const uint32_t number = tw_udma_start(TW_TO_L2, passed(address), l3, bytes, rows, row, l3_row);
-    relays[near.relays++] = (struct relay){channel, number, address, bytes, rows, row};
-}
-
-/* The way from L1 to L2 is short next to that to L3, so it is waited for. */
-static void to_l3(int channel, uint32_t l3, const void *from, uint32_t bytes, uint32_t rows, uint32_t l3_row,
-                  uint32_t row) {
-    uint32_t l2 = (uint32_t)from;
-    near.far = 1;
-    if (in_l1(from)) {
-        l2 = passed(l2);
-        plane(channel, (uint32_t)from, l2, bytes, rows, row, row, 0);
+/* A copy from or to L3; its other side is in L2 or L1. */
+SMALL static void start_far(int channel, int to_l3, uint32_t side, uint32_t l3, uint32_t bytes, uint32_t rows,
+                            uint32_t row, uint32_t l3_row, uint32_t planes, uint32_t side_plane, uint32_t l3_plane) {
+    const int passes = in_l1((const void *)side);
+    if (passes && to_l3) {
+        /* This way is short next to that to L3, so it is waited for. */
+        for (uint32_t p = 0, l1 = side; p < planes; p++, l1 += side_plane)
+            plane(channel, l1, passed(l1), bytes, rows, row, row, 0);
         finish_near(channel);
+    } else if (passes && near.relays == RELAYS) {
+        finish_relays(near.relay[0].channel);
     }
-    far[channel] = tw_udma_start(TW_TO_L3, l2, l3, bytes, rows, row, l3_row);
+    volatile struct tw_request *const r = tw_udma_next();
+    r->to_l3 = (uint32_t)to_l3;
+    r->l2 = passes ? passed(side) : side;
+    r->l3 = l3;
+    r->bytes = bytes;
+    r->rows = rows;
+    r->l2_row = row;
+    r->l3_row = l3_row;
+    r->planes = planes;
+    r->l2_plane = side_plane;
+    r->l3_plane = l3_plane;
+    const uint32_t number = tw_udma_ask();
+    near.far = 1;
+    if (passes && !to_l3) {
+        struct relay *const relay = &near.relay[near.relays++];
+        relay->channel = channel;
+        relay->number = number;
+        relay->l1 = side;
+        relay->bytes = bytes;
+        relay->rows = rows;
+        relay->row = row;
+        relay->planes = planes;
+        relay->plane = side_plane;
+    } else {
+        near.last[channel] = (uint16_t)(number | ONE_IS_LAST);
+    }
+}
+
+/* One run of bytes from L3 to L2. */
+SMALL static void copy_ahead(int channel, uint32_t l2, uint32_t l3, uint32_t bytes) {
+    volatile struct tw_request *const r = tw_udma_next();
+    r->to_l3 = 0;
+    r->l2 = l2;
+    r->l3 = l3;
+    r->bytes = bytes;
+    r->rows = r->planes = 1;
+    near.far = 1;
+    near.last[channel] = (uint16_t)(tw_udma_ask() | ONE_IS_LAST);
 }
 
 void tw_dma_planes(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row,
@@ -211,14 +241,20 @@ void tw_dma_planes(int channel, void *to, const void *from, size_t bytes, int ro
     if (tw_core() != 0 || bytes == 0 || rows == 0) /* parts of a tensor may be empty */
         return;
     channel &= CHANNELS - 1;
+    if (in_l3(from)) {
+        start_far(channel, 0, (uint32_t)to, (uint32_t)from, bytes, (uint32_t)rows, (uint32_t)to_row, (uint32_t)from_row,
+                  (uint32_t)planes, (uint32_t)to_plane, (uint32_t)from_plane);
+        return;
+    }
+    if (in_l3(to)) {
+        start_far(channel, 1, (uint32_t)from, (uint32_t)to, bytes, (uint32_t)rows, (uint32_t)from_row, (uint32_t)to_row,
+                  (uint32_t)planes, (uint32_t)from_plane, (uint32_t)to_plane);
+        return;
+    }
     unsigned char *target = to;
     const unsigned char *source = from;
     for (int p = 0; p < planes; p++, target += to_plane, source += from_plane) {
-        if (in_l3(from)) {
-            from_l3(channel, target, (uint32_t)source, bytes, (uint32_t)rows, (uint32_t)to_row, (uint32_t)from_row);
-        } else if (in_l3(to)) {
-            to_l3(channel, (uint32_t)target, source, bytes, (uint32_t)rows, (uint32_t)to_row, (uint32_t)from_row);
-        } else if (in_l1(to)) {
+        if (in_l1(to)) {
             plane(channel, (uint32_t)target, (uint32_t)source, bytes, (uint32_t)rows, (uint32_t)to_row,
                   (uint32_t)from_row, TO_L1);
         } else {
@@ -234,6 +270,11 @@ static inline int at_once(const void *to, const void *from, size_t bytes) {
 }
 
 void tw_dma_run(int channel, void *to, const void *from, size_t bytes) {
+    if (in_l3(from) && !in_l1(to)) {
+        if (tw_core() == 0 && bytes)
+            copy_ahead(channel & (CHANNELS - 1), (uint32_t)to, (uint32_t)from, bytes);
+        return;
+    }
     if (!at_once(to, from, bytes))
         tw_dma_planes(channel, to, from, bytes, 1, 0, 0, 1, 0, 0);
     else if (tw_core() == 0 && in_l1(to))

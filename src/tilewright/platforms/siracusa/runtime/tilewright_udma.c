@@ -1,13 +1,15 @@
 #include "tilewright_udma.h"
 
-#include "tilewright_chip.h"
+#include "tilewright_machine.h"
 
-#define QUEUE 8u         /* transfers that wait for their turn */
+#define REQUESTS 4u      /* that the fabric controller has not begun yet */
+#define BEGUN 16u        /* and those that it has: more than the DMA takes at once */
+#define QUEUE 8u         /* transfers that wait in the DMA */
 #define LARGEST 0xffff0u /* bytes of one of them: its size has 20 bits */
 
 /* Registers of the first of two channels. */
 #define CHANNEL (TW_UDMA + 0x280)
-#define INSIDE(direction) (CHANNEL + ((direction) == TW_TO_L2 ? 0x00u : 0x0Cu)) /* address, size, start */
+#define INSIDE(to_l3) (CHANNEL + ((to_l3) ? 0x0Cu : 0x00u)) /* address, size, start */
 #define COMMAND (CHANNEL + 0x18)
 #define OUTSIDE (CHANNEL + 0x1C)
 #define STATUS (CHANNEL + 0x24)
@@ -17,30 +19,49 @@
 #define LINEAR_WRITE 1u
 #define START_WORDS 0x14u
 
-/* How many transfers were asked for, and how many of them are known to be complete. */
-static uint32_t asked = 1, complete = 1;
-static int by_rows;
+/* Few instructions: each line of them comes from L2 before it is run. */
+#define SMALL __attribute__((cold, noinline))
 
-static void look(void) {
+/* Between core 0, which counts what it asks for, and the fabric controller, which counts what it begins and completes. */
+static volatile struct {
+    uint32_t asked, begun, complete;
+    struct tw_request requests[REQUESTS];
+} shared TW_NEAR;
+
+/* The cluster's side */
+
+SMALL volatile struct tw_request *tw_udma_next(void) {
+    while (shared.asked - shared.begun >= REQUESTS)
+        ;
+    return &shared.requests[shared.asked % REQUESTS];
+}
+
+SMALL uint32_t tw_udma_ask(void) { return ++shared.asked; }
+
+SMALL void tw_udma_wait(uint32_t number) {
+    while (((number - shared.complete) & 0x7fff) - 1 < 0x3fff)
+        ;
+}
+
+/* The fabric controller's side */
+
+static uint32_t transfers; /* that were started, in all */
+
+static uint32_t unfinished(void) {
     const uint32_t status = TW_REGISTER(STATUS);
-    complete = asked - ((status >> 1 & 0xff) + (status & 1));
+    return (status >> 1 & 0xff) + (status & 1);
 }
 
-void tw_udma_wait(uint32_t number) {
-    while ((int32_t)(number - complete) > 0)
-        look();
-}
-
-static void transfer(enum tw_direction direction, uint32_t l2, uint32_t l3, uint32_t bytes) {
-    while (asked - complete >= QUEUE)
-        look();
-    const uint32_t inside = INSIDE(direction);
+static void transfer(uint32_t to_l3, uint32_t l2, uint32_t l3, uint32_t bytes) {
+    while (unfinished() >= QUEUE)
+        ;
+    const uint32_t inside = INSIDE(to_l3);
     TW_REGISTER(inside) = l2;
     TW_REGISTER(inside + 4) = bytes;
-    TW_REGISTER(COMMAND) = direction == TW_TO_L2 ? LINEAR_READ : LINEAR_WRITE;
+    TW_REGISTER(COMMAND) = to_l3 ? LINEAR_WRITE : LINEAR_READ;
     TW_REGISTER(OUTSIDE) = l3 - TW_L3;
     TW_REGISTER(inside + 8) = START_WORDS;
-    asked++;
+    transfers++;
 }
 
 /* What is dense needs no rows. */
@@ -50,22 +71,40 @@ static void shape(uint32_t registers, uint32_t bytes, uint32_t row) {
     TW_REGISTER(registers + 8) = row;
 }
 
-uint32_t tw_udma_start(enum tw_direction direction, uint32_t l2, uint32_t l3, uint32_t bytes, uint32_t rows,
-                       uint32_t l2_row, uint32_t l3_row) {
-    if (rows == 1 || (l2_row == bytes && l3_row == bytes)) {
-        bytes *= rows;
-        rows = 1;
+static void begin(struct tw_request r) {
+    static int by_rows;
+    if (r.rows == 1 || (r.l2_row == r.bytes && r.l3_row == r.bytes)) {
+        r.bytes *= r.rows;
+        r.rows = 1;
     }
-    if (rows > 1 || by_rows) {
-        shape(ROWS_OUTSIDE, bytes, rows > 1 ? l3_row : bytes);
-        shape(ROWS_INSIDE, bytes, rows > 1 ? l2_row : bytes);
-        by_rows = rows > 1;
+    if (r.rows > 1 || by_rows) {
+        shape(ROWS_OUTSIDE, r.bytes, r.rows > 1 ? r.l3_row : r.bytes);
+        shape(ROWS_INSIDE, r.bytes, r.rows > 1 ? r.l2_row : r.bytes);
+        by_rows = r.rows > 1;
     }
-    for (; rows > 1 && bytes * rows > LARGEST; rows--, l2 += l2_row, l3 += l3_row)
-        transfer(direction, l2, l3, bytes);
-    bytes *= rows;
-    for (; bytes > LARGEST; bytes -= LARGEST, l2 += LARGEST, l3 += LARGEST)
-        transfer(direction, l2, l3, LARGEST);
-    transfer(direction, l2, l3, bytes);
-    return asked;
+    for (uint32_t plane = 0; plane < r.planes; plane++) {
+        uint32_t l2 = r.l2 + plane * r.l2_plane, l3 = r.l3 + plane * r.l3_plane, rows = r.rows;
+        for (; rows > 1 && r.bytes * rows > LARGEST; rows--, l2 += r.l2_row, l3 += r.l3_row)
+            transfer(r.to_l3, l2, l3, r.bytes);
+        uint32_t left = r.bytes * rows;
+        for (; left > LARGEST; left -= LARGEST, l2 += LARGEST, l3 += LARGEST)
+            transfer(r.to_l3, l2, l3, LARGEST);
+        transfer(r.to_l3, l2, l3, left);
+    }
+}
+
+void tw_udma_serve(void) {
+    static uint32_t begun, complete, ends[BEGUN];
+    if (begun - complete < BEGUN && begun != shared.asked) {
+        begin(shared.requests[begun % REQUESTS]);
+        ends[begun % BEGUN] = transfers;
+        shared.begun = ++begun;
+    }
+    if (complete == begun)
+        return;
+    const uint32_t before = complete, done = transfers - unfinished();
+    while (complete != begun && (int32_t)(done - ends[complete % BEGUN]) >= 0)
+        complete++;
+    if (complete != before)
+        shared.complete = complete;
 }
