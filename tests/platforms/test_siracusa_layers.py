@@ -71,3 +71,39 @@ def test_softmax_of_bytes() -> None:
     ran = run_model(graph, Options(platform="siracusa"), inputs=fed)
     for number, (found, wanted) in enumerate(zip(ran.outputs, interpret(graph, fed), strict=True)):
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1 / 256 if number % 2 else 1e-9)
+
+
+def test_sums_scaled_back() -> None:
+    b = Builder()
+    outputs: list[str] = []
+    # One factor or one for each channel, zero points of both kinds, columns that are no fours, halves.
+    given = [
+        ((1, 6, 5, 16), np.asarray(12345678), 1 << 36, -128, 1),
+        ((1, 9, 3, 22), np.arange(22) * 700_001 - 5_000_000, 1 << 36, 3, 1),
+        ((2, 4, 4, 8), np.asarray(1 << 20), 1 << 36, 131, 0),
+        ((1, 3, 3, 3), np.asarray(-(1 << 22)), 1 << 37, 0, 0),
+    ]
+    fed: list[Array] = []
+    for number, (shape, factors, divisor, zero, signed) in enumerate(given):
+        fed.append(np.random.default_rng(number).integers(-(1 << 23), 1 << 23, shape).astype(np.int32) & ~np.int32(1))
+        x = b.input(f"x{number}", f"int32[{','.join(str(extent) for extent in shape)}]")
+        total = b.op("Add", x, (random("int32", shape[-1], seed=number) >> 12) & ~np.int32(1))
+        scaled = total, factors.astype(np.int32), np.asarray(0, np.int32)
+        outputs.append(
+            b.op(
+                "RequantShift",
+                *scaled,
+                div=divisor,
+                half_to_even=1,
+                zero_point=zero,
+                signed=signed,
+                axis=3,
+                x_limit=1 << 24,
+            )
+        )
+    graph = b.graph(*outputs)
+    ran = run_model(graph, Options(platform="siracusa"), inputs=fed)
+    for found, wanted in zip(ran.outputs, interpret(graph, fed), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    assert all(c.kernel is not None and c.kernel.function == "add_sums" for c in ran.compiled.plan.choices)
+    assert ran.compiled.files["network.c"].count(b"#define STORE_SCALES 1") >= 3

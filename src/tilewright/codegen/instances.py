@@ -88,15 +88,32 @@ def instance_text(
     pointwise = not parts and not replaced and not any(field.tensor for field in epilogue_fields(steps, replaced))
     macros = {"Epilogue": f"{name}_epilogue", "STORE": f"{name}_store", "STORE_4": f"{name}_four{'_sums' * parts}"}
     macros |= {"STORE_1": f"{name}_one", "STORE_POINTWISE": str(int(pointwise)), "STORE_AGAIN": str(int(not replaced))}
-    macros |= {"STORE_STEPS": str(len(steps))}
+    macros |= {"STORE_STEPS": str(len(steps)), "STORE_SCALES": "0"}
+    macros |= {} if parts or replaced else _scaling(steps, output, row_axes)
     return "".join(
         (
             _epilogue_text(name, accumulator.ctype, output, steps, replaced, row_axes, parts=parts),
             *(f"#define {macro} {meaning}\n" for macro, meaning in macros.items()),
             text,
-            *(f"#undef {macro}\n" for macro in macros),
+            *(f"#undef {macro.partition('(')[0]}\n" for macro in macros),
         )
     )
+
+
+def _scaling(steps: tuple[StepCode, ...], output: TensorType, row_axes: int) -> dict[str, str]:
+    """How kernels that have a faster way to scale sums back get at the numbers, where that is all that is fused."""
+    if len(steps) != 1 or not steps[0].body.scales or steps[0].inputs[0] != RESULT:
+        return {}
+    index = _step_indexes(steps[0], output, row_axes).get("mul", "")
+    scalar = not any(field.name == "s0_mul" and field.tensor for field in epilogue_fields(steps, frozenset()))
+    if not scalar and index not in ("0", "channel"):
+        return {}
+    return {
+        "STORE_SCALES": "1",
+        "STORE_FACTOR(e, channel)": f"tw_factor((e)->s0_mul{'' if scalar else f'[{index}]'}, (e)->s0_shift)",
+        "STORE_ZERO(e)": "(e)->s0_zero",
+        "STORE_SIGNED": str(int(output.dtype.lo < 0)),
+    }
 
 
 def row_axes(domain: Domain) -> int:

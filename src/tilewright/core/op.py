@@ -134,7 +134,8 @@ class Body:
     accumulators (C type, name, initial value) of each output point, `update` runs at each point of the reduction,
     `result` gives the expression of each output. `constants` are typed named numbers used by the expressions. `fill`
     gives an input's value where its access lies outside the tensor; a reduction skips such points for inputs without
-    one.
+    one. `scales` says that the result is just `tw_clamp(tw_scale(x, mul, shift, zero))` with the limits of its type,
+    where x is the first operand, and `shift` and `zero` are constants.
     """
 
     result: Mapping[str, str]
@@ -142,6 +143,7 @@ class Body:
     update: str = ""
     constants: tuple[tuple[str, str, str], ...] = ()
     fill: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    scales: bool = False
 
     def reads(self, operand: str) -> bool:
         """Whether it uses an operand; a known constant may be part of its text instead."""

@@ -126,6 +126,9 @@ class _Scaled:
     constants: tuple[tuple[str, str, str], ...] = ()
 
 
+_SCALE = "tw_scale((int32_t)x, (int32_t)mul, shift, zero)"
+
+
 def _body(call: Call) -> Body:
     shift, zero = power_of_two(call, "div"), call.int("zero_point")
     lo, hi = limits(levels_of(call), call.int("signed") != 0)
@@ -139,8 +142,7 @@ def _body(call: Call) -> Body:
     if _multiplies_by_one(call, shift) and add == 0 and x < 1 << 31:
         scaled = _Scaled("(int32_t)x + zero" if zero else "(int32_t)x")
     elif to_even and centre is not None and max(x + abs(centre), mul) <= 1 << 24 and quotient < 1 << 22:
-        moved = " + centre" if centre else ""
-        text = f"tw_scale((int32_t)x{moved}, (int32_t)mul, shift, {'zero' if zero else '0'})"
+        text = _SCALE.replace("x,", "x + centre,") if centre else _SCALE
         scaled = _Scaled(text, constants=(("int32_t", "centre", str(centre)),) if centre else ())
     elif to_even and largest + (abs(zero) + 1 << shift) < 1 << 31:
         scaled = _to_even(call, shift, zero)
@@ -164,6 +166,7 @@ def _body(call: Call) -> Body:
         MappingProxyType({"y": "clamped"}),
         (*scaled.state, (narrow, "scaled", scaled.text), *clamp),
         constants=(*scaled.constants, *(c for c in named if re.search(rf"\b{c[1]}\b", told)), *limited),
+        scales=scaled.text == _SCALE and clamp[0][2].startswith("tw_clamp") and hi - lo == 255,
     )
 
 

@@ -14,7 +14,9 @@
  * of channel `channel`. STORE_4 takes four neighbours in a row, STORE_1 one. Where STORE_AGAIN is
  * not 0, the same results may be stored twice. In the stand-alone build of one kernel they store results as
  * accumulated; generated code brings its own versions with everything that is fused behind the kernel. STORE_POINTWISE tells
- * whether what is stored depends on the result alone, not on its place, STORE_STEPS how many operators are fused. */
+ * whether what is stored depends on the result alone, not on its place, STORE_STEPS how many operators are fused. Where
+ * STORE_SCALES is 1, what is stored is tw_clamp(tw_scale(..)): its factor for a channel is STORE_FACTOR(epilogue, channel),
+ * its zero point STORE_ZERO(epilogue), and STORE_SIGNED tells int8 from uint8. */
 struct Epilogue {
     int unused;
 };
@@ -40,6 +42,7 @@ struct Epilogue {
         memcpy((char *)(Y) + (size_t)(at) * sizeof *four, four, sizeof four);                                          \
     } while (0)
 #define STORE_POINTWISE 1
+#define STORE_SCALES 0
 #endif
 
 /* A machine brings its own versions of what it has instructions for. */
@@ -243,10 +246,11 @@ TW_INLINE float tw_logf(float x) {
  * 2^22.
  * A fused multiply-add rounds once, at the weight of the last bit of `magic`, which is 1; in double the product is exact.
  * Machines without such hardware compute the same in integers. */
+TW_INLINE float tw_factor(int32_t mul, int shift) { return (float)mul * tw_float((uint32_t)(127 - shift) << 23); }
 TW_INLINE int32_t tw_scale(int32_t x, int32_t mul, int shift, int32_t zero) {
 #if defined(TW_FUSED)
-    const float magic = 12582912.0f /* 1.5 * 2^23 */, power = tw_float((uint32_t)(127 - shift) << 23);
-    return (int32_t)(tw_bits(TW_FMA((float)x, (float)mul * power, magic)) + ((uint32_t)zero - 0x4B400000u));
+    const float magic = 12582912.0f /* 1.5 * 2^23 */;
+    return (int32_t)(tw_bits(TW_FMA((float)x, tw_factor(mul, shift), magic)) + ((uint32_t)zero - 0x4B400000u));
 #elif defined(__SSE2__)
     const uint64_t exponent = (uint64_t)(1023 - shift) << 52;
     double power, sum;
