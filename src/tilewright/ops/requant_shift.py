@@ -110,7 +110,9 @@ def _multiplies_by_one(call: Call, shift: int) -> bool:
 def _centre(call: Call) -> int | None:
     """The one c with which `x * mul + add` is `(x + c) * mul`, where there is one."""
     mul, add = call.known("mul"), call.known("add")
-    if mul is None or add is None or mul.size != add.size or not mul.size or not mul.all():
+    if add is not None and not add.any():
+        return 0
+    if mul is None or add is None or mul.size != add.size or not mul.all():
         return None
     wide = mul.astype(np.int64).reshape(-1), add.astype(np.int64).reshape(-1)
     found = wide[1] // wide[0]
