@@ -93,8 +93,11 @@ def _hardswish_limit(call: Call, limits: Mapping[str, int]) -> int:
 def _hardswish_body(call: Call) -> Body:
     three, six, sixth = call.int("three"), call.int("six"), call.int("one_over_six")
     wide = integer_compute(magnitude(call.type("x").dtype) * max(1, abs(six * sixth)) + abs(three))
+    limited = "(shifted < 0 ? 0 : shifted > six ? six : shifted)"
+    if wide == "int32_t" and six >= 0:
+        limited = "tw_clamp(shifted, 0, six)"
     return Body(
-        MappingProxyType({"y": f"({wide})x * ((shifted < 0 ? 0 : shifted > six ? six : shifted) * one_over_six)"}),
+        MappingProxyType({"y": f"({wide})x * ({limited} * one_over_six)"}),
         ((wide, "shifted", f"({wide})x + three"),),
         constants=((wide, "three", str(three)), (wide, "six", str(six)), (wide, "one_over_six", str(sixth))),
     )

@@ -4,7 +4,7 @@ types: {inputs0: T, inputs1: T, concat_result: T}
 T: [int8, uint8, bool, int16, uint16, float16, int32, uint32, float32]
 when: {OUTER: "OUTER >= 2 and (inputs0_AXIS+inputs1_AXIS)*INNER*ELEMENT_BYTES <= 8192"}
 whole: [AXIS]
-cycles: "60+OUTER*(60+(inputs0_AXIS+inputs1_AXIS)*INNER*ELEMENT_BYTES*0.6)"
+cycles: "50+OUTER*(25+(inputs0_AXIS+inputs1_AXIS)*INNER*ELEMENT_BYTES*0.5)"
 --- */
 #include "tilewright_kernel.h"
 

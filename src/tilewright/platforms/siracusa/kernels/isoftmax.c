@@ -9,7 +9,7 @@ when:
   n_levels: "n_levels*(coeffA*(coeffB+255)*(coeffB+255)+coeffC) < 1073741824"
   AXIS: "AXIS*(coeffA*(coeffB+255)*(coeffB+255)+coeffC) < 1073741824"
 epilogue: row
-cycles: "1000+OUTER*(220+AXIS*16)"
+cycles: "1000+OUTER*(330+AXIS*13.5)+(OUTER*AXIS > 512)*2300+(OUTER*AXIS <= 512)*OUTER*AXIS*5"
 --- */
 #include "tilewright_kernel.h"
 

@@ -7,7 +7,7 @@ when: {A_sBATCH: ">= 0", B_sBATCH: ">= 0", A_sK: "A_sK == 1 or K == 1"}
 epilogue: row
 accumulate: [K]
 scratch: "20*((K+3)//4)*4"
-cycles: "150+BATCH*(((N+15)//16)*80+((N+3)//4)*(((K+3)//4)*20+M//4*(((K+3)//4)*25+200)+M%4*(((K+3)//4)*9+70)))"
+cycles: "150+BATCH*((K != 4 or B_sK != 1)*(300+(N+15)//16*60+((N+3)//4)*((K+3)//4)*25+K%4*40+min(K%4, 1)*M*(K//2+60))+((N+3)//4)*(M//4*(((K+3)//4)*24.5+220)+M%4*(((K+3)//4)*9+70)))"
 --- */
 #include "tilewright_kernel.h"
 
@@ -21,17 +21,29 @@ typedef int8_t U;
 
 static inline int matmul_s8_aligned(const void *start, int row) { return (((int)(uintptr_t)start | row) & 3) == 0; }
 
-/* Four rows of words become four columns of them. */
-TW_INLINE void matmul_s8_turn(const U *from, int row, uint32_t *to) {
-    uint32_t in[4];
-    TW_UNROLL for (int i = 0; i < 4; i++) memcpy(in + i, __builtin_assume_aligned(from + i * row, 4), 4);
-    TW_UNROLL for (int i = 0; i < 4; i++) in[i] ^= MIDDLE ? 0x80808080u : 0u;
-    const uint32_t low = tw_shuffle(in[0], in[1], 0x05010400u), high = tw_shuffle(in[0], in[1], 0x07030602u);
-    const uint32_t low2 = tw_shuffle(in[2], in[3], 0x05010400u), high2 = tw_shuffle(in[2], in[3], 0x07030602u);
-    to[0] = tw_shuffle(low, low2, 0x05040100u);
-    to[1] = tw_shuffle(low, low2, 0x07060302u);
-    to[2] = tw_shuffle(high, high2, 0x05040100u);
-    to[3] = tw_shuffle(high, high2, 0x07060302u);
+/* Four rows of words become four columns of them, `words` times. */
+static inline void matmul_s8_turn(const U *from, int row, int words, uint32_t *to) {
+    const U *x0 = from, *x1 = x0 + row, *x2 = x1 + row, *x3 = x2 + row;
+    const uint32_t flip = MIDDLE ? 0x80808080u : 0u;
+    if (words)
+        __asm__ volatile(
+            ".option push\n.option norvc\n" TW_REPEAT(
+                "%[words]",
+                "48") ".insn r 0x0B, 7, 0x10, t0, %[x0], %[step]\n.insn r 0x0B, 7, 0x10, t1, %[x1], %[step]\n"
+                      ".insn r 0x0B, 7, 0x10, t2, %[x2], %[step]\n.insn r 0x0B, 7, 0x10, t3, %[x3], %[step]\n"
+                      "xor t0, t0, %[flip]\nxor t1, t1, %[flip]\nxor t2, t2, %[flip]\nxor t3, t3, %[flip]\n"
+                      "mv t4, t0\nmv t5, t2\n"
+                      ".insn r 0x57, 1, 0x64, t0, t1, %[low]\n.insn r 0x57, 1, 0x64, t4, t1, %[high]\n"
+                      ".insn r 0x57, 1, 0x64, t2, t3, %[low]\n.insn r 0x57, 1, 0x64, t5, t3, %[high]\n"
+                      "mv t1, t0\nmv t3, t4\n"
+                      ".insn r 0x57, 1, 0x64, t0, t2, %[even]\n.insn r 0x57, 1, 0x64, t1, t2, %[odd]\n"
+                      ".insn r 0x57, 1, 0x64, t4, t5, %[even]\n.insn r 0x57, 1, 0x64, t3, t5, %[odd]\n"
+                      ".insn s 0x2B, 2, t0, 4(%[to])\n.insn s 0x2B, 2, t1, 4(%[to])\n"
+                      ".insn s 0x2B, 2, t4, 4(%[to])\n.insn s 0x2B, 2, t3, 4(%[to])\n.option pop\n"
+            : [x0] "+r"(x0), [x1] "+r"(x1), [x2] "+r"(x2), [x3] "+r"(x3), [to] "+r"(to)
+            : [words] "r"(words), [step] "r"(4 * row), [flip] "r"(flip), [low] "r"(0x05010400u),
+              [high] "r"(0x07030602u), [even] "r"(0x05040100u), [odd] "r"(0x07060302u)
+            : "t0", "t1", "t2", "t3", "t4", "t5", "memory");
 }
 
 /* `count` columns of B, the words of four taking turns. */
@@ -40,8 +52,10 @@ TW_APART void matmul_s8_panel(const U *B, int b_k, int b_n, int K, int count, ui
     const int across = b_n == 1 && matmul_s8_aligned(B, b_k), along = b_k == 1 && matmul_s8_aligned(B, b_n);
     for (int j = 0; j < count; j += 4, B += 4 * b_n) {
         const U *from = B;
-        for (int w = 0; w < fours && across; w++, from += 4 * b_k, panel += 4)
-            matmul_s8_turn(from, b_k, panel);
+        if (across) {
+            matmul_s8_turn(from, b_k, fours, panel);
+            panel += 4 * fours;
+        }
         for (int w = 0; w < fours && along && !across; w++, from += 4, panel += 4) {
             TW_UNROLL for (int i = 0; i < 4; i++) {
                 memcpy(panel + i, __builtin_assume_aligned(from + i * b_n, 4), 4);
@@ -78,27 +92,33 @@ static inline int32_t matmul_s8_row_sum(const T *a, int words) {
     return sum;
 }
 
-/* Four rows, `pitch` apart in Y; `minus` is subtracted from each of them. Each column has a bias, or all have that of the
- * first four. */
-TW_APART void four_rows(struct tw_runs *runs, const T *A, int biased, const int32_t *minus, void *Y, int at, int pitch,
-                        int channel, int count, const struct Epilogue *epilogue) {
+/* Rows by fours, `row` apart in A and `pitch` in Y, from four that are given; `minus` is subtracted from those. Each column
+ * has a bias, or all have that of the first four. */
+TW_APART void four_rows(struct tw_runs *runs, const T *A, int row, int rows, int biased, const int32_t *minus, void *Y,
+                        int at, int pitch, int channel, int count, const struct Epilogue *epilogue) {
     const struct Epilogue e = *epilogue;
+    const struct tw_runs given = *runs;
     int32_t sum[16];
-    for (int n = 0; n < count; n += 4) {
-        TW_FOR_BYTES(A, tw_dot_runs)(runs, 1, sum);
-        if (minus) {
-            TW_UNROLL for (int i = 0; i < 16; i++) sum[i] -= minus[i / 4];
-        }
-        if (n + 4 <= count) {
-            TW_UNROLL_BY(sizeof(struct Epilogue) <= 16 ? 4 : 1) for (int i = 0; i < 4; i++) {
-                const int32_t *row = sum + 4 * i;
-                STORE_4(&e, Y, row[0], row[1], row[2], row[3], at + i * pitch + n, channel + n);
+    for (int m = 0; m < rows; m += 4, at += 4 * pitch) {
+        runs->b = given.b;
+        runs->bias = given.bias;
+        TW_UNROLL for (int i = 0; i < 4; i++) runs->a[i] = (const T *)given.a[i] + m * row;
+        for (int n = 0; n < count; n += 4) {
+            TW_FOR_BYTES(A, tw_dot_runs)(runs, 1, sum);
+            if (minus) {
+                TW_UNROLL for (int i = 0; i < 16; i++) sum[i] -= minus[i / 4];
             }
-        } else {
-            for (int i = 0; i < 4; i++)
-                STORE(epilogue, Y, sum + i * 4, at + i * pitch + n, 0, channel + n, 1, count - n);
+            if (n + 4 <= count) {
+                TW_UNROLL_BY(sizeof(struct Epilogue) <= 16 ? 4 : 1) for (int i = 0; i < 4; i++) {
+                    const int32_t *four = sum + 4 * i;
+                    STORE_4(&e, Y, four[0], four[1], four[2], four[3], at + i * pitch + n, channel + n);
+                }
+            } else {
+                for (int i = 0; i < 4; i++)
+                    STORE(epilogue, Y, sum + i * 4, at + i * pitch + n, 0, channel + n, 1, count - n);
+            }
+            runs->bias += biased ? 4 : 0;
         }
-        runs->bias += biased ? 4 : 0;
     }
 }
 
@@ -160,28 +180,29 @@ static void matmul_s8(const T *A, const U *B, void *Y, int BATCH, int M, int K, 
             const int direct = in_place && !a_zero_point && !b_zero && matmul_s8_aligned(columns, 0);
             const void *panel = direct ? (const void *)columns : scratch;
             count = direct ? N : tw_min(16, N - n);
+            const int by_words = words == 1 && !a_zero_point && !b_zero && (count >= 16 || (direct && count & 3));
             if (!direct)
                 matmul_s8_panel(columns, B_sK, B_sN, K, count, scratch);
             if (a_zero_point)
                 matmul_s8_bias(scratch, words, count, a_zero_point, K * a_zero_point * b_zero, bias);
             for (int m = 0, rows; m < M; m += rows) {
-                rows = M - m >= 4 ? 4 : 1;
+                rows = M - m < 4 ? 1 : copied || b_zero || by_words ? 4 : (M - m) & ~3;
                 const T *a = rows_of_a + m * A_sM;
                 const int a_row = copied ? length : A_sM, at = (batch * M + m) * N + n;
                 for (int i = 0; i < rows && copied; i++)
                     tw_copy_bytes(padded + i * length, a + i * A_sM, K);
                 if (copied)
                     a = padded;
-                for (int i = 0; i < rows; i++) {
+                for (int i = 0; i < tw_min(rows, 4); i++) {
                     runs.a[i] = a + i * a_row;
                     minus[i] = b_zero ? b_zero * matmul_s8_row_sum(a + i * a_row, words) : 0;
                 }
                 runs.b = panel;
                 runs.bias = bias;
-                if (words == 1 && rows == 4 && !a_zero_point && !b_zero)
+                if (by_words && rows == 4)
                     words_only(&runs, A, rows, Y, at, N, n, count, epilogue);
-                else if (rows == 4)
-                    four_rows(&runs, A, a_zero_point, b_zero ? minus : NULL, Y, at, N, n, count, epilogue);
+                else if (rows >= 4)
+                    four_rows(&runs, A, a_row, rows, a_zero_point, b_zero ? minus : NULL, Y, at, N, n, count, epilogue);
                 else
                     one_row(&runs, A, a_zero_point, minus[0], Y, at, n, direct ? count & ~3 : count, epilogue);
                 if (direct && rows == 1 && count & 3) /* nothing is read beyond B */
