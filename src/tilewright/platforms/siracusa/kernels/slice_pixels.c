@@ -5,7 +5,7 @@ T: [int8, uint8, int32]
 when: {D0: "== 1", data_sD3: "data_sD3 == 1 or D3 == 1", data_sD1: ">= 0", data_sD2: ">= 0"}
 epilogue: row
 strided: [data, output]
-cycles: "((D3+3)//4)*D1*(D2*28 + 25) + 100"
+cycles: "((D3+3)//4)*D1*(D2*18 + 15) + 60"
 --- */
 #include "tilewright_kernel.h"
 
