@@ -26,6 +26,7 @@ from tilewright.passes.rms_norm import rms_norm
 from tilewright.passes.silu import silu
 from tilewright.passes.simplify import simplify
 from tilewright.passes.softmax import softmax
+from tilewright.passes.tables import tables
 from tilewright.passes.transposed_matmul import transposed_matmul
 from tilewright.passes.transposes import transposes
 from tilewright.passes.unflatten import unflatten
@@ -62,6 +63,7 @@ PIPELINE: tuple[Pass, ...] = (
     simplify,
     views,
     simplify,
+    tables,
     dead_code,
     # Every operator has code now, and as few as possible store their results.
     halves,
