@@ -134,9 +134,13 @@ def single_layers() -> dict[str, Chain]:
     }
 
 
+WITHOUT: tuple[str, ...] = ("neureka",)
+"""Engines that are not used, unless they are asked for."""
+
+
 def run_row(name: str, model: Path | Graph, inputs: Sequence[Array], expected: Sequence[Array], l1: int) -> Row:
     """Compiles, simulates and compares."""
-    options = Options(platform=PLATFORM, sizes=Sizes(memories={"L1": l1}))
+    options = Options(platform=PLATFORM, sizes=Sizes(memories={"L1": l1}, without=WITHOUT))
     ran = run_model(model, options, inputs=inputs, expected=expected)
     found = layers(ran.compiled.plan)
     most = max(found, key=lambda layer: layer.macs)

@@ -1,4 +1,5 @@
-"""External cases on the simulated Siracusa, checks on: each with one home, size of L1 and number of cores, by its name.
+"""External cases on the simulated Siracusa, checks on: each with one home, size of L1, number of cores,
+and with or without NEUREKA, by its name.
 
 `benchmarks/siracusa_matrix.py` runs all combinations.
 """
@@ -15,14 +16,14 @@ from tilewright.api import Options, run_case
 from tilewright.codegen.build import STRICT
 from tilewright.core.platform import Sizes
 
-WAYS = tuple(product(("L2", "L3"), (16384, 65536, 229376), (1, 8)))
+WAYS = tuple(product(("L2", "L3"), (16384, 65536, 229376), (1, 8), ((), ("neureka",))))
 
 
 @pytest.mark.cases("deeploy", "standard_networks")
 def test_cases_on_siracusa(case: Case) -> None:
     """Right, or refused because a memory is too small."""
-    home, l1, cores = WAYS[zlib.crc32(case.name.encode()) % len(WAYS)]
-    options = Options(platform="siracusa", sizes=Sizes({"L1": l1}, home, cores))
+    home, l1, cores, without = WAYS[zlib.crc32(case.name.encode()) % len(WAYS)]
+    options = Options(platform="siracusa", sizes=Sizes({"L1": l1}, home, cores, without))
     result = run_case(case.name, case.network, options, flags=STRICT)
     fits = result.status == "pass"
     assert fits or ("does-not-fit" in result.detail and "needs at least" in result.detail), result.detail

@@ -130,7 +130,8 @@ KERNELS = {
 @pytest.mark.parametrize(("kernel", "given"), [(f"{k}.c", v) for k, v in KERNELS.items()], ids=list(KERNELS))
 def test_kernels_are_right_on_the_chip(kernel: str, given: list[Layer]) -> None:
     graph, fed = network(given)
-    options = Options(platform="siracusa", sizes=Sizes(memories={"L1": L1}), planning=PlanOptions(seconds=0.0))
+    sizes = Sizes({"L1": L1}, without=("neureka",))
+    options = Options(platform="siracusa", sizes=sizes, planning=PlanOptions(seconds=0.0))
     ran = run_model(graph, options, inputs=fed, expected=interpret(graph, fed))
     assert kernel_files(ran.compiled.plan, given[0].op) == [OWN / kernel] * len(given)
     assert [c for c in ran.comparisons if c.wrong] == []
@@ -151,7 +152,8 @@ def test_products_of_two_inputs_are_right_on_the_chip(*, transposed: bool) -> No
             Node("MatMul", ("a", "bt"), ("y",), attrs(), "product"),
         ]
     graph = Graph("product", ("a", "b"), ("y",), tuple(nodes), MappingProxyType(types), MappingProxyType({}))
-    options = Options(platform="siracusa", sizes=Sizes(memories={"L1": L1}), planning=PlanOptions(seconds=0.0))
+    sizes = Sizes({"L1": L1}, without=("neureka",))
+    options = Options(platform="siracusa", sizes=sizes, planning=PlanOptions(seconds=0.0))
     ran = run_model(graph, options, inputs=list(fed.values()), expected=interpret(graph, list(fed.values())))
     assert kernel_files(ran.compiled.plan, "MatMul") == [OWN / "matmul_f32.c"]
     assert ran.right

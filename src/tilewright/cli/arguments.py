@@ -51,6 +51,7 @@ def _needing_tiles(shape: Shape, planning: PlanOptions, build: Build | None) -> 
     given = {
         "--home": bool(shape.home),
         "--cores": shape.cores is not None,
+        "--without": bool(shape.without),
         "--buffers": planning.buffers != usual.buffers,
         "--fuse": planning.fuse != usual.fuse,
         "--max-extra-macs": planning.max_extra_macs != usual.max_extra_macs,
@@ -71,7 +72,7 @@ def _sizes(name: str, shape: Shape, flags: Sequence[str]) -> Sizes:
         require_tiles(platform, flag)
     if shape.home in platform.memories:
         _check_home(platform, shape.home)
-    return Sizes(memories, shape.home, shape.cores or 0)
+    return Sizes(memories, shape.home, shape.cores or 0, tuple(shape.without))
 
 
 def require_tiles(platform: str | Platform, flag: str) -> None:

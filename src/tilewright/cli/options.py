@@ -113,7 +113,7 @@ class Shape:
     l2: Annotated[int | None, _bytes("--l2", "Size of memory L2.")] = None
     l3: Annotated[int | None, _bytes("--l3", "Size of memory L3.")] = None
     weight_memory: Annotated[
-        int | None, _bytes("--weight-memory", "Size of the memory that cores read weights from in place.")
+        int | None, _bytes("--weight-memory", "Size of the memory from which weights are read in place; 0 for none.")
     ] = None
     home: Annotated[
         str,
@@ -131,6 +131,16 @@ class Shape:
             "--cores", metavar="N", min=1, help="How many cores compute.", rich_help_panel=MACHINE, show_default=False
         ),
     ] = None
+    without: Annotated[
+        list[str],
+        typer.Option(
+            "--without",
+            metavar="ENGINE",
+            help="An engine beside the cores that is not used, e.g. neureka. May be repeated.",
+            rich_help_panel=MACHINE,
+            show_default=False,
+        ),
+    ] = field(default_factory=list[str])
 
 
 @dataclass(frozen=True)

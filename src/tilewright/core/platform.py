@@ -131,15 +131,16 @@ def platform_names() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a user changes of a platform: bytes of memories, the home memory, the number of cores."""
+    """What a user changes of a platform: bytes of memories, the home memory, cores, and engines that are not used."""
 
     memories: Mapping[str, int] = field(default_factory=dict[str, int])
     home: str = ""
     cores: int = 0
+    without: tuple[str, ...] = ()
 
 
 def resize(platform: Platform, sizes: Sizes) -> Platform:
-    """The platform with other sizes; a memory that it does not have is an error."""
+    """The platform with other sizes; a memory or engine that it does not have is an error."""
     memories, engines = dict(platform.memories), dict(platform.engines)
     for name in [*sizes.memories, *([sizes.home] if sizes.home else [])]:
         if name not in memories:
@@ -153,6 +154,16 @@ def resize(platform: Platform, sizes: Sizes) -> Platform:
     if sizes.cores:
         first = next(iter(engines.values()))
         engines[first.name] = replace(first, count=sizes.cores)
+    for name in sizes.without:
+        others = [other for other in platform.engines if other != platform.cores.name]
+        if name not in others:
+            raise TilewrightError(
+                "unknown-engine",
+                f"platform '{platform.name}' has no engine '{name}' that it could do without",
+                reasons=[f"besides its cores it has {', '.join(others) or 'none'}"],
+                help="leave the option away, or choose another platform with --platform",
+            )
+        engines.pop(name, None)
     return replace(
         platform,
         memories=MappingProxyType(memories),

@@ -32,8 +32,8 @@ class Split:
 
 
 def splits(graph: Graph, node: Node, names: Names) -> Iterator[Split]:
-    """The ways to compute a contraction."""
-    if node.op not in CONTRACTIONS or len(node.outputs) != 1:
+    """The ways to compute a contraction whose result has its channels last."""
+    if node.op not in CONTRACTIONS or len(node.outputs) != 1 or not node.attrs.get("channels_last", node.op != "Conv"):
         return
     for way in (_requantised(graph, node, names), _summed(graph, node, names)):
         if way is not None:
@@ -66,7 +66,7 @@ def _summed(graph: Graph, node: Node, names: Names) -> Split:
 
 def _strided(node: Node) -> bool:
     strides = node.attrs.get("strides")
-    return isinstance(strides, tuple) and any(stride != 1 for stride in strides) and bool(node.attrs["channels_last"])
+    return isinstance(strides, tuple) and any(stride != 1 for stride in strides)
 
 
 def _every_pixel(graph: Graph, way: Split, node: Node, names: Names) -> Split:

@@ -36,10 +36,6 @@ class Offloaded:
 def offload(graph: Graph, platform: Platform, options: PlanOptions) -> Offloaded:
     """Compares the engines for every node."""
     beside = [engine for engine in platform.engines.values() if engine != platform.cores]
-    import os  # TEMPORARY
-
-    if not os.environ.get("TW_NPU"):
-        beside = []
     engines: dict[str, str] = {}
     for engine in beside:
         graph = _offload(graph, platform, engine, options, engines)

@@ -1,0 +1,165 @@
+"""Kernels of NEUREKA against the references, on the simulated chip with all checks: every result has to be equal.
+
+Which engine computes a layer is decided by predicted cycles; here the cores are slow, so that it is NEUREKA wherever it
+can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+
+from platforms.test_siracusa_conv_kernels import conv, layer, network
+from tilewright.api import Options, run_model
+from tilewright.codegen.pack import pack
+from tilewright.core.graph import Array, Graph, Names, Node, attrs
+from tilewright.core.interpret import interpret
+from tilewright.core.op import REGISTRY, call_of
+from tilewright.core.plan import Plan
+from tilewright.core.platform import Platform, Sizes, load_platform
+from tilewright.passes import run_pipeline
+from tilewright.passes.split import splits
+from tilewright.plan import offload
+
+L1 = 24_000
+"""Few enough bytes for the larger layers to be cut into tiles."""
+
+POINTWISE = [
+    conv((1, 64, 3, 5), 20, (1, 1)),
+    conv((1, 40, 13, 7), 33, (1, 1), "uint8"),
+    conv((1, 3, 6, 8), 100, (1, 1)),
+    conv((1, 7, 9, 6), 4, (1, 1), strides=(2, 1)),
+    conv((1, 300, 2, 2), 17, (1, 1)),
+]
+DENSE = [
+    conv((1, 8, 6, 6), 8, (3, 3), pads=(1, 1, 1, 1)),
+    conv((1, 29, 13, 7), 33, (3, 3), "uint8", pads=(1, 0, 1, 1)),
+    conv((1, 3, 20, 19), 5, (3, 3), pads=(1, 1, 1, 1), x_zero_point=-128),
+    conv((1, 56, 9, 9), 40, (3, 3)),
+    conv((1, 4, 11, 10), 6, (3, 3), strides=(2, 2), pads=(1, 1, 0, 0), x_zero_point=3),
+]
+DEPTHWISE = [
+    conv((1, 16, 6, 17), 16, (3, 3), group=16, pads=(1, 1, 1, 1)),
+    conv((1, 36, 13, 9), 36, (3, 3), "uint8", group=36, pads=(1, 1, 1, 1), x_zero_point=200),
+    conv((1, 90, 7, 8), 90, (3, 3), group=90, strides=(2, 2), pads=(0, 1, 1, 0)),
+]
+PRODUCTS = [
+    layer("MatMul", (9, 70), "int8", ((70, 19), "int8")),
+    layer("MatMul", (1, 64), "uint8", ((64, 133), "int8")),
+    layer("MatMul", (2, 25, 33), "int8", ((33, 40), "int8")),
+]
+LAYERS = {"pointwise": POINTWISE, "dense": DENSE, "depthwise": DEPTHWISE, "matmul": PRODUCTS}
+
+
+@cache
+def slow_cores() -> Platform:
+    """Siracusa with cores that multiply slowly."""
+    found = load_platform("siracusa")
+    cores = found.cores.name
+    kernels = tuple(
+        replace(k, cycles=f"1000*({k.cycles})") if k.engine == cores and k.op in ("Conv", "MatMul") else k
+        for k in found.kernels
+    )
+    return replace(found, kernels=kernels)
+
+
+def requantised(graph: Graph, div: int) -> Graph:
+    """The same layers with a requantisation of each channel behind them."""
+    rng = np.random.default_rng(2)
+    nodes, types, constants = list(graph.nodes), dict(graph.types), dict(graph.constants)
+    for node in graph.nodes:
+        sums = types[node.outputs[0]]
+        axis = 1 if node.op == "Conv" else sums.rank - 1
+        shape = (sums.shape[axis], *(1,) * (sums.rank - 1 - axis))
+        given: dict[str, Array] = {
+            f"{node.name}_mul": rng.integers(1, 6, shape).astype(np.int32),
+            f"{node.name}_add": rng.integers(-1000, 1000, shape).astype(np.int32),
+        }
+        constants |= given
+        types |= {name: replace(sums, shape=array.shape) for name, array in given.items()}
+        chosen = attrs(div=div, n_levels=256, signed=1)
+        call = call_of(
+            REGISTRY["RequantShift"], [sums, *(types[n] for n in given)], chosen, values=[None, *given.values()]
+        )
+        types[f"{node.name}_q"] = call.outputs[0]
+        nodes.append(Node("RequantShift", (node.outputs[0], *given), (f"{node.name}_q",), chosen, f"{node.name}_q"))
+    outputs = tuple(node.outputs[0] for node in nodes[len(graph.nodes) :])
+    return Graph("layers", graph.inputs, outputs, tuple(nodes), MappingProxyType(types), MappingProxyType(constants))
+
+
+def kernels(plan: Plan) -> set[str]:
+    return {
+        choice.kernel.function for choice in plan.choices if choice.kernel is not None and choice.engine == "neureka"
+    }
+
+
+@pytest.mark.parametrize("weight_memory", [0, 1 << 20])
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("kind", LAYERS)
+def test_layers_are_right(kind: str, *, scaled: bool, weight_memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewright.api.compiling.load_platform", lambda *_: slow_cores())
+    graph, fed = network(LAYERS[kind])
+    if scaled:
+        graph = requantised(graph, 1 << 12)
+    options = Options(platform="siracusa", sizes=Sizes({"L1": L1, "WMEM": weight_memory}))
+    ran = run_model(graph, options, inputs=fed, expected=interpret(graph, fed))
+    assert [c for c in ran.comparisons if c.wrong] == []
+    assert kernels(ran.compiled.plan) == {f"neureka_{kind}{'_requant' if scaled else ''}"}
+    assert ran.compiled.plan.schedule is not None
+    assert bool(ran.compiled.plan.schedule.used["WMEM"]) == bool(weight_memory)
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_all_ways_to_split_give_the_same(kind: str) -> None:
+    plain, fed = network(LAYERS[kind])
+    graph = run_pipeline(requantised(plain, 1 << 12), load_platform("siracusa"))
+    expected = interpret(graph, fed)
+    for node in [node for node in graph.nodes if node.op == plain.nodes[0].op]:
+        ways = list(splits(graph, node, Names(graph)))
+        assert ways
+        for way in ways:
+            nodes = [n for other in graph.nodes for n in (way.nodes if other is node else (other,))]
+            other = graph.with_nodes(nodes, types=way.types, constants=way.constants)
+            for mine, theirs in zip(interpret(other, fed), expected, strict=True):
+                np.testing.assert_array_equal(mine, theirs)
+
+
+def test_cores_keep_what_they_do_faster() -> None:
+    platform = load_platform("siracusa")
+    small, _ = network([layer("MatMul", (1, 4), "int8", ((4, 4), "int8"))])
+    assert not offload.offload(small, platform, offload.PlanOptions()).engines
+    large, _ = network([layer("MatMul", (64, 256), "int8", ((256, 64), "int8"))])
+    assert set(offload.offload(large, platform, offload.PlanOptions()).engines.values()) == {"neureka"}
+
+
+def unpacked(blocks: Array, bits: Sequence[int]) -> Array:
+    """Single bits, the lowest of each byte first, in some shape."""
+    return np.unpackbits(blocks, axis=-1, bitorder="little").reshape(bits)
+
+
+def test_weights_become_bits() -> None:
+    """The layout of the accelerator's facts, bit by bit."""
+    rng = np.random.default_rng(3)
+    kernel = next(k for k in load_platform("siracusa").kernels if k.function == "neureka_dense")
+    weights = rng.integers(-128, 128, (5, 30, 3, 3)).astype(np.int8)
+    sizes = {"G": 1, "F": 5, "C": 30, "KH": 3, "KW": 3}
+    blocks = pack(weights, kernel.pack["W"], sizes, kernel)
+    assert blocks.shape == (1, 5, 2, 8, 32)
+    bits = unpacked(blocks, (5, 2, 8, 256))
+    codes = weights.astype(int) + 128
+    for f, c, tap, bit in ((0, 0, 0, 0), (4, 27, 8, 7), (2, 28, 3, 5), (3, 29, 7, 1)):
+        found = bits[f, c // 28, bit, tap * 28 + c % 28]
+        assert found == codes[f, c].reshape(-1)[tap] >> bit & 1
+    assert not bits[..., 252:].any()
+    point = next(k for k in load_platform("siracusa").kernels if k.function == "neureka_pointwise")
+    narrow = weights[:, :, :1, :1]
+    runs = pack(narrow, point.pack["W"], {**sizes, "KH": 1, "KW": 1}, point)
+    assert runs.shape == (1, 5, 1, 1, 32)
+    bits = unpacked(runs, (5, 8, 8, 4))
+    for f, c, bit in ((0, 0, 0), (4, 29, 7), (1, 13, 4)):
+        assert bits[f, c // 4, bit, c % 4] == codes[f, c, 0, 0] >> bit & 1
