@@ -9,6 +9,7 @@ from platforms.test_siracusa_kernels import assert_right, random, requantised
 from tilewright.api import Options, run_model
 from tilewright.core.graph import Array
 from tilewright.core.interpret import interpret
+from tilewright.core.platform import Sizes
 
 
 def test_sums_of_windows() -> None:
@@ -107,3 +108,26 @@ def test_sums_scaled_back() -> None:
         np.testing.assert_array_equal(found, wanted)
     assert all(c.kernel is not None and c.kernel.function == "add_sums" for c in ran.compiled.plan.choices)
     assert ran.compiled.files["network.c"].count(b"#define STORE_SCALES 1") >= 3
+
+
+def test_axes_in_another_order() -> None:
+    b = Builder()
+    # Planes that become pixels, and axes of any distance; cut and shared along several of them.
+    given = [
+        ("int8[1,3,32,32]", (0, 2, 3, 1)),
+        ("uint8[2,3,7,9]", (0, 2, 3, 1)),
+        ("int8[1,16,12,37]", (0, 3, 1, 2)),
+        ("float32[64,33]", (1, 0)),
+        ("int8[16,8,25]", (1, 0, 2)),
+        ("int32[4,9,7]", (2, 0, 1)),
+        ("uint8[2,5,64,16]", (0, 2, 1, 3)),
+    ]
+    outputs = [b.op("Transpose", b.input(f"x{i}", shape), perm=order) for i, (shape, order) in enumerate(given)]
+    graph = b.graph(*outputs)
+    kinds = [graph.types[name] for name in graph.inputs]
+    fed = [random("int8", *kind.shape, seed=i).astype(kind.dtype.numpy) for i, kind in enumerate(kinds)]
+    ran = run_model(graph, Options(platform="siracusa", sizes=Sizes({"L1": 6000})), inputs=fed)
+    for found, wanted in zip(ran.outputs, interpret(graph, fed), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    used = {choice.kernel.function for choice in ran.compiled.plan.choices if choice.kernel is not None}
+    assert used == {"transpose_planes", "transpose_2", "transpose_3", "transpose_4"}

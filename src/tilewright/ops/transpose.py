@@ -60,5 +60,6 @@ declare(
         "move",
         lambda _: Body(MappingProxyType({"transposed": "data"})),
         doc=__doc__ or "",
+        numbers=lambda call: {"rank": call.type("data").rank},
     )
 )

@@ -1,0 +1,20 @@
+/* ---
+op: Transpose
+types: {data: T, transposed: T}
+T: [int8, uint8, int32, float32]
+when: {rank: "== 3"}
+strided: [data, transposed]
+cycles: "D0*(min(D1, D2)*(max(D1, D2)*2.2 + 16) + 25) + 60"
+--- */
+#include "tilewright_kernel.h"
+
+#ifndef TW_GENERATED
+typedef int8_t T;
+#endif
+
+static void transpose_3(const T *data, T *transposed, int D0, int D1, int D2, int data_sD0, int data_sD1, int data_sD2,
+                        int transposed_sD0, int transposed_sD1, int transposed_sD2) {
+    for (int i = 0; i < D0; i++)
+        tw_turn(sizeof(T), data + i * data_sD0, data_sD1, data_sD2, transposed + i * transposed_sD0, transposed_sD1,
+                transposed_sD2, D1, D2);
+}
