@@ -5,7 +5,7 @@ T: [int8, uint8]
 when: {INNER: "== 1"}
 epilogue: row
 inplace: X
-cycles: "OUTER*(AXIS*30 + 60) + min(OUTER*AXIS, 256)*25 + 1000"
+cycles: "OUTER*(AXIS*25 + 60) + min(OUTER*AXIS, 256)*40 + 500"
 --- */
 #include "tilewright_kernel.h"
 
