@@ -57,9 +57,9 @@ class Row:
         return max(self.ratio, 1 / self.ratio if self.ratio else 1e9) - 1
 
 
-def measure(job: tuple[str, Path, int, int]) -> list[Row]:
+def measure(job: tuple[str, Path, int, int, tuple[str, ...]]) -> list[Row]:
     """All layers of one network; none where it does not fit."""
-    name, path, l1, cores = job
+    name, path, l1, cores, without = job
     case = load_case(name, path)
     options = Options(platform=PLATFORM, sizes=Sizes(memories={"L1": l1}, cores=cores, without=WITHOUT))
     try:
@@ -159,6 +159,7 @@ def main() -> int:
     parser.add_argument("--cases", type=Path, action="append", default=[])
     parser.add_argument("--l1", type=int, nargs="+", default=[16_384, 65_536, 229_376], help="bytes of L1")
     parser.add_argument("--cores", type=int, nargs="+", default=[1, 8])
+    parser.add_argument("--without", nargs="*", default=[], help="engines that are left out")
     parser.add_argument("--least", type=int, default=5000, help="cycles of a layer that counts on its own")
     parser.add_argument("--only", default="", help="part of the names of networks to run")
     parser.add_argument("--most", type=int, default=40, help="rows of tables")
@@ -166,7 +167,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="writes the figures to this file")
     options = parser.parse_args()
     jobs = [
-        (name, path, l1, cores)
+        (name, path, l1, cores, tuple(options.without))
         for name, path in find_cases(options.cases)
         if options.only in name
         for l1 in options.l1
