@@ -26,8 +26,6 @@ from tilewright.report.profile import profile_rows
 PLATFORM = "siracusa"
 LAYER, NETWORK = 0.15, 0.10
 """What predictions may be off by."""
-WITHOUT: tuple[str, ...] = ("neureka",)
-"""Engines that are not used."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ def measure(job: tuple[str, Path, int, int, tuple[str, ...]]) -> list[Row]:
     """All layers of one network; none where it does not fit."""
     name, path, l1, cores, without = job
     case = load_case(name, path)
-    options = Options(platform=PLATFORM, sizes=Sizes(memories={"L1": l1}, cores=cores, without=WITHOUT))
+    options = Options(platform=PLATFORM, sizes=Sizes({"L1": l1}, cores=cores, without=without))
     try:
         ran = run_model(case.model, options, inputs=case.inputs, profile=True)
     except TilewrightError as reason:
