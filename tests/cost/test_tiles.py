@@ -46,5 +46,5 @@ def test_transfers_of_every_rank() -> None:
 def test_a_route_may_have_two_parts() -> None:
     platform = machine()
     assert [dma.name for dma in route(platform, "L2")] == ["cluster"]
-    assert [dma.name for dma in route(platform, "L1")] == ["cluster"]
+    assert [dma.name for dma in route(platform, "L1")] == ["local"]
     assert route(platform, "L3")
