@@ -309,16 +309,17 @@ class _Lowering:
             return body
         now = Expr(((Var(STEP, -furthest, self.steps - 1), 1),), distance)
         lets: list[Statement] = []
+        needed = self.names.needed(body)
         inner = self.steps
         for loop in self.group.loops:
             inner //= loop.count
-            if loop.count > 1:
+            if loop.count > 1 and _index(loop) in needed:
                 # The tests below keep the step inside its range.
                 step = Expr(((Var(STEP, 0, self.steps - 1), 1),), distance) // inner
                 lets.append(Let(_index(loop), step if inner * loop.count == self.steps else step % loop.count))
         tests = [Test(now, ">=", 0)] if distance < furthest else []
         tests += [Test(now, "<", self.steps)] if distance else []
-        lets += [Let(name, value) for name, value in self.names.used(body)]
+        lets += [Let(name, value) for name, value in self.names.values(needed)]
         return [If(tuple(tests), (*lets, *with_names(_merged(body), CORE)))]
 
     def _guarded(self, depth: int, body: list[Statement]) -> list[Statement]:

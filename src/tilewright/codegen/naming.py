@@ -63,8 +63,8 @@ class Names:
                 pending += self._lets[name].variables if name in self._lets else ()
         return found
 
-    def used(self, body: Sequence[Statement]) -> list[tuple[str, Expr]]:
-        """What has to be known before some statements, each behind what it depends on."""
+    def needed(self, body: Sequence[Statement]) -> set[str]:
+        """All names that have to be known before some statements."""
         mentioned: set[str] = set()
 
         def collect(value: Size) -> Size:
@@ -73,7 +73,10 @@ class Names:
 
         for statement in body:
             _mapped(statement, collect)
-        needed = self.behind(mentioned)
+        return self.behind(mentioned)
+
+    def values(self, needed: set[str]) -> list[tuple[str, Expr]]:
+        """What some names stand for, each behind what it depends on."""
         return [(name, value) for name, value in self._lets.items() if name in needed]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tilewright.core.dtype import dtype_of
 from tilewright.core.expr import Size
 from tilewright.core.plan import Place
 from tilewright.core.program import (
@@ -37,6 +38,7 @@ class StatementPrinter:
 
     def __init__(self, program: Program, constants: Mapping[Place, str], *, binary: bool) -> None:
         self._constants, self._binary = constants, binary
+        self._ctypes = {constant.place: dtype_of(constant.array).ctype for constant in program.constants}
         self._memories = [name for name, _ in program.memories]
 
     def lines(self, statements: Sequence[Statement], indent: str) -> list[str]:
@@ -72,6 +74,8 @@ class StatementPrinter:
             case "constant" if self._binary or offset != 0:
                 base = self._constants[place] if self._binary else _bytes(self._constants[place], const=True)
                 return _typed(base, place.offset + offset if self._binary else offset, ctype, const=True)
+            case "constant" if ctype not in ("void", self._ctypes[place]):
+                return f"(const {ctype} *)(const void *){self._constants[place]}"
             case "constant":
                 return self._constants[place]
             case "input" if offset != 0:
