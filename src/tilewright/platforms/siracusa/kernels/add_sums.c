@@ -29,8 +29,8 @@ static void add_sums(const int32_t *A, const int32_t *B, void *Y, int ROWS, int 
         return;
     for (int row = 0; row < ROWS; row++) {
         int32_t sums[4] = {0};
-        for (int i = column; i < COLUMNS; i++)
-            sums[i - column] = A[row * A_sROWS + i] + B[i];
+        for (int i = 0; i < (COLUMNS & 3); i++)
+            sums[i] = A[row * A_sROWS + column + i] + B[column + i];
         STORE(epilogue, Y, sums, row * Y_sROWS + column, 0, column, 1, COLUMNS - column);
     }
 }
