@@ -393,6 +393,13 @@ def test_scalars_rows_and_results_are_cut_anywhere(kind: str, axis: int) -> None
     check(epilogue(kind, axis))
 
 
+def test_operands_walked_by_strides_need_not_be_dense() -> None:
+    cut = kernel_cut([("OH", 4, 2)], "OW", 2)
+    check(with_kernel(cut, 0, strided=("X", "Y")))
+    with pytest.raises(PlanError, match=r"of 'a' \(Y\) is not dense"):
+        check(with_kernel(cut, 0, strided=("X",)))
+
+
 def test_other_epilogue_operands_are_cut_along_the_first_axis_only() -> None:
     check(epilogue("float32[8,1]", 0))
     with pytest.raises(PlanError, match=r"cuts axis 1 of its result, but 'z' \(s0_B\) allows axis 0 only"):

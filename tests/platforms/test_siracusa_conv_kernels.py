@@ -95,6 +95,10 @@ CONV2D_S8 = [
     conv((1, 4, 1, 30), 4, (1, 9), pads=(0, 8, 0, 0)),
     conv((1, 1, 2, 2), 2, (2, 2), x_zero_point=-7, pads=(1, 1, 0, 0)),
     conv((1, 2, 3, 3), 3, (5, 5), pads=(2, 2, 2, 2)),
+    # Few pixels and many channels, which cores share; columns, where there are more of them than rows.
+    conv((1, 16, 3, 3), 64, (3, 3), pads=(1, 1, 1, 1)),
+    conv((1, 32, 5, 5), 72, (1, 1)),
+    conv((1, 8, 2, 33), 4, (3, 3), pads=(1, 1, 1, 1)),
 ]
 
 DEPTHWISE_S8 = [
@@ -106,6 +110,11 @@ DEPTHWISE_S8 = [
     conv((1, 5, 2, 40), 5, (1, 3), group=5, pads=(0, 1, 0, 1)),
     conv((1, 12, 3, 19), 12, (3, 3), group=12, strides=(1, 3)),
     conv((1, 20, 3, 3), 20, (5, 5), group=20, pads=(2, 2, 2, 2)),
+    # Lines along the rows: more than are done at once, an odd number, far apart, at strides.
+    conv((1, 16, 70, 5), 16, (3, 3), group=16, pads=(1, 1, 1, 1)),
+    conv((1, 9, 21, 4), 9, (3, 3), "uint8", group=9, strides=(2, 1), pads=(1, 1, 0, 1), x_zero_point=3),
+    conv((1, 6, 11, 7), 6, (3, 3), group=6, dilations=(2, 1), pads=(2, 1, 2, 1)),
+    conv((1, 64, 2, 2), 64, (3, 3), group=64, pads=(1, 1, 1, 1)),
 ]
 CONV2D_F32 = [
     conv((1, 8, 6, 6), 8, (3, 3), "float32", pads=(1, 1, 1, 1)),
