@@ -102,12 +102,19 @@ def test_sums_scaled_back() -> None:
                 x_limit=1 << 24,
             )
         )
+    # Every other pixel of an image.
+    fed.append(np.random.default_rng(9).integers(-(1 << 20), 1 << 20, (1, 11, 14, 20)).astype(np.int32))
+    cut = (np.asarray(values) for values in ([0, 1], [11, 14], [1, 2], [2, 2]))
+    total = b.op("Add", b.op("Slice", b.input("image", "int32[1,11,14,20]"), *cut), random("int32", 20) >> 12)
+    scaled = total, random("int32", 20, seed=1) >> 8, np.asarray(0, np.int32)
+    outputs.append(b.op("RequantShift", *scaled, div=1 << 36, half_to_even=1, zero_point=5, axis=3, x_limit=1 << 21))
     graph = b.graph(*outputs)
     ran = run_model(graph, Options(platform="siracusa"), inputs=fed)
     for found, wanted in zip(ran.outputs, interpret(graph, fed), strict=True):
         np.testing.assert_array_equal(found, wanted)
-    assert all(c.kernel is not None and c.kernel.function == "add_sums" for c in ran.compiled.plan.choices)
-    assert ran.compiled.files["network.c"].count(b"#define STORE_SCALES 1") >= 3
+    used = [choice.kernel.function for choice in ran.compiled.plan.choices if choice.kernel is not None]
+    assert used == ["add_sums"] * 4 + ["slice_pixels"]
+    assert ran.compiled.files["network.c"].count(b"#define STORE_SCALES 1") >= 4
 
 
 def test_axes_in_another_order() -> None:

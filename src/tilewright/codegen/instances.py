@@ -101,19 +101,35 @@ def instance_text(
 
 
 def _scaling(steps: tuple[StepCode, ...], output: TensorType, row_axes: int) -> dict[str, str]:
-    """How kernels that have a faster way to scale sums back get at the numbers, where that is all that is fused."""
-    if len(steps) != 1 or not steps[0].body.scales or steps[0].inputs[0] != RESULT:
+    """How kernels that have a faster way to scale sums back get at the numbers, where that is all that is fused.
+
+    Before the sums are scaled, something may be added to each channel.
+    """
+    last = len(steps) - 1
+    if last not in (0, 1) or not steps[-1].body.scales or (last and not steps[0].body.adds):
         return {}
-    index = _step_indexes(steps[0], output, row_axes).get("mul", "")
-    scalar = not any(field.name == "s0_mul" and field.tensor for field in epilogue_fields(steps, frozenset()))
-    if not scalar and index not in ("0", "channel"):
+    before = RESULT + (str(last) if last else "")
+    factor = _of_channel(steps, last, "mul", output, row_axes)
+    added = next((o for o, n in zip("AB", steps[0].inputs, strict=False) if n != RESULT), "") if last else ""
+    more = _of_channel(steps, 0, added, output, row_axes) if added else "0"
+    if steps[-1].inputs[0] != before or not factor or not more or last != len(added):
         return {}
     return {
         "STORE_SCALES": "1",
-        "STORE_FACTOR(e, channel)": f"tw_factor((e)->s0_mul{'' if scalar else f'[{index}]'}, (e)->s0_shift)",
-        "STORE_ZERO(e)": "(e)->s0_zero",
+        "STORE_ADDED(e, channel)": more,
+        "STORE_FACTOR(e, channel)": f"tw_factor({factor}, (e)->s{last}_shift)",
+        "STORE_ZERO(e)": f"(e)->s{last}_zero",
         "STORE_SIGNED": str(int(output.dtype.lo < 0)),
     }
+
+
+def _of_channel(steps: tuple[StepCode, ...], step: int, operand: str, output: TensorType, row_axes: int) -> str:
+    """The value that an operand of a step has for a channel; empty where it is not the same for all rows."""
+    name = f"s{step}_{operand}"
+    if not any(field.name == name and field.tensor for field in epilogue_fields(steps, frozenset())):
+        return f"(e)->{name}"
+    index = _step_indexes(steps[step], output, row_axes).get(operand, "")
+    return f"(e)->{name}[{index}]" if index in ("0", "channel") else ""
 
 
 def row_axes(domain: Domain) -> int:

@@ -135,7 +135,7 @@ class Body:
     `result` gives the expression of each output. `constants` are typed named numbers used by the expressions. `fill`
     gives an input's value where its access lies outside the tensor; a reduction skips such points for inputs without
     one. `scales` says that the result is just `tw_clamp(tw_scale(x, mul, shift, zero))` with the limits of its type,
-    where x is the first operand, and `shift` and `zero` are constants.
+    where x is the first operand, and `shift` and `zero` are constants; `adds` that it is the sum of two int32 operands.
     """
 
     result: Mapping[str, str]
@@ -144,6 +144,7 @@ class Body:
     constants: tuple[tuple[str, str, str], ...] = ()
     fill: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     scales: bool = False
+    adds: bool = False
 
     def reads(self, operand: str) -> bool:
         """Whether it uses an operand; a known constant may be part of its text instead."""

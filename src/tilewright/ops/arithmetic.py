@@ -7,12 +7,13 @@ importer sets `widen`, and the result is int32.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import numpy as np
 
 from tilewright.core.dtype import INT32
 from tilewright.core.graph import Array, TensorType
-from tilewright.core.op import Call, example
+from tilewright.core.op import Body, Call, example
 from tilewright.ops.rules import broadcast, broadcast_type, elementwise, wrapping
 
 EXAMPLES = (
@@ -54,11 +55,17 @@ def _binary(
             return function(A.astype(np.int32), B.astype(np.int32))
         return function(A, B)
 
+    def body(call: Call) -> str | Body:
+        text = wrapping(call, symbol)
+        if symbol == "+" and all(kind is not None and kind.dtype == INT32 for kind in call.inputs):
+            return Body(MappingProxyType({"Y": text}), adds=True)
+        return text
+
     elementwise(
         name,
         "A B",
         reference,
-        lambda call: wrapping(call, symbol),
+        body,
         infer=_infer,
         attrs={"widen": 0},
         examples=EXAMPLES + WIDENING,

@@ -15,7 +15,8 @@
  * not 0, the same results may be stored twice. In the stand-alone build of one kernel they store results as
  * accumulated; generated code brings its own versions with everything that is fused behind the kernel. STORE_POINTWISE tells
  * whether what is stored depends on the result alone, not on its place, STORE_STEPS how many operators are fused. Where
- * STORE_SCALES is 1, what is stored is tw_clamp(tw_scale(..)): its factor for a channel is STORE_FACTOR(epilogue, channel),
+ * STORE_SCALES is 1, what is stored is tw_clamp(tw_scale(..)): STORE_ADDED(epilogue, channel) is added to the results of a
+ * channel before, the factor is STORE_FACTOR(epilogue, channel),
  * its zero point STORE_ZERO(epilogue), and STORE_SIGNED tells int8 from uint8. */
 struct Epilogue {
     int unused;

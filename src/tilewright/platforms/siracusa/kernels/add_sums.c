@@ -14,10 +14,11 @@ static void add_sums(const int32_t *A, const int32_t *B, void *Y, int ROWS, int 
     const struct Epilogue e = *epilogue;
     int column = 0;
 #if STORE_SCALES
-    for (; ROWS && column + 4 <= COLUMNS; column += 4)
-        tw_scale_columns(STORE_SIGNED, A + column, A_sROWS, (char *)Y + column, Y_sROWS, ROWS, B + column,
-                         STORE_FACTOR(&e, column), STORE_FACTOR(&e, column + 1), STORE_FACTOR(&e, column + 2),
-                         STORE_FACTOR(&e, column + 3), STORE_ZERO(&e));
+    for (; ROWS && column + 4 <= COLUMNS; column += 4) {
+        const int32_t *b = B + column;
+        const struct tw_scale scale = TW_SCALE_OF(&e, column, b[0], b[1], b[2], b[3]);
+        tw_scale_columns(STORE_SIGNED, A + column, A_sROWS, (char *)Y + column, Y_sROWS, ROWS, &scale);
+    }
 #endif
     for (; column + 4 <= COLUMNS; column += 4) {
         const int32_t b0 = B[column], b1 = B[column + 1], b2 = B[column + 2], b3 = B[column + 3];

@@ -5,7 +5,7 @@ T: [int8, uint8, int32]
 when: {D0: "== 1", data_sD3: "data_sD3 == 1 or D3 == 1", data_sD1: ">= 0", data_sD2: ">= 0"}
 epilogue: row
 strided: [data, output]
-cycles: "((D3+3)//4)*D1*(D2*18 + 15) + 60"
+cycles: "((D3+3)//4)*D1*(D2*15 + 18) + 60"
 --- */
 #include "tilewright_kernel.h"
 
@@ -18,6 +18,14 @@ static void slice_pixels(const T *data, void *output, int D1, int D2, int D3, in
                          int output_sD1, int output_sD2, const struct Epilogue *epilogue) {
     const struct Epilogue e = *epilogue;
     int channel = 0;
+#if STORE_SCALES
+    for (; sizeof(T) == 4 && D2 && channel + 4 <= D3; channel += 4) {
+        const struct tw_scale scale = TW_SCALE_OF(&e, channel, 0, 0, 0, 0);
+        for (int row = 0; row < D1; row++)
+            tw_scale_columns(STORE_SIGNED, (const int32_t *)(const void *)(data + row * data_sD1 + channel), data_sD2,
+                             (char *)output + row * output_sD1 + channel, output_sD2, D2, &scale);
+    }
+#endif
     for (; channel + 4 <= D3; channel += 4)
         for (int row = 0; row < D1; row++) {
             const T *pixel = data + row * data_sD1 + channel;

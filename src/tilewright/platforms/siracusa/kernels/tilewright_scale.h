@@ -22,20 +22,34 @@
                                      LIMIT) ".insn r 0x57, 1, 0x70, t0, t1, t0\n.insn r 0x57, 1, 0x6C, t0, t3, t2\n"   \
                                             ".insn r 0x2B, 6, 0x00, %[y_row], %[y], t0\n.option pop\n"                 \
                      : [a] "+r"(a), [y] "+r"(y)                                                                        \
-                     : [rows] "r"(rows), [next] "r"(a_row * 4 - 12), [y_row] "r"(y_row), [b0] "r"(b[0]),               \
-                       [b1] "r"(b[1]), [b2] "r"(b[2]), [b3] "r"(b[3]), [f0] "f"(f0), [f1] "f"(f1), [f2] "f"(f2),       \
-                       [f3] "f"(f3), [magic] "f"(12582912.0f), [back] "r"((uint32_t)zero - 0x4B400000u)                \
+                     : [rows] "r"(rows), [next] "r"(a_row * 4 - 12), [y_row] "r"(y_row), [b0] "r"(b0), [b1] "r"(b1),   \
+                       [b2] "r"(b2), [b3] "r"(b3), [f0] "f"(f0), [f1] "f"(f1), [f2] "f"(f2), [f3] "f"(f3),             \
+                       [magic] "f"(12582912.0f), [back] "r"((uint32_t)zero - 0x4B400000u)                              \
                      : "t0", "t1", "t2", "t3", "ft0", "ft1", "ft2", "ft3", "memory")
 
 /* Four neighbours in each of some rows, at least one: what is added to them and their factors are those of the columns. */
+struct tw_scale {
+    int32_t added[4];
+    float factors[4];
+    int32_t zero;
+};
 static inline __attribute__((always_inline)) void tw_scale_columns(const int is_signed, const int32_t *a, int a_row,
-                                                                   void *y, int y_row, int rows, const int32_t *b,
-                                                                   float f0, float f1, float f2, float f3,
-                                                                   int32_t zero) {
+                                                                   void *y, int y_row, int rows,
+                                                                   const struct tw_scale *scale) {
+    const int32_t b0 = scale->added[0], b1 = scale->added[1], b2 = scale->added[2], b3 = scale->added[3];
+    const float f0 = scale->factors[0], f1 = scale->factors[1], f2 = scale->factors[2], f3 = scale->factors[3];
+    const int32_t zero = scale->zero;
     if (is_signed)
         TW_SCALE_ROWS(TW_SCALE_SIGNED);
     else
         TW_SCALE_ROWS(TW_SCALE_UNSIGNED);
 }
+/* What is fused behind a kernel, for four channels. */
+#define TW_SCALE_OF(e, channel, b0, b1, b2, b3)                                                                        \
+    {{(b0) + STORE_ADDED(e, (channel)), (b1) + STORE_ADDED(e, (channel) + 1), (b2) + STORE_ADDED(e, (channel) + 2),    \
+      (b3) + STORE_ADDED(e, (channel) + 3)},                                                                           \
+     {STORE_FACTOR(e, (channel)), STORE_FACTOR(e, (channel) + 1), STORE_FACTOR(e, (channel) + 2),                      \
+      STORE_FACTOR(e, (channel) + 3)},                                                                                 \
+     STORE_ZERO(e)}
 
 #endif
