@@ -7,7 +7,7 @@ when: {A_sBATCH: ">= 0", B_sBATCH: ">= 0", A_sK: "A_sK == 1 or K == 1"}
 epilogue: row
 accumulate: [K]
 scratch: "20*((K+3)//4)*4"
-cycles: "150+BATCH*((K != 4 or B_sK != 1)*(600+(N+15)//16*60+((N+3)//4)*((K+3)//4)*25+K%4*40+min(K%4, 1)*M*(K//2+60))+((N+3)//4)*(M//4*(((K+3)//4)*24.5+160)+M%4*(((K+3)//4)*9+42)))"
+cycles: "150+BATCH*((K != 4 or B_sK != 1)*(600+(N+15)//16*60+((N+3)//4)*((K+3)//4)*25+K%4*40+min(K%4, 1)*M*(K//2+60))+((N+15)//16)*((a_zero_point != 0)*(((K+3)//4)*40+250)+(b_zero_point != 0)*((M+3)//4)*(((K+3)//4)*10+220))+((N+3)//4)*(M//4*(((K+3)//4)*24.5+160+(b_zero_point != 0)*60)+M%4*(((K+3)//4)*9+42)))"
 --- */
 #include "tilewright_kernel.h"
 
@@ -74,22 +74,38 @@ TW_APART void matmul_s8_panel(const U *B, int b_k, int b_n, int K, int count, ui
     }
 }
 
-/* Zero points: (a - za) . (b - zb) = a . b - za * sum(b) - zb * sum(a) + K * za * zb. */
-TW_APART void matmul_s8_bias(const uint32_t *panel, int words, int count, int a_zero, int constant, int32_t *bias) {
-    for (int j = 0; j < count; j++) {
-        const uint32_t *b = panel + (j >> 2) * words * 4 + (j & 3);
-        int32_t sum = 0;
-        for (int w = 0; w < words; w++)
-            sum = tw_sdot_s8(sum, b[4 * w], 0x01010101u);
-        bias[j] = constant - a_zero * sum;
-    }
+/* sum[i] = the sum of the bytes of `words` words, which are `step` bytes apart. */
+#define MATMUL_S8_SUMS(CODE)                                                                                           \
+    __asm__ volatile(                                                                                                  \
+        ".option push\n.option norvc\n" TW_REPEAT(                                                                     \
+            "%[words]",                                                                                                \
+            "16") ".insn r 0x0B, 7, 0x10, t0, %[x0], %[step]\n.insn r 0x0B, 7, 0x10, t1, %[x1], %[step]\n"             \
+                  ".insn r 0x0B, 7, 0x10, t2, %[x2], %[step]\n.insn r 0x0B, 7, 0x10, t3, %[x3], %[step]\n" TW_SDOT(    \
+                      CODE, "%[s0]", "t0", "%[ones]") TW_SDOT(CODE, "%[s1]", "t1", "%[ones]")                          \
+                      TW_SDOT(CODE, "%[s2]", "t2", "%[ones]") TW_SDOT(CODE, "%[s3]", "t3", "%[ones]") ".option pop\n"  \
+        : [x0] "+r"(x0), [x1] "+r"(x1), [x2] "+r"(x2), [x3] "+r"(x3), [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2),     \
+          [s3] "+r"(s3)                                                                                                \
+        : [words] "r"(words), [step] "r"(step), [ones] "r"(0x01010101)                                                 \
+        : "t0", "t1", "t2", "t3", "memory")
+TW_APART void matmul_s8_sums(const void *const *from, int step, int words, const int is_signed, int32_t *sum) {
+    const void *x0 = from[0], *x1 = from[1], *x2 = from[2], *x3 = from[3];
+    int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    if (is_signed)
+        MATMUL_S8_SUMS(TW_SDOT_S8);
+    else
+        MATMUL_S8_SUMS(TW_SDOT_U8);
+    sum[0] = s0, sum[1] = s1, sum[2] = s2, sum[3] = s3;
 }
-static inline int32_t matmul_s8_row_sum(const T *a, int words) {
-    const uint32_t *word = (const uint32_t *)(const void *)a;
-    int32_t sum = 0;
-    for (int w = 0; w < words; w++)
-        sum = TW_FOR_BYTES(a, tw_sdot)(sum, word[w], 0x01010101u);
-    return sum;
+#undef MATMUL_S8_SUMS
+
+/* Zero points: (a - za) . (b - zb) = a . b - za * sum(b) - zb * sum(a) + K * za * zb. */
+static inline void matmul_s8_bias(const uint32_t *panel, int words, int count, int a_zero, int constant,
+                                  int32_t *bias) {
+    for (int j = 0; j < count; j += 4, panel += 4 * words) {
+        matmul_s8_sums((const void *const[]){panel, panel + 1, panel + 2, panel + 3}, 16, words, 1, bias + j);
+        for (int i = 0; i < 4; i++)
+            bias[j + i] = constant - a_zero * bias[j + i];
+    }
 }
 
 /* Rows by fours, `row` apart in A and `pitch` in Y, from four that are given; `minus` is subtracted from those. Each column
@@ -193,9 +209,14 @@ static void matmul_s8(const T *A, const U *B, void *Y, int BATCH, int M, int K, 
                     tw_copy_bytes(padded + i * length, a + i * A_sM, K);
                 if (copied)
                     a = padded;
-                for (int i = 0; i < tw_min(rows, 4); i++) {
-                    runs.a[i] = a + i * a_row;
-                    minus[i] = b_zero ? b_zero * matmul_s8_row_sum(a + i * a_row, words) : 0;
+                for (int i = 0; i < 4; i++) {
+                    runs.a[i] = a + (rows > 1 ? i * a_row : 0);
+                    minus[i] = 0;
+                }
+                if (b_zero) {
+                    matmul_s8_sums(runs.a, 4, words, (T)(-1) < 0, minus);
+                    for (int i = 0; i < 4; i++)
+                        minus[i] *= b_zero;
                 }
                 runs.b = panel;
                 runs.bias = bias;
