@@ -21,10 +21,12 @@ from tilewright.cost.grid import Clash, Cut, Grid, Span
 from tilewright.cost.tiles import Task, engine_of, task
 from tilewright.plan.tiling_frame import Frame
 from tilewright.plan.tiling_groups import Surroundings, Tilings, built, evaluated
-from tilewright.plan.tiling_rules import Impossible, Rules, rules, tile_sizes
+from tilewright.plan.tiling_rules import MOST_SIZES, Impossible, Rules, rules, tile_sizes
 
 MOST_CUTS = 3
 """Dimensions cut at once; the tiling of the fewest bytes may cut all."""
+ALONE = 32
+"""Tile sizes of a dimension that is the only one to cut."""
 FEW_SIZES = 4
 """Tile sizes along each dimension where reductions are cut, too."""
 LONG = 4
@@ -156,8 +158,10 @@ def _grids(platform: Platform, tasks: Sequence[Task], asked: Sequence[Rules]) ->
     cores = engine_of(platform).count
     # Blocks of other nodes decide too, where their dimensions follow those of the last one.
     steps = {1, *(block for rule in asked[:-1] for block in rule.blocks.values())}
+    most = MOST_SIZES if len(free) > 1 else ALONE
     sizes = {
-        n: {s for step in steps for s in tile_sizes(sink.dims[n], lcm(step, blocks.get(n, 1)), cores)} for n in free
+        n: {s for step in steps for s in tile_sizes(sink.dims[n], lcm(step, blocks.get(n, 1)), cores, most)}
+        for n in free
     }
     cuts = {n: Cut(n, sink.dims[n], tuple(sorted(sizes[n], reverse=True))) for n in free}
     sums = asked[-1].sums if len(members) == 1 else ()

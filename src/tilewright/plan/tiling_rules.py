@@ -22,6 +22,10 @@ from tilewright.errors import TilewrightError
 
 MOST_SIZES = 9
 """Tile sizes looked at along one dimension."""
+WORD = 4
+"""Elements that are whole words, however narrow they are."""
+UNEVEN = 0.1
+"""How much further from what is wanted a size may be that gives each core whole words."""
 
 
 class Impossible(Exception):
@@ -165,24 +169,30 @@ def _numbers(call: Call, domain: Domain, name: str, size: int) -> Mapping[str, i
         return {}
 
 
-def tile_sizes(extent: int, block: int, cores: int) -> tuple[int, ...]:
-    """Tile sizes of balanced splits, largest first: the whole and the smallest, few between where there are many."""
+def tile_sizes(extent: int, block: int, cores: int, most: int = MOST_SIZES) -> tuple[int, ...]:
+    """Tile sizes of balanced splits, largest first: the whole and the smallest, few between where there are many.
+
+    Of many those are taken that give each core whole words, whatever the size of an element.
+    """
     smallest = min(block, extent)
     found: set[int] = {extent, smallest}
+    words = cores * block * WORD
     count = 2
     while count < extent:
         size = rounded(-(-extent // count), block)
         found.add(min(extent, int(size)))
-        if cores > 1 and size > cores * block:
-            found.add(min(extent, int(rounded(size, cores * block))))
+        for whole in (cores * block, words):
+            if cores > 1 and size > whole:
+                found.add(min(extent, int(rounded(size, whole))))
         # Further splits differ little from each other.
         count += max(1, count // 4)
     ordered = sorted(found, reverse=True)
-    if len(ordered) <= MOST_SIZES:
+    if len(ordered) <= most:
         return tuple(ordered)
-    ratio = (smallest / extent) ** (1 / (MOST_SIZES - 1))
-    goals = [extent * ratio**number for number in range(MOST_SIZES)]
-    chosen = {min(ordered, key=lambda size: (abs(np.log(size / goal)), size)) for goal in goals}
+    ratio = (smallest / extent) ** (1 / (most - 1))
+    goals = [extent * ratio**number for number in range(most)]
+    uneven = {size: size % words != 0 for size in ordered}
+    chosen = {min(ordered, key=lambda size: (abs(np.log(size / goal)) + UNEVEN * uneven[size], size)) for goal in goals}
     return tuple(sorted(chosen | {extent, smallest}, reverse=True))
 
 
