@@ -60,6 +60,8 @@ class Dma:
     """Cycles that a run of bytes takes at least, however short."""
     issue: int = 0
     """Cycles of a core to start a transfer and to wait for it, in which it computes nothing."""
+    duplex: bool = False
+    """Whether it copies both ways at once."""
     through: str = ""
     """The memory that bytes pass on their way, where two DMAs do it in turn; it lends as many bytes as the engine's
     memory has."""
@@ -324,6 +326,7 @@ def _dma(name: str, part: Reader, memories: Mapping[str, Memory]) -> Dma:
         part.integer("rank"),
         part.number("run") if part.has("run") else 0.0,
         part.optional_int("issue") or 0,
+        bool(part.optional_int("duplex")),
         part.text("through") if part.has("through") else "",
         bool(part.integer("by_cores")) if part.has("by_cores") else False,
     )

@@ -250,6 +250,8 @@ class Flow:
     store: bool
     beside: Array
     """Tilings with which it runs beside the computation: it happens more than once and has slots for that."""
+    duplex: bool
+    """Whether loads and stores happen at once."""
 
 
 def streamed(grid: Grid, moves: Mapping[int, Array]) -> Array:
@@ -284,6 +286,11 @@ class Traffic:
     loads: Array
     stores: Array
     moved: Array
+    duplex: bool
+
+    def both(self, loads: Array, stores: Array) -> Array:
+        """Cycles of loads and stores of the same step."""
+        return np.maximum(loads, stores) if self.duplex else loads + stores
 
 
 def traffic(grid: Grid, flows: Sequence[tuple[Flow, Array]]) -> Traffic:
@@ -297,7 +304,7 @@ def traffic(grid: Grid, flows: Sequence[tuple[Flow, Array]]) -> Traffic:
             single = single + np.where(beside, 0.0, cycles)
             cycles = np.where(beside, cycles, 0.0)
         loads, stores = (loads, stores + cycles) if flow.store else (loads + cycles, stores)
-    return Traffic(single, loads, stores, grid.total(moved))
+    return Traffic(single, loads, stores, grid.total(moved), all(flow.duplex for flow, _ in flows))
 
 
 def in_turn(grid: Grid, compute: Array, found: Traffic) -> Array:
@@ -308,12 +315,12 @@ def in_turn(grid: Grid, compute: Array, found: Traffic) -> Array:
 def overlapped(grid: Grid, compute: Array, found: Traffic) -> Array:
     """Cycles of all steps for each tiling."""
     loads, stores = found.loads, found.stores
-    total = grid.total(found.single) + grid.total(np.maximum(compute, loads + stores))
+    total = grid.total(found.single) + grid.total(np.maximum(compute, found.both(loads, stores)))
     c0, l0, s0 = (grid.corner(v, last=False) for v in (compute, loads, stores))
     c1, l1, s1 = (grid.corner(v, last=True) for v in (compute, loads, stores))
     alone = grid.steps == 1
-    begun = total - np.maximum(c0, l0 + s0) + l0 + np.where(alone, c0 + s0, np.maximum(c0, s0))
-    return begun + np.where(alone, 0.0, s1 + np.maximum(c1, l1) - np.maximum(c1, l1 + s1))
+    begun = total - np.maximum(c0, found.both(l0, s0)) + l0 + np.where(alone, c0 + s0, np.maximum(c0, s0))
+    return begun + np.where(alone, 0.0, s1 + np.maximum(c1, l1) - np.maximum(c1, found.both(l1, s1)))
 
 
 # One group
@@ -440,7 +447,7 @@ def flow(grid: Grid, platform: Platform, box: Box, use: Use, memory: str) -> Flo
     moves = grid.moves(box)
     beside = streamed(grid, moves) & (not any(dma.by_cores for dma in dmas))
     issue = issued(grid, box, use.type, dmas)
-    return Flow(cycles, issue, amount if away else amount * 0, moves, use.writes, beside)
+    return Flow(cycles, issue, amount if away else amount * 0, moves, use.writes, beside, all(dma.duplex for dma in dmas))
 
 
 def _bound(grid: Grid, group: Group) -> list[tuple[int, Use, Box]]:
