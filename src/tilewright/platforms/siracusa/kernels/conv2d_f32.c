@@ -4,19 +4,22 @@ types: {X: float32, W: float32, B: float32, Y: float32}
 when: {channels_last: "== 1"}
 pack: {W: "G,F,C,KH,KW -> G,F/4,KH,KW,C,F%4"}
 epilogue: row
+strided: [X, Y]
 scratch: "16*KH*KW*C"
-cycles: "G*(((N*OH*OW+3)//4)*(((F+3)//4)*(KH*(KW*C*31 + 30) + 80) + 130) + N*OH*OW*(F*14 + min(G-1, 1)*KH*KW*(C*2 + 12))) + 150"
+cycles: "G*(((N*OH*OW+3)//4)*(((F+3)//4)*(KH*(KW*C*29.8 + 30) + 80) + 150) + N*OH*OW*(F*14 + min(G-1, 1)*KH*KW*(C*2 + 12))
+  + N*(OH*min(OW, 2*((pads_1+strides_1-1)//strides_1)) + OW*min(OH, (pads_0+strides_0-1)//strides_0))*(KH*(KW*C*3 + 40) + 60)) + 150"
 --- */
 #include "tilewright_kernel.h"
 
 /* Pixels are read where they are, as one run of numbers for each row of the filter. Those whose filter reaches over the
  * edge of the image, or whose taps do not lie side by side, are copied first. */
 static void conv2d_f32(const float *X, const float *W, const float *B, void *Y, int N, int G, int F, int OH, int OW,
-                       int C, int KH, int KW, int X_n1, int X_n2, int strides_0, int strides_1, int pads_0, int pads_1,
-                       int dilations_0, int dilations_1, void *scratch, const struct Epilogue *epilogue) {
+                       int C, int KH, int KW, int X_n1, int X_n2, int X_s0, int X_s1, int X_s2, int Y_s0, int Y_s1,
+                       int Y_s2, int strides_0, int strides_1, int pads_0, int pads_1, int dilations_0, int dilations_1,
+                       void *scratch, const struct Epilogue *epilogue) {
     const int words = KW * C, patch_words = KH * words, pixels = N * OH * OW;
-    const struct tw_window_patch shape = {.x_col = G * C * 4,
-                                          .x_row = G * C * 4 * X_n2,
+    const struct tw_window_patch shape = {.x_col = X_s2 * 4,
+                                          .x_row = X_s1 * 4,
                                           .C = C * 4,
                                           .KH = KH,
                                           .KW = KW,
@@ -25,7 +28,7 @@ static void conv2d_f32(const float *X, const float *W, const float *B, void *Y, 
                                           .dilations_0 = dilations_0,
                                           .dilations_1 = dilations_1,
                                           .words = words};
-    const int side_by_side = (G == 1 && dilations_1 == 1) || KW == 1;
+    const int side_by_side = (X_s2 == C && dilations_1 == 1) || KW == 1;
     const int step = shape.x_row * dilations_0 - words * 4;
     const int last_row = X_n1 - (KH - 1) * dilations_0, last_col = X_n2 - (KW - 1) * dilations_1;
     float *patch = scratch;
@@ -33,15 +36,17 @@ static void conv2d_f32(const float *X, const float *W, const float *B, void *Y, 
     struct tw_runs runs = {.words = words, .rows = KH};
     for (int g = 0; g < G; g++) {
         const float *image = X + g * C;
-        for (int pixel = 0, oh = 0, ow = 0; pixel < pixels; pixel += 4) {
+        for (int pixel = 0, oh = 0, ow = 0, line = g * F; pixel < pixels; pixel += 4) {
             const int done = tw_min(4, pixels - pixel);
+            int at[4];
             for (int i = 0; i < 4; i++) {
                 const int ih = oh * strides_0 - pads_0, iw = ow * strides_1 - pads_1;
+                at[i] = line + ow * Y_s2;
                 if (i >= done) {
                     runs.a[i] = runs.a[i - 1];
                     runs.step[i] = runs.step[i - 1];
                 } else if (side_by_side && ih >= 0 && iw >= 0 && ih < last_row && iw < last_col) {
-                    runs.a[i] = image + (ih * X_n2 + iw) * G * C;
+                    runs.a[i] = image + ih * X_s1 + iw * X_s2;
                     runs.step[i] = step;
                 } else {
                     runs.a[i] = patch + i * patch_words;
@@ -50,19 +55,23 @@ static void conv2d_f32(const float *X, const float *W, const float *B, void *Y, 
                 }
                 if (++ow == OW) {
                     ow = 0;
+                    line += Y_s1;
                     if (++oh == OH) {
                         oh = 0;
-                        image += X_n1 * X_n2 * G * C;
+                        image += X_s0;
+                        line += Y_s0 - OH * Y_s1;
                     }
                 }
             }
+            const int even = at[1] - at[0] == at[2] - at[1] && at[2] - at[1] == at[3] - at[2];
             const float *w = W + g * ((F + 3) / 4) * 4 * patch_words;
             for (int f = 0; f < F; f += 16) {
                 const int count = tw_min(16, F - f);
                 const float *bias = tw_bias_f32(B, g * F + f, count, panel);
                 for (int j = 0; j < count; j += 4)
                     tw_float_runs(&runs, w + (f + j) * patch_words, 4, bias + j, out + j);
-                STORE(epilogue, Y, out, pixel * G * F + g * F + f, G * F, g * F + f, done, count);
+                for (int i = 0; i < done; i += even ? 4 : 1)
+                    STORE(epilogue, Y, out + i * 16, at[i] + f, at[1] - at[0], g * F + f, even ? done : 1, count);
             }
         }
     }
