@@ -25,6 +25,8 @@ WALKS = (
     "docs/planning.md",
     "docs/simulating.md",
     "docs/siracusa.md",
+    "docs/profiling.md",
+    "examples/siracusa/README.md",
 )
 
 

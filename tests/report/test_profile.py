@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ import tilewright
 from onnx_models import model, node, value, write
 from tilewright.core.plan import Schedule
 from tilewright.core.platform import Sizes
+from tilewright.cost.timeline import CORES, replay, summary, timed_groups
 from tilewright.report import render_report
 from tilewright.report.profile import profile_rows, roofline
 from tilewright.sim.marks import GroupProfile
@@ -71,3 +74,16 @@ def test_the_page_shows_it(compiled: tilewright.Compiled, simulated: tuple[Group
     assert "Simulated run" not in plain
     page = render_report(compiled.plan, compiled.program, title="m", simulated=simulated)
     assert all(text in page for text in ("Simulated run", "Roofline", "<polyline", "<circle", "0.50"))
+
+
+def test_engines_have_lanes() -> None:
+    """NEUREKA works on the next tile while the cores work on this one."""
+    path = Path(__file__).parent.parent.parent / "examples" / "models" / "tiny_cnn_int8.onnx"
+    made = tilewright.compile(path, tilewright.Options("siracusa")).plan
+    assert made.schedule is not None
+    timed = next(t for t in timed_groups(made, made.schedule) if t.group.ahead)
+    bars = [bar for bar in replay(made, timed, 4) if bar.kind == "compute"]
+    sums, rest = ([bar for bar in bars if bar.lane == lane] for lane in ("neureka", CORES))
+    assert sums[1].start < rest[0].stop
+    assert sums[0].stop <= rest[0].start
+    assert {bar.lane for bar in summary(made, timed)} >= {"neureka", CORES}

@@ -84,15 +84,24 @@ def sources(plan: Plan, schedule: Schedule, index: int) -> dict[str, str]:
 
 
 def lanes(plan: Plan) -> tuple[str, ...]:
-    """The cores and every DMA."""
-    return (CORES, *plan.platform.dmas)
+    """The cores, other engines and every DMA."""
+    platform = plan.platform
+    return (CORES, *(name for name, engine in platform.engines.items() if engine != platform.cores), *platform.dmas)
+
+
+def _engine(plan: Plan, timed: Timed, position: int) -> str:
+    """The lane in which a node of a group is computed."""
+    beside = plan.platform.beside(plan.choices[timed.group.works[position].step].kernel)
+    return CORES if beside is None else beside.name
 
 
 def summary(plan: Plan, timed: Timed) -> tuple[Bar, ...]:
     """For each lane one bar from the group's start, as long as the lane is busy in all."""
     busy = dict.fromkeys(lanes(plan), 0.0)
     moved = dict.fromkeys(lanes(plan), 0)
-    busy[CORES] = timed.cost.compute
+    for position, works in enumerate(timed.priced.works):
+        busy[_engine(plan, timed, position)] += timed.priced.total(works)
+    computing = {lane for lane, cycles in busy.items() if cycles > 0}
     for number, flow in timed.priced.flows.items():
         due = timed.priced.due(flow)
         cycles, amount = timed.priced.total(flow.cycles * due), timed.priced.total(flow.bytes * due)
@@ -100,7 +109,15 @@ def summary(plan: Plan, timed: Timed) -> tuple[Bar, ...]:
             busy[lane] += cycles * share
             moved[lane] += int(amount)
     return tuple(
-        Bar(lane, "load" if lane else "compute", "", timed.start, timed.start + cycles, -1, bytes=moved[lane])
+        Bar(
+            lane,
+            "compute" if lane in computing else "load",
+            "",
+            timed.start,
+            timed.start + cycles,
+            -1,
+            bytes=moved[lane],
+        )
         for lane, cycles in busy.items()
         if cycles > 0
     )
@@ -135,6 +152,9 @@ class _Clock:
 
     cores: float = 0.0
     dmas: dict[str, float] = field(default_factory=dict[str, float])
+    """Other engines count here, too."""
+    made: dict[int, float] = field(default_factory=dict[int, float])
+    """When the first node is done with each step."""
     bars: list[Bar] = field(default_factory=list[Bar])
 
     def transfer(
@@ -174,6 +194,22 @@ def replay(plan: Plan, timed: Timed, most: int) -> tuple[Bar, ...]:
     return tuple(clock.bars)
 
 
+def _compute(
+    plan: Plan, timed: Timed, clock: _Clock, ways: Sequence[tuple[int, ...]], step: int, position: int
+) -> float:
+    """Computes a node as soon as its engine is free; returns when it is done."""
+    cycles = timed.priced.grid.at(timed.priced.works[position], ways[step])
+    node, lane = plan.graph.nodes[timed.group.works[position].step], _engine(plan, timed, position)
+    start = max(clock.cores, clock.dmas.get(lane, 0.0))
+    if cycles > 0:
+        clock.bars.append(Bar(lane, "compute", node.name or node.outputs[0], start, start + cycles, step))
+    if lane != CORES:
+        clock.dmas[lane] = start + cycles
+    if position == 0:
+        clock.made[step] = start + cycles
+    return start + cycles
+
+
 def _traffic(plan: Plan, timed: Timed, number: int, flow: Flow, ways: Sequence[tuple[int, ...]]) -> _Traffic:
     buffer, due = timed.group.buffers[number], timed.priced.due(flow)
     steps = [step for step, way in enumerate(ways) if timed.priced.grid.at(due, way)]
@@ -199,21 +235,21 @@ def _turn(
     stores = [mine for mine in traffic.values() if mine.flow.store]
     for mine in loads:
         current = sum(at <= step for at in mine.steps)
-        while len(mine.done) < min(current + mine.slots - 1, len(mine.steps)):
+        while len(mine.done) < min(current + mine.slots - 1 + timed.group.ahead, len(mine.steps)):
             move(mine, "load", mine.steps[len(mine.done)])
+    if timed.group.ahead:
+        for begun in range(step + (step > 0), min(step + 2, len(ways))):
+            _compute(plan, timed, clock, ways, begun, 0)
     for mine in loads:
         current = sum(at <= step for at in mine.steps)
         clock.cores = max([clock.cores, *mine.done[:current]])
     for mine in stores:
         clock.cores = max([clock.cores, *mine.done[: len(mine.done) + 1 - mine.slots]])
-    for position, work in enumerate(timed.group.works):
-        cycles = timed.priced.grid.at(timed.priced.works[position], ways[step])
-        node = plan.graph.nodes[work.step]
-        if cycles > 0:
-            clock.bars.append(
-                Bar(CORES, "compute", node.name or node.outputs[0], clock.cores, clock.cores + cycles, step)
-            )
-            clock.cores += cycles
+    for position in range(len(timed.group.works)):
+        if position or not timed.group.ahead:
+            clock.cores = max(clock.cores, _compute(plan, timed, clock, ways, step, position))
+        else:
+            clock.cores = max(clock.cores, clock.made.get(step, 0.0))
     for mine in stores:
         if step in mine.steps:
             move(mine, "store", step)

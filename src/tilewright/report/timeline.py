@@ -175,6 +175,8 @@ def _title(plan: Plan, timed: Timed) -> str:
 def _lane_name(plan: Plan, schedule: Schedule, lane: str) -> str:
     if lane == CORES:
         return "1 core" if schedule.cores == 1 else f"{schedule.cores} cores"
+    if lane in plan.platform.engines:
+        return lane
     return f"DMA {'-'.join(plan.platform.dmas[lane].between)}"
 
 
