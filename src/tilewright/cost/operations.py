@@ -69,6 +69,7 @@ def read_counts(body: Body, call: Call) -> Counter[str]:
         table = any(isinstance(axis, Whole) for axis in domain.access[operand])
         found["lookup" if table else "load"] += 1
         found["guard"] += operand in body.fill
+        found["convert"] += bool(kind.dtype.load)
     return found
 
 
@@ -107,6 +108,7 @@ def nest_counts(graph: Graph, node: Node) -> tuple[Counter[str], Counter[str]]:
         return Counter({"point": 1}), Counter()
     body = call.op.body(call)
     each = result_counts(body, call) + step_counts(graph, node, call.outputs[0])
+    each["convert"] += bool(graph.types[node.outputs[0]].dtype.store) if node.outputs[0] else 0
     reads = read_counts(body, call)
     if not body.update:
         return each + reads + Counter({"point": 1}), Counter()

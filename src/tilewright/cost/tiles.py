@@ -150,7 +150,8 @@ def start_cycles(grid: Grid, platform: Platform, kernel: Kernel | None, split: s
     beside = platform.beside(kernel)
     cores = engine_of(platform)
     fork = beside.fork if beside is not None else cores.fork if split else 0
-    first = cores.begin if kernel is not None else platform.operations.get("begin", 0.0)
+    large = kernel is not None and kernel.epilogue
+    first = cores.begin if large else platform.operations.get("begin", 0.0)
     return fork + begins(grid) * first
 
 
@@ -447,7 +448,8 @@ def flow(grid: Grid, platform: Platform, box: Box, use: Use, memory: str) -> Flo
     moves = grid.moves(box)
     beside = streamed(grid, moves) & (not any(dma.by_cores for dma in dmas))
     issue = issued(grid, box, use.type, dmas)
-    return Flow(cycles, issue, amount if away else amount * 0, moves, use.writes, beside, all(dma.duplex for dma in dmas))
+    duplex = all(dma.duplex for dma in dmas)
+    return Flow(cycles, issue, amount if away else amount * 0, moves, use.writes, beside, duplex)
 
 
 def _bound(grid: Grid, group: Group) -> list[tuple[int, Use, Box]]:
