@@ -122,6 +122,14 @@ CONV2D_F32 = [
     conv((1, 3, 9, 9), 5, (3, 3), "float32", strides=(2, 2), pads=(1, 1, 1, 1)),
     conv((1, 5, 7, 8), 6, (2, 3), "float32", dilations=(2, 2), pads=(2, 0, 1, 3)),
     conv((2, 6, 5, 5), 9, (3, 2), "float32", group=3, pads=(0, 1, 2, 0)),
+    conv((1, 8, 3, 3), 40, (3, 3), "float32", pads=(1, 1, 1, 1)),
+]
+DEPTHWISE_3X3_F32 = [
+    conv((1, 16, 6, 17), 16, (3, 3), "float32", group=16, pads=(1, 1, 1, 1)),
+    conv((2, 7, 5, 6), 7, (3, 3), "float32", group=7, pads=(0, 1, 1, 0)),
+    conv((1, 12, 70, 5), 12, (3, 3), "float32", group=12, strides=(1, 2), pads=(1, 1, 1, 1)),
+    conv((1, 6, 11, 7), 6, (3, 3), "float32", group=6, dilations=(2, 1), strides=(2, 1), pads=(2, 1, 2, 1)),
+    conv((1, 40, 2, 2), 40, (3, 3), "float32", group=40, pads=(1, 1, 1, 1)),
 ]
 MATMUL_PACKED_F32 = [
     layer("MatMul", (9, 7), "float32", ((7, 19), "float32")),
@@ -132,6 +140,7 @@ KERNELS = {
     "conv2d_s8": CONV2D_S8,
     "depthwise_s8": DEPTHWISE_S8,
     "conv2d_f32": CONV2D_F32,
+    "depthwise_3x3_f32": DEPTHWISE_3X3_F32,
     "matmul_packed_f32": MATMUL_PACKED_F32,
 }
 

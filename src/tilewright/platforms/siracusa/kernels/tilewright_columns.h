@@ -95,6 +95,23 @@ struct tw_axis {
     int outputs, inputs, in_step, out_step, stride, pad, dilation;
 };
 
+#define TW_STRIDED(word, from, stride) ".insn r 0x0B, 7, 0x10, " word ", %[" from "], %[" stride "]\n"
+#define TW_SHUFFLE(low, high, selector) ".insn r 0x57, 1, 0x64, " low ", " high ", %[" selector "]\n"
+#define TW_HALVES(word, high, low) ".insn r 0x57, 0, 0x68, " word ", " high ", " low "\n"
+#define TW_PUT_WORD(word) ".insn s 0x2B, 2, " word ", 4(%[to])\n"
+/* Three rows of words side by side, column by column; strides are in bytes. */
+static inline void tw_columns_of_three(const struct tw_four_rows *rows, int count, float *to) {
+    const char *x0 = rows->x[0], *x1 = rows->x[1], *x2 = rows->x[2];
+    if (count > 0)
+        __asm__ volatile(
+            ".option push\n.option norvc\n" TW_REPEAT("%[count]", "12") TW_STRIDED("t0", "x0", "s0")
+                TW_STRIDED("t1", "x1", "s1") TW_STRIDED("t2", "x2", "s2") TW_PUT_WORD("t0") TW_PUT_WORD("t1")
+                    TW_PUT_WORD("t2") ".option pop\n"
+            : [x0] "+r"(x0), [x1] "+r"(x1), [x2] "+r"(x2), [to] "+r"(to)
+            : [s0] "r"(rows->stride[0]), [s1] "r"(rows->stride[1]), [s2] "r"(rows->stride[2]), [count] "r"(count)
+            : "t0", "t1", "t2", "memory");
+}
+
 /* Lines of results, alone or in pairs: how many pixels, which of the `width` columns of each are inside the image, words
  * between the columns of pixels and between those of a filter, elements to the next pixel, to the second line of a pair (or
  * 0) and to the next one. */
@@ -112,10 +129,6 @@ static inline void tw_turn_three(uint32_t *w) {
 }
 
 /* Columns of four rows as words, those of four channels side by side. */
-#define TW_STRIDED(word, from, stride) ".insn r 0x0B, 7, 0x10, " word ", %[" from "], %[" stride "]\n"
-#define TW_SHUFFLE(low, high, selector) ".insn r 0x57, 1, 0x64, " low ", " high ", %[" selector "]\n"
-#define TW_HALVES(word, high, low) ".insn r 0x57, 0, 0x68, " word ", " high ", " low "\n"
-#define TW_PUT_WORD(word) ".insn s 0x2B, 2, " word ", 4(%[to])\n"
 static inline void tw_turned_columns(const struct tw_four_rows *rows, int channel, int count, uint32_t *to) {
     const int s0 = rows->stride[0], s1 = rows->stride[1], s2 = rows->stride[2], s3 = rows->stride[3];
     const char *x0 = rows->x[0] + (s0 ? channel : 0), *x1 = rows->x[1] + (s1 ? channel : 0);
