@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 
@@ -19,10 +21,15 @@ def random(kind: str, *shape: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed).integers(limits.min, limits.max + 1, shape).astype(kind)
 
 
+def sizes(home: str, memories: Mapping[str, int]) -> Sizes:
+    """Without NEUREKA, whose weights are in a memory of their own."""
+    return Sizes(memories, home, without=("neureka",))
+
+
 def run(graph: Graph, **memories: int) -> tuple[Ran, Schedule]:
     """Runs it with checks and compares with the references."""
     fed = [random(graph.types[n].dtype.name, *graph.types[n].shape, seed=i) for i, n in enumerate(graph.inputs)]
-    ran = run_model(graph, Options(platform="siracusa", sizes=Sizes(memories, home="L3")), inputs=fed)
+    ran = run_model(graph, Options(platform="siracusa", sizes=sizes("L3", memories)), inputs=fed)
     for name, found, wanted in zip(graph.outputs, ran.outputs, interpret(graph, fed), strict=True):
         np.testing.assert_array_equal(found, wanted, err_msg=name)
     assert ran.compiled.plan.schedule is not None
@@ -48,7 +55,7 @@ def test_weights_come_while_layers_before_compute() -> None:
     assert far.compiled.program.sections == (".l3",)
     assert schedule.used["L3"] >= 4 * 160 * 160
     assert sum(stage.start < stage.first for stage in schedule.stages) >= 3
-    near = run_model(graph, Options(platform="siracusa", sizes=Sizes({"L1": 65536})))
+    near = run_model(graph, Options(platform="siracusa", sizes=sizes("L2", {"L1": 65536})))
     assert far.cycles is not None
     assert near.cycles is not None
     # A byte takes a cycle. The input, the output and the first weights have nothing to hide behind.
@@ -79,3 +86,13 @@ def test_many_small_constants() -> None:
 def test_what_passes_l2_has_to_fit_there() -> None:
     with pytest.raises(TilewrightError, match=r"needs at least [0-9]+ bytes of L2"):
         run(layers(8, 64, 2), L1=16384, L2=8192)
+
+
+def test_weights_of_the_accelerator_are_elsewhere() -> None:
+    """What NEUREKA reads in place is in its own memory; everything else is in L3."""
+    graph = layers(96, 160, 2)
+    fed = [random("int8", 96, 160)]
+    ran = run_model(graph, Options(platform="siracusa", sizes=Sizes({"L1": 65536}, "L3")), inputs=fed)
+    np.testing.assert_array_equal(ran.outputs[0], interpret(graph, fed)[0])
+    assert set(ran.compiled.program.sections) <= {".l3", ".wmem"}
+    assert ".wmem" in ran.compiled.program.sections
