@@ -68,7 +68,7 @@ class Kernel:
 
 
 _HEADER = re.compile(r"\A\s*/\*\s*---\n(.*?)\n\s*---\s*\*/", re.DOTALL)
-_PROTOTYPE = re.compile(r"^static\s+void\s+(\w+)\s*\(([^)]*)\)\s*\{", re.MULTILINE | re.DOTALL)
+_PROTOTYPE = re.compile(r"^static\s+(?:\w+\s+)?void\s+(\w+)\s*\(([^)]*)\)\s*\{", re.MULTILINE | re.DOTALL)
 _KEYS = {
     *("op", "engine", "types", "when", "pack", "epilogue", "scratch", "cycles"),
     *("inplace", "strided", "whole", "accumulate", "near"),

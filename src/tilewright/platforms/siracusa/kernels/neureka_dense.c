@@ -14,8 +14,8 @@ cycles: "((F+31)//32)*(((OH+5)//6)*((OW+5)//6)*((76 + max(0, min(F, 32)*8 - 53))
 typedef int8_t T;
 #endif
 
-static void neureka_dense(const T *X, const int8_t *W, int32_t *Y, int F, int OH, int OW, int C, int X_n1, int X_n2,
-                          int pads_0, int pads_1, int x_zero_point) {
+static TW_IN_PLACE void neureka_dense(const T *X, const int8_t *W, int32_t *Y, int F, int OH, int OW, int C, int X_n1,
+                                      int X_n2, int pads_0, int pads_1, int x_zero_point) {
     struct tw_neureka_job job = {.input = X,
                                  .weights = W,
                                  .output = Y,
@@ -28,5 +28,5 @@ static void neureka_dense(const T *X, const int8_t *W, int32_t *Y, int F, int OH
                                  .padding = x_zero_point,
                                  .mode = TW_NEUREKA_WEIGHT_BITS(8) | TW_NEUREKA_INPUT(T) | TW_NEUREKA_GIVES_SUMS};
     tw_neureka_image(&job, X_n1, X_n2);
-    tw_neureka_start_3x3(&job);
+    tw_neureka_start(&job, TW_NEUREKA_3X3);
 }

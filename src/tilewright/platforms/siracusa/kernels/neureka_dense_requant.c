@@ -17,9 +17,9 @@ typedef int8_t T;
 typedef int8_t U;
 #endif
 
-static void neureka_dense_requant(const T *X, const int8_t *W, const int32_t *mul, const int32_t *add, U *Y, int F,
-                                  int OH, int OW, int C, int X_n1, int X_n2, int pads_0, int pads_1, int x_zero_point,
-                                  int shift) {
+static TW_IN_PLACE void neureka_dense_requant(const T *X, const int8_t *W, const int32_t *mul, const int32_t *add, U *Y,
+                                              int F, int OH, int OW, int C, int X_n1, int X_n2, int pads_0, int pads_1,
+                                              int x_zero_point, int shift) {
     struct tw_neureka_job job = {.input = X,
                                  .weights = W,
                                  .output = Y,
@@ -35,5 +35,5 @@ static void neureka_dense_requant(const T *X, const int8_t *W, const int32_t *mu
                                  .mode = TW_NEUREKA_WEIGHT_BITS(8) | TW_NEUREKA_INPUT(T) |
                                          TW_NEUREKA_GIVES_BYTES(shift, (U)-1 < 0)};
     tw_neureka_image(&job, X_n1, X_n2);
-    tw_neureka_start_3x3(&job);
+    tw_neureka_start(&job, TW_NEUREKA_3X3);
 }

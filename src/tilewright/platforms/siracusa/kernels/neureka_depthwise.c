@@ -14,8 +14,8 @@ cycles: "((G+27)//28)*(((OH+5)//6)*((OW+5)//6)*104 + OH*OW*((min(G, 28)+7)//8) +
 typedef int8_t T;
 #endif
 
-static void neureka_depthwise(const T *X, const int8_t *W, int32_t *Y, int G, int OH, int OW, int X_n1, int X_n2,
-                              int pads_0, int pads_1, int x_zero_point) {
+static TW_IN_PLACE void neureka_depthwise(const T *X, const int8_t *W, int32_t *Y, int G, int OH, int OW, int X_n1,
+                                          int X_n2, int pads_0, int pads_1, int x_zero_point) {
     struct tw_neureka_job job = {.input = X,
                                  .weights = W,
                                  .output = Y,
@@ -28,5 +28,5 @@ static void neureka_depthwise(const T *X, const int8_t *W, int32_t *Y, int G, in
                                  .padding = x_zero_point,
                                  .mode = TW_NEUREKA_WEIGHT_BITS(8) | TW_NEUREKA_INPUT(T) | TW_NEUREKA_GIVES_SUMS};
     tw_neureka_image(&job, X_n1, X_n2);
-    tw_neureka_start_depthwise(&job);
+    tw_neureka_start(&job, TW_NEUREKA_DEPTHWISE);
 }

@@ -14,7 +14,7 @@ cycles: "((N+31)//32)*(((ROWS+35)//36)*(55*((K+31)//32) + 3) + ROWS*((min(N, 32)
 typedef int8_t T;
 #endif
 
-static void neureka_matmul(const T *A, const int8_t *B, int32_t *Y, int ROWS, int N, int K, int A_sROWS) {
+static TW_IN_PLACE void neureka_matmul(const T *A, const int8_t *B, int32_t *Y, int ROWS, int N, int K, int A_sROWS) {
     struct tw_neureka_job job = {.input = A,
                                  .weights = B,
                                  .output = Y,

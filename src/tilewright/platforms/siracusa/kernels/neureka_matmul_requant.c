@@ -17,8 +17,8 @@ typedef int8_t T;
 typedef int8_t U;
 #endif
 
-static void neureka_matmul_requant(const T *A, const int8_t *B, const int32_t *mul, const int32_t *add, U *Y, int ROWS,
-                                   int N, int K, int A_sROWS, int shift) {
+static TW_IN_PLACE void neureka_matmul_requant(const T *A, const int8_t *B, const int32_t *mul, const int32_t *add,
+                                               U *Y, int ROWS, int N, int K, int A_sROWS, int shift) {
     struct tw_neureka_job job = {.input = A,
                                  .weights = B,
                                  .output = Y,

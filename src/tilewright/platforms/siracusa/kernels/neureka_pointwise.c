@@ -14,8 +14,8 @@ cycles: "((F+31)//32)*(((OH*OW+35)//36)*(55*((C+31)//32) + 3) + OH*OW*((min(F, 3
 typedef int8_t T;
 #endif
 
-static void neureka_pointwise(const T *X, const int8_t *W, int32_t *Y, int F, int OH, int OW, int C, int X_n2,
-                              int strides_0, int strides_1) {
+static TW_IN_PLACE void neureka_pointwise(const T *X, const int8_t *W, int32_t *Y, int F, int OH, int OW, int C,
+                                          int X_n2, int strides_0, int strides_1) {
     struct tw_neureka_job job = {.input = X,
                                  .weights = W,
                                  .output = Y,

@@ -17,8 +17,9 @@ typedef int8_t T;
 typedef int8_t U;
 #endif
 
-static void neureka_pointwise_requant(const T *X, const int8_t *W, const int32_t *mul, const int32_t *add, U *Y, int F,
-                                      int OH, int OW, int C, int X_n2, int strides_0, int strides_1, int shift) {
+static TW_IN_PLACE void neureka_pointwise_requant(const T *X, const int8_t *W, const int32_t *mul, const int32_t *add,
+                                                  U *Y, int F, int OH, int OW, int C, int X_n2, int strides_0,
+                                                  int strides_1, int shift) {
     struct tw_neureka_job job = {.input = X,
                                  .weights = W,
                                  .output = Y,

@@ -42,8 +42,10 @@ static inline uint32_t tw_neureka_pair(int high, int low) { return (uint32_t)hig
 /* What is left for the last of some tiles. */
 static inline int tw_neureka_rest(int size, int tile) { return size - (size - 1) / tile * tile; }
 
-/* Inlined for each kind, so that divisions are by constants. */
-static inline __attribute__((always_inline)) void tw_neureka_describe(const struct tw_neureka_job *job, uint32_t kind) {
+/* Kernels and what they call are part of the code that calls them: most of a job is known when the network is compiled. */
+#define TW_IN_PLACE inline __attribute__((always_inline))
+
+static TW_IN_PLACE void tw_neureka_start(const struct tw_neureka_job *job, uint32_t kind) {
     const uint32_t bits = (job->mode & 7u) + 1u;
     const int tile_in = kind == TW_NEUREKA_1X1 ? 32 : 28, tile_out = kind == TW_NEUREKA_DEPTHWISE ? 28 : 32;
     const int border = kind == TW_NEUREKA_1X1 ? 0 : 2;
@@ -86,18 +88,6 @@ static inline __attribute__((always_inline)) void tw_neureka_describe(const stru
     TW_REGISTER(TW_NEUREKA) = 0;
 }
 
-static __attribute__((noinline, unused)) void tw_neureka_start_3x3(const struct tw_neureka_job *job) {
-    tw_neureka_describe(job, TW_NEUREKA_3X3);
-}
-
-static __attribute__((noinline, unused)) void tw_neureka_start_depthwise(const struct tw_neureka_job *job) {
-    tw_neureka_describe(job, TW_NEUREKA_DEPTHWISE);
-}
-
-static __attribute__((noinline, unused)) void tw_neureka_start_1x1(const struct tw_neureka_job *job) {
-    tw_neureka_describe(job, TW_NEUREKA_1X1);
-}
-
 /* What a job gives: sums, or those scaled back to 8 bits. */
 #define TW_NEUREKA_GIVES_SUMS (TW_NEUREKA_SUMS | TW_NEUREKA_NEGATIVE_RESULTS)
 #define TW_NEUREKA_GIVES_BYTES(shift, has_sign)                                                                        \
@@ -107,7 +97,7 @@ static __attribute__((noinline, unused)) void tw_neureka_start_1x1(const struct 
 #define TW_NEUREKA_INPUT(T) (((T) - 1 < 0) ? TW_NEUREKA_SIGNED_INPUT : 0u)
 
 /* The job of a 3x3 convolution of an image, each pixel of which has `inputs` bytes. */
-static inline void tw_neureka_image(struct tw_neureka_job *job, int rows, int columns) {
+static TW_IN_PLACE void tw_neureka_image(struct tw_neureka_job *job, int rows, int columns) {
     job->input_pixel = (uint32_t)job->inputs;
     job->input_row = (uint32_t)(job->inputs * columns);
     job->output_pixel = (uint32_t)job->outputs * (job->mode & TW_NEUREKA_SUMS ? 4u : 1u);
@@ -118,7 +108,7 @@ static inline void tw_neureka_image(struct tw_neureka_job *job, int rows, int co
 
 /* Rows of a matrix, `bytes` apart, as pixels: the array holds 6 x 6 of them, so they are taken six at a time, and what is left over in a
  * second job, unless another width needs fewer tiles. */
-static inline void tw_neureka_rows(struct tw_neureka_job *job, int rows, int bytes) {
+static TW_IN_PLACE void tw_neureka_rows(struct tw_neureka_job *job, int rows, int bytes) {
     int width = rows < 6 ? rows : 6, height = rows < 6 ? 1 : rows / 6;
     int rest = rows - width * height, tiles = (height + 5) / 6 + (rest != 0);
 #pragma GCC unroll 3
@@ -134,18 +124,18 @@ static inline void tw_neureka_rows(struct tw_neureka_job *job, int rows, int byt
     job->output_row = job->output_pixel * (uint32_t)width;
     job->width = width;
     job->height = height;
-    tw_neureka_start_1x1(job);
+    tw_neureka_start(job, TW_NEUREKA_1X1);
     if (rest == 0)
         return;
     job->input = (const char *)job->input + job->input_row * (uint32_t)height;
     job->output = (char *)job->output + job->output_row * (uint32_t)height;
     job->width = rest;
     job->height = 1;
-    tw_neureka_start_1x1(job);
+    tw_neureka_start(job, TW_NEUREKA_1X1);
 }
 
 /* A 1x1 convolution of an image with `columns` in a row. */
-static inline void tw_neureka_points(struct tw_neureka_job *job, int columns, int strides_0, int strides_1) {
+static TW_IN_PLACE void tw_neureka_points(struct tw_neureka_job *job, int columns, int strides_0, int strides_1) {
     if (strides_0 == 1 && strides_1 == 1 && columns == job->width) {
         tw_neureka_rows(job, job->height * job->width, job->inputs);
         return;
@@ -154,7 +144,7 @@ static inline void tw_neureka_points(struct tw_neureka_job *job, int columns, in
     job->input_row = (uint32_t)(job->inputs * columns * strides_0);
     job->output_pixel = (uint32_t)job->outputs * (job->mode & TW_NEUREKA_SUMS ? 4u : 1u);
     job->output_row = job->output_pixel * (uint32_t)job->width;
-    tw_neureka_start_1x1(job);
+    tw_neureka_start(job, TW_NEUREKA_1X1);
 }
 
 #endif
