@@ -10,10 +10,10 @@ scratch: "16*((KH+3)//4)*max((min(max(OH, OW), 64)+3)*max(strides_0, strides_1)
   + (max(KH, KW)-1)*max(dilations_0, dilations_1) + 1, min(104, min(OH, OW)*((min(max(OH, OW), 64)+3)*max(strides_0, strides_1)
   + (max(KH, KW)-1)*max(dilations_0, dilations_1) + 1)))"
 cycles: "N*((G+3)//4)*((KH==3)*(KW==3)*(min(OH, OW)*(min(strides_0*strides_1, 2)-1)
-  + (min(OH, OW)//2 + min(OH, OW)%2*0.85)*(2-min(strides_0*strides_1, 2)))
+  + ((min(OH, OW)+1)//2)*(2-min(strides_0*strides_1, 2)))
   *((max(OH, OW)*strides_1+2)*20 + (max(OH, OW)+63)//64*(620-150*min(strides_0*strides_1, 2))
   + 4*max(OH, OW)*(24.6-2.4*min(strides_0*strides_1, 2)))
-  + (1-(KH==3)*(KW==3))*OH*(OW*4*(22 + ((KH+3)//4)*(2 + 4*strides_1 + 2*KW)) + (OW+15)//16*200)) + 300"
+  + (1-(KH==3)*(KW==3))*OH*(OW*4*(22 + ((KH+3)//4)*(2 + 4*strides_1 + 2*KW)) + (OW+15)//16*200)) + 800"
 --- */
 #include "tilewright_kernel.h"
 
