@@ -7,7 +7,8 @@ pack: {W: "G,F,C,KH,KW -> G,F/4,KH,(KW,C)/4,F%4,(KW,C)%4"}
 epilogue: row
 strided: [X, Y]
 scratch: "16*KH*((KW*C+3)//4)"
-cycles: "G*(((N*OH*OW+3)//4)*(((F+3)//4)*(KH*(((KW*C+3)//4)*(24.7 + min(C%4, 1)*3) + 12) + 122) + 125) + N*OH*min(KH*KW*strides_1-1, 1)*200
+cycles: "G*(((N*OH*OW+3)//4)*(((F+3)//4)*(KH*((KW*C+3)//4)*(24.7 + min(C%4, 1)*min((KW*C-1)//4, 1)*6)
+  + (KH-1)*min((KW*C-1)//4, 1)*12 + 134) + 125) + N*OH*min(KH*KW*strides_1-1, 1)*200
   + N*(OH*min(OW, 2*((pads_1+strides_1-1)//strides_1)) + OW*min(OH, (pads_0+strides_0-1)//strides_0))*(KH*((KW*C+3)//4*4 + 45) + 60)
   + N*OH*OW*min(G-1, 1)*KH*KW*(C/2 + 20)) + 250"
 --- */
@@ -106,7 +107,8 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
     /* No run is read beyond X. */
     const T *end = X + (N - 1) * X_s0 + (last_row - 1) * X_s1 + (X_n2 - 1) * X_s2 + G * C - words * 4;
     char *patch = scratch;
-    struct tw_runs runs = {.words = words, .rows = KH};
+    const int narrow = words == 1 && KH > 2; /* short runs are put together */
+    struct tw_runs runs = {.words = narrow ? KH : words, .rows = narrow ? 1 : KH};
     if (KW * C % 4) /* behind each row the weights are zero; the bytes just have to be there */
         tw_fill_words(patch, 0, patch_bytes);
     for (int g = 0; g < G; g++) {
@@ -129,6 +131,13 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
                 const T *x = image + ih * X_s1 + iw * X_s2;
                 line.at[done] = out + ow * Y_s2;
                 if (side_by_side && ih >= 0 && iw >= 0 && ih < last_row && iw < last_col && x <= end) {
+                    if (narrow) {
+                        uint32_t *to = (uint32_t *)(void *)(patch + done * patch_bytes);
+                        runs.a[done] = to;
+                        for (int i = 0; i < KH; i++)
+                            TW_LOAD_STRIDED(to[i], x, X_s1 * dilations_0);
+                        continue;
+                    }
                     runs.a[done] = x;
                     runs.step[done] = step;
                     if (done || OW - ow < 4 || iw + 3 * strides_1 >= last_col || x + 3 * next > end || F < 4)
