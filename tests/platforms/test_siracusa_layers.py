@@ -138,3 +138,23 @@ def test_axes_in_another_order() -> None:
         np.testing.assert_array_equal(found, wanted)
     used = {choice.kernel.function for choice in ran.compiled.plan.choices if choice.kernel is not None}
     assert used == {"transpose_planes", "transpose_2", "transpose_3", "transpose_4"}
+
+
+def test_bytes_element_by_element() -> None:
+    b = Builder()
+    outputs: list[str] = []
+    # Rows of any length, the same row again and again, factors of channels behind them, chains of requantisations.
+    for number, (left, right) in enumerate(
+        (("int8[5,7,33]",) * 2, ("uint8[3,4,64]", "int8[64]"), ("int8[90,20]",) * 2)
+    ):
+        x, y = b.input(f"x{number}", left), b.input(f"y{number}", right)
+        channels = random("int32", int(left[:-1].rpartition(",")[2]), seed=number) >> 22
+        for op in ("Add", "Mul"):
+            result = b.op(op, x, y, widen=1)
+            outputs += [requantised(b, result, 300), result]
+            outputs.append(b.op("RequantShift", result, channels, np.asarray(0, np.int32), div=1 << 12, axis=-1))
+        if left == right:
+            total = b.op("Add", requantised(b, x, 15000), requantised(b, y, 16000), widen=1)
+            outputs += [requantised(b, total, 9000), requantised(b, b.input(f"z{number}", left), -20000)]
+    wanted = {"add_bytes", "mul_bytes", "requant_bytes"}
+    assert_right(b.graph(*outputs), *wanted)

@@ -93,5 +93,5 @@ def point_domain(call: Call, access: dict[str, tuple[Axis, ...]]) -> Domain:
         MappingProxyType({**access, output: tuple(dim(n) for n in names)}),
         MappingProxyType({operand: call.shape(operand) for operand in (*access, output)}),
         (output,),
-        products=MappingProxyType({"SIZE": names}),
+        products=MappingProxyType({"SIZE": names, "ROWS": names[:-1], "COLUMNS": names[-1:]}),
     )

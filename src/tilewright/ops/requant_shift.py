@@ -185,6 +185,17 @@ def _to_even(call: Call, shift: int, zero: int) -> _Scaled:
     )
 
 
+def _known_numbers(call: Call) -> dict[str, int]:
+    """For kernels: `clip((x * factor + added) >> shift, rounded)` of one factor, in 32 bits and to all of 8 bits."""
+    mul, add, shift = call.baked("mul"), call.baked("add"), power_of_two(call, "div")
+    lo, hi = limits(levels_of(call), call.int("signed") != 0)
+    if mul is None or add is None or not shift or call.int("half_to_even") or call.int("zero_point") or hi - lo != 255:
+        return {}
+    if _largest(call, "x") * abs(int(mul)) + abs(int(add)) + (1 << shift >> 1) >= 1 << 31:
+        return {}
+    return {"factor": int(mul), "added": int(add), "shift": shift}
+
+
 def _in_integers(largest: int, shift: int, *, to_even: bool, added: bool) -> tuple[tuple[str, str, str], str]:
     """The product as a local variable, and the rounded quotient; `largest` bounds all that is computed."""
     wide = "int32_t" if largest < 1 << 31 else "int64_t"
@@ -249,5 +260,6 @@ declare(
         "elementwise",
         _body,
         doc=__doc__ or "",
+        numbers=_known_numbers,
     )
 )
