@@ -107,7 +107,8 @@ struct tw_line {
     TW_NEXT_WORD("t0", "s0")                                                                                           \
     TW_NEXT_WORD("t1", "s1")                                                                                           \
     TW_NEXT_WORD("t2", "a1")                                                                                           \
-    TW_NEXT_WORD("t3", "a2") TW_NEXT_WORD("a5", "a3") TW_SDOT(CODE, "a6", "t0", "a4") TW_SDOT(CODE, "s4", "t1", "a4")  \
+    TW_NEXT_WORD("t3", "a2")                                                                                           \
+    TW_NEXT_WORD("a5", "a3") TW_SDOT(CODE, "a6", "t0", "a4") TW_SDOT(CODE, "s4", "t1", "a4")                           \
         TW_SDOT(CODE, "s8", "t2", "a4") TW_SDOT(CODE, "t4", "t3", "a4") TW_NEXT_WORD("a4", "a3")                       \
             TW_SDOT(CODE, "a7", "t0", "a5") TW_SDOT(CODE, "s5", "t1", "a5") TW_SDOT(CODE, "s9", "t2", "a5")            \
                 TW_SDOT(CODE, "t5", "t3", "a5") TW_NEXT_WORD("a5", "a3") TW_SDOT(CODE, "s2", "t0", "a4")               \
@@ -172,7 +173,7 @@ TW_DEFINE_DOT_ROW(tw_dot_row_u8, TW_SDOT_U8)
         __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[pairs]", "12") TW_NEXT_WORD("t0", "%[b]")        \
                              TW_NEXT_WORD("t1", "%[b]") TW_SDOT(CODE, "t0", "%[a]", "t0")                              \
                                  TW_SDOT(CODE, "t1", "%[a]", "t1") ".insn s 0x2B, 2, t0, 4(%[to])\n"                   \
-                                                                   ".insn s 0x2B, 2, t1, 4(%[to])\n.option pop\n"     \
+                                                                   ".insn s 0x2B, 2, t1, 4(%[to])\n.option pop\n"      \
                          : [b] "+r"(b), [to] "+r"(sum)                                                                 \
                          : [a] "r"(a), [pairs] "r"(pairs)                                                              \
                          : "t0", "t1", "memory");                                                                      \
