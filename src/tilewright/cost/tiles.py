@@ -141,7 +141,8 @@ def _fused_cycles(platform: Platform, mine: Task) -> float:
     """Cycles of what is fused behind a kernel, for each result, beyond the step that its formula counts."""
     if not platform.fused or not mine.steps or platform.beside(mine.kernel) is not None:
         return 0.0
-    counted = platform.fused["counted" if mine.call.outputs[0].dtype.is_integer else "counted real"]
+    kind = mine.call.outputs[0].dtype
+    counted = platform.fused["counted real" if not kind.is_integer else "counted" if kind.bits > 8 else "counted bytes"]
     return max(operation_cycles(mine.steps, platform.fused) - counted, 0.0)
 
 
