@@ -284,7 +284,9 @@ class Traffic:
     """All transfers of a group with its loops in one order: cycles over classes, bytes for each tiling."""
 
     single: Array
-    """Of transfers with which nothing overlaps, and of starting them all."""
+    """Of transfers with which nothing overlaps."""
+    issue: Array
+    """Of the cores, to start them all; those that run go on meanwhile."""
     loads: Array
     stores: Array
     moved: Array
@@ -297,26 +299,27 @@ class Traffic:
 
 def traffic(grid: Grid, flows: Sequence[tuple[Flow, Array]]) -> Traffic:
     """All flows, each with the steps at which it is due."""
-    single = loads = stores = moved = np.zeros((1,) * grid.rank)
+    single = issue = loads = stores = moved = np.zeros((1,) * grid.rank)
     for flow, when in flows:
         cycles, beside = flow.cycles * when, grid.spread(flow.beside)
         moved = moved + flow.bytes * when
-        single = single + flow.issue * when
+        issue = issue + flow.issue * when
         if not np.all(beside):
             single = single + np.where(beside, 0.0, cycles)
             cycles = np.where(beside, cycles, 0.0)
         loads, stores = (loads, stores + cycles) if flow.store else (loads + cycles, stores)
-    return Traffic(single, loads, stores, grid.total(moved), all(flow.duplex for flow, _ in flows))
+    return Traffic(single, issue, loads, stores, grid.total(moved), all(flow.duplex for flow, _ in flows))
 
 
 def in_turn(grid: Grid, compute: Array, found: Traffic) -> Array:
     """Cycles of all steps for each tiling where no transfer runs beside the computation."""
-    return grid.total(compute) + grid.total(found.single + found.loads + found.stores)
+    return grid.total(compute + found.issue) + grid.total(found.single + found.loads + found.stores)
 
 
 def overlapped(grid: Grid, compute: Array, found: Traffic) -> Array:
     """Cycles of all steps for each tiling."""
     loads, stores = found.loads, found.stores
+    compute = compute + found.issue
     total = grid.total(found.single) + grid.total(np.maximum(compute, found.both(loads, stores)))
     c0, l0, s0 = (grid.corner(v, last=False) for v in (compute, loads, stores))
     c1, l1, s1 = (grid.corner(v, last=True) for v in (compute, loads, stores))
