@@ -150,10 +150,17 @@ def start_cycles(grid: Grid, platform: Platform, kernel: Kernel | None, split: s
     """Cycles to start a node at a step, over classes."""
     beside = platform.beside(kernel)
     cores = engine_of(platform)
-    fork = beside.fork if beside is not None else cores.fork if split else 0
+    if beside is not None:
+        return beside.fork + begins(grid) * beside.begin
     large = kernel is not None and kernel.epilogue
     first = cores.begin if large else platform.operations.get("begin", 0.0)
-    return fork + begins(grid) * first
+    return (cores.fork if split else 0) + begins(grid) * first
+
+
+def ahead_cycles(platform: Platform, first: Task) -> float:
+    """Cycles in which cores start a node that runs ahead."""
+    beside = platform.beside(first.kernel)
+    return 0.0 if beside is None else float(max(beside.fork, 1))
 
 
 def begins(grid: Grid) -> Array:
@@ -164,11 +171,14 @@ def begins(grid: Grid) -> Array:
     return found
 
 
-def together(grid: Grid, works: Sequence[Array], *, ahead: bool) -> Array:
-    """Cycles of all nodes at each step. A first one that is a step ahead runs beside the others, but for the start."""
+def together(grid: Grid, works: Sequence[Array], *, ahead: float) -> Array:
+    """Cycles of all nodes at each step. A first one that is a step ahead runs beside the others, but for the start.
+
+    `ahead` are the cycles in which cores start it, 0 where it is not ahead.
+    """
     if not ahead:
         return sum(works, np.zeros((1,) * grid.rank))
-    first, others = works[0], sum(works[1:], np.zeros((1,) * grid.rank))
+    first, others = works[0], sum(works[1:], np.zeros((1,) * grid.rank)) + ahead
     return np.maximum(first, others) + np.where(begins(grid), np.minimum(first, others), 0.0)
 
 
@@ -357,8 +367,8 @@ class Priced:
     """What each node computes, likewise."""
     flows: Mapping[int, Flow]
     """Transfers of tile buffers, by their number."""
-    ahead: bool = False
-    """Whether the first node runs beside the others."""
+    ahead: float = 0.0
+    """Cycles to start the first node, where it runs beside the others."""
 
     @property
     def order(self) -> range:
@@ -418,7 +428,7 @@ def priced(
         flows[index] = found if group.buffers[index].slots > 1 else replace(found, beside=found.beside & False)
         if group.buffers[index].early:
             flows[index] = replace(flows[index], cycles=flows[index].cycles * 0)
-    return Priced(grid, tuple(works), tuple(points), flows, group.ahead)
+    return Priced(grid, tuple(works), tuple(points), flows, ahead_cycles(platform, tasks[0]) if group.ahead else 0.0)
 
 
 def kept_lines(grid: Grid, use: Use) -> Array:

@@ -18,6 +18,7 @@ from tilewright.cost.tiles import (
     Flow,
     Task,
     Traffic,
+    ahead_cycles,
     due,
     engine_of,
     flow,
@@ -369,7 +370,7 @@ class Frame:
             self.when(-1 - position, self._moves[position], order) * (mine + self._kept[position])
             for position, mine in enumerate(cycles)
         ]
-        return together(self.grid, found, ahead=ahead)
+        return together(self.grid, found, ahead=ahead_cycles(self.platform, self.tasks[0]) if ahead else 0.0)
 
     @cached_property
     def _kept(self) -> tuple[Array, ...]:
