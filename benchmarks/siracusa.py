@@ -1,4 +1,4 @@
-"""Cycles on Siracusa's cores, simulated: single layers, and the networks of `--cases DIR [DIR ...]`; `--l1 BYTES ...`.
+"""Cycles on Siracusa, simulated: single layers, and the networks of `--cases DIR`, on the cores and with NEUREKA.
 
 Every result is compared with the reference: integer ones have to be equal. Inputs, outputs and weights are in L2, so
 the figures include all transfers. The exit status is 1 where a result is wrong.
@@ -9,7 +9,8 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import product as product_of
 from pathlib import Path
 from types import MappingProxyType
 
@@ -18,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tilewright.api import Options, find_cases, load_case, run_model
+from tilewright.api.compiling import plan_model
 from tilewright.core.graph import Array, Attr, Graph, Node, TensorType, attrs, type_of_array
 from tilewright.core.interpret import interpret
 from tilewright.core.op import REGISTRY, call_of
@@ -26,8 +28,22 @@ from tilewright.report.layers import layers
 
 PLATFORM = "siracusa"
 L1 = 229_376
-NETWORKS = ("resnet8", "dscnn", "mbv1_025", "ae640")
-"""Networks that are run where nothing else is asked for, in both types."""
+NETWORKS = ("resnet8", "dscnn", "mbv1_025", "ae640", "microLlama64", "microLlama128")
+"""Parts of the names of networks that are run where nothing else is asked for."""
+ENGINES: dict[str, tuple[str, ...]] = {"cores": ("neureka",), "all": ()}
+"""The engines that each choice of `--engines` does without."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a program may use."""
+
+    engines: str
+    cores: int
+    l1: int
+
+    def options(self) -> Options:
+        return Options(platform=PLATFORM, sizes=Sizes({"L1": self.l1}, cores=self.cores, without=ENGINES[self.engines]))
 
 
 @dataclass(frozen=True)
@@ -35,9 +51,10 @@ class Row:
     """One program."""
 
     name: str
-    l1: int
+    machine: Machine
     kernel: str
     macs: int
+    """Of the network; NEUREKA computes pixels that strides skip, too."""
     cycles: int
     right: bool
 
@@ -124,6 +141,7 @@ def single_layers() -> dict[str, Chain]:
         "pointwise 256->256, 8x8": convolution(256, 256, 8, 1),
         "depthwise 3x3 64, 16x16": convolution(64, 64, 16, 3, group=64),
         "depthwise 3x3 32, 48x48": convolution(32, 32, 48, 3, group=32),
+        "conv 3x3 112->128, 36x36": convolution(112, 128, 36, 3),
         "matrix-vector 512->256": product(1, 512, 256),
         "matrix 64x256x64": product(64, 256, 64),
         "leaky ReLU, 65536 bytes": Chain((1, 16, 64, 64), "int8").add("iLeakyReLU", mul=1, shift=3),
@@ -134,65 +152,61 @@ def single_layers() -> dict[str, Chain]:
     }
 
 
-WITHOUT: tuple[str, ...] = ("neureka",)
-"""Engines that are not used, unless they are asked for."""
-
-
-def run_row(name: str, model: Path | Graph, inputs: Sequence[Array], expected: Sequence[Array], l1: int) -> Row:
+def run_row(
+    name: str, model: Path | Graph, inputs: Sequence[Array], expected: Sequence[Array], machine: Machine
+) -> Row:
     """Compiles, simulates and compares."""
-    options = Options(platform=PLATFORM, sizes=Sizes(memories={"L1": l1}, without=WITHOUT))
-    ran = run_model(model, options, inputs=inputs, expected=expected)
-    found = layers(ran.compiled.plan)
-    most = max(found, key=lambda layer: layer.macs)
-    return Row(name, l1, most.code, sum(layer.macs for layer in found), ran.cycles or 1, ran.right)
+    ran = run_model(model, machine.options(), inputs=inputs, expected=expected)
+    plain = replace(machine, engines="cores").options()
+    _, cores = plan_model(model, plain, samples=inputs)
+    most = max(layers(ran.compiled.plan), key=lambda layer: layer.macs)
+    return Row(name, machine, most.code, sum(layer.macs for layer in layers(cores)), ran.cycles or 1, ran.right)
 
 
-def layer_row(name: str, chain: Chain, l1: int) -> Row:
+def layer_row(name: str, chain: Chain, machine: Machine) -> Row:
     """One layer alone, against the reference."""
     graph = chain.graph()
-    return run_row(name, graph, [chain.x], interpret(graph, [chain.x]), l1)
+    return run_row(name, graph, [chain.x], interpret(graph, [chain.x]), machine)
 
 
-def network_row(name: str, path: Path, l1: int) -> Row:
+def network_row(name: str, path: Path, machine: Machine) -> Row:
     """A network against the results that come with it."""
     case = load_case(name, path)
-    return run_row(name, case.model, case.inputs, case.expected, l1)
+    return run_row(name, case.model, case.inputs, case.expected, machine)
 
 
 def show(title: str, rows: Sequence[Row]) -> None:
     """Prints a table."""
-    table = Table(title=title)
-    for heading in ("", "kernel"):
-        table.add_column(heading)
-    for heading in ("L1", "MAC", "cycles", "MAC/cycle", "right"):
+    table = Table("", "engines", "kernel", title=title)
+    for heading in ("cores", "L1", "MAC", "cycles", "MAC/cycle", "right"):
         table.add_column(heading, justify="right")
     for row in rows:
+        numbers = (row.machine.cores, row.machine.l1, row.macs, row.cycles)
         right = "yes" if row.right else "NO"
-        table.add_row(row.name, row.kernel, f"{row.l1:,}", f"{row.macs:,}", f"{row.cycles:,}", f"{row.rate:.2f}", right)
-    Console(width=140).print(table)
+        texts = [f"{number:,}" for number in numbers]
+        table.add_row(row.name, row.machine.engines, row.kernel, *texts, f"{row.rate:.2f}", right)
+    Console(width=150).print(table)
 
 
 def main() -> int:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=Path, action="append", default=[])
-    parser.add_argument("--l1", type=int, nargs="+", default=[L1], help="bytes of L1 that networks may use")
+    parser.add_argument("--l1", type=int, nargs="+", default=[L1], help="bytes of L1 that programs may use")
+    parser.add_argument("--cores", type=int, nargs="+", default=[8], help="how many cores compute")
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
     parser.add_argument("--only", default="", help="part of the names of layers and networks to run")
     parser.add_argument("--json", type=Path, help="writes the figures to this file")
     options = parser.parse_args()
-    single = [
-        layer_row(name, chain, l1)
-        for l1 in options.l1
-        for name, chain in single_layers().items()
-        if options.only in name
-    ]
+    ways = [Machine(*way) for way in product_of(options.engines, options.cores, options.l1)]
+    single = [layer_row(n, chain, way) for n, chain in single_layers().items() if options.only in n for way in ways]
     show("single layers", single)
     found = [
         (name, path)
         for name, path in find_cases(options.cases)
         if any(network in name for network in NETWORKS) and options.only in name
     ]
-    whole = [network_row(name, path, l1) for l1 in options.l1 for name, path in found]
+    whole = [network_row(name, path, way) for name, path in found for way in ways]
     show("networks", whole)
     rows = [*single, *whole]
     if options.json:
