@@ -27,6 +27,7 @@ from plan.tiled_plans import (
 from tilewright.core.graph import Step
 from tilewright.core.kernel import Kernel
 from tilewright.core.plan import Choice, Group, Place, Plan, Stage, TileBuffer, Work
+from tilewright.core.platform import Engine
 from tilewright.core.tiles import TileLoop, member
 from tilewright.plan import PlanError, check
 
@@ -93,6 +94,14 @@ def with_kernel(made: Plan, step: int, **changes: Any) -> Plan:
     assert old.kernel is not None
     changed = replace(old, kernel=replace(old.kernel, **changes))
     return replace(made, choices=tuple(changed if i == step else c for i, c in enumerate(made.choices)))
+
+
+def ahead(made: Plan) -> Plan:
+    """The first node of the first group on another engine, a step ahead."""
+    engines = {**made.platform.engines, "array": Engine("array", "array", 1, "L1")}
+    choices = (replace(made.choices[0], engine="array"), *made.choices[1:])
+    other = replace(made, platform=replace(made.platform, engines=MappingProxyType(engines)), choices=choices)
+    return in_group(other, 0, lambda g: replace(g, ahead=True, works=(replace(g.works[0], split=""), *g.works[1:])))
 
 
 def without_dma(made: Plan) -> Plan:
@@ -319,7 +328,49 @@ def read_outside() -> Plan:
     return assembled([fused_pair, *others], {}, (Stage("c1", "", Place("L1", 16384), 9216, 0, 0, 0),))
 
 
-CORRUPTIONS = [*PLACES, *BUFFERS, *TILES, *INNER, *ORDER]
+EARLY: list[Corruption] = [
+    (
+        "loaded before the first group",
+        lambda: with_buffer(by_layer(), 0, 1, early=True),
+        "buffer 1 of 'c0' is loaded early, but is no input of one slot behind another group",
+    ),
+    (
+        "loaded before it is made",
+        lambda: with_buffer(by_layer(), 1, 0, early=True),
+        "buffer 0 of 'a' is loaded early, but is not there by then",
+    ),
+    (
+        "loaded over what the group before works on",
+        lambda: with_buffer(by_layer(), 2, 1, early=True, offset=0),
+        "overlaps buffer 1 of 'a' in group 2",
+    ),
+    (
+        "loaded early tile by tile",
+        lambda: with_buffer(by_layer(), 2, 1, early=True),
+        "buffer 1 of 'a' is loaded early, but changes from step to step",
+    ),
+]
+
+AHEAD: list[Corruption] = [
+    ("ahead of nothing", lambda: ahead(by_layer()), "runs ahead, but there is nothing that it could be ahead of"),
+    (
+        "ahead on the cores",
+        lambda: in_group(by_layer(), 0, lambda g: replace(g, ahead=True)),
+        "is for 'cpu', but the first node alone runs ahead",
+    ),
+    (
+        "ahead with kept lines",
+        lambda: ahead(fused()),
+        "runs ahead, but lines of 'a' are kept",
+    ),
+    (
+        "ahead with one slot",
+        lambda: ahead(fused(keep=False)),
+        "runs ahead, but its buffer",
+    ),
+]
+
+CORRUPTIONS = [*PLACES, *BUFFERS, *TILES, *INNER, *ORDER, *EARLY, *AHEAD]
 
 
 @pytest.mark.parametrize(("broken", "message"), [c[1:] for c in CORRUPTIONS], ids=[c[0] for c in CORRUPTIONS])
