@@ -7,7 +7,7 @@ pack: {B: "K,N -> N/4,K/4,N%4,K%4"}
 epilogue: row
 accumulate: [K]
 scratch: "min(K%4, 1)*min(ROWS, 4)*((K+3)//4)*4"
-cycles: "100+((N+3)//4)*(ROWS//4*(((K+3)//4)*24.5+165)+ROWS%4*(((K+3)//4)*9+40))"
+cycles: "100+((N+3)//4)*(ROWS//4*(((K+3)//4)*24.5+150)+ROWS%4*(((K+3)//4)*9+40))"
 --- */
 #include "tilewright_kernel.h"
 
