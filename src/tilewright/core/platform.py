@@ -40,7 +40,7 @@ class Engine:
     fork: int = 0
     """Cycles to start work on all cores and wait for it; of an array, to describe a job."""
     begin: int = 0
-    """Cycles more of a kernel with a hook when it runs for the first time in a group: its code comes into the caches."""
+    """Cycles more of a kernel with a hook when it first runs in a group: its code comes into the caches."""
     peak: float = 0.0
     """Multiply-accumulates of bytes that one core does in a cycle at best; 0 where nobody says."""
 

@@ -74,9 +74,7 @@ def _best(
 
 def _cycles(graph: Graph, way: Split, platform: Platform, engine: str, options: PlanOptions) -> float:
     """Predicted cycles of nodes that run as one group, with tensors outside of the engine's memory."""
-    small = graph.with_nodes(
-        way.nodes, types=way.types, constants=way.constants, outputs=way.nodes[-1].outputs
-    )
+    small = graph.with_nodes(way.nodes, types=way.types, constants=way.constants, outputs=way.nodes[-1].outputs)
     try:
         choices = [select(small, node, platform, "" if index else engine) for index, node in enumerate(way.nodes)]
     except TilewrightError:

@@ -31,19 +31,18 @@ static void quantize_f32(const float *x, T *y, int SIZE, float scale, int zero) 
     if (exact && SIZE >= 4)
         __asm__ volatile(
             ".option push\n.option norvc\n" TW_REPEAT(
-                "%[fours]", "74") "flw ft0, 0(%[x])\nflw ft1, 4(%[x])\n"
-                                  "flw ft2, 8(%[x])\nflw ft3, 12(%[x])\naddi %[x], %[x], 16\n" QUANTIZE_FOUR(
-                                      QUANTIZE_RAISE) QUANTIZE_FOUR(QUANTIZE_LIMIT) QUANTIZE_FOUR(QUANTIZE_LOW)
-                                      QUANTIZE_FOUR(QUANTIZE_HIGH)
-                                          QUANTIZE_FOUR(QUANTIZE_REST)
-                                              QUANTIZE_FOUR(QUANTIZE_HIGH)
-                                                  QUANTIZE_FOUR(QUANTIZE_ROUND) ".insn r 0x57, 1, 0x70, t0, t1, "
-                                                                                "t0\n.insn r 0x57, 1, 0x6C, t0, t3, "
-                                                                                "t2\n" /* pv.packlo.b, pv.packhi.b */
-                                                                                ".insn r 0x57, 5, 0x00, t0, t0, "
-                                                                                "%[zero]\n" /* pv.add.sc.b */
-                                                                                ".insn s 0x2B, 2, t0, 4(%[y])\n.option "
-                                                                                "pop\n" /* p.sw, pointer moves */
+                "%[fours]",
+                "74") "flw ft0, 0(%[x])\nflw ft1, 4(%[x])\n"
+                      "flw ft2, 8(%[x])\nflw ft3, 12(%[x])\naddi %[x], %[x], 16\n" QUANTIZE_FOUR(QUANTIZE_RAISE)
+                          QUANTIZE_FOUR(QUANTIZE_LIMIT) QUANTIZE_FOUR(QUANTIZE_LOW) QUANTIZE_FOUR(QUANTIZE_HIGH)
+                              QUANTIZE_FOUR(QUANTIZE_REST) QUANTIZE_FOUR(QUANTIZE_HIGH)
+                                  QUANTIZE_FOUR(QUANTIZE_ROUND) ".insn r 0x57, 1, 0x70, t0, t1, "
+                                                                "t0\n.insn r 0x57, 1, 0x6C, t0, t3, "
+                                                                "t2\n" /* pv.packlo.b, pv.packhi.b */
+                                                                ".insn r 0x57, 5, 0x00, t0, t0, "
+                                                                "%[zero]\n" /* pv.add.sc.b */
+                                                                ".insn s 0x2B, 2, t0, 4(%[y])\n.option "
+                                                                "pop\n" /* p.sw, pointer moves */
             : [x] "+r"(x), [y] "+r"(y)
             : [fours] "r"(SIZE >> 2), [scale] "f"(scale), [high] "f"(high), [low] "f"(low), [least] "f"(least),
               [most] "f"(most), [zero] "r"(zero)
