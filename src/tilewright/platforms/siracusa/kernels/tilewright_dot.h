@@ -109,13 +109,22 @@ struct tw_line {
     TW_NEXT_WORD("t2", "a1")                                                                                           \
     TW_NEXT_WORD("t3", "a2")                                                                                           \
     TW_NEXT_WORD("a5", "a3")                                                                                           \
-    TW_SDOT(CODE, "a6", "t0", "a4") TW_SDOT(CODE, "s4", "t1", "a4") TW_SDOT(CODE, "s8", "t2", "a4")                    \
-        TW_SDOT(CODE, "t4", "t3", "a4") TW_NEXT_WORD("a4", "a3") TW_SDOT(CODE, "a7", "t0", "a5")                       \
-            TW_SDOT(CODE, "s5", "t1", "a5") TW_SDOT(CODE, "s9", "t2", "a5") TW_SDOT(CODE, "t5", "t3", "a5")            \
-                TW_NEXT_WORD("a5", "a3") TW_SDOT(CODE, "s2", "t0", "a4") TW_SDOT(CODE, "s6", "t1", "a4")               \
-                    TW_SDOT(CODE, "s10", "t2", "a4") TW_SDOT(CODE, "t6", "t3", "a4") TW_SDOT(CODE, "s3", "t0", "a5")   \
-                        TW_SDOT(CODE, "s7", "t1", "a5") TW_SDOT(CODE, "s11", "t2", "a5")                               \
-                            TW_SDOT(CODE, "ra", "t3", "a5")
+    TW_SDOT(CODE, "a6", "t0", "a4")                                                                                    \
+    TW_SDOT(CODE, "s4", "t1", "a4")                                                                                    \
+    TW_SDOT(CODE, "s8", "t2", "a4")                                                                                    \
+    TW_SDOT(CODE, "t4", "t3", "a4")                                                                                    \
+    TW_NEXT_WORD("a4", "a3")                                                                                           \
+    TW_SDOT(CODE, "a7", "t0", "a5")                                                                                    \
+    TW_SDOT(CODE, "s5", "t1", "a5")                                                                                    \
+    TW_SDOT(CODE, "s9", "t2", "a5")                                                                                    \
+    TW_SDOT(CODE, "t5", "t3", "a5")                                                                                    \
+    TW_NEXT_WORD("a5", "a3")                                                                                           \
+    TW_SDOT(CODE, "s2", "t0", "a4")                                                                                    \
+    TW_SDOT(CODE, "s6", "t1", "a4")                                                                                    \
+    TW_SDOT(CODE, "s10", "t2", "a4")                                                                                   \
+    TW_SDOT(CODE, "t6", "t3", "a4")                                                                                    \
+    TW_SDOT(CODE, "s3", "t0", "a5")                                                                                    \
+    TW_SDOT(CODE, "s7", "t1", "a5") TW_SDOT(CODE, "s11", "t2", "a5") TW_SDOT(CODE, "ra", "t3", "a5")
 #define TW_ONE_RUN(CODE) ".balign 4\n.option norvc\n" TW_RUN(CODE)
 #define TW_ALL_RUNS(CODE)                                                                                              \
     "lw a4, 24(a0)\n.balign 4\n.option norvc\n.insn i 0x7B, 4, x1, a4, 68\nlw a5, 20(a0)\n" TW_RUN(                    \
