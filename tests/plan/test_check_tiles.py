@@ -351,6 +351,24 @@ EARLY: list[Corruption] = [
     ),
 ]
 
+LATE: list[Corruption] = [
+    (
+        "still stored when it is read",
+        lambda: with_buffer(by_layer(), 0, 2, late=True),
+        "of 'a' is awaited late, but group 1 reads it",
+    ),
+    (
+        "an operand awaited late",
+        lambda: with_buffer(by_layer(), 1, 0, late=True),
+        "of 'a' is awaited late, but is no result with another group behind it",
+    ),
+    (
+        "the last result awaited late",
+        lambda: with_buffer(by_layer(), 3, 1, late=True),
+        "of 'y' is awaited late, but is no result with another group behind it",
+    ),
+]
+
 AHEAD: list[Corruption] = [
     ("ahead of nothing", lambda: ahead(by_layer()), "runs ahead, but there is nothing that it could be ahead of"),
     (
@@ -370,7 +388,7 @@ AHEAD: list[Corruption] = [
     ),
 ]
 
-CORRUPTIONS = [*PLACES, *BUFFERS, *TILES, *INNER, *ORDER, *EARLY, *AHEAD]
+CORRUPTIONS = [*PLACES, *BUFFERS, *TILES, *INNER, *ORDER, *EARLY, *LATE, *AHEAD]
 
 
 @pytest.mark.parametrize(("broken", "message"), [c[1:] for c in CORRUPTIONS], ids=[c[0] for c in CORRUPTIONS])

@@ -43,8 +43,9 @@ STEP = "t"
 def lower_groups(plan: Plan, schedule: Schedule, pieces: Pieces) -> tuple[Routine, ...]:
     """What runs, in order."""
     groups = [_Lowering(plan, schedule, index, group, pieces) for index, group in enumerate(schedule.groups)]
-    later = [group.early() for group in groups[1:]]
-    return tuple(group.routine(loads) for group, loads in zip(groups, [*later, []], strict=True))
+    loads = [*(group.early() for group in groups[1:]), []]
+    waits = [[], *(group.drain(late=True) for group in groups[:-1])]
+    return tuple(group.routine(*both) for group, *both in zip(groups, loads, waits, strict=True))
 
 
 @dataclass(frozen=True)
@@ -227,12 +228,22 @@ class _Lowering:
         """Starts what is loaded while the group before works."""
         return [s for b in self.read if self.group.buffers[b].early for s in self._start(b)]
 
-    def routine(self, later: list[Statement]) -> Routine:
-        """`later` are transfers for the next group."""
+    def drain(self, *, late: bool) -> list[Statement]:
+        """Waits for the last stores: those that may still run while the next group works, or the others."""
+        buffers = {b: self.group.buffers[b] for b in self.written}
+        return [
+            Wait(self.first_channel[b] + slot)
+            for b, buffer in buffers.items()
+            for slot in range(min(buffer.slots, self.stores))
+            if buffer.late == late
+        ]
+
+    def routine(self, later: list[Statement], before: list[Statement]) -> Routine:
+        """`later` are transfers for the next group, `before` waits for those of the one before."""
         nodes = [self.plan.graph.nodes[work.step] for work in self.group.works]
         what = ", ".join(f"{node.op} {node.name or node.outputs[0]}" for node in nodes)
         tiles = "".join(f"; {loop.dim}: {loop.count} x {loop.size}" for loop in self.group.loops if loop.count > 1)
-        body = (Mark(self.index, "begin"), *self._staged(), *self._pipeline([*self._ahead(), *later]))
+        body = (Mark(self.index, "begin"), *self._staged(), *self._pipeline([*self._ahead(), *later], before))
         return Routine(f"group_{self.index}", f"{what}{tiles}", body)
 
     def _staged(self) -> list[Statement]:
@@ -261,8 +272,8 @@ class _Lowering:
                 return self.pieces.constant(stage.tensor, stage.pack, packing_names(self.plan.graph, mine), kernel)
         raise ValueError(f"no node of group {stage.first} reads {stage.tensor}")
 
-    def _pipeline(self, once: list[Statement]) -> tuple[Statement, ...]:
-        """The loop over steps; `once` comes behind the transfers of the first one."""
+    def _pipeline(self, once: list[Statement], before: list[Statement]) -> tuple[Statement, ...]:
+        """The loop over steps; `once` comes behind the transfers of the first one, `before` at the end."""
         lead = {b: int(self.group.ahead and position == 0) for b, (position, _) in self.read.items()}
         ahead = {b: self.group.buffers[b].slots - 1 + lead[b] if self.steps > 1 else 0 for b in self.read}
         furthest = max([int(self.group.ahead), *ahead.values()])
@@ -288,13 +299,8 @@ class _Lowering:
         if self.group.ahead:
             wait: list[Statement] = [Mark(self.index, "await"), Await(self._choice(0).engine)]
             turn += self._when(1, furthest, self._guarded(self.work_depth(0), wait))
-        drain = [
-            Wait(self.first_channel[b] + slot)
-            for b in self.written
-            for slot in range(min(self.group.buffers[b].slots, self.stores))
-        ]
         loop = turn if self.steps == 1 else [For(STEP, -furthest, self.steps, tuple(turn))]
-        return (*loop, Mark(self.index, "end"), *drain)
+        return (*loop, Mark(self.index, "end"), *before, *self.drain(late=False))
 
     def _arrived(self, buffers: Sequence[int]) -> list[Statement]:
         """Waits for what is loaded."""

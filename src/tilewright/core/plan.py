@@ -75,6 +75,8 @@ class TileBuffer:
     """How a constant is reordered for the kernel that reads it here."""
     early: bool = False
     """Whether it is loaded while the group before this one works; then it has its bytes during that group, too."""
+    late: bool = False
+    """Whether what is stored from it last is awaited at the end of the next group; likewise."""
 
     @property
     def end(self) -> int:

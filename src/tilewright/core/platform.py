@@ -42,7 +42,7 @@ class Engine:
     begin: int = 0
     """Cycles more of a kernel with a hook when it first runs in a group: its code comes into the caches."""
     peak: float = 0.0
-    """Multiply-accumulates of bytes that one core does in a cycle at best; 0 where nobody says."""
+    """Multiply-accumulates of bytes that one core, or the array, does in a cycle at best; 0 where nobody says."""
 
 
 @dataclass(frozen=True)

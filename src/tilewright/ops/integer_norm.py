@@ -73,6 +73,13 @@ def _rms_norm(call: Call, x: Array, weight: Array) -> Array:
     return np.clip(scaled >> power_of_two(call, "D"), *limits(call.int("n_levels"), signed=True))
 
 
+def _largest_weight(call: Call) -> dict[str, int]:
+    """The magnitude that no weight exceeds: kernels then know what fits their arithmetic."""
+    weight = call.known("weight")
+    known = 0 if weight is None or not weight.size else int(np.abs(weight.astype(np.int64)).max())
+    return {"largest_weight": known if weight is not None and known < 1 << 31 else (1 << 31) - 1}
+
+
 def _norm(name: str, inputs: str, reference: Callable[..., Array], weights: tuple[str, ...], doc: str) -> None:
     declare(
         Operator(
@@ -89,6 +96,7 @@ def _norm(name: str, inputs: str, reference: Callable[..., Array], weights: tupl
             ),
             MappingProxyType({"D": REQUIRED, "n_levels": 256}),
             doc=doc,
+            numbers=_largest_weight,
         )
     )
 

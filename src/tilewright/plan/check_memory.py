@@ -193,6 +193,8 @@ class Layout:
         for index, buffer in enumerate(opened.group.buffers):
             name = f"group {opened.number}: buffer {index} of '{buffer.tensor}' is loaded early, but"
             arriving = any(s.tensor == buffer.tensor and s.first == opened.number for s in self._schedule.stages)
+            if buffer.late:
+                yield from self._late(opened, index)
             if not buffer.early:
                 continue
             if opened.number == 0 or opened.role(index) != "input" or buffer.slots != 1:
@@ -201,6 +203,22 @@ class Layout:
                 yield f"{name} is not there by then"
             if any(np.size(end) > 1 for part in opened.blocks[index] for end in (part.start, part.stop)):
                 yield f"{name} changes from step to step"
+
+    def _late(self, opened: Opened, index: int) -> Iterator[str]:
+        """What is still being stored when a group ends is not read before the next one has ended."""
+        number, tensor = opened.number, self.root(opened.group.buffers[index].tensor)
+        name = f"group {number}: buffer {index} of '{tensor}' is awaited late, but"
+        following = self._groups[number + 1 : number + 3]
+        if not following or opened.role(index) != "output":
+            yield f"{name} is no result with another group behind it"
+        for other in following:
+            for position, use in _uses(other):
+                bound = other.bound(position, use)
+                soon = other.number == number + 1 or (bound is not None and other.group.buffers[bound].early)
+                if soon and not use.writes and self.root(use.tensor) == tensor:
+                    yield f"{name} group {other.number} reads it"
+        if any(stage.start <= number + 1 and self.root(stage.tensor) == tensor for stage in self._schedule.stages):
+            yield f"{name} is copied to a nearer memory"
 
     def _unbound(self, opened: Opened, position: int, use: Use) -> Iterator[str]:
         own, memory = self._engine.memory, self._source(opened.number, use)
@@ -274,8 +292,8 @@ class Layout:
         number, memory = opened.number, self._engine.memory
         for index, buffer in enumerate(opened.group.buffers):
             name = f"buffer {index} of '{buffer.tensor}' in group {number}"
-            span = (buffer.offset, buffer.end, number - buffer.early, number)
-            inside = None if buffer.early else opened.inside(index)
+            span = (buffer.offset, buffer.end, number - buffer.early, number + buffer.late)
+            inside = None if buffer.early or buffer.late else opened.inside(index)
             yield Held(name, memory, *span, group=number, buffer=index, inside=inside)
             kept = opened.kept_bytes(index)
             if kept and opened.inside(index) is not None:

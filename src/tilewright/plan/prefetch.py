@@ -1,4 +1,8 @@
-"""What a group reads once, loaded while the group before it still works, where there are bytes for it by then."""
+"""Transfers across the border of two groups, where there are bytes for them in both.
+
+What a group reads once is loaded while the group before it works, and what it stores last is awaited when the group
+behind it is done.
+"""
 
 from __future__ import annotations
 
@@ -42,13 +46,36 @@ class Prefetch:
             if after is not before:
                 gain = self._cycles(before) - self._cycles(after)
                 self.groups[number] = replace(after, cycles=after.cycles - gain)
+        for number in range(len(self.groups) - 1):
+            self._store_late(number)
+
+    def _store_late(self, number: int) -> None:
+        """Lets the last stores of a group run on, unless the next one needs what they store."""
+        group, following = self.groups[number], self.groups[number + 1]
+        members = self._members(group)
+        soon = {use.tensor for mine in self._members(following) for use in mine.uses if not use.writes}
+        soon |= {b.tensor for other in self.groups[number + 2 : number + 3] for b in other.buffers if b.early}
+        soon |= {stage.tensor for stage in self.stages if stage.start <= number + 1}
+        if any(self.made.get(tensor, -1) == number for tensor in soon):
+            return
+        results = {use.tensor for use in members[-1].uses if use.writes}
+        buffers = list(group.buffers)
+        for index, buffer in enumerate(buffers):
+            dma = self.platform.dma(self.sources[buffer.tensor], self.platform.cores.memory)
+            beside = dma is not None and not dma.by_cores and not dma.through
+            free = self._room(number + 1, number, buffer) if beside and buffer.tensor in results else None
+            if free is not None:
+                buffers[index] = replace(buffer, offset=free[0], late=True)
+        self.groups[number] = replace(group, buffers=tuple(buffers))
+
+    def _members(self, group: Group) -> list[Member]:
+        nodes = self.graph.nodes
+        return [member(self.graph, nodes[work.step], self.choices[work.step].kernel) for work in group.works]
 
     def _once(self, number: int) -> Iterator[int]:
         """Buffers that a group fills once, with something that is there before the group before it begins."""
         group = self.groups[number]
-        members = [
-            member(self.graph, self.graph.nodes[work.step], self.choices[work.step].kernel) for work in group.works
-        ]
+        members = self._members(group)
         own = {use.tensor for mine in members for use in mine.uses if use.writes}
         for index, buffer in enumerate(group.buffers):
             dma = self.platform.dma(self._source(number, buffer), self.platform.cores.memory)
@@ -89,23 +116,28 @@ class Prefetch:
 
     def _earlier(self, number: int, index: int) -> None:
         group, buffer = self.groups[number], self.groups[number].buffers[index]
-        size = round_up(buffer.bytes, self.platform.alignment)
-        here = (buffer.offset, buffer.offset + size)
-        # Where it lies now, or outside of all that both groups have.
-        before = self.occupied[number - 1]
-        free = here if not any(_meet(here, other) for other in before) else self._gap(number, size)
-        if free is None:
-            return
-        before.append(free)
-        if free != here:
-            self.occupied[number].append(free)
-        moved = replace(buffer, offset=free[0], early=True)
-        buffers = (*group.buffers[:index], moved, *group.buffers[index + 1 :])
-        self.groups[number] = replace(group, buffers=buffers)
+        free = self._room(number - 1, number, buffer)
+        if free is not None:
+            moved = replace(buffer, offset=free[0], early=True)
+            buffers = (*group.buffers[:index], moved, *group.buffers[index + 1 :])
+            self.groups[number] = replace(group, buffers=buffers)
 
-    def _gap(self, number: int, size: int) -> Bytes | None:
+    def _room(self, other: int, number: int, buffer: TileBuffer) -> Bytes | None:
+        """Bytes for a buffer of a group during another one, too: those that it has, or outside of what both have."""
+        size = round_up(buffer.end - buffer.offset, self.platform.alignment)
+        free: Bytes | None = (buffer.offset, buffer.offset + size)
+        if any(_meet(free, taken) for taken in self.occupied[other]):
+            free = self._gap(min(number, other), size)
+            if free is not None:
+                self.occupied[number].append(free)
+        if free is not None:
+            self.occupied[other].append(free)
+        return free
+
+    def _gap(self, first: int, size: int) -> Bytes | None:
+        """Bytes that are free during two groups."""
         start = 0
-        for low, high in sorted([*self.occupied[number - 1], *self.occupied[number]]):
+        for low, high in sorted([*self.occupied[first], *self.occupied[first + 1]]):
             if start + size <= low:
                 break
             start = max(start, high)

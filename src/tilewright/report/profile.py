@@ -117,7 +117,9 @@ def roofline(plan: Plan, schedule: Schedule, rows: Sequence[ProfileRow]) -> Roof
     counted = [row for row in rows if row.macs]
     if not engine.peak or dma is None or not counted:
         return None
-    peak, speed = engine.peak * schedule.cores, dma.bytes_per_cycle
+    used = {choice.engine for choice in plan.choices}
+    others = [e.peak * e.count for e in plan.platform.engines.values() if e != engine and e.name in used]
+    peak, speed = max(engine.peak * schedule.cores, *others, 0.0), dma.bytes_per_cycle
     bend = peak / speed
     known = [row.macs / row.moved for row in counted if row.moved]
     low, high = _decades([*known, bend / 10, bend * 10])

@@ -5,7 +5,7 @@ T: [int8, uint8]
 U: [int8, int16, int32]
 when: {AXIS: "<= 32768"}      # so that the sum of squares fits 32 bits
 epilogue: row
-cycles: "150+AXIS*4+OUTER*(220+AXIS*17)"
+cycles: "150+OUTER*(220+AXIS*17)"
 --- */
 #include "tilewright_kernel.h"
 
@@ -83,8 +83,8 @@ TW_APART void irmsnorm_rows(const T *x, const int32_t *weight, U *y, int OUTER, 
 }
 
 static void irmsnorm(const T *x, const int32_t *weight, U *y, int OUTER, int AXIS, int D, int n_levels,
-                     const struct Epilogue *epilogue) {
+                     int largest_weight, const struct Epilogue *epilogue) {
     /* Then twice a product with x fits 32 bits. */
-    const int narrow = tw_below(weight, AXIS, 1 << 22);
+    const int narrow = largest_weight < 1 << 22;
     irmsnorm_rows(x, weight, y, OUTER, AXIS, tw_highest_bit((uint32_t)D), n_levels / 2 - 1, narrow, epilogue);
 }
