@@ -138,10 +138,11 @@ def test_all_ways_to_split_give_the_same(kind: str) -> None:
 
 def test_cores_keep_what_they_do_faster() -> None:
     platform = load_platform("siracusa")
-    small, _ = network([layer("MatMul", (1, 4), "int8", ((4, 4), "int8"))])
-    assert not offload.offload(small, platform, offload.PlanOptions()).engines
-    large, _ = network([layer("MatMul", (64, 256), "int8", ((256, 64), "int8"))])
-    assert set(offload.offload(large, platform, offload.PlanOptions()).engines.values()) == {"neureka"}
+    product, _ = network([layer("MatMul", (64, 256), "int8", ((256, 64), "int8"))])
+    assert set(offload.offload(product, platform, offload.PlanOptions()).engines.values()) == {"neureka"}
+    slow = replace(platform.engines["neureka"], fork=100_000)
+    other = replace(platform, engines=MappingProxyType({**platform.engines, "neureka": slow}))
+    assert not offload.offload(product, other, offload.PlanOptions()).engines
 
 
 def unpacked(blocks: Array, bits: Sequence[int]) -> Array:

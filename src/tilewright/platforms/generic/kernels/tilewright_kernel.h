@@ -59,7 +59,7 @@ struct Epilogue {
 #define TW_UNROLL _Pragma("clang loop unroll(full)")
 #define TW_ROLLED
 #define TW_UNROLL_4 _Pragma("clang loop unroll_count(4)")
-#define TW_INLINE static inline __attribute__((always_inline))
+#define TW_INLINE static inline __attribute__((always_inline, unused))
 #define TW_APART static __attribute__((noinline, unused))
 #elif defined(__GNUC__)
 #define TW_UNROLL _Pragma("GCC unroll 32")
@@ -67,7 +67,7 @@ struct Epilogue {
 #define TW_ROLLED _Pragma("GCC unroll 1")
 #endif
 #define TW_UNROLL_4 _Pragma("GCC unroll 4")
-#define TW_INLINE static inline __attribute__((always_inline))
+#define TW_INLINE static inline __attribute__((always_inline, unused))
 #define TW_APART static __attribute__((noinline, unused))
 #else
 #define TW_UNROLL
