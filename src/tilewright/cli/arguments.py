@@ -13,7 +13,7 @@ from tilewright import Options
 from tilewright.cli.options import Build, Code, Network, Planning, Shape
 from tilewright.core.graph import Array
 from tilewright.core.platform import Platform, Sizes, load_platform
-from tilewright.cost.tiles import engine_of, route
+from tilewright.cost.tiles import route
 from tilewright.errors import TilewrightError
 from tilewright.plan import PlanOptions
 
@@ -87,7 +87,7 @@ def require_tiles(platform: str | Platform, flag: str) -> None:
 
 
 def _check_home(platform: Platform, home: str) -> None:
-    near = engine_of(platform).memory
+    near = platform.cores.memory
     possible = [name for name in platform.memories if name != near and route(platform, name)]
     if home not in possible:
         raise TilewrightError(

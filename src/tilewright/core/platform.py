@@ -154,8 +154,7 @@ def resize(platform: Platform, sizes: Sizes) -> Platform:
             )
     memories |= {name: replace(memories[name], bytes=size) for name, size in sizes.memories.items()}
     if sizes.cores:
-        first = next(iter(engines.values()))
-        engines[first.name] = replace(first, count=sizes.cores)
+        engines[platform.cores.name] = replace(platform.cores, count=sizes.cores)
     for name in sizes.without:
         others = [other for other in platform.engines if other != platform.cores.name]
         if name not in others:

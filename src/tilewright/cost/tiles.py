@@ -22,7 +22,7 @@ from tilewright.core.kernel import Kernel, Number
 from tilewright.core.matching import binding_names
 from tilewright.core.op import Call, call_node
 from tilewright.core.plan import Choice, Group
-from tilewright.core.platform import Dma, Engine, Platform
+from tilewright.core.platform import Dma, Platform
 from tilewright.core.tiles import Member, Use, member, walked
 from tilewright.cost.formulas import Names, evaluate
 from tilewright.cost.grid import Array, Box, Cut, Grid, Value
@@ -71,14 +71,9 @@ def task(graph: Graph, node: Node, kernel: Kernel | None) -> Task:
     return Task(member(graph, node, kernel), kernel, call_node(graph, node), graph)
 
 
-def engine_of(platform: Platform) -> Engine:
-    """The cores that run groups."""
-    return next(iter(platform.engines.values()))
-
-
 def route(platform: Platform, memory: str) -> tuple[Dma, ...]:
     """The DMAs between a memory and the engine's; for copies inside it its own, or the fastest that reaches it."""
-    own = engine_of(platform).memory
+    own = platform.cores.memory
     if memory == own and platform.dma(own, own) is None:
         near = [dma for dma in platform.dmas.values() if own in dma.between]
         return (max(near, key=lambda dma: dma.bytes_per_cycle),) if near else ()
@@ -149,7 +144,7 @@ def _fused_cycles(platform: Platform, mine: Task) -> float:
 def start_cycles(grid: Grid, platform: Platform, kernel: Kernel | None, split: str) -> Array:
     """Cycles to start a node at a step, over classes."""
     beside = platform.beside(kernel)
-    cores = engine_of(platform)
+    cores = platform.cores
     if beside is not None:
         return beside.fork + begins(grid) * beside.begin
     large = kernel is not None and kernel.epilogue
@@ -413,7 +408,7 @@ def priced(
     cuts = [Cut(loop.dim, sink.dims[loop.dim], (loop.size,)) for loop in group.loops]
     grid = Grid([t.member for t in tasks], cuts, group.keep, len(cuts) - 1)
     bound = _bound(grid, group)
-    engine = engine_of(platform)
+    engine = platform.cores
     works: list[Array] = []
     points: list[Array] = []
     for position, (work, mine) in enumerate(zip(group.works, tasks, strict=True)):
@@ -444,7 +439,7 @@ def kept_lines(grid: Grid, use: Use) -> Array:
 def kept_cycles(grid: Grid, platform: Platform, use: Use) -> Array:
     """Cycles to move kept lines of an inner tensor to the start of its buffer, over classes."""
     lines = kept_lines(grid, use)
-    speed = min((dma.bytes_per_cycle for dma in route(platform, engine_of(platform).memory)), default=1.0)
+    speed = min((dma.bytes_per_cycle for dma in route(platform, platform.cores.memory)), default=1.0)
     return lines * (use.type.dtype.bytes / speed)
 
 
@@ -456,8 +451,8 @@ def _shared(dma: Dma, cores: int) -> Dma:
 def flow(grid: Grid, platform: Platform, box: Box, use: Use, memory: str) -> Flow:
     """How a buffer is filled from a memory, or emptied into it, with two slots where that is of use."""
     amount = grid.product([]) * grid.elements(box) * use.type.dtype.bytes
-    away = memory != engine_of(platform).memory
-    dmas = [_shared(dma, engine_of(platform).count) if dma.by_cores else dma for dma in route(platform, memory)]
+    away = memory != platform.cores.memory
+    dmas = [_shared(dma, platform.cores.count) if dma.by_cores else dma for dma in route(platform, memory)]
     cycles = transfer(grid, box, use.type, dmas)
     moves = grid.moves(box)
     beside = streamed(grid, moves) & (not any(dma.by_cores for dma in dmas))

@@ -53,7 +53,7 @@ class Network:
 
     @property
     def engine(self) -> Engine:
-        return next(iter(self.platform.engines.values()))
+        return self.platform.cores
 
     def node(self, position: int) -> Node:
         return self.graph.nodes[self.steps[position]]

@@ -18,7 +18,7 @@ from tilewright.core.plan import Choice, Group
 from tilewright.core.platform import Platform
 from tilewright.core.tiles import Member
 from tilewright.cost.grid import Clash, Cut, Grid, Span
-from tilewright.cost.tiles import Task, engine_of, task
+from tilewright.cost.tiles import Task, task
 from tilewright.plan.tiling_frame import Frame
 from tilewright.plan.tiling_groups import Surroundings, Tilings, built, evaluated
 from tilewright.plan.tiling_rules import MOST_SIZES, Impossible, Rules, rules, tile_sizes
@@ -116,7 +116,7 @@ class _Frames:
         self._found: dict[tuple[Hashable, ...], tuple[tuple[Task, ...], tuple[Frame, ...]]] = {}
 
     def get(self, platform: Platform, tasks: Sequence[Task], asked: Sequence[Rules]) -> tuple[Frame, ...]:
-        machine = (platform.alignment, tuple(platform.dmas.values()), engine_of(platform), tuple(platform.memories))
+        machine = (platform.alignment, tuple(platform.dmas.values()), platform.cores, tuple(platform.memories))
         costs = (*platform.operations.items(), *platform.fused.items())
         key = (machine, costs, tuple(id(mine) for mine in tasks))
         # Frames are kept with their tasks, so that the identity of these stays theirs.
@@ -155,7 +155,7 @@ def _grids(platform: Platform, tasks: Sequence[Task], asked: Sequence[Rules]) ->
     """Grids that together hold all tilings to look at."""
     members = [t.member for t in tasks]
     sink, free, blocks = members[-1].domain, asked[-1].free, asked[-1].blocks
-    cores = engine_of(platform).count
+    cores = platform.cores.count
     # Blocks of other nodes decide too, where their dimensions follow those of the last one.
     steps = {1, *(block for rule in asked[:-1] for block in rule.blocks.values())}
     most = MOST_SIZES if len(free) > 1 else ALONE

@@ -20,7 +20,6 @@ from tilewright.cost.tiles import (
     Traffic,
     ahead_cycles,
     due,
-    engine_of,
     flow,
     kept_cycles,
     kept_lines,
@@ -99,7 +98,7 @@ class Frame:
 
     def __init__(self, platform: Platform, tasks: Sequence[Task], rules: Sequence[Rules], grid: Grid) -> None:
         self.platform, self.tasks, self.rules, self.grid = platform, tuple(tasks), tuple(rules), grid
-        self.engine = engine_of(platform)
+        self.engine = platform.cores
         legal = grid.product(legal_sizes(grid, rules)) > 0
         for tensor, axis in grid.keep.items():
             for span in grid.projection.held[tensor][:axis]:

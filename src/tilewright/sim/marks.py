@@ -107,7 +107,7 @@ class Profiler:
                 f"'{simulator.program.path.name}' cannot be profiled: it has no section {SECTION}",
                 help="build it with the platform's own headers and linker script, which define TW_MARK",
             )
-        cores = simulator.machine.harts[next(iter(platform.engines))]
+        cores = simulator.machine.harts[platform.cores.name]
         self._first = simulator.machine.first_hart(cores.name)
         begins = [address for address, places in self._places.items() if any(p.name == "begin" for p in places)]
         for hart in range(self._first, self._first + platform.engines[cores.name].count):
