@@ -1,0 +1,113 @@
+"""Array accelerators: an array of units, the memories around it, and the ports that data cross; plain frozen data.
+
+Sizes are in bits, energies in picojoules, times in cycles. Memories hold operands by *slot* (`I1`, `I2`, `O`, or whatever
+the machine calls them); a layer says which of its operands goes to which slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+TO_LOW, FROM_LOW, TO_HIGH, FROM_HIGH = "to low", "from low", "to high", "from high"
+DIRECTIONS = (TO_LOW, FROM_LOW, TO_HIGH, FROM_HIGH)
+"""What a memory does: read for the level below, written by it, read for the level above, written by it."""
+READS = (TO_LOW, TO_HIGH)
+"""The directions that read the memory; the others write it."""
+PORT_KINDS = ("read", "write", "read_write")
+
+
+@dataclass(frozen=True)
+class Port:
+    """A port of a memory, and which operands it moves which way."""
+
+    name: str
+    kind: str
+    """read, write or read_write."""
+    bits: int
+    """Bits that cross it in a cycle."""
+    granularity: int
+    """Bits of the smallest access; an access costs its share of a full one."""
+    moves: tuple[tuple[str, str], ...]
+    """Slots with directions."""
+
+
+@dataclass(frozen=True)
+class MemoryLevel:
+    """A memory of the machine; there is one copy of it for each unit along the dimensions that it does not serve."""
+
+    name: str
+    bits: int
+    slots: tuple[str, ...]
+    """The operands that it holds."""
+    ports: tuple[Port, ...]
+    serves: tuple[str, ...]
+    """Array dimensions along which one copy serves all units."""
+    read_energy: float = 0.0
+    """Of a full word of the port."""
+    write_energy: float = 0.0
+    area: float = 0.0
+    kind: str = "sram"
+    """sram, rf or dram."""
+    double_buffered: bool = False
+    """Whether it keeps two halves, so that a tile may use half of it."""
+    extracted: bool = False
+    """Whether energies and area are to be worked out by the memory model."""
+
+    def port(self, slot: str, direction: str) -> Port | None:
+        """The port that moves an operand in a direction."""
+        return next((port for port in self.ports if (slot, direction) in port.moves), None)
+
+
+@dataclass(frozen=True)
+class InMemoryCompute:
+    """What an array is that computes inside of its memory cells."""
+
+    analog: bool
+    activation_bits: int
+    weight_bits: int
+    serial_bits: int
+    """Bits of an activation that enter at a time."""
+    adc_bits: int = 0
+    cell_area: float | None = None
+
+
+@dataclass(frozen=True)
+class ArrayEngine:
+    """An array of units that multiply and add, with its memories."""
+
+    name: str
+    dims: Mapping[str, int]
+    memories: tuple[MemoryLevel, ...]
+    """From the array outwards: of two that hold the same operand, the inner one comes first."""
+    unit_energy: float = 0.0
+    """Of one multiply-accumulate."""
+    unit_area: float = 0.0
+    cycles: int = 1
+    """Cycles of one operation of the array (bit-serial arrays need several)."""
+    compute_in_memory: InMemoryCompute | None = None
+    summary: str = ""
+    provenance: str = ""
+
+    @property
+    def units(self) -> int:
+        return prod(self.dims.values())
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """Every operand that some memory holds."""
+        return tuple(dict.fromkeys(slot for memory in self.memories for slot in memory.slots))
+
+    def levels(self, slot: str) -> tuple[MemoryLevel, ...]:
+        """The memories of an operand, innermost first."""
+        return tuple(memory for memory in self.memories if slot in memory.slots)
+
+    def copies(self, memory: MemoryLevel) -> int:
+        """How often a memory is there."""
+        return prod(size for name, size in self.dims.items() if name not in memory.serves)
+
+    @property
+    def area(self) -> float:
+        """Of units and memories together, without what in-memory compute adds."""
+        return self.unit_area * self.units + sum(memory.area * self.copies(memory) for memory in self.memories)
