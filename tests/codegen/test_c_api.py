@@ -235,7 +235,7 @@ def test_a_failed_write_leaves_the_folder_as_it_was(compiled: Compiled, tmp_path
     target = tmp_path / "c"
     target.mkdir()
     (target / "tiny.c").write_text("mine")
-    broken = dict(compiled.files) | {"no/such/folder.c": b""}
+    broken = dict(compiled.files) | {"x" * 300 + ".c": b""}
     with pytest.raises(Exception, match="cannot write"):
         write_project(broken, target)
     assert {p.name: p.read_text() for p in target.iterdir()} == {"tiny.c": "mine"}

@@ -6,10 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from command_line import refused
+from command_line import refused, relu
 
 
 def test_no_simulator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = refused("no-simulator", capsys, "sim", tmp_path / "program.elf", "--platform", "generic")
     assert "there is no simulator for platform 'generic'" in said
     assert "choose one with a simulator: siracusa" in said
+
+
+def test_not_in_qemu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused("no-simulator", capsys, "run", relu(tmp_path), "--simulator", "qemu")
+    assert "QEMU runs no programs of platform 'generic'" in said
+
+
+def test_only_in_qemu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused(
+        "no-simulator", capsys, "run", relu(tmp_path), "--platform", "cortex-m4", "--simulator", "tilewright"
+    )
+    assert "there is no simulator for platform 'cortex-m4'" in said

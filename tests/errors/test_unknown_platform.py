@@ -12,4 +12,10 @@ from command_line import refused, relu
 def test_unknown_platform(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = refused("unknown-platform", capsys, "compile", relu(tmp_path), "--platform", "no-such-machine")
     assert "'no-such-machine'" in text
-    assert "known: generic" in text
+    assert "generic, scratchpad" in text
+
+
+def test_several_machines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = refused("unknown-platform", capsys, "compile", relu(tmp_path), "--platform", "cortexm")
+    assert "platform 'cortexm' is several machines" in text
+    assert "it has the variants cortex-m4, cortex-m7" in text

@@ -140,7 +140,7 @@ def test_every_platform_loads() -> None:
         platform = load_platform(name)
         assert platform.name == name
         if platform.build:
-            assert {"CMakeLists.txt", "Makefile.in", "main.c.in"} <= {path.name for path in platform.runtime}
+            assert {"CMakeLists.txt", "Makefile.in", "main.c.in"} <= {path.name for path in platform.runtime.values()}
 
 
 def test_machine_of_the_platform() -> None:

@@ -134,7 +134,7 @@ def run_case(
     compiler: str = "",
     flags: tuple[str, ...] = (),
     machine: Machine | None = None,
-    simulator: SimulatorName = "tilewright",
+    simulator: SimulatorName | None = None,
 ) -> CaseResult:
     """Compiles, builds, runs and compares one case; never raises for what the case does wrong."""
     start = time.perf_counter()

@@ -15,12 +15,15 @@ from tilewright.codegen import build, write_project
 from tilewright.core.dtype import BFLOAT16, BOOL, FLOAT16
 from tilewright.core.graph import Array, Graph, TensorType
 from tilewright.core.interpret import interpret
+from tilewright.core.platform import Platform
+from tilewright.core.program import Mark
 from tilewright.errors import TilewrightError
 from tilewright.quantize import quantisation_step
 from tilewright.sim import Machine, run_on_host
 from tilewright.sim.chip import run_on_chip
 from tilewright.sim.gvsoc import SimulatorName, check_gvsoc, given_files, run_on_gvsoc
 from tilewright.sim.marks import GroupProfile
+from tilewright.sim.qemu import profile_flags, qemu_of, run_in_qemu
 from tilewright.sim.simulator import machine_of
 
 ABSOLUTE, RELATIVE = 1e-4, 1e-5
@@ -62,9 +65,9 @@ class Ran:
     comparisons: tuple[Comparison, ...]
     nanoseconds: float | None
     cycles: int | None = None
-    """Of the inference, where it ran on a simulated machine."""
+    """Of the inference, where it ran on a simulated machine; in the platform's unit of time."""
     groups: tuple[GroupProfile, ...] = ()
-    """What each group of nodes took there, where a profile was asked for."""
+    """What each group of nodes, or each step, took there, where a profile was asked for."""
 
     @property
     def right(self) -> bool:
@@ -85,33 +88,36 @@ def run_model(
     seed: int = 0,
     machine: Machine | None = None,
     profile: bool = False,
-    simulator: SimulatorName = "tilewright",
+    simulator: SimulatorName | None = None,
     progress: Observer = lambda _stage: None,
 ) -> Ran:
     """Compiles, builds and runs a network. Without `inputs`, seeded noise is fed.
 
-    `machine` says how an emulated machine behaves, on platforms that are one; `profile` is for those with a simulator.
+    `machine` says how an emulated machine behaves, on platforms that are one; `profile` is for those with a simulator,
+    of which `simulator` names one that is not the platform's usual.
     """
     compiled = compile_model(model, options, samples=inputs, progress=progress)
-    if simulator == "gvsoc":
-        check_gvsoc(compiled.platform)
-    if profile:
-        machine_of(compiled.platform)
+    where = _simulator(compiled.platform, simulator, profile=profile)
     graph = compiled.plan.graph
     fed = fit(inputs, compiled) if inputs is not None else noise(graph, seed)
+    marks = [call.group for call in compiled.program.calls if isinstance(call, Mark)] if profile else []
     with tempfile.TemporaryDirectory(prefix="tilewright-") as scratch:
         target = folder or Path(scratch)
         compiled.write(target)
-        if simulator == "gvsoc":
+        if where == "gvsoc":
             write_project(given_files(fed), target)
         progress("build")
-        built = build(target, compiled.platform, compiled.program.name, compiler=compiler, flags=flags)
+        added = (*flags, *profile_flags(marks)) if where == "qemu" and profile else flags
+        built = build(target, compiled.platform, compiled.program.name, compiler=compiler, flags=added)
         progress("run")
         types = [graph.types[o] for o in graph.outputs]
         nanoseconds, cycles, groups = None, None, ()
-        if simulator == "gvsoc":
+        if where == "gvsoc":
             gvsoc = run_on_gvsoc(built.executable, types, compiled.platform)
             outputs, cycles = gvsoc.outputs, gvsoc.cycles
+        elif where == "qemu":
+            emulator = run_in_qemu(built.executable, fed, types, compiled.platform, marks)
+            outputs, cycles, groups = emulator.outputs, emulator.instructions, emulator.parts
         elif compiled.platform.machines:
             chip = run_on_chip(built.executable, fed, types, compiled.platform, checks=True, profile=profile)
             outputs, cycles, groups = chip.outputs, chip.cycles, chip.groups
@@ -121,6 +127,18 @@ def run_model(
             outputs, nanoseconds = host.outputs, host.nanoseconds
     comparisons = compare(compiled, fed, outputs, expected, rule) if expected is not None else ()
     return Ran(compiled, outputs, comparisons, nanoseconds, cycles, groups)
+
+
+def _simulator(platform: Platform, name: SimulatorName | None, *, profile: bool) -> SimulatorName:
+    """What runs a platform's programs; an error where that cannot."""
+    found = name or ("qemu" if platform.qemu else "tilewright")
+    if found == "gvsoc":
+        check_gvsoc(platform)
+    elif found == "qemu":
+        qemu_of(platform)
+    elif profile or platform.qemu:
+        machine_of(platform)
+    return found
 
 
 def noise(graph: Graph, seed: int) -> tuple[Array, ...]:

@@ -22,6 +22,7 @@ from tilewright.codegen import write_project
 from tilewright.core.graph import Array
 from tilewright.core.plan import Schedule
 from tilewright.report import layers, render_report
+from tilewright.sim.gvsoc import SimulatorName
 
 COMPILE_EXAMPLES = """
 `tilewright compile model.onnx -o build/model`, then `make -C build/model`
@@ -160,14 +161,19 @@ def run_command(
         console.print(_output_table(ran))
         console.print(_sizes(ran.compiled))
         if ran.cycles is not None:
-            how = "in GVSoC" if build.simulator == "gvsoc" else "simulated, with checks and no finding"
-            console.print(f"{ran.cycles:,} cycles {how}")
+            console.print(f"{ran.cycles:,} {ran.compiled.platform.unit} {_how(ran, build.simulator)}")
         if profile and ran.compiled.plan.schedule:
             print_run_profile(ran.compiled.plan, ran.compiled.plan.schedule, ran.groups, profile)
         if ran.nanoseconds is not None:
             console.print(f"fastest of {repeat}: {ran.nanoseconds / 1e3:,.1f} us")
     if not ran.right:
         raise typer.Exit(1)
+
+
+def _how(ran: Ran, simulator: SimulatorName | None) -> str:
+    if simulator == "gvsoc":
+        return "in GVSoC"
+    return "counted by QEMU" if ran.compiled.platform.qemu else "simulated, with checks and no finding"
 
 
 def _profile(ran: Ran, detail: Detail | None) -> dict[str, Any]:

@@ -242,13 +242,15 @@ class Build:
     ] = None
 
     simulator: Annotated[
-        SimulatorName,
+        SimulatorName | None,
         typer.Option(
             "--simulator",
-            help="What simulates a chip: Tilewright itself, or GVSoC, found on PATH or by the variable GVSOC.",
+            help="What simulates a chip: Tilewright itself, QEMU, or GVSoC, found on PATH or by the variable GVSOC. "
+            "Each platform has a default.",
             rich_help_panel=BUILD,
+            show_default=False,
         ),
-    ] = "tilewright"
+    ] = None
 
     def machine(self, seed: int) -> Machine:
         """How an emulated machine behaves."""

@@ -80,7 +80,7 @@ class Job:
     compiler: str
     flags: tuple[str, ...]
     machine: Machine
-    simulator: SimulatorName
+    simulator: SimulatorName | None
 
     def run(self, name: str, place: Path) -> CaseResult:
         return run_case(name, place, self.options, self.compiler, self.flags, self.machine, self.simulator)

@@ -28,9 +28,12 @@ def build(
     """Compiles every source of the project into one executable; compiler messages become an error."""
     path = find_compiler(compiler or platform.build["compiler"])
     executable = folder / name
-    sources = sorted(str(p.name) for p in folder.iterdir() if p.suffix in (".c", ".S"))
-    options = (*platform.build["flags"].split(), *flags)
-    command = (path, *options, "-I.", "-o", executable.name, *sources, *platform.build["libraries"].split())
+    places = sorted({".", *(str(Path(name).parent) for name in platform.runtime)})
+    files = [p.relative_to(folder) for place in places for p in sorted((folder / place).iterdir())]
+    sources = [str(p) for p in files if p.suffix in (".c", ".S")]
+    options = (*platform.build["flags"].split(), *flags, *platform.build.get("link", "").split())
+    inputs = (*(f"-I{place}" for place in places), "-o", executable.name, *sources)
+    command = (path, *options, *inputs, *platform.build["libraries"].split())
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         raise TilewrightError(

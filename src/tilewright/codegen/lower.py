@@ -8,7 +8,7 @@ from tilewright.codegen.works import Held, Task, invoke, packing_names, whole
 from tilewright.core.graph import Node
 from tilewright.core.op import REGISTRY
 from tilewright.core.plan import Place, Plan, Schedule
-from tilewright.core.program import Invoke, Pointer, Port, Program
+from tilewright.core.program import Invoke, Mark, Pointer, Port, Program
 from tilewright.core.tiles import member
 
 
@@ -16,9 +16,12 @@ def lower(plan: Plan, name: str = "network") -> Program:
     """The program of a plan."""
     pieces, types = Pieces(plan), plan.graph.types
     flat = plan.schedule is None
-    calls = [
-        _whole_node(plan, step, node, pieces) for step, node in enumerate(plan.graph.nodes) if flat and _works(node)
-    ]
+    calls: list[Invoke | Mark] = []
+    for step, node in enumerate(plan.graph.nodes):
+        if flat and _works(node):
+            # A simulator that has no other way to see where a program is.
+            calls += [Mark(step, "begin")] if plan.platform.qemu else []
+            calls.append(_whole_node(plan, step, node, pieces))
     routines = () if plan.schedule is None else lower_groups(plan, plan.schedule, pieces)
     return Program(
         name,

@@ -150,7 +150,7 @@ def _source(program: Program, *, binary: bool) -> str:
         "#define TW_GENERATED",
         *(f'#include "{name}"' for name, _ in program.headers),
         "",
-        *(NO_MARKS if program.routines else []),
+        *(NO_MARKS if program.routines or any(isinstance(call, Mark) for call in program.calls) else []),
     ]
     if binary:
         for number in range(len(program.sections)):

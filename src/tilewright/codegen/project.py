@@ -21,22 +21,30 @@ def project_files(program: Program, platform: Platform) -> dict[str, bytes]:
 
 def runtime_files(name: str, sources: Sequence[str], platform: Platform) -> dict[str, bytes]:
     """What the platform's runtime adds to a network called `name` that is made of `sources`."""
-    drivers = [path.name for path in platform.runtime if path.suffix in (".c", ".S")]
+    drivers = [place for place in platform.runtime if "/" not in place and place.endswith((".c", ".S"))]
     values = {
         "@NAME@": name,
         "@UPPER@": name.upper(),
+        "@PLATFORM@": platform.name,
         "@SOURCES@": " ".join([*sources, *drivers]),
         "@COMPILER@": platform.build["compiler"],
         "@FLAGS@": platform.build["flags"],
+        "@LINK@": platform.build.get("link", ""),
         "@LIBRARIES@": platform.build["libraries"],
         "@CORES@": str(next((engine.count for engine in platform.engines.values()), 1)),
+        "@CODE@": platform.code,
+        "@MEMORIES@": "\n".join(
+            f"  {m.name} : ORIGIN = {m.base:#x}, LENGTH = {(m.bytes or 0) + m.reserved:#x}"
+            for m in platform.memories.values()
+            if m.base is not None
+        ),
     }
     files: dict[str, bytes] = {}
-    for path in platform.runtime:
+    for place, path in platform.runtime.items():
         text = path.read_text()
         for mark, value in values.items():
             text = text.replace(mark, value)
-        files[path.name.removesuffix(".in")] = text.encode()
+        files[place.removesuffix(".in")] = text.encode()
     return files
 
 
@@ -46,9 +54,10 @@ def write_project(files: Mapping[str, bytes], folder: Path) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".tilewright-") as staging:
             for name, data in files.items():
+                (Path(staging) / name).parent.mkdir(parents=True, exist_ok=True)
                 (Path(staging) / name).write_bytes(data)
-            folder.mkdir(exist_ok=True)
             for name in files:
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (Path(staging) / name).replace(folder / name)
     except OSError as reason:
         raise TilewrightError(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any, cast
 
 import yaml
 
@@ -25,6 +27,8 @@ class Memory:
     """More bytes of it that are not for networks: stacks and the like."""
     section: str = ""
     """The section of the program that goes there; "" where constants go with all that is only read."""
+    base: int | None = None
+    """Its first address, where a linker script has to know it."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,20 @@ class Dma:
 
 
 @dataclass(frozen=True)
+class Qemu:
+    """How QEMU runs programs: it counts instructions, one a nanosecond, by a timer of the board."""
+
+    program: str
+    machine: str
+    timer: float
+    """Ticks of the timer in a second."""
+
+
+CYCLES = "cycles"
+"""The unit of time of most machines."""
+
+
+@dataclass(frozen=True)
 class Platform:
     """A machine: memories, engines, the kernels written for it, and how code for it is built."""
 
@@ -84,12 +102,13 @@ class Platform:
     engines: Mapping[str, Engine]
     kernels: tuple[Kernel, ...]
     build: Mapping[str, str]
-    """compiler, flags and libraries of a release build; nothing where the platform can only be simulated."""
+    """compiler, flags and libraries of a release build, and how programs are linked; nothing where the platform can
+    only be simulated."""
 
     headers: tuple[Path, ...]
     """C headers that kernels and generated code include."""
-    runtime: tuple[Path, ...]
-    """Files and templates that go into every C project: build files, the example program, drivers."""
+    runtime: Mapping[str, Path]
+    """Files and templates that go into every C project, by their place in it: build files, the example program."""
     dmas: Mapping[str, Dma] = field(default_factory=lambda: MappingProxyType({}))
     home: str = ""
     """The memory of inputs, outputs and weights, on machines whose engine works in another one."""
@@ -101,6 +120,12 @@ class Platform:
     """The machine as the simulator runs it, by timing, the default first; none where there is no simulator for it."""
     gvsoc: str = ""
     """What GVSoC calls the machine; "" where it has none."""
+    qemu: Qemu | None = None
+    """How programs run in QEMU, where they do."""
+    unit: str = CYCLES
+    """What times are counted in."""
+    code: str = ""
+    """The memory of code, where a linker script has to know it."""
 
     @property
     def cores(self) -> Engine:
@@ -127,8 +152,9 @@ DEFAULT_PLATFORM = "generic"
 
 
 def platform_names() -> tuple[str, ...]:
-    """The platforms that come with the package."""
-    return tuple(sorted(path.parent.name for path in PLATFORMS.glob("*/platform.yaml")))
+    """The platforms that come with the package; one that has variants is named by these."""
+    found = (_variants(path) or (path.parent.name,) for path in PLATFORMS.glob("*/platform.yaml"))
+    return tuple(sorted(name for names in found for name in names))
 
 
 @dataclass(frozen=True)
@@ -174,23 +200,71 @@ def resize(platform: Platform, sizes: Sizes) -> Platform:
 
 
 def load_platform(name_or_folder: str | Path, extra_kernels: tuple[Path, ...] = ()) -> Platform:
-    """A platform by name or by the folder of a user's own; `extra_kernels` are searched before its own."""
-    folder = Path(name_or_folder)
-    if not (folder / "platform.yaml").is_file():
-        folder = PLATFORMS / str(name_or_folder)
+    """A platform by name or by the folder of a user's own; `extra_kernels` are searched before its own.
+
+    A variant is named by itself, or behind the folder of a user's own: `folder/variant`.
+    """
+    folder, variant = _find(name_or_folder)
     path = folder / "platform.yaml"
-    if not path.is_file():
-        raise TilewrightError(
-            "unknown-platform",
-            f"there is no platform '{name_or_folder}'",
-            reasons=[f"known: {', '.join(platform_names())}"],
-            help="name one of these, or a folder that holds a platform.yaml",
-        )
+    data = _read(path, path.read_text())
+    if variants := _variants(path):
+        if not variant:
+            raise TilewrightError(
+                "unknown-platform",
+                f"platform '{name_or_folder}' is several machines",
+                reasons=[f"it has the variants {', '.join(variants)}"],
+                help="name one of these",
+            )
+        data = _varied(cast("dict[str, Any]", data), variant)
+    return _platform(Reader(path, data), folder, extra_kernels)
+
+
+def _find(name: str | Path) -> tuple[Path, str]:
+    """The folder of a platform, and the variant, or ""."""
+    given, known = Path(name), sorted(PLATFORMS.glob("*/platform.yaml"))
+    for folder in (given, PLATFORMS / str(name)):
+        if (folder / "platform.yaml").is_file():
+            return folder, ""
+    for path in (given.parent / "platform.yaml", *known):
+        if path.is_file() and given.name in _variants(path):
+            return path.parent, given.name
+    raise TilewrightError(
+        "unknown-platform",
+        f"there is no platform '{name}'",
+        reasons=[f"known: {', '.join(platform_names())}"],
+        help="name one of these, or a folder that holds a platform.yaml",
+    )
+
+
+@lru_cache(maxsize=64)
+def _read(path: Path, text: str) -> object:
+    """Cached by the text, as kernels are."""
     try:
-        data: object = yaml.load(path.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as reason:
         raise TilewrightError("bad-platform", f"'{path}' is not YAML", reasons=str(reason).splitlines()) from reason
-    return _platform(Reader(path, data), folder, extra_kernels)
+
+
+def _variants(path: Path) -> tuple[str, ...]:
+    data = _read(path, path.read_text())
+    if not isinstance(data, dict) or "variants" not in data:
+        return ()
+    reader = Reader(path, cast("dict[str, Any]", data))
+    return tuple(reader.parts("variants"))
+
+
+def _varied(data: dict[str, Any], variant: str) -> dict[str, Any]:
+    """The description of one variant: what it says itself, then what all have in common."""
+    common = {key: value for key, value in data.items() if key != "variants"}
+    return _merged(common, {"name": variant, **data["variants"][variant]})
+
+
+def _merged(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    merged = {**common, **own}
+    for key, value in own.items():
+        if isinstance(value, dict) and isinstance(common.get(key), dict):
+            merged[key] = _merged(common[key], cast("dict[str, Any]", value))
+    return merged
 
 
 def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> Platform:
@@ -241,7 +315,12 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
             simulated_machines(reader, {m.name: m.bytes and m.bytes + m.reserved for m in memories.values()})
         ),
         reader.text("gvsoc") if reader.has("gvsoc") else "",
+        _qemu(reader.part("qemu")) if reader.has("qemu") else None,
+        reader.text("unit") if reader.has("unit") else CYCLES,
+        reader.text("code") if reader.has("code") else "",
     )
+    if platform.code and platform.code not in memories:
+        raise reader.wrong("code", f"'{platform.code}' is not among memories ({', '.join(memories)})")
     reader.finish()
     return platform
 
@@ -280,7 +359,18 @@ def _numbers(reader: Reader, key: str) -> dict[str, float]:
 
 
 def _build(reader: Reader) -> dict[str, str]:
-    return {key: str(value) for key, value in reader.mapping("build").items()} if reader.has("build") else {}
+    """How code is built; `machine` are the flags that name a core, so that variants need not repeat the others."""
+    if not reader.has("build"):
+        return {}
+    found = {key: str(value) for key, value in reader.mapping("build").items()}
+    found["flags"] = " ".join(part for part in (found.pop("machine", ""), found.get("flags", "")) if part)
+    return found
+
+
+def _qemu(part: Reader) -> Qemu:
+    qemu = Qemu(part.text("program"), part.text("machine"), part.number("timer"))
+    part.finish()
+    return qemu
 
 
 def _memory(name: str, part: Reader) -> Memory:
@@ -288,8 +378,9 @@ def _memory(name: str, part: Reader) -> Memory:
     if size is not None and reserved > size:
         raise part.wrong("reserved", f"must not be more than its {size} bytes, found {reserved}")
     section = part.text("section") if part.has("section") else ""
+    base = part.optional_int("base")
     part.finish()
-    return Memory(name, size if size is None else size - reserved, reserved, section)
+    return Memory(name, size if size is None else size - reserved, reserved, section, base)
 
 
 ANY_CORES = "cpu"
@@ -301,16 +392,14 @@ def _assigned(kernel: Kernel, engines: Mapping[str, Engine]) -> Kernel:
     return replace(kernel, engine=cores) if kernel.engine == ANY_CORES else kernel
 
 
-def _runtime(reader: Reader, folder: Path) -> tuple[Path, ...]:
+def _runtime(reader: Reader, folder: Path) -> Mapping[str, Path]:
     """The files of all runtime folders; of those with the same name, the one in the folder named first."""
-    if not reader.has("runtime"):
-        return tuple(sorted(path for path in (folder / "runtime").glob("*") if path.is_file()))
-    places = [folder / name for name in reader.strings("runtime")]
+    places = [folder / name for name in reader.strings("runtime")] if reader.has("runtime") else [folder / "runtime"]
     for place in places:
-        if not place.is_dir():
+        if reader.has("runtime") and not place.is_dir():
             raise reader.wrong("runtime", f"folder '{place}' does not exist")
-    files = {path.name: path for place in reversed(places) for path in place.glob("*") if path.is_file()}
-    return tuple(files[name] for name in sorted(files))
+    files = {str(p.relative_to(place)): p for place in reversed(places) for p in place.rglob("*") if p.is_file()}
+    return MappingProxyType({name: files[name] for name in sorted(files)})
 
 
 def _dma(name: str, part: Reader, memories: Mapping[str, Memory]) -> Dma:

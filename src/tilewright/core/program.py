@@ -219,7 +219,7 @@ class Program:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     functions: tuple[Function, ...]
-    calls: tuple[Invoke, ...]
+    calls: tuple[Invoke | Mark, ...]
     constants: tuple[Constant, ...]
     constant_bytes: int
     arena_bytes: int

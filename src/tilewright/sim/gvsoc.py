@@ -22,7 +22,7 @@ from tilewright.core.graph import Array, TensorType
 from tilewright.core.platform import Platform
 from tilewright.errors import TilewrightError
 
-SimulatorName = Literal["tilewright", "gvsoc"]
+SimulatorName = Literal["tilewright", "gvsoc", "qemu"]
 """What simulates a chip."""
 VARIABLE = "GVSOC"
 """Names the executable where it is not on PATH."""

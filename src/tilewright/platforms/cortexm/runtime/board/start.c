@@ -1,0 +1,115 @@
+/* Start-up of a Cortex-M, semihosting, and the system timer. Nothing here is part of a network. */
+#include "tilewright_board.h"
+
+#include <string.h>
+
+extern uint32_t __stack_top[], __data_start[], __data_end[], __bss_start[], __bss_end[];
+extern const uint32_t __data_image[];
+extern int main(void);
+
+#define REGISTER(address) (*(volatile uint32_t *)(uintptr_t)(address))
+#define SYSTICK_CONTROL REGISTER(0xE000E010)
+#define SYSTICK_RELOAD REGISTER(0xE000E014)
+#define SYSTICK_VALUE REGISTER(0xE000E018)
+#define COPROCESSORS REGISTER(0xE000ED88)
+#define CONFIGURATION REGISTER(0xE000ED14)
+#define FAULT_STATUS REGISTER(0xE000ED28)
+#define SYSTICK_TICKS 0x1000000u /* it counts 24 bits down */
+
+enum { OPEN = 1, CLOSE = 2, WRITE0 = 4, WRITE = 5, READ = 6, EXIT = 0x20 };
+
+void tw_print(const char *text) { (void)tw_host(WRITE0, text); }
+
+_Noreturn void tw_exit(int status) {
+    const uintptr_t reason[2] = {0x20026, (uintptr_t)status};
+    for (;;)
+        (void)tw_host(EXIT, reason);
+}
+
+static void transfer(const char *path, int mode, int operation, const void *buffer, size_t bytes) {
+    const uintptr_t open[3] = {(uintptr_t)path, (uintptr_t)mode, strlen(path)};
+    const int file = tw_host(OPEN, open);
+    const uintptr_t moved[3] = {(uintptr_t)file, (uintptr_t)buffer, bytes};
+    const uintptr_t close[1] = {(uintptr_t)file};
+    if (file < 0 || (bytes && tw_host(operation, moved) != 0)) {
+        tw_print("cannot transfer all bytes of ");
+        tw_print(path);
+        tw_print("\n");
+        tw_exit(3);
+    }
+    (void)tw_host(CLOSE, close);
+}
+
+void tw_read(const char *path, void *buffer, size_t bytes) { transfer(path, 1, READ, buffer, bytes); }
+void tw_write(const char *path, const void *buffer, size_t bytes) { transfer(path, 5, WRITE, buffer, bytes); }
+
+static volatile uint32_t rounds;
+
+static void count_round(void) { rounds++; }
+
+void tw_start_timer(void) {
+    SYSTICK_CONTROL = 0;
+    SYSTICK_RELOAD = SYSTICK_TICKS - 1;
+    SYSTICK_VALUE = 0;
+    rounds = 0;
+    SYSTICK_CONTROL = 7;       /* the core's clock, an interrupt at the end of each round */
+    while (SYSTICK_VALUE == 0) /* until the first tick */
+        ;
+}
+
+uint64_t tw_ticks(void) {
+    uint32_t before, value;
+    do {
+        before = rounds;
+        value = SYSTICK_VALUE;
+    } while (before != rounds);
+    return (uint64_t)before * SYSTICK_TICKS + (SYSTICK_TICKS - 1 - value);
+}
+
+static void fault(void) {
+    const uint32_t status = FAULT_STATUS;
+    char digits[] = "........\n";
+    for (int i = 0; i < 8; i++)
+        digits[i] = "0123456789abcdef"[status >> (28 - 4 * i) & 15];
+    tw_print("fault with status ");
+    tw_print(digits);
+    tw_exit(4);
+}
+
+void tw_reset(void);
+
+void tw_reset(void) {
+#if defined __ARM_FP || defined __ARM_FEATURE_MVE
+    COPROCESSORS |= 0xFu << 20;
+    __asm__ volatile("dsb\nisb" ::: "memory");
+#endif
+#ifndef __ARM_FEATURE_UNALIGNED
+    CONFIGURATION |= 1u << 3; /* traps them, where a larger core runs code of a smaller one */
+#endif
+    for (uint32_t i = 0; i < (uint32_t)(__data_end - __data_start); i++)
+        __data_start[i] = __data_image[i];
+    for (uint32_t *word = __bss_start; word < __bss_end; word++)
+        *word = 0;
+    tw_exit(main());
+}
+
+typedef void (*handler)(void);
+extern const handler vectors[16];
+__attribute__((section(".vectors"), used)) const handler vectors[16] = {
+    (handler)(uintptr_t)__stack_top,
+    tw_reset,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    0,
+    0,
+    0,
+    fault,
+    fault,
+    0,
+    fault,
+    count_round,
+};

@@ -1,0 +1,99 @@
+"""Runs programs in QEMU, on the board that it emulates for a platform.
+
+With `-icount shift=0` QEMU lets a nanosecond pass with each instruction, so that a timer of the board counts
+instructions. Programs read their inputs from files of this computer and write results and times to others.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tilewright.core.graph import Array, TensorType
+from tilewright.core.platform import Platform, Qemu
+from tilewright.errors import TilewrightError
+from tilewright.sim.marks import GroupProfile
+
+LONGEST = 1800.0
+"""Seconds after which a run is taken for one that never ends."""
+PROFILE = "board/tilewright_marks.h"
+"""Included by force into programs that are to say how long their parts take."""
+
+
+@dataclass(frozen=True)
+class QemuRun:
+    """What one inference gave."""
+
+    outputs: tuple[Array, ...]
+    instructions: int
+    parts: tuple[GroupProfile, ...]
+    """Instructions of each step, where the program was built to tell."""
+
+
+def qemu_of(platform: Platform) -> Qemu:
+    """How QEMU runs a platform's programs, or an error where it does not."""
+    if platform.qemu is None:
+        raise TilewrightError(
+            "no-simulator",
+            f"QEMU runs no programs of platform '{platform.name}'",
+            reasons=["its platform.yaml has no 'qemu', the board there"],
+            help="leave --simulator away",
+        )
+    if shutil.which(platform.qemu.program) is None:
+        raise TilewrightError(
+            "missing-qemu",
+            f"there is no '{platform.qemu.program}' on PATH",
+            help="install it (Debian, Ubuntu: apt install qemu-system-arm)",
+        )
+    return platform.qemu
+
+
+def profile_flags(marks: Sequence[int]) -> tuple[str, ...]:
+    """For the compiler, where a program is to tell when it comes to marks of these numbers."""
+    return ("-include", PROFILE, f"-DTW_MARKS={max(marks, default=-1) + 1}")
+
+
+def simulate_in_qemu(executable: Path, platform: Platform, folder: Path, *, timeout: float = LONGEST) -> str:
+    """Runs a program whose files are in `folder`; what it printed. An exit status but 0 is an error."""
+    qemu = qemu_of(platform)
+    command = [qemu.program, "-M", qemu.machine, "-kernel", str(executable.resolve()), "-icount", "shift=0"]
+    command += ["-display", "none", "-monitor", "none", "-serial", "stdio"]
+    command += ["-semihosting-config", "enable=on,target=native"]
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=timeout)
+    except subprocess.TimeoutExpired as reason:
+        raise TilewrightError("run-failed", f"'{executable.name}' ran longer than {timeout:.0f} s in QEMU") from reason
+    if done.returncode:
+        raise TilewrightError(
+            "run-failed",
+            f"'{executable.name}' ended with status {done.returncode} in QEMU",
+            reasons=(done.stdout + done.stderr).splitlines()[-20:],
+        )
+    return done.stdout
+
+
+def run_in_qemu(
+    executable: Path, inputs: Sequence[Array], outputs: Sequence[TensorType], platform: Platform, marks: Sequence[int]
+) -> QemuRun:
+    """Feeds arrays to a program and reads its results back; `marks` are those of its parts, where it was built so."""
+    with tempfile.TemporaryDirectory(prefix="tilewright-qemu-") as name:
+        folder = Path(name)
+        for index, array in enumerate(inputs):
+            (folder / f"in{index:02d}").write_bytes(np.ascontiguousarray(array).tobytes())
+        simulate_in_qemu(executable, platform, folder)
+        arrays = tuple(
+            np.frombuffer((folder / f"out{index:02d}").read_bytes(), kind.dtype.numpy).reshape(kind.shape)
+            for index, kind in enumerate(outputs)
+        )
+        ticks = np.frombuffer((folder / "ticks").read_bytes(), np.uint64).astype(np.float64)
+    counted = [round(time * 1e9 / qemu_of(platform).timer) for time in ticks.tolist()]
+    begin, end, *times = counted
+    starts = [*(times[mark] for mark in marks), end]
+    parts = [GroupProfile(mark, starts[i] - begin, starts[i + 1] - begin) for i, mark in enumerate(marks)]
+    return QemuRun(arrays, end - begin, tuple(parts))
