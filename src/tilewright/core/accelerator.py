@@ -1,7 +1,7 @@
 """Array accelerators: an array of units, the memories around it, and the ports that data cross; plain frozen data.
 
-Sizes are in bits, energies in picojoules, times in cycles. Memories hold operands by *slot* (`I1`, `I2`, `O`, or whatever
-the machine calls them); a layer says which of its operands goes to which slot.
+Sizes are in bits, energies in picojoules, times in cycles. Memories hold operands by *slot* (`I1`, `I2`, `O`, or other
+names); a layer says which of its operands goes to which slot.
 """
 
 from __future__ import annotations

@@ -49,6 +49,26 @@ class Reader:
             raise self.wrong(key, f"must be a number, found {value!r}")
         return float(value)
 
+    def flag(self, key: str) -> bool:
+        value = self._get(key)
+        if not isinstance(value, bool):
+            raise self.wrong(key, f"must be true or false, found {value!r}")
+        return value
+
+    def integers(self, key: str) -> list[int]:
+        value = self._get(key)
+        if not isinstance(value, list) or not all(isinstance(v, int) for v in cast("list[Any]", value)):
+            raise self.wrong(key, f"must be a list of whole numbers, found {value!r}")
+        return cast("list[int]", value)
+
+    def value(self, key: str) -> object:
+        """Whatever is there."""
+        return cast("object", self._get(key))
+
+    def empty(self, key: str) -> bool:
+        """Whether a key is there without a value."""
+        return self._get(key) is None
+
     def has(self, key: str) -> bool:
         return key in self._data
 

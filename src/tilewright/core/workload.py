@@ -44,8 +44,8 @@ class Operand:
     """Of an element; of an output, while it is summed up."""
     final_bits: int = 8
     """Of an element of an output when it is done."""
-    source: str = ""
-    """The layer that makes it; "" for constants and inputs of the workload."""
+    sources: tuple[str, ...] = ()
+    """The layers that make it, several where something without a cost joins them; none of constants and inputs."""
     constant: bool = False
     density: float = 1.0
     """The part of its elements that is not zero."""
@@ -107,6 +107,10 @@ class Workload:
     name: str
     layers: tuple[Layer, ...]
 
+    def producers(self, layer: Layer) -> tuple[str, ...]:
+        """The layers whose results a layer reads."""
+        return tuple(dict.fromkeys(name for operand in layer.inputs for name in operand.sources))
+
     def consumers(self, name: str) -> tuple[Layer, ...]:
         """The layers that read what a layer makes."""
-        return tuple(layer for layer in self.layers if any(operand.source == name for operand in layer.inputs))
+        return tuple(layer for layer in self.layers if any(name in o.sources for o in layer.inputs))

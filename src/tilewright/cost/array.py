@@ -1,36 +1,33 @@
-"""What a layer costs on an array with a given mapping: energy, latency, use of units and memories."""
+"""What a layer costs on an array with a given mapping: energy, latency, use of units and memories.
+
+The model is the one of ZigZag 3.8.5, which counts what crosses each memory in each direction from the loops kept at it.
+Energies follow from units that are in use on average, latencies from whole units.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
+from types import MappingProxyType
 
 from tilewright.core.accelerator import ArrayEngine
-from tilewright.core.mapping import SpatialMapping, TemporalMapping
+from tilewright.core.mapping import SpatialMapping, TemporalMapping, Unrolled
 from tilewright.core.workload import Layer
+from tilewright.cost.array_latency import (
+    PortKey,
+    by_port,
+    double_buffers,
+    loading,
+    loading_times,
+    stall,
+    storing,
+)
+from tilewright.cost.array_moves import Move, moves
+from tilewright.cost.array_nest import Nest, build
 
-
-@dataclass(frozen=True)
-class Traffic:
-    """One operand crossing one memory in one direction."""
-
-    operand: str
-    level: int
-    """Among the memories of the operand, from the inside."""
-    memory: str
-    direction: str
-    elements: float
-    """At a time, of one copy of the memory."""
-    bits: int
-    """Of an element."""
-    period: int
-    """Cycles from one time to the next."""
-    window: int
-    """Cycles of it in which the data may move without a second buffer."""
-    times: int
-    words: int
-    """Accesses of a full word, over all copies of the memory."""
-    energy: float
+LoadKey = tuple[str, int, str]
+"""Operand, level among its memories, direction."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +43,12 @@ class Latency:
     """Before the first operation."""
     storing: float
     """After the last one."""
-    stalls: Mapping[tuple[str, str], int]
+    stalls: Mapping[PortKey, int]
     """By memory and port; negative where there is slack."""
+    loads: Mapping[LoadKey, float]
+    """Cycles of the first load or last store of each move."""
+    moves: tuple[Move, ...]
+    """What crosses memories, in whole units."""
 
     @property
     def total(self) -> float:
@@ -58,19 +59,51 @@ class Latency:
 class ArrayCost:
     """The cost of one layer."""
 
-    layer: str
-    engine: str
+    layer: Layer
+    engine: ArrayEngine
+    spatial: SpatialMapping
+    temporal: TemporalMapping
     unit_energy: float
-    """Of all multiply-accumulates."""
-    traffic: tuple[Traffic, ...]
+    """Of all operations of the array."""
+    moves: tuple[Move, ...]
+    """What crosses memories, in units that are in use on average."""
+    nests: Mapping[str, Nest]
+    """The loops as each operand sees them."""
     latency: Latency
-    occupied: Mapping[tuple[str, str], float]
-    """By operand and memory: the part of the memory that it takes."""
-    double_buffered: Mapping[tuple[str, str], bool]
+    double_buffered: Mapping[tuple[str, int], bool]
+    """By operand and level (from 1; 0 is the array): whether tiles change while the array works."""
+
+    @property
+    def memory_energy(self) -> float:
+        return sum(move.energy for move in self.moves)
 
     @property
     def energy(self) -> float:
-        return self.unit_energy + sum(traffic.energy for traffic in self.traffic)
+        return self.unit_energy + self.memory_energy
+
+    @property
+    def cycles(self) -> float:
+        return self.latency.total
+
+    @property
+    def product(self) -> float:
+        """Energy times delay."""
+        return self.energy * self.cycles
+
+    @property
+    def utilisation(self) -> float:
+        """Units in use, on average over all cycles."""
+        return self.latency.ideal / self.cycles
+
+    @property
+    def spatial_utilisation(self) -> float:
+        """Units in use while the array works."""
+        return self.latency.ideal / self.latency.computing
+
+    def occupied(self, operand: str) -> tuple[float, ...]:
+        """The part of each of its memories that an operand takes."""
+        nest = self.nests[operand]
+        return tuple(nest.tile_bits(level + 1) / memory.bits for level, memory in enumerate(nest.memories))
 
 
 def evaluate(
@@ -78,8 +111,53 @@ def evaluate(
     engine: ArrayEngine,
     spatial: SpatialMapping,
     temporal: TemporalMapping,
-    *,
-    corrected: bool = False,
 ) -> ArrayCost:
-    """The cost of a layer; `corrected` leaves out what the original model is known to get wrong."""
-    raise NotImplementedError(f"{layer.name} on {engine.name}: {spatial}, {temporal}, {corrected}")
+    """The cost of a layer."""
+    nests = _nests(layer, engine, spatial.fractional(layer), temporal)
+    crossing = tuple(move for nest in nests.values() for move in moves(nest))
+    flags = double_buffers(layer, nests)
+    whole = _nests(layer, engine, spatial.integral(layer), temporal)
+    return ArrayCost(
+        layer=layer,
+        engine=engine,
+        spatial=spatial,
+        temporal=temporal,
+        unit_energy=engine.unit_energy * layer.operations,
+        moves=crossing,
+        nests=nests,
+        latency=_latency(layer, engine, whole, flags, temporal),
+        double_buffered=flags,
+    )
+
+
+def _nests(layer: Layer, engine: ArrayEngine, unrolled: Unrolled, temporal: TemporalMapping) -> Mapping[str, Nest]:
+    return MappingProxyType(
+        {operand.name: build(layer, engine, operand, unrolled, temporal) for operand in layer.operands}
+    )
+
+
+def _latency(
+    layer: Layer,
+    engine: ArrayEngine,
+    nests: Mapping[str, Nest],
+    flags: Mapping[tuple[str, int], bool],
+    temporal: TemporalMapping,
+) -> Latency:
+    crossing = tuple(move for nest in nests.values() for move in moves(nest))
+    ports = by_port(move for move in crossing if move.times)
+    stalls = {key: stall(found, flags, engine.cycles) for key, found in ports.items()}
+    held = max(0, *stalls.values()) if stalls else 0
+    working = ceil(temporal.steps * engine.cycles) + held
+    loads: dict[LoadKey, float] = {}
+    for found in ports.values():
+        loads |= loading_times(found, nests, working, engine.cycles)
+    return Latency(
+        ideal=ceil(ceil(layer.operations / engine.units) * engine.cycles),
+        computing=temporal.steps * engine.cycles,
+        stall=held,
+        loading=loading(layer, nests, loads),
+        storing=storing(nests[layer.output.name], loads),
+        stalls=MappingProxyType(stalls),
+        loads=MappingProxyType(loads),
+        moves=crossing,
+    )

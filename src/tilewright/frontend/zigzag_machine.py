@@ -1,0 +1,166 @@
+"""ZigZag's accelerator files: both forms of ports, and what its own parser drops without a word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import MappingProxyType
+from typing import cast
+
+import yaml
+
+from tilewright.core.accelerator import (
+    FROM_HIGH,
+    FROM_LOW,
+    TO_HIGH,
+    TO_LOW,
+    ArrayEngine,
+    InMemoryCompute,
+    MemoryLevel,
+    Port,
+)
+from tilewright.core.reader import Reader
+from tilewright.errors import TilewrightError
+
+DIRECTION = {"tl": TO_LOW, "fl": FROM_LOW, "th": TO_HIGH, "fh": FROM_HIGH}
+
+
+def load_yaml(path: Path) -> tuple[object, tuple[str, ...]]:
+    """A YAML file in which the last of equal keys wins, and a warning for each that another one replaces."""
+    if not path.is_file():
+        raise TilewrightError("missing-file", f"{path} does not exist")
+    text = path.read_text(encoding="utf-8")
+    try:
+        tree = yaml.SafeLoader(text).get_single_node()
+        data: object = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise TilewrightError("bad-platform", f"{path.name} is not YAML: {error}") from error
+    return data, tuple(f"{path.name}:{said}" for said in _repeated(tree))
+
+
+def _repeated(node: yaml.Node | None) -> Iterator[str]:
+    """A line for each key that stands a second time in its mapping."""
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in cast("list[tuple[yaml.Node, yaml.Node]]", node.value):
+            name = str(cast("object", key.value))
+            if name in seen:
+                yield f"{key.start_mark.line + 1}: '{name}' is there twice; the first one has no effect"
+            seen.add(name)
+            yield from _repeated(value)
+    elif isinstance(node, yaml.SequenceNode):
+        for item in cast("list[yaml.Node]", node.value):
+            yield from _repeated(item)
+
+
+def read_machine(path: Path) -> tuple[ArrayEngine, tuple[str, ...]]:
+    """The machine of an accelerator file, and warnings."""
+    data, warnings = load_yaml(path)
+    top = Reader(path, data)
+    array = top.part("operational_array")
+    sizes = array.integers("sizes")
+    names = array.strings("dimensions")
+    if len(sizes) != len(names):
+        raise array.wrong("sizes", f"has {len(sizes)} entries for {len(names)} dimensions")
+    memories = tuple(_memory(name, part, tuple(names)) for name, part in top.parts("memories").items())
+    imc = _imc(array)
+    return ArrayEngine(
+        name=top.text("name"),
+        dims=MappingProxyType(dict(zip(names, sizes, strict=True))),
+        memories=memories,
+        unit_energy=array.number("unit_energy") if array.has("unit_energy") else 0.0,
+        unit_area=array.number("unit_area") if array.has("unit_area") else 0.0,
+        cycles=imc.activation_bits // imc.serial_bits if imc else 1,
+        compute_in_memory=imc,
+        provenance=f"ZigZag accelerator file {path.name}",
+    ), warnings
+
+
+def _imc(array: Reader) -> InMemoryCompute | None:
+    if not array.has("is_imc") or not array.flag("is_imc"):
+        return None
+    activation, weight = array.integers("input_precision")
+    return InMemoryCompute(
+        analog=array.text("imc_type") == "analog",
+        activation_bits=activation,
+        weight_bits=weight,
+        serial_bits=array.integer("bit_serial_precision"),
+        adc_bits=array.integer("adc_resolution") if array.has("adc_resolution") else 0,
+        cell_area=array.number("cells_area") if array.has("cells_area") else None,
+    )
+
+
+def _memory(name: str, part: Reader, dims: tuple[str, ...]) -> MemoryLevel:
+    slots = tuple(part.strings("operands"))
+    serves = tuple(part.strings("served_dimensions"))
+    for dim in serves:
+        if dim not in dims:
+            raise part.wrong("served_dimensions", f"'{dim}' is not a dimension of the array ({', '.join(dims)})")
+    extracted = part.has("auto_cost_extraction") and part.flag("auto_cost_extraction")
+    return MemoryLevel(
+        name=name,
+        bits=part.integer("size"),
+        slots=slots,
+        ports=_ports(part, slots),
+        serves=tuple(dim for dim in dims if dim in serves),
+        read_energy=_cost(part, "r_cost", extracted),
+        write_energy=_cost(part, "w_cost", extracted),
+        area=_cost(part, "area", extracted),
+        kind=part.text("mem_type") if part.has("mem_type") else "sram",
+        double_buffered=part.has("force_double_buffering") and bool(part.flag("force_double_buffering")),
+        extracted=extracted,
+    )
+
+
+def _cost(part: Reader, key: str, extracted: bool) -> float:
+    if extracted and (not part.has(key) or part.empty(key)):
+        return 0.0
+    return part.number(key)
+
+
+def _ports(part: Reader, slots: tuple[str, ...]) -> tuple[Port, ...]:
+    items = part.items("ports")
+    if items and not items[0].has("name"):
+        return _old_ports(part, items, slots)
+    found: list[Port] = []
+    for item in items:
+        most = _bandwidth(item, "bandwidth_max")
+        least = _bandwidth(item, "bandwidth_min") if item.has("bandwidth_min") else most
+        moves = tuple(_move(item, text) for text in item.strings("allocation"))
+        used = tuple((slot, direction) for slot, direction in moves if slot in slots)
+        if used:
+            found.append(Port(item.text("name"), item.text("type"), most, least, used))
+    return tuple(found)
+
+
+def _bandwidth(item: Reader, key: str) -> int:
+    if not item.has(key):
+        raise item.wrong(key, "is missing: a port needs a bandwidth in bits per cycle")
+    value = item.integer(key)
+    if value <= 0:
+        raise item.wrong(key, f"must be more than 0 bits per cycle, found {value}")
+    return value
+
+
+def _move(item: Reader, text: str) -> tuple[str, str]:
+    slot, _, direction = (part.strip() for part in text.partition(","))
+    if direction not in DIRECTION:
+        raise item.wrong("allocation", f"'{text}' is not an operand with one of {', '.join(DIRECTION)}")
+    return slot, DIRECTION[direction]
+
+
+def _old_ports(part: Reader, items: list[Reader], slots: tuple[str, ...]) -> tuple[Port, ...]:
+    """Ports of the older form: for each operand the port of each direction, with bandwidths of the whole memory."""
+    moves: dict[str, list[tuple[str, str]]] = {}
+    for slot, item in zip(slots, items, strict=True):
+        for short, direction in DIRECTION.items():
+            if item.has(short):
+                moves.setdefault(item.text(short), []).append((slot, direction))
+    found: list[Port] = []
+    for name in sorted(moves):
+        kind = "read_write" if name.startswith("rw") else "read" if name.startswith("r") else "write"
+        side = "w" if kind == "write" else "r"
+        most = _bandwidth(part, f"{side}_bw")
+        least = part.integer(f"min_{side}_granularity") if part.has(f"min_{side}_granularity") else most
+        found.append(Port(name, kind, most, least, tuple(moves[name])))
+    return tuple(found)
