@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tilewright.codegen.project import find_compiler
-from tilewright.core.platform import load_platform
+from tilewright.core.platform import PLATFORMS, load_platform
 
 PROGRAM = """
 #define TW_GENERATED
@@ -19,7 +19,7 @@ PROGRAM = """
 int main(void) {
     int x, mul, shift;
     while (scanf("%d %d %d", &x, &mul, &shift) == 3)
-        printf("%d\\n", (int)tw_scale(x, mul, shift, 7) - 7);
+        printf("%d\\n", (int)SCALE(x, mul, shift, 7) - 7);
     return 0;
 }
 """
@@ -49,12 +49,27 @@ def _cases() -> list[tuple[int, int, int]]:
 
 @pytest.mark.parametrize("flags", WAYS.values(), ids=WAYS.keys())
 def test_scale_rounds_half_to_even(flags: tuple[str, ...], tmp_path: Path) -> None:
+    _check(("-DSCALE=tw_scale", *flags), _cases(), tmp_path)
+
+
+@pytest.mark.parametrize("core", sorted(path.parent for path in PLATFORMS.glob("*/kernels/tilewright_arm.h")))
+def test_scale_without_halves(core: Path, tmp_path: Path) -> None:
+    flags = (f"-I{core}", "-DSCALE=tw_scale_untied")
+    _check(flags, [case for case in _cases() if _has_no_half(*case)], tmp_path)
+
+
+def _has_no_half(x: int, mul: int, shift: int) -> bool:
+    largest_quotient = 1 << 22
+    tied = x * mul % (1 << shift) == 1 << shift - 1
+    return not tied and 26 <= shift < 47 and abs(mul) < 1 << 24 and abs(x * mul) >> shift < largest_quotient
+
+
+def _check(flags: tuple[str, ...], cases: list[tuple[int, int, int]], tmp_path: Path) -> None:
     compiler = find_compiler("cc")
     headers = load_platform("generic").headers[0].parent
     (tmp_path / "scale.c").write_text(PROGRAM)
     command = [compiler, "-std=c11", "-Wall", "-Werror", *flags, f"-I{headers}", "-o", "scale", "scale.c", "-lm"]
     subprocess.run(command, cwd=tmp_path, check=True)
-    cases = _cases()
     text = "\n".join(f"{x} {mul} {shift}" for x, mul, shift in cases)
     done = subprocess.run([str(tmp_path / "scale")], input=text, capture_output=True, text=True, check=True)
     wrong = [

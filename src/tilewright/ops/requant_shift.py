@@ -129,6 +129,17 @@ class _Scaled:
 
 
 _SCALE = "tw_scale((int32_t)x, (int32_t)mul, shift, zero)"
+_SCALE_UNTIED = _SCALE.replace("tw_scale", "tw_scale_untied")
+
+
+def _untied(call: Call, largest: int, shift: int) -> bool:
+    """Whether no product with an |x| up to `largest` lies halfway between two integers, for `tw_scale_untied`."""
+    mul = call.known("mul")
+    if mul is None or not 26 <= shift < 47:
+        return False
+    factors = [abs(int(value)) for value in mul.reshape(-1)]
+    # Halfway is an odd multiple of 2^(shift - 1), so x has all factors of two that mul does not have.
+    return all(factor < 1 << 24 and largest * (factor & -factor) < 1 << shift - 1 for factor in factors)
 
 
 def _body(call: Call) -> Body:
@@ -144,7 +155,8 @@ def _body(call: Call) -> Body:
     if _multiplies_by_one(call, shift) and add == 0 and x < 1 << 31:
         scaled = _Scaled("(int32_t)x + zero" if zero else "(int32_t)x")
     elif to_even and centre is not None and max(x + abs(centre), mul) <= 1 << 24 and quotient < 1 << 22:
-        text = _SCALE.replace("x,", "x + centre,") if centre else _SCALE
+        text = _SCALE_UNTIED if _untied(call, x + abs(centre), shift) else _SCALE
+        text = text.replace("x,", "x + centre,") if centre else text
         scaled = _Scaled(text, constants=(("int32_t", "centre", str(centre)),) if centre else ())
     elif to_even and largest + (abs(zero) + 1 << shift) < 1 << 31:
         scaled = _to_even(call, shift, zero)
@@ -168,7 +180,7 @@ def _body(call: Call) -> Body:
         MappingProxyType({"y": "clamped"}),
         (*scaled.state, (narrow, "scaled", scaled.text), *clamp),
         constants=(*scaled.constants, *(c for c in named if re.search(rf"\b{c[1]}\b", told)), *limited),
-        scales=scaled.text == _SCALE and clamp[0][2].startswith("tw_clamp") and hi - lo == 255,
+        scales=scaled.text in (_SCALE, _SCALE_UNTIED) and clamp[0][2].startswith("tw_clamp") and hi - lo == 255,
     )
 
 

@@ -265,6 +265,13 @@ TW_INLINE int32_t tw_scale(int32_t x, int32_t mul, int shift, int32_t zero) {
     return zero + (int32_t)((total + (INT64_C(1) << shift >> 1) - 1 + (total >> shift & 1)) >> shift);
 #endif
 }
+/* The same where no x * mul / 2^shift lies halfway between two integers, for |mul| below 2^24, |zero| up to 2^8 and
+ * shifts from 26 to 46. */
+#ifndef TW_CORE_SCALES
+TW_INLINE int32_t tw_scale_untied(int32_t x, int32_t mul, int shift, int32_t zero) {
+    return tw_scale(x, mul, shift, zero);
+}
+#endif
 
 /* The same names without the f take double, where the precision is wanted and libm has it. */
 TW_INLINE double tw_exp(double x) { return exp(x); }

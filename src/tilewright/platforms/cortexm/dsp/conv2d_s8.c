@@ -1,0 +1,98 @@
+/* ---
+op: Conv
+types: {X: T, W: int8, B: int32, Y: int32}
+T: [int8, uint8]
+when: {channels_last: "== 1"}
+pack: {W: "G,F,C,KH,KW -> G,F/2,(KH,KW,C)/4,F%2,(KH,KW,C)%4"}
+epilogue: row
+scratch: "24*((KH*KW*C+3)//4) + max(C, min(C%4, 1)*12*((KH*KW*C+3)//4))"
+cycles: "N*G*OH*OW*(((F+1)//2)*2*(11+0.83*((KH*KW*C+3)//4)*4) + 1.1*KH*KW*C + 30*KH + 60)"
+--- */
+#include "tilewright_smlad.h"
+
+#ifndef TW_GENERATED
+typedef int8_t T;
+#endif
+
+/* Taps of up to three pixels whose channels are whole words: widened from where they lie. */
+static void conv2d_s8_words(const struct tw_patch *s, int pixels, const T *const *x, const int *ih, const int *iw,
+                            const T *outside, uint32_t *to) {
+    const void *from[3];
+    int inside = 1;
+    for (int i = 0; i < pixels; i++)
+        inside &= ih[i] >= 0 && ih[i] + (s->KH - 1) * s->dilations_0 < s->IH && iw[i] >= 0 &&
+                  iw[i] + (s->KW - 1) * s->dilations_1 < s->IW;
+    /* Where nothing is left out, neighbouring taps are one run. */
+    const int joined = inside && s->dilations_1 == 1 && s->x_col == s->C;
+    const int runs = joined ? 1 : s->KW, quads = (joined ? s->KW : 1) * s->C / 4;
+    for (int row = 0; row < s->KH; row++) {
+        for (int col = 0; col < runs; col++) {
+            for (int i = 0; i < pixels; i++) {
+                const int h = ih[i] + row * s->dilations_0, w = iw[i] + col * s->dilations_1;
+                const int valid = inside || (h >= 0 && h < s->IH && w >= 0 && w < s->IW);
+                from[i] = valid ? x[i] + ((ptrdiff_t)h * s->IW + w) * s->x_col : outside;
+            }
+            to = tw_widen(outside, pixels, to, quads, from);
+        }
+    }
+}
+
+static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, int N, int G, int F, int OH, int OW,
+                      int C, int KH, int KW, int X_n1, int X_n2, int strides_0, int strides_1, int pads_0, int pads_1,
+                      int dilations_0, int dilations_1, int x_zero_point, void *scratch,
+                      const struct Epilogue *epilogue) {
+    const struct tw_patch shape = {.C = C,
+                                   .KH = KH,
+                                   .KW = KW,
+                                   .IH = X_n1,
+                                   .IW = X_n2,
+                                   .strides_0 = strides_0,
+                                   .strides_1 = strides_1,
+                                   .pads_0 = pads_0,
+                                   .pads_1 = pads_1,
+                                   .dilations_0 = dilations_0,
+                                   .dilations_1 = dilations_1,
+                                   .x_zero_point = x_zero_point,
+                                   .x_col = (ptrdiff_t)G * C};
+    const int quads = (KH * KW * C + 3) / 4, pixels = N * OH * OW, words = C % 4 == 0;
+    uint32_t *const wide = scratch;
+    T *const bytes = (T *)(void *)(wide + quads * 6); /* what lies outside the image, or patches byte by byte */
+    int32_t panel[16], out[3 * 16];
+    memset(bytes, x_zero_point, (size_t)(words ? C : quads * 12));
+    for (int g = 0; g < G; g++) {
+        for (int pixel = 0, n = 0, oh = 0, ow = 0, some; pixel < pixels; pixel += some) {
+            some = tw_min(3, pixels - pixel);
+            const int many = some == 1 ? 1 : 3;
+            const T *x[3];
+            int ih[3], iw[3];
+            for (int i = 0; i < many; i++) {
+                x[i] = X + (ptrdiff_t)n * X_n1 * X_n2 * shape.x_col + (ptrdiff_t)g * C;
+                ih[i] = oh * strides_0 - pads_0;
+                iw[i] = ow * strides_1 - pads_1;
+                if (!words)
+                    tw_gather(&shape, x[i], oh, ow, bytes + i * quads * 4);
+                if (i < some - 1 || i == 2) { /* where two are left, the last one is done twice */
+                    if (++ow == OW) {
+                        ow = 0;
+                        if (++oh == OH) {
+                            oh = 0;
+                            n++;
+                        }
+                    }
+                }
+            }
+            if (words) {
+                conv2d_s8_words(&shape, many, x, ih, iw, bytes, wide);
+            } else {
+                const void *const from[3] = {bytes, bytes + quads * 4, bytes + quads * 8};
+                (void)tw_widen((const T *)bytes, many, wide, quads, from);
+            }
+            for (int f = 0; f < F; f += 16) {
+                const int count = tw_min(16, F - f);
+                const int8_t *w = W + ((ptrdiff_t)g * ((F + 1) / 2 * 2) + f) * quads * 4;
+                tw_smlad_block(many, wide, w, quads, count, tw_bias_s32(B, g * F + f, count, panel), out);
+                STORE(epilogue, Y, out, (ptrdiff_t)pixel * G * F + g * F + f, (ptrdiff_t)G * F, g * F + f, some, count);
+            }
+        }
+    }
+}
