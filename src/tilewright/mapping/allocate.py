@@ -1,0 +1,141 @@
+"""Which loops of an order run at which memory: each memory in turn keeps, for each operand, the tile that saves most.
+
+This is how ZigZag decides it for one order (its "uneven" and "even" mappings), with the same ties. The search looks at
+all other ways as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from tilewright.core.accelerator import ArrayEngine, MemoryLevel
+from tilewright.core.mapping import Loop, SpatialMapping, TemporalMapping
+from tilewright.core.workload import Layer, Operand
+from tilewright.cost.array_nest import spread
+from tilewright.errors import TilewrightError
+
+Order = tuple[tuple[str, int], ...]
+
+
+@dataclass
+class _State:
+    """How far one operand is: the loops that it has room for, and where it is in the order."""
+
+    operand: Operand
+    entries: tuple[tuple[Loop, ...], ...]
+    extents: dict[str, float]
+    level: int = 0
+    cut: int = 0
+
+    def enter(self) -> None:
+        """Adds the loops that are unrolled below its next memory."""
+        for dim, steps in self.entries[self.level]:
+            self.extents[dim] = self.extents.get(dim, 1) * steps
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """A tile of an operand in a memory."""
+
+    cut: int
+    bits: float
+    cost: float
+
+
+def allocate(
+    layer: Layer, engine: ArrayEngine, spatial: SpatialMapping, order: Order, *, even: bool = False
+) -> TemporalMapping:
+    """The mapping of one order; with `even`, all operands of a memory are cut at the same loop."""
+    unrolled = spatial.fractional(layer)
+    states = {o.slot: _State(o, spread(engine, o.slot, unrolled), {}) for o in layer.operands}
+    cuts: dict[str, list[int]] = {operand.name: [] for operand in layer.operands}
+    for state in states.values():
+        state.enter()
+    for memory in engine.memories:
+        held = [states[slot] for slot in memory.slots if slot in states]
+        if not held:
+            continue
+        chosen = _choose(layer, memory, held, order, even)
+        for state, choice in zip(held, chosen, strict=True):
+            for dim, steps in order[state.cut : choice.cut]:
+                state.extents[dim] = state.extents.get(dim, 1) * steps
+            state.cut = choice.cut
+            cuts[state.operand.name].append(choice.cut)
+            state.level += 1
+            state.enter()
+    return TemporalMapping(order, {name: tuple(found) for name, found in cuts.items()})
+
+
+def _choose(layer: Layer, memory: MemoryLevel, held: Sequence[_State], order: Order, even: bool) -> tuple[_Choice, ...]:
+    """The tiles that leave the least traffic above, among those that fit together; the last of equal ones."""
+    options = [_options(layer, memory, state, order) for state in held]
+    least = sum(choices[0].bits for choices in options)
+    if least > memory.bits:
+        raise _too_small(layer, memory, [(s, choices[0].bits) for s, choices in zip(held, options, strict=True)])
+    best: tuple[_Choice, ...] | None = None
+    best_cost = float("inf")
+    for choices in product(*options):
+        if sum(choice.bits for choice in choices) > memory.bits:
+            continue
+        if even and len({choice.cut for choice in choices}) > 1:
+            continue
+        cost = sum(choice.cost for choice in choices)
+        if cost <= best_cost:
+            best, best_cost = choices, cost
+    if best is None:
+        raise _too_small(layer, memory, [(s, choices[0].bits) for s, choices in zip(held, options, strict=True)])
+    return best
+
+
+def _options(layer: Layer, memory: MemoryLevel, state: _State, order: Order) -> list[_Choice]:
+    """Every tile of an operand that fits into a memory by itself; only the whole at its outermost one."""
+    operand = state.operand
+    bits = element_bits(layer, operand, order[state.cut :], state.entries[state.level + 1 :])
+    extents = dict(state.extents)
+    choices: list[_Choice] = []
+    above = prod(steps for _, steps in order[state.cut :])
+    for cut in range(state.cut, len(order) + 1):
+        if cut > state.cut:
+            dim, steps = order[cut - 1]
+            extents[dim] = extents.get(dim, 1) * steps
+            above //= steps
+        size = layer.elements(operand, extents) * bits
+        if size > memory.bits:
+            if cut == state.cut:
+                raise _too_small(layer, memory, [(state, size)])
+            break
+        choices.append(_Choice(cut, size, above * size))
+    if state.level < len(state.entries) - 2:
+        return choices
+    last = choices[-1]
+    if last.cut < len(order):
+        raise _too_small(layer, memory, [(state, layer.elements(operand) * bits)])
+    return [_Choice(last.cut, last.bits, 0.0)]
+
+
+def element_bits(layer: Layer, operand: Operand, left: Order, above: Sequence[Sequence[Loop]]) -> int:
+    """Bits of an element in a memory: of an output those of sums, as long as loops above the memory below still add.
+
+    `left` are the loops in time that lie above the memory below, `above` the entries that are unrolled above this one.
+    """
+    if operand is not layer.output:
+        return operand.bits
+    adding = layer.irrelevant(operand)
+    spatial = (loop for entry in above for loop in entry)
+    if any(dim in adding for dim, _ in left) or any(dim in adding and steps > 1 for dim, steps in spatial):
+        return operand.bits
+    return operand.final_bits
+
+
+def _too_small(layer: Layer, memory: MemoryLevel, wanted: Sequence[tuple[_State, float]]) -> TilewrightError:
+    total = sum(bits for _, bits in wanted)
+    names = " and ".join(state.operand.name for state, _ in wanted)
+    return TilewrightError(
+        "no-mapping",
+        f"layer '{layer.name}': memory '{memory.name}' is {total - memory.bits:.0f} bits too small for {names}",
+        reasons=[f"{state.operand.name} needs {bits:.0f} of {memory.bits} bits" for state, bits in wanted],
+        help="unroll less over the units that this memory serves, or make it larger",
+    )
