@@ -21,6 +21,7 @@ from tilewright.passes.layer_norm import layer_norm
 from tilewright.passes.layout import layout
 from tilewright.passes.outputs import outputs
 from tilewright.passes.pad import pad
+from tilewright.passes.reduce_steps import reduce_steps
 from tilewright.passes.requant_limits import requant_limits
 from tilewright.passes.rms_norm import rms_norm
 from tilewright.passes.silu import silu
@@ -53,6 +54,7 @@ PIPELINE: tuple[Pass, ...] = (
     conv_transpose,
     pad,
     conv1d,
+    reduce_steps,
     # The order of axes.
     layout,
     transposes,
