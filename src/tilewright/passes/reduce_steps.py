@@ -42,8 +42,9 @@ def _in_steps(room: int, edit: Edit, node: Node) -> bool:
             break
         shape[last] //= part
         parts = edit.reshape(data, (*shape[: last + 1], part, *shape[last + 1 :]))
-        data = edit.emit(node.op, (parts, edit.integers([last + 1], "axes")), **{**node.attrs, "keepdims": 0})
+        inputs = (parts, edit.integers([last + 1], "axes"))
+        (data,) = edit.emit_all(node.op, inputs, ("",), {**node.attrs, "keepdims": 0})
     if data == node.inputs[0]:
         return False
-    edit.emit(node.op, (data, *node.inputs[1:]), node.outputs[0], **node.attrs)
+    edit.emit_all(node.op, (data, *node.inputs[1:]), node.outputs, node.attrs)
     return True
