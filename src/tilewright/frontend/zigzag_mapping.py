@@ -1,0 +1,86 @@
+"""ZigZag's mapping files: what is unrolled where, in which order loops run, and which slot each operand takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, cast
+
+from tilewright.core.reader import Reader
+from tilewright.core.workload import Layer, Workload
+from tilewright.frontend.zigzag_machine import load_yaml
+
+DEFAULT = "default"
+REST = "*"
+"""In place of steps: as many as are left."""
+
+
+@dataclass(frozen=True)
+class MappingEntry:
+    """What a mapping file says of the layers of one name or kind."""
+
+    name: str
+    unrolled: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=lambda: MappingProxyType({}))
+    """By array dimension; one that is missing is searched."""
+    hints: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    """By array dimension, the layer's dimensions that may be unrolled along it."""
+    order: tuple[tuple[str, int | None], ...] = ()
+    """Loops in time, innermost first; None where as many steps as are left."""
+    slots: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def linked(self, layer: Layer) -> Layer:
+        """The layer with the slots that the mapping gives its operands."""
+        operands = [replace(o, slot=self.slots.get(o.name, o.slot)) for o in layer.operands]
+        return replace(layer, output=operands[0], inputs=tuple(operands[1:]))
+
+
+@dataclass(frozen=True)
+class MappingFile:
+    """The entries of a mapping file."""
+
+    entries: Mapping[str, MappingEntry]
+
+    def entry(self, layer: Layer) -> MappingEntry:
+        """The entry of a layer: by its name, its kind, or the default."""
+        for name in (layer.name, layer.kind, DEFAULT):
+            if name in self.entries:
+                return self.entries[name]
+        return MappingEntry(DEFAULT)
+
+    def linked(self, workload: Workload) -> Workload:
+        """The workload with the slots of all layers."""
+        return replace(workload, layers=tuple(self.entry(layer).linked(layer) for layer in workload.layers))
+
+
+def read_mapping(path: Path) -> tuple[MappingFile, tuple[str, ...]]:
+    """The entries of a mapping file, and warnings."""
+    data, warnings = load_yaml(path)
+    readers = [Reader(path, item, f"[{index}]") for index, item in enumerate(cast("list[Any]", data or []))]
+    entries = {entry.name: entry for entry in map(_entry, readers)}
+    return MappingFile(MappingProxyType(entries)), warnings
+
+
+def _entry(reader: Reader) -> MappingEntry:
+    unrolled: dict[str, tuple[tuple[str, int], ...]] = {}
+    if reader.has("spatial_mapping") and not reader.empty("spatial_mapping"):
+        part = reader.part("spatial_mapping")
+        for array in reader.mapping("spatial_mapping"):
+            unrolled[array] = tuple(_loop(part, array, text) for text in part.strings(array))
+    hints = reader.mapping("spatial_mapping_hint") if reader.has("spatial_mapping_hint") else {}
+    order = cast("list[list[Any]]", reader.value("temporal_ordering")) if reader.has("temporal_ordering") else []
+    return MappingEntry(
+        name=reader.text("name"),
+        unrolled=MappingProxyType(unrolled),
+        hints=MappingProxyType({array: tuple(dims) for array, dims in hints.items()}),
+        order=tuple((str(dim), None if steps == REST else int(steps)) for dim, steps in order or []),
+        slots=MappingProxyType(dict(cast("dict[str, str]", reader.mapping("memory_operand_links")))),
+    )
+
+
+def _loop(part: Reader, array: str, text: str) -> tuple[str, int]:
+    dim, _, steps = (piece.strip() for piece in text.partition(","))
+    if not steps.isdigit():
+        raise part.wrong(array, f"'{text}' is not a dimension with its steps, such as 'K, 32'")
+    return dim, int(steps)
