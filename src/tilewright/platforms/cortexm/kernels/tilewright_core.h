@@ -7,6 +7,28 @@
 /* There are no vectors to lose. */
 #define TW_ROLLED _Pragma("GCC unroll 4")
 
+#define TW_CORE_LIMITS
+static inline int tw_min(int a, int b) { return a < b ? a : b; }
+static inline int tw_max(int a, int b) { return a > b ? a : b; }
+/* SSAT and USAT, where the limits are those of bytes. The compiler is told what it cannot see. */
+TW_ARM_INLINE int32_t tw_clamp(int32_t x, int32_t lo, int32_t hi) {
+#if TW_ARM_DSP
+    if (__builtin_constant_p(lo) && __builtin_constant_p(hi) && !__builtin_constant_p(x)) {
+        int32_t clamped = x;
+        if (lo == -128 && hi == 127)
+            __asm__("ssat %0, #8, %1" : "=r"(clamped) : "r"(x));
+        else if (lo == 0 && hi == 255)
+            __asm__("usat %0, #8, %1" : "=r"(clamped) : "r"(x));
+        else
+            clamped = tw_min(tw_max(x, lo), hi);
+        if (clamped < lo || clamped > hi)
+            __builtin_unreachable();
+        return clamped;
+    }
+#endif
+    return tw_min(tw_max(x, lo), hi);
+}
+
 /* zero + x * mul / 2^shift rounded, where nothing lies halfway: SMMLA and a shift. */
 #define TW_CORE_SCALES
 TW_ARM_INLINE int32_t tw_scale_untied(int32_t x, int32_t mul, int shift, int32_t zero) {
