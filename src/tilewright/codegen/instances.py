@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from math import prod
 
 from tilewright.codegen.affine import Block, dense, linear, row_major
+from tilewright.codegen.lanes import lanes_text
 from tilewright.codegen.literals import number
 from tilewright.codegen.steps import Operand, StepCode, converted, load, print_steps
 from tilewright.core.domain import Affine, Domain
-from tilewright.core.dtype import DTYPES
+from tilewright.core.dtype import DTYPES, DType
 from tilewright.core.expr import Size
 from tilewright.core.graph import RESULT, TensorType
 from tilewright.core.kernel import Kernel
@@ -90,9 +91,14 @@ def instance_text(
     macros |= {"STORE_1": f"{name}_one", "STORE_POINTWISE": str(int(pointwise)), "STORE_AGAIN": str(int(not replaced))}
     macros |= {"STORE_STEPS": str(len(steps)), "STORE_SCALES": "0"}
     macros |= {} if parts or replaced else _scaling(steps, output, row_axes)
+    vectors: list[str] = []
+    if kernel.lanes:
+        vectors = [] if parts else _lanes_text(name, accumulator, output, steps, replaced, row_axes)
+        macros |= {"STORE_HAS_LANES": str(int(bool(vectors))), "STORE_LANES": f"{name}_lanes"}
     return "".join(
         (
             _epilogue_text(name, accumulator.ctype, output, steps, replaced, row_axes, parts=parts),
+            *(f"{line}\n" for line in vectors),
             *(f"#define {macro} {meaning}\n" for macro, meaning in macros.items()),
             text,
             *(f"#undef {macro.partition('(')[0]}\n" for macro in macros),
@@ -121,6 +127,23 @@ def _scaling(steps: tuple[StepCode, ...], output: TensorType, row_axes: int) -> 
         "STORE_ZERO(e)": f"(e)->s{last}_zero",
         "STORE_SIGNED": str(int(output.dtype.lo < 0)),
     }
+
+
+def _lanes_text(
+    name: str,
+    accumulator: DType,
+    output: TensorType,
+    steps: tuple[StepCode, ...],
+    replaced: frozenset[str],
+    row_axes: int,
+) -> list[str]:
+    indexes = {
+        (number, operand): text
+        for number, step in enumerate(steps)
+        for operand, text in _step_indexes(step, output, row_axes).items()
+    }
+    fields = [(field.ctype, field.name, bool(field.tensor)) for field in epilogue_fields(steps, replaced)]
+    return lanes_text(name, accumulator, output, steps, indexes, fields, replaced)
 
 
 def _of_channel(steps: tuple[StepCode, ...], step: int, operand: str, output: TensorType, row_axes: int) -> str:

@@ -59,6 +59,8 @@ class Kernel:
     """Dimensions that it needs uncut: it uses positions along them, not only sizes."""
     accumulate: tuple[str, ...] = ()
     """Reduction dimensions along which its result is a plain sum, so that results of parts may be added up."""
+    lanes: bool = False
+    """Whether its epilogue also takes vectors of four results, where all that is fused behind it has such a text."""
     near: tuple[str, ...] = ()
     """Operands that have to be in the engine's own memory, also where it reads others from elsewhere."""
 
@@ -179,7 +181,7 @@ def _kernel(path: Path, text: str) -> Kernel:
             f"types: '{name}' is neither an element type nor a variable of the header",
             "add e.g. 'T: [float32, int8]'",
         )
-    if header.get("accumulate") and header.get("epilogue") != "row":
+    if header.get("accumulate") and header.get("epilogue") not in ("row", "lanes"):
         raise _bad(path, "accumulate: results of parts are added up by its epilogue", "add 'epilogue: row'")
     return Kernel(
         path,
@@ -192,7 +194,7 @@ def _kernel(path: Path, text: str) -> Kernel:
         MappingProxyType(variables),
         MappingProxyType({str(k): str(v) for k, v in cast("dict[str, Any]", header.get("when") or {}).items()}),
         MappingProxyType(cast("dict[str, str]", header.get("pack") or {})),
-        header.get("epilogue") == "row",
+        header.get("epilogue") in ("row", "lanes"),
         str(header.get("scratch", "0")),
         str(header.get("cycles", "0")),
         tuple(_parameter(path, part) for part in prototype.group(2).split(",")),
@@ -201,6 +203,7 @@ def _kernel(path: Path, text: str) -> Kernel:
         tuple(cast("list[str]", header.get("strided") or [])),
         tuple(cast("list[str]", header.get("whole") or [])),
         tuple(cast("list[str]", header.get("accumulate") or [])),
+        header.get("epilogue") == "lanes",
         tuple(cast("list[str]", header.get("near") or [])),
     )
 

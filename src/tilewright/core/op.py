@@ -136,6 +136,8 @@ class Body:
     gives an input's value where its access lies outside the tensor; a reduction skips such points for inputs without
     one. `scales` says that the result is just `tw_clamp(tw_scale(x, mul, shift, zero))` with the limits of its type,
     where x is the first operand, and `shift` and `zero` are constants; `adds` that it is the sum of two int32 operands.
+    `lanes` is the result once more, for four neighbours in a vector, by the functions tw_lanes_* that machines with
+    vectors have; their operands are vectors or numbers. It is empty where there is no such text.
     """
 
     result: Mapping[str, str]
@@ -145,6 +147,7 @@ class Body:
     fill: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     scales: bool = False
     adds: bool = False
+    lanes: str = ""
 
     def reads(self, operand: str) -> bool:
         """Whether it uses an operand; a known constant may be part of its text instead."""

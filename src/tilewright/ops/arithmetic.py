@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tilewright.core.dtype import INT32
+from tilewright.core.dtype import FLOAT32, INT32
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import Body, Call, example
 from tilewright.ops.rules import broadcast, broadcast_type, elementwise, wrapping
@@ -55,11 +55,11 @@ def _binary(
             return function(A.astype(np.int32), B.astype(np.int32))
         return function(A, B)
 
-    def body(call: Call) -> str | Body:
-        text = wrapping(call, symbol)
-        if symbol == "+" and all(kind is not None and kind.dtype == INT32 for kind in call.inputs):
-            return Body(MappingProxyType({"Y": text}), adds=True)
-        return text
+    def body(call: Call) -> Body:
+        sums = symbol == "+" and all(kind is not None and kind.dtype == INT32 for kind in call.inputs)
+        whole = call.outputs[0].dtype in (INT32, FLOAT32)
+        lanes = f"tw_lanes_{name.lower()}(A, B)" if whole else ""
+        return Body(MappingProxyType({"Y": wrapping(call, symbol)}), adds=sums, lanes=lanes)
 
     elementwise(
         name,

@@ -142,7 +142,10 @@ def _dequantize_body(call: Call) -> Body:
     value = "x"
     if call.has("x_zero_point"):
         value = "((int64_t)x - x_zero_point)" if call.type("x").dtype == INT32 else "(x - x_zero_point)"
-    return Body(MappingProxyType({"y": f"(float){value} * (float)x_scale"}))
+    real = {FLOAT32} == {call.type("y").dtype, call.type("x_scale").dtype} and call.type("x").dtype != INT32
+    whole = "tw_lanes_sub(x, x_zero_point)" if call.has("x_zero_point") else "x"
+    lanes = f"tw_lanes_mul(tw_lanes_real({whole}), x_scale)" if real else ""
+    return Body(MappingProxyType({"y": f"(float){value} * (float)x_scale"}), lanes=lanes)
 
 
 declare(

@@ -126,6 +126,8 @@ class _Scaled:
     text: str
     state: tuple[tuple[str, str, str], ...] = ()
     constants: tuple[tuple[str, str, str], ...] = ()
+    lanes: str = ""
+    """The same in vectors."""
 
 
 _SCALE = "tw_scale((int32_t)x, (int32_t)mul, shift, zero)"
@@ -153,27 +155,36 @@ def _body(call: Call) -> Body:
     narrow = "int32_t" if max(quotient + abs(zero), -lo, hi) < 1 << 31 else "int64_t"
     centre = _centre(call)
     if _multiplies_by_one(call, shift) and add == 0 and x < 1 << 31:
-        scaled = _Scaled("(int32_t)x + zero" if zero else "(int32_t)x")
+        scaled = (
+            _Scaled("(int32_t)x + zero", lanes="tw_lanes_add(x, zero)") if zero else _Scaled("(int32_t)x", lanes="x")
+        )
     elif to_even and centre is not None and max(x + abs(centre), mul) <= 1 << 24 and quotient < 1 << 22:
         text = _SCALE_UNTIED if _untied(call, x + abs(centre), shift) else _SCALE
         text = text.replace("x,", "x + centre,") if centre else text
-        scaled = _Scaled(text, constants=(("int32_t", "centre", str(centre)),) if centre else ())
+        lanes = f"tw_lanes_scale({'tw_lanes_add(x, centre)' if centre else 'x'}, mul, shift, zero)"
+        scaled = _Scaled(text, constants=(("int32_t", "centre", str(centre)),) if centre else (), lanes=lanes)
     elif to_even and largest + (abs(zero) + 1 << shift) < 1 << 31:
         scaled = _to_even(call, shift, zero)
     else:
         total, rounded = _in_integers(largest, shift, to_even=to_even, added=add > 0)
         text = f"({narrow})({rounded})" + (" + zero" if zero else "")
-        scaled = _Scaled(text, (total,), ((total[0], "half", str(half - int(to_even))),))
+        plain = shift and not to_even and total[0] == "int32_t"
+        lanes = f"tw_lanes_sum_rounded(tw_lanes_mul(x, mul), {'add' if add else '0'}, shift)" if plain else ""
+        lanes = f"tw_lanes_add({lanes}, zero)" if lanes and zero else lanes
+        scaled = _Scaled(text, (total,), ((total[0], "half", str(half - int(to_even))),), lanes)
     limited: tuple[tuple[str, str, str], ...] = ()
     lowest = (half - 1 - x * mul - add) >> shift
     if narrow == "int32_t" and lo <= lowest + zero and quotient + zero <= hi:
         clamp = ((narrow, "clamped", f"tw_within(scaled, {lo}, {hi})"),)
+        lanes = scaled.lanes
     elif narrow == "int32_t" and -lo < 1 << 31:
         # The limits are part of the text: there are instructions for those of a type.
         clamp = ((narrow, "clamped", f"tw_clamp(scaled, {lo}, {hi})"),)
+        lanes = f"tw_lanes_clamp({scaled.lanes}, {lo}, {hi})" if scaled.lanes else ""
     else:
         clamp = ((narrow, "raised", "scaled > lo ? scaled : lo"), (narrow, "clamped", "raised < hi ? raised : hi"))
         limited = ((narrow, "lo", str(lo)), (narrow, "hi", str(hi)))
+        lanes = ""
     told = " ".join((scaled.text, *(value for _, _, value in scaled.state)))
     named = (("int", "shift", str(shift)), (narrow, "zero", str(zero)))
     return Body(
@@ -181,6 +192,7 @@ def _body(call: Call) -> Body:
         (*scaled.state, (narrow, "scaled", scaled.text), *clamp),
         constants=(*scaled.constants, *(c for c in named if re.search(rf"\b{c[1]}\b", told)), *limited),
         scales=scaled.text in (_SCALE, _SCALE_UNTIED) and clamp[0][2].startswith("tw_clamp") and hi - lo == 255,
+        lanes=lanes,
     )
 
 
@@ -190,10 +202,13 @@ def _to_even(call: Call, shift: int, zero: int) -> _Scaled:
     product = "(int32_t)x" if mul is not None and bool((mul == 1).all()) else "(int32_t)x * (int32_t)mul"
     total = f"{product} + offset" if add is not None else f"{product} + (int32_t)add + offset"
     offset = int(add or 0) + (zero << shift) - (1 - zero % 2)
+    lanes = "x" if product == "(int32_t)x" else "tw_lanes_mul(x, mul)"
+    lanes = f"tw_lanes_add({lanes if add is not None else f'tw_lanes_add({lanes}, add)'}, offset)"
     return _Scaled(
         f"tw_half_to_{'odd' if zero % 2 else 'even'}(total, half, shift)",
         (("int32_t", "total", total),),
         (("int32_t", "offset", str(offset)), ("int32_t", "half", str(1 << shift >> 1))),
+        f"tw_lanes_half_to_{'odd' if zero % 2 else 'even'}({lanes}, shift)",
     )
 
 

@@ -1,0 +1,224 @@
+/* Helium: vectors of 16 bytes. Products of bytes are added up in core registers, 16 by one VMLADAVA; what follows is done
+ * for four sums at once. Included by kernels of this folder and by what is generated for them. */
+#ifndef TILEWRIGHT_MVE_H
+#define TILEWRIGHT_MVE_H
+
+#include "tilewright_kernel.h"
+
+#include <arm_mve.h>
+
+/* Four neighbours. Where a function has two operands, one may be a number that is the same for all. */
+typedef int32x4_t tw_lanes;
+typedef float32x4_t tw_reals;
+
+#define TW_LANES_BINARY(NAME)                                                                                          \
+    TW_INLINE tw_lanes tw_lanes_##NAME##_ii(tw_lanes a, tw_lanes b) { return v##NAME##q_s32(a, b); }                   \
+    TW_INLINE tw_lanes tw_lanes_##NAME##_in(tw_lanes a, int32_t b) { return v##NAME##q_n_s32(a, b); }                  \
+    TW_INLINE tw_reals tw_lanes_##NAME##_ff(tw_reals a, tw_reals b) { return v##NAME##q_f32(a, b); }                   \
+    TW_INLINE tw_reals tw_lanes_##NAME##_fn(tw_reals a, float b) { return v##NAME##q_n_f32(a, b); }
+TW_LANES_BINARY(add)
+TW_LANES_BINARY(sub)
+TW_LANES_BINARY(mul)
+TW_INLINE tw_lanes tw_lanes_add_ni(int32_t a, tw_lanes b) { return vaddq_n_s32(b, a); }
+TW_INLINE tw_lanes tw_lanes_mul_ni(int32_t a, tw_lanes b) { return vmulq_n_s32(b, a); }
+TW_INLINE tw_lanes tw_lanes_sub_ni(int32_t a, tw_lanes b) { return vsubq_s32(vdupq_n_s32(a), b); }
+TW_INLINE tw_reals tw_lanes_add_nf(float a, tw_reals b) { return vaddq_n_f32(b, a); }
+TW_INLINE tw_reals tw_lanes_mul_nf(float a, tw_reals b) { return vmulq_n_f32(b, a); }
+TW_INLINE tw_reals tw_lanes_sub_nf(float a, tw_reals b) { return vsubq_f32(vdupq_n_f32(a), b); }
+#define TW_LANES_OF(NAME, a, b)                                                                                        \
+    _Generic((a),                                                                                                      \
+        tw_lanes: _Generic((b), tw_lanes: NAME##_ii, default: NAME##_in),                                              \
+        tw_reals: _Generic((b), tw_reals: NAME##_ff, default: NAME##_fn),                                              \
+        default: _Generic((b), tw_lanes: NAME##_ni, default: NAME##_nf))(a, b)
+#define tw_lanes_add(a, b) TW_LANES_OF(tw_lanes_add, a, b)
+#define tw_lanes_sub(a, b) TW_LANES_OF(tw_lanes_sub, a, b)
+#define tw_lanes_mul(a, b) TW_LANES_OF(tw_lanes_mul, a, b)
+TW_INLINE tw_reals tw_lanes_real(tw_lanes a) { return vcvtq_f32_s32(a); }
+
+/* Four of a tensor, and four into one. */
+TW_INLINE tw_lanes tw_lanes_at_s8(const int8_t *x) { return vldrbq_s32(x); }
+TW_INLINE tw_lanes tw_lanes_at_u8(const uint8_t *x) { return vreinterpretq_s32_u32(vldrbq_u32(x)); }
+TW_INLINE tw_lanes tw_lanes_at_s16(const int16_t *x) { return vldrhq_s32(x); }
+TW_INLINE tw_lanes tw_lanes_at_s32(const int32_t *x) { return vldrwq_s32(x); }
+TW_INLINE tw_reals tw_lanes_at_f32(const float *x) { return vldrwq_f32(x); }
+#define tw_lanes_at(x)                                                                                                 \
+    _Generic((x),                                                                                                      \
+        const int8_t *: tw_lanes_at_s8,                                                                                \
+        int8_t *: tw_lanes_at_s8,                                                                                      \
+        const uint8_t *: tw_lanes_at_u8,                                                                               \
+        uint8_t *: tw_lanes_at_u8,                                                                                     \
+        const int16_t *: tw_lanes_at_s16,                                                                              \
+        const int32_t *: tw_lanes_at_s32,                                                                              \
+        int32_t *: tw_lanes_at_s32,                                                                                    \
+        const float *: tw_lanes_at_f32,                                                                                \
+        float *: tw_lanes_at_f32)(x)
+TW_INLINE void tw_lanes_put_s8(int8_t *y, tw_lanes v) { vstrbq_s32(y, v); }
+TW_INLINE void tw_lanes_put_u8(uint8_t *y, tw_lanes v) { vstrbq_u32(y, vreinterpretq_u32_s32(v)); }
+TW_INLINE void tw_lanes_put_s32(int32_t *y, tw_lanes v) { vstrwq_s32(y, v); }
+TW_INLINE void tw_lanes_put_f32(float *y, tw_reals v) { vstrwq_f32(y, v); }
+#define tw_lanes_put(y, v)                                                                                             \
+    _Generic((y),                                                                                                      \
+        int8_t *: tw_lanes_put_s8,                                                                                     \
+        uint8_t *: tw_lanes_put_u8,                                                                                    \
+        int32_t *: tw_lanes_put_s32,                                                                                   \
+        float *: tw_lanes_put_f32)(y, v)
+
+/* What the functions of the same names do with one number; see tilewright_kernel.h. */
+TW_INLINE tw_lanes tw_lanes_clamp(tw_lanes x, int32_t lo, int32_t hi) {
+    return vminq_s32(vmaxq_s32(x, vdupq_n_s32(lo)), vdupq_n_s32(hi));
+}
+TW_INLINE tw_lanes tw_lanes_scaled(tw_lanes x, tw_reals factor, int32_t zero) {
+    const tw_reals sum = vfmasq_n_f32(vcvtq_f32_s32(x), factor, 12582912.0f /* 1.5 * 2^23 */);
+    return vaddq_n_s32(vreinterpretq_s32_f32(sum), zero - 0x4B400000);
+}
+TW_INLINE tw_lanes tw_lanes_scale_n(tw_lanes x, int32_t mul, int shift, int32_t zero) {
+    return tw_lanes_scaled(x, vdupq_n_f32(tw_factor(mul, shift)), zero);
+}
+TW_INLINE tw_lanes tw_lanes_scale_i(tw_lanes x, tw_lanes mul, int shift, int32_t zero) {
+    return tw_lanes_scaled(x, vmulq_n_f32(vcvtq_f32_s32(mul), tw_factor(1, shift)), zero);
+}
+#define tw_lanes_scale(x, mul, shift, zero)                                                                            \
+    _Generic((mul), tw_lanes: tw_lanes_scale_i, default: tw_lanes_scale_n)(x, mul, shift, zero)
+#define tw_lanes_sum_rounded(a, b, shift) vrshlq_n_s32(tw_lanes_add(a, b), -(shift))
+TW_INLINE tw_lanes tw_lanes_odd(tw_lanes total, int shift) {
+    return vandq_s32(vshlq_r_s32(total, -shift), vdupq_n_s32(1));
+}
+TW_INLINE tw_lanes tw_lanes_half_to_odd(tw_lanes total, int shift) {
+    return vrshlq_n_s32(vsubq_s32(total, tw_lanes_odd(total, shift)), -shift);
+}
+TW_INLINE tw_lanes tw_lanes_half_to_even(tw_lanes total, int shift) {
+    return vrshlq_n_s32(vaddq_s32(total, tw_lanes_odd(total, shift)), -shift);
+}
+
+/* Products of rows of bytes with filters, four of these at a time.
+ *
+ * Filters are packed `F/4,K/16,F%4,K%16`. A panel holds for each four of them what their sums begin with and then the
+ * sums, of one row or of two: 4 or 8 numbers each. All but the last 16 bytes of a row are read without a predicate. The
+ * loop over them is unrolled four times and entered in the middle. */
+struct tw_dots {
+    const void *a0; /* in the order in which one instruction loads them */
+    const int32_t *end;
+    const void *a1;
+    int last;
+    const int8_t *w;
+    int entry, rounds;
+    int32_t *panel;
+};
+/* For rows of `length` bytes, `rows` of them at once. `flip`: bytes are unsigned. */
+TW_INLINE struct tw_dots tw_dots_of(int rows, int flip, int length, int filters, const int8_t *w, int32_t *panel) {
+    const unsigned whole = (unsigned)(length - 1) / 16, block = (unsigned)(rows == 2 ? 56 + 8 * flip : 36 + 4 * flip);
+    const unsigned skipped = whole ? (-whole & 3) * block : 4 * block + 8; /* of the loop, whose branch has 8 bytes */
+    return (struct tw_dots){.end = panel + (filters + 3) / 4 * 8 * rows,
+                            .last = length - (int)(16 * whole),
+                            .w = w,
+                            .entry = (int)skipped + 1, /* it is Thumb code */
+                            .rounds = (int)((whole + 3) / 4),
+                            .panel = panel};
+}
+/* One filter of four against two rows, and against one. */
+#define TW_DOT_2(q, sum0, sum1)                                                                                        \
+    "vldrb.8 " q ", [r5], #16\nvmladava.s8 " sum0 ", q0, " q "\nvmladava.s8 " sum1 ", q1, " q "\n"
+#define TW_DOT_2_SUMS                                                                                                  \
+    TW_DOT_2("q2", "r0", "r8") TW_DOT_2("q3", "r2", "r10") TW_DOT_2("q2", "r4", "r12") TW_DOT_2("q3", "r6", "lr")
+#define TW_DOT_1(q, sum) "vldrb.8 " q ", [r5], #16\nvmladava.s8 " sum ", q0, " q "\n"
+#define TW_DOT_1_SUMS TW_DOT_1("q2", "r0") TW_DOT_1("q3", "r2") TW_DOT_1("q2", "r4") TW_DOT_1("q3", "r6")
+#define TW_FOUR_TIMES(text) text text text text
+#define TW_DEFINE_DOTS(NAME, LOADS, LAST, FLIP, SUMS, LIST, FIRST, ...)                                                \
+    TW_APART void NAME(const struct tw_dots *d) {                                                                      \
+        register const struct tw_dots *dots __asm__("r0") = d;                                                         \
+        __asm__ volatile("ldm r0, {r1, r2, r3, r4, r5, r6, r9, r11}\nsub sp, sp, #24\nadr.w r0, 2f\nadd r6, r6, r0\n"  \
+                         "strd r1, r3, [sp]\nstrd r9, r6, [sp, #8]\nstr r2, [sp, #16]\nvctp.8 r4\n" FIRST "1:\n"       \
+                         "ldrd r1, r3, [sp]\nldr.w r9, [sp, #8]\nldm.w r11!, " LIST                                    \
+                         "\nldr.w pc, [sp, #12]\n2:\n" TW_FOUR_TIMES(                                                  \
+                             LOADS FLIP SUMS) "subs.w r9, r9, #1\nbne.w 2b\n" LAST FLIP SUMS "stm.w r11!, " LIST       \
+                                              "\nldr r1, [sp, #16]\ncmp r11, r1\nbne.w 1b\nadd sp, sp, #24\n"          \
+                         : "+r"(dots)                                                                                  \
+                         :                                                                                             \
+                         : "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "d0", "d1",      \
+                           "d2", "d3", "d4", "d5", "d6", "d7", __VA_ARGS__ "cc", "memory");                            \
+    }
+#define TW_DOT_2_LOADS "vldrb.8 q0, [r1], #16\nvldrb.8 q1, [r3], #16\n"
+#define TW_DOT_2_LAST "vpstt\nvldrbt.8 q0, [r1]\nvldrbt.8 q1, [r3]\n"
+#define TW_DOT_1_LOADS "vldrb.8 q0, [r1], #16\n"
+#define TW_DOT_1_LAST "vpst\nvldrbt.8 q0, [r1]\n"
+#define TW_DOT_2_LIST "{r0, r2, r4, r6, r8, r10, r12, lr}"
+#define TW_DOT_1_LIST "{r0, r2, r4, r6}"
+#define TW_DOT_FLIP_FIRST "movs r4, #128\nvdup.8 q4, r4\n"
+TW_DEFINE_DOTS(tw_dot_pairs_s8, TW_DOT_2_LOADS, TW_DOT_2_LAST, "", TW_DOT_2_SUMS, TW_DOT_2_LIST, "", )
+TW_DEFINE_DOTS(tw_dot_pairs_u8, TW_DOT_2_LOADS, TW_DOT_2_LAST, "veor q0, q0, q4\nveor q1, q1, q4\n", TW_DOT_2_SUMS,
+               TW_DOT_2_LIST, TW_DOT_FLIP_FIRST, "d8", "d9", )
+TW_DEFINE_DOTS(tw_dot_singles_s8, TW_DOT_1_LOADS, TW_DOT_1_LAST, "", TW_DOT_1_SUMS, TW_DOT_1_LIST, "", )
+TW_DEFINE_DOTS(tw_dot_singles_u8, TW_DOT_1_LOADS, TW_DOT_1_LAST, "veor q0, q0, q4\n", TW_DOT_1_SUMS, TW_DOT_1_LIST,
+               TW_DOT_FLIP_FIRST, "d8", "d9", )
+
+/* What sums begin with: the bias, and 128 * sum(w) where 128 is taken off the bytes of a row (`flip`). */
+TW_APART void tw_dots_panel(int32_t *panel, int rows, int flip, const int32_t *bias, const int8_t *w, int length,
+                            int filters) {
+    const int blocks = (length + 15) / 16;
+    for (int f = 0; f < (filters + 3) / 4 * 4; f++, panel += f % 4 ? 0 : rows * 8) {
+        int32_t sum = 0;
+        for (int k = 0; flip && k < blocks; k++)
+            sum = vaddvaq_s8(sum, vldrbq_s8(w + ((f / 4 * blocks + k) * 4 + f % 4) * 16));
+        for (int row = 0; row < rows; row++)
+            panel[row * 4 + f % 4] = sum * 128 + (bias && f < filters ? bias[f] : 0);
+    }
+}
+
+/* Lines of an image, turned so that the taps of a pixel lie side by side: columns of `KH` runs of `C` bytes. Columns that
+ * are `dilation` apart are neighbours, `width / dilation` of each kind. */
+struct tw_strip {
+    int C, KH, IH, IW, x_row, x_col, width, dilation_0, dilation_1;
+    int zero, flip; /* what is outside the image, and what is exclusive-ored to what is inside */
+};
+
+/* Copies `count` runs of `bytes` bytes. */
+TW_INLINE void tw_copy_runs(const char *from, int from_step, char *to, int to_step, int bytes, int count,
+                            uint8x16_t flip) {
+    for (int i = 0; i < count; i++, from += from_step, to += to_step) {
+        int k = 0;
+        for (; k + 16 <= bytes; k += 16)
+            vstrbq_u8((uint8_t *)to + k, veorq_u8(vldrbq_u8((const uint8_t *)from + k), flip));
+        if (k < bytes) {
+            const mve_pred16_t rest = vctp8q((uint32_t)(bytes - k));
+            vstrbq_p_u8((uint8_t *)to + k, veorq_u8(vldrbq_z_u8((const uint8_t *)from + k, rest), flip), rest);
+        }
+    }
+}
+/* The same for runs that lie side by side and are so short that a vector holds several. */
+TW_INLINE void tw_scatter_runs(const char *from, char *to, int to_step, int bytes, int count, uint8x16_t flip) {
+    uint8_t places[16];
+    const int runs = 16 / bytes, chunk = runs * bytes;
+    for (int i = 0, at = 0; i < 16; i++)
+        places[i] = (uint8_t)(at + i % bytes), at += (i + 1) % bytes ? 0 : to_step;
+    const uint8x16_t place = vldrbq_u8(places);
+    for (; count > 0; count -= runs, from += chunk, to += runs * to_step) {
+        const mve_pred16_t some = vctp8q((uint32_t)tw_min(chunk, count * bytes));
+        const uint8x16_t bits = veorq_u8(vldrbq_z_u8((const uint8_t *)from, some), flip);
+        vstrbq_scatter_offset_p_u8((uint8_t *)to, place, bits, some);
+    }
+}
+
+/* `x` is the pixel that the first tap sees, `ih` and `iw` its place, which may be outside the image. */
+TW_APART void tw_strip_fill(const struct tw_strip *s, const void *x, int ih, int iw, void *to) {
+    const int pitch = s->KH * s->C, each = s->width / s->dilation_1;
+    const uint8x16_t flip = vdupq_n_u8((uint8_t)s->flip);
+    const struct tw_span rows = tw_inside(ih, s->IH, s->KH, s->dilation_0);
+    for (int phase = 0; phase < s->dilation_1; phase++) {
+        const struct tw_span inside = tw_inside(iw + phase, s->IW, each, s->dilation_1);
+        const int step = s->x_col * s->dilation_1, count = inside.end - inside.begin;
+        char *const out = (char *)to + phase * each * pitch;
+        if (rows.end - rows.begin < s->KH || count < each)
+            memset(out, s->zero ^ s->flip, (size_t)(each * pitch));
+        for (int row = rows.begin; row < rows.end; row++) {
+            const char *from =
+                (const char *)x + row * s->dilation_0 * s->x_row + phase * s->x_col + inside.begin * step;
+            char *const at = out + inside.begin * pitch + row * s->C;
+            if (step == s->C && s->C <= 8 && (16 / s->C - 1) * pitch + s->C <= 256)
+                tw_scatter_runs(from, at, pitch, s->C, count, flip);
+            else
+                tw_copy_runs(from, step, at, pitch, s->C, count, flip);
+        }
+    }
+}
+
+#endif
