@@ -1,0 +1,397 @@
+"""The cost of many mappings at once: the model of `tilewright.cost.array` over arrays with one mapping in a row.
+
+It runs on NumPy, or on any library with the same names for `asarray`, `where`, `cumsum` and `ceil` and with the usual
+operators on arrays (CuPy, for instance), which is given as `xp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from tilewright.core.accelerator import FROM_HIGH, FROM_LOW, TO_HIGH, TO_LOW
+from tilewright.mapping.tables import NEW, SAME, MoveTable, OperandTable, Problem
+
+Array = Any
+"""An array of the library in use."""
+Place = tuple[int, int]
+"""An operand and an entry of its nest."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What the cost depends on, a mapping in a row."""
+
+    nodes: Mapping[Place, Array]
+    """Nodes at which tiles change; entry 0 (inputs only): until when a unit keeps its operand."""
+    new_runs: Mapping[Place, Array]
+    """Steps of the outermost loops at a memory, as far as all of them bring other data."""
+    same_runs: Mapping[Place, Array]
+    """The same for loops that bring the same data."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """A mapping in a row."""
+
+    energy: Array
+    stall: Array
+    loading: Array
+    storing: Array
+    latency: Array
+
+
+@dataclass(frozen=True)
+class _Link:
+    """The way of an operand between two of its memories."""
+
+    ends: tuple[Place, ...]
+    """Positions of its two moves: (port, position among the moves of the port)."""
+    shared: int
+    """At how many of its ends another input uses the same port."""
+
+
+class Evaluator:
+    """Costs of mappings of one problem."""
+
+    def __init__(self, problem: Problem, xp: Any = np) -> None:
+        self.problem, self._xp = problem, xp
+        lattice = problem.lattice
+        self._periods = xp.asarray(lattice.periods)
+        self._times = xp.asarray(problem.times)
+        self._strides = xp.asarray(np.array(lattice.strides, dtype=np.int64))
+        self._kinds = [xp.asarray(np.array(table.kinds, dtype=np.int64)) for table in problem.operands]
+        self._tiles = [[xp.asarray(tile) for tile in table.tiles] for table in problem.operands]
+        self._least = [xp.asarray(table.least) for table in problem.operands]
+        self._energies = {
+            (entry.operand, entry.entry): xp.asarray(entry.energy)
+            for table in problem.operands
+            for entry in table.entries
+            if entry.entry or not table.is_output
+        }
+        by_port: dict[int, list[MoveTable]] = {}
+        for table in problem.operands:
+            for entry in table.entries:
+                for move in entry.moves:
+                    by_port.setdefault(move.port, []).append(move)
+        self._ports = by_port
+        self._present = {id(m): xp.asarray(m.present) for moves in by_port.values() for m in moves}
+        self._busy = {id(m): xp.asarray(m.busy) for moves in by_port.values() for m in moves}
+        self._average = {id(m): xp.asarray(m.average) for moves in by_port.values() for m in moves}
+        self._links = {table.index: self._links_of(table) for table in problem.operands}
+
+    def profile(self, orders: Array, cuts: Sequence[Array]) -> Profile:
+        """Of orders (factors of the lattice, innermost first) and, by operand, cuts for each of its memories."""
+        xp = self._xp
+        rows, loops = orders.shape
+        start = xp.zeros((rows, 1), dtype=self._strides.dtype)
+        reached = xp.concatenate([start, xp.cumsum(self._strides[orders], 1)], 1) if loops else start
+        nodes: dict[Place, Array] = {}
+        new_runs: dict[Place, Array] = {}
+        same_runs: dict[Place, Array] = {}
+        row = xp.arange(rows)
+        for table in self.problem.operands:
+            kinds = self._kinds[table.index][orders] if loops else orders
+            after, before_new, before_same = self._scans(kinds)
+            if not table.is_output:
+                nodes[table.index, 0] = reached[row, after[:, 0]]
+            lower = start[:, 0]
+            for level in range(table.depth):
+                cut = after[row, cuts[table.index][:, level]]
+                place = (table.index, level + 1)
+                nodes[place] = reached[row, cut]
+                for runs, before in ((new_runs, before_new), (same_runs, before_same)):
+                    first = before[row, cut]
+                    first = xp.where(first > lower, first, lower)
+                    runs[place] = self._periods[nodes[place]] // self._periods[reached[row, first]]
+                lower = cut
+        return Profile(nodes, new_runs, same_runs)
+
+    def _scans(self, kinds: Array) -> tuple[Array, Array, Array]:
+        """By position: the next one not before a loop of the same data; where runs of new and of same data began."""
+        xp = self._xp
+        rows, loops = kinds.shape
+        after = xp.zeros((rows, loops + 1), dtype=self._strides.dtype) + loops
+        new = xp.zeros((rows, loops + 1), dtype=self._strides.dtype)
+        same = xp.zeros((rows, loops + 1), dtype=self._strides.dtype)
+        for position in range(loops - 1, -1, -1):
+            after[:, position] = xp.where(kinds[:, position] == SAME, after[:, position + 1], position)
+        for position in range(loops):
+            new[:, position + 1] = xp.where(kinds[:, position] == NEW, new[:, position], position + 1)
+            same[:, position + 1] = xp.where(kinds[:, position] == SAME, same[:, position], position + 1)
+        return after, new, same
+
+    def energy(self, profile: Profile) -> Array:
+        """Of each mapping."""
+        total = self.problem.fixed_energy
+        for place, table in self._energies.items():
+            total = total + table[profile.nodes[place]]
+        return total
+
+    def costs(self, profile: Profile) -> Costs:
+        """All of each mapping."""
+        flags = self.double_buffered(profile)
+        return self.costs_with(profile, self.windows(profile, flags))
+
+    def windows(self, profile: Profile, flags: Mapping[Place, Array]) -> dict[Place, Array]:
+        """Cycles in which a tile may move without holding up the array."""
+        cycles = self.problem.cycles
+        found: dict[Place, Array] = {}
+        for place, node in profile.nodes.items():
+            period = self._periods[node]
+            if place[1] == 0:
+                found[place] = cycles * period
+            elif place in flags:
+                found[place] = cycles * self._xp.where(flags[place], period, period // profile.same_runs[place])
+        return found
+
+    def costs_with(self, profile: Profile, windows: Mapping[Place, Array], working: Array | None = None) -> Costs:
+        """The same with given windows, and (for bounds) with more cycles in which loads may hide."""
+        problem = self.problem
+        stall = 0
+        for port in self._ports:
+            held = self._stall(port, profile, windows)
+            stall = self._xp.where(held > stall, held, stall)
+        computing = problem.steps * problem.cycles
+        loads = self._loads(profile, computing + stall if working is None else working)
+        loading = self._loading(loads)
+        storing = self._storing(loads)
+        energy = self.energy(profile)
+        return Costs(energy, stall, loading, storing, computing + stall + loading + storing)
+
+    def double_buffered(self, profile: Profile) -> dict[Place, Array]:
+        """Which tiles can be filled while the one before is in use."""
+        shares: dict[Place, Array] = {}
+        used: dict[int, Array] = {}
+        for table in self.problem.operands:
+            for level, memory in enumerate(table.memories):
+                place = (table.index, level + 1)
+                tile = self._tiles[table.index][level][profile.nodes[place]]
+                shares[place] = (tile // profile.new_runs[place]) / self.problem.engine.memories[memory].bits
+                used[memory] = used[memory] + shares[place] if memory in used else shares[place]
+        flags: dict[Place, Array] = {}
+        for table in self.problem.operands:
+            for level, memory in enumerate(table.memories):
+                place = (table.index, level + 1)
+                whole, share = used[memory], shares[place]
+                fits = share <= 1 - whole
+                flags[place] = (whole <= 0.5) | fits
+                used[memory] = self._xp.where((whole > 0.5) & fits, whole + share, whole)
+        return flags
+
+    def _node(self, move: MoveTable, profile: Profile) -> Array | int:
+        """Outputs leave a unit in every step, which is what the first node stands for."""
+        return profile.nodes.get((move.operand, move.entry), 0)
+
+    def _stall(self, port: int, profile: Profile, windows: Mapping[Place, Array]) -> Array:
+        xp, cycles, computing = self._xp, self.problem.cycles, self.problem.steps * self.problem.cycles
+        late: Array = 0
+        wanted: Array = 0
+        longest: Array = 0
+        always: Array = False
+        groups: dict[Place, tuple[Array, Array]] = {}
+        for move in self._ports[port]:
+            node = self._node(move, profile)
+            place = (move.operand, move.entry)
+            window = windows.get(place, cycles)
+            present, more = self._present[id(move)][node], self._times[node] - 1
+            slack = (self._busy[id(move)][node] - window) * more
+            late = late + xp.where(present & (slack > 0), slack, 0)
+            wanted = wanted + xp.where(present, xp.where(slack > 0, window, self._busy[id(move)][node]) * more, 0)
+            period = cycles * self._periods[node]
+            always = always | (present & (window == period))
+            covered = xp.where(present, window * (more + 1), 0)
+            longest = xp.where(covered > longest, covered, longest)
+            size = xp.where(present, window, 0)
+            if place in groups:
+                size = xp.where(groups[place][1] > size, groups[place][1], size)
+            groups[place] = (period, size)
+        union = xp.where(always, computing, longest)
+        open_rows = (wanted > union) & ~always
+        if len(groups) > 1 and bool(open_rows.any()):
+            periods = [(xp.zeros_like(wanted) + period)[open_rows] for period, _ in groups.values()]
+            sizes = [(xp.zeros_like(wanted) + size)[open_rows] for _, size in groups.values()]
+            union[open_rows] = _covered(xp, periods, sizes, computing)
+        held = wanted - union
+        return late + xp.where(held > 0, held, 0)
+
+    def _loads(self, profile: Profile, working: Array) -> dict[tuple[int, int], Array]:
+        """By port and position among its moves: cycles of the first load or last store that are not hidden."""
+        found: dict[tuple[int, int], Array] = {}
+        for port, moves in self._ports.items():
+            kept = [i for i, move in enumerate(moves) if not self._ignored(move)]
+            nodes = [self._node(moves[i], profile) for i in kept]
+            busy = [self._busy[id(moves[i])][node] * 1.0 for i, node in zip(kept, nodes, strict=True)]
+            once = [self._times[node] == 1 for node in nodes]
+            if not kept:
+                continue
+            bandwidth = self.problem.ports[port][1].bits
+            busy = self._hidden(profile, [moves[i] for i in kept], nodes, busy, once, bandwidth, working)
+            for i, value in zip(kept, busy, strict=True):
+                found[port, i] = value
+        return found
+
+    def _ignored(self, move: MoveTable) -> bool:
+        return self.problem.operands[move.operand].is_output and move.direction in (TO_LOW, FROM_HIGH)
+
+    def _hidden(
+        self,
+        profile: Profile,
+        moves: Sequence[MoveTable],
+        nodes: Sequence[Array],
+        busy: Sequence[Array],
+        once: Sequence[Array],
+        bandwidth: int,
+        working: Array,
+    ) -> list[Array]:
+        """Tiles that come once may come while others are used: takes cycles off that the port has left."""
+        xp, cycles = self._xp, self.problem.cycles
+        some: Array = False
+        for flag in once:
+            some = some | flag
+        if not bool(xp.asarray(some).any()):
+            return list(busy)
+        needed: Array = 0
+        for move, node, flag in zip(moves, nodes, once, strict=True):
+            needed = needed + xp.where(flag, 0, -(-self._average[id(move)][node] // cycles))
+        surplus = (bandwidth - needed) / bandwidth * working
+        surplus = xp.where(surplus > 0, surplus, 0.0)
+        least = [-(-self._least_bits(move.operand, profile) // bandwidth) * 1.0 for move in moves]
+        return _reduced(xp, busy, least, once, surplus)
+
+    def _least_bits(self, operand: int, profile: Profile) -> Array:
+        return self._least[operand][profile.nodes[operand, 1]]
+
+    def _links_of(self, table: OperandTable) -> list[_Link]:
+        """From the inside out."""
+        found: list[_Link] = []
+        up, down = (TO_HIGH, FROM_LOW) if table.is_output else (FROM_HIGH, TO_LOW)
+        for level in range(table.depth - 1):
+            ends = [
+                (port, position)
+                for port, moves in self._ports.items()
+                for position, move in enumerate(moves)
+                if move.operand == table.index and (move.level, move.direction) in ((level, up), (level + 1, down))
+            ]
+            shared = sum(self._is_shared(table, at, way) for at, way in ((level, up), (level + 1, down)))
+            found.append(_Link(tuple(ends), shared))
+        return found
+
+    def _is_shared(self, table: OperandTable, level: int, direction: str) -> bool:
+        memory = self.problem.engine.memories[table.memories[level]]
+        port = memory.port(table.operand.slot, direction)
+        others = [other for other in self.problem.layer.inputs if other is not table.operand]
+        return port is not None and any(memory.port(other.slot, direction) is port for other in others)
+
+    def _link_cycles(self, link: _Link, loads: Mapping[tuple[int, int], Array]) -> Array:
+        cycles: Array = None
+        for end in link.ends:
+            cycles = loads[end] if cycles is None else self._xp.where(loads[end] > cycles, loads[end], cycles)
+        if cycles is None:
+            return 0.0
+        return cycles if len(link.ends) == 2 else self._xp.where(cycles > 0, cycles, 0.0)
+
+    def _loading(self, loads: Mapping[tuple[int, int], Array]) -> Array:
+        parts: list[tuple[Array, Array, Array]] = []
+        for table in self.problem.operands:
+            if table.is_output:
+                continue
+            shared: Array = 0.0
+            half: Array = 0.0
+            separate: Array = 0.0
+            for link in self._links[table.index]:
+                cycles = self._link_cycles(link, loads)
+                if link.shared == 2:
+                    shared = shared + cycles
+                elif link.shared == 1:
+                    half = cycles
+                else:
+                    separate = separate + cycles
+            parts.append((shared, half, separate))
+        if len(parts) == 1:
+            return parts[0][2]
+        best: Array = None
+        for order in permutations(parts):
+            begun: Array = 0.0
+            ended: Array = 0.0
+            for shared, half, separate in order:
+                begun = begun + shared
+                until = self._xp.asarray(begun + half + separate)
+                ended = self._xp.where(until > ended, until, ended)
+            best = ended if best is None else self._xp.where(ended < best, ended, best)
+        return 0.0 if best is None else best
+
+    def _storing(self, loads: Mapping[tuple[int, int], Array]) -> Array:
+        total: Array = 0.0
+        for table in self.problem.operands:
+            if table.is_output:
+                for link in self._links[table.index]:
+                    total = total + self._link_cycles(link, loads)
+        return total
+
+
+def _reduced(
+    xp: Any, busy: Sequence[Array], least: Sequence[Array], once: Sequence[Array], surplus: Array
+) -> list[Array]:
+    """Takes surplus cycles off the longest loads first (`tilewright.cost.array_latency`), of those that come once."""
+    count = len(busy)
+    keys = [xp.where(flag, value, -1.0) for flag, value in zip(once, busy, strict=True)]
+    floors = [floor + xp.zeros_like(surplus) for floor in least]
+    places = [xp.zeros_like(surplus) + index for index in range(count)]
+    for end in range(count - 1, 0, -1):
+        for i in range(end):
+            swap = (keys[i + 1] > keys[i]) | ((keys[i + 1] == keys[i]) & (floors[i + 1] > floors[i]))
+            for values in (keys, floors, places):
+                values[i], values[i + 1] = (
+                    xp.where(swap, values[i + 1], values[i]),
+                    xp.where(swap, values[i], values[i + 1]),
+                )
+    left, active = list(keys), keys[0] >= 0
+    for last in range(count):
+        active = active & (keys[last] >= 0)
+        over = left[last] - floors[last]
+        most = over * (last + 1)
+        stops = active & (surplus < most)
+        goes = active & ~stops
+        taken = xp.where(stops, surplus / (last + 1), xp.where(goes, over, 0.0))
+        left[: last + 1] = [value - taken for value in left[: last + 1]]
+        surplus = xp.where(goes, surplus - most, surplus)
+        active = goes
+    result: list[Array] = []
+    for index, (value, flag) in enumerate(zip(busy, once, strict=True)):
+        reduced: Array = 0.0
+        for place, kept in zip(places, left, strict=True):
+            reduced = reduced + xp.where(place == index, kept, 0.0)
+        result.append(xp.where(flag, reduced, value))
+    return result
+
+
+def _covered(xp: Any, periods: list[Array], sizes: list[Array], computing: int) -> Array:
+    """How many of all cycles lie in some window, each at the start of its period; periods divide each other."""
+    count = len(periods)
+    for end in range(count - 1, 0, -1):
+        for i in range(end):
+            swap = (periods[i + 1] < periods[i]) | ((sizes[i] > 0) & (sizes[i + 1] == 0))
+            for values in (periods, sizes):
+                values[i], values[i + 1] = (
+                    xp.where(swap, values[i + 1], values[i]),
+                    xp.where(swap, values[i], values[i + 1]),
+                )
+    whole: list[Array] = []
+
+    def marked(until: Array, upto: int) -> Array:
+        """Cycles before `until` in the windows of the shortest periods."""
+        if upto == 0:
+            return 0 * until
+        period, size = periods[upto - 1], sizes[upto - 1]
+        rest = until % period
+        inside = xp.where(rest < size, rest, size)
+        return until // period * whole[upto - 1] + inside + marked(rest, upto - 1) - marked(inside, upto - 1)
+
+    for index in range(count):
+        whole.append(sizes[index] + marked(periods[index], index) - marked(sizes[index], index))
+    return whole[-1] * (computing // periods[-1])
