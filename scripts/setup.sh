@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes .venv with Tilewright and everything its tests need; called by the Makefile, and safe to call again.
-# What Debian packages is missing (Python's venv, C and C++ compilers for this machine and for RISC-V, clang, cmake, an
-# emulator) comes from apt-get where that may be used.
+# What Debian packages is missing (Python's venv, C and C++ compilers for this machine, RISC-V and Arm, clang, cmake,
+# emulators) comes from apt-get where that may be used.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -33,6 +33,8 @@ has_riscv_compiler() {
     builds riscv64-unknown-elf-gcc --specs=picolibc.specs -march=rv32imafc -mabi=ilp32f -c
 }
 has_emulator() { command -v qemu-riscv32 >/dev/null; }
+has_arm_compiler() { builds arm-none-eabi-gcc --specs=nano.specs -mcpu=cortex-m4 -mthumb -c; }
+has_arm_emulator() { command -v qemu-system-arm >/dev/null; }
 
 missing_packages() {
     has_python || echo python3
@@ -43,6 +45,8 @@ missing_packages() {
     has_cmake || echo cmake make
     has_riscv_compiler || echo gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf
     has_emulator || echo qemu-user
+    has_arm_compiler || echo gcc-arm-none-eabi libnewlib-arm-none-eabi
+    has_arm_emulator || echo qemu-system-arm
 }
 
 # Prints the prefix that makes apt-get usable (nothing for root); fails where there is none.
@@ -81,6 +85,8 @@ check_system() {
     has_cmake || say "note: no cmake; tests that build with it will fail ($hint)"
     has_riscv_compiler || say "note: no riscv64-unknown-elf-gcc with picolibc; tests that compile for RISC-V will fail ($hint)"
     has_emulator || say "note: no qemu-riscv32; tests that compare with it will fail ($hint)"
+    has_arm_compiler || say "note: no arm-none-eabi-gcc with newlib; tests that compile for Cortex-M will fail ($hint)"
+    has_arm_emulator || say "note: no qemu-system-arm; tests that run programs for Cortex-M will fail ($hint)"
 }
 
 # Prints what tells the named files from other versions of them.

@@ -17,11 +17,14 @@ from tilewright.cli import options as opt
 from tilewright.cli.arguments import options_of, read_arrays
 from tilewright.cli.console import progress_line, results
 from tilewright.cli.planning import arena_text
-from tilewright.cli.profile_tables import Detail, print_run_profile, profile_object
+from tilewright.cli.profile_tables import Detail, counted_object, print_counted, print_run_profile, profile_object
 from tilewright.codegen import write_project
 from tilewright.core.graph import Array
 from tilewright.core.plan import Schedule
+from tilewright.core.platform import load_platform
+from tilewright.errors import TilewrightError
 from tilewright.report import layers, render_report
+from tilewright.report.counted import estimated
 from tilewright.sim.gvsoc import SimulatorName
 
 COMPILE_EXAMPLES = """
@@ -121,6 +124,8 @@ def run_command(
     floats must agree within 1e-4 or 1e-5 of the value; the exit status is 1 where one is wrong.
     """
     options = options_of(network, code, shape, planning, build=build)
+    if profile in ("tiles", "counters") and load_platform(code.platform).qemu:
+        raise TilewrightError("bad-argument", f"QEMU counts no {profile}", help="use --profile layers")
     fed = read_arrays(inputs, "input_") if inputs else None
     wanted = read_arrays(expected, "output_") if expected else None
     with progress_line(f"run {escape(model.name)}", quiet=as_json) as progress:
@@ -151,7 +156,7 @@ def run_command(
                     **_summary(ran.compiled, output),
                     "right": ran.right,
                     "nanoseconds": ran.nanoseconds,
-                    "cycles": ran.cycles,
+                    **_times(ran),
                     **_profile(ran, profile),
                 }
             )
@@ -164,6 +169,8 @@ def run_command(
             console.print(f"{ran.cycles:,} {ran.compiled.platform.unit} {_how(ran, build.simulator)}")
         if profile and ran.compiled.plan.schedule:
             print_run_profile(ran.compiled.plan, ran.compiled.plan.schedule, ran.groups, profile)
+        elif profile:
+            print_counted(ran.compiled.plan, ran.groups)
         if ran.nanoseconds is not None:
             console.print(f"fastest of {repeat}: {ran.nanoseconds / 1e3:,.1f} us")
     if not ran.right:
@@ -173,12 +180,23 @@ def run_command(
 def _how(ran: Ran, simulator: SimulatorName | None) -> str:
     if simulator == "gvsoc":
         return "in GVSoC"
-    return "counted by QEMU" if ran.compiled.platform.qemu else "simulated, with checks and no finding"
+    if not ran.compiled.platform.qemu:
+        return "simulated, with checks and no finding"
+    cycles = estimated(ran.compiled.plan, ran.cycles or 0)
+    return "counted by QEMU" + (f", about {cycles:,} cycles (an estimate)" if cycles is not None else "")
+
+
+def _times(ran: Ran) -> dict[str, Any]:
+    """What `--json` says of the time: by the platform's unit, and cycles where there is an estimate."""
+    cycles = estimated(ran.compiled.plan, ran.cycles) if ran.cycles is not None else None
+    return {ran.compiled.platform.unit: ran.cycles} | ({"estimated_cycles": cycles} if cycles is not None else {})
 
 
 def _profile(ran: Ran, detail: Detail | None) -> dict[str, Any]:
-    schedule = ran.compiled.plan.schedule
-    return {"profile": profile_object(ran.compiled.plan, schedule, ran.groups, detail)} if detail and schedule else {}
+    plan = ran.compiled.plan
+    if detail and plan.schedule:
+        return {"profile": profile_object(plan, plan.schedule, ran.groups, detail)}
+    return {"profile": counted_object(plan, ran.groups)} if detail else {}
 
 
 def _title(model: Path) -> str:

@@ -95,6 +95,8 @@ _TOOLS = (
     ("make", "builds a generated project", False, "apt install make"),
     ("cmake", "builds a generated project", False, "apt install cmake"),
     ("riscv64-unknown-elf-gcc", "builds programs for the simulator", False, "apt install gcc-riscv64-unknown-elf"),
+    ("arm-none-eabi-gcc", "builds for Cortex-M", False, "apt install gcc-arm-none-eabi libnewlib-arm-none-eabi"),
+    ("qemu-system-arm", "runs programs for Cortex-M", False, "apt install qemu-system-arm"),
 )
 
 

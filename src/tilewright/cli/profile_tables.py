@@ -12,6 +12,7 @@ from rich.table import Table
 
 from tilewright.cli.console import results
 from tilewright.core.plan import Plan, Schedule
+from tilewright.report.counted import counted_rows
 from tilewright.report.profile import ProfileRow, profile_rows
 from tilewright.sim.marks import GroupProfile
 from tilewright.sim.statistics import STALLS
@@ -48,6 +49,26 @@ def profile_object(plan: Plan, schedule: Schedule, groups: Sequence[GroupProfile
         if detail == "counters":
             found[-1]["counters"] = [dict(core) for core in group.counters]
     return {"groups": found}
+
+
+def print_counted(plan: Plan, parts: Sequence[GroupProfile]) -> None:
+    """The layers of a run that was counted step by step."""
+    console, unit = results(), plan.platform.unit
+    rows = counted_rows(plan, parts)
+    columns = ("MACs", unit, "share", "MAC each", *(["cycles (estimate)"] if plan.platform.estimate else []))
+    table = Table("step", "layer", "code", title=f"Layers, counted: {unit}", title_justify="left")
+    for column in columns:
+        table.add_column(column, justify="right")
+    for row in rows:
+        texts = [f"{row.macs:,}" if row.macs else "", f"{row.time:,}", f"{row.share:.1%}"]
+        texts += [f"{row.rate:.2f}" if row.macs else "", *([f"{row.cycles:,}"] if row.cycles is not None else [])]
+        table.add_row(str(row.step), escape(row.layer), row.code, *texts)
+    (console if console.is_terminal else Console(width=max(console.width, WIDTH))).print(table)
+
+
+def counted_object(plan: Plan, parts: Sequence[GroupProfile]) -> dict[str, Any]:
+    """What `--json` prints of it."""
+    return {"layers": [asdict(row) for row in counted_rows(plan, parts)]}
 
 
 def _table(title: str, *columns: str) -> Table:

@@ -19,6 +19,7 @@ from tilewright.sim.findings import Finding
 from tilewright.sim.gvsoc import SimulatorName, simulate
 from tilewright.sim.profile import profile_of
 from tilewright.sim.program import load_program
+from tilewright.sim.qemu import simulate_in_qemu
 from tilewright.sim.simulator import Look, Simulator, Stop
 from tilewright.sim.statistics import statistics_of
 from tilewright.sim.trace import TraceWriter
@@ -82,12 +83,14 @@ def sim_command(
         ),
     ] = False,
     simulator: Annotated[
-        SimulatorName,
+        SimulatorName | None,
         typer.Option(
             "--simulator",
-            help="Tilewright itself, or GVSoC, found on PATH or by the variable GVSOC; that only runs the program.",
+            help="Tilewright itself, QEMU, or GVSoC, found on PATH or by the variable GVSOC; the last two only run the "
+            "program. Each platform has a default.",
+            show_default=False,
         ),
-    ] = "tilewright",
+    ] = None,
     max_cycles: Annotated[
         int | None,
         typer.Option(
@@ -111,9 +114,10 @@ def sim_command(
 
     `tilewright sim network.elf --platform siracusa --checks --max-cycles 100000000`
     """
-    if simulator == "gvsoc":
+    other = simulator or ("qemu" if load_platform(platform).qemu else "tilewright")
+    if other != "tilewright":
         asked = {"--timing": timing, "--stats": stats, "--profile": profile, "--trace": trace, "--checks": checks}
-        _in_gvsoc(program, platform, [flag for flag, given in {**asked, "--max-cycles": max_cycles}.items() if given])
+        _run_only(program, platform, other, [f for f, given in {**asked, "--max-cycles": max_cycles}.items() if given])
         return
     machine = Simulator(platform, timing, look=Look(checks=checks, profile=profile, trace=trace is not None))
     machine.load(program)
@@ -130,14 +134,18 @@ def sim_command(
         raise typer.Exit(min(machine.exit_code, 255))
 
 
-def _in_gvsoc(program: Path, platform: str, unknown: list[str]) -> None:
-    """Runs a program in GVSoC, which has none of the other options."""
+def _run_only(program: Path, platform: str, simulator: SimulatorName, unknown: list[str]) -> None:
+    """Runs a program in a simulator that has none of the other options."""
     if unknown:
         raise TilewrightError(
-            "bad-argument", f"{unknown[0]} is not for --simulator gvsoc", help="leave one of them away"
+            "bad-argument", f"{unknown[0]} is not for --simulator {simulator}", help="leave one of them away"
         )
-    load_program(program)
-    text, status = simulate(program, load_platform(platform))
+    machine = load_platform(platform)
+    if simulator == "gvsoc":
+        load_program(program)
+        text, status = simulate(program, machine)
+    else:
+        text, status = simulate_in_qemu(program, machine, Path.cwd())
     print(text, end="")
     if status:
         raise typer.Exit(status)

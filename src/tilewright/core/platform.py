@@ -83,6 +83,19 @@ class Qemu:
     """Ticks of the timer in a second."""
 
 
+@dataclass(frozen=True)
+class Estimate:
+    """Cycles of an instruction, on machines whose simulator counts instructions only."""
+
+    base: float
+    more: Mapping[str, tuple[float, float]]
+    """By cause: the share of instructions that it concerns, and how many cycles more these take."""
+
+    @property
+    def each(self) -> float:
+        return self.base + sum(share * cycles for share, cycles in self.more.values())
+
+
 CYCLES = "cycles"
 """The unit of time of most machines."""
 
@@ -126,6 +139,8 @@ class Platform:
     """What times are counted in."""
     code: str = ""
     """The memory of code, where a linker script has to know it."""
+    estimate: Estimate | None = None
+    """How many cycles a unit of time may be, where that is not the cycle."""
 
     @property
     def cores(self) -> Engine:
@@ -318,6 +333,7 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
         _qemu(reader.part("qemu")) if reader.has("qemu") else None,
         reader.text("unit") if reader.has("unit") else CYCLES,
         reader.text("code") if reader.has("code") else "",
+        _estimate(reader.part("estimate")) if reader.has("estimate") else None,
     )
     if platform.code and platform.code not in memories:
         raise reader.wrong("code", f"'{platform.code}' is not among memories ({', '.join(memories)})")
@@ -371,6 +387,11 @@ def _qemu(part: Reader) -> Qemu:
     qemu = Qemu(part.text("program"), part.text("machine"), part.number("timer"))
     part.finish()
     return qemu
+
+
+def _estimate(part: Reader) -> Estimate:
+    more = {name: (cause.number("share"), cause.number("cycles")) for name, cause in part.parts("more").items()}
+    return Estimate(part.number("base"), MappingProxyType(more))
 
 
 def _memory(name: str, part: Reader) -> Memory:

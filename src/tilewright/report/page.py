@@ -10,6 +10,7 @@ from tilewright.codegen import write_project
 from tilewright.core.plan import Plan, Schedule
 from tilewright.core.platform import Memory
 from tilewright.core.program import Port, Program
+from tilewright.report.counted import counted_rows
 from tilewright.report.flow import LANE, ROW, flow
 from tilewright.report.groups import GroupTable, group_span, group_table
 from tilewright.report.layers import LOOP_NEST, Layer, layers
@@ -48,6 +49,7 @@ def render_report(plan: Plan, program: Program, *, title: str, simulated: Sequen
     schedule = plan.schedule
     table = group_table(plan, schedule) if schedule else None
     measured = profile_rows(plan, schedule, simulated) if schedule and simulated else ()
+    counted = counted_rows(plan, simulated) if simulated and not schedule else ()
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         title=title,
         platform=plan.platform,
@@ -60,6 +62,7 @@ def render_report(plan: Plan, program: Program, *, title: str, simulated: Sequen
         timeline=timeline(plan, schedule) if schedule else None,
         groups=table,
         measured=measured,
+        counted=counted,
         roofline=roofline(plan, schedule, measured) if schedule else None,
         near=plan.platform.engines[schedule.engine].memory if schedule else "",
         plan=plan,

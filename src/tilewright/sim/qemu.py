@@ -59,9 +59,13 @@ def profile_flags(marks: Sequence[int]) -> tuple[str, ...]:
     return ("-include", PROFILE, f"-DTW_MARKS={max(marks, default=-1) + 1}")
 
 
-def simulate_in_qemu(executable: Path, platform: Platform, folder: Path, *, timeout: float = LONGEST) -> str:
-    """Runs a program whose files are in `folder`; what it printed. An exit status but 0 is an error."""
+def simulate_in_qemu(
+    executable: Path, platform: Platform, folder: Path, *, timeout: float = LONGEST
+) -> tuple[str, int]:
+    """Runs a program whose files are in `folder`; what it printed, and its exit status."""
     qemu = qemu_of(platform)
+    if not executable.is_file():
+        raise TilewrightError("missing-file", f"'{executable}' does not exist")
     command = [qemu.program, "-M", qemu.machine, "-kernel", str(executable.resolve()), "-icount", "shift=0"]
     command += ["-display", "none", "-monitor", "none", "-serial", "stdio"]
     command += ["-semihosting-config", "enable=on,target=native"]
@@ -69,13 +73,7 @@ def simulate_in_qemu(executable: Path, platform: Platform, folder: Path, *, time
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=timeout)
     except subprocess.TimeoutExpired as reason:
         raise TilewrightError("run-failed", f"'{executable.name}' ran longer than {timeout:.0f} s in QEMU") from reason
-    if done.returncode:
-        raise TilewrightError(
-            "run-failed",
-            f"'{executable.name}' ended with status {done.returncode} in QEMU",
-            reasons=(done.stdout + done.stderr).splitlines()[-20:],
-        )
-    return done.stdout
+    return done.stdout + done.stderr, done.returncode
 
 
 def run_in_qemu(
@@ -86,7 +84,13 @@ def run_in_qemu(
         folder = Path(name)
         for index, array in enumerate(inputs):
             (folder / f"in{index:02d}").write_bytes(np.ascontiguousarray(array).tobytes())
-        simulate_in_qemu(executable, platform, folder)
+        text, status = simulate_in_qemu(executable, platform, folder)
+        if status:
+            raise TilewrightError(
+                "run-failed",
+                f"'{executable.name}' ended with status {status} in QEMU",
+                reasons=text.splitlines()[-20:],
+            )
         arrays = tuple(
             np.frombuffer((folder / f"out{index:02d}").read_bytes(), kind.dtype.numpy).reshape(kind.shape)
             for index, kind in enumerate(outputs)

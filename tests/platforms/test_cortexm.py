@@ -1,0 +1,92 @@
+"""Networks on emulated Cortex-M boards: right, counted, and built with strict flags."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onnx_models import write
+from onnx_networks import FLOAT_NETWORKS, integer_cnn
+from tilewright.api import Options, compile_model, run_model
+from tilewright.cli.app import run
+from tilewright.codegen.build import STRICT
+from tilewright.core.interpret import interpret
+from tilewright.core.platform import load_platform
+
+VARIANTS = ("cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m0plus")
+MODELS = Path(__file__).parents[2] / "examples" / "models"
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_an_integer_network_is_exact(variant: str, tmp_path: Path) -> None:
+    model, inputs = integer_cnn()
+    path = write(tmp_path / "network.onnx", model)
+    ran = run_model(path, Options(platform=variant), inputs=inputs, flags=STRICT)
+    for found, wanted in zip(ran.outputs, interpret(ran.compiled.source, inputs), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_float_network_is_right(variant: str, tmp_path: Path) -> None:
+    model, inputs = FLOAT_NETWORKS["float_cnn"]()
+    path = write(tmp_path / "network.onnx", model)
+    expected = interpret(compile_model(path).source, inputs)
+    ran = run_model(path, Options(platform=variant), inputs=inputs, expected=expected, flags=STRICT)
+    assert ran.right
+
+
+def test_several_inputs_and_outputs(tmp_path: Path) -> None:
+    model, inputs = FLOAT_NETWORKS["many_outputs"]()
+    path = write(tmp_path / "network.onnx", model)
+    expected = interpret(compile_model(path).source, inputs)
+    assert run_model(path, Options(platform="cortex-m4"), inputs=inputs, expected=expected).right
+
+
+def test_instructions_of_layers_add_up(capsys: pytest.CaptureFixture[str]) -> None:
+    model = str(MODELS / "tiny_cnn_int8.onnx")
+    assert run(["run", model, "--platform", "cortex-m4", "--profile", "layers", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert "cycles" not in found
+    instructions = found["instructions"]
+    each = load_platform("cortex-m4").estimate
+    assert each is not None
+    assert found["estimated_cycles"] == pytest.approx(instructions * each.each, abs=1)
+    layers = found["profile"]["layers"]
+    assert len(layers) >= 4
+    assert instructions * 0.99 <= sum(layer["time"] for layer in layers) <= instructions
+    assert all(layer["time"] >= 0 for layer in layers)
+
+
+def test_counts_repeat() -> None:
+    counts = {run_model(MODELS / "tiny_cnn_int8.onnx", Options(platform="cortex-m4")).cycles for _ in range(2)}
+    assert len(counts) == 1
+
+
+def test_tables_say_what_they_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = str(MODELS / "tiny_cnn_int8.onnx")
+    folder = str(tmp_path / "c")
+    assert run(["run", model, "--platform", "cortex-m7", "--profile", "layers", "--output", folder]) == 0
+    text = capsys.readouterr().out
+    assert "instructions counted by QEMU, about" in text
+    assert "cycles (an estimate)" in text
+    assert "Layers, counted: instructions" in text
+    page = (tmp_path / "c" / "report.html").read_text()
+    assert "Instructions of each layer, counted by an emulator. Cycles are an estimate" in page
+
+
+def test_only_layers_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    model = str(MODELS / "tiny_cnn_int8.onnx")
+    assert run(["run", model, "--platform", "cortex-m4", "--profile", "tiles"]) == 2
+    assert "QEMU counts no tiles" in capsys.readouterr().err
+
+
+def test_a_program_runs_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One that faults says so; here it finds no inputs."""
+    model = str(MODELS / "tiny_cnn_int8.onnx")
+    assert run(["run", model, "--platform", "cortex-m4", "--output", str(tmp_path)]) == 0
+    capsys.readouterr()
+    assert run(["sim", str(tmp_path / "network"), "--platform", "cortex-m4"]) == 3
+    assert "cannot transfer all bytes of in00" in capsys.readouterr().out
