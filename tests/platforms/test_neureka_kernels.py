@@ -150,12 +150,33 @@ def unpacked(blocks: Array, bits: Sequence[int]) -> Array:
     return np.unpackbits(blocks, axis=-1, bitorder="little").reshape(bits)
 
 
+@pytest.mark.parametrize(("kind", "low", "high"), [("dense", -2, 1), ("dense", -20, 5), ("depthwise", -3, 4)])
+def test_weights_of_few_bits(kind: str, low: int, high: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewright.api.compiling.load_platform", given_slow_cores)
+    wide, fed = network(LAYERS[kind])
+    weights = {node.inputs[1] for node in wide.nodes}
+    few = {
+        name: (low + array.astype(np.int64) % (high - low + 1)).astype(np.int8) if name in weights else array
+        for name, array in wide.constants.items()
+    }
+    options = Options(platform="siracusa", sizes=Sizes({"L1": L1}))
+    cycles: list[int] = []
+    for graph in (wide, replace(wide, constants=MappingProxyType(few))):
+        ran = run_model(graph, options, inputs=fed, expected=interpret(graph, fed))
+        assert [c for c in ran.comparisons if c.wrong] == []
+        assert kernels(ran.compiled.plan) == {f"neureka_{kind}"}
+        cycles.append(ran.cycles or 0)
+    planes = {node.attrs["weight_planes"] for node in ran.compiled.plan.graph.nodes if node.op == "Conv"}
+    assert planes == {(high - low).bit_length()}
+    assert cycles[1] < cycles[0]
+
+
 def test_weights_become_bits() -> None:
     """The layout of the accelerator's facts, bit by bit."""
     rng = np.random.default_rng(3)
     kernel = next(k for k in load_platform("siracusa").kernels if k.function == "neureka_dense")
     weights = rng.integers(-128, 128, (5, 30, 3, 3)).astype(np.int8)
-    sizes = {"G": 1, "F": 5, "C": 30, "KH": 3, "KW": 3}
+    sizes = {"G": 1, "F": 5, "C": 30, "KH": 3, "KW": 3, "weight_low": -128, "weight_planes": 8}
     blocks = pack(weights, kernel.pack["W"], sizes, kernel)
     assert blocks.shape == (1, 5, 2, 8, 32)
     bits = unpacked(blocks, (5, 2, 8, 256))

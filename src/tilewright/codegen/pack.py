@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from tilewright.core.graph import Array
-from tilewright.core.kernel import BIT, BITS, Kernel, packing
+from tilewright.core.kernel import BIT, PLANE, Kernel, extent_of, packing
 from tilewright.errors import TilewrightError
 
 
@@ -17,7 +17,8 @@ def pack(array: Array, spec: str, sizes: Mapping[str, int | float], kernel: Kern
 
     The left side names the constant's axes by loop dimensions (one axis may be several, as `G,F`). On the right, `F/16`
     and `F%16` split an axis into blocks and `(KH,KW,C)/16` joins axes before splitting; ragged ends are filled with
-    zeros. `bit` is an axis of the bits of each weight, `bits(...)` a run of single bits.
+    zeros. `bit` is an axis of the bits of each weight, `plane` one of those that weights of few values need,
+    `bits(...)` a run of single bits.
     """
     found = packing(spec)
     names = list(found.names)
@@ -27,11 +28,13 @@ def pack(array: Array, spec: str, sizes: Mapping[str, int | float], kernel: Kern
     if prod(shape) != array.size:
         raise _bad(kernel, spec, f"{names} have {prod(shape)} elements, the constant {array.size}")
     current = array.reshape(shape)
-    extents = {**{n: int(sizes[n]) for n in names}, BIT: BITS}
-    if found.bits:
-        current = _planes(current)
-        names.append(BIT)
     parts = [(part.dims, part.kind, part.block) for part in (*found.parts, *found.bits)]
+    if found.bits:
+        few = any(PLANE in dims for dims, _, _ in parts)
+        names.append(PLANE if few else BIT)
+        lowest = int(sizes["weight_low"]) if few else int(np.iinfo(array.dtype).min)
+        current = _planes(current, lowest, extent_of(names[-1], sizes))
+    extents = {n: extent_of(n, sizes) for n in names}
     groups = list(dict.fromkeys(group for group, _, _ in parts))
     if sorted(n for group in groups for n in group) != sorted(names):
         raise _bad(kernel, spec, "every axis must occur on the right")
@@ -57,11 +60,10 @@ def pack(array: Array, spec: str, sizes: Mapping[str, int | float], kernel: Kern
     return _in_bytes(current, len(found.parts), found.multiple) if found.bits else np.ascontiguousarray(current)
 
 
-def _planes(array: Array) -> Array:
-    """The bits of weights along a new last axis, counted from the smallest value of their type."""
-    lowest = int(np.iinfo(array.dtype).min)
+def _planes(array: Array, lowest: int, count: int) -> Array:
+    """The bits of weights along a new last axis, counted from the lowest value."""
     codes = (array.astype(np.int64) - lowest).astype(np.uint8)
-    return (codes[..., None] >> np.arange(BITS, dtype=np.uint8)) & 1
+    return (codes[..., None] >> np.arange(count, dtype=np.uint8)) & 1
 
 
 def _in_bytes(bits: Array, outer: int, multiple: int) -> Array:

@@ -87,8 +87,9 @@ class PackPart:
     block: int
 
 
-BIT = "bit"
-"""In place of a dimension: the number of the bit in a weight, counted from the smallest value of its type."""
+BIT, PLANE = "bit", "plane"
+"""In place of a dimension: the number of the bit in a weight, counted from the smallest value of its type; or just of
+the bits that the weights need, `weight_planes` of them, counted from `weight_low`."""
 BITS = 8
 
 
@@ -104,13 +105,18 @@ class Packing:
     multiple: int = BITS
     """Runs of bits are filled up with zeros to a multiple of this."""
 
-    def run_bytes(self, sizes: Mapping[str, int]) -> int:
+    def run_bytes(self, sizes: Mapping[str, Number]) -> int:
         """Bytes of a run of bits."""
         count = 1
         for part in self.bits:
-            extent = prod(BITS if name == BIT else sizes[name] for name in part.dims)
+            extent = prod(extent_of(name, sizes) for name in part.dims)
             count *= part.block if part.kind == "%" else -(-extent // part.block)
         return -(-count // self.multiple) * (self.multiple // BITS)
+
+
+def extent_of(name: str, sizes: Mapping[str, Number]) -> int:
+    """How much there is along a dimension of a packed constant, or how many bits."""
+    return BITS if name == BIT else int(sizes["weight_planes" if name == PLANE else name])
 
 
 _PACK_PART = re.compile(r"(\w+|\([\w, ]+\))\s*(?:([/%])\s*(\d+))?\s*(?:,|$)")

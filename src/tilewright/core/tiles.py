@@ -15,7 +15,7 @@ from types import MappingProxyType
 from tilewright.core.domain import WHOLE, Affine, Axis, Domain, Whole, dim
 from tilewright.core.expr import Size, at_first, clamp, larger, plain, smaller
 from tilewright.core.graph import RESULT, Graph, Node, TensorType
-from tilewright.core.kernel import BIT, BITS, Kernel, packing
+from tilewright.core.kernel import BIT, PLANE, Kernel, Number, extent_of, packing
 from tilewright.core.op import REGISTRY, Body, Call, call_node, call_of
 
 
@@ -86,7 +86,7 @@ def member(graph: Graph, node: Node, kernel: Kernel | None) -> Member:
             continue
         kind, spec = graph.types[tensor], kernel.pack.get(operand, "") if kernel else ""
         if spec and tensor in graph.constants:
-            axes, shape = packed_axes(spec, own.dims)
+            axes, shape = packed_axes(spec, {**own.dims, **_counts(call)})
             add(Use(operand, tensor, False, TensorType(kind.dtype, shape), spec), axes)
         else:
             add(Use(operand, tensor, False, kind), own.access[operand])
@@ -150,15 +150,20 @@ def substitute(axis: Axis, inner: Mapping[str, Axis]) -> Axis:
     return result
 
 
-def packed_axes(spec: str, sizes: Mapping[str, int]) -> tuple[tuple[Axis, ...], tuple[int, ...]]:
+def _counts(call: Call) -> dict[str, int]:
+    """The attributes that are numbers, which texts about packing may name."""
+    return {name: value for name, value in call.attrs.items() if isinstance(value, int)}
+
+
+def packed_axes(spec: str, sizes: Mapping[str, Number]) -> tuple[tuple[Axis, ...], tuple[int, ...]]:
     """Access and shape of a packed constant: `F/16` is indexed by F, joined dimensions and remainders are whole."""
     axes: list[Axis] = []
     shape: list[int] = []
     found = packing(spec)
     for part in found.parts:
-        blocks = -(-prod(BITS if name == BIT else sizes[name] for name in part.dims) // part.block)
+        blocks = -(-prod(extent_of(name, sizes) for name in part.dims) // part.block)
         shape.append(part.block if part.kind == "%" else blocks)
-        single = len(part.dims) == 1 and part.kind != "%" and part.dims != (BIT,)
+        single = len(part.dims) == 1 and part.kind != "%" and part.dims[0] not in (BIT, PLANE)
         axes.append(dim(part.dims[0]).over(part.block) if single else WHOLE)
     if found.bits:
         axes.append(WHOLE)

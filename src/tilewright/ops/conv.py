@@ -38,6 +38,9 @@ ATTRS: dict[str, Attr] = {
     "pads": None,
     "strides": None,
     "x_zero_point": 0,
+    # Weights are `weight_low` and what so many bits add to it: engines that work bit by bit are faster with fewer.
+    "weight_low": -128,
+    "weight_planes": 8,
 }
 
 

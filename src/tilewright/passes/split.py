@@ -19,6 +19,8 @@ from tilewright.ops.requant_shift import levels_of, spread
 
 CONTRACTIONS = ("Conv", "MatMul")
 REQUANTISE, ADD = "RequantShift", "Add"
+LEAST_PLANES = 2
+"""Bits of a weight that any engine expects."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,22 @@ def splits(graph: Graph, node: Node, names: Names) -> Iterator[Split]:
     """The ways to compute a contraction whose result has its channels last."""
     if node.op not in CONTRACTIONS or len(node.outputs) != 1 or not node.attrs.get("channels_last", node.op != "Conv"):
         return
+    node = _with_planes(graph, node)
     for way in (_requantised(graph, node, names), _summed(graph, node, names)):
         if way is not None:
             yield way
             if _strided(way.nodes[0]):
                 yield _every_pixel(graph, way, node, names)
+
+
+def _with_planes(graph: Graph, node: Node) -> Node:
+    """A convolution that says how many bits its weights need."""
+    weights = graph.constants.get(node.inputs[1])
+    if node.op != "Conv" or weights is None or not weights.size or weights.dtype.kind != "i":
+        return node
+    low, high = int(weights.min()), int(weights.max())
+    planes = max((high - low).bit_length(), LEAST_PLANES)
+    return replace(node, attrs=attrs(**{**node.attrs, "weight_low": low, "weight_planes": planes}))
 
 
 def _summed(graph: Graph, node: Node, names: Names) -> Split:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewright.core.domain import Affine, Domain, Whole
 from tilewright.core.graph import TensorType
-from tilewright.core.kernel import BIT, Kernel, packing
+from tilewright.core.kernel import BIT, PLANE, Kernel, packing
 from tilewright.core.op import Call
 from tilewright.core.tiles import Extent, Member, axis_dim, region, walked
 from tilewright.cost.formulas import Names, condition
@@ -62,7 +62,7 @@ def rules(mine: Task) -> Rules:
             name, *joined = part.dims
             if joined:
                 fixed |= {*part.dims}
-            elif part.kind and name != BIT:
+            elif part.kind and name not in (BIT, PLANE):
                 blocks[name] = lcm(blocks.get(name, 1), part.block)
     free, sums = (tuple(n for n in names if n not in fixed) for names in (free, sums))
     return Rules(free, MappingProxyType(blocks), frozenset(fixed), _asks(domain, kernel, (*free, *sums)), sums)

@@ -4,8 +4,8 @@ engine: neureka
 types: {X: T, W: int8, Y: int32}
 T: [int8, uint8]
 when: {channels_last: "== 1", N: "== 1", C: "== 1", F: "== 1", KH: "== 3", KW: "== 3", strides_0: "== 1", strides_1: "== 1", dilations_0: "== 1", dilations_1: "== 1", pads_0: "<= 1", pads_1: "<= 1", pads_2: "<= 1", pads_3: "<= 1"}
-pack: {W: "G,F,C,KH,KW -> G/28,F,C,bit,bits(KH,KW,G%28)/256"}
-cycles: "(G//28)*(((OH+5)//6)*((OW+5)//6)*104 + OH*OW*(((28)+7)//8) + (28)*8) + min(G%28, 1)*(((OH+5)//6)*((OW+5)//6)*104 + OH*OW*(((G%28)+7)//8) + (G%28)*8) + 20"
+pack: {W: "G,F,C,KH,KW -> G/28,F,C,plane,bits(KH,KW,G%28)/256"}
+cycles: "(G//28)*(((OH+5)//6)*((OW+5)//6)*104 + OH*OW*(((28)+7)//8) + 28*weight_planes) + min(G%28, 1)*(((OH+5)//6)*((OW+5)//6)*104 + OH*OW*(((G%28)+7)//8) + (G%28)*weight_planes) + 20"
 --- */
 #include "tilewright_kernel.h"
 #include "tilewright_neureka.h"
@@ -15,7 +15,8 @@ typedef int8_t T;
 #endif
 
 static TW_IN_PLACE void neureka_depthwise(const T *X, const int8_t *W, int32_t *Y, int G, int OH, int OW, int X_n1,
-                                          int X_n2, int pads_0, int pads_1, int x_zero_point) {
+                                          int X_n2, int pads_0, int pads_1, int x_zero_point, int weight_low,
+                                          int weight_planes) {
     struct tw_neureka_job job = {.input = X,
                                  .weights = W,
                                  .output = Y,
@@ -26,7 +27,9 @@ static TW_IN_PLACE void neureka_depthwise(const T *X, const int8_t *W, int32_t *
                                  .top = pads_0,
                                  .left = pads_1,
                                  .padding = x_zero_point,
-                                 .mode = TW_NEUREKA_WEIGHT_BITS(8) | TW_NEUREKA_INPUT(T) | TW_NEUREKA_GIVES_SUMS};
+                                 .low = weight_low,
+                                 .mode = TW_NEUREKA_WEIGHT_BITS(weight_planes) | TW_NEUREKA_INPUT(T) |
+                                         TW_NEUREKA_GIVES_SUMS};
     tw_neureka_image(&job, X_n1, X_n2);
     tw_neureka_start(&job, TW_NEUREKA_DEPTHWISE);
 }

@@ -20,6 +20,7 @@ static TW_IN_PLACE void neureka_matmul(const T *A, const int8_t *B, int32_t *Y, 
                                  .output = Y,
                                  .inputs = K,
                                  .outputs = N,
+                                 .low = TW_NEUREKA_LOWEST,
                                  .mode = TW_NEUREKA_WEIGHT_BITS(8) | TW_NEUREKA_INPUT(T) | TW_NEUREKA_GIVES_SUMS};
     tw_neureka_rows(&job, ROWS, A_sROWS);
 }

@@ -26,6 +26,7 @@ static TW_IN_PLACE void neureka_matmul_requant(const T *A, const int8_t *B, cons
                                  .bias = add,
                                  .inputs = K,
                                  .outputs = N,
+                                 .low = TW_NEUREKA_LOWEST,
                                  .mode = TW_NEUREKA_WEIGHT_BITS(8) | TW_NEUREKA_INPUT(T) |
                                          TW_NEUREKA_GIVES_BYTES(shift, (U)-1 < 0)};
     tw_neureka_rows(&job, ROWS, A_sROWS);

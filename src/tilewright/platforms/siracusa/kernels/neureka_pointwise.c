@@ -23,6 +23,7 @@ static TW_IN_PLACE void neureka_pointwise(const T *X, const int8_t *W, int32_t *
                                  .width = OW,
                                  .inputs = C,
                                  .outputs = F,
+                                 .low = TW_NEUREKA_LOWEST,
                                  .mode = TW_NEUREKA_WEIGHT_BITS(8) | TW_NEUREKA_INPUT(T) | TW_NEUREKA_GIVES_SUMS};
     tw_neureka_points(&job, X_n2, strides_0, strides_1);
 }

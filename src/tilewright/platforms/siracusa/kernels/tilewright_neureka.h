@@ -25,6 +25,9 @@
 #define TW_NEUREKA_BIAS (1u << 25)
 #define TW_NEUREKA_SIGNED_INPUT (1u << 26)
 
+/* The lowest weight of 8 bits. */
+#define TW_NEUREKA_LOWEST (-128)
+
 /* What a job reads and writes. Sizes are those of the result, strides are in bytes. */
 struct tw_neureka_job {
     const void *input, *weights;
@@ -34,6 +37,7 @@ struct tw_neureka_job {
     int height, width, inputs, outputs;
     int top, left, bottom, right; /* rows and columns of padding */
     int padding;                  /* its value */
+    int low;                      /* of weights: their bits count from it */
     uint32_t mode;
 };
 
@@ -82,7 +86,7 @@ static TW_IN_PLACE void tw_neureka_start(const struct tw_neureka_job *job, uint3
     r[19] = tw_neureka_pair((job->height + 5) / 6, (job->width + 5) / 6);
     r[20] = (uint32_t)job->top << 28 | (uint32_t)job->right << 24 | (uint32_t)job->bottom << 20 |
             (uint32_t)job->left << 16 | ((uint32_t)job->padding & 0xffffu);
-    r[21] = (uint32_t)-128; /* bits of a weight count from its smallest value */
+    r[21] = (uint32_t)job->low;
     r[22] = 0;
     r[23] = job->mode | kind | TW_NEUREKA_PREFETCH | (in_weight_memory ? TW_NEUREKA_IN_WEIGHT_MEMORY : 0u);
     TW_REGISTER(TW_NEUREKA) = 0;
