@@ -6,7 +6,7 @@ when: {channels_last: "== 1"}
 pack: {W: "G,F,C,KH,KW -> G,F/4,(KW,KH,C)/16,F%4,(KW,KH,C)%16"}
 epilogue: lanes
 strided: [X, Y]
-scratch: "64*((F+3)//4) + (1-(KH*KW==1)*(pads_0==0)*(pads_1==0)*(pads_2==0)*(pads_3==0))
+scratch: "32*((F+3)//4)*(1 + max(1, min(8, 64//((F+3)//4)))) + (1-(KH*KW==1)*(pads_0==0)*(pads_1==0)*(pads_2==0)*(pads_3==0))
   *KH*C*((((OW-1)*strides_1 + (KW-1)*dilations_1)//dilations_1+1)*dilations_1)"
 cycles: "G*(N*OH*((OW+1)//2)*(((F+3)//4)*(((KH*KW*C+15)//16)*14.5 + 11) + ((F+3)//4)*22 + 60)
   + N*OH*min(KH*KW-1, 1)*(100 + KH*OW*strides_1*((C+15)//16*3+6))) + 300"
@@ -17,19 +17,34 @@ cycles: "G*(N*OH*((OW+1)//2)*(((F+3)//4)*(((KH*KW*C+15)//16)*14.5 + 11) + ((F+3)
 typedef int8_t T;
 #endif
 
-/* The sums of a pixel, every second four of a panel. */
-TW_INLINE void finish(const struct Epilogue *epilogue, void *Y, const int32_t *sums, int at, int channel, int count) {
-    int f = 0;
-#if STORE_HAS_LANES
+/* The sums of neighbouring pixels, which tw_dots has left in pairs. */
+TW_INLINE void finish(const struct Epilogue *epilogue, void *Y, const int32_t *sums, int pixels, int at, int pitch,
+                      int channel, int count) {
     const struct Epilogue e = *epilogue;
-    for (; f + 4 <= count; f += 4, sums += 16)
-        STORE_LANES(&e, Y, vldrwq_s32(sums), at + f, channel + f);
-#else
-    for (; f + 4 <= count; f += 4, sums += 16)
-        STORE_4(epilogue, Y, sums[0], sums[1], sums[2], sums[3], at + f, channel + f);
+    for (; pixels > 0; pixels -= 2, at += 2 * pitch) {
+        int f = 0;
+#if STORE_HAS_LANES
+        if (pixels > 1) {
+            for (; f + 4 <= count; f += 4, sums += 8) {
+                STORE_LANES(&e, Y, vldrwq_s32(sums), at + f, channel + f);
+                STORE_LANES(&e, Y, vldrwq_s32(sums + 4), at + pitch + f, channel + f);
+            }
+        } else {
+            for (; f + 4 <= count; f += 4, sums += 8)
+                STORE_LANES(&e, Y, vldrwq_s32(sums), at + f, channel + f);
+        }
 #endif
-    for (; f < count; f++)
-        STORE_1(epilogue, Y, sums[f % 4], at + f, channel + f);
+        for (; f < count; f += 4, sums += 8) {
+            for (int i = 0; i < 2 && i < pixels; i++) {
+                const int to = at + i * pitch + f;
+                if (f + 4 <= count)
+                    STORE_4(&e, Y, sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3], to, channel + f);
+                else
+                    for (int j = 0; f + j < count; j++)
+                        STORE_1(&e, Y, sums[4 * i + j], to + j, channel + f + j);
+            }
+        }
+    }
 }
 
 /* Two pixels by four filters. Pixels are read where they are, if their taps lie side by side; otherwise the lines that a
@@ -41,8 +56,7 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
     const int taps = KH * KW * C, flip = (T)-1 > 0;
     const int right = (OW - 1) * strides_1 - pads_1, below = (OH - 1) * strides_0 - pads_0;
     const int direct = KH * KW == 1 && pads_0 <= 0 && pads_1 <= 0 && right < X_n2 && below < X_n1;
-    if (direct && strides_0 * strides_1 == 1 && X_s1 == OW * X_s2 &&
-        Y_s1 == OW * Y_s2) { /* the image is one long line */
+    if (direct && strides_0 * strides_1 == 1 && X_s1 == OW * X_s2 && Y_s1 == OW * Y_s2) { /* one long line */
         OW *= OH;
         OH = 1;
     }
@@ -58,39 +72,47 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
                                    .dilation_1 = dilations_1,
                                    .zero = x_zero_point,
                                    .flip = flip ? 0x80 : 0};
-    int32_t *const panel = scratch;
-    T *const strip = (T *)(panel + (F + 3) / 4 * 16);
-    const int next = direct ? strides_1 * X_s2 : KH * C;
-    for (int g = 0; g < G; g++, W += (F + 3) / 4 * 4 * tw_round16(taps)) {
-        struct tw_dots dots = tw_dots_of(2, flip && direct, taps, F, W, panel);
-        tw_dots_panel(panel, 2, flip, B ? B + g * F : B, W, taps, F);
+    const struct tw_places places = {.step = direct             ? strides_1 * X_s2
+                                             : dilations_1 == 1 ? strides_1 * KH * C
+                                                                : KH * C,
+                                     .stride = strides_1,
+                                     .dilation = direct ? 1 : dilations_1,
+                                     .each = width / dilations_1};
+    const int fours = (F + 3) / 4, most = places.dilation > 1 ? 2 : 2 * tw_max(1, tw_min(8, 64 / fours));
+    int32_t *const first = scratch, *const sums = first + fours * 8;
+    T *const strip = (T *)(sums + fours * 8 * tw_max(1, tw_min(8, 64 / fours)));
+    for (int g = 0; g < G; g++, W += fours * 4 * tw_round16(taps)) {
+        struct tw_dots dots = tw_dots_of(2, flip && direct, taps, F, W, first);
+        dots.step = 2 * places.step;
+        tw_dots_first(first, 2, flip, B ? B + g * F : B, W, taps, F);
         for (int line = 0; line < N * OH; line++) {
             const int n = line / OH, oh = line - n * OH, ih = oh * strides_0 - pads_0;
             const T *x = X + g * C + n * X_s0 + ih * X_s1 - pads_1 * X_s2;
-            int at = n * Y_s0 + oh * Y_s1 + g * F;
+            const int at = n * Y_s0 + oh * Y_s1 + g * F;
             if (!direct) {
                 tw_strip_fill(&shape, x, ih, -pads_1, strip);
                 x = strip;
             }
-            for (int ow = 0; ow < OW; ow += 2, at += 2 * Y_s2) {
-                int place = ow * next, second = place + next;
-                if (!direct) { /* columns that are `dilations_1` apart are neighbours */
-                    const int from = ow * strides_1, to = from + strides_1;
-                    place = from * next, second = to * next;
-                    if (dilations_1 > 1) {
-                        place = (from % dilations_1 * (width / dilations_1) + from / dilations_1) * next;
-                        second = (to % dilations_1 * (width / dilations_1) + to / dilations_1) * next;
+            for (int ow = 0, done; ow < OW; ow += done) {
+                done = tw_min(most, OW - ow);
+                dots.a0 = x + tw_place(&places, ow);
+                dots.a1 = x + tw_place(&places, ow + 1);
+                dots.sums = sums;
+                dots.pairs = done / 2;
+                for (int odd = done == 1; odd < 2; odd++) { /* the last pixel of a line may be alone */
+                    if (odd) {
+                        if (done % 2 == 0)
+                            break;
+                        dots.a0 = dots.a1 = x + tw_place(&places, ow + done - 1);
+                        dots.sums = sums + done / 2 * fours * 8;
+                        dots.pairs = 1;
                     }
+                    if (flip && direct)
+                        tw_dot_pairs_u8(&dots);
+                    else
+                        tw_dot_pairs_s8(&dots);
                 }
-                dots.a0 = x + place;
-                dots.a1 = x + (ow + 1 < OW ? second : place);
-                if (flip && direct)
-                    tw_dot_pairs_u8(&dots);
-                else
-                    tw_dot_pairs_s8(&dots);
-                finish(epilogue, Y, panel + 8, at, g * F, F);
-                if (ow + 1 < OW)
-                    finish(epilogue, Y, panel + 12, at + Y_s2, g * F, F);
+                finish(epilogue, Y, sums, done, at + ow * Y_s2, Y_s2, g * F, F);
             }
         }
     }

@@ -68,7 +68,9 @@ TW_INLINE tw_lanes tw_lanes_clamp(tw_lanes x, int32_t lo, int32_t hi) {
     return vminq_s32(vmaxq_s32(x, vdupq_n_s32(lo)), vdupq_n_s32(hi));
 }
 TW_INLINE tw_lanes tw_lanes_scaled(tw_lanes x, tw_reals factor, int32_t zero) {
-    const tw_reals sum = vfmasq_n_f32(vcvtq_f32_s32(x), factor, 12582912.0f /* 1.5 * 2^23 */);
+    float magic = 12582912.0f; /* 1.5 * 2^23 */
+    TW_KEEP(magic);
+    const tw_reals sum = vfmasq_n_f32(vcvtq_f32_s32(x), factor, magic);
     return vaddq_n_s32(vreinterpretq_s32_f32(sum), zero - 0x4B400000);
 }
 TW_INLINE tw_lanes tw_lanes_scale_n(tw_lanes x, int32_t mul, int shift, int32_t zero) {
@@ -90,30 +92,32 @@ TW_INLINE tw_lanes tw_lanes_half_to_even(tw_lanes total, int shift) {
     return vrshlq_n_s32(vaddq_s32(total, tw_lanes_odd(total, shift)), -shift);
 }
 
-/* Products of rows of bytes with filters, four of these at a time.
+/* Products of rows of bytes with filters, packed `F/4,K/16,F%4,K%16`: of four filters with two rows, or with one.
  *
- * Filters are packed `F/4,K/16,F%4,K%16`. A panel holds for each four of them what their sums begin with and then the
- * sums, of one row or of two: 4 or 8 numbers each. All but the last 16 bytes of a row are read without a predicate. The
- * loop over them is unrolled four times and entered in the middle. */
+ * Sums begin with those of `first`, the same for every pair: 8 numbers for each four filters, or 4 for one row. They are
+ * stored likewise. All but the last 16 bytes of a row are read without a predicate. The loop over them is unrolled four
+ * times and entered in the middle. */
 struct tw_dots {
-    const void *a0; /* in the order in which one instruction loads them */
-    const int32_t *end;
-    const void *a1;
+    const void *a0; /* the members are in the order in which one instruction loads them */
     int last;
+    const void *a1;
+    const int32_t *end;
     const int8_t *w;
-    int entry, rounds;
-    int32_t *panel;
+    int entry, pairs, rounds, step; /* bytes to the next pair */
+    const int32_t *first;
+    int32_t *sums;
 };
-/* For rows of `length` bytes, `rows` of them at once. `flip`: bytes are unsigned. */
-TW_INLINE struct tw_dots tw_dots_of(int rows, int flip, int length, int filters, const int8_t *w, int32_t *panel) {
+/* For `rows` rows of `length` bytes at once. `flip`: the bytes are unsigned. */
+TW_INLINE struct tw_dots tw_dots_of(int rows, int flip, int length, int filters, const int8_t *w,
+                                    const int32_t *first) {
     const unsigned whole = (unsigned)(length - 1) / 16, block = (unsigned)(rows == 2 ? 56 + 8 * flip : 36 + 4 * flip);
     const unsigned skipped = whole ? (-whole & 3) * block : 4 * block + 8; /* of the loop, whose branch has 8 bytes */
-    return (struct tw_dots){.end = panel + (filters + 3) / 4 * 8 * rows,
-                            .last = length - (int)(16 * whole),
+    return (struct tw_dots){.last = length - (int)(16 * whole),
+                            .end = first + (filters + 3) / 4 * 4 * rows,
                             .w = w,
                             .entry = (int)skipped + 1, /* it is Thumb code */
                             .rounds = (int)((whole + 3) / 4),
-                            .panel = panel};
+                            .first = first};
 }
 /* One filter of four against two rows, and against one. */
 #define TW_DOT_2(q, sum0, sum1)                                                                                        \
@@ -126,16 +130,21 @@ TW_INLINE struct tw_dots tw_dots_of(int rows, int flip, int length, int filters,
 #define TW_DEFINE_DOTS(NAME, LOADS, LAST, FLIP, SUMS, LIST, FIRST, ...)                                                \
     TW_APART void NAME(const struct tw_dots *d) {                                                                      \
         register const struct tw_dots *dots __asm__("r0") = d;                                                         \
-        __asm__ volatile("ldm r0, {r1, r2, r3, r4, r5, r6, r9, r11}\nsub sp, sp, #24\nadr.w r0, 2f\nadd r6, r6, r0\n"  \
-                         "strd r1, r3, [sp]\nstrd r9, r6, [sp, #8]\nstr r2, [sp, #16]\nvctp.8 r4\n" FIRST "1:\n"       \
-                         "ldrd r1, r3, [sp]\nldr.w r9, [sp, #8]\nldm.w r11!, " LIST                                    \
-                         "\nldr.w pc, [sp, #12]\n2:\n" TW_FOUR_TIMES(                                                  \
-                             LOADS FLIP SUMS) "subs.w r9, r9, #1\nbne.w 2b\n" LAST FLIP SUMS "stm.w r11!, " LIST       \
-                                              "\nldr r1, [sp, #16]\ncmp r11, r1\nbne.w 1b\nadd sp, sp, #24\n"          \
-                         : "+r"(dots)                                                                                  \
-                         :                                                                                             \
-                         : "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "d0", "d1",      \
-                           "d2", "d3", "d4", "d5", "d6", "d7", __VA_ARGS__ "cc", "memory");                            \
+        __asm__ volatile(                                                                                              \
+            "push {r7}\nsub sp, sp, #36\nldm r0, {r1, r2, r3, r4, r5, r6, r8, r9, r10, r11, r12}\n"                    \
+            "mov r7, r12\nadr.w r0, 3f\nadd r6, r6, r0\nstrd r9, r6, [sp, #8]\nstr r4, [sp, #16]\n"                    \
+            "strd r11, r5, [sp, #20]\nstrd r10, r8, [sp, #28]\nvctp.8 r2\n" FIRST                                      \
+            "1:\nstrd r1, r3, [sp]\n" /* the next rows */                                                              \
+            "2:\nldrd r1, r3, [sp]\nldr.w r9, [sp, #8]\nldm.w r11!, " LIST                                             \
+            "\nldr.w pc, [sp, #12]\n3:\n" TW_FOUR_TIMES(                                                               \
+                LOADS FLIP SUMS) "subs.w r9, r9, #1\nbne.w 3b\n" LAST FLIP SUMS "stm.w r7!, " LIST                     \
+                                 "\nldr r1, [sp, #16]\ncmp r11, r1\nbne.w 2b\n"                                        \
+                                 "ldrd r1, r3, [sp]\nldrd r11, r5, [sp, #20]\nldrd r10, r8, [sp, #28]\nadd r1, r10\n"  \
+                                 "add r3, r10\nsubs r8, #1\nstr r8, [sp, #32]\nbne.w 1b\nadd sp, sp, #36\npop {r7}\n"  \
+            : "+r"(dots)                                                                                               \
+            :                                                                                                          \
+            : "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "d0", "d1", "d2", "d3", "d4", \
+              "d5", "d6", "d7", __VA_ARGS__ "cc", "memory");                                                           \
     }
 #define TW_DOT_2_LOADS "vldrb.8 q0, [r1], #16\nvldrb.8 q1, [r3], #16\n"
 #define TW_DOT_2_LAST "vpstt\nvldrbt.8 q0, [r1]\nvldrbt.8 q1, [r3]\n"
@@ -152,15 +161,18 @@ TW_DEFINE_DOTS(tw_dot_singles_u8, TW_DOT_1_LOADS, TW_DOT_1_LAST, "veor q0, q0, q
                TW_DOT_FLIP_FIRST, "d8", "d9", )
 
 /* What sums begin with: the bias, and 128 * sum(w) where 128 is taken off the bytes of a row (`flip`). */
-TW_APART void tw_dots_panel(int32_t *panel, int rows, int flip, const int32_t *bias, const int8_t *w, int length,
+TW_APART void tw_dots_first(int32_t *first, int rows, int flip, const int32_t *bias, const int8_t *w, int length,
                             int filters) {
     const int blocks = (length + 15) / 16;
-    for (int f = 0; f < (filters + 3) / 4 * 4; f++, panel += f % 4 ? 0 : rows * 8) {
-        int32_t sum = 0;
-        for (int k = 0; flip && k < blocks; k++)
-            sum = vaddvaq_s8(sum, vldrbq_s8(w + ((f / 4 * blocks + k) * 4 + f % 4) * 16));
-        for (int row = 0; row < rows; row++)
-            panel[row * 4 + f % 4] = sum * 128 + (bias && f < filters ? bias[f] : 0);
+    for (int f = 0; f < filters; f += 4, first += rows * 4) {
+        for (int i = 0; i < 4; i++) {
+            int32_t sum = 0;
+            for (int k = 0; flip && k < blocks; k++)
+                sum = vaddvaq_s8(sum, vldrbq_s8(w + ((f / 4 * blocks + k) * 4 + i) * 16));
+            first[i] = sum * 128 + (bias && f + i < filters ? bias[f + i] : 0);
+        }
+        if (rows == 2)
+            vstrwq_s32(first + 4, vldrwq_s32(first));
     }
 }
 
@@ -171,18 +183,22 @@ struct tw_strip {
     int zero, flip; /* what is outside the image, and what is exclusive-ored to what is inside */
 };
 
+TW_INLINE void tw_fill(char *to, uint8x16_t value, int bytes) {
+    for (; bytes > 0; bytes -= 16, to += 16)
+        vstrbq_p_u8((uint8_t *)to, value, vctp8q((uint32_t)bytes));
+}
 /* Copies `count` runs of `bytes` bytes. */
 TW_INLINE void tw_copy_runs(const char *from, int from_step, char *to, int to_step, int bytes, int count,
                             uint8x16_t flip) {
-    for (int i = 0; i < count; i++, from += from_step, to += to_step) {
-        int k = 0;
-        for (; k + 16 <= bytes; k += 16)
-            vstrbq_u8((uint8_t *)to + k, veorq_u8(vldrbq_u8((const uint8_t *)from + k), flip));
-        if (k < bytes) {
-            const mve_pred16_t rest = vctp8q((uint32_t)(bytes - k));
-            vstrbq_p_u8((uint8_t *)to + k, veorq_u8(vldrbq_z_u8((const uint8_t *)from + k, rest), flip), rest);
-        }
+    for (; bytes >= 16; bytes -= 16, from += 16, to += 16) {
+        const uint8_t *x = (const uint8_t *)from;
+        uint8_t *y = (uint8_t *)to;
+        for (int i = 0; i < count; i++, x += from_step, y += to_step)
+            vstrbq_u8(y, veorq_u8(vldrbq_u8(x), flip));
     }
+    const mve_pred16_t rest = vctp8q((uint32_t)bytes);
+    for (int i = 0; bytes && i < count; i++, from += from_step, to += to_step)
+        vstrbq_p_u8((uint8_t *)to, veorq_u8(vldrbq_z_u8((const uint8_t *)from, rest), flip), rest);
 }
 /* The same for runs that lie side by side and are so short that a vector holds several. */
 TW_INLINE void tw_scatter_runs(const char *from, char *to, int to_step, int bytes, int count, uint8x16_t flip) {
@@ -201,14 +217,18 @@ TW_INLINE void tw_scatter_runs(const char *from, char *to, int to_step, int byte
 /* `x` is the pixel that the first tap sees, `ih` and `iw` its place, which may be outside the image. */
 TW_APART void tw_strip_fill(const struct tw_strip *s, const void *x, int ih, int iw, void *to) {
     const int pitch = s->KH * s->C, each = s->width / s->dilation_1;
-    const uint8x16_t flip = vdupq_n_u8((uint8_t)s->flip);
+    const uint8x16_t flip = vdupq_n_u8((uint8_t)s->flip), outside = vdupq_n_u8((uint8_t)(s->zero ^ s->flip));
     const struct tw_span rows = tw_inside(ih, s->IH, s->KH, s->dilation_0);
     for (int phase = 0; phase < s->dilation_1; phase++) {
         const struct tw_span inside = tw_inside(iw + phase, s->IW, each, s->dilation_1);
         const int step = s->x_col * s->dilation_1, count = inside.end - inside.begin;
         char *const out = (char *)to + phase * each * pitch;
-        if (rows.end - rows.begin < s->KH || count < each)
-            memset(out, s->zero ^ s->flip, (size_t)(each * pitch));
+        if (rows.end - rows.begin < s->KH || count == 0) {
+            tw_fill(out, outside, each * pitch);
+        } else {
+            tw_fill(out, outside, inside.begin * pitch);
+            tw_fill(out + inside.end * pitch, outside, (each - inside.end) * pitch);
+        }
         for (int row = rows.begin; row < rows.end; row++) {
             const char *from =
                 (const char *)x + row * s->dilation_0 * s->x_row + phase * s->x_col + inside.begin * step;
@@ -219,6 +239,16 @@ TW_APART void tw_strip_fill(const struct tw_strip *s, const void *x, int ih, int
                 tw_copy_runs(from, step, at, pitch, s->C, count, flip);
         }
     }
+}
+
+/* Where a filter meets a line of pixels, in elements: those of every second one, or columns of a turned line. */
+struct tw_places {
+    int step, stride, dilation, each;
+};
+TW_INLINE int tw_place(const struct tw_places *p, int pixel) {
+    if (p->dilation == 1)
+        return pixel * p->step;
+    return (pixel * p->stride % p->dilation * p->each + pixel * p->stride / p->dilation) * p->step;
 }
 
 #endif
