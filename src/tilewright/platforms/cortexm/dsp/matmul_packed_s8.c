@@ -6,7 +6,7 @@ when: {A_sROWS: "A_sROWS == K or ROWS == 1", A_sK: "A_sK == 1 or K == 1", B_sBAT
 pack: {B: "K,N -> N/2,K/4,N%2,K%4"}
 epilogue: row
 accumulate: [K]
-scratch: "min(ROWS, 3)*8*((K+3)//4) + min(K%4, 1)*12"
+scratch: "(2+min(ROWS, 2)//2*4)*4*((K+3)//4) + 12"
 cycles: "ROWS*(((N+1)//2)*2*(11+(0.83+0.35*(2//(ROWS+1)))*((K+3)//4)*4) + 1.1*K + 40)"
 --- */
 #include "tilewright_smlad.h"
@@ -17,34 +17,18 @@ typedef int8_t T;
 
 static void matmul_packed_s8(const T *A, const int8_t *B, const int32_t *C, void *Y, int ROWS, int K, int N,
                              void *scratch, const struct Epilogue *epilogue) {
-    const int quads = (K + 3) / 4, whole = K / 4;
-    uint32_t *const wide = scratch;
-    T *const rest = (T *)(void *)(wide + tw_min(ROWS, 3) * quads * 2);
+    const int quads = (K + 3) / 4;
+    T *const rest = scratch;
+    uint32_t *const wide = (uint32_t *)scratch + 3;
     int32_t panel[16], out[3 * 16];
-    for (int m = 0, some; m < ROWS; m += some) {
-        some = tw_min(3, ROWS - m);
-        const int many = some == 1 ? 1 : 3;
-        const void *from[3], *ends[3];
-        uint32_t *to = wide;
-        for (int i = 0; i < many; i++) {
-            const T *row = A + (ptrdiff_t)(m + tw_min(i, some - 1)) * K; /* where two are left, the last one twice */
-            from[i] = row;
-            /* The last inputs of a row, and zeros: behind it might be nothing. */
-            if (whole != quads) {
-                ends[i] = rest + i * 4;
-                for (int k = 0; k < 4; k++)
-                    rest[i * 4 + k] = whole * 4 + k < K ? row[whole * 4 + k] : (T)0;
-            }
-        }
-        if (whole)
-            to = tw_widen(A, many, to, whole, from);
-        if (whole != quads)
-            (void)tw_widen(A, many, to, 1, ends);
+    for (int m = 0, rows; m < ROWS; m += rows) {
+        rows = tw_min(3, ROWS - m);
+        const int many = tw_widen_rows(wide, A + (ptrdiff_t)m * K, K, rows, K, rest);
         for (int n = 0; n < N; n += 16) {
             const int count = tw_min(16, N - n);
             const int32_t *bias = tw_bias_s32(C, n, count, panel);
             tw_smlad_block(many, wide, B + (ptrdiff_t)n * quads * 4, quads, count, bias, out);
-            STORE(epilogue, Y, out, (ptrdiff_t)m * N + n, N, n, some, count);
+            STORE(epilogue, Y, out, (ptrdiff_t)m * N + n, N, n, rows, count);
         }
     }
 }

@@ -195,6 +195,30 @@ TW_DEFINE_WIDEN(tw_widen_u8_3, 3, u8)
     ((pixels) == 1 ? _Generic((bytes), const int8_t *: tw_widen_s8_1, const uint8_t *: tw_widen_u8_1)(to, quads, x)    \
                    : _Generic((bytes), const int8_t *: tw_widen_s8_3, const uint8_t *: tw_widen_u8_3)(to, quads, x))
 
+/* Widens rows of `length` bytes, whose last ones are put into `rest` with zeros behind: there might be nothing there. Of
+ * two rows the last one is done twice; returns how many rows there are then. */
+#define TW_DEFINE_WIDEN_ROWS(NAME, TYPE)                                                                               \
+    TW_APART int NAME##_rows(uint32_t *to, const TYPE *x, ptrdiff_t x_row, int rows, int length, TYPE *rest) {         \
+        const int many = rows == 1 ? 1 : 3, whole = length / 4;                                                        \
+        const void *from[3], *ends[3];                                                                                 \
+        for (int i = 0; i < many; i++) {                                                                               \
+            const TYPE *row = x + tw_min(i, rows - 1) * x_row;                                                         \
+            from[i] = row;                                                                                             \
+            ends[i] = rest + i * 4;                                                                                    \
+            for (int k = 0; k < 4 && length % 4; k++)                                                                  \
+                rest[i * 4 + k] = whole * 4 + k < length ? row[whole * 4 + k] : (TYPE)0;                               \
+        }                                                                                                              \
+        if (whole)                                                                                                     \
+            to = many == 1 ? NAME##_1(to, whole, from) : NAME##_3(to, whole, from);                                    \
+        if (length % 4)                                                                                                \
+            (void)(many == 1 ? NAME##_1(to, 1, ends) : NAME##_3(to, 1, ends));                                         \
+        return many;                                                                                                   \
+    }
+TW_DEFINE_WIDEN_ROWS(tw_widen_s8, int8_t)
+TW_DEFINE_WIDEN_ROWS(tw_widen_u8, uint8_t)
+#define tw_widen_rows(to, x, ...)                                                                                      \
+    _Generic((x), const int8_t *: tw_widen_s8_rows, const uint8_t *: tw_widen_u8_rows)(to, x, __VA_ARGS__)
+
 /* All filters of a block of 16 or fewer. */
 TW_INLINE void tw_smlad_block(int pixels, const uint32_t *x, const int8_t *w, int quads, int filters,
                               const int32_t *bias, int32_t *out) {

@@ -1,0 +1,168 @@
+"""Kernels of Cortex-M against the references: emulated, and on this computer with the instructions in plain C.
+
+Integer results have to be equal, floats within the tolerances of networks. Layers of one kernel share a program.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from passes.build import Builder
+from tilewright.api import Options, run_model
+from tilewright.codegen.build import SANITIZE, STRICT
+from tilewright.core.graph import Array, Attr, Graph
+from tilewright.core.interpret import interpret
+from tilewright.core.kernel import parse_kernel
+from tilewright.core.platform import PLATFORMS
+from tilewright.plan import PlanOptions
+
+OWN = PLATFORMS / "cortexm"
+MACHINES = ("host", "cortex-m4", "cortex-m33")
+"""The host, with sanitizers, and cores with other instruction sets; the others have that of one of them."""
+
+
+def noise(kind: str, shape: Sequence[int], seed: int) -> Array:
+    rng = np.random.default_rng(seed)
+    if kind == "float32":
+        return rng.normal(size=shape).astype(np.float32)
+    limits = np.iinfo(kind)
+    return rng.integers(max(limits.min, -1000), min(limits.max, 1000) + 1, shape).astype(kind)
+
+
+def assert_right(graph: Graph, machine: str, kernel: str, folder: Path) -> None:
+    """The machine computes what the references do with this kernel, which is made to cost nothing."""
+    (found,) = (path for place in ("dsp", "kernels") for path in (OWN / place).glob(f"{kernel}.c"))
+    chosen = folder / found.name
+    chosen.write_text(re.sub(r"^cycles: .*$", 'cycles: "0"', found.read_text(), flags=re.MULTILINE))
+    fed = [noise(graph.types[n].dtype.name, graph.types[n].shape, i) for i, n in enumerate(graph.inputs)]
+    wanted = interpret(graph, fed)
+    planning = PlanOptions(seconds=0.0)
+    if machine == "host":
+        options = Options(kernels=(folder, OWN / "dsp", OWN / "kernels"), planning=planning)
+        flags = (*STRICT, *SANITIZE, "-O1")
+    else:
+        options, flags = Options(platform=machine, kernels=(folder,), planning=planning), STRICT
+    ran = run_model(graph, options, inputs=fed, expected=wanted, flags=flags)
+    op = parse_kernel(found).op
+    pairs = zip(ran.compiled.plan.graph.nodes, ran.compiled.plan.choices, strict=True)
+    used = {choice.kernel and choice.kernel.path for node, choice in pairs if node.op == op}
+    assert used == {chosen}
+    assert [c for c in ran.comparisons if c.wrong] == []
+    for name, got, expected in zip(graph.outputs, ran.outputs, wanted, strict=True):
+        if got.dtype.kind != "f":
+            np.testing.assert_array_equal(got, expected, err_msg=name)
+
+
+def requantised(b: Builder, x: str, number: int) -> str:
+    """In one of several ways to round; half to even with factors that may give halves and with others."""
+    if number % 3 == 0:
+        return b.op("RequantShift", x, np.asarray(9, np.int32), np.asarray(-5000, np.int32), div=1 << 14)
+    mul = np.asarray((12394601, 1 << 23)[number % 2], np.int32)
+    limits = {"half_to_even": 1, "x_limit": 1 << 23, "zero_point": -7, "signed": number % 2}
+    return b.op("RequantShift", x, mul, np.asarray(0, np.int32), div=1 << 33, **limits)
+
+
+Layer = tuple[tuple[int, ...], int, tuple[int, int], str, dict[str, Attr]]
+
+
+def conv(shape: tuple[int, ...], features: int, size: tuple[int, int], kind: str = "int8", **given: Attr) -> Layer:
+    return shape, features, size, kind, given
+
+
+def convolutions(given: Sequence[Layer]) -> Graph:
+    """All layers beside each other, their sums as they are and scaled back to bytes."""
+    b = Builder()
+    outputs: list[str] = []
+    for number, (shape, features, size, kind, attributes) in enumerate(given):
+        x = b.input(f"x{number}", f"{kind}[{','.join(map(str, shape))}]")
+        group = attributes.get("group", 1)
+        assert isinstance(group, int)
+        real = kind == "float32"
+        w = noise("float32" if real else "int8", (features, shape[1] // group, *size), 100 + number)
+        bias = noise("float32" if real else "int32", (features,), 200 + number)
+        y = b.op("Conv", x, w, *([] if number % 4 == 3 else [bias]), **attributes)
+        outputs.append(b.op("Relu", y) if real else requantised(b, y, number) if number % 2 else y)
+    return b.graph(*outputs)
+
+
+CONV2D_S8 = [
+    conv((1, 8, 6, 6), 8, (3, 3), pads=(1, 1, 1, 1)),
+    conv((1, 64, 3, 5), 20, (1, 1)),
+    conv((2, 12, 5, 7), 16, (1, 1)),
+    conv((1, 3, 9, 9), 5, (3, 3), strides=(2, 2), pads=(1, 1, 1, 1), x_zero_point=5),
+    conv((1, 5, 7, 8), 6, (2, 3), dilations=(2, 2), pads=(2, 0, 1, 3)),
+    conv((2, 6, 5, 5), 9, (3, 2), group=3, pads=(0, 1, 2, 0)),
+    conv((1, 7, 5, 3), 4, (1, 1), "uint8", strides=(2, 1)),
+    conv((1, 16, 6, 10), 33, (3, 3), "uint8", pads=(1, 1, 1, 1)),
+    conv((1, 4, 1, 30), 4, (1, 9), pads=(0, 8, 0, 0)),
+    conv((1, 1, 2, 2), 2, (2, 2), x_zero_point=-7, pads=(1, 1, 0, 0)),
+    conv((1, 2, 3, 3), 3, (5, 5), pads=(2, 2, 2, 2)),
+    conv((1, 1, 13, 10), 17, (10, 4), strides=(2, 2), pads=(4, 1, 5, 2), x_zero_point=-21),
+    conv((1, 24, 1, 1), 7, (1, 1)),
+    conv((1, 12, 4, 5), 9, (3, 3), "uint8", group=3, dilations=(1, 2), pads=(1, 2, 1, 2), x_zero_point=9),
+    conv((1, 12, 4, 5), 2, (3, 3), strides=(2, 3)),
+    conv((1, 3, 7, 7), 8, (3, 3), "uint8", strides=(2, 2), pads=(0, 0, 1, 1), x_zero_point=128),
+]
+DEPTHWISE_S8 = [
+    conv((1, 8, 12, 5), 8, (8, 4), group=8, pads=(4, 1, 3, 2)),
+    conv((1, 4, 9, 9), 4, (4, 3), "uint8", group=4, dilations=(2, 2), x_zero_point=200, pads=(3, 2, 2, 2)),
+    conv((1, 5, 2, 40), 5, (1, 3), group=5, pads=(0, 1, 0, 1)),
+    conv((2, 7, 5, 6), 7, (3, 3), group=7, pads=(0, 1, 1, 0), x_zero_point=-9),
+    conv((1, 12, 3, 19), 12, (3, 3), group=12, strides=(1, 3)),
+    conv((1, 20, 3, 3), 20, (5, 5), group=20, pads=(2, 2, 2, 2)),
+    conv((1, 38, 5, 7), 38, (1, 1), "uint8", group=38),
+]
+DEPTHWISE_3X3_S8 = [
+    conv((1, 16, 6, 17), 16, (3, 3), group=16, pads=(1, 1, 1, 1)),
+    conv((1, 36, 9, 9), 36, (3, 3), "uint8", group=36, strides=(2, 2), pads=(1, 1, 1, 1)),
+    conv((2, 8, 5, 6), 8, (3, 3), group=8, pads=(0, 1, 1, 0), x_zero_point=-9),
+    conv((1, 4, 3, 50), 4, (3, 3), "uint8", group=4, pads=(2, 2, 2, 2), x_zero_point=200),
+    conv((1, 4, 1, 1), 4, (3, 3), group=4, pads=(1, 1, 1, 1), x_zero_point=3),
+    conv((1, 12, 7, 40), 12, (3, 3), group=12, strides=(3, 2)),
+    conv((1, 4, 2, 3), 4, (3, 3), group=4, strides=(1, 2), pads=(3, 4, 3, 4), x_zero_point=-128),
+]
+KERNELS = {"conv2d_s8": CONV2D_S8, "depthwise_s8": DEPTHWISE_S8, "depthwise_3x3_s8": DEPTHWISE_3X3_S8}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_convolutions(kernel: str, machine: str, tmp_path: Path) -> None:
+    assert_right(convolutions(KERNELS[kernel]), machine, kernel, tmp_path)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_products_with_weights(machine: str, tmp_path: Path) -> None:
+    b = Builder()
+    outputs: list[str] = []
+    shapes = [(1, 64, 40), (7, 35, 21), (2, 3, 5), (9, 20, 64), (1, 1, 1), (3, 64, 96), (1, 30, 10), (5, 2, 17)]
+    for number, (rows, length, columns) in enumerate(shapes):
+        x = b.input(f"x{number}", f"{'uint8' if number % 2 else 'int8'}[{rows},{length}]")
+        product = b.op("MatMul", x, noise("int8", (length, columns), number))
+        outputs.append(requantised(b, product, number) if number % 2 else product)
+    assert_right(b.graph(*outputs), machine, "matmul_packed_s8", tmp_path)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_products_of_activations(machine: str, tmp_path: Path) -> None:
+    b = Builder()
+    outputs: list[str] = []
+    # A, B, whether B is transposed, zero points.
+    given = [
+        ("int8[4,18,4]", "int8[4,17,4]", 1, 0, 0),
+        ("uint8[2,13,24]", "int8[2,24,8]", 0, 0, 0),
+        ("int8[3,5,9]", "int8[3,9,6]", 0, 0, 0),
+        ("int8[2,6,14]", "int8[2,16,14]", 1, 3, 0),
+        ("uint8[2,5,10]", "uint8[2,10,20]", 0, 101, 77),
+        ("int8[2,1,8]", "uint8[2,8,5]", 0, 0, 0),
+        ("int8[1,7]", "uint8[19,7]", 1, -5, 128),
+    ]
+    for number, (left, right, turned, a_zero, b_zero) in enumerate(given):
+        operands = b.input(f"a{number}", left), b.input(f"b{number}", right)
+        product = b.op("MatMul", *operands, transB=turned, a_zero_point=a_zero, b_zero_point=b_zero)
+        outputs.append(requantised(b, product, number) if number % 2 else product)
+    assert_right(b.graph(*outputs), machine, "matmul_s8", tmp_path)
