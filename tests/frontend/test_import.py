@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -179,3 +180,12 @@ def test_large_results_are_not_folded(tmp_path: Path) -> None:
     constants = {"s": np.array([5000, 5000], np.int64)}
     graph = load(write(tmp_path / "m.onnx", model(nodes, [value("x", (1,))], ["y"], constants=constants)))
     assert ops_of(graph) == ["Expand", "Add"]
+
+
+def test_constants_of_four_bits(tmp_path: Path) -> None:
+    values = np.array([[-8, 7, 0], [3, -1, 5]], np.int8)
+    nodes = [node("DequantizeLinear", "w scale", "d"), node("Add", "x d", "y")]
+    built = model(nodes, [value("x", (2, 3))], ["y"], constants={"scale": np.array(0.5, np.float32)}, opset=21)
+    built.graph.initializer.append(numpy_helper.from_array(values.astype(ml_dtypes.int4), "w"))
+    (result,) = interpret(load(write(tmp_path / "m.onnx", built)), [X])
+    np.testing.assert_array_equal(result, X + values * np.float32(0.5))

@@ -11,7 +11,7 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
-from tilewright.core.dtype import DType
+from tilewright.core.dtype import INT8, UINT8, DType
 from tilewright.core.graph import Array
 from tilewright.errors import TilewrightError
 from tilewright.frontend.raw import NEWEST, Declared, Function, RawAttr, RawModel, RawNode, Ref, Subgraph, Unsupported
@@ -22,6 +22,9 @@ EXACT_TYPES = "tilewright.exact_types"
 
 QUANTISER = "PACTOps"
 """The domain of a quantiser that writes old opsets but means Softmax over the last axis, as newer ones do."""
+
+WIDENED: dict[int, DType] = {onnx.TensorProto.INT4: INT8, onnx.TensorProto.UINT4: UINT8}
+"""Element types of constants whose values are kept in wider ones; how many bits they need is seen from the values."""
 
 CODE_OF_DTYPE = {dtype: code for code, dtype in ELEMENT_TYPES.items()}
 
@@ -136,10 +139,11 @@ class Reader:
                 return Unsupported(f"attribute '{attribute.name}' of kind {kind.AttributeType.Name(attribute.type)}")
 
     def tensor(self, tensor: onnx.TensorProto) -> Array | Unsupported:
-        dtype = ELEMENT_TYPES.get(tensor.data_type)
+        external = tensor.data_location == onnx.TensorProto.EXTERNAL
+        dtype = ELEMENT_TYPES.get(tensor.data_type) or (None if external else WIDENED.get(tensor.data_type))
         if dtype is None:
             return Unsupported(f"element type {_type_name(tensor.data_type)}")
-        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        if external:
             return self._external(tensor, dtype)
         try:
             return np.asarray(numpy_helper.to_array(tensor)).astype(dtype.numpy, copy=False)
