@@ -61,17 +61,17 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
         OH = 1;
     }
     const int width = (((OW - 1) * strides_1 + (KW - 1) * dilations_1) / dilations_1 + 1) * dilations_1;
-    const struct tw_strip shape = {.C = C,
-                                   .KH = KH,
-                                   .IH = X_n1,
-                                   .IW = X_n2,
-                                   .x_row = X_s1,
-                                   .x_col = X_s2,
-                                   .width = width,
-                                   .dilation_0 = dilations_0,
-                                   .dilation_1 = dilations_1,
-                                   .zero = x_zero_point,
-                                   .flip = flip ? 0x80 : 0};
+    struct tw_strip shape = {.C = C,
+                             .KH = KH,
+                             .IH = X_n1,
+                             .IW = X_n2,
+                             .x_row = X_s1,
+                             .x_col = X_s2,
+                             .width = width,
+                             .dilation_0 = dilations_0,
+                             .dilation_1 = dilations_1,
+                             .zero = x_zero_point,
+                             .flip = flip ? 0x80 : 0};
     const struct tw_places places = {.step = direct             ? strides_1 * X_s2
                                              : dilations_1 == 1 ? strides_1 * KH * C
                                                                 : KH * C,
@@ -81,6 +81,7 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
     const int fours = (F + 3) / 4, most = places.dilation > 1 ? 2 : 2 * tw_max(1, tw_min(8, 64 / fours));
     int32_t *const first = scratch, *const sums = first + fours * 8;
     T *const strip = (T *)(sums + fours * 8 * tw_max(1, tw_min(8, 64 / fours)));
+    tw_strip_begin(&shape);
     for (int g = 0; g < G; g++, W += fours * 4 * tw_round16(taps)) {
         struct tw_dots dots = tw_dots_of(2, flip && direct, taps, F, W, first);
         dots.step = 2 * places.step;

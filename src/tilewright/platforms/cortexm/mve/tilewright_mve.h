@@ -181,7 +181,21 @@ TW_APART void tw_dots_first(int32_t *first, int rows, int flip, const int32_t *b
 struct tw_strip {
     int C, KH, IH, IW, x_row, x_col, width, dilation_0, dilation_1;
     int zero, flip; /* what is outside the image, and what is exclusive-ored to what is inside */
+    int runs;       /* of short ones, how many a vector holds; 0 where they are copied one by one */
+    uint8_t places[16];
 };
+/* Where the bytes of short runs go that lie side by side. */
+TW_INLINE void tw_strip_begin(struct tw_strip *s) {
+    const int pitch = s->KH * s->C;
+    s->runs = s->x_col == s->C && s->dilation_1 == 1 && s->C <= 8 ? 16 / s->C : 0;
+    if ((s->runs - 1) * pitch + s->C > 256)
+        s->runs = 0;
+    for (int i = 0, run = 0, at = 0; s->runs && i < 16; i++) {
+        s->places[i] = (uint8_t)(run * pitch + at);
+        if (++at == s->C)
+            at = 0, run++;
+    }
+}
 
 TW_INLINE void tw_fill(char *to, uint8x16_t value, int bytes) {
     for (; bytes > 0; bytes -= 16, to += 16)
@@ -201,17 +215,17 @@ TW_INLINE void tw_copy_runs(const char *from, int from_step, char *to, int to_st
         vstrbq_p_u8((uint8_t *)to, veorq_u8(vldrbq_z_u8((const uint8_t *)from, rest), flip), rest);
 }
 /* The same for runs that lie side by side and are so short that a vector holds several. */
-TW_INLINE void tw_scatter_runs(const char *from, char *to, int to_step, int bytes, int count, uint8x16_t flip) {
-    uint8_t places[16];
-    const int runs = 16 / bytes, chunk = runs * bytes;
-    for (int i = 0, at = 0; i < 16; i++)
-        places[i] = (uint8_t)(at + i % bytes), at += (i + 1) % bytes ? 0 : to_step;
-    const uint8x16_t place = vldrbq_u8(places);
-    for (; count > 0; count -= runs, from += chunk, to += runs * to_step) {
-        const mve_pred16_t some = vctp8q((uint32_t)tw_min(chunk, count * bytes));
-        const uint8x16_t bits = veorq_u8(vldrbq_z_u8((const uint8_t *)from, some), flip);
-        vstrbq_scatter_offset_p_u8((uint8_t *)to, place, bits, some);
+TW_INLINE void tw_scatter_runs(const struct tw_strip *s, const char *from, char *to, int count, uint8x16_t flip) {
+    const int chunk = s->runs * s->C, step = s->runs * s->KH * s->C;
+    const uint8x16_t place = vldrbq_u8(s->places);
+    const mve_pred16_t all = vctp8q((uint32_t)chunk);
+    for (; count >= s->runs; count -= s->runs, from += chunk, to += step) {
+        const uint8x16_t bytes = veorq_u8(vldrbq_z_u8((const uint8_t *)from, all), flip);
+        vstrbq_scatter_offset_p_u8((uint8_t *)to, place, bytes, all);
     }
+    const mve_pred16_t some = vctp8q((uint32_t)(count * s->C));
+    const uint8x16_t bytes = veorq_u8(vldrbq_z_u8((const uint8_t *)from, some), flip);
+    vstrbq_scatter_offset_p_u8((uint8_t *)to, place, bytes, some);
 }
 
 /* `x` is the pixel that the first tap sees, `ih` and `iw` its place, which may be outside the image. */
@@ -233,8 +247,8 @@ TW_APART void tw_strip_fill(const struct tw_strip *s, const void *x, int ih, int
             const char *from =
                 (const char *)x + row * s->dilation_0 * s->x_row + phase * s->x_col + inside.begin * step;
             char *const at = out + inside.begin * pitch + row * s->C;
-            if (step == s->C && s->C <= 8 && (16 / s->C - 1) * pitch + s->C <= 256)
-                tw_scatter_runs(from, at, pitch, s->C, count, flip);
+            if (s->runs)
+                tw_scatter_runs(s, from, at, count, flip);
             else
                 tw_copy_runs(from, step, at, pitch, s->C, count, flip);
         }
@@ -249,6 +263,78 @@ TW_INLINE int tw_place(const struct tw_places *p, int pixel) {
     if (p->dilation == 1)
         return pixel * p->step;
     return (pixel * p->stride % p->dilation * p->each + pixel * p->stride / p->dilation) * p->step;
+}
+
+/* One axis of an image and of the result: elements, how far they lie apart, and how a filter walks along it. */
+struct tw_axis {
+    int outputs, inputs, in_step, out_step, stride, pad, dilation, taps;
+};
+
+/* Planes for filters of one channel each: eight channels, each with the taps of a line of pixels side by side. They are
+ * columns across the line, one for each input along it. A line outside the image has a step of 0. */
+struct tw_planes {
+    char *to;
+    int pitch, taps, flip; /* bytes from one channel to the next; columns have `taps` bytes */
+};
+TW_APART void tw_planes_fill(const struct tw_planes *p, const void *const *lines, const int *steps, int channels,
+                             int count) {
+    const uint16x8_t flip = vdupq_n_u16((uint16_t)p->flip), place = vmulq_n_u16(vidupq_n_u16(0, 1), (uint16_t)p->pitch);
+    const mve_pred16_t some = vctp16q((uint32_t)channels);
+    for (int tap = 0; tap < p->taps; tap++) {
+        uint8_t *to = (uint8_t *)p->to + tap;
+        const uint8_t *x = lines[tap];
+        const int step = steps[tap];
+        if (channels >= 8 && tap + 3 <= p->taps) {
+            const uint8_t *y = lines[tap + 1], *z = lines[tap + 2];
+            const int y_step = steps[tap + 1], z_step = steps[tap + 2];
+            const uint16x8_t next = vaddq_n_u16(place, 1), last = vaddq_n_u16(place, 2);
+            for (int i = 0; i < count; i++, x += step, y += y_step, z += z_step, to += p->taps) {
+                vstrbq_scatter_offset_u16(to, place, veorq_u16(vldrbq_u16(x), flip));
+                vstrbq_scatter_offset_u16(to, next, veorq_u16(vldrbq_u16(y), flip));
+                vstrbq_scatter_offset_u16(to, last, veorq_u16(vldrbq_u16(z), flip));
+            }
+            tap += 2;
+        } else {
+            for (int i = 0; i < count; i++, x += step, to += p->taps)
+                vstrbq_scatter_offset_p_u16(to, place, veorq_u16(vldrbq_z_u16(x, some), flip), some);
+        }
+    }
+}
+
+/* Sums of four channels for a line of pixels; filters have up to 16 taps each, and `order` says which byte of 16 is the
+ * next one. */
+struct tw_plane_dots {
+    const char *x;
+    const int8_t *w;
+    int pitch;
+    const uint8_t *order;
+    int32_t *sums;
+    int step, pixels;
+};
+#define TW_PLANE_LOOP(STEP, MOVES)                                                                                     \
+    "1:\nvldrb.8 q0, [r1]" STEP "\nvldrb.8 q1, [r3]" STEP "\nvmladav.s8 r0, q0, q4\nvldrb.8 q2, [r5]" STEP "\n"        \
+    "vmladav.s8 r2, q1, q5\nvldrb.8 q3, [r9]" STEP "\nvmladav.s8 r4, q2, q6\nvmladav.s8 r6, q3, q7\n" MOVES            \
+    "stm.w r11!, {r0, r2, r4, r6}\nle lr, 1b\n"
+#define TW_PLANE_DOTS(LOOP)                                                                                            \
+    do {                                                                                                               \
+        register const struct tw_plane_dots *dots __asm__("r0") = d;                                                   \
+        __asm__ volatile(                                                                                              \
+            "ldm r0, {r1, r2, r3, r4, r11, r12, lr}\nvldrb.8 q0, [r4]\nadds r4, r2, #16\nadds r6, r2, #32\n"           \
+            "vldrb.u8 q4, [r2, q0]\nadds r2, #48\nvldrb.u8 q5, [r4, q0]\nvldrb.u8 q6, [r6, q0]\n"                      \
+            "vldrb.u8 q7, [r2, q0]\nadd.w r5, r1, r3, lsl #1\nadd.w r9, r5, r3\nadd r3, r1\n"                          \
+            "dls lr, lr\n" LOOP                                                                                        \
+            : "+r"(dots)                                                                                               \
+            :                                                                                                          \
+            : "r1", "r2", "r3", "r4", "r5", "r6", "r9", "r11", "r12", "lr", "d0", "d1", "d2", "d3", "d4", "d5", "d6",  \
+              "d7", "d8", "d9", "d10", "d11", "d12", "d13", "d14", "d15", "cc", "memory");                             \
+    } while (0)
+TW_APART void tw_plane_dots(const struct tw_plane_dots *d) {
+    if (d->step == 3) /* 3 x 3 */
+        TW_PLANE_DOTS(TW_PLANE_LOOP(", #3", ""));
+    else if (d->step == 6)
+        TW_PLANE_DOTS(TW_PLANE_LOOP(", #6", ""));
+    else
+        TW_PLANE_DOTS(TW_PLANE_LOOP("", "add r1, r12\nadd r3, r12\nadd r5, r12\nadd r9, r12\n"));
 }
 
 #endif
