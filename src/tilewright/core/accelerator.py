@@ -70,7 +70,7 @@ class InMemoryCompute:
     serial_bits: int
     """Bits of an activation that enter at a time."""
     adc_bits: int = 0
-    cell_area: float | None = None
+    """Of the converters of an analog array."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,3 @@ class ArrayEngine:
     def copies(self, memory: MemoryLevel) -> int:
         """How often a memory is there."""
         return prod(size for name, size in self.dims.items() if name not in memory.serves)
-
-    @property
-    def area(self) -> float:
-        """Of units and memories together, without what in-memory compute adds."""
-        return self.unit_area * self.units + sum(memory.area * self.copies(memory) for memory in self.memories)

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from tilewright.core.accelerator import ArrayEngine
 from tilewright.core.mapping import SpatialMapping, TemporalMapping, Unrolled
 from tilewright.core.workload import Layer
+from tilewright.cost import array_imc as imc
 from tilewright.cost.array_latency import (
     PortKey,
     by_port,
@@ -63,8 +64,8 @@ class ArrayCost:
     engine: ArrayEngine
     spatial: SpatialMapping
     temporal: TemporalMapping
-    unit_energy: float
-    """Of all operations of the array."""
+    unit_energies: Mapping[str, float]
+    """Of all operations of the array, by part."""
     moves: tuple[Move, ...]
     """What crosses memories, in units that are in use on average."""
     nests: Mapping[str, Nest]
@@ -72,6 +73,10 @@ class ArrayCost:
     latency: Latency
     double_buffered: Mapping[tuple[str, int], bool]
     """By operand and level (from 1; 0 is the array): whether tiles change while the array works."""
+
+    @property
+    def unit_energy(self) -> float:
+        return sum(self.unit_energies.values())
 
     @property
     def memory_energy(self) -> float:
@@ -122,12 +127,31 @@ def evaluate(
         engine=engine,
         spatial=spatial,
         temporal=temporal,
-        unit_energy=engine.unit_energy * layer.operations,
+        unit_energies=_unit_energies(layer, engine, spatial),
         moves=crossing,
         nests=nests,
         latency=_latency(layer, engine, whole, flags, temporal),
         double_buffered=flags,
     )
+
+
+def _unit_energies(layer: Layer, engine: ArrayEngine, spatial: SpatialMapping) -> Mapping[str, float]:
+    if engine.compute_in_memory:
+        return imc.energies(engine, engine.compute_in_memory, layer, spatial)
+    return MappingProxyType({"multiply-accumulates": engine.unit_energy * layer.operations})
+
+
+def areas(engine: ArrayEngine) -> Mapping[str, float]:
+    """The area of a machine by part, in whatever unit its description has."""
+    memories = {memory.name: memory.area * engine.copies(memory) for memory in engine.memories}
+    if engine.compute_in_memory:
+        return MappingProxyType({**imc.areas(engine, engine.compute_in_memory), **memories})
+    return MappingProxyType({"units": engine.unit_area * engine.units, **memories})
+
+
+def clock_period(engine: ArrayEngine) -> float | None:
+    """Nanoseconds of a cycle, where the model knows them."""
+    return sum(imc.delays(engine, engine.compute_in_memory).values()) if engine.compute_in_memory else None
 
 
 def _nests(layer: Layer, engine: ArrayEngine, unrolled: Unrolled, temporal: TemporalMapping) -> Mapping[str, Nest]:

@@ -86,7 +86,6 @@ def _imc(array: Reader) -> InMemoryCompute | None:
         weight_bits=weight,
         serial_bits=array.integer("bit_serial_precision"),
         adc_bits=array.integer("adc_resolution") if array.has("adc_resolution") else 0,
-        cell_area=array.number("cells_area") if array.has("cells_area") else None,
     )
 
 
