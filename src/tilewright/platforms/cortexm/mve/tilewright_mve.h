@@ -63,6 +63,12 @@ TW_INLINE void tw_lanes_put_f32(float *y, tw_reals v) { vstrwq_f32(y, v); }
         int32_t *: tw_lanes_put_s32,                                                                                   \
         float *: tw_lanes_put_f32)(y, v)
 
+/* Eight bytes, or fewer. */
+TW_INLINE int16x8_t tw_eight_s8(const int8_t *x, mve_pred16_t some) { return vldrbq_z_s16(x, some); }
+TW_INLINE int16x8_t tw_eight_u8(const uint8_t *x, mve_pred16_t some) {
+    return vreinterpretq_s16_u16(vldrbq_z_u16(x, some));
+}
+
 /* What the functions of the same names do with one number; see tilewright_kernel.h. */
 TW_INLINE tw_lanes tw_lanes_clamp(tw_lanes x, int32_t lo, int32_t hi) {
     return vminq_s32(vmaxq_s32(x, vdupq_n_s32(lo)), vdupq_n_s32(hi));
