@@ -6,7 +6,7 @@ Integer results have to be equal, floats within the tolerances of networks. Laye
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -34,20 +34,21 @@ def noise(kind: str, shape: Sequence[int], seed: int) -> Array:
     return rng.integers(max(limits.min, -1000), min(limits.max, 1000) + 1, shape).astype(kind)
 
 
-def assert_right(graph: Graph, machine: str, kernel: str, folder: Path) -> None:
+def assert_right(graph: Graph, machine: str, kernel: str, folder: Path, fed: Mapping[str, Array] | None = None) -> None:
     """The machine computes what the references do with this kernel, which is made to cost nothing."""
     (found,) = (path for place in ("dsp", "kernels") for path in (OWN / place).glob(f"{kernel}.c"))
     chosen = folder / found.name
     chosen.write_text(re.sub(r"^cycles: .*$", 'cycles: "0"', found.read_text(), flags=re.MULTILINE))
-    fed = [noise(graph.types[n].dtype.name, graph.types[n].shape, i) for i, n in enumerate(graph.inputs)]
-    wanted = interpret(graph, fed)
+    given = {n: noise(graph.types[n].dtype.name, graph.types[n].shape, i) for i, n in enumerate(graph.inputs)}
+    values = list({**given, **(fed or {})}.values())
+    wanted = interpret(graph, values)
     planning = PlanOptions(seconds=0.0)
     if machine == "host":
         options = Options(kernels=(folder, OWN / "dsp", OWN / "kernels"), planning=planning)
         flags = (*STRICT, *SANITIZE, "-O1")
     else:
         options, flags = Options(platform=machine, kernels=(folder,), planning=planning), STRICT
-    ran = run_model(graph, options, inputs=fed, expected=wanted, flags=flags)
+    ran = run_model(graph, options, inputs=values, expected=wanted, flags=flags)
     op = parse_kernel(found).op
     pairs = zip(ran.compiled.plan.graph.nodes, ran.compiled.plan.choices, strict=True)
     used = {choice.kernel and choice.kernel.path for node, choice in pairs if node.op == op}
@@ -63,8 +64,8 @@ def requantised(b: Builder, x: str, number: int) -> str:
     if number % 3 == 0:
         return b.op("RequantShift", x, np.asarray(9, np.int32), np.asarray(-5000, np.int32), div=1 << 14)
     mul = np.asarray((12394601, 1 << 23)[number % 2], np.int32)
-    limits = {"half_to_even": 1, "x_limit": 1 << 23, "zero_point": -7, "signed": number % 2}
-    return b.op("RequantShift", x, mul, np.asarray(0, np.int32), div=1 << 33, **limits)
+    limits: dict[str, Attr] = {"half_to_even": 1, "x_limit": 1 << 23, "zero_point": -7, "signed": number % 2}
+    return b.op("RequantShift", x, mul, np.asarray(0, np.int32), div=1 << 33, name="", **limits)
 
 
 Layer = tuple[tuple[int, ...], int, tuple[int, int], str, dict[str, Attr]]
@@ -85,7 +86,7 @@ def convolutions(given: Sequence[Layer]) -> Graph:
         real = kind == "float32"
         w = noise("float32" if real else "int8", (features, shape[1] // group, *size), 100 + number)
         bias = noise("float32" if real else "int32", (features,), 200 + number)
-        y = b.op("Conv", x, w, *([] if number % 4 == 3 else [bias]), **attributes)
+        y = b.op("Conv", x, w, *([] if number % 4 == 3 else [bias]), name="", **attributes)
         outputs.append(b.op("Relu", y) if real else requantised(b, y, number) if number % 2 else y)
     return b.graph(*outputs)
 
@@ -166,3 +167,25 @@ def test_products_of_activations(machine: str, tmp_path: Path) -> None:
         product = b.op("MatMul", *operands, transB=turned, a_zero_point=a_zero, b_zero_point=b_zero)
         outputs.append(requantised(b, product, number) if number % 2 else product)
     assert_right(b.graph(*outputs), machine, "matmul_s8", tmp_path)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_quantisation(machine: str, tmp_path: Path) -> None:
+    b = Builder()
+    outputs: list[str] = []
+    extremes = np.asarray([np.nan, np.inf, -np.inf, 1e30, -1e30, 0.5, 1.5, -0.5, -0.0, 3e9, 126.5, 127.5], np.float32)
+    for number, (kind, zero, scale) in enumerate([("int8", -14, 0.03), ("uint8", 128, 0.01), ("int8", 127, 1.0)]):
+        x = b.input(f"x{number}", f"float32[{3 + number},41]")
+        outputs.append(b.op("QuantizeLinear", x, np.asarray(scale, np.float32), np.asarray(zero, kind)))
+    x = b.input("x", f"float32[{extremes.size}]")
+    outputs.append(b.op("QuantizeLinear", x, np.asarray(1.0, np.float32), np.asarray(3, np.int8)))
+    assert_right(b.graph(*outputs), machine, "quantize_f32", tmp_path, fed={"x": extremes})
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_planes_become_pixels(machine: str, tmp_path: Path) -> None:
+    b = Builder()
+    shapes = [(1, 3, 5, 8), (2, 3, 3, 7), (1, 3, 1, 2)]
+    inputs = [b.input(f"x{number}", f"int8[{','.join(map(str, shape))}]") for number, shape in enumerate(shapes)]
+    outputs = [b.op("Transpose", x, perm=(0, 2, 3, 1)) for x in inputs]
+    assert_right(b.graph(*outputs), machine, "transpose_planes", tmp_path)

@@ -14,15 +14,19 @@ cycles: "N*G*OH*OW*(((F+1)//2)*2*(11+0.83*((KH*KW*C+3)//4)*4) + 1.1*KH*KW*C + 30
 typedef int8_t T;
 #endif
 
-/* Taps of up to three pixels whose channels are whole words: widened from where they lie. */
+/* Where nothing is left out of the taps of a pixel. */
+TW_INLINE int conv2d_s8_inside(const struct tw_patch *s, int ih, int iw) {
+    return ih >= 0 && ih + (s->KH - 1) * s->dilations_0 < s->IH && iw >= 0 && iw + (s->KW - 1) * s->dilations_1 < s->IW;
+}
+
+/* Taps of one or three pixels whose channels are whole words: widened from where they lie. */
 static void conv2d_s8_words(const struct tw_patch *s, int pixels, const T *const *x, const int *ih, const int *iw,
                             const T *outside, uint32_t *to) {
     const void *from[3];
     int inside = 1;
     for (int i = 0; i < pixels; i++)
-        inside &= ih[i] >= 0 && ih[i] + (s->KH - 1) * s->dilations_0 < s->IH && iw[i] >= 0 &&
-                  iw[i] + (s->KW - 1) * s->dilations_1 < s->IW;
-    /* Where nothing is left out, neighbouring taps are one run. */
+        inside &= conv2d_s8_inside(s, ih[i], iw[i]);
+    /* Neighbouring taps are one run then. */
     const int joined = inside && s->dilations_1 == 1 && s->x_col == s->C;
     const int runs = joined ? 1 : s->KW, quads = (joined ? s->KW : 1) * s->C / 4;
     for (int row = 0; row < s->KH; row++) {
@@ -35,6 +39,38 @@ static void conv2d_s8_words(const struct tw_patch *s, int pixels, const T *const
             to = tw_widen(outside, pixels, to, quads, from);
         }
     }
+}
+
+/* Copies a run of bytes word by word; the last word overlaps the one before. */
+TW_INLINE void conv2d_s8_run(T *to, const T *from, int bytes) {
+    if (bytes < 4) {
+        for (int i = 0; i < bytes; i++)
+            to[i] = from[i];
+        return;
+    }
+    for (int i = 0; i < bytes - 4; i += 4)
+        tw_store_word(to + i, tw_load_word(from + i));
+    tw_store_word(to + bytes - 4, tw_load_word(from + bytes - 4));
+}
+
+/* The taps of one pixel side by side. */
+static void conv2d_s8_bytes(const struct tw_patch *s, const T *x, int oh, int ow, T *patch) {
+    const int ih = oh * s->strides_0 - s->pads_0, iw = ow * s->strides_1 - s->pads_1, width = s->KW * s->C;
+    if (s->dilations_0 != 1 || s->dilations_1 != 1 || s->x_col != s->C) {
+        tw_gather(s, x, oh, ow, patch);
+        return;
+    }
+    const int top = tw_max(-ih, 0), bottom = tw_min(s->KH, s->IH - ih);
+    const int left = tw_max(-iw, 0), run = (tw_min(s->KW, s->IW - iw) - left) * s->C;
+    if (bottom - top < s->KH || run < width) {
+        const uint32_t outside = (uint32_t)(uint8_t)s->x_zero_point * 0x01010101u;
+        for (int i = 0; i < s->KH * width; i += 4)
+            tw_store_word(patch + i, outside);
+    }
+    const T *from = x + ((ptrdiff_t)(ih + top) * s->IW + iw + left) * s->C;
+    patch += top * width + left * s->C;
+    for (int row = top; row < bottom; row++, from += s->IW * s->C, patch += width)
+        conv2d_s8_run(patch, from, run);
 }
 
 static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, int N, int G, int F, int OH, int OW,
@@ -55,24 +91,30 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
                                    .x_zero_point = x_zero_point,
                                    .x_col = (ptrdiff_t)G * C};
     const int quads = (KH * KW * C + 3) / 4, pixels = N * OH * OW, words = C % 4 == 0;
+    const int pointwise = words && KH * KW == 1 && strides_0 * strides_1 == 1 && X_n1 == OH && X_n2 == OW;
     uint32_t *const wide = scratch;
     T *const bytes = (T *)(void *)(wide + quads * 6); /* what lies outside the image, or patches byte by byte */
     int32_t panel[16], out[3 * 16];
-    memset(bytes, x_zero_point, (size_t)(words ? C : quads * 12));
+    for (int i = 0; i < (words ? C : quads * 12); i++)
+        bytes[i] = (T)x_zero_point;
     for (int g = 0; g < G; g++) {
         for (int pixel = 0, n = 0, oh = 0, ow = 0, some; pixel < pixels; pixel += some) {
             some = tw_min(3, pixels - pixel);
-            const int many = some == 1 ? 1 : 3;
-            const T *x[3];
-            int ih[3], iw[3];
-            for (int i = 0; i < many; i++) {
-                x[i] = X + (ptrdiff_t)n * X_n1 * X_n2 * shape.x_col + (ptrdiff_t)g * C;
-                ih[i] = oh * strides_0 - pads_0;
-                iw[i] = ow * strides_1 - pads_1;
-                if (!words)
-                    tw_gather(&shape, x[i], oh, ow, bytes + i * quads * 4);
-                if (i < some - 1 || i == 2) { /* where two are left, the last one is done twice */
-                    if (++ow == OW) {
+            const int many = some == 1 ? 1 : 3; /* where two are left, the last one is done twice */
+            if (pointwise) {
+                const T *x = X + (ptrdiff_t)pixel * shape.x_col + (ptrdiff_t)g * C;
+                const void *const from[3] = {x, x + (many - 1) / 2 * shape.x_col, x + (some - 1) * shape.x_col};
+                (void)tw_widen(x, many, wide, quads, from);
+            } else {
+                const T *x[3];
+                int ih[3], iw[3];
+                for (int i = 0; i < many; i++) {
+                    x[i] = X + (ptrdiff_t)n * X_n1 * X_n2 * shape.x_col + (ptrdiff_t)g * C;
+                    ih[i] = oh * strides_0 - pads_0;
+                    iw[i] = ow * strides_1 - pads_1;
+                    if (!words)
+                        conv2d_s8_bytes(&shape, x[i], oh, ow, bytes + i * quads * 4);
+                    if ((i < some - 1 || i == 2) && ++ow == OW) {
                         ow = 0;
                         if (++oh == OH) {
                             oh = 0;
@@ -80,17 +122,17 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
                         }
                     }
                 }
-            }
-            if (words) {
-                conv2d_s8_words(&shape, many, x, ih, iw, bytes, wide);
-            } else {
-                const void *const from[3] = {bytes, bytes + quads * 4, bytes + quads * 8};
-                (void)tw_widen((const T *)bytes, many, wide, quads, from);
+                if (words) {
+                    conv2d_s8_words(&shape, many, x, ih, iw, bytes, wide);
+                } else {
+                    const void *const from[3] = {bytes, bytes + quads * 4, bytes + quads * 8};
+                    (void)tw_widen((const T *)bytes, many, wide, quads, from);
+                }
             }
             for (int f = 0; f < F; f += 16) {
                 const int count = tw_min(16, F - f);
                 const int8_t *w = W + ((ptrdiff_t)g * ((F + 1) / 2 * 2) + f) * quads * 4;
-                tw_smlad_block(many, wide, w, quads, count, tw_bias_s32(B, g * F + f, count, panel), out);
+                tw_smlad_block(many, wide, w, quads, count, tw_smlad_bias(B, g * F + f, count, panel), out);
                 STORE(epilogue, Y, out, (ptrdiff_t)pixel * G * F + g * F + f, (ptrdiff_t)G * F, g * F + f, some, count);
             }
         }

@@ -26,7 +26,7 @@ static void matmul_packed_s8(const T *A, const int8_t *B, const int32_t *C, void
         const int many = tw_widen_rows(wide, A + (ptrdiff_t)m * K, K, rows, K, rest);
         for (int n = 0; n < N; n += 16) {
             const int count = tw_min(16, N - n);
-            const int32_t *bias = tw_bias_s32(C, n, count, panel);
+            const int32_t *bias = tw_smlad_bias(C, n, count, panel);
             tw_smlad_block(many, wide, B + (ptrdiff_t)n * quads * 4, quads, count, bias, out);
             STORE(epilogue, Y, out, (ptrdiff_t)m * N + n, N, n, rows, count);
         }

@@ -35,40 +35,38 @@ struct tw_smlad {
     "smlad lr, r4, r7, lr\n"
 #define TW_SMLAD_QUAD "ldrd r5, r6, [r1], #8\n" TW_SMLAD_BOTH("") TW_SMLAD_BOTH(", ror #8")
 
-/* On the stack: inputs, their end in blocks of four quads and as a whole, bias, out, pairs. */
+/* On the stack: inputs, their end, where to enter the four quads of the loop so that the rest comes first, bias, out, pairs. */
 TW_ARM_TEXT void tw_smlad_3(TW_ARM_UNUSED const struct tw_smlad *job) {
     __asm__("push {r4-r11, lr}\n"
             "ldm r0, {r0-r5}\n" /* x, w, bias, out, quads, pairs */
             "add r6, r4, r4, lsl #1\n"
-            "add r9, r0, r6, lsl #3\n" /* 24 bytes for each quad */
-            "bic r7, r4, #3\n"
-            "add r7, r7, r7, lsl #1\n"
-            "add r8, r0, r7, lsl #3\n"
+            "add r8, r0, r6, lsl #3\n" /* 24 bytes for each quad */
+            "rsb r9, r4, #0\n"
+            "and r9, r9, #3\n"
+            "mov r10, #((3f - 2f) / 4)\n"
+            "mul r9, r9, r10\n"
+            "adr r10, 2f\n"
+            "add r9, r9, r10\n"
+            "orr r9, r9, #1\n"
+            "mov r7, r0\n"
             "mov r10, r2\n"
             "mov r11, r3\n"
             "mov r12, r5\n"
-            "mov r7, r0\n"
             "push {r7, r8, r9, r10, r11, r12}\n"
             "1: ldr r7, [sp, #12]\n"
             "ldrd r8, r9, [r7], #8\n"
             "str r7, [sp, #12]\n"
-            "ldrd r0, r7, [sp]\n"
+            "ldr r0, [sp]\n"
             "mov r10, r8\n"
             "mov r11, r9\n"
             "mov r12, r8\n"
             "mov lr, r9\n"
-            "cmp r0, r7\n"
-            "beq 3f\n"
-            "2:\n" TW_SMLAD_QUAD TW_SMLAD_QUAD TW_SMLAD_QUAD TW_SMLAD_QUAD "ldr r7, [sp, #4]\n"
+            "ldr pc, [sp, #8]\n"
+            ".balign 4\n"
+            "2:\n" TW_SMLAD_QUAD TW_SMLAD_QUAD TW_SMLAD_QUAD TW_SMLAD_QUAD "3: ldr r7, [sp, #4]\n"
             "cmp r0, r7\n"
             "bne 2b\n"
-            "3: ldr r7, [sp, #8]\n"
-            "cmp r0, r7\n"
-            "beq 5f\n"
-            "4:\n" TW_SMLAD_QUAD "ldr r7, [sp, #8]\n"
-            "cmp r0, r7\n"
-            "bne 4b\n"
-            "5: ldrd r6, r7, [sp, #16]\n"
+            "ldrd r6, r7, [sp, #16]\n"
             "strd r10, r11, [r6, #64]\n"
             "strd r12, lr, [r6, #128]\n"
             "strd r8, r9, [r6], #8\n"
@@ -218,6 +216,11 @@ TW_DEFINE_WIDEN_ROWS(tw_widen_s8, int8_t)
 TW_DEFINE_WIDEN_ROWS(tw_widen_u8, uint8_t)
 #define tw_widen_rows(to, x, ...)                                                                                      \
     _Generic((x), const int8_t *: tw_widen_s8_rows, const uint8_t *: tw_widen_u8_rows)(to, x, __VA_ARGS__)
+
+/* The bias of pairs of filters from `first` on: in place, or copied to `panel` where there is none for a whole pair. */
+TW_INLINE const int32_t *tw_smlad_bias(const int32_t *bias, int first, int count, int32_t *panel) {
+    return bias && count % 2 == 0 ? bias + first : tw_bias_s32(bias, first, count, panel);
+}
 
 /* All filters of a block of 16 or fewer. */
 TW_INLINE void tw_smlad_block(int pixels, const uint32_t *x, const int8_t *w, int quads, int filters,

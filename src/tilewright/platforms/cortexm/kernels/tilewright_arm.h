@@ -73,6 +73,25 @@ TW_ARM_INLINE int32_t tw_dual(uint32_t a, uint32_t b, int32_t sum) {
 }
 #endif
 
+/* The nearest integer, half to even, of a number that is none becomes 0; sums that do not overflow. */
+#if TW_ARM_DSP && (__ARM_FP & 4)
+#define TW_ARM_ROUNDS 1
+TW_ARM_INLINE int32_t tw_nearest(float x) {
+    float rounded;
+    int32_t bits;
+    __asm__("vcvtr.s32.f32 %0, %1" : "=t"(rounded) : "t"(x));
+    memcpy(&bits, &rounded, sizeof bits);
+    return bits;
+}
+TW_ARM_INLINE int32_t tw_sum_limited(int32_t a, int32_t b) {
+    int32_t sum;
+    __asm__("qadd %0, %1, %2" : "=r"(sum) : "r"(a), "r"(b));
+    return sum;
+}
+#else
+#define TW_ARM_ROUNDS 0
+#endif
+
 /* sum + the upper 32 bits of a * b. */
 TW_ARM_INLINE int32_t tw_upper_product(int32_t a, int32_t b, int32_t sum) {
 #if TW_ARM_DSP

@@ -37,4 +37,13 @@ TW_ARM_INLINE int32_t tw_scale_untied(int32_t x, int32_t mul, int shift, int32_t
     return tw_upper_product(x, (int32_t)((uint32_t)mul << 7), rounding) >> rest;
 }
 
+/* VCVTR rounds half to even and limits what is too large. */
+#if TW_ARM_ROUNDS
+#define TW_CORE_QUANTISES
+TW_ARM_INLINE int32_t tw_quantised(float x, float zero, float lo, float hi) {
+    const int32_t scaled = tw_sum_limited(tw_nearest(x), (int32_t)zero);
+    return x == x ? tw_clamp(scaled, (int32_t)lo, (int32_t)hi) : (int32_t)lo;
+}
+#endif
+
 #endif
