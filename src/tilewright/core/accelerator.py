@@ -7,8 +7,9 @@ names); a layer says which of its operands goes to which slot.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
+from types import MappingProxyType
 
 TO_LOW, FROM_LOW, TO_HIGH, FROM_HIGH = "to low", "from low", "to high", "from high"
 DIRECTIONS = (TO_LOW, FROM_LOW, TO_HIGH, FROM_HIGH)
@@ -87,6 +88,11 @@ class ArrayEngine:
     cycles: int = 1
     """Cycles of one operation of the array (bit-serial arrays need several)."""
     compute_in_memory: InMemoryCompute | None = None
+    wiring: Mapping[str, tuple[frozenset[str], ...]] = field(default_factory=lambda: MappingProxyType({}))
+    """By array dimension: which dimensions of a layer may be unrolled along it, by the operands (slots) that they index;
+    any where nothing is said."""
+    precision: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """By slot: bits that the units take at most; `final` of outputs that are summed up."""
     summary: str = ""
     provenance: str = ""
 
