@@ -95,6 +95,8 @@ def instance_text(
     if kernel.lanes:
         vectors = [] if parts else _lanes_text(name, accumulator, output, steps, replaced, row_axes)
         macros |= {"STORE_HAS_LANES": str(int(bool(vectors))), "STORE_LANES": f"{name}_lanes"}
+        indexes = (_step_indexes(step, output, row_axes).values() for step in steps)
+        macros["STORE_BY_CHANNEL"] = str(int(not all(index in ("0", "at") for each in indexes for index in each)))
     return "".join(
         (
             _epilogue_text(name, accumulator.ctype, output, steps, replaced, row_axes, parts=parts),

@@ -17,33 +17,25 @@ cycles: "G*(N*OH*((OW+1)//2)*(((F+3)//4)*(((KH*KW*C+15)//16)*14.5 + 11) + ((F+3)
 typedef int8_t T;
 #endif
 
-/* The sums of neighbouring pixels, which tw_dots has left in pairs. */
+/* The sums of neighbouring pixels. Where channels are all the same and nothing is between pixels, these are one row. */
 TW_INLINE void finish(const struct Epilogue *epilogue, void *Y, const int32_t *sums, int pixels, int at, int pitch,
                       int channel, int count) {
     const struct Epilogue e = *epilogue;
-    for (; pixels > 0; pixels -= 2, at += 2 * pitch) {
+    if (!STORE_BY_CHANNEL && pitch == count && count % 4 == 0) {
+        count *= pixels;
+        pixels = 1;
+    }
+    for (; pixels > 0; pixels--, at += pitch) {
         int f = 0;
 #if STORE_HAS_LANES
-        if (pixels > 1) {
-            for (; f + 4 <= count; f += 4, sums += 8) {
-                STORE_LANES(&e, Y, vldrwq_s32(sums), at + f, channel + f);
-                STORE_LANES(&e, Y, vldrwq_s32(sums + 4), at + pitch + f, channel + f);
-            }
-        } else {
-            for (; f + 4 <= count; f += 4, sums += 8)
-                STORE_LANES(&e, Y, vldrwq_s32(sums), at + f, channel + f);
-        }
+        for (; f + 4 <= count; f += 4, sums += 4)
+            STORE_LANES(&e, Y, vldrwq_s32(sums), at + f, channel + f);
 #endif
-        for (; f < count; f += 4, sums += 8) {
-            for (int i = 0; i < 2 && i < pixels; i++) {
-                const int to = at + i * pitch + f;
-                if (f + 4 <= count)
-                    STORE_4(&e, Y, sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3], to, channel + f);
-                else
-                    for (int j = 0; f + j < count; j++)
-                        STORE_1(&e, Y, sums[4 * i + j], to + j, channel + f + j);
-            }
-        }
+        for (; f + 4 <= count; f += 4, sums += 4)
+            STORE_4(&e, Y, sums[0], sums[1], sums[2], sums[3], at + f, channel + f);
+        for (int i = 0; f + i < count; i++)
+            STORE_1(&e, Y, sums[i], at + f + i, channel + f + i);
+        sums += f < count ? 4 : 0;
     }
 }
 
@@ -105,7 +97,7 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
                         if (done % 2 == 0)
                             break;
                         dots.a0 = dots.a1 = x + tw_place(&places, ow + done - 1);
-                        dots.sums = sums + done / 2 * fours * 8;
+                        dots.sums = sums + done / 2 * fours * 8; /* it is stored twice */
                         dots.pairs = 1;
                     }
                     if (flip && direct)

@@ -14,14 +14,14 @@ cycles: "((N+3)//4)*((ROWS//2)*(((K+15)//16)*14.5 + 30) + (ROWS%2)*(((K+15)//16)
 typedef int8_t T;
 #endif
 
-TW_INLINE void finish(const struct Epilogue *epilogue, void *Y, const int32_t *sums, int next, int at, int count) {
+TW_INLINE void finish(const struct Epilogue *epilogue, void *Y, const int32_t *sums, int at, int count) {
     const struct Epilogue e = *epilogue;
     int n = 0;
 #if STORE_HAS_LANES
-    for (; n + 4 <= count; n += 4, sums += next)
+    for (; n + 4 <= count; n += 4, sums += 4)
         STORE_LANES(&e, Y, vldrwq_s32(sums), at + n, n);
 #endif
-    for (; n < count; n += 4, sums += next) {
+    for (; n < count; n += 4, sums += 4) {
         if (n + 4 <= count)
             STORE_4(&e, Y, sums[0], sums[1], sums[2], sums[3], at + n, n);
         else
@@ -49,6 +49,6 @@ static void matmul_packed_s8(const T *A, const int8_t *B, const int32_t *C, void
         else
             TW_FOR_BYTES(A, tw_dot_singles)(&dots);
         for (int row = 0; row < rows; row++)
-            finish(epilogue, Y, dots.sums + row * 4, rows * 4, (m + row) * N, N);
+            finish(epilogue, Y, dots.sums + row * fours * 4, (m + row) * N, N);
     }
 }

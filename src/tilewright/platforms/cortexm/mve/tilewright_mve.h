@@ -101,7 +101,7 @@ TW_INLINE tw_lanes tw_lanes_half_to_even(tw_lanes total, int shift) {
 /* Products of rows of bytes with filters, packed `F/4,K/16,F%4,K%16`: of four filters with two rows, or with one.
  *
  * Sums begin with those of `first`, the same for every pair: 8 numbers for each four filters, or 4 for one row. They are
- * stored likewise. All but the last 16 bytes of a row are read without a predicate. The loop over them is unrolled four
+ * stored row by row. All but the last 16 bytes of a row are read without a predicate. The loop over them is unrolled four
  * times and entered in the middle. */
 struct tw_dots {
     const void *a0; /* the members are in the order in which one instruction loads them */
@@ -112,6 +112,7 @@ struct tw_dots {
     int entry, pairs, rounds, step; /* bytes to the next pair */
     const int32_t *first;
     int32_t *sums;
+    int row; /* bytes of a row of sums */
 };
 /* For `rows` rows of `length` bytes at once. `flip`: the bytes are unsigned. */
 TW_INLINE struct tw_dots tw_dots_of(int rows, int flip, int length, int filters, const int8_t *w,
@@ -123,7 +124,8 @@ TW_INLINE struct tw_dots tw_dots_of(int rows, int flip, int length, int filters,
                             .w = w,
                             .entry = (int)skipped + 1, /* it is Thumb code */
                             .rounds = (int)((whole + 3) / 4),
-                            .first = first};
+                            .first = first,
+                            .row = (filters + 3) / 4 * 16};
 }
 /* One filter of four against two rows, and against one. */
 #define TW_DOT_2(q, sum0, sum1)                                                                                        \
@@ -133,25 +135,28 @@ TW_INLINE struct tw_dots tw_dots_of(int rows, int flip, int length, int filters,
 #define TW_DOT_1(q, sum) "vldrb.8 " q ", [r5], #16\nvmladava.s8 " sum ", q0, " q "\n"
 #define TW_DOT_1_SUMS TW_DOT_1("q2", "r0") TW_DOT_1("q3", "r2") TW_DOT_1("q2", "r4") TW_DOT_1("q3", "r6")
 #define TW_FOUR_TIMES(text) text text text text
-#define TW_DEFINE_DOTS(NAME, LOADS, LAST, FLIP, SUMS, LIST, FIRST, ...)                                                \
+#define TW_DEFINE_DOTS(NAME, LOADS, LAST, FLIP, SUMS, LIST, STORES, NEXT, FIRST, ...)                                  \
     TW_APART void NAME(const struct tw_dots *d) {                                                                      \
         register const struct tw_dots *dots __asm__("r0") = d;                                                         \
         __asm__ volatile(                                                                                              \
-            "push {r7}\nsub sp, sp, #36\nldm r0, {r1, r2, r3, r4, r5, r6, r8, r9, r10, r11, r12}\n"                    \
-            "mov r7, r12\nadr.w r0, 3f\nadd r6, r6, r0\nstrd r9, r6, [sp, #8]\nstr r4, [sp, #16]\n"                    \
-            "strd r11, r5, [sp, #20]\nstrd r10, r8, [sp, #28]\nvctp.8 r2\n" FIRST                                      \
+            "push {r7}\nsub sp, sp, #40\nldm r0, {r1, r2, r3, r4, r5, r6, r8, r9, r10, r11, r12, lr}\n"                \
+            "mov r7, r12\nadr.w r0, 3f\nadd r6, r6, r0\nstrd r9, r6, [sp, #8]\nstrd r4, lr, [sp, #16]\n"               \
+            "strd r11, r5, [sp, #24]\nstrd r10, r8, [sp, #32]\nvctp.8 r2\n" FIRST                                      \
             "1:\nstrd r1, r3, [sp]\n" /* the next rows */                                                              \
             "2:\nldrd r1, r3, [sp]\nldr.w r9, [sp, #8]\nldm.w r11!, " LIST                                             \
             "\nldr.w pc, [sp, #12]\n3:\n" TW_FOUR_TIMES(                                                               \
-                LOADS FLIP SUMS) "subs.w r9, r9, #1\nbne.w 3b\n" LAST FLIP SUMS "stm.w r7!, " LIST                     \
-                                 "\nldr r1, [sp, #16]\ncmp r11, r1\nbne.w 2b\n"                                        \
-                                 "ldrd r1, r3, [sp]\nldrd r11, r5, [sp, #20]\nldrd r10, r8, [sp, #28]\nadd r1, r10\n"  \
-                                 "add r3, r10\nsubs r8, #1\nstr r8, [sp, #32]\nbne.w 1b\nadd sp, sp, #36\npop {r7}\n"  \
+                LOADS FLIP SUMS) "subs.w r9, r9, #1\nbne.w 3b\n" LAST FLIP SUMS STORES                                 \
+                                 "ldr r1, [sp, #16]\ncmp r11, r1\nbne.w 2b\n" NEXT                                     \
+                                 "ldrd r1, r3, [sp]\nldrd r11, r5, [sp, #24]\nldrd r10, r8, [sp, #32]\nadd r1, r10\n"  \
+                                 "add r3, r10\nsubs r8, #1\nstr r8, [sp, #36]\nbne.w 1b\nadd sp, sp, #40\npop {r7}\n"  \
             : "+r"(dots)                                                                                               \
             :                                                                                                          \
             : "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "d0", "d1", "d2", "d3", "d4", \
               "d5", "d6", "d7", __VA_ARGS__ "cc", "memory");                                                           \
     }
+#define TW_DOT_2_STORES "ldr.w r9, [sp, #20]\nadd r9, r7\nstm.w r7!, {r0, r2, r4, r6}\nstm.w r9, {r8, r10, r12, lr}\n"
+#define TW_DOT_2_NEXT "ldr.w r9, [sp, #20]\nadd r7, r9\n"
+#define TW_DOT_1_STORES "stm.w r7!, {r0, r2, r4, r6}\n"
 #define TW_DOT_2_LOADS "vldrb.8 q0, [r1], #16\nvldrb.8 q1, [r3], #16\n"
 #define TW_DOT_2_LAST "vpstt\nvldrbt.8 q0, [r1]\nvldrbt.8 q1, [r3]\n"
 #define TW_DOT_1_LOADS "vldrb.8 q0, [r1], #16\n"
@@ -159,12 +164,14 @@ TW_INLINE struct tw_dots tw_dots_of(int rows, int flip, int length, int filters,
 #define TW_DOT_2_LIST "{r0, r2, r4, r6, r8, r10, r12, lr}"
 #define TW_DOT_1_LIST "{r0, r2, r4, r6}"
 #define TW_DOT_FLIP_FIRST "movs r4, #128\nvdup.8 q4, r4\n"
-TW_DEFINE_DOTS(tw_dot_pairs_s8, TW_DOT_2_LOADS, TW_DOT_2_LAST, "", TW_DOT_2_SUMS, TW_DOT_2_LIST, "", )
+TW_DEFINE_DOTS(tw_dot_pairs_s8, TW_DOT_2_LOADS, TW_DOT_2_LAST, "", TW_DOT_2_SUMS, TW_DOT_2_LIST, TW_DOT_2_STORES,
+               TW_DOT_2_NEXT, "", )
 TW_DEFINE_DOTS(tw_dot_pairs_u8, TW_DOT_2_LOADS, TW_DOT_2_LAST, "veor q0, q0, q4\nveor q1, q1, q4\n", TW_DOT_2_SUMS,
-               TW_DOT_2_LIST, TW_DOT_FLIP_FIRST, "d8", "d9", )
-TW_DEFINE_DOTS(tw_dot_singles_s8, TW_DOT_1_LOADS, TW_DOT_1_LAST, "", TW_DOT_1_SUMS, TW_DOT_1_LIST, "", )
+               TW_DOT_2_LIST, TW_DOT_2_STORES, TW_DOT_2_NEXT, TW_DOT_FLIP_FIRST, "d8", "d9", )
+TW_DEFINE_DOTS(tw_dot_singles_s8, TW_DOT_1_LOADS, TW_DOT_1_LAST, "", TW_DOT_1_SUMS, TW_DOT_1_LIST, TW_DOT_1_STORES, "",
+               "", )
 TW_DEFINE_DOTS(tw_dot_singles_u8, TW_DOT_1_LOADS, TW_DOT_1_LAST, "veor q0, q0, q4\n", TW_DOT_1_SUMS, TW_DOT_1_LIST,
-               TW_DOT_FLIP_FIRST, "d8", "d9", )
+               TW_DOT_1_STORES, "", TW_DOT_FLIP_FIRST, "d8", "d9", )
 
 /* What sums begin with: the bias, and 128 * sum(w) where 128 is taken off the bytes of a row (`flip`). */
 TW_APART void tw_dots_first(int32_t *first, int rows, int flip, const int32_t *bias, const int8_t *w, int length,
@@ -276,63 +283,72 @@ struct tw_axis {
     int outputs, inputs, in_step, out_step, stride, pad, dilation, taps;
 };
 
-/* Planes for filters of one channel each: eight channels, each with the taps of a line of pixels side by side. They are
- * columns across the line, one for each input along it. A line outside the image has a step of 0. */
+/* Planes for filters of one channel each: eight channels at a time, each with the taps of a line of pixels side by side.
+ * They are columns across the line, one for each input along it. A line outside the image has a step of 0. */
 struct tw_planes {
     char *to;
     int pitch, taps, flip; /* bytes from one channel to the next; columns have `taps` bytes */
+    const uint8_t *lines[8];
+    int steps[8];
 };
-TW_APART void tw_planes_fill(const struct tw_planes *p, const void *const *lines, const int *steps, int channels,
-                             int count) {
+TW_APART void tw_planes_fill(const struct tw_planes *p, int channel, int channels, int count) {
     const uint16x8_t flip = vdupq_n_u16((uint16_t)p->flip), place = vmulq_n_u16(vidupq_n_u16(0, 1), (uint16_t)p->pitch);
-    const mve_pred16_t some = vctp16q((uint32_t)channels);
-    for (int tap = 0; tap < p->taps; tap++) {
-        uint8_t *to = (uint8_t *)p->to + tap;
-        const uint8_t *x = lines[tap];
-        const int step = steps[tap];
-        if (channels >= 8 && tap + 3 <= p->taps) {
-            const uint8_t *y = lines[tap + 1], *z = lines[tap + 2];
-            const int y_step = steps[tap + 1], z_step = steps[tap + 2];
-            const uint16x8_t next = vaddq_n_u16(place, 1), last = vaddq_n_u16(place, 2);
-            for (int i = 0; i < count; i++, x += step, y += y_step, z += z_step, to += p->taps) {
-                vstrbq_scatter_offset_u16(to, place, veorq_u16(vldrbq_u16(x), flip));
-                vstrbq_scatter_offset_u16(to, next, veorq_u16(vldrbq_u16(y), flip));
-                vstrbq_scatter_offset_u16(to, last, veorq_u16(vldrbq_u16(z), flip));
+    const int taps = p->taps;
+    for (int c = 0; c < channels; c += 8) {
+        const mve_pred16_t some = vctp16q((uint32_t)(channels - c));
+        for (int tap = 0; tap < taps; tap++) {
+            const int step = p->steps[tap];
+            const uint8_t *x = p->lines[tap] + (step ? channel + c : 0);
+            uint8_t *to = (uint8_t *)p->to + c * p->pitch + tap;
+            if (channels - c >= 8 && tap + 3 <= taps) {
+                const int y_step = p->steps[tap + 1], z_step = p->steps[tap + 2];
+                const uint8_t *y = p->lines[tap + 1] + (y_step ? channel + c : 0);
+                const uint8_t *z = p->lines[tap + 2] + (z_step ? channel + c : 0);
+                const uint16x8_t next = vaddq_n_u16(place, 1), last = vaddq_n_u16(place, 2);
+                for (int i = 0; i < count; i++, x += step, y += y_step, z += z_step, to += taps) {
+                    vstrbq_scatter_offset_u16(to, place, veorq_u16(vldrbq_u16(x), flip));
+                    vstrbq_scatter_offset_u16(to, next, veorq_u16(vldrbq_u16(y), flip));
+                    vstrbq_scatter_offset_u16(to, last, veorq_u16(vldrbq_u16(z), flip));
+                }
+                tap += 2;
+            } else {
+                for (int i = 0; i < count; i++, x += step, to += taps)
+                    vstrbq_scatter_offset_p_u16(to, place, veorq_u16(vldrbq_z_u16(x, some), flip), some);
             }
-            tap += 2;
-        } else {
-            for (int i = 0; i < count; i++, x += step, to += p->taps)
-                vstrbq_scatter_offset_p_u16(to, place, veorq_u16(vldrbq_z_u16(x, some), flip), some);
         }
     }
 }
 
-/* Sums of four channels for a line of pixels; filters have up to 16 taps each, and `order` says which byte of 16 is the
- * next one. */
+/* Sums of fours of channels for a line of pixels; filters have up to 16 taps each, and `order` says which byte of 16 is
+ * the next one. */
 struct tw_plane_dots {
-    const char *x;
+    const char *x; /* the members are in the order in which one instruction loads them */
     const int8_t *w;
-    int pitch;
+    int pitch, pixels, fours;
     const uint8_t *order;
     int32_t *sums;
-    int step, pixels;
+    int step;
 };
 #define TW_PLANE_LOOP(STEP, MOVES)                                                                                     \
-    "1:\nvldrb.8 q0, [r1]" STEP "\nvldrb.8 q1, [r3]" STEP "\nvmladav.s8 r0, q0, q4\nvldrb.8 q2, [r5]" STEP "\n"        \
+    "2:\nvldrb.8 q0, [r1]" STEP "\nvldrb.8 q1, [r3]" STEP "\nvmladav.s8 r0, q0, q4\nvldrb.8 q2, [r5]" STEP "\n"        \
     "vmladav.s8 r2, q1, q5\nvldrb.8 q3, [r9]" STEP "\nvmladav.s8 r4, q2, q6\nvmladav.s8 r6, q3, q7\n" MOVES            \
-    "stm.w r11!, {r0, r2, r4, r6}\nle lr, 1b\n"
+    "stm.w r11!, {r0, r2, r4, r6}\nle lr, 2b\n"
 #define TW_PLANE_DOTS(LOOP)                                                                                            \
     do {                                                                                                               \
         register const struct tw_plane_dots *dots __asm__("r0") = d;                                                   \
         __asm__ volatile(                                                                                              \
-            "ldm r0, {r1, r2, r3, r4, r11, r12, lr}\nvldrb.8 q0, [r4]\nadds r4, r2, #16\nadds r6, r2, #32\n"           \
-            "vldrb.u8 q4, [r2, q0]\nadds r2, #48\nvldrb.u8 q5, [r4, q0]\nvldrb.u8 q6, [r6, q0]\n"                      \
-            "vldrb.u8 q7, [r2, q0]\nadd.w r5, r1, r3, lsl #1\nadd.w r9, r5, r3\nadd r3, r1\n"                          \
-            "dls lr, lr\n" LOOP                                                                                        \
+            "ldm r0, {r1, r2, r3, r4, r5, r6, r11, r12}\nsub sp, sp, #24\nstrd r3, r4, [sp]\n"                         \
+            "strd r6, r5, [sp, #8]\n" /* pitch, pixels, order, fours */                                                \
+            "1:\nldrd r3, lr, [sp]\nldr r4, [sp, #8]\nvldrb.8 q0, [r4]\nadd r4, r2, #16\nadd r6, r2, #32\n"            \
+            "add r8, r2, #48\nvldrb.u8 q4, [r2, q0]\nvldrb.u8 q5, [r4, q0]\nvldrb.u8 q6, [r6, q0]\n"                   \
+            "vldrb.u8 q7, [r8, q0]\nadd r10, r2, #64\nadd.w r5, r1, r3, lsl #1\nadd.w r9, r5, r3\n"                    \
+            "add r3, r1\nadd r8, r5, r5\nsub r8, r8, r1\ndls lr, lr\n" LOOP                                            \
+            "mov r1, r8\nmov r2, r10\nldr r4, [sp, #12]\nsubs r4, #1\nstr r4, [sp, #12]\nbne.w 1b\n"                   \
+            "add sp, sp, #24\n"                                                                                        \
             : "+r"(dots)                                                                                               \
             :                                                                                                          \
-            : "r1", "r2", "r3", "r4", "r5", "r6", "r9", "r11", "r12", "lr", "d0", "d1", "d2", "d3", "d4", "d5", "d6",  \
-              "d7", "d8", "d9", "d10", "d11", "d12", "d13", "d14", "d15", "cc", "memory");                             \
+            : "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "d0", "d1", "d2", "d3", "d4", \
+              "d5", "d6", "d7", "d8", "d9", "d10", "d11", "d12", "d13", "d14", "d15", "cc", "memory");                 \
     } while (0)
 TW_APART void tw_plane_dots(const struct tw_plane_dots *d) {
     if (d->step == 3) /* 3 x 3 */

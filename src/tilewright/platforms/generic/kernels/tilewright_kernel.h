@@ -19,7 +19,8 @@
  * channel before, the factor is STORE_FACTOR(epilogue, channel),
  * its zero point STORE_ZERO(epilogue), and STORE_SIGNED tells int8 from uint8. Of a kernel
  * with `epilogue: lanes`, STORE_HAS_LANES tells whether there is STORE_LANES(epilogue, Y, v, at, channel), which takes four
- * neighbours in a vector of the machine (tw_lanes of integers, tw_reals of floats). */
+ * neighbours in a vector of the machine (tw_lanes of integers, tw_reals of floats), and STORE_BY_CHANNEL whether `channel`
+ * matters. */
 struct Epilogue {
     int unused;
 };
@@ -47,6 +48,7 @@ struct Epilogue {
 #define STORE_POINTWISE 1
 #define STORE_SCALES 0
 #define STORE_HAS_LANES 0
+#define STORE_BY_CHANNEL 0
 #endif
 
 /* A machine brings its own versions of what it has instructions for. */
