@@ -127,7 +127,28 @@ DEPTHWISE_3X3_S8 = [
     conv((1, 12, 7, 40), 12, (3, 3), group=12, strides=(3, 2)),
     conv((1, 4, 2, 3), 4, (3, 3), group=4, strides=(1, 2), pads=(3, 4, 3, 4), x_zero_point=-128),
 ]
-KERNELS = {"conv2d_s8": CONV2D_S8, "depthwise_s8": DEPTHWISE_S8, "depthwise_3x3_s8": DEPTHWISE_3X3_S8}
+CONV2D_F32 = [
+    conv((1, 8, 6, 6), 8, (3, 3), "float32", pads=(1, 1, 1, 1)),
+    conv((1, 33, 3, 5), 20, (1, 1), "float32"),
+    conv((1, 3, 9, 9), 5, (3, 3), "float32", strides=(2, 2), pads=(1, 1, 1, 1)),
+    conv((1, 5, 7, 8), 6, (2, 3), "float32", dilations=(2, 2), pads=(2, 0, 1, 3)),
+    conv((2, 6, 5, 5), 9, (3, 2), "float32", group=3, pads=(0, 1, 2, 0)),
+    conv((1, 8, 3, 3), 40, (3, 3), "float32", pads=(1, 1, 1, 1)),
+]
+DEPTHWISE_F32 = [
+    conv((1, 16, 6, 17), 16, (3, 3), "float32", group=16, pads=(1, 1, 1, 1)),
+    conv((2, 7, 5, 6), 7, (3, 3), "float32", group=7, pads=(0, 1, 1, 0)),
+    conv((1, 12, 20, 5), 12, (3, 3), "float32", group=12, strides=(1, 2), pads=(1, 1, 1, 1)),
+    conv((1, 6, 11, 7), 6, (3, 3), "float32", group=6, dilations=(2, 1), strides=(2, 1), pads=(2, 1, 2, 1)),
+    conv((1, 40, 2, 2), 40, (5, 3), "float32", group=40, pads=(2, 1, 2, 1)),
+]
+KERNELS = {
+    "conv2d_s8": CONV2D_S8,
+    "depthwise_s8": DEPTHWISE_S8,
+    "depthwise_3x3_s8": DEPTHWISE_3X3_S8,
+    "conv2d_f32": CONV2D_F32,
+    "depthwise_f32": DEPTHWISE_F32,
+}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -146,6 +167,30 @@ def test_products_with_weights(machine: str, tmp_path: Path) -> None:
         product = b.op("MatMul", x, noise("int8", (length, columns), number))
         outputs.append(requantised(b, product, number) if number % 2 else product)
     assert_right(b.graph(*outputs), machine, "matmul_packed_s8", tmp_path)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_products_of_floats_with_weights(machine: str, tmp_path: Path) -> None:
+    b = Builder()
+    shapes = [((9, 7), 19), ((1, 64), 33), ((2, 3, 5), 4), ((5, 2), 3), ((4, 6), 16)]
+    inputs = [
+        b.input(f"x{number}", f"float32[{','.join(map(str, shape))}]") for number, (shape, _) in enumerate(shapes)
+    ]
+    weights = [noise("float32", (shape[-1], columns), number) for number, (shape, columns) in enumerate(shapes)]
+    outputs = [b.op("MatMul", x, w) for x, w in zip(inputs, weights, strict=True)]
+    assert_right(b.graph(*outputs), machine, "matmul_packed_f32", tmp_path)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_products_of_floats(machine: str, tmp_path: Path) -> None:
+    b = Builder()
+    outputs: list[str] = []
+    for number, (left, right, turned) in enumerate(
+        [("2,6,16", "2,16,11", 0), ("3,5,7", "3,9,7", 1), ("1,3", "3,2", 0)]
+    ):
+        operands = b.input(f"a{number}", f"float32[{left}]"), b.input(f"b{number}", f"float32[{right}]")
+        outputs.append(b.op("MatMul", *operands, transB=turned))
+    assert_right(b.graph(*outputs), machine, "matmul_f32", tmp_path)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
