@@ -9,10 +9,12 @@ import pytest
 
 from onnx_models import check, write
 from onnx_networks import FLOAT_NETWORKS
-from tilewright.api import Options, compile_model, compiling
+from passes.build import Builder
+from tilewright.api import Options, compile_model, compiling, plan_model
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Plan
-from tilewright.core.platform import Platform
+from tilewright.core.platform import Platform, Sizes
+from tilewright.errors import TilewrightError
 from tilewright.passes import PIPELINE
 from tilewright.plan import PlanError, PlanOptions
 
@@ -57,3 +59,21 @@ def test_a_wrong_plan_never_becomes_code(model: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(compiling, "plan", short)
     with pytest.raises(PlanError, match="outside its 1 bytes"):
         compile_model(model)
+
+
+def large() -> Graph:
+    b = Builder()
+    x = b.input("x", "float32[1,96,300]")
+    return b.graph(b.op("Softmax", b.op("MatMul", x, b.weights(300, 600)), name="y"))
+
+
+def test_a_size_of_the_whole_memory_means_what_is_free() -> None:
+    whole = compile_model(large(), Options("siracusa", sizes=Sizes({"L1": 262_144})))
+    free = compile_model(large(), Options("siracusa", sizes=Sizes({"L1": 229_376})))
+    assert whole.files == free.files
+
+
+def test_no_program_for_a_memory_that_the_machine_does_not_have() -> None:
+    plan_model(large(), Options("siracusa", sizes=Sizes({"L1": 2_000_000})))
+    with pytest.raises(TilewrightError, match=r"bytes of L1, 'siracusa' has 229376"):
+        compile_model(large(), Options("siracusa", sizes=Sizes({"L1": 2_000_000})))

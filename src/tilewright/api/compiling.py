@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -63,6 +63,7 @@ def compile_model(
     """Compiles an ONNX file (or an imported Graph). `samples` are example inputs in graph order."""
     chosen = options or Options()
     source, planned = plan_model(model, chosen, samples=samples, progress=progress)
+    _check_memories(planned, load_platform(chosen.platform))
     progress("generate")
     program = lower(planned, chosen.name)
     files = project_files(program, planned.platform)
@@ -80,7 +81,8 @@ def plan_model(
     chosen = options or Options()
     for folder in chosen.ops:
         load_folder(folder)
-    platform = resize(_with_code(load_platform(chosen.platform, chosen.kernels)), chosen.sizes)
+    given = _with_code(load_platform(chosen.platform, chosen.kernels))
+    platform = resize(given, _beside_reserved(given, chosen.sizes))
     progress("import")
     source = (
         model
@@ -103,6 +105,31 @@ def plan_model(
     if chosen.dump_stages is not None:
         _dump(stages, chosen.dump_stages)
     return source, planned
+
+
+def _beside_reserved(platform: Platform, sizes: Sizes) -> Sizes:
+    """A size that is that of a whole memory means all that is free there."""
+    known = platform.memories
+
+    def free(name: str, size: int) -> int:
+        most = known[name].bytes if name in known else None
+        return most if most is not None and most < size <= most + known[name].reserved else size
+
+    return replace(sizes, memories={name: free(name, size) for name, size in sizes.memories.items()})
+
+
+def _check_memories(planned: Plan, real: Platform) -> None:
+    """An error for a program that would not run: plans may be for larger memories than a simulated machine has."""
+    if planned.schedule is None or not real.machines:
+        return
+    for name, used in planned.schedule.used.items():
+        most = real.memories[name].bytes
+        if most is not None and used > most:
+            raise TilewrightError(
+                "does-not-fit",
+                f"the plan takes {used} bytes of {name}, '{real.name}' has {most}",
+                help=f"give --{name.lower()} {most} or less; `tilewright plan` also plans for larger memories",
+            )
 
 
 def _with_code(platform: Platform) -> Platform:
