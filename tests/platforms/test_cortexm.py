@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from tilewright.api import Options, compile_model, run_model
 from tilewright.cli.app import run
 from tilewright.codegen.build import STRICT
 from tilewright.core.interpret import interpret
-from tilewright.core.platform import load_platform
+from tilewright.core.platform import Sizes, load_platform
 
 VARIANTS = ("cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m0plus")
 MODELS = Path(__file__).parents[2] / "examples" / "models"
@@ -90,3 +91,50 @@ def test_a_program_runs_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[
     capsys.readouterr()
     assert run(["sim", str(tmp_path / "network"), "--platform", "cortex-m4"]) == 3
     assert "cannot transfer all bytes of in00" in capsys.readouterr().out
+
+
+def test_layers_are_fused_where_ram_is_short(capsys: pytest.CaptureFixture[str]) -> None:
+    """The smallest number of bytes that the error names works, and one unit less does not."""
+    model, arrays = str(MODELS / "tiny_cnn_int8.onnx"), str(MODELS / "tiny_cnn_int8.npz")
+    command = ["run", model, "--platform", "cortex-m4", "--inputs", arrays, "--expected", arrays, "--json"]
+    assert run(command) == 0
+    usual = json.loads(capsys.readouterr().out)
+    assert run([*command, "--ram", "1000"]) == 2
+    found = re.search(r"needs at least (\d+) bytes of RAM, 1000 given", capsys.readouterr().err)
+    assert found is not None
+    least = int(found[1])
+    assert least < usual["arena_bytes"]
+    assert run([*command, "--ram", str(least)]) == 0
+    fused = json.loads(capsys.readouterr().out)
+    assert fused["right"]
+    assert fused["arena_bytes"] == least
+    assert run([*command, "--ram", str(least - 16)]) == 2
+
+
+def test_flash_is_for_weights(capsys: pytest.CaptureFixture[str]) -> None:
+    model = str(MODELS / "tiny_cnn_int8.onnx")
+    assert run(["plan", model, "--platform", "cortex-m4", "--flash", "1000"]) == 2
+    found = re.search(r"need at least (\d+) bytes of FLASH, 1000 given", capsys.readouterr().err)
+    assert found is not None
+    assert run(["plan", model, "--platform", "cortex-m4", "--flash", found[1]]) == 0
+    assert run(["plan", model, "--platform", "cortex-m4", "--flash", str(int(found[1]) - 1)]) == 2
+
+
+@pytest.mark.cases
+def test_mobilenet_with_less_ram(cases: Path) -> None:
+    """Fused, it needs at most 40 % of the RAM and 1.15 times the instructions."""
+    model = cases / "standard_networks" / "mbv1_025_int8.onnx"
+    with np.load(model.with_suffix(".npz")) as data:
+        inputs, expected = [data["input_0"]], [data["output_0"]]
+    usual = run_model(model, Options(platform="cortex-m4"), inputs=inputs, expected=expected)
+    assert usual.compiled.program.arena_bytes <= 60_000
+    less = usual.compiled.program.arena_bytes * 2 // 5
+    fused = run_model(
+        model, Options(platform="cortex-m4", sizes=Sizes({"RAM": less})), inputs=inputs, expected=expected
+    )
+    assert usual.right
+    assert fused.right
+    assert fused.compiled.program.arena_bytes <= less
+    assert fused.cycles is not None
+    assert usual.cycles is not None
+    assert fused.cycles <= 1.15 * usual.cycles

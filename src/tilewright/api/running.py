@@ -16,7 +16,7 @@ from tilewright.core.dtype import BFLOAT16, BOOL, FLOAT16
 from tilewright.core.graph import Array, Graph, TensorType
 from tilewright.core.interpret import interpret
 from tilewright.core.platform import Platform
-from tilewright.core.program import Mark
+from tilewright.core.program import Mark, Program
 from tilewright.errors import TilewrightError
 from tilewright.quantize import quantisation_step
 from tilewright.sim import Machine, run_on_host
@@ -100,7 +100,7 @@ def run_model(
     where = _simulator(compiled.platform, simulator, profile=profile)
     graph = compiled.plan.graph
     fed = fit(inputs, compiled) if inputs is not None else noise(graph, seed)
-    marks = [call.group for call in compiled.program.calls if isinstance(call, Mark)] if profile else []
+    marks = _marks(compiled.program) if profile else []
     with tempfile.TemporaryDirectory(prefix="tilewright-") as scratch:
         target = folder or Path(scratch)
         compiled.write(target)
@@ -127,6 +127,12 @@ def run_model(
             outputs, nanoseconds = host.outputs, host.nanoseconds
     comparisons = compare(compiled, fed, outputs, expected, rule) if expected is not None else ()
     return Ran(compiled, outputs, comparisons, nanoseconds, cycles, groups)
+
+
+def _marks(program: Program) -> list[int]:
+    """Numbers of the groups, or steps, that a program tells apart."""
+    steps = [call.group for call in program.calls if isinstance(call, Mark)]
+    return steps or [*range(len(program.routines))]
 
 
 def _simulator(platform: Platform, name: SimulatorName | None, *, profile: bool) -> SimulatorName:

@@ -62,7 +62,8 @@ def _needing_tiles(shape: Shape, planning: PlanOptions, build: Build | None) -> 
 
 def _sizes(name: str, shape: Shape, flags: Sequence[str]) -> Sizes:
     """What is changed of a machine; what it could not follow is an error, so nothing is ignored."""
-    memories = {name: size for name, size in (("L1", shape.l1), ("L2", shape.l2), ("L3", shape.l3)) if size is not None}
+    given = {"L1": shape.l1, "L2": shape.l2, "L3": shape.l3, "RAM": shape.ram, "FLASH": shape.flash}
+    memories = {name: size for name, size in given.items() if size is not None}
     if not flags and shape.weight_memory is None:
         return Sizes(memories)
     platform = load_platform(name)

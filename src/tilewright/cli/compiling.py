@@ -20,7 +20,7 @@ from tilewright.cli.planning import arena_text
 from tilewright.cli.profile_tables import Detail, counted_object, print_counted, print_run_profile, profile_object
 from tilewright.codegen import write_project
 from tilewright.core.graph import Array
-from tilewright.core.plan import Schedule
+from tilewright.core.plan import Plan
 from tilewright.core.platform import load_platform
 from tilewright.errors import TilewrightError
 from tilewright.report import layers, render_report
@@ -218,7 +218,7 @@ def _summary(compiled: Compiled, output: Path | None) -> dict[str, Any]:
         "arena_bytes": program.arena_bytes,
         "arena_lower_bound": compiled.plan.lower_bound,
         "arena_optimal": compiled.plan.optimal,
-        **_tiled(compiled.plan.schedule),
+        **_tiled(compiled.plan),
         "weight_bytes": program.constant_bytes,
         "inputs": [{"name": p.name, "type": str(p.type)} for p in program.inputs],
         "outputs": [{"name": p.name, "type": str(p.type)} for p in program.outputs],
@@ -229,11 +229,12 @@ def _summary(compiled: Compiled, output: Path | None) -> dict[str, Any]:
     }
 
 
-def _tiled(schedule: Schedule | None) -> dict[str, Any]:
+def _tiled(plan: Plan) -> dict[str, Any]:
     """What there is to say of plans with tiles only."""
-    if schedule is None:
+    if plan.schedule is None:
         return {}
-    return {"memories": dict(schedule.used), "predicted_cycles": sum(group.cycles for group in schedule.groups)}
+    predicted = sum(group.cycles for group in plan.schedule.groups)
+    return {"memories": dict(plan.schedule.used), f"predicted_{plan.platform.unit}": predicted}
 
 
 def _layer_table(compiled: Compiled) -> Table:
@@ -270,4 +271,5 @@ def _sizes(compiled: Compiled) -> str:
     if plan.schedule is None:
         return f"{arena_text(plan)}, {weights}"
     used = ", ".join(f"{name} {size:,} bytes" for name, size in plan.schedule.used.items() if size)
-    return f"{used}; {weights}; {sum(group.cycles for group in plan.schedule.groups):,.0f} cycles predicted"
+    predicted = sum(group.cycles for group in plan.schedule.groups)
+    return f"{used}; {weights}; {predicted:,.0f} {plan.platform.unit} predicted"

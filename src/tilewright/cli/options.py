@@ -107,11 +107,13 @@ class Code:
 
 @dataclass(frozen=True)
 class Shape:
-    """What is changed of a machine whose cores have a memory of their own."""
+    """What is changed of a machine."""
 
     l1: Annotated[int | None, _bytes("--l1", "Size of memory L1, e.g. 64K, 2MiB or 64000.")] = None
     l2: Annotated[int | None, _bytes("--l2", "Size of memory L2.")] = None
     l3: Annotated[int | None, _bytes("--l3", "Size of memory L3.")] = None
+    ram: Annotated[int | None, _bytes("--ram", "Bytes of RAM that a network may use, on machines with one RAM.")] = None
+    flash: Annotated[int | None, _bytes("--flash", "Bytes of flash for its weights.")] = None
     weight_memory: Annotated[
         int | None, _bytes("--weight-memory", "Size of the memory from which weights are read in place; 0 for none.")
     ] = None

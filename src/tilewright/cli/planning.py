@@ -86,7 +86,7 @@ def _group_table(made: Plan, schedule: Schedule, found: GroupTable) -> Table:
         table.add_column(column, overflow="fold", min_width=LONGEST + 18 if column == "buffers" else None)
     table.add_column(f"split among {schedule.cores}")
     near = made.platform.engines[schedule.engine].memory
-    for column in (f"{near} bytes", "moved", "cycles"):
+    for column in (f"{near} bytes", "moved", made.platform.unit):
         table.add_column(column, justify="right")
     table.add_column("bound by")
     for row in found.rows:
@@ -131,7 +131,7 @@ def _totals_texts(made: Plan, totals: Totals) -> dict[str, str]:
     gap, memories = totals.gap, made.platform.memories.values()
     proof = "not known" if gap is None else "proven best of those considered" if gap < 5e-5 else f"{gap:.2%}"
     return {
-        "predicted cycles": f"{totals.cycles:,.0f}",
+        f"predicted {made.platform.unit}": f"{totals.cycles:,.0f}",
         "may be faster by": proof,
         "bytes moved": f"{totals.moved:,}",
         **{f"bytes of {m.name}": _of(totals.used.get(m.name, 0), m) for m in memories if m.bytes != 0},

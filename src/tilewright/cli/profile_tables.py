@@ -29,7 +29,7 @@ def print_run_profile(plan: Plan, schedule: Schedule, groups: Sequence[GroupProf
     rows = profile_rows(plan, schedule, groups)
     match detail:
         case "layers":
-            console.print(_layer_table(rows))
+            console.print(_layer_table(rows, plan.platform.unit))
         case "tiles":
             console.print(_tile_table(rows, groups))
             console.print("loads happen during earlier tiles and stores during later ones where buffers have two slots")
@@ -84,8 +84,9 @@ def _layers(row: ProfileRow) -> str:
     return escape("\n".join(f"{name} ({code})" for name, code in zip(row.layers, row.code, strict=True)))
 
 
-def _layer_table(rows: Sequence[ProfileRow]) -> Table:
-    table = _table("Layers, simulated", "tiles", "MACs", "cycles", "share", "MAC/cycle", "predicted", "ratio")
+def _layer_table(rows: Sequence[ProfileRow], unit: str) -> Table:
+    columns = ("tiles", "MACs", unit, "share", f"MAC/{unit[:-1]}", "predicted", "ratio")
+    table = _table("Layers, simulated", *columns)
     for row in rows:
         table.add_row(
             str(row.group),

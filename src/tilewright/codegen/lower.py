@@ -23,6 +23,8 @@ def lower(plan: Plan, name: str = "network") -> Program:
             calls += [Mark(step, "begin")] if plan.platform.qemu else []
             calls.append(_whole_node(plan, step, node, pieces))
     routines = () if plan.schedule is None else lower_groups(plan, plan.schedule, pieces)
+    blocks = _blocks(plan, plan.schedule) if plan.schedule is not None else {}
+    arena = blocks[plan.platform.cores.memory] if blocks and plan.platform.whole else plan.arena_bytes
     return Program(
         name,
         tuple(Port(n, types[n]) for n in plan.graph.inputs),
@@ -31,10 +33,10 @@ def lower(plan: Plan, name: str = "network") -> Program:
         tuple(calls),
         pieces.constants,
         pieces.constant_bytes,
-        plan.arena_bytes,
+        arena,
         tuple((path.name, path.read_text()) for path in plan.platform.headers),
         routines,
-        () if plan.schedule is None else tuple(_blocks(plan, plan.schedule).items()),
+        () if plan.platform.whole else tuple(blocks.items()),
         "" if plan.schedule is None else plan.schedule.home,
         pieces.sections,
     )

@@ -167,13 +167,18 @@ def _source(program: Program, *, binary: bool) -> str:
 def _flat_run(program: Program, printer: StatementPrinter) -> list[str]:
     """The inference on one arena."""
     n, upper = program.name, program.name.upper()
+    given = "unsigned char *base, const void *const *inputs, void *const *outputs"
+    lines = [line for routine in program.routines for line in _routine(routine, given, "base", printer)]
     return [
+        *lines,
         f"void {n}_run_in(void *arena, const void *const *inputs, void *const *outputs) {{",
         "    unsigned char *const base = arena;",
         "    (void)base;",
         "    (void)inputs;",
         "    (void)outputs;",
         *printer.lines(program.calls, "    "),
+        *(f"    {routine.name}(base, inputs, outputs);" for routine in program.routines),
+        *printer.lines([Mark(len(program.routines), "begin")] if program.routines else [], "    "),
         "}",
         "",
         f"#ifndef {upper}_EXTERNAL_ARENA",
@@ -195,7 +200,7 @@ def _tiled_run(program: Program, printer: StatementPrinter) -> list[str]:
     lines += [f'    {{"{name}", {size}}},' for name, size in program.memories]
     lines += ["};", ""]
     for routine in program.routines:
-        lines += _routine(routine, given, printer)
+        lines += _routine(routine, given, "memory", printer)
     lines += [f"void {n}_run_in({given}) {{"]
     lines += [f"    {routine.name}(memory, inputs, outputs);" for routine in program.routines]
     return [
@@ -207,11 +212,11 @@ def _tiled_run(program: Program, printer: StatementPrinter) -> list[str]:
     ]
 
 
-def _routine(routine: Routine, given: str, printer: StatementPrinter) -> list[str]:
+def _routine(routine: Routine, given: str, base: str, printer: StatementPrinter) -> list[str]:
     return [
         f"/* {safe_comment(routine.comment)} */",
         f"static void {routine.name}({given}) {{",
-        "    (void)memory;",
+        f"    (void){base};",
         "    (void)inputs;",
         "    (void)outputs;",
         *printer.lines(routine.body, "    "),

@@ -29,6 +29,8 @@ class Memory:
     """The section of the program that goes there; "" where constants go with all that is only read."""
     base: int | None = None
     """Its first address, where a linker script has to know it."""
+    ports: bool = False
+    """Whether it is the caller's: inputs and outputs of networks are there, and nothing else may be."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,9 @@ class Platform:
     """What times are counted in."""
     code: str = ""
     """The memory of code, where a linker script has to know it."""
+    whole: bool = False
+    """Whether layers run on whole tensors where these fit the memory of the cores. Callers see one arena, also where
+    they do not and layers run tile by tile; all constants are read in place."""
     estimate: Estimate | None = None
     """How many cycles a unit of time may be, where that is not the cycle."""
 
@@ -333,6 +338,7 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
         _qemu(reader.part("qemu")) if reader.has("qemu") else None,
         reader.text("unit") if reader.has("unit") else CYCLES,
         reader.text("code") if reader.has("code") else "",
+        bool(reader.integer("whole")) if reader.has("whole") else False,
         _estimate(reader.part("estimate")) if reader.has("estimate") else None,
     )
     if platform.code and platform.code not in memories:
@@ -399,9 +405,9 @@ def _memory(name: str, part: Reader) -> Memory:
     if size is not None and reserved > size:
         raise part.wrong("reserved", f"must not be more than its {size} bytes, found {reserved}")
     section = part.text("section") if part.has("section") else ""
-    base = part.optional_int("base")
+    base, ports = part.optional_int("base"), bool(part.optional_int("ports"))
     part.finish()
-    return Memory(name, size if size is None else size - reserved, reserved, section, base)
+    return Memory(name, size if size is None else size - reserved, reserved, section, base, ports)
 
 
 ANY_CORES = "cpu"

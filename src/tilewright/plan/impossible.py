@@ -47,6 +47,9 @@ def _together(
     wide = _resized(network, levels.near, need)
     if fits(wide):
         return error
+    if not levels.far:
+        # There is one memory to enlarge, and this number is the larger one.
+        return _memory(network, levels, levels.near, fits)
     more = why_impossible(wide, options, fits)
     what, reasons = f"{error.what}; {more.what}", [*error.reasons, *more.reasons]
     return TilewrightError(error.code, what, reasons=reasons, help=f"{error.help}; {more.help}")

@@ -52,7 +52,10 @@ def levels_of(network: Network) -> Levels:
     reachable = [
         name
         for name, dma in ways.items()
-        if name not in (engine.memory, platform.in_place) and sizes[name] and (not dma.through or name == platform.home)
+        if name not in (engine.memory, platform.in_place)
+        and sizes[name]
+        and not platform.memories[name].ports
+        and (not dma.through or name == platform.home)
     ]
     far = tuple(sorted(reachable, key=lambda name: -ways[name].bytes_per_cycle))
     for passed in {ways[name].through for name in far} - {""}:

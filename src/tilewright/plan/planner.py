@@ -8,6 +8,8 @@ from tilewright.core.graph import RESULT, Graph, Node
 from tilewright.core.op import REGISTRY, Call, call_node, call_of
 from tilewright.core.plan import Buffer, Choice, Place, Plan
 from tilewright.core.platform import Platform
+from tilewright.core.tiles import member
+from tilewright.errors import TilewrightError
 from tilewright.plan import allocate as allocation
 from tilewright.plan.lend import Lender, lend
 from tilewright.plan.options import PlanOptions
@@ -19,7 +21,52 @@ from tilewright.plan.storage import fixed, in_order, root_of, storage, tensors
 def plan(graph: Graph, platform: Platform, options: PlanOptions | None = None) -> Plan:
     """Places a lowered graph on a platform."""
     wishes = options or PlanOptions()
+    if platform.whole:
+        return _whole(graph, platform, wishes)
     return schedule(graph, platform, wishes) if platform.home else _flat(graph, platform, wishes)
+
+
+def _whole(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:
+    """On whole tensors where they fit, else tile by tile."""
+    made = _flat(graph, platform, options)
+    _check_constants(made)
+    room = platform.memories[platform.cores.memory].bytes
+    return made if room is None or made.arena_bytes <= room else schedule(graph, platform, options)
+
+
+def _check_constants(made: Plan) -> None:
+    """An error where the memory that constants are read from is too small for them."""
+    memory = made.platform.memories[made.platform.in_place]
+    sizes = constant_bytes(made)
+    if memory.bytes is None or sum(sizes.values()) <= memory.bytes:
+        return
+    largest = sorted(sizes, key=lambda name: (-sizes[name], name))[:SHOWN]
+    need = sum(sizes.values())
+    raise TilewrightError(
+        "does-not-fit",
+        f"the constants of the network need at least {need} bytes of {memory.name}, {memory.bytes} given",
+        reasons=[f"'{name}' takes {sizes[name]} bytes" for name in largest],
+        help=f"give --{memory.name.lower()} {need}, or use a smaller network",
+    )
+
+
+def constant_bytes(made: Plan) -> dict[str, int]:
+    """Bytes of every constant that code reads, as kernels want it, by tensor."""
+    found: dict[tuple[str, str], int] = {}
+    for step, node in enumerate(made.graph.nodes):
+        if REGISTRY[node.op].kind == "view" and not node.epilogue:
+            continue
+        for use in member(made.graph, node, made.choices[step].kernel).uses:
+            if made.places[use.tensor].space == "constant":
+                found[use.tensor, use.pack] = -(-use.type.bytes // made.platform.alignment) * made.platform.alignment
+    sizes: dict[str, int] = {}
+    for (tensor, _), size in found.items():
+        sizes[tensor] = sizes.get(tensor, 0) + size
+    return sizes
+
+
+SHOWN = 8
+"""Constants that an error names."""
 
 
 def _flat(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:

@@ -104,7 +104,9 @@ def _sizes(plan: Plan, program: Program, table: GroupTable | None) -> tuple[Figu
     gap = totals.gap
     proof = "" if gap is None else ", no plan considered is faster" if gap < 5e-5 else f", at most {gap:.1%} too slow"
     return (
-        Figure("Cycles", human_count(round(totals.cycles)), f"{totals.cycles:,.0f} predicted{proof}"),
+        Figure(
+            plan.platform.unit.capitalize(), human_count(round(totals.cycles)), f"{totals.cycles:,.0f} predicted{proof}"
+        ),
         *memories,
         Figure("Moved", human_bytes(totals.moved), f"{totals.moved:,} bytes to and from the cores' memory"),
         Figure(

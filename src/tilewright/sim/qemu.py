@@ -56,7 +56,7 @@ def qemu_of(platform: Platform) -> Qemu:
 
 def profile_flags(marks: Sequence[int]) -> tuple[str, ...]:
     """For the compiler, where a program is to tell when it comes to marks of these numbers."""
-    return ("-include", PROFILE, f"-DTW_MARKS={max(marks, default=-1) + 1}")
+    return ("-include", PROFILE, f"-DTW_MARKS={max(marks, default=-1) + 2}")
 
 
 def simulate_in_qemu(
