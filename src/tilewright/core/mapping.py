@@ -46,11 +46,11 @@ class SpatialMapping:
             exact[array][index] = (dim, size / ceil(size / (steps * others)) / others)
         return MappingProxyType({array: tuple(loops) for array, loops in exact.items()})
 
-    def integral(self, layer: Layer) -> Unrolled:
-        """The same in whole units, rounded down."""
+    def integral(self, layer: Layer, *, up: bool = False) -> Unrolled:
+        """The same in whole units, rounded down or `up`."""
         return MappingProxyType(
             {
-                array: tuple((name, float(int(steps))) for name, steps in loops)
+                array: tuple((name, float(ceil(round(steps, 9)) if up else int(steps))) for name, steps in loops)
                 for array, loops in self.fractional(layer).items()
             }
         )

@@ -116,12 +116,14 @@ def evaluate(
     engine: ArrayEngine,
     spatial: SpatialMapping,
     temporal: TemporalMapping,
+    *,
+    corrected: bool = False,
 ) -> ArrayCost:
-    """The cost of a layer."""
+    """The cost of a layer, as ZigZag computes it or `corrected` where that is known to be wrong."""
     nests = _nests(layer, engine, spatial.fractional(layer), temporal)
-    crossing = tuple(move for nest in nests.values() for move in moves(nest))
-    flags = double_buffers(layer, nests)
-    whole = _nests(layer, engine, spatial.integral(layer), temporal)
+    crossing = tuple(move for nest in nests.values() for move in moves(nest, corrected=corrected))
+    flags = double_buffers(layer, nests, corrected=corrected)
+    whole = _nests(layer, engine, spatial.integral(layer, up=corrected), temporal)
     return ArrayCost(
         layer=layer,
         engine=engine,
@@ -130,7 +132,7 @@ def evaluate(
         unit_energies=_unit_energies(layer, engine, spatial),
         moves=crossing,
         nests=nests,
-        latency=_latency(layer, engine, whole, flags, temporal),
+        latency=_latency(layer, engine, whole, flags, temporal, corrected),
         double_buffered=flags,
     )
 
@@ -166,20 +168,21 @@ def _latency(
     nests: Mapping[str, Nest],
     flags: Mapping[tuple[str, int], bool],
     temporal: TemporalMapping,
+    corrected: bool,
 ) -> Latency:
-    crossing = tuple(move for nest in nests.values() for move in moves(nest))
+    crossing = tuple(move for nest in nests.values() for move in moves(nest, corrected=corrected))
     ports = by_port(move for move in crossing if move.times)
     stalls = {key: stall(found, flags, engine.cycles) for key, found in ports.items()}
     held = max(0, *stalls.values()) if stalls else 0
     working = ceil(temporal.steps * engine.cycles) + held
     loads: dict[LoadKey, float] = {}
     for found in ports.values():
-        loads |= loading_times(found, nests, working, engine.cycles)
+        loads |= loading_times(found, nests, working, engine.cycles, corrected=corrected)
     return Latency(
         ideal=ceil(ceil(layer.operations / engine.units) * engine.cycles),
         computing=temporal.steps * engine.cycles,
         stall=held,
-        loading=loading(layer, nests, loads),
+        loading=loading(layer, nests, loads, corrected=corrected),
         storing=storing(nests[layer.output.name], loads),
         stalls=MappingProxyType(stalls),
         loads=MappingProxyType(loads),

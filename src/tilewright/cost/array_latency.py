@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import permutations
-from math import ceil
+from math import ceil, prod
 
 import numpy as np
 
@@ -19,8 +19,11 @@ PortKey = tuple[str, str]
 """Names of a memory and of a port of it."""
 
 
-def double_buffers(layer: Layer, nests: Mapping[str, Nest]) -> dict[tuple[str, int], bool]:
-    """Which tiles can be filled while the one before is in use: what is left of the memory has room for it."""
+def double_buffers(layer: Layer, nests: Mapping[str, Nest], *, corrected: bool = False) -> dict[tuple[str, int], bool]:
+    """Which tiles can be filled while the one before is in use: what is left of the memory has room for it.
+
+    `corrected`: memories that have two buffers always can.
+    """
     used: dict[str, float] = {}
     for nest in nests.values():
         for level, memory in enumerate(nest.memories):
@@ -33,6 +36,8 @@ def double_buffers(layer: Layer, nests: Mapping[str, Nest]) -> dict[tuple[str, i
             flags[operand.name, level + 1] = whole <= 0.5 or share <= 1 - whole
             if whole > 0.5 and share <= 1 - whole:
                 used[memory.name] = whole + share
+            if corrected and memory.double_buffered:
+                flags[operand.name, level + 1] = True
     return flags
 
 
@@ -81,9 +86,13 @@ def _union(moves: Sequence[Move], flags: Flags, cycles: int) -> int:
 
 
 def loading_times(
-    moves: Sequence[Move], nests: Mapping[str, Nest], working: int, cycles: int
+    moves: Sequence[Move], nests: Mapping[str, Nest], working: int, cycles: int, *, corrected: bool = False
 ) -> dict[tuple[str, int, str], float]:
-    """Cycles of one port for the first load and the last store of each move, as far as they are not hidden."""
+    """Cycles of one port for the first load and the last store of each move, as far as they are not hidden.
+
+    `corrected`: no move takes less than its first tile for all copies of the innermost memory, and what the port has
+    left is spent once.
+    """
     found = [move for move in moves if not (nests[move.operand].is_output and move.direction in (TO_LOW, FROM_HIGH))]
     times = {(move.operand, move.level, move.direction): float(move.busy) for move in found}
     once = [move for move in found if move.times == 1]
@@ -92,10 +101,33 @@ def loading_times(
     bandwidth = once[0].port.bits
     needed = sum(ceil(move.average / cycles) for move in found if move.times > 1)
     surplus = max(0.0, (bandwidth - needed) / bandwidth * working)
-    least = [ceil(nests[move.operand].tile_bits(1) / bandwidth) for move in once]
-    for move, left in zip(once, _reduced([float(move.busy) for move in once], least, surplus), strict=True):
+    busy = [float(move.busy) for move in once]
+    if corrected:
+        least = [min(move.busy, ceil(_first_bits(nests[move.operand], move) / bandwidth)) for move in once]
+        reduced = _levelled(busy, least, surplus)
+    else:
+        least = [ceil(nests[move.operand].tile_bits(1) / bandwidth) for move in once]
+        reduced = _reduced(busy, least, surplus)
+    for move, left in zip(once, reduced, strict=True):
         times[move.operand, move.level, move.direction] = left
     return times
+
+
+def _first_bits(nest: Nest, move: Move) -> int:
+    """Bits that have to cross a memory before the array can begin: a tile for each innermost memory with other data."""
+    return nest.tile_bits(1) * prod(nest.widths[1 : move.level + 1])
+
+
+def _levelled(needed: list[float], least: list[int], surplus: float) -> list[float]:
+    """Takes surplus cycles off the longest ones, so that they come out as even as their least cycles allow."""
+    low, high = 0.0, max(needed)
+    if sum(n - m for n, m in zip(needed, least, strict=True)) <= surplus:
+        return [float(m) for m in least]
+    for _ in range(64):
+        middle = (low + high) / 2
+        taken = sum(n - min(n, max(m, middle)) for n, m in zip(needed, least, strict=True))
+        low, high = (middle, high) if taken > surplus else (low, middle)
+    return [min(n, max(float(m), high)) for n, m in zip(needed, least, strict=True)]
 
 
 def _reduced(needed: list[float], least: list[int], surplus: float) -> list[float]:
@@ -117,10 +149,19 @@ def _reduced(needed: list[float], least: list[int], surplus: float) -> list[floa
     return result
 
 
-def loading(layer: Layer, nests: Mapping[str, Nest], times: Mapping[tuple[str, int, str], float]) -> float:
-    """Cycles until the array has its first operands."""
-    parts = [_links(layer, nests[operand.name], times) for operand in layer.inputs]
-    if len(parts) == 1:
+def loading(
+    layer: Layer,
+    nests: Mapping[str, Nest],
+    times: Mapping[tuple[str, int, str], float],
+    *,
+    corrected: bool = False,
+) -> float:
+    """Cycles until the array has its first operands.
+
+    `corrected`: links that are shared on one end count each, and those of a single operand as well.
+    """
+    parts = [_links(layer, nests[operand.name], times, corrected) for operand in layer.inputs]
+    if len(parts) == 1 and not corrected:
         return parts[0][2]
     return min(_in_turn(order) for order in permutations(parts)) if parts else 0.0
 
@@ -134,7 +175,9 @@ def _in_turn(parts: Sequence[tuple[float, float, float]]) -> float:
     return ended
 
 
-def _links(layer: Layer, nest: Nest, times: Mapping[tuple[str, int, str], float]) -> tuple[float, float, float]:
+def _links(
+    layer: Layer, nest: Nest, times: Mapping[tuple[str, int, str], float], corrected: bool
+) -> tuple[float, float, float]:
     """Cycles on links that operands share on both ends, on one end, and on neither."""
     shared = half = separate = 0.0
     name = nest.operand.name
@@ -145,7 +188,7 @@ def _links(layer: Layer, nest: Nest, times: Mapping[tuple[str, int, str], float]
         if all(both):
             shared += cycles
         elif any(both):
-            half = cycles
+            half = half + cycles if corrected else cycles
         else:
             separate += cycles
     return shared, half, separate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from tilewright.core.accelerator import FROM_HIGH, FROM_LOW, READS, TO_HIGH, TO_LOW, MemoryLevel, Port
@@ -56,12 +56,22 @@ class Move:
         return self.words * (self.memory.read_energy if self.direction in READS else self.memory.write_energy)
 
 
-def moves(nest: Nest) -> tuple[Move, ...]:
-    """All moves of an operand; nothing crosses the outermost memory on its far side."""
+def moves(nest: Nest, *, corrected: bool = False) -> tuple[Move, ...]:
+    """All moves of an operand; nothing crosses the outermost memory on its far side.
+
+    `corrected`: sums that have not begun are zero and need not be read.
+    """
     found: list[Move] = []
     for level in range(nest.depth):
         found += _output(nest, level) if nest.is_output else _input(nest, level)
+    if corrected and nest.is_output:
+        found = [_begun(nest, move) if move.direction in (TO_LOW, FROM_HIGH) else move for move in found]
     return tuple(found)
+
+
+def _begun(nest: Nest, move: Move) -> Move:
+    """Without the first visit to each sum."""
+    return replace(move, times=round(move.times * (1 - 1 / nest.reuse_above[move.entry + 1])))
 
 
 def _input(nest: Nest, level: int) -> list[Move]:

@@ -7,7 +7,7 @@ all other ways as well.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
@@ -46,15 +46,29 @@ class _Choice:
 
 
 def allocate(
-    layer: Layer, engine: ArrayEngine, spatial: SpatialMapping, order: Order, *, even: bool = False
+    layer: Layer,
+    engine: ArrayEngine,
+    spatial: SpatialMapping,
+    order: Order,
+    *,
+    even: bool = False,
+    corrected: bool = False,
 ) -> TemporalMapping:
-    """The mapping of one order; with `even`, all operands of a memory are cut at the same loop."""
+    """The mapping of one order.
+
+    With `even`, all operands of a memory are cut at the same loop; `corrected`, tiles take half of memories with two
+    buffers.
+    """
+    memories = [
+        replace(memory, bits=memory.bits // 2) if corrected and memory.double_buffered else memory
+        for memory in engine.memories
+    ]
     unrolled = spatial.fractional(layer)
     states = {o.slot: _State(o, spread(engine, o.slot, unrolled), {}) for o in layer.operands}
     cuts: dict[str, list[int]] = {operand.name: [] for operand in layer.operands}
     for state in states.values():
         state.enter()
-    for memory in engine.memories:
+    for memory in memories:
         held = [states[slot] for slot in memory.slots if slot in states]
         if not held:
             continue
