@@ -46,7 +46,7 @@ class Costs:
 
 
 @dataclass(frozen=True)
-class _Link:
+class Link:
     """The way of an operand between two of its memories."""
 
     ends: tuple[Place, ...]
@@ -78,11 +78,11 @@ class Evaluator:
             for entry in table.entries:
                 for move in entry.moves:
                     by_port.setdefault(move.port, []).append(move)
-        self._ports = by_port
+        self.moves = by_port
         self._present = {id(m): xp.asarray(m.present) for moves in by_port.values() for m in moves}
         self._busy = {id(m): xp.asarray(m.busy) for moves in by_port.values() for m in moves}
         self._average = {id(m): xp.asarray(m.average) for moves in by_port.values() for m in moves}
-        self._links = {table.index: self._links_of(table) for table in problem.operands}
+        self.links = {table.index: self._links_of(table) for table in problem.operands}
 
     def profile(self, orders: Array, cuts: Sequence[Array]) -> Profile:
         """Of orders (factors of the lattice, innermost first) and, by operand, cuts for each of its memories."""
@@ -153,7 +153,7 @@ class Evaluator:
         """The same with given windows, and (for bounds) with more cycles in which loads may hide."""
         problem = self.problem
         stall = 0
-        for port in self._ports:
+        for port in self.moves:
             held = self._stall(port, profile, windows)
             stall = self._xp.where(held > stall, held, stall)
         computing = problem.steps * problem.cycles
@@ -163,8 +163,8 @@ class Evaluator:
         energy = self.energy(profile)
         return Costs(energy, stall, loading, storing, computing + stall + loading + storing)
 
-    def double_buffered(self, profile: Profile) -> dict[Place, Array]:
-        """Which tiles can be filled while the one before is in use."""
+    def _shares(self, profile: Profile) -> tuple[dict[Place, Array], dict[int, Array]]:
+        """The part of a memory that each tile needs at a time, and all tiles of each memory."""
         shares: dict[Place, Array] = {}
         used: dict[int, Array] = {}
         for table in self.problem.operands:
@@ -173,6 +173,20 @@ class Evaluator:
                 tile = self._tiles[table.index][level][profile.nodes[place]]
                 shares[place] = (tile // profile.new_runs[place]) / self.problem.engine.memories[memory].bits
                 used[memory] = used[memory] + shares[place] if memory in used else shares[place]
+        return shares, used
+
+    def double_buffered_at_best(self, profile: Profile) -> dict[Place, Array]:
+        """Which tiles could be filled while the one before is in use, each as if it were asked first."""
+        shares, used = self._shares(profile)
+        return {
+            (table.index, level + 1): (used[memory] <= 0.5) | (shares[table.index, level + 1] <= 1 - used[memory])
+            for table in self.problem.operands
+            for level, memory in enumerate(table.memories)
+        }
+
+    def double_buffered(self, profile: Profile) -> dict[Place, Array]:
+        """Which tiles can be filled while the one before is in use."""
+        shares, used = self._shares(profile)
         flags: dict[Place, Array] = {}
         for table in self.problem.operands:
             for level, memory in enumerate(table.memories):
@@ -194,7 +208,7 @@ class Evaluator:
         longest: Array = 0
         always: Array = False
         groups: dict[Place, tuple[Array, Array]] = {}
-        for move in self._ports[port]:
+        for move in self.moves[port]:
             node = self._node(move, profile)
             place = (move.operand, move.entry)
             window = windows.get(place, cycles)
@@ -222,7 +236,7 @@ class Evaluator:
     def _loads(self, profile: Profile, working: Array) -> dict[tuple[int, int], Array]:
         """By port and position among its moves: cycles of the first load or last store that are not hidden."""
         found: dict[tuple[int, int], Array] = {}
-        for port, moves in self._ports.items():
+        for port, moves in self.moves.items():
             kept = [i for i, move in enumerate(moves) if not self._ignored(move)]
             nodes = [self._node(moves[i], profile) for i in kept]
             busy = [self._busy[id(moves[i])][node] * 1.0 for i, node in zip(kept, nodes, strict=True)]
@@ -266,19 +280,19 @@ class Evaluator:
     def _least_bits(self, operand: int, profile: Profile) -> Array:
         return self._least[operand][profile.nodes[operand, 1]]
 
-    def _links_of(self, table: OperandTable) -> list[_Link]:
+    def _links_of(self, table: OperandTable) -> list[Link]:
         """From the inside out."""
-        found: list[_Link] = []
+        found: list[Link] = []
         up, down = (TO_HIGH, FROM_LOW) if table.is_output else (FROM_HIGH, TO_LOW)
         for level in range(table.depth - 1):
             ends = [
                 (port, position)
-                for port, moves in self._ports.items()
+                for port, moves in self.moves.items()
                 for position, move in enumerate(moves)
                 if move.operand == table.index and (move.level, move.direction) in ((level, up), (level + 1, down))
             ]
             shared = sum(self._is_shared(table, at, way) for at, way in ((level, up), (level + 1, down)))
-            found.append(_Link(tuple(ends), shared))
+            found.append(Link(tuple(ends), shared))
         return found
 
     def _is_shared(self, table: OperandTable, level: int, direction: str) -> bool:
@@ -287,7 +301,7 @@ class Evaluator:
         others = [other for other in self.problem.layer.inputs if other is not table.operand]
         return port is not None and any(memory.port(other.slot, direction) is port for other in others)
 
-    def _link_cycles(self, link: _Link, loads: Mapping[tuple[int, int], Array]) -> Array:
+    def _link_cycles(self, link: Link, loads: Mapping[tuple[int, int], Array]) -> Array:
         cycles: Array = None
         for end in link.ends:
             cycles = loads[end] if cycles is None else self._xp.where(loads[end] > cycles, loads[end], cycles)
@@ -303,7 +317,7 @@ class Evaluator:
             shared: Array = 0.0
             half: Array = 0.0
             separate: Array = 0.0
-            for link in self._links[table.index]:
+            for link in self.links[table.index]:
                 cycles = self._link_cycles(link, loads)
                 if link.shared == 2:
                     shared = shared + cycles
@@ -329,7 +343,7 @@ class Evaluator:
         total: Array = 0.0
         for table in self.problem.operands:
             if table.is_output:
-                for link in self._links[table.index]:
+                for link in self.links[table.index]:
                     total = total + self._link_cycles(link, loads)
         return total
 

@@ -102,6 +102,14 @@ class Lattice:
             result = result * steps
         return result
 
+    def steps(self, chosen: Sequence[bool]) -> Ints:
+        """By node: steps run of some factors."""
+        result = np.ones(self.size, dtype=np.int64)
+        for index, factor in enumerate(self.factors):
+            if chosen[index]:
+                result = result * np.power(factor.prime, self.exponents[:, index])
+        return result
+
     def stride(self, dim: str, steps: int) -> int:
         """What a loop adds to the number of a node."""
         primes = prime_factors(steps)

@@ -1,0 +1,322 @@
+"""What the rest of a mapping costs at least, for every node at which it can go on.
+
+A mapping cuts one order of loops at places (an operand and an entry of its nest): its nodes lie on one path. Energy is
+a sum with one term for each place. Latency is not, but it is never below any of a few such sums ("families"): computing
+plus loads and stores, or what crosses one port plus loads and stores. For a sum, the best way to go on from a node with
+some places still to cut is found for all nodes at once by dynamic programming over the lattice: a bound is a look-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import inf
+
+import numpy as np
+
+from tilewright.core.accelerator import FROM_HIGH, TO_LOW
+from tilewright.mapping.batch import Evaluator, Place
+from tilewright.mapping.tables import MIXED, NEW, SAME, Flags, Floats, MoveTable, Problem, room
+
+ENERGY = "energy"
+"""The first family."""
+State = tuple[int, ...]
+"""By operand: how many of its places are cut."""
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """The room of each memory, as a part of what it has."""
+
+    parts: Mapping[str, float]
+
+    def bits(self, problem: Problem, memory: int) -> float:
+        found = problem.engine.memories[memory]
+        return found.bits * self.parts.get(found.name, 1.0)
+
+
+class Bounds:
+    """Lower bounds of energy (row 0) and latency (the other rows) for one problem."""
+
+    def __init__(self, evaluator: Evaluator, capacity: Capacity, slowest: float = inf) -> None:
+        """Only mappings with a latency below `slowest` need to be bounded."""
+        self.problem = evaluator.problem
+        self._evaluator, self._capacity, self._working = evaluator, capacity, inf
+        self.places: tuple[tuple[int, ...], ...] = tuple(
+            tuple(range(1 if table.is_output else 0, table.depth)) for table in self.problem.operands
+        )
+        self._rooms: dict[tuple[int, int], Floats] = {}
+        self.done: State = tuple(len(entries) for entries in self.places)
+        self._working = self._most_working(slowest)
+        terms = self._families()
+        constants, self._terms = _useful(terms)
+        self.constants: Floats = np.array(constants)
+        self._rest: dict[State, Floats] = {}
+        self._solve()
+
+    @property
+    def start(self) -> State:
+        return (0,) * len(self.done)
+
+    def term(self, place: Place) -> Floats:
+        """By family and node: what a place adds."""
+        return self._terms[place]
+
+    def rest(self, state: State) -> Floats:
+        """By family and node: the least that is still to come."""
+        return self._rest[state]
+
+    @cached_property
+    def root(self) -> tuple[float, float]:
+        """The least energy and latency of any mapping."""
+        bound = self.constants + self._rest[self.start][:, 0]
+        return float(bound[0]), float(bound[1:].max())
+
+    def _solve(self) -> None:
+        """From the end: the rest from a node on is the least over all nodes that can follow."""
+        families = len(self.constants)
+        for state in sorted(product(*(range(count + 1) for count in self.done)), key=sum, reverse=True):
+            if state == self.done:
+                self._rest[state] = np.zeros((families, self.problem.lattice.size))
+                continue
+            best = np.full((families, self.problem.lattice.size), inf)
+            for operand, cut in enumerate(state):
+                if cut < self.done[operand]:
+                    place = (operand, self.places[operand][cut])
+                    np.minimum(best, self._terms[place] + self._rest[after(state, operand)], out=best)
+            self._rest[state] = self._onwards(best)
+
+    def allowed(self, place: Place) -> Flags:
+        """Nodes at which a place can be cut whatever the others do."""
+        operand, entry = place
+        table = self.problem.operands[operand]
+        found = table.entries[entry].allowed
+        if not entry:
+            return found
+        memory = table.memories[entry - 1]
+        nodes = np.arange(self.problem.lattice.size)
+        taken = room(table, entry - 1, nodes, nodes)
+        for other, level in self.problem.memories[memory]:
+            if other != operand:
+                taken = taken + self.least_room(other, level)[0]
+        return found & (taken <= self._capacity.bits(self.problem, memory))
+
+    def least_room(self, operand: int, level: int) -> Floats:
+        """By node: bits of a tile that is cut there or further out, if it is as narrow as it can be."""
+        if (operand, level) not in self._rooms:
+            table, size = self.problem.operands[operand], self.problem.lattice.size
+            nodes = np.arange(size)
+            taken = room(table, level, nodes, nodes)
+            if level == table.depth - 1:
+                taken[:] = taken[-1]
+            self._rooms[operand, level] = self._onwards(taken[None])[0]
+        return self._rooms[operand, level]
+
+    def _onwards(self, values: Floats) -> Floats:
+        """By row and node: the least at the node and all that can follow."""
+        grid = values.reshape((len(values), *self.problem.lattice.shape))
+        for axis in range(1, grid.ndim):
+            grid = np.flip(np.minimum.accumulate(np.flip(grid, axis), axis), axis)
+        return np.ascontiguousarray(grid).reshape(len(values), -1)
+
+    def _families(self) -> dict[str, tuple[float, dict[Place, Floats]]]:
+        """Name, constant and terms of each sum."""
+        problem = self.problem
+        places = [(operand, entry) for operand, entries in enumerate(self.places) for entry in entries]
+        computing = problem.steps * problem.cycles
+        blocked = {place: np.where(self.allowed(place), 0.0, inf) for place in places}
+        energies = {p: problem.operands[p[0]].entries[p[1]].energy + blocked[p] for p in places}
+        found: dict[str, tuple[float, dict[Place, Floats]]] = {ENERGY: (problem.fixed_energy, energies)}
+        stalls = self._stalls(places)
+        for load_name, links in self._forms().items():
+            loads = {p: self._link(p) if p in links else np.zeros(problem.lattice.size) for p in places}
+            for stall_name, (constant, stall) in stalls.items():
+                terms = {p: stall[p] + loads[p] + blocked[p] for p in places}
+                found[f"{stall_name}, {load_name}"] = (computing + constant, terms)
+            for port, moves in self._evaluator.moves.items():
+                constant, crossing = self._crossing(port, moves, links, places)
+                terms = {p: crossing[p] + blocked[p] for p in places}
+                found[f"all {port}, {load_name}"] = (constant, terms)
+        return found
+
+    def _stalls(self, places: Sequence[Place]) -> dict[str, tuple[float, dict[Place, Floats]]]:
+        """Sums that no stall is below: nothing; by port what is late in any case; all that crosses less its windows.
+
+        Windows of a port lie inside of the computing cycles, and together they are not longer than their sum.
+        """
+        problem, zero = self.problem, np.zeros(self.problem.lattice.size)
+        computing = problem.steps * problem.cycles
+        found = {"nothing": (0.0, dict.fromkeys(places, zero))}
+        windows = {place: self._window(place) for place in places}
+        for port, moves in self._evaluator.moves.items():
+            late = dict.fromkeys(places, zero)
+            busy = dict.fromkeys(places, zero)
+            fixed = fixed_late = 0.0
+            for move in moves:
+                place = (move.operand, move.entry)
+                if place not in late:
+                    more = (problem.steps - 1) * bool(move.present[0])
+                    fixed += float(move.busy[0] * more)
+                    fixed_late += float(max(0, move.busy[0] - problem.cycles) * more)
+                    continue
+                more = (problem.times - 1) * move.present
+                late[place] = late[place] + np.maximum(0, move.busy - windows[place]) * more
+                busy[place] = busy[place] + move.busy * more
+            found[f"late {port}"] = (fixed_late, late)
+            found[f"busy {port}"] = (fixed - computing, busy)
+            if not fixed:
+                users = {(move.operand, move.entry) for move in moves}
+                apart = {p: busy[p] - windows[p] * problem.times if p in users else zero for p in places}
+                found[f"apart {port}"] = (0.0, apart)
+        return found
+
+    def _window(self, place: Place) -> Floats:
+        """By node: cycles in which a tile may move, at most; where the memory below is cut is not known."""
+        problem, (operand, entry) = self.problem, place
+        periods = problem.cycles * problem.lattice.periods.astype(np.float64)
+        if entry != 1:
+            return periods
+        table = problem.operands[operand]
+        size = problem.engine.memories[table.memories[0]].bits
+        new, same, mixed = (problem.lattice.steps([k == kind for k in table.kinds]) for kind in (NEW, SAME, MIXED))
+        single = table.tiles[0] // new / size > 0.5
+        return np.where(single & (new == 1) & (mixed == 1), periods // same, periods)
+
+    def _crossing(
+        self, port: int, moves: Sequence[MoveTable], links: frozenset[Place], places: Sequence[Place]
+    ) -> tuple[float, dict[Place, Floats]]:
+        """A sum that latency is not below: all first loads at a port, and what it moves later.
+
+        What comes once can hide only in cycles that the port has left, so it takes its time in one way or the other.
+        """
+        problem = self.problem
+        bandwidth = problem.ports[port][1].bits
+        computing = problem.steps * problem.cycles
+        zero = np.zeros(problem.lattice.size)
+        ends = {p: self._evaluator.links[p[0]][p[1] - 1].ends for p in links}
+        terms = {p: self._link(p) if p in links and not any(e[0] == port for e in ends[p]) else zero for p in places}
+        constant = 0.0
+        for position, move in enumerate(moves):
+            if self._ignored(move):
+                continue
+            place = (move.operand, move.entry)
+            average = -(-move.average // problem.cycles) / bandwidth * computing
+            later = np.where(problem.times > 1, np.minimum(average, move.busy * (problem.times - 1.0)), 0.0)
+            if place not in terms:
+                constant += float(min(average[0], move.busy[0] * (problem.steps - 1)))
+                continue
+            terms[place] = terms[place] + later
+            if place in links and (port, position) in ends[place]:
+                terms[place] = terms[place] + move.busy
+        return constant - self._raised(port, moves), terms
+
+    def _ignored(self, move: MoveTable) -> bool:
+        return self.problem.operands[move.operand].is_output and move.direction in (TO_LOW, FROM_HIGH)
+
+    def _forms(self) -> dict[str, frozenset[Place]]:
+        """Links whose sum loading and storing are not below: those that all inputs share, or all of one input."""
+        inputs = [table for table in self.problem.operands if not table.is_output]
+        storing = frozenset(
+            (t.index, entry) for t in self.problem.operands if t.is_output for entry in range(1, t.depth)
+        )
+        alone = len(inputs) == 1
+        found: dict[str, frozenset[Place]] = {}
+        both: set[Place] = set()
+        for table in inputs:
+            shared = [link.shared for link in self._evaluator.links[table.index]]
+            both |= {(table.index, level + 1) for level, ends in enumerate(shared) if ends == 2}
+            counted = {
+                (table.index, level + 1)
+                for level, ends in enumerate(shared)
+                if (ends == 0 if alone else ends != 1 or 1 not in shared[level + 1 :])
+            }
+            found[f"input {table.index}"] = storing | counted
+        if not alone:
+            found["shared"] = storing | both
+            found["none"] = storing
+        return found
+
+    def _link(self, place: Place) -> Floats:
+        """By node: cycles of a link for its first load or last store, as little as can be left of it."""
+        ends = self._evaluator.links[place[0]][place[1] - 1].ends
+        cycles = np.full(self.problem.lattice.size, -inf)
+        for port, position in ends:
+            moves = self._evaluator.moves[port]
+            cycles = np.maximum(cycles, self._least_left(port, moves[position], moves))
+        return np.maximum(cycles, 0.0) if len(ends) < 2 else cycles
+
+    def _most_working(self, slowest: float) -> float:
+        """Cycles in which loads can hide: all that a mapping may take, less what loading and storing take at least."""
+        for _ in range(3 if slowest < inf else 0):
+            least = [
+                sum(float(self._link(place)[self.allowed(place)].min(initial=inf)) for place in links)
+                for links in self._forms().values()
+            ]
+            self._working = slowest - max(least, default=0.0)
+        return self._working
+
+    def _least_left(self, port: int, move: MoveTable, moves: Sequence[MoveTable]) -> Floats:
+        """Of a load: all of it, but of one that happens once only what cannot be hidden behind the work."""
+        problem, last = self.problem, self.problem.lattice.last
+        bandwidth = problem.ports[port][1].bits
+        most = sum(
+            max(0.0, float(other.busy[last]) - -(-int(problem.operands[other.operand].least.min()) // bandwidth))
+            for other in moves
+            if self._comes_once(other)
+        )
+        result = move.busy.astype(np.float64)
+        result[last] -= min(most, self._working + self._raised(port, moves))
+        return result
+
+    def _raised(self, port: int, moves: Sequence[MoveTable]) -> float:
+        """Cycles that the model's way to share what a port has left can give out beyond it."""
+        problem, last = self.problem, self.problem.lattice.last
+        bandwidth = problem.ports[port][1].bits
+        return len(moves) * sum(
+            max(0.0, -(-int(problem.operands[move.operand].least.max()) // bandwidth) - float(move.busy[last]))
+            for move in moves
+            if self._comes_once(move)
+        )
+
+    def _comes_once(self, move: MoveTable) -> bool:
+        """Whether a tile can be fetched a single time, and be hidden then."""
+        if self._ignored(move):
+            return False
+        output = self.problem.operands[move.operand].is_output
+        if output and not move.entry:
+            return self.problem.steps == 1
+        return bool(self.allowed((move.operand, move.entry))[-1])
+
+
+def after(state: State, operand: int) -> State:
+    """With one more place of an operand cut."""
+    return (*state[:operand], state[operand] + 1, *state[operand + 1 :])
+
+
+def _useful(
+    families: Mapping[str, tuple[float, dict[Place, Floats]]],
+) -> tuple[list[float], dict[Place, Floats]]:
+    """Leaves out sums that are never above another one."""
+    kept: list[str] = []
+    for name, (constant, terms) in families.items():
+        if not any(_below(constant, terms, *families[other]) for other in kept if other != ENERGY):
+            kept.append(name)
+    places = next(iter(families.values()))[1].keys()
+    return (
+        [families[name][0] for name in kept],
+        {place: np.stack([families[name][1][place] for name in kept]) for place in places},
+    )
+
+
+def _below(
+    constant: float, terms: Mapping[Place, Floats], other_constant: float, other: Mapping[Place, Floats]
+) -> bool:
+    """Whether a sum is at no mapping above another one; the places of a mapping differ in their nodes."""
+    gap = constant - other_constant
+    for place, values in terms.items():
+        usable = np.isfinite(values)
+        if usable.any():
+            gap += float((values[usable] - other[place][usable]).max())
+    return gap <= 0

@@ -1,0 +1,428 @@
+"""The best mapping of all: branch and bound over the nodes at which tiles change.
+
+The mappings searched are all orders of all prime factors of the steps in time, with every way to cut each of them for
+every operand and memory such that tiles fit (`docs/mapping.md` says it exactly). A mapping is built from the inside
+out: the next place to cut and its node, both free. The bounds of `tilewright.mapping.bounds` say what the rest costs at
+least, and what cannot be better than the best found is not looked at; what is left at the end is therefore proved best.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import inf
+from time import process_time
+
+import numpy as np
+
+from tilewright.core.mapping import TemporalMapping
+from tilewright.errors import TilewrightError
+from tilewright.mapping.batch import Evaluator, Place, Profile
+from tilewright.mapping.bounds import Bounds, Capacity, State, after
+from tilewright.mapping.goals import Goal, Limits, Objective
+from tilewright.mapping.lattice import Ints
+from tilewright.mapping.orders import Orders, Segment, combined
+from tilewright.mapping.tables import MIXED, NEW, SAME, Flags, Floats, Problem, room
+
+FOREVER = 1e18
+"""Cycles, more than any layer takes."""
+BLOCK = 256
+"""Partial mappings that are taken up together."""
+ORDERS = 4096
+"""Orders of one mapping's loops that are evaluated together."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """When to stop before the end; the best so far comes with a bound then."""
+
+    seconds: float = inf
+    """Of the processor."""
+    mappings: float = inf
+    """Evaluated; unlike seconds this gives the same result on every machine."""
+    gap: float = 0.0
+    """The part by which the best may be above the bound."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A mapping with its cost."""
+
+    mapping: TemporalMapping
+    energy: float
+    latency: float
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found and what it knows about the rest."""
+
+    best: tuple[Found, ...]
+    """One mapping, or by increasing latency all that no other one beats; none if a limit cannot be kept."""
+    bound: float
+    """No mapping is better than this (latency, energy or their product; 0 for `pareto` that was cut short)."""
+    proved: bool
+    """Whether the search went to its end."""
+    covered: int
+    """Mappings in the space: orders times ways to cut them, those that do not fit included."""
+    evaluated: int
+    """Mappings whose cost was worked out in full."""
+    seconds: float
+
+
+@dataclass
+class _Block:
+    """Partial mappings with the same places cut."""
+
+    state: State
+    node: Ints
+    """The last one cut."""
+    operand: Ints
+    """The operand that it was cut for."""
+    nodes: dict[Place, Ints]
+    sums: Floats
+    """By mapping and family: the terms so far."""
+
+    def take(self, rows: Ints) -> _Block:
+        nodes = {place: found[rows] for place, found in self.nodes.items()}
+        return _Block(self.state, self.node[rows], self.operand[rows], nodes, self.sums[rows])
+
+
+_Waiting = tuple[float, float, int, int, _Block]
+"""What to look at first: bounds, how little is left to cut, and what came earlier."""
+_Heap = list[_Waiting]
+
+
+class _Pending:
+    """Mappings that wait to be evaluated together."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._loops = [int(count) for count in problem.lattice.exponents.sum(axis=1)]
+        self.orders: list[tuple[int, ...]] = []
+        self._cuts: list[list[list[int]]] = [[] for _ in problem.operands]
+
+    def add(self, order: tuple[int, ...], nodes: Mapping[Place, int]) -> None:
+        self.orders.append(order)
+        for table, cuts in zip(self._problem.operands, self._cuts, strict=True):
+            at = [self._loops[nodes[table.index, entry]] for entry in range(1, table.depth)]
+            cuts.append([*at, self._problem.lattice.loops])
+
+    def arrays(self) -> tuple[Ints, list[Ints]]:
+        shape = (len(self.orders), self._problem.lattice.loops)
+        cuts = [np.array(found, dtype=np.int64) for found in self._cuts]
+        return np.array(self.orders, dtype=np.int64).reshape(shape), cuts
+
+
+@dataclass
+class Search:
+    """One search in one problem; `run` does it."""
+
+    problem: Problem
+    objective: Objective
+    limits: Limits = field(default_factory=Limits)
+    capacity: Capacity = field(default_factory=lambda: Capacity({}))
+    effort: Effort = field(default_factory=Effort)
+    known: Callable[[Evaluator], list[TemporalMapping]] | None = None
+    """Gives mappings to begin with."""
+
+    def __post_init__(self) -> None:
+        self.evaluator = Evaluator(self.problem)
+        self.goal = Goal(self.objective, self.limits)
+        self._orders = Orders([table.kinds for table in self.problem.operands], self.problem.lattice.strides)
+        self._kept: dict[tuple[float, float], TemporalMapping] = {}
+        self._evaluated = 0
+        self._serial = 0
+
+    def run(self) -> SearchResult:
+        """Searches to the end or as far as the effort allows."""
+        started = process_time()
+        check_room(self.problem, self.capacity)
+        self._begin()
+        self._bounds = Bounds(self.evaluator, self.capacity, self.goal.slowest(self.problem.fixed_energy))
+        self._least_energy = self._bounds.root[0]
+        heap = self._root()
+        bound, sharpened = inf, bool(self.goal.found)
+        while heap:
+            first, _, _, _, block = heap[0]
+            if self._stops(first, process_time() - started):
+                bound = first
+                break
+            heapq.heappop(heap)
+            for child in self._expand(block):
+                self._push(heap, child)
+            if self.goal.found and not sharpened:
+                # Loads hide behind the work; bounds are sharper once it is known how long that can be.
+                sharpened = True
+                if self.goal.slowest(self._least_energy) < inf:
+                    self._bounds = Bounds(self.evaluator, self.capacity, self.goal.slowest(self._least_energy))
+                    heap = self._root()
+        proved = not heap
+        return self._result(bound, proved, process_time() - started)
+
+    def _stops(self, first: float, seconds: float) -> bool:
+        if seconds > self.effort.seconds or self._evaluated > self.effort.mappings:
+            return bool(self.goal.found) or seconds > 10 * self.effort.seconds
+        return bool(self.goal.found) and self.effort.gap > 0 and self._value() <= first * (1 + self.effort.gap)
+
+    def _value(self) -> float:
+        latency, energy = self.goal.found[0]
+        return float(self.goal.key(np.array(energy), np.array(latency))[0])
+
+    def _result(self, bound: float, proved: bool, seconds: float) -> SearchResult:
+        best = tuple(Found(self._kept[latency, energy], energy, latency) for latency, energy in self.goal.found)
+        if best and self.objective != "pareto":
+            bound = min(bound, self._value())
+        depths = [table.depth for table in self.problem.operands]
+        return SearchResult(
+            best=best,
+            bound=0.0 if self.objective == "pareto" and not proved else bound,
+            proved=proved,
+            covered=self.problem.lattice.mappings(depths),
+            evaluated=self._evaluated,
+            seconds=seconds,
+        )
+
+    def _begin(self) -> None:
+        for mapping in self.known(self.evaluator) if self.known else []:
+            lattice = self.problem.lattice
+            index = {(factor.dim, factor.prime): i for i, factor in enumerate(lattice.factors)}
+            order = np.array([[index[loop] for loop in mapping.order]], dtype=np.int64).reshape(1, -1)
+            cuts = [np.array([mapping.cuts[table.operand.name]]) for table in self.problem.operands]
+            self._offer(order, cuts)
+
+    def _root(self) -> _Heap:
+        zero = np.zeros(1, dtype=np.int64)
+        bounds, heap = self._bounds, list[_Waiting]()
+        self._push(heap, _Block(bounds.start, zero, zero - 1, {}, bounds.constants[None, :].copy()))
+        return heap
+
+    def _push(self, heap: _Heap, block: _Block) -> None:
+        """In blocks, best first."""
+        rest = self._bounds.rest(block.state)[:, block.node].T + block.sums
+        first, second = self.goal.key(rest[:, 0], rest[:, 1:].max(axis=1))
+        order = np.lexsort((second, first))
+        for start in range(0, len(order), BLOCK):
+            rows = order[start : start + BLOCK]
+            self._serial += 1
+            depth = sum(block.state)
+            entry = (float(first[rows[0]]), float(second[rows[0]]), -depth, self._serial, block.take(rows))
+            heapq.heappush(heap, entry)
+
+    def _expand(self, block: _Block) -> list[_Block]:
+        """Partial mappings with one more place cut; whole ones are evaluated."""
+        bounds = self._bounds
+        now = bounds.rest(block.state)[:, block.node].T + block.sums
+        block = block.take(np.flatnonzero(self.goal.hopeful(now[:, 0], now[:, 1:].max(axis=1))))
+        children: list[_Block] = []
+        if not len(block.node):
+            return children
+        for operand, cut in enumerate(block.state):
+            if cut == bounds.done[operand]:
+                continue
+            place = (operand, bounds.places[operand][cut])
+            child = self._cut(block, place)
+            if not len(child.node):
+                continue
+            if child.state == bounds.done:
+                self._leaves(child)
+            else:
+                children.append(child)
+        return children
+
+    def _cut(self, block: _Block, place: Place) -> _Block:
+        """All ways to cut one more place that can be better than the best found."""
+        bounds, exponents = self._bounds, self.problem.lattice.exponents
+        state = after(block.state, place[0])
+        nodes = np.flatnonzero(np.isfinite(bounds.term(place)[0]))
+        ahead = (bounds.term(place) + bounds.rest(state))[:, nodes]
+        energy = block.sums[:, 0, None] + ahead[0]
+        latency = block.sums[:, 1, None] + ahead[1]
+        for family in range(2, len(ahead)):
+            np.maximum(latency, block.sums[:, family, None] + ahead[family], out=latency)
+        usable = self.goal.hopeful(energy, latency)
+        for axis in range(exponents.shape[1]):
+            usable &= exponents[nodes, axis] >= exponents[block.node, axis][:, None]
+        # Two places at one node are cut in the order of their operands, so that each mapping comes up once.
+        usable &= (nodes != block.node[:, None]) | (block.operand <= place[0])[:, None]
+        rows, columns = np.nonzero(usable)
+        chosen = nodes[columns]
+        placed = {other: found[rows] for other, found in block.nodes.items()} | {place: chosen}
+        fits = self._fits(placed, chosen)
+        rows, chosen = rows[fits], chosen[fits]
+        return _Block(
+            state,
+            chosen,
+            np.full(len(chosen), place[0]),
+            {other: found[fits] for other, found in placed.items()},
+            block.sums[rows] + bounds.term(place)[:, chosen].T,
+        )
+
+    def _fits(self, placed: Mapping[Place, Ints], node: Ints) -> Flags:
+        """Whether memories have room for the tiles so far and the least that can still come."""
+        problem = self.problem
+        result = np.ones(len(node), dtype=bool)
+        for memory, users in problem.memories.items():
+            taken = np.zeros(len(node))
+            for operand, level in users:
+                table = problem.operands[operand]
+                outermost = level == table.depth - 1
+                lower = placed.get((operand, level)) if level else np.zeros_like(node)
+                upper = np.full_like(node, problem.lattice.last) if outermost else placed.get((operand, level + 1))
+                if lower is None or upper is None:
+                    taken = taken + self._bounds.least_room(operand, level)[node]
+                else:
+                    taken = taken + room(table, level, lower, upper)
+            result &= taken <= self.capacity.bits(problem, memory)
+        return result
+
+    def _leaves(self, block: _Block) -> None:
+        """Evaluates whole sets of cuts, with all orders in between that matter."""
+        energy, latency, watched = self._optimistic(block)
+        first, second = self.goal.key(energy, latency)
+        order = np.lexsort((second, first))
+        start, size = 0, 1
+        while start < len(order):
+            # Few at first, as the best of them often rules out the others.
+            rows = order[start : start + size]
+            start, size = start + size, min(2 * size, BLOCK)
+            rows = rows[self.goal.hopeful(energy[rows], latency[rows])]
+            pending = _Pending(self.problem)
+            for row in rows:
+                nodes = {place: int(found[row]) for place, found in block.nodes.items()}
+                for sequence in self._orders_of(nodes, watched, int(row)):
+                    pending.add(sequence, nodes)
+                    if len(pending.orders) == ORDERS:
+                        self._offer(*pending.arrays())
+                        pending = _Pending(self.problem)
+            if pending.orders:
+                self._offer(*pending.arrays())
+
+    def _optimistic(self, block: _Block) -> tuple[Floats, Floats, dict[Place, Flags]]:
+        """Energy and least latency of sets of cuts, and for which places the order in between can matter."""
+        problem, evaluator = self.problem, self.evaluator
+        last = np.full(len(block.node), problem.lattice.last)
+        nodes: dict[Place, Ints] = dict(block.nodes)
+        fewest: dict[Place, Ints] = {}
+        longest: dict[Place, Ints] = {}
+        ones: dict[Place, Ints] = {}
+        for table in problem.operands:
+            lower = np.zeros_like(last)
+            for level in range(table.depth):
+                place = (table.index, level + 1)
+                upper = nodes.setdefault(place, last)
+                steps = {kind: self._steps(lower, upper, table.kinds, kind) for kind in (NEW, SAME, MIXED)}
+                only_same = (steps[NEW] == 1) & (steps[MIXED] == 1)
+                fewest[place] = np.where(only_same, steps[SAME], 1)
+                longest[place] = steps[NEW]
+                ones[place] = np.ones_like(last)
+                lower = upper
+        profile = Profile(nodes, longest, fewest)
+        flags = evaluator.double_buffered_at_best(profile)
+        surely = evaluator.double_buffered(Profile(nodes, ones, fewest))
+        windows = evaluator.windows(profile, flags)
+        anything = evaluator.costs_with(profile, windows, working=np.full(len(last), FOREVER))
+        hidden = np.asarray(anything.loading + anything.storing) + np.zeros(len(last))
+        working = np.minimum(self.goal.slowest(self._least_energy) - hidden, FOREVER)
+        costs = evaluator.costs_with(profile, windows, working=working)
+        watched: dict[Place, Flags] = {}
+        for users in problem.memories.values():
+            places = [(operand, level + 1) for operand, level in users]
+            calm = np.ones(len(last), dtype=bool)
+            for place in places:
+                calm &= surely[place]
+            for place in places:
+                watched[place] = ~calm
+        return np.asarray(costs.energy) + np.zeros(len(last)), np.asarray(costs.latency), watched
+
+    def _steps(self, lower: Ints, upper: Ints, kinds: tuple[int, ...], kind: int) -> Ints:
+        """Steps between two nodes of loops of one kind."""
+        lattice = self.problem.lattice
+        result = np.ones(len(lower), dtype=np.int64)
+        for index, factor in enumerate(lattice.factors):
+            if kinds[index] == kind:
+                result = result * factor.prime ** (lattice.exponents[upper, index] - lattice.exponents[lower, index])
+        return result
+
+    def _orders_of(
+        self, nodes: Mapping[Place, int], watched: Mapping[Place, Flags], row: int
+    ) -> Iterator[tuple[int, ...]]:
+        """The orders of one set of cuts that can differ in cost."""
+        lattice = self.problem.lattice
+        chain = sorted({0, lattice.last, *nodes.values()}, key=lambda node: int(lattice.periods[node]))
+        choices = [self._orders.of(segment) for segment in self._segments(nodes, watched, row, chain)]
+        return combined(choices)
+
+    def _segments(
+        self, nodes: Mapping[Place, int], watched: Mapping[Place, Flags], row: int, chain: list[int]
+    ) -> list[Segment]:
+        """The loops between neighbouring nodes, and which operands care for their order."""
+        lattice, last = self.problem.lattice, self.problem.lattice.last
+        parts = [
+            tuple(int(count) for count in lattice.exponents[upper] - lattice.exponents[lower])
+            for lower, upper in pairwise(chain)
+        ]
+        caring: list[set[int]] = [set() for _ in parts]
+        staying: list[set[int]] = [set() for _ in parts]
+        rank = {node: index for index, node in enumerate(chain)}
+        for table in self.problem.operands:
+            for entry in range(0 if not table.is_output else 1, table.depth + 1):
+                place = (table.index, entry)
+                node = nodes.get(place, last)
+                if node != last:
+                    staying[rank[node]].add(table.index)
+                if entry == 0 or not watched[place][row]:
+                    continue
+                bottom = rank[nodes[table.index, entry - 1]] if entry > 1 else 0
+                for index in range(rank[node] - 1, bottom - 1, -1):
+                    caring[index].add(table.index)
+                    kinds = {table.kinds[factor] for factor, count in enumerate(parts[index]) if count}
+                    if len(kinds) > 1 or MIXED in kinds:
+                        break
+        return [
+            Segment(counts, frozenset(care), frozenset(stay))
+            for counts, care, stay in zip(parts, caring, staying, strict=True)
+        ]
+
+    def _offer(self, orders: Ints, cuts: list[Ints]) -> None:
+        costs = self.evaluator.costs(self.evaluator.profile(orders, cuts))
+        rows = len(orders)
+        self._evaluated += rows
+        energy = np.asarray(costs.energy) + np.zeros(rows)
+        latency = np.asarray(costs.latency) + np.zeros(rows)
+        first, second = self.goal.key(energy, latency)
+        for row in np.lexsort((second, first)):
+            if not self.goal.offer(float(energy[row]), float(latency[row])):
+                if self.objective != "pareto":
+                    break
+                continue
+            factors = self.problem.lattice.factors
+            self._kept[float(latency[row]), float(energy[row])] = TemporalMapping(
+                tuple((factors[int(factor)].dim, factors[int(factor)].prime) for factor in orders[row]),
+                {t.operand.name: tuple(int(at) for at in cuts[t.index][row]) for t in self.problem.operands},
+            )
+
+
+def check_room(problem: Problem, capacity: Capacity) -> None:
+    """Says which memory is too small if no mapping can exist: for the least tile, or at the end for the whole."""
+    for memory, users in problem.memories.items():
+        wanted: list[tuple[str, float]] = []
+        for operand, level in users:
+            table = problem.operands[operand]
+            nodes = np.arange(problem.lattice.size)
+            upper = np.full_like(nodes, problem.lattice.last) if level == table.depth - 1 else nodes
+            least = room(table, level, nodes if level else np.zeros_like(nodes), upper).min()
+            wanted.append((table.operand.name, float(least)))
+        size = capacity.bits(problem, memory)
+        total = sum(bits for _, bits in wanted)
+        if total > size:
+            name = problem.engine.memories[memory].name
+            raise TilewrightError(
+                "no-mapping",
+                f"layer '{problem.layer.name}': memory '{name}' is {total - size:.0f} bits too small for "
+                + " and ".join(operand for operand, _ in wanted),
+                reasons=[f"{operand} needs {bits:.0f} of {size:.0f} bits" for operand, bits in wanted],
+                help="unroll less over the units that this memory serves, or make it larger",
+            )
