@@ -5,8 +5,8 @@ T: [int8, uint8]
 when: {channels_last: "== 1", C: "== 1", F: "== 1", KH: "== 3", KW: "== 3", G: "% 4 == 0", dilations_0: "== 1", dilations_1: "== 1", strides_1: "<= 2"}
 pack: {W: "G,F,C,KH,KW -> G,F,C,KH,KW"}
 epilogue: row
-scratch: "2400"
-cycles: "N*G*OH*OW*(15+5*strides_1) + N*G*OH*40 + 120*G"
+scratch: "3232"
+cycles: "N*G*OH*OW*(11+7.5*strides_1) + N*G*OH*((OW+23)//24)*50 + 50*G"
 --- */
 #include "tilewright_columns.h"
 
@@ -15,27 +15,35 @@ typedef int8_t T;
 #endif
 
 /* Pixels of a line that are done together: their columns, and their sums of 16 channels. */
-#define LINE 16
+#define LINE 24
 #define COLUMNS (LINE * 2 + 3)
 
-/* Columns of four channels from image column `iw` on; what lies outside the image is the zero point. */
-static void depthwise_3x3_s8_columns(const struct tw_patch *s, const T *x, int ih, int iw, int count, uint32_t *to) {
+/* Some columns of four channels; those outside the image are before and behind the others and hold the zero point. */
+struct depthwise_3x3_s8_part {
+    int count, before, behind;
+};
+
+static void depthwise_3x3_s8_columns(const struct tw_patch *s, const T *x, int ih, int iw,
+                                     const struct depthwise_3x3_s8_part *part, int again, uint32_t *to) {
     const uint32_t outside = (uint32_t)(uint8_t)s->x_zero_point * 0x01010101u;
-    const char *rows[3], *const nothing[3] = {(const char *)&outside, (const char *)&outside, (const char *)&outside};
+    const char *const nothing = (const char *)&outside, *const none[3] = {nothing, nothing, nothing};
+    const ptrdiff_t still[3] = {0, 0, 0};
+    const int inside = part->count - part->before - part->behind;
+    if (part->before && !again)
+        (void)TW_FOR_BYTES(x, tw_columns_of)(to, part->before, none, still);
+    if (part->behind && !again)
+        (void)TW_FOR_BYTES(x, tw_columns_of)(to + (part->count - part->behind) * 8, part->behind, none, still);
+    if (inside <= 0)
+        return;
+    const char *rows[3];
     ptrdiff_t steps[3];
-    const int before = tw_min(tw_max(-iw, 0), count), inside = tw_min(s->IW, iw + count) - (iw + before);
     for (int row = 0; row < 3; row++) {
         const int valid = ih + row >= 0 && ih + row < s->IH;
-        rows[row] = valid ? (const char *)(x + ((ptrdiff_t)(ih + row) * s->IW + iw + before) * s->x_col) : nothing[0];
+        rows[row] =
+            valid ? (const char *)(x + ((ptrdiff_t)(ih + row) * s->IW + iw + part->before) * s->x_col) : nothing;
         steps[row] = valid ? s->x_col : 0;
     }
-    const ptrdiff_t still[3] = {0, 0, 0};
-    if (before)
-        to = TW_FOR_BYTES(x, tw_columns_of)(to, before, nothing, still);
-    if (inside > 0)
-        to = TW_FOR_BYTES(x, tw_columns_of)(to, inside, rows, steps);
-    if (before + tw_max(inside, 0) < count)
-        (void)TW_FOR_BYTES(x, tw_columns_of)(to, count - before - tw_max(inside, 0), nothing, still);
+    (void)TW_FOR_BYTES(x, tw_columns_of)(to + part->before * 8, inside, rows, steps);
 }
 
 static void depthwise_3x3_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, int N, int G, int OH, int OW,
@@ -46,6 +54,7 @@ static void depthwise_3x3_s8(const T *X, const int8_t *W, const int32_t *B, void
     int32_t *const out = (int32_t *)scratch + COLUMNS * 8;
     struct tw_column_weights weights[16];
     const int lines = (OW + LINE - 1) / LINE, length = (OW + lines - 1) / lines; /* of equal length */
+    int again = 0;
     for (int g = 0; g < G; g += 16) {
         const int channels = tw_min(16, G - g);
         for (int j = 0; j < channels; j++) {
@@ -55,23 +64,30 @@ static void depthwise_3x3_s8(const T *X, const int8_t *W, const int32_t *B, void
                                            {tw_halves(w[6], w[7]), tw_halves(w[8], 0)},
                                            B ? B[g + j] : 0};
         }
-        for (int line = 0; line < N * OH; line++) {
-            const T *x = X + (ptrdiff_t)(line / OH) * X_n1 * X_n2 * G + g;
+        for (int line = 0, n = 0, oh = 0; line < N * OH; line++) {
+            const T *x = X + (ptrdiff_t)n * X_n1 * X_n2 * G + g;
+            const int ih = oh * strides_0 - pads_0;
             for (int ow = 0, pixels; ow < OW; ow += pixels) {
                 pixels = tw_min(length, OW - ow);
+                const int iw = ow * strides_1 - pads_1, count = (pixels - 1) * strides_1 + 3;
+                const int before = tw_min(tw_max(-iw, 0), count);
+                const struct depthwise_3x3_s8_part part = {count, before,
+                                                           tw_min(tw_max(iw + count - X_n2, 0), count - before)};
                 const int groups = strides_1 == 1 ? (pixels + 2) / 3 : (pixels + 1) / 2;
                 for (int j = 0; j < channels; j += 4) {
-                    depthwise_3x3_s8_columns(&image, x + j, line % OH * strides_0 - pads_0, ow * strides_1 - pads_1,
-                                             (pixels - 1) * strides_1 + 3, columns);
-                    for (int i = 0; i < 4; i++) {
-                        const struct tw_columns job = {columns + i * 2, out + j + i, groups, weights + j + i};
-                        if (strides_1 == 1)
-                            tw_columns_next(&job);
-                        else
-                            tw_columns_every_other(&job);
-                    }
+                    const struct tw_columns job = {columns, out + j, groups, weights + j};
+                    depthwise_3x3_s8_columns(&image, x + j, ih, iw, &part, again, columns);
+                    again = lines == 1; /* lines of one part all have the same columns outside */
+                    if (strides_1 == 1)
+                        tw_columns_next(&job);
+                    else
+                        tw_columns_every_other(&job);
                 }
                 STORE(epilogue, Y, out, ((ptrdiff_t)line * OW + ow) * G + g, G, g, pixels, channels);
+            }
+            if (++oh == OH) {
+                oh = 0;
+                n++;
             }
         }
     }
