@@ -16,7 +16,7 @@ typedef int8_t T;
 /* Sums of eight channels, or fewer, in 16 bits; as many taps as these hold are added up before they become wider. */
 TW_INLINE void window(const T *x, int row_step, int column_step, int rows, int columns, int count, int32_t *sums) {
     const mve_pred16_t some = vctp16q((uint32_t)count);
-    const int most = tw_max(1, 255 / columns), run = tw_min(columns, 255);
+    const int taps = (T)-1 < 0 ? 255 : 128, most = tw_max(1, taps / columns), run = tw_min(columns, taps);
     tw_lanes even = vdupq_n_s32(0), odd = even;
     for (int row = 0; row < rows; row += most) {
         for (int column = 0; column < columns; column += run) {
