@@ -18,34 +18,6 @@ typedef int8_t T;
 #define LINE 24
 #define COLUMNS (LINE * 2 + 3)
 
-/* Some columns of four channels; those outside the image are before and behind the others and hold the zero point. */
-struct depthwise_3x3_s8_part {
-    int count, before, behind;
-};
-
-static void depthwise_3x3_s8_columns(const struct tw_patch *s, const T *x, int ih, int iw,
-                                     const struct depthwise_3x3_s8_part *part, int again, uint32_t *to) {
-    const uint32_t outside = (uint32_t)(uint8_t)s->x_zero_point * 0x01010101u;
-    const char *const nothing = (const char *)&outside, *const none[3] = {nothing, nothing, nothing};
-    const ptrdiff_t still[3] = {0, 0, 0};
-    const int inside = part->count - part->before - part->behind;
-    if (part->before && !again)
-        (void)TW_FOR_BYTES(x, tw_columns_of)(to, part->before, none, still);
-    if (part->behind && !again)
-        (void)TW_FOR_BYTES(x, tw_columns_of)(to + (part->count - part->behind) * 8, part->behind, none, still);
-    if (inside <= 0)
-        return;
-    const char *rows[3];
-    ptrdiff_t steps[3];
-    for (int row = 0; row < 3; row++) {
-        const int valid = ih + row >= 0 && ih + row < s->IH;
-        rows[row] =
-            valid ? (const char *)(x + ((ptrdiff_t)(ih + row) * s->IW + iw + part->before) * s->x_col) : nothing;
-        steps[row] = valid ? s->x_col : 0;
-    }
-    (void)TW_FOR_BYTES(x, tw_columns_of)(to + part->before * 8, inside, rows, steps);
-}
-
 static void depthwise_3x3_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, int N, int G, int OH, int OW,
                              int X_n1, int X_n2, int strides_0, int strides_1, int pads_0, int pads_1, int x_zero_point,
                              void *scratch, const struct Epilogue *epilogue) {
@@ -71,12 +43,12 @@ static void depthwise_3x3_s8(const T *X, const int8_t *W, const int32_t *B, void
                 pixels = tw_min(length, OW - ow);
                 const int iw = ow * strides_1 - pads_1, count = (pixels - 1) * strides_1 + 3;
                 const int before = tw_min(tw_max(-iw, 0), count);
-                const struct depthwise_3x3_s8_part part = {count, before,
-                                                           tw_min(tw_max(iw + count - X_n2, 0), count - before)};
+                const struct tw_column_part part = {count, before,
+                                                    tw_min(tw_max(iw + count - X_n2, 0), count - before)};
                 const int groups = strides_1 == 1 ? (pixels + 2) / 3 : (pixels + 1) / 2;
                 for (int j = 0; j < channels; j += 4) {
                     const struct tw_columns job = {columns, out + j, groups, weights + j};
-                    depthwise_3x3_s8_columns(&image, x + j, ih, iw, &part, again, columns);
+                    TW_FOR_BYTES(x, tw_column_parts)(&image, x + j, ih, iw, &part, again, columns);
                     again = lines == 1; /* lines of one part all have the same columns outside */
                     if (strides_1 == 1)
                         tw_columns_next(&job);

@@ -143,4 +143,34 @@ TW_DEFINE_COLUMNS(tw_columns_of_u8, u8)
 
 #endif
 
+/* Columns of a part of a line; those outside the image, before and behind the others, hold the zero point. */
+struct tw_column_part {
+    int count, before, behind;
+};
+#define TW_DEFINE_COLUMN_PARTS(NAME, COLUMNS, TYPE)                                                                    \
+    TW_APART void NAME(const struct tw_patch *s, const TYPE *x, int ih, int iw, const struct tw_column_part *part,     \
+                       int again, uint32_t *to) {                                                                      \
+        const uint32_t outside = (uint32_t)(uint8_t)s->x_zero_point * 0x01010101u;                                     \
+        const char *const nothing = (const char *)&outside, *const none[3] = {nothing, nothing, nothing};              \
+        const ptrdiff_t still[3] = {0, 0, 0};                                                                          \
+        const int inside = part->count - part->before - part->behind;                                                  \
+        if (part->before && !again)                                                                                    \
+            (void)COLUMNS(to, part->before, none, still);                                                              \
+        if (part->behind && !again)                                                                                    \
+            (void)COLUMNS(to + (part->count - part->behind) * 8, part->behind, none, still);                           \
+        if (inside > 0) {                                                                                              \
+            const char *rows[3];                                                                                       \
+            ptrdiff_t steps[3];                                                                                        \
+            for (int row = 0; row < 3; row++) {                                                                        \
+                const int valid = ih + row >= 0 && ih + row < s->IH;                                                   \
+                const ptrdiff_t first = ((ptrdiff_t)(ih + row) * s->IW + iw + part->before) * s->x_col;                \
+                rows[row] = valid ? (const char *)(x + first) : nothing;                                               \
+                steps[row] = valid ? s->x_col : 0;                                                                     \
+            }                                                                                                          \
+            (void)COLUMNS(to + part->before * 8, inside, rows, steps);                                                 \
+        }                                                                                                              \
+    }
+TW_DEFINE_COLUMN_PARTS(tw_column_parts_s8, tw_columns_of_s8, int8_t)
+TW_DEFINE_COLUMN_PARTS(tw_column_parts_u8, tw_columns_of_u8, uint8_t)
+
 #endif
