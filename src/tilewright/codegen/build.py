@@ -28,12 +28,13 @@ def build(
     """Compiles every source of the project into one executable; compiler messages become an error."""
     path = find_compiler(compiler or platform.build["compiler"])
     executable = folder / name
-    places = sorted({".", *(str(Path(name).parent) for name in platform.runtime)})
+    places = sorted({".", *(str(Path(name).parent) for name in platform.runtime), *platform.layout.values()})
     files = [p.relative_to(folder) for place in places for p in sorted((folder / place).iterdir())]
     sources = [str(p) for p in files if p.suffix in (".c", ".S")]
-    options = (*platform.build["flags"].split(), *flags, *platform.build.get("link", "").split())
     inputs = (*(f"-I{place}" for place in places), "-o", executable.name, *sources)
-    command = (path, *options, *inputs, *platform.build["libraries"].split())
+    # Flags of the user come behind the sources, because they may name libraries.
+    linked = (*platform.build.get("link", "").split(), *flags, *platform.build["libraries"].split())
+    command = (path, *platform.build["flags"].split(), *inputs, *linked)
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         raise TilewrightError(

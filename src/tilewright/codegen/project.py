@@ -15,7 +15,12 @@ from tilewright.errors import TilewrightError
 
 def project_files(program: Program, platform: Platform) -> dict[str, bytes]:
     """Every file of the C project by name; templates of the platform's runtime have @NAME@ etc. filled in."""
-    files = print_program(program)
+    header = platform.layout.get("header", ".")
+    source = platform.layout.get("source", ".")
+    files = {
+        str(Path(header if name == f"{program.name}.h" else source) / name): data
+        for name, data in print_program(program).items()
+    }
     return files | runtime_files(program.name, [name for name in files if name.endswith((".c", ".S"))], platform)
 
 
@@ -41,11 +46,18 @@ def runtime_files(name: str, sources: Sequence[str], platform: Platform) -> dict
     }
     files: dict[str, bytes] = {}
     for place, path in platform.runtime.items():
-        text = path.read_text()
+        text = _repeated(path.read_text(), sources)
         for mark, value in values.items():
             text = text.replace(mark, value)
-        files[place.removesuffix(".in")] = text.encode()
+        files[place.removesuffix(".in").replace("@NAME@", name)] = text.encode()
     return files
+
+
+def _repeated(text: str, sources: Sequence[str]) -> str:
+    """A template in which lines with @SOURCE@ are there for each source."""
+    lines = text.splitlines(keepends=True)
+    found = ([line.replace("@SOURCE@", name) for name in sources] if "@SOURCE@" in line else [line] for line in lines)
+    return "".join(line for part in found for line in part)
 
 
 def write_project(files: Mapping[str, bytes], folder: Path) -> None:

@@ -141,6 +141,8 @@ class Platform:
     """What times are counted in."""
     code: str = ""
     """The memory of code, where a linker script has to know it."""
+    layout: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Folders of the C project for the network's `header` and its `source` files, where they have some."""
     whole: bool = False
     """Whether layers run on whole tensors where these fit the memory of the cores. Callers see one arena, also where
     they do not and layers run tile by tile; all constants are read in place."""
@@ -338,6 +340,7 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
         _qemu(reader.part("qemu")) if reader.has("qemu") else None,
         reader.text("unit") if reader.has("unit") else CYCLES,
         reader.text("code") if reader.has("code") else "",
+        MappingProxyType(_layout(reader.part("layout"))) if reader.has("layout") else MappingProxyType({}),
         bool(reader.integer("whole")) if reader.has("whole") else False,
         _estimate(reader.part("estimate")) if reader.has("estimate") else None,
     )
@@ -393,6 +396,12 @@ def _qemu(part: Reader) -> Qemu:
     qemu = Qemu(part.text("program"), part.text("machine"), part.number("timer"))
     part.finish()
     return qemu
+
+
+def _layout(part: Reader) -> dict[str, str]:
+    layout = {key: part.text(key) for key in ("header", "source")}
+    part.finish()
+    return layout
 
 
 def _estimate(part: Reader) -> Estimate:
