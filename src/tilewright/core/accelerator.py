@@ -32,6 +32,10 @@ class Port:
     """Bits of the smallest access; an access costs its share of a full one."""
     moves: tuple[tuple[str, str], ...]
     """Slots with directions."""
+    setup: int = 0
+    """Cycles of each transfer before its first bit."""
+    exclusive: bool = False
+    """Whether the array waits while something crosses it."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +91,12 @@ class ArrayEngine:
     unit_area: float = 0.0
     cycles: int = 1
     """Cycles of one operation of the array (bit-serial arrays need several)."""
+    serial: tuple[str, ...] = ()
+    """Dimensions whose units take turns: an operation takes its cycles for each of those in use."""
     compute_in_memory: InMemoryCompute | None = None
     wiring: Mapping[str, tuple[frozenset[str], ...]] = field(default_factory=lambda: MappingProxyType({}))
-    """By array dimension: which dimensions of a layer may be unrolled along it, by the operands (slots) that they index;
-    any where nothing is said."""
+    """By array dimension: which dimensions of a layer may be unrolled along it, by the operands (slots) that they
+    index; any where nothing is said."""
     precision: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     """By slot: bits that the units take at most; `final` of outputs that are summed up."""
     summary: str = ""

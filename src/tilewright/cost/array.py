@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, prod
 from types import MappingProxyType
 
 from tilewright.core.accelerator import ArrayEngine
@@ -19,6 +19,7 @@ from tilewright.cost.array_latency import (
     PortKey,
     by_port,
     double_buffers,
+    held,
     loading,
     loading_times,
     stall,
@@ -132,7 +133,7 @@ def evaluate(
         unit_energies=_unit_energies(layer, engine, spatial),
         moves=crossing,
         nests=nests,
-        latency=_latency(layer, engine, whole, flags, temporal, corrected),
+        latency=_latency(layer, engine, whole, flags, temporal, operation_cycles(layer, engine, spatial), corrected),
         double_buffered=flags,
     )
 
@@ -141,6 +142,18 @@ def _unit_energies(layer: Layer, engine: ArrayEngine, spatial: SpatialMapping) -
     if engine.compute_in_memory:
         return imc.energies(engine, engine.compute_in_memory, layer, spatial)
     return MappingProxyType({"multiply-accumulates": engine.unit_energy * layer.operations})
+
+
+def operation_cycles(layer: Layer, engine: ArrayEngine, spatial: SpatialMapping) -> float:
+    """Cycles of one operation of all units, on average where units take turns."""
+    unrolled = spatial.fractional(layer)
+    turns = prod(steps for name in engine.serial for _, steps in unrolled.get(name, ()))
+    return engine.cycles * turns if engine.serial else engine.cycles
+
+
+def _beside(engine: ArrayEngine) -> int:
+    """Units that work at the same time."""
+    return prod(size for name, size in engine.dims.items() if name not in engine.serial)
 
 
 def areas(engine: ArrayEngine) -> Mapping[str, float]:
@@ -168,20 +181,21 @@ def _latency(
     nests: Mapping[str, Nest],
     flags: Mapping[tuple[str, int], bool],
     temporal: TemporalMapping,
+    cycles: float,
     corrected: bool,
 ) -> Latency:
     crossing = tuple(move for nest in nests.values() for move in moves(nest, corrected=corrected))
     ports = by_port(move for move in crossing if move.times)
-    stalls = {key: stall(found, flags, engine.cycles) for key, found in ports.items()}
-    held = max(0, *stalls.values()) if stalls else 0
-    working = ceil(temporal.steps * engine.cycles) + held
+    stalls = {key: stall(found, flags, cycles) for key, found in ports.items()}
+    waiting = held(stalls, ports)
+    working = ceil(temporal.steps * cycles) + waiting
     loads: dict[LoadKey, float] = {}
     for found in ports.values():
-        loads |= loading_times(found, nests, working, engine.cycles, corrected=corrected)
+        loads |= loading_times(found, nests, working, cycles, corrected=corrected)
     return Latency(
-        ideal=ceil(ceil(layer.operations / engine.units) * engine.cycles),
-        computing=temporal.steps * engine.cycles,
-        stall=held,
+        ideal=ceil(ceil(layer.operations / _beside(engine)) * engine.cycles),
+        computing=temporal.steps * cycles,
+        stall=waiting,
         loading=loading(layer, nests, loads, corrected=corrected),
         storing=storing(nests[layer.output.name], loads),
         stalls=MappingProxyType(stalls),

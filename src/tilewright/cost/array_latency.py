@@ -46,6 +46,13 @@ def _needed(nest: Nest, level: int) -> float:
     return nest.tile_bits(level + 1) // nest.relevant_runs[level + 1] / nest.memories[level].bits
 
 
+def held(stalls: Mapping[PortKey, int], ports: Mapping[PortKey, Sequence[Move]]) -> int:
+    """Cycles for which the array waits: for the slowest port, and for every one that it cannot work beside."""
+    exclusive = {key for key, moves in ports.items() if moves[0].port and moves[0].port.exclusive}
+    beside = max([0, *(cycles for key, cycles in stalls.items() if key not in exclusive)])
+    return beside + sum(stalls[key] for key in exclusive)
+
+
 def by_port(moves: Iterable[Move]) -> dict[PortKey, list[Move]]:
     """What crosses each port."""
     found: dict[PortKey, list[Move]] = {}
@@ -55,23 +62,25 @@ def by_port(moves: Iterable[Move]) -> dict[PortKey, list[Move]]:
     return found
 
 
-def allowed(move: Move, flags: Flags, cycles: int) -> int:
+def allowed(move: Move, flags: Flags, cycles: float) -> int:
     """Cycles in which a move may happen without holding up the array."""
+    if move.port is not None and move.port.exclusive:
+        return 0
     return ceil(cycles * (move.period if flags[move.operand, move.entry] else move.window))
 
 
-def stall(moves: Sequence[Move], flags: Flags, cycles: int) -> int:
+def stall(moves: Sequence[Move], flags: Flags, cycles: float) -> int:
     """Cycles for which a port holds up the array; negative where it has slack."""
     slacks = [(move.busy - allowed(move, flags, cycles)) * (move.times - 1) for move in moves]
-    if len(moves) == 1:
-        return slacks[0]
+    if len(moves) == 1 or (moves[0].port and moves[0].port.exclusive):
+        return sum(slacks)
     windows = sum(allowed(move, flags, cycles) * (move.times - 1) for move in moves)
     late = sum(slack for slack in slacks if slack > 0)
     early = sum(slack for slack in slacks if slack <= 0)
     return late + max(0, early + windows - _union(moves, flags, cycles))
 
 
-def _union(moves: Sequence[Move], flags: Flags, cycles: int) -> int:
+def _union(moves: Sequence[Move], flags: Flags, cycles: float) -> int:
     """Cycles of the whole layer that lie in the window of some move."""
     periods = [ceil(cycles * move.period) for move in moves]
     windows = [allowed(move, flags, cycles) for move in moves]
@@ -86,7 +95,7 @@ def _union(moves: Sequence[Move], flags: Flags, cycles: int) -> int:
 
 
 def loading_times(
-    moves: Sequence[Move], nests: Mapping[str, Nest], working: int, cycles: int, *, corrected: bool = False
+    moves: Sequence[Move], nests: Mapping[str, Nest], working: int, cycles: float, *, corrected: bool = False
 ) -> dict[tuple[str, int, str], float]:
     """Cycles of one port for the first load and the last store of each move, as far as they are not hidden.
 
@@ -96,7 +105,7 @@ def loading_times(
     found = [move for move in moves if not (nests[move.operand].is_output and move.direction in (TO_LOW, FROM_HIGH))]
     times = {(move.operand, move.level, move.direction): float(move.busy) for move in found}
     once = [move for move in found if move.times == 1]
-    if not once or once[0].port is None:
+    if not once or once[0].port is None or once[0].port.exclusive:
         return times
     bandwidth = once[0].port.bits
     needed = sum(ceil(move.average / cycles) for move in found if move.times > 1)

@@ -41,7 +41,7 @@ class Move:
     @property
     def busy(self) -> int:
         """Cycles of the port for one time."""
-        return ceil(self.elements * self.bits / self.port.bits) if self.port else 0
+        return self.port.setup + ceil(self.elements * self.bits / self.port.bits) if self.port else 0
 
     @property
     def words(self) -> int:
