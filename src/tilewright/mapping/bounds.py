@@ -9,7 +9,6 @@ some places still to cut is found for all nodes at once by dynamic programming o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import inf
@@ -18,7 +17,8 @@ import numpy as np
 
 from tilewright.core.accelerator import FROM_HIGH, TO_LOW
 from tilewright.mapping.batch import Evaluator, Place
-from tilewright.mapping.tables import MIXED, NEW, SAME, Flags, Floats, MoveTable, Problem, room
+from tilewright.mapping.goals import Wanted
+from tilewright.mapping.tables import MIXED, NEW, SAME, Flags, Floats, MoveTable, room
 
 ENERGY = "energy"
 """The first family."""
@@ -26,33 +26,34 @@ State = tuple[int, ...]
 """By operand: how many of its places are cut."""
 
 
-@dataclass(frozen=True)
-class Capacity:
-    """The room of each memory, as a part of what it has."""
-
-    parts: Mapping[str, float]
-
-    def bits(self, problem: Problem, memory: int) -> float:
-        found = problem.engine.memories[memory]
-        return found.bits * self.parts.get(found.name, 1.0)
-
-
 class Bounds:
-    """Lower bounds of energy (row 0) and latency (the other rows) for one problem."""
+    """Lower bounds for one problem: of energy (row 0), latency (as many rows), and of what has a limit (the rest)."""
 
-    def __init__(self, evaluator: Evaluator, capacity: Capacity, slowest: float = inf) -> None:
+    def __init__(self, evaluator: Evaluator, wanted: Wanted, slowest: float = inf) -> None:
         """Only mappings with a latency below `slowest` need to be bounded."""
         self.problem = evaluator.problem
-        self._evaluator, self._capacity, self._working = evaluator, capacity, inf
+        self._evaluator, self._wanted, self._working = evaluator, wanted, inf
         self.places: tuple[tuple[int, ...], ...] = tuple(
             tuple(range(1 if table.is_output else 0, table.depth)) for table in self.problem.operands
         )
         self._rooms: dict[tuple[int, int], Floats] = {}
+        self._allowed: dict[Place, Flags] = {}
         self.done: State = tuple(len(entries) for entries in self.places)
         self._working = self._most_working(slowest)
-        terms = self._families()
-        constants, self._terms = _useful(terms)
-        self.constants: Floats = np.array(constants)
+        families = _useful(self._families())
+        demands = self._demands()
+        self.latencies = slice(1, len(families))
+        """Rows of which latency is not below any."""
+        self.demands = slice(len(families), None)
+        self.limits: Floats = np.array([limit for limit, _, _ in demands]).reshape(-1)
+        """Of the rows after them."""
+        sums = [*families, *((constant, terms) for _, constant, terms in demands)]
+        self.constants: Floats = np.array([constant for constant, _ in sums])
+        self._terms = {
+            (operand, entry): np.stack([terms[operand, entry] for _, terms in sums])
+            for operand, entries in enumerate(self.places)
+            for entry in entries
+        }
         self._rest: dict[State, Floats] = {}
         self._solve()
 
@@ -72,7 +73,7 @@ class Bounds:
     def root(self) -> tuple[float, float]:
         """The least energy and latency of any mapping."""
         bound = self.constants + self._rest[self.start][:, 0]
-        return float(bound[0]), float(bound[1:].max())
+        return float(bound[0]), float(bound[self.latencies].max())
 
     def _solve(self) -> None:
         """From the end: the rest from a node on is the least over all nodes that can follow."""
@@ -89,8 +90,12 @@ class Bounds:
             self._rest[state] = self._onwards(best)
 
     def allowed(self, place: Place) -> Flags:
-        """Nodes at which a place can be cut whatever the others do."""
-        operand, entry = place
+        """Nodes at which a place can be cut if the others take as little room as they can."""
+        if place not in self._allowed:
+            self._allowed[place] = self._find_allowed(*place)
+        return self._allowed[place]
+
+    def _find_allowed(self, operand: int, entry: int) -> Flags:
         table = self.problem.operands[operand]
         found = table.entries[entry].allowed
         if not entry:
@@ -101,7 +106,7 @@ class Bounds:
         for other, level in self.problem.memories[memory]:
             if other != operand:
                 taken = taken + self.least_room(other, level)[0]
-        return found & (taken <= self._capacity.bits(self.problem, memory))
+        return found & (taken <= self._wanted.bits(self.problem.engine.memories[memory]))
 
     def least_room(self, operand: int, level: int) -> Floats:
         """By node: bits of a tile that is cut there or further out, if it is as narrow as it can be."""
@@ -139,6 +144,24 @@ class Bounds:
                 constant, crossing = self._crossing(port, moves, links, places)
                 terms = {p: crossing[p] + blocked[p] for p in places}
                 found[f"all {port}, {load_name}"] = (constant, terms)
+        return found
+
+    def _demands(self) -> list[tuple[float, float, dict[Place, Floats]]]:
+        """What has a limit: most, constant and terms of the bits in a cycle that tiles need of a port."""
+        found: list[tuple[float, float, dict[Place, Floats]]] = []
+        zero = np.zeros(self.problem.lattice.size)
+        for (memory_name, port_name), most in self._wanted.bandwidth.items():
+            constant = 0.0
+            terms = {(operand, entry): zero for operand, entries in enumerate(self.places) for entry in entries}
+            for port, moves in self._evaluator.moves.items():
+                memory, named = self.problem.ports[port]
+                for move in moves if (memory.name, named.name) == (memory_name, port_name) else ():
+                    place, average = (move.operand, move.entry), move.average * move.present
+                    if place in terms:
+                        terms[place] = terms[place] + average
+                    else:
+                        constant += float(average[0])
+            found.append((most, constant, terms))
         return found
 
     def _stalls(self, places: Sequence[Place]) -> dict[str, tuple[float, dict[Place, Floats]]]:
@@ -259,16 +282,27 @@ class Bounds:
 
     def _least_left(self, port: int, move: MoveTable, moves: Sequence[MoveTable]) -> Floats:
         """Of a load: all of it, but of one that happens once only what cannot be hidden behind the work."""
+        last = self.problem.lattice.last
+        result = move.busy.astype(np.float64)
+        result[last] -= min(self._hidden(port, moves), self._working + self._raised(port, moves))
+        return result
+
+    def _hidden(self, port: int, moves: Sequence[MoveTable]) -> float:
+        """Cycles that can be taken off one load at a port, at most."""
         problem, last = self.problem, self.problem.lattice.last
         bandwidth = problem.ports[port][1].bits
-        most = sum(
-            max(0.0, float(other.busy[last]) - -(-int(problem.operands[other.operand].least.min()) // bandwidth))
-            for other in moves
-            if self._comes_once(other)
+        return sum(
+            max(0.0, float(move.busy[last]) - -(-int(problem.operands[move.operand].least.min()) // bandwidth))
+            for move in moves
+            if self._comes_once(move)
         )
-        result = move.busy.astype(np.float64)
-        result[last] -= min(most, self._working + self._raised(port, moves))
-        return result
+
+    def sharper(self, slowest: float) -> bool:
+        """Whether bounds become better if no mapping that takes longer is wanted."""
+        return any(
+            self._hidden(port, moves) > slowest + self._raised(port, moves)
+            for port, moves in self._evaluator.moves.items()
+        )
 
     def _raised(self, port: int, moves: Sequence[MoveTable]) -> float:
         """Cycles that the model's way to share what a port has left can give out beyond it."""
@@ -295,28 +329,22 @@ def after(state: State, operand: int) -> State:
     return (*state[:operand], state[operand] + 1, *state[operand + 1 :])
 
 
-def _useful(
-    families: Mapping[str, tuple[float, dict[Place, Floats]]],
-) -> tuple[list[float], dict[Place, Floats]]:
+def _useful(families: Mapping[str, tuple[float, dict[Place, Floats]]]) -> list[tuple[float, dict[Place, Floats]]]:
     """Leaves out sums that are never above another one."""
     kept: list[str] = []
     for name, (constant, terms) in families.items():
         if not any(_below(constant, terms, *families[other]) for other in kept if other != ENERGY):
             kept.append(name)
-    places = next(iter(families.values()))[1].keys()
-    return (
-        [families[name][0] for name in kept],
-        {place: np.stack([families[name][1][place] for name in kept]) for place in places},
-    )
+    return [families[name] for name in kept]
 
 
 def _below(
     constant: float, terms: Mapping[Place, Floats], other_constant: float, other: Mapping[Place, Floats]
 ) -> bool:
-    """Whether a sum is at no mapping above another one; the places of a mapping differ in their nodes."""
+    """Whether a sum is at no mapping above another one; nodes at which nothing can be cut are infinite in both."""
     gap = constant - other_constant
-    for place, values in terms.items():
-        usable = np.isfinite(values)
-        if usable.any():
-            gap += float((values[usable] - other[place][usable]).max())
+    with np.errstate(invalid="ignore"):
+        for place, values in terms.items():
+            if values is not other[place]:
+                gap += float(np.fmax.reduce(values - other[place]))
     return gap <= 0

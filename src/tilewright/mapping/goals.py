@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import inf
+from math import ceil, inf
 from typing import Literal
 
 import numpy as np
 
+from tilewright.core.accelerator import ArrayEngine, MemoryLevel
+from tilewright.core.workload import Layer
 from tilewright.mapping.tables import Flags, Floats
 
 Objective = Literal["latency", "energy", "edp", "pareto"]
@@ -17,11 +20,27 @@ SAME = 1e-12
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Mappings beyond are not wanted."""
+class Wanted:
+    """What a mapping has to keep to."""
 
     latency: float = inf
+    """Cycles, at most."""
     energy: float = inf
+    utilisation: float = 0.0
+    """The part of all units that is in use on average, at least."""
+    room: Mapping[str, float] = field(default_factory=dict[str, float])
+    """By memory: the part of it that tiles may take."""
+    bandwidth: Mapping[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
+    """By memory and port: bits in a cycle that tiles may need on average."""
+
+    def slowest(self, layer: Layer, engine: ArrayEngine) -> float:
+        """Cycles, at most, that utilisation and latency allow."""
+        ideal = ceil(ceil(layer.operations / engine.units) * engine.cycles)
+        return min(self.latency, ideal / self.utilisation) if self.utilisation > 0 else self.latency
+
+    def bits(self, memory: MemoryLevel) -> float:
+        """What tiles may take of a memory."""
+        return memory.bits * self.room.get(memory.name, 1.0)
 
 
 @dataclass
@@ -29,7 +48,10 @@ class Goal:
     """The best found so far, and what can still be better."""
 
     objective: Objective
-    limits: Limits
+    slow: float = inf
+    """Mappings that take longer are not wanted."""
+    high: float = inf
+    """Nor are those that need more energy."""
     found: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
     """Latency and energy, by increasing latency; one, or for `pareto` all that no other one beats."""
 
@@ -41,9 +63,14 @@ class Goal:
             return energy, latency
         return energy * latency, latency
 
+    def rank(self, energy: float, latency: float) -> tuple[float, float]:
+        """The same for one mapping."""
+        first, second = self.key(np.array(energy), np.array(latency))
+        return float(first), float(second)
+
     def hopeful(self, energy: Floats, latency: Floats) -> Flags:
         """Of mappings that cost at least so much: which can be better than what was found."""
-        inside = (latency <= self.limits.latency) & (energy <= self.limits.energy)
+        inside = (latency <= self.slow) & (energy <= self.high)
         if not self.found:
             return inside
         if self.objective == "pareto":
@@ -79,10 +106,10 @@ class Goal:
     def slowest(self, least_energy: float) -> float:
         """No mapping that takes longer is wanted any more, if none takes less energy than this."""
         if self.objective == "pareto" or not self.found:
-            return self.limits.latency
+            return self.slow
         latency, energy = self.found[0]
         if self.objective == "latency":
-            return min(self.limits.latency, latency * (1 + SAME))
+            return min(self.slow, latency * (1 + SAME))
         if self.objective == "edp":
-            return min(self.limits.latency, latency * energy / least_energy * (1 + SAME))
-        return self.limits.latency
+            return min(self.slow, latency * energy / least_energy * (1 + SAME))
+        return self.slow

@@ -9,7 +9,7 @@ least, and what cannot be better than the best found is not looked at; what is l
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
@@ -20,8 +20,8 @@ import numpy as np
 from tilewright.core.mapping import TemporalMapping
 from tilewright.errors import TilewrightError
 from tilewright.mapping.batch import Evaluator, Place, Profile
-from tilewright.mapping.bounds import Bounds, Capacity, State, after
-from tilewright.mapping.goals import Goal, Limits, Objective
+from tilewright.mapping.bounds import Bounds, State, after
+from tilewright.mapping.goals import Goal, Objective, Wanted
 from tilewright.mapping.lattice import Ints
 from tilewright.mapping.orders import Orders, Segment, combined
 from tilewright.mapping.tables import MIXED, NEW, SAME, Flags, Floats, Problem, room
@@ -122,15 +122,14 @@ class Search:
 
     problem: Problem
     objective: Objective
-    limits: Limits = field(default_factory=Limits)
-    capacity: Capacity = field(default_factory=lambda: Capacity({}))
+    wanted: Wanted = field(default_factory=Wanted)
     effort: Effort = field(default_factory=Effort)
-    known: Callable[[Evaluator], list[TemporalMapping]] | None = None
-    """Gives mappings to begin with."""
+    goal: Goal | None = None
+    """What was found before in other problems; only what is better is sought."""
 
     def __post_init__(self) -> None:
         self.evaluator = Evaluator(self.problem)
-        self.goal = Goal(self.objective, self.limits)
+        self._goal = self.goal or new_goal(self.objective, self.wanted, self.problem)
         self._orders = Orders([table.kinds for table in self.problem.operands], self.problem.lattice.strides)
         self._kept: dict[tuple[float, float], TemporalMapping] = {}
         self._evaluated = 0
@@ -139,12 +138,11 @@ class Search:
     def run(self) -> SearchResult:
         """Searches to the end or as far as the effort allows."""
         started = process_time()
-        check_room(self.problem, self.capacity)
-        self._begin()
-        self._bounds = Bounds(self.evaluator, self.capacity, self.goal.slowest(self.problem.fixed_energy))
+        check_room(self.problem, self.wanted)
+        self._bounds = Bounds(self.evaluator, self.wanted, self._goal.slowest(self.problem.fixed_energy))
         self._least_energy = self._bounds.root[0]
         heap = self._root()
-        bound, sharpened = inf, bool(self.goal.found)
+        bound, sharpened = inf, bool(self._goal.found)
         while heap:
             first, _, _, _, block = heap[0]
             if self._stops(first, process_time() - started):
@@ -153,27 +151,27 @@ class Search:
             heapq.heappop(heap)
             for child in self._expand(block):
                 self._push(heap, child)
-            if self.goal.found and not sharpened:
+            if self._goal.found and not sharpened:
                 # Loads hide behind the work; bounds are sharper once it is known how long that can be.
                 sharpened = True
-                if self.goal.slowest(self._least_energy) < inf:
-                    self._bounds = Bounds(self.evaluator, self.capacity, self.goal.slowest(self._least_energy))
+                if self._bounds.sharper(self._goal.slowest(self._least_energy)):
+                    self._bounds = Bounds(self.evaluator, self.wanted, self._goal.slowest(self._least_energy))
                     heap = self._root()
         proved = not heap
         return self._result(bound, proved, process_time() - started)
 
     def _stops(self, first: float, seconds: float) -> bool:
         if seconds > self.effort.seconds or self._evaluated > self.effort.mappings:
-            return bool(self.goal.found) or seconds > 10 * self.effort.seconds
-        return bool(self.goal.found) and self.effort.gap > 0 and self._value() <= first * (1 + self.effort.gap)
+            return bool(self._goal.found) or seconds > 10 * self.effort.seconds
+        return bool(self._goal.found) and self.effort.gap > 0 and self._value() <= first * (1 + self.effort.gap)
 
     def _value(self) -> float:
-        latency, energy = self.goal.found[0]
-        return float(self.goal.key(np.array(energy), np.array(latency))[0])
+        latency, energy = self._goal.found[0]
+        return self._goal.rank(energy, latency)[0]
 
     def _result(self, bound: float, proved: bool, seconds: float) -> SearchResult:
-        best = tuple(Found(self._kept[latency, energy], energy, latency) for latency, energy in self.goal.found)
-        if best and self.objective != "pareto":
+        best = tuple(Found(self._kept[one], one[1], one[0]) for one in self._goal.found if one in self._kept)
+        if self._goal.found and self.objective != "pareto":
             bound = min(bound, self._value())
         depths = [table.depth for table in self.problem.operands]
         return SearchResult(
@@ -185,14 +183,6 @@ class Search:
             seconds=seconds,
         )
 
-    def _begin(self) -> None:
-        for mapping in self.known(self.evaluator) if self.known else []:
-            lattice = self.problem.lattice
-            index = {(factor.dim, factor.prime): i for i, factor in enumerate(lattice.factors)}
-            order = np.array([[index[loop] for loop in mapping.order]], dtype=np.int64).reshape(1, -1)
-            cuts = [np.array([mapping.cuts[table.operand.name]]) for table in self.problem.operands]
-            self._offer(order, cuts)
-
     def _root(self) -> _Heap:
         zero = np.zeros(1, dtype=np.int64)
         bounds, heap = self._bounds, list[_Waiting]()
@@ -202,7 +192,7 @@ class Search:
     def _push(self, heap: _Heap, block: _Block) -> None:
         """In blocks, best first."""
         rest = self._bounds.rest(block.state)[:, block.node].T + block.sums
-        first, second = self.goal.key(rest[:, 0], rest[:, 1:].max(axis=1))
+        first, second = self._goal.key(rest[:, 0], rest[:, self._bounds.latencies].max(axis=1))
         order = np.lexsort((second, first))
         for start in range(0, len(order), BLOCK):
             rows = order[start : start + BLOCK]
@@ -215,7 +205,7 @@ class Search:
         """Partial mappings with one more place cut; whole ones are evaluated."""
         bounds = self._bounds
         now = bounds.rest(block.state)[:, block.node].T + block.sums
-        block = block.take(np.flatnonzero(self.goal.hopeful(now[:, 0], now[:, 1:].max(axis=1))))
+        block = block.take(np.flatnonzero(self._goal.hopeful(now[:, 0], now[:, bounds.latencies].max(axis=1))))
         children: list[_Block] = []
         if not len(block.node):
             return children
@@ -240,9 +230,11 @@ class Search:
         ahead = (bounds.term(place) + bounds.rest(state))[:, nodes]
         energy = block.sums[:, 0, None] + ahead[0]
         latency = block.sums[:, 1, None] + ahead[1]
-        for family in range(2, len(ahead)):
+        for family in range(2, bounds.latencies.stop):
             np.maximum(latency, block.sums[:, family, None] + ahead[family], out=latency)
-        usable = self.goal.hopeful(energy, latency)
+        usable = self._goal.hopeful(energy, latency)
+        for family, limit in enumerate(bounds.limits, bounds.latencies.stop):
+            usable &= block.sums[:, family, None] + ahead[family] <= limit
         for axis in range(exponents.shape[1]):
             usable &= exponents[nodes, axis] >= exponents[block.node, axis][:, None]
         # Two places at one node are cut in the order of their operands, so that each mapping comes up once.
@@ -275,20 +267,20 @@ class Search:
                     taken = taken + self._bounds.least_room(operand, level)[node]
                 else:
                     taken = taken + room(table, level, lower, upper)
-            result &= taken <= self.capacity.bits(problem, memory)
+            result &= taken <= self.wanted.bits(problem.engine.memories[memory])
         return result
 
     def _leaves(self, block: _Block) -> None:
         """Evaluates whole sets of cuts, with all orders in between that matter."""
         energy, latency, watched = self._optimistic(block)
-        first, second = self.goal.key(energy, latency)
+        first, second = self._goal.key(energy, latency)
         order = np.lexsort((second, first))
         start, size = 0, 1
         while start < len(order):
             # Few at first, as the best of them often rules out the others.
             rows = order[start : start + size]
             start, size = start + size, min(2 * size, BLOCK)
-            rows = rows[self.goal.hopeful(energy[rows], latency[rows])]
+            rows = rows[self._goal.hopeful(energy[rows], latency[rows])]
             pending = _Pending(self.problem)
             for row in rows:
                 nodes = {place: int(found[row]) for place, found in block.nodes.items()}
@@ -325,7 +317,7 @@ class Search:
         windows = evaluator.windows(profile, flags)
         anything = evaluator.costs_with(profile, windows, working=np.full(len(last), FOREVER))
         hidden = np.asarray(anything.loading + anything.storing) + np.zeros(len(last))
-        working = np.minimum(self.goal.slowest(self._least_energy) - hidden, FOREVER)
+        working = np.minimum(self._goal.slowest(self._least_energy) - hidden, FOREVER)
         costs = evaluator.costs_with(profile, windows, working=working)
         watched: dict[Place, Flags] = {}
         for users in problem.memories.values():
@@ -392,9 +384,9 @@ class Search:
         self._evaluated += rows
         energy = np.asarray(costs.energy) + np.zeros(rows)
         latency = np.asarray(costs.latency) + np.zeros(rows)
-        first, second = self.goal.key(energy, latency)
+        first, second = self._goal.key(energy, latency)
         for row in np.lexsort((second, first)):
-            if not self.goal.offer(float(energy[row]), float(latency[row])):
+            if not self._goal.offer(float(energy[row]), float(latency[row])):
                 if self.objective != "pareto":
                     break
                 continue
@@ -405,24 +397,29 @@ class Search:
             )
 
 
-def check_room(problem: Problem, capacity: Capacity) -> None:
+def new_goal(objective: Objective, wanted: Wanted, problem: Problem) -> Goal:
+    """With nothing found yet."""
+    return Goal(objective, wanted.slowest(problem.layer, problem.engine), wanted.energy)
+
+
+def check_room(problem: Problem, wanted: Wanted) -> None:
     """Says which memory is too small if no mapping can exist: for the least tile, or at the end for the whole."""
     for memory, users in problem.memories.items():
-        wanted: list[tuple[str, float]] = []
+        needs: list[tuple[str, float]] = []
         for operand, level in users:
             table = problem.operands[operand]
             nodes = np.arange(problem.lattice.size)
             upper = np.full_like(nodes, problem.lattice.last) if level == table.depth - 1 else nodes
             least = room(table, level, nodes if level else np.zeros_like(nodes), upper).min()
-            wanted.append((table.operand.name, float(least)))
-        size = capacity.bits(problem, memory)
-        total = sum(bits for _, bits in wanted)
+            needs.append((table.operand.name, float(least)))
+        size = wanted.bits(problem.engine.memories[memory])
+        total = sum(bits for _, bits in needs)
         if total > size:
             name = problem.engine.memories[memory].name
             raise TilewrightError(
                 "no-mapping",
                 f"layer '{problem.layer.name}': memory '{name}' is {total - size:.0f} bits too small for "
-                + " and ".join(operand for operand, _ in wanted),
-                reasons=[f"{operand} needs {bits:.0f} of {size:.0f} bits" for operand, bits in wanted],
+                + " and ".join(operand for operand, _ in needs),
+                reasons=[f"{operand} needs {bits:.0f} of {size:.0f} bits" for operand, bits in needs],
                 help="unroll less over the units that this memory serves, or make it larger",
             )
