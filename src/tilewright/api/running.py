@@ -23,7 +23,7 @@ from tilewright.sim import Machine, run_on_host
 from tilewright.sim.chip import run_on_chip
 from tilewright.sim.gvsoc import SimulatorName, check_gvsoc, given_files, run_on_gvsoc
 from tilewright.sim.marks import GroupProfile
-from tilewright.sim.qemu import profile_flags, qemu_of, run_in_qemu
+from tilewright.sim.qemu import Footprint, profile_flags, qemu_of, run_in_qemu
 from tilewright.sim.simulator import machine_of
 
 ABSOLUTE, RELATIVE = 1e-4, 1e-5
@@ -68,6 +68,8 @@ class Ran:
     """Of the inference, where it ran on a simulated machine; in the platform's unit of time."""
     groups: tuple[GroupProfile, ...] = ()
     """What each group of nodes, or each step, took there, where a profile was asked for."""
+    footprint: Footprint | None = None
+    """Bytes of the program, where an emulator ran it."""
 
     @property
     def right(self) -> bool:
@@ -111,13 +113,14 @@ def run_model(
         built = build(target, compiled.platform, compiled.program.name, compiler=compiler, flags=added)
         progress("run")
         types = [graph.types[o] for o in graph.outputs]
-        nanoseconds, cycles, groups = None, None, ()
+        nanoseconds, cycles, groups, footprint = None, None, (), None
         if where == "gvsoc":
             gvsoc = run_on_gvsoc(built.executable, types, compiled.platform)
             outputs, cycles = gvsoc.outputs, gvsoc.cycles
         elif where == "qemu":
             emulator = run_in_qemu(built.executable, fed, types, compiled.platform, marks)
             outputs, cycles, groups = emulator.outputs, emulator.instructions, emulator.parts
+            footprint = emulator.footprint
         elif compiled.platform.machines:
             chip = run_on_chip(built.executable, fed, types, compiled.platform, checks=True, profile=profile)
             outputs, cycles, groups = chip.outputs, chip.cycles, chip.groups
@@ -126,7 +129,7 @@ def run_model(
             host = run_on_host(built.executable, fed, types, machine=emulated, repeat=repeat)
             outputs, nanoseconds = host.outputs, host.nanoseconds
     comparisons = compare(compiled, fed, outputs, expected, rule) if expected is not None else ()
-    return Ran(compiled, outputs, comparisons, nanoseconds, cycles, groups)
+    return Ran(compiled, outputs, comparisons, nanoseconds, cycles, groups, footprint)
 
 
 def _marks(program: Program) -> list[int]:

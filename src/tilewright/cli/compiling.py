@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +27,7 @@ from tilewright.errors import TilewrightError
 from tilewright.report import layers, render_report
 from tilewright.report.counted import estimated
 from tilewright.sim.gvsoc import SimulatorName
+from tilewright.sim.qemu import Footprint
 
 COMPILE_EXAMPLES = """
 `tilewright compile model.onnx -o build/model`, then `make -C build/model`
@@ -157,6 +159,7 @@ def run_command(
                     "right": ran.right,
                     "nanoseconds": ran.nanoseconds,
                     **_times(ran),
+                    **({"footprint": asdict(ran.footprint)} if ran.footprint else {}),
                     **_profile(ran, profile),
                 }
             )
@@ -167,6 +170,8 @@ def run_command(
         console.print(_sizes(ran.compiled))
         if ran.cycles is not None:
             console.print(f"{ran.cycles:,} {ran.compiled.platform.unit} {_how(ran, build.simulator)}")
+        if ran.footprint is not None:
+            console.print(_footprint(ran, ran.footprint))
         if profile and ran.compiled.plan.schedule:
             print_run_profile(ran.compiled.plan, ran.compiled.plan.schedule, ran.groups, profile)
         elif profile:
@@ -184,6 +189,14 @@ def _how(ran: Ran, simulator: SimulatorName | None) -> str:
         return "simulated, with checks and no finding"
     cycles = estimated(ran.compiled.plan, ran.cycles or 0)
     return "counted by QEMU" + (f", about {cycles:,} cycles (an estimate)" if cycles is not None else "")
+
+
+def _footprint(ran: Ran, found: Footprint) -> str:
+    program = ran.compiled.program
+    return (
+        f"flash {found.code + found.constants:,} bytes (code {found.code:,}, weights {program.constant_bytes:,}), "
+        f"RAM {program.arena_bytes + found.stack:,} bytes (arena {program.arena_bytes:,}, stack {found.stack:,})"
+    )
 
 
 def _times(ran: Ran) -> dict[str, Any]:

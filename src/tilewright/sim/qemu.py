@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from elftools.elf.elffile import ELFFile
 
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.platform import Platform, Qemu
@@ -27,11 +28,24 @@ PROFILE = "board/tilewright_marks.h"
 
 
 @dataclass(frozen=True)
+class Footprint:
+    """Bytes of a program, besides the arena and the weights of its network."""
+
+    code: int
+    """Machine code, with that of the program around the network."""
+    constants: int
+    """All that is only read, weights included."""
+    stack: int
+    """What the inference took."""
+
+
+@dataclass(frozen=True)
 class QemuRun:
     """What one inference gave."""
 
     outputs: tuple[Array, ...]
     instructions: int
+    footprint: Footprint
     parts: tuple[GroupProfile, ...]
     """Instructions of each step, where the program was built to tell."""
 
@@ -95,9 +109,21 @@ def run_in_qemu(
             np.frombuffer((folder / f"out{index:02d}").read_bytes(), kind.dtype.numpy).reshape(kind.shape)
             for index, kind in enumerate(outputs)
         )
-        ticks = np.frombuffer((folder / "ticks").read_bytes(), np.uint64).astype(np.float64)
-    counted = [round(time * 1e9 / qemu_of(platform).timer) for time in ticks.tolist()]
-    begin, end, *times = counted
+        counts = np.frombuffer((folder / "counts").read_bytes(), np.uint64).tolist()
+    sizes = section_sizes(executable)
+    footprint = Footprint(sizes.get(".text", 0), sizes.get(".rodata", 0), counts.pop(STACK))
+    tick = 1e9 / qemu_of(platform).timer
+    begin, end, *times = (round(time * tick) for time in counts)
     starts = [*(times[mark] for mark in marks), end]
     parts = [GroupProfile(mark, starts[i] - begin, starts[i + 1] - begin) for i, mark in enumerate(marks)]
-    return QemuRun(arrays, end - begin, tuple(parts))
+    return QemuRun(arrays, end - begin, footprint, tuple(parts))
+
+
+STACK = 2
+"""The place among the counts of a program of what is no time."""
+
+
+def section_sizes(executable: Path) -> dict[str, int]:
+    """Bytes of the sections of a program."""
+    with executable.open("rb") as file:
+        return {section.name: section.data_size for section in ELFFile(file).iter_sections()}

@@ -66,6 +66,22 @@ uint64_t tw_ticks(void) {
     return (uint64_t)before * SYSTICK_TICKS + (SYSTICK_TICKS - 1 - value);
 }
 
+#define PAINT 0x5AA5C33Cu
+static uint32_t *painted;
+
+__attribute__((noinline)) void tw_paint_stack(void) {
+    painted = (uint32_t *)__builtin_frame_address(0) - 64;
+    for (uint32_t *word = __bss_end; word < painted; word++)
+        *(volatile uint32_t *)word = PAINT;
+}
+
+uint32_t tw_painted_over(void) {
+    const uint32_t *word = __bss_end;
+    while (word < painted && *word == PAINT)
+        word++;
+    return (uint32_t)(painted - word) * 4;
+}
+
 static void fault(void) {
     const uint32_t status = FAULT_STATUS;
     char digits[] = "........\n";

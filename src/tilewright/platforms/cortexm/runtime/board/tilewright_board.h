@@ -24,4 +24,8 @@ void tw_start_timer(void);
 /* Ticks of the timer since it was started. */
 uint64_t tw_ticks(void);
 
+/* Fills the stack below the caller, and how many bytes of that were written since. */
+void tw_paint_stack(void);
+uint32_t tw_painted_over(void);
+
 #endif
