@@ -54,8 +54,31 @@ DEPTHWISE_S8 = [
     conv((1, 3, 14, 6), 3, (4, 4), "uint8", group=3, dilations=(3, 1), pads=(4, 2, 5, 1), x_zero_point=77),
     conv((1, 4, 2, 3), 4, (3, 3), group=4, strides=(1, 2), pads=(3, 4, 3, 4), x_zero_point=-128),
 ]
+CONV2D_F32 = [
+    conv((1, 8, 6, 6), 8, (3, 3), "float32", pads=(1, 1, 1, 1)),
+    conv((1, 33, 3, 5), 20, (1, 1), "float32"),
+    conv((1, 3, 9, 9), 5, (3, 3), "float32", strides=(2, 2), pads=(1, 1, 1, 1)),
+    conv((1, 5, 7, 8), 6, (2, 3), "float32", dilations=(2, 2), pads=(2, 0, 1, 3)),
+    conv((2, 6, 5, 5), 9, (3, 2), "float32", group=3, pads=(0, 1, 2, 0)),
+    conv((1, 8, 3, 3), 40, (3, 3), "float32", pads=(1, 1, 1, 1)),
+    conv((1, 16, 1, 27), 16, (1, 1), "float32"),
+    conv((1, 1, 13, 10), 17, (10, 4), "float32", strides=(2, 2), pads=(4, 1, 5, 2)),
+]
+DEPTHWISE_F32 = [
+    conv((1, 16, 6, 17), 16, (3, 3), "float32", group=16, pads=(1, 1, 1, 1)),
+    conv((2, 7, 5, 6), 7, (3, 3), "float32", group=7, pads=(0, 1, 1, 0)),
+    conv((1, 12, 70, 5), 12, (3, 3), "float32", group=12, strides=(1, 2), pads=(1, 1, 1, 1)),
+    conv((1, 6, 11, 7), 6, (3, 3), "float32", group=6, dilations=(2, 1), strides=(2, 1), pads=(2, 1, 2, 1)),
+    conv((1, 40, 2, 2), 40, (3, 3), "float32", group=40, pads=(1, 1, 1, 1)),
+    conv((1, 8, 9, 4), 8, (5, 4), "float32", group=8, pads=(2, 2, 2, 1)),
+]
 KINDS = (("int8", "int8"), ("uint8", "int8"), ("int8", "uint8"), ("uint8", "uint8"))
-KERNELS = {"conv2d_s8": CONV2D_S8, "depthwise_s8": DEPTHWISE_S8}
+KERNELS = {
+    "conv2d_s8": CONV2D_S8,
+    "depthwise_s8": DEPTHWISE_S8,
+    "conv2d_f32": CONV2D_F32,
+    "depthwise_f32": DEPTHWISE_F32,
+}
 
 
 def assert_right_in_vectors(graph: Graph, kernel: str, folder: Path) -> None:
@@ -200,3 +223,13 @@ def test_chains_behind_convolutions(tmp_path: Path) -> None:
     swish = b.op("iHardswish", one, one_over_six=42, three=168, six=337)
     wide = b.op("RequantShift", y, noise("int32", (1, 12, 1, 1), 5), np.asarray(7, np.int32), div=1 << 24)
     assert_right_in_vectors(b.graph(*ends, real, swish, wide), "conv2d_s8", tmp_path)
+
+
+def test_products_of_floats_with_weights(tmp_path: Path) -> None:
+    b = Builder()
+    outputs: list[str] = []
+    for number, (rows, length, columns) in enumerate([(9, 7, 19), (1, 64, 33), (6, 5, 4), (1, 3, 8), (2, 16, 24)]):
+        x = b.input(f"x{number}", f"float32[{rows},{length}]")
+        product = b.op("MatMul", x, noise("float32", (length, columns), number))
+        outputs.append(b.op("Relu", b.op("Add", product, noise("float32", (columns,), 9))) if number % 2 else product)
+    assert_right_in_vectors(b.graph(*outputs), "matmul_packed_f32", tmp_path)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import numpy as np
 
 from tilewright.core.dtype import FLOAT64
 from tilewright.core.graph import Array, Attr, TensorType
-from tilewright.core.op import Call, Example, example
+from tilewright.core.op import Body, Call, Example, example
 from tilewright.ops.rules import (
     broadcast,
     elementwise,
@@ -88,12 +89,17 @@ def _relu(_call: Call, X: Array) -> Array:
     return np.maximum(X, 0)
 
 
+def _relu_body(call: Call) -> Body:
+    text = "X" if call.type("X").dtype.kind == "uint" else "X < 0 ? 0 : X"
+    return Body(MappingProxyType({"Y": text}), lanes="X" if text == "X" else "tw_lanes_at_least(X, 0)")
+
+
 # The comparison keeps NaN, and both gcc and clang turn it into a vector maximum.
 elementwise(
     "Relu",
     "X",
     _relu,
-    lambda call: "X" if call.type("X").dtype.kind == "uint" else "X < 0 ? 0 : X",
+    _relu_body,
     infer=same_type,
     examples=(*BASIC, example("int8[3,4]"), example("int32[5]"), example("uint8[5]")),
 )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import numpy as np
 
 from tilewright.core.graph import Array, TensorType
-from tilewright.core.op import Call, example
+from tilewright.core.op import Body, Call, example
 from tilewright.ops.rules import elementwise, number, one_dtype, present, same_type
 
 
@@ -38,17 +40,21 @@ def _limits(call: Call, operand: str) -> bool:
     return call.has(operand)
 
 
-def _c(call: Call) -> str:
+def _body(call: Call) -> Body:
     # Where the ends are the wrong way round the upper one wins, and NaN stays NaN.
     inner = f"(input < {_end(call, 'min')} ? {_end(call, 'min')} : input)" if _limits(call, "min") else "input"
-    return f"{inner} > {_end(call, 'max')} ? {_end(call, 'max')} : {inner}" if _limits(call, "max") else inner
+    lanes = f"tw_lanes_at_least(input, {_end(call, 'min')})" if _limits(call, "min") else "input"
+    if not _limits(call, "max"):
+        return Body(MappingProxyType({"output": inner}), lanes=lanes)
+    text = f"{inner} > {_end(call, 'max')} ? {_end(call, 'max')} : {inner}"
+    return Body(MappingProxyType({"output": text}), lanes=f"tw_lanes_at_most({lanes}, {_end(call, 'max')})")
 
 
 elementwise(
     "Clip",
     "input min? max?",
     _reference,
-    _c,
+    _body,
     infer=_infer,
     examples=(
         example("float32[2,3,4]", np.array(-0.5, np.float32), np.array(0.75, np.float32)),

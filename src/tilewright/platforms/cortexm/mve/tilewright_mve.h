@@ -63,6 +63,18 @@ TW_INLINE void tw_lanes_put_f32(float *y, tw_reals v) { vstrwq_f32(y, v); }
         int32_t *: tw_lanes_put_s32,                                                                                   \
         float *: tw_lanes_put_f32)(y, v)
 
+/* Limits; NaN stays what it is. */
+TW_INLINE tw_lanes tw_lanes_at_least_in(tw_lanes a, int32_t b) { return vmaxq_s32(a, vdupq_n_s32(b)); }
+TW_INLINE tw_lanes tw_lanes_at_most_in(tw_lanes a, int32_t b) { return vminq_s32(a, vdupq_n_s32(b)); }
+TW_INLINE tw_reals tw_lanes_at_least_fn(tw_reals a, float b) {
+    return vpselq_f32(vdupq_n_f32(b), a, vcmpltq_n_f32(a, b));
+}
+TW_INLINE tw_reals tw_lanes_at_most_fn(tw_reals a, float b) {
+    return vpselq_f32(vdupq_n_f32(b), a, vcmpgtq_n_f32(a, b));
+}
+#define tw_lanes_at_least(a, b) _Generic((a), tw_lanes: tw_lanes_at_least_in, tw_reals: tw_lanes_at_least_fn)(a, b)
+#define tw_lanes_at_most(a, b) _Generic((a), tw_lanes: tw_lanes_at_most_in, tw_reals: tw_lanes_at_most_fn)(a, b)
+
 /* Eight bytes, or fewer. */
 TW_INLINE int16x8_t tw_eight_s8(const int8_t *x, mve_pred16_t some) { return vldrbq_z_s16(x, some); }
 TW_INLINE int16x8_t tw_eight_u8(const uint8_t *x, mve_pred16_t some) {
@@ -173,6 +185,65 @@ TW_DEFINE_DOTS(tw_dot_singles_s8, TW_DOT_1_LOADS, TW_DOT_1_LAST, "", TW_DOT_1_SU
 TW_DEFINE_DOTS(tw_dot_singles_u8, TW_DOT_1_LOADS, TW_DOT_1_LAST, "veor q0, q0, q4\n", TW_DOT_1_SUMS, TW_DOT_1_LIST,
                TW_DOT_1_STORES, "", TW_DOT_FLIP_FIRST, "d8", "d9", )
 
+/* The same for floats and filters packed `F/8,K,F%8`: of eight filters with two rows, or with one. Sums begin with those of
+ * `first`, 8 numbers for each eight filters. */
+struct tw_real_dots {
+    const float *a0, *a1, *w;
+    int rounds, rest; /* of four numbers of a row, and single ones */
+    const float *first, *end;
+    float *sums;
+    int row, step, pairs; /* bytes of a row of sums, and to the next pair */
+    const float *cursor;
+};
+TW_INLINE struct tw_real_dots tw_real_dots_of(int length, int filters, const float *w, const float *first) {
+    const int eights = (filters + 7) / 8;
+    return (struct tw_real_dots){.w = w,
+                                 .rounds = length / 4,
+                                 .rest = length % 4,
+                                 .first = first,
+                                 .end = first + eights * 8,
+                                 .row = eights * 32};
+}
+#define TW_REAL_2(x0, x1)                                                                                              \
+    "vldrw.32 q0, [r2], #16\nvldrw.32 q1, [r2], #16\nvfma.f32 q4, q0, " x0 "\nvfma.f32 q5, q1, " x0                    \
+    "\nvfma.f32 q6, q0, " x1 "\nvfma.f32 q7, q1, " x1 "\n"
+#define TW_REAL_1(x0)                                                                                                  \
+    "vldrw.32 q0, [r2], #16\nvldrw.32 q1, [r2], #16\nvfma.f32 q4, q0, " x0 "\nvfma.f32 q5, q1, " x0 "\n"
+#define TW_REAL_DOTS(FIRST, FOUR, ONE, STORES, NEXT)                                                                   \
+    register struct tw_real_dots *dots __asm__("r0") = d;                                                              \
+    __asm__ volatile("push {r7}\nmov r7, r0\nldr r3, [r7, #28]\n"                                                      \
+                     "1:\nldr r10, [r7, #20]\nldr r2, [r7, #8]\n"                                                      \
+                     "2:\nvldrw.32 q4, [r10], #16\nvldrw.32 q5, [r10], #16\nstr r10, [r7, #44]\n" FIRST                \
+                     "ldrd r0, r1, [r7]\nldr lr, [r7, #12]\nwls lr, lr, 4f\n"                                          \
+                     "3:\n" FOUR "le lr, 3b\n"                                                                         \
+                     "4:\nldr lr, [r7, #16]\nwls lr, lr, 6f\n"                                                         \
+                     "5:\n" ONE "le lr, 5b\n"                                                                          \
+                     "6:\n" STORES "ldr r10, [r7, #44]\nldr r9, [r7, #24]\ncmp r10, r9\nbne 2b\n" NEXT                 \
+                     "ldrd r0, r1, [r7]\nldr r9, [r7, #36]\nadd r0, r9\nadd r1, r9\nstrd r0, r1, [r7]\n"               \
+                     "ldr r9, [r7, #40]\nsubs r9, #1\nstr r9, [r7, #40]\nbne 1b\npop {r7}\n"                           \
+                     : "+r"(dots)                                                                                      \
+                     :                                                                                                 \
+                     : "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "d0", "d1", "d2",    \
+                       "d3", "d8", "d9", "d10", "d11", "d12", "d13", "d14", "d15", "cc", "memory")
+TW_APART void tw_real_pairs(struct tw_real_dots *d) {
+    TW_REAL_DOTS("vmov q6, q4\nvmov q7, q5\n",
+                 "ldm r0!, {r4, r5, r6, r8}\nldm r1!, {r9, r10, r11, r12}\n" TW_REAL_2("r4", "r9")
+                     TW_REAL_2("r5", "r10") TW_REAL_2("r6", "r11") TW_REAL_2("r8", "r12"),
+                 "ldr r4, [r0], #4\nldr r9, [r1], #4\n" TW_REAL_2("r4", "r9"),
+                 "ldr r9, [r7, #32]\nadd r9, r3\nvstrw.32 q4, [r3], #16\nvstrw.32 q5, [r3], #16\nvstrw.32 q6, [r9]\n"
+                 "vstrw.32 q7, [r9, #16]\n",
+                 "ldr r9, [r7, #32]\nadd r3, r9\n");
+}
+TW_APART void tw_real_singles(struct tw_real_dots *d) {
+    TW_REAL_DOTS("", "ldm r0!, {r4, r5, r6, r8}\n" TW_REAL_1("r4") TW_REAL_1("r5") TW_REAL_1("r6") TW_REAL_1("r8"),
+                 "ldr r4, [r0], #4\n" TW_REAL_1("r4"), "vstrw.32 q4, [r3], #16\nvstrw.32 q5, [r3], #16\n", "");
+}
+/* What sums of floats begin with. */
+TW_INLINE void tw_real_first(float *first, const float *bias, int filters) {
+    for (int f = 0; f < (filters + 7) / 8 * 8; f++)
+        first[f] = bias && f < filters ? bias[f] : 0.0f;
+}
+
 /* What sums begin with: the bias, and 128 * sum(w) where 128 is taken off the bytes of a row (`flip`). */
 TW_APART void tw_dots_first(int32_t *first, int rows, int flip, const int32_t *bias, const int8_t *w, int length,
                             int filters) {
@@ -281,6 +352,12 @@ TW_INLINE int tw_place(const struct tw_places *p, int pixel) {
 /* One axis of an image and of the result: elements, how far they lie apart, and how a filter walks along it. */
 struct tw_axis {
     int outputs, inputs, in_step, out_step, stride, pad, dilation, taps;
+};
+
+/* How the taps of a pixel lie in the image and in the filter: rows across a line of pixels, columns along it. */
+struct tw_window_of_reals {
+    struct tw_span rows, columns;
+    int x_row, x_column, w_row, w_column;
 };
 
 /* Planes for filters of one channel each: eight channels at a time, each with the taps of a line of pixels side by side.
