@@ -234,3 +234,17 @@ def test_planes_become_pixels(machine: str, tmp_path: Path) -> None:
     inputs = [b.input(f"x{number}", f"int8[{','.join(map(str, shape))}]") for number, shape in enumerate(shapes)]
     outputs = [b.op("Transpose", x, perm=(0, 2, 3, 1)) for x in inputs]
     assert_right(b.graph(*outputs), machine, "transpose_planes", tmp_path)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_largest_bytes(machine: str, tmp_path: Path) -> None:
+    b = Builder()
+    given: list[tuple[str, dict[str, Attr]]] = [
+        ("int8[1,8,9,9]", {"kernel_shape": (3, 3), "strides": (2, 2), "pads": (1, 1, 1, 1)}),
+        ("uint8[2,13,5,6]", {"kernel_shape": (2, 3), "strides": (1, 2)}),
+        ("int8[1,3,7,7]", {"kernel_shape": (2, 2), "dilations": (2, 3), "pads": (0, 1, 1, 1)}),
+        ("uint8[1,16,4,1]", {"kernel_shape": (1, 1)}),
+    ]
+    inputs = [b.input(f"x{number}", kind) for number, (kind, _) in enumerate(given)]
+    outputs = [b.op("MaxPool", x, name="", **attributes) for x, (_, attributes) in zip(inputs, given, strict=True)]
+    assert_right(b.graph(*outputs), machine, "maxpool_s8", tmp_path)

@@ -41,36 +41,42 @@ static void conv2d_s8_words(const struct tw_patch *s, int pixels, const T *const
     }
 }
 
-/* Copies a run of bytes word by word; the last word overlaps the one before. */
-TW_INLINE void conv2d_s8_run(T *to, const T *from, int bytes) {
-    if (bytes < 4) {
-        for (int i = 0; i < bytes; i++)
-            to[i] = from[i];
-        return;
+/* Copies runs of bytes word by word; the last word overlaps the one before. */
+static void conv2d_s8_runs(T *to, ptrdiff_t to_row, const T *from, ptrdiff_t from_row, int rows, int bytes) {
+    for (; rows > 0; rows--, to += to_row, from += from_row) {
+        int i = 0;
+        for (; i < bytes - 4; i += 4)
+            tw_store_word(to + i, tw_load_word(from + i));
+        if (bytes >= 4) {
+            tw_store_word(to + bytes - 4, tw_load_word(from + bytes - 4));
+        } else {
+            for (; i < bytes; i++)
+                to[i] = from[i];
+        }
     }
-    for (int i = 0; i < bytes - 4; i += 4)
-        tw_store_word(to + i, tw_load_word(from + i));
-    tw_store_word(to + bytes - 4, tw_load_word(from + bytes - 4));
 }
 
-/* The taps of one pixel side by side. */
-static void conv2d_s8_bytes(const struct tw_patch *s, const T *x, int oh, int ow, T *patch) {
-    const int ih = oh * s->strides_0 - s->pads_0, iw = ow * s->strides_1 - s->pads_1, width = s->KW * s->C;
-    if (s->dilations_0 != 1 || s->dilations_1 != 1 || s->x_col != s->C) {
-        tw_gather(s, x, oh, ow, patch);
-        return;
+/* Taps of one or three pixels byte by byte: side by side first, then widened. */
+static void conv2d_s8_bytes(const struct tw_patch *s, int pixels, const T *const *x, const int *ih, const int *iw,
+                            T *patch, int quads, uint32_t *to) {
+    const int width = s->KW * s->C, pitch = s->IW * s->C;
+    const void *const from[3] = {patch, patch + quads * 4, patch + quads * 8};
+    for (int i = 0; i < pixels; i++, patch += quads * 4) {
+        if (s->dilations_0 != 1 || s->dilations_1 != 1 || s->x_col != s->C) {
+            tw_gather(s, x[i], (ih[i] + s->pads_0) / s->strides_0, (iw[i] + s->pads_1) / s->strides_1, patch);
+        } else if (conv2d_s8_inside(s, ih[i], iw[i])) {
+            conv2d_s8_runs(patch, width, x[i] + ih[i] * pitch + iw[i] * s->C, pitch, s->KH, width);
+        } else {
+            const uint32_t outside = (uint32_t)(uint8_t)s->x_zero_point * 0x01010101u;
+            const int top = tw_max(-ih[i], 0), left = tw_max(-iw[i], 0);
+            const int rows = tw_min(s->KH, s->IH - ih[i]) - top, run = (tw_min(s->KW, s->IW - iw[i]) - left) * s->C;
+            for (int k = 0; k < quads; k++)
+                tw_store_word(patch + k * 4, outside);
+            conv2d_s8_runs(patch + top * width + left * s->C, width,
+                           x[i] + (ih[i] + top) * pitch + (iw[i] + left) * s->C, pitch, rows, run);
+        }
     }
-    const int top = tw_max(-ih, 0), bottom = tw_min(s->KH, s->IH - ih);
-    const int left = tw_max(-iw, 0), run = (tw_min(s->KW, s->IW - iw) - left) * s->C;
-    if (bottom - top < s->KH || run < width) {
-        const uint32_t outside = (uint32_t)(uint8_t)s->x_zero_point * 0x01010101u;
-        for (int i = 0; i < s->KH * width; i += 4)
-            tw_store_word(patch + i, outside);
-    }
-    const T *from = x + ((ptrdiff_t)(ih + top) * s->IW + iw + left) * s->C;
-    patch += top * width + left * s->C;
-    for (int row = top; row < bottom; row++, from += s->IW * s->C, patch += width)
-        conv2d_s8_run(patch, from, run);
+    (void)tw_widen((const T *)patch, pixels, to, quads, from);
 }
 
 static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, int N, int G, int F, int OH, int OW,
@@ -112,8 +118,6 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
                     x[i] = X + (ptrdiff_t)n * X_n1 * X_n2 * shape.x_col + (ptrdiff_t)g * C;
                     ih[i] = oh * strides_0 - pads_0;
                     iw[i] = ow * strides_1 - pads_1;
-                    if (!words)
-                        conv2d_s8_bytes(&shape, x[i], oh, ow, bytes + i * quads * 4);
                     if ((i < some - 1 || i == 2) && ++ow == OW) {
                         ow = 0;
                         if (++oh == OH) {
@@ -122,12 +126,10 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
                         }
                     }
                 }
-                if (words) {
+                if (words)
                     conv2d_s8_words(&shape, many, x, ih, iw, bytes, wide);
-                } else {
-                    const void *const from[3] = {bytes, bytes + quads * 4, bytes + quads * 8};
-                    (void)tw_widen((const T *)bytes, many, wide, quads, from);
-                }
+                else
+                    conv2d_s8_bytes(&shape, many, x, ih, iw, bytes, quads, wide);
             }
             for (int f = 0; f < F; f += 16) {
                 const int count = tw_min(16, F - f);

@@ -5,7 +5,7 @@
 #include "tilewright_arm.h"
 
 /* There are no vectors to lose. */
-#define TW_ROLLED _Pragma("GCC unroll 4")
+#define TW_ROLLED _Pragma("GCC unroll 8")
 
 #define TW_CORE_LIMITS
 static inline int tw_min(int a, int b) { return a < b ? a : b; }
