@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ Array = Any
 """An array of the library in use."""
 Place = tuple[int, int]
 """An operand and an entry of its nest."""
+Loops = Sequence[tuple[str, int]]
+"""Dimensions with their steps."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +66,7 @@ class Evaluator:
         lattice = problem.lattice
         self._periods = xp.asarray(lattice.periods)
         self._times = xp.asarray(problem.times)
-        self._strides = xp.asarray(np.array(lattice.strides, dtype=np.int64))
-        self._kinds = [xp.asarray(np.array(table.kinds, dtype=np.int64)) for table in problem.operands]
+        self._spans = xp.asarray(problem.spans)
         self._tiles = [[xp.asarray(tile) for tile in table.tiles] for table in problem.operands]
         self._least = [xp.asarray(table.least) for table in problem.operands]
         self._energies = {
@@ -84,22 +86,34 @@ class Evaluator:
         self._average = {id(m): xp.asarray(m.average) for moves in by_port.values() for m in moves}
         self.links = {table.index: self._links_of(table) for table in problem.operands}
 
-    def profile(self, orders: Array, cuts: Sequence[Array]) -> Profile:
-        """Of orders (factors of the lattice, innermost first) and, by operand, cuts for each of its memories."""
+    def reached(self, orders: Array, loops: Loops) -> Array:
+        """Nodes after 0, 1, 2, ... loops of each order."""
+        xp, lattice = self._xp, self.problem.lattice
+        start = xp.zeros((orders.shape[0], 1), dtype=self._periods.dtype)
+        if not orders.shape[1]:
+            return start
+        strides = xp.asarray(np.array([lattice.stride(dim, steps) for dim, steps in loops], dtype=np.int64))
+        return xp.concatenate([start, xp.cumsum(strides[orders], 1)], 1)
+
+    def profile(self, orders: Array, cuts: Sequence[Array], loops: Loops | None = None) -> Profile:
+        """Of orders (numbers of loops, innermost first) and, by operand, cuts for each of its memories.
+
+        `loops` says what the numbers stand for: by default the factors of the lattice.
+        """
         xp = self._xp
-        rows, loops = orders.shape
-        start = xp.zeros((rows, 1), dtype=self._strides.dtype)
-        reached = xp.concatenate([start, xp.cumsum(self._strides[orders], 1)], 1) if loops else start
+        rows = orders.shape[0]
+        loops = self.problem.lattice.primes if loops is None else loops
+        reached = self.reached(orders, loops)
         nodes: dict[Place, Array] = {}
         new_runs: dict[Place, Array] = {}
         same_runs: dict[Place, Array] = {}
         row = xp.arange(rows)
         for table in self.problem.operands:
-            kinds = self._kinds[table.index][orders] if loops else orders
-            after, before_new, before_same = self._scans(kinds)
+            kinds = xp.asarray(np.array([table.kind(dim) for dim, _ in loops], dtype=np.int64))
+            after, before_new, before_same = self._scans(kinds[orders] if orders.shape[1] else orders)
             if not table.is_output:
                 nodes[table.index, 0] = reached[row, after[:, 0]]
-            lower = start[:, 0]
+            lower = reached[:, 0]
             for level in range(table.depth):
                 cut = after[row, cuts[table.index][:, level]]
                 place = (table.index, level + 1)
@@ -115,9 +129,9 @@ class Evaluator:
         """By position: the next one not before a loop of the same data; where runs of new and of same data began."""
         xp = self._xp
         rows, loops = kinds.shape
-        after = xp.zeros((rows, loops + 1), dtype=self._strides.dtype) + loops
-        new = xp.zeros((rows, loops + 1), dtype=self._strides.dtype)
-        same = xp.zeros((rows, loops + 1), dtype=self._strides.dtype)
+        after = xp.zeros((rows, loops + 1), dtype=self._periods.dtype) + loops
+        new = xp.zeros((rows, loops + 1), dtype=self._periods.dtype)
+        same = xp.zeros((rows, loops + 1), dtype=self._periods.dtype)
         for position in range(loops - 1, -1, -1):
             after[:, position] = xp.where(kinds[:, position] == SAME, after[:, position + 1], position)
         for position in range(loops):
@@ -139,25 +153,31 @@ class Evaluator:
 
     def windows(self, profile: Profile, flags: Mapping[Place, Array]) -> dict[Place, Array]:
         """Cycles in which a tile may move without holding up the array."""
-        cycles = self.problem.cycles
+        xp, cycles = self._xp, self.problem.cycles
         found: dict[Place, Array] = {}
         for place, node in profile.nodes.items():
-            period = self._periods[node]
+            span = self._spans[node]
             if place[1] == 0:
-                found[place] = cycles * period
+                found[place] = span
             elif place in flags:
-                found[place] = cycles * self._xp.where(flags[place], period, period // profile.same_runs[place])
+                alone = xp.ceil(cycles * (self._periods[node] // profile.same_runs[place]))
+                found[place] = xp.where(flags[place], span, alone)
         return found
 
     def costs_with(self, profile: Profile, windows: Mapping[Place, Array], working: Array | None = None) -> Costs:
         """The same with given windows, and (for bounds) with more cycles in which loads may hide."""
         problem = self.problem
-        stall = 0
+        stall: Array = 0
+        waiting: Array = 0
         for port in self.moves:
-            held = self._stall(port, profile, windows)
-            stall = self._xp.where(held > stall, held, stall)
-        computing = problem.steps * problem.cycles
-        loads = self._loads(profile, computing + stall if working is None else working)
+            if problem.ports[port][1].exclusive:
+                waiting = waiting + self._waited(port, profile)
+            else:
+                held = self._stall(port, profile, windows)
+                stall = self._xp.where(held > stall, held, stall)
+        stall = stall + waiting
+        computing = problem.computing
+        loads = self._loads(profile, ceil(computing) + stall if working is None else working)
         loading = self._loading(loads)
         storing = self._storing(loads)
         energy = self.energy(profile)
@@ -201,35 +221,44 @@ class Evaluator:
         """Outputs leave a unit in every step, which is what the first node stands for."""
         return profile.nodes.get((move.operand, move.entry), 0)
 
+    def _waited(self, port: int, profile: Profile) -> Array:
+        """Cycles of a port beside which the array cannot work."""
+        total: Array = 0
+        for move in self.moves[port]:
+            node = self._node(move, profile)
+            cycles = self._busy[id(move)][node] * (self._times[node] - 1)
+            total = total + self._xp.where(self._present[id(move)][node], cycles, 0)
+        return total
+
     def _stall(self, port: int, profile: Profile, windows: Mapping[Place, Array]) -> Array:
-        xp, cycles, computing = self._xp, self.problem.cycles, self.problem.steps * self.problem.cycles
+        xp = self._xp
         late: Array = 0
         wanted: Array = 0
         longest: Array = 0
-        always: Array = False
+        always: Array = 0
         groups: dict[Place, tuple[Array, Array]] = {}
         for move in self.moves[port]:
             node = self._node(move, profile)
             place = (move.operand, move.entry)
-            window = windows.get(place, cycles)
-            present, more = self._present[id(move)][node], self._times[node] - 1
-            slack = (self._busy[id(move)][node] - window) * more
+            span = self._spans[node]
+            window = windows.get(place, span)
+            present, times = self._present[id(move)][node], self._times[node]
+            slack = (self._busy[id(move)][node] - window) * (times - 1)
             late = late + xp.where(present & (slack > 0), slack, 0)
-            wanted = wanted + xp.where(present, xp.where(slack > 0, window, self._busy[id(move)][node]) * more, 0)
-            period = cycles * self._periods[node]
-            always = always | (present & (window == period))
-            covered = xp.where(present, window * (more + 1), 0)
-            longest = xp.where(covered > longest, covered, longest)
+            need = xp.where(slack > 0, window, self._busy[id(move)][node]) * (times - 1)
+            wanted = wanted + xp.where(present, need, 0)
+            always = xp.where((always == 0) & present & (window == span), span * times, always)
             size = xp.where(present, window, 0)
+            longest = xp.where(size * times > longest, size * times, longest)
             if place in groups:
                 size = xp.where(groups[place][1] > size, groups[place][1], size)
-            groups[place] = (period, size)
-        union = xp.where(always, computing, longest)
-        open_rows = (wanted > union) & ~always
+            groups[place] = (span, size)
+        union = xp.where(always > 0, always, longest)
+        open_rows = (wanted > union) & (always == 0)
         if len(groups) > 1 and bool(open_rows.any()):
-            periods = [(xp.zeros_like(wanted) + period)[open_rows] for period, _ in groups.values()]
+            spans = [(xp.zeros_like(wanted) + span)[open_rows] for span, _ in groups.values()]
             sizes = [(xp.zeros_like(wanted) + size)[open_rows] for _, size in groups.values()]
-            union[open_rows] = _covered(xp, periods, sizes, computing)
+            union[open_rows] = _covered(xp, spans, sizes, ceil(self.problem.computing))
         held = wanted - union
         return late + xp.where(held > 0, held, 0)
 
@@ -243,8 +272,9 @@ class Evaluator:
             once = [self._times[node] == 1 for node in nodes]
             if not kept:
                 continue
-            bandwidth = self.problem.ports[port][1].bits
-            busy = self._hidden(profile, [moves[i] for i in kept], nodes, busy, once, bandwidth, working)
+            used = self.problem.ports[port][1]
+            if not used.exclusive:
+                busy = self._hidden(profile, [moves[i] for i in kept], nodes, busy, once, used.bits, working)
             for i, value in zip(kept, busy, strict=True):
                 found[port, i] = value
         return found
@@ -271,7 +301,7 @@ class Evaluator:
             return list(busy)
         needed: Array = 0
         for move, node, flag in zip(moves, nodes, once, strict=True):
-            needed = needed + xp.where(flag, 0, -(-self._average[id(move)][node] // cycles))
+            needed = needed + xp.where(flag, 0, xp.ceil(self._average[id(move)][node] / cycles))
         surplus = (bandwidth - needed) / bandwidth * working
         surplus = xp.where(surplus > 0, surplus, 0.0)
         least = [-(-self._least_bits(move.operand, profile) // bandwidth) * 1.0 for move in moves]

@@ -130,17 +130,20 @@ class Bounds:
         """Name, constant and terms of each sum."""
         problem = self.problem
         places = [(operand, entry) for operand, entries in enumerate(self.places) for entry in entries]
-        computing = problem.steps * problem.cycles
+        computing = problem.computing
         blocked = {place: np.where(self.allowed(place), 0.0, inf) for place in places}
         energies = {p: problem.operands[p[0]].entries[p[1]].energy + blocked[p] for p in places}
         found: dict[str, tuple[float, dict[Place, Floats]]] = {ENERGY: (problem.fixed_energy, energies)}
         stalls = self._stalls(places)
+        always, waits = self._waits(places)
         for load_name, links in self._forms().items():
             loads = {p: self._link(p) if p in links else np.zeros(problem.lattice.size) for p in places}
             for stall_name, (constant, stall) in stalls.items():
-                terms = {p: stall[p] + loads[p] + blocked[p] for p in places}
-                found[f"{stall_name}, {load_name}"] = (computing + constant, terms)
+                terms = {p: stall[p] + waits[p] + loads[p] + blocked[p] for p in places}
+                found[f"{stall_name}, {load_name}"] = (computing + always + constant, terms)
             for port, moves in self._evaluator.moves.items():
+                if problem.ports[port][1].exclusive:
+                    continue
                 constant, crossing = self._crossing(port, moves, links, places)
                 terms = {p: crossing[p] + blocked[p] for p in places}
                 found[f"all {port}, {load_name}"] = (constant, terms)
@@ -170,10 +173,12 @@ class Bounds:
         Windows of a port lie inside of the computing cycles, and together they are not longer than their sum.
         """
         problem, zero = self.problem, np.zeros(self.problem.lattice.size)
-        computing = problem.steps * problem.cycles
+        computing = float((problem.spans * problem.times).max())
         found = {"nothing": (0.0, dict.fromkeys(places, zero))}
         windows = {place: self._window(place) for place in places}
         for port, moves in self._evaluator.moves.items():
+            if problem.ports[port][1].exclusive:
+                continue
             late = dict.fromkeys(places, zero)
             busy = dict.fromkeys(places, zero)
             fixed = fixed_late = 0.0
@@ -182,7 +187,7 @@ class Bounds:
                 if place not in late:
                     more = (problem.steps - 1) * bool(move.present[0])
                     fixed += float(move.busy[0] * more)
-                    fixed_late += float(max(0, move.busy[0] - problem.cycles) * more)
+                    fixed_late += float(max(0, move.busy[0] - problem.spans[0]) * more)
                     continue
                 more = (problem.times - 1) * move.present
                 late[place] = late[place] + np.maximum(0, move.busy - windows[place]) * more
@@ -195,17 +200,30 @@ class Bounds:
                 found[f"apart {port}"] = (0.0, apart)
         return found
 
+    def _waits(self, places: Sequence[Place]) -> tuple[float, dict[Place, Floats]]:
+        """Cycles for ports beside which the array cannot work."""
+        constant, terms = 0.0, dict.fromkeys(places, np.zeros(self.problem.lattice.size))
+        for port, moves in self._evaluator.moves.items():
+            for move in moves if self.problem.ports[port][1].exclusive else ():
+                place = (move.operand, move.entry)
+                if place in terms:
+                    terms[place] = terms[place] + move.busy * (self.problem.times - 1) * move.present
+                else:
+                    constant += float(move.busy[0] * (self.problem.steps - 1) * bool(move.present[0]))
+        return constant, terms
+
     def _window(self, place: Place) -> Floats:
         """By node: cycles in which a tile may move, at most; where the memory below is cut is not known."""
         problem, (operand, entry) = self.problem, place
-        periods = problem.cycles * problem.lattice.periods.astype(np.float64)
+        spans = problem.spans.astype(np.float64)
         if entry != 1:
-            return periods
+            return spans
         table = problem.operands[operand]
         size = problem.engine.memories[table.memories[0]].bits
         new, same, mixed = (problem.lattice.steps([k == kind for k in table.kinds]) for kind in (NEW, SAME, MIXED))
         single = table.tiles[0] // new / size > 0.5
-        return np.where(single & (new == 1) & (mixed == 1), periods // same, periods)
+        alone = np.ceil(problem.cycles * (problem.lattice.periods // same))
+        return np.where(single & (new == 1) & (mixed == 1), alone, spans)
 
     def _crossing(
         self, port: int, moves: Sequence[MoveTable], links: frozenset[Place], places: Sequence[Place]
@@ -216,7 +234,7 @@ class Bounds:
         """
         problem = self.problem
         bandwidth = problem.ports[port][1].bits
-        computing = problem.steps * problem.cycles
+        computing = problem.computing
         zero = np.zeros(problem.lattice.size)
         ends = {p: self._evaluator.links[p[0]][p[1] - 1].ends for p in links}
         terms = {p: self._link(p) if p in links and not any(e[0] == port for e in ends[p]) else zero for p in places}
@@ -225,7 +243,7 @@ class Bounds:
             if self._ignored(move):
                 continue
             place = (move.operand, move.entry)
-            average = -(-move.average // problem.cycles) / bandwidth * computing
+            average = np.ceil(move.average / problem.cycles) / bandwidth * computing
             later = np.where(problem.times > 1, np.minimum(average, move.busy * (problem.times - 1.0)), 0.0)
             if place not in terms:
                 constant += float(min(average[0], move.busy[0] * (problem.steps - 1)))
@@ -233,7 +251,8 @@ class Bounds:
             terms[place] = terms[place] + later
             if place in links and (port, position) in ends[place]:
                 terms[place] = terms[place] + move.busy
-        return constant - self._raised(port, moves), terms
+        rounded = float((problem.spans * problem.times).max()) - computing
+        return constant - rounded - self._raised(port, moves), terms
 
     def _ignored(self, move: MoveTable) -> bool:
         return self.problem.operands[move.operand].is_output and move.direction in (TO_LOW, FROM_HIGH)
@@ -316,7 +335,7 @@ class Bounds:
 
     def _comes_once(self, move: MoveTable) -> bool:
         """Whether a tile can be fetched a single time, and be hidden then."""
-        if self._ignored(move):
+        if self._ignored(move) or self.problem.ports[move.port][1].exclusive:
             return False
         output = self.problem.operands[move.operand].is_output
         if output and not move.entry:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import ceil, inf
+from math import inf
 from typing import Literal
 
 import numpy as np
 
-from tilewright.core.accelerator import ArrayEngine, MemoryLevel
-from tilewright.core.workload import Layer
+from tilewright.core.accelerator import MemoryLevel
 from tilewright.mapping.tables import Flags, Floats
 
 Objective = Literal["latency", "energy", "edp", "pareto"]
@@ -33,9 +32,8 @@ class Wanted:
     bandwidth: Mapping[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
     """By memory and port: bits in a cycle that tiles may need on average."""
 
-    def slowest(self, layer: Layer, engine: ArrayEngine) -> float:
-        """Cycles, at most, that utilisation and latency allow."""
-        ideal = ceil(ceil(layer.operations / engine.units) * engine.cycles)
+    def slowest(self, ideal: float) -> float:
+        """Cycles, at most, that utilisation and latency allow, if `ideal` ones keep all units in use."""
         return min(self.latency, ideal / self.utilisation) if self.utilisation > 0 else self.latency
 
     def bits(self, memory: MemoryLevel) -> float:

@@ -55,7 +55,12 @@ class Lattice:
             found += [Factor(dim, prime, primes.count(prime)) for prime in dict.fromkeys(primes)]
         return Lattice(tuple(found))
 
-    @property
+    @cached_property
+    def primes(self) -> tuple[tuple[str, int], ...]:
+        """The factors as loops."""
+        return tuple((factor.dim, factor.prime) for factor in self.factors)
+
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         return tuple(factor.count + 1 for factor in self.factors)
 

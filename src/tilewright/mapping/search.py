@@ -399,7 +399,7 @@ class Search:
 
 def new_goal(objective: Objective, wanted: Wanted, problem: Problem) -> Goal:
     """With nothing found yet."""
-    return Goal(objective, wanted.slowest(problem.layer, problem.engine), wanted.energy)
+    return Goal(objective, wanted.slowest(problem.ideal), wanted.energy)
 
 
 def check_room(problem: Problem, wanted: Wanted) -> None:

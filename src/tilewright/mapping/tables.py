@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tilewright.core.accelerator import FROM_HIGH, FROM_LOW, READS, TO_HIGH, TO_LOW, ArrayEngine, MemoryLevel, Port
 from tilewright.core.mapping import Loop, SpatialMapping, TemporalMapping, Unrolled
 from tilewright.core.workload import Layer, Operand, Sum
+from tilewright.cost.array import evaluate, operation_cycles
 from tilewright.cost.array_nest import Nest, build, spread
 from tilewright.mapping.lattice import Ints, Lattice
 
@@ -65,6 +66,10 @@ class OperandTable:
     is_output: bool
     memories: tuple[int, ...]
     """Among the memories of the machine."""
+    same: frozenset[str]
+    """Dimensions whose loops bring the same data again."""
+    mixed: frozenset[str]
+    """Dimensions whose loops bring data that overlap."""
     kinds: tuple[int, ...]
     """By factor of the lattice: NEW, SAME or MIXED."""
     entries: tuple[EntryTable, ...]
@@ -82,6 +87,10 @@ class OperandTable:
     def depth(self) -> int:
         return len(self.memories)
 
+    def kind(self, dim: str) -> int:
+        """NEW, SAME or MIXED."""
+        return _kind(dim, self.same, self.mixed)
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -93,6 +102,10 @@ class Problem:
     lattice: Lattice
     operands: tuple[OperandTable, ...]
     ports: tuple[tuple[MemoryLevel, Port], ...]
+    cycles: float
+    """Of an operation of the array."""
+    ideal: float
+    """Cycles, if all units were always in use."""
     fixed_energy: float
     """Of the units, and of moves that no mapping changes."""
 
@@ -101,8 +114,14 @@ class Problem:
         return int(self.lattice.periods[-1])
 
     @property
-    def cycles(self) -> int:
-        return self.engine.cycles
+    def computing(self) -> float:
+        """Cycles of all operations."""
+        return self.steps * self.cycles
+
+    @cached_property
+    def spans(self) -> Ints:
+        """By node: whole cycles until there."""
+        return np.ceil(self.cycles * self.lattice.periods).astype(np.int64)
 
     @cached_property
     def times(self) -> Ints:
@@ -125,6 +144,7 @@ def problem(layer: Layer, engine: ArrayEngine, spatial: SpatialMapping) -> Probl
     ports = tuple((memory, port) for memory in engine.memories for port in memory.ports)
     maker = _Maker(layer, engine, lattice, spatial.fractional(layer), spatial.integral(layer), ports)
     tables = tuple(maker.operand(index, operand) for index, operand in enumerate(layer.operands))
+    every = evaluate(layer, engine, spatial, _untiled(layer, engine, spatial))
     return Problem(
         layer=layer,
         engine=engine,
@@ -132,8 +152,16 @@ def problem(layer: Layer, engine: ArrayEngine, spatial: SpatialMapping) -> Probl
         lattice=lattice,
         operands=tables,
         ports=ports,
-        fixed_energy=engine.unit_energy * layer.operations + maker.fixed_energy,
+        cycles=operation_cycles(layer, engine, spatial),
+        ideal=every.latency.ideal,
+        fixed_energy=every.unit_energy + maker.fixed_energy,
     )
+
+
+def _untiled(layer: Layer, engine: ArrayEngine, spatial: SpatialMapping) -> TemporalMapping:
+    """Any mapping: what units cost does not depend on it."""
+    order = tuple(spatial.steps(layer).items())
+    return TemporalMapping(order, {o.name: (len(order),) * len(engine.levels(o.slot)) for o in layer.operands})
 
 
 class _Side:
@@ -227,7 +255,7 @@ class _Maker:
         whole = _Side(layer, self._engine, lattice, operand, self._whole)
         is_output = operand is layer.output
         memories = average.nest.memories
-        same, summed = layer.irrelevant(operand), layer.summed(operand)
+        same, summed = frozenset(layer.irrelevant(operand)), layer.summed(operand)
         depth = len(memories)
         bits = [_bits(average, entry, operand, is_output) for entry in range(1, depth + 1)]
         entries = [self._entry(index, operand, average, whole, entry) for entry in range(depth)]
@@ -238,9 +266,9 @@ class _Maker:
             operand=operand,
             is_output=is_output,
             memories=tuple(self._engine.memories.index(memory) for memory in memories),
-            kinds=tuple(
-                SAME if factor.dim in same else MIXED if factor.dim in summed else NEW for factor in lattice.factors
-            ),
+            same=same,
+            mixed=summed,
+            kinds=tuple(_kind(factor.dim, same, summed) for factor in lattice.factors),
             entries=tuple(entries),
             tiles=tuple(average.tile[level + 1] * bits[level] for level in range(depth)),
             least=whole.tile[1] * _bits(whole, 1, operand, is_output),
@@ -277,7 +305,7 @@ class _Maker:
                     direction=direction,
                     port=self._port_index[memory, port],
                     present=present,
-                    busy=np.ceil(whole.tile[entry] * width * bits / port.bits).astype(np.int64),
+                    busy=port.setup + np.ceil(whole.tile[entry] * width * bits / port.bits).astype(np.int64),
                     average=(held / period * width).astype(np.int64),
                 )
             )
@@ -285,6 +313,10 @@ class _Maker:
         if not entry:
             allowed = self._lattice.within(self._layer.irrelevant(operand))
         return EntryTable(index, entry, allowed, energy, tuple(moves))
+
+
+def _kind(dim: str, same: frozenset[str], mixed: frozenset[str]) -> int:
+    return SAME if dim in same else MIXED if dim in mixed else NEW
 
 
 def _flat(entries: tuple[tuple[Loop, ...], ...]) -> list[Loop]:
