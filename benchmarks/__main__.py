@@ -14,6 +14,7 @@ BENCHMARKS = {
     "planning": "predicted cycles and bytes moved of joint plans against layer by layer",
     "simulator": "simulated instructions per second against an emulator without timing",
     "siracusa": "cycles of single layers and networks on a simulated chip",
+    "cortexm": "instructions, flash and RAM on emulated Cortex-M boards against another generator",
     "prediction": "predicted against simulated cycles of every layer (takes hours, so only when named)",
     "scratchpad_matrix": "results on scratchpads of many sizes (takes hours, so only when named)",
     "siracusa_matrix": "results on a simulated chip in all its configurations (takes hours, so only when named)",
@@ -28,6 +29,7 @@ FOLDERS = {
     "siracusa_matrix": ("deeploy", "standard_networks"),
     "simulator": (),
     "siracusa": ("standard_networks",),
+    "cortexm": ("standard_networks",),
 }
 """Where below TILEWRIGHT_CASES each benchmark finds its cases."""
 LONG = frozenset({"prediction", "scratchpad_matrix", "siracusa_matrix"})

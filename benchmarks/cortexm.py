@@ -1,0 +1,156 @@
+"""Instructions, flash and RAM on emulated Cortex-M boards: the networks of `--cases DIR`, against another generator.
+
+Both are built by the same compiler with the same flags and run in the same emulator. Every result of ours is compared
+with what the case expects. The exit status is 1 where one is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from tilewright.api import Case, Compiled, Options, find_cases, load_case, run_model
+from tilewright.api.running import Ran, compare
+from tilewright.codegen.build import build
+from tilewright.codegen.project import runtime_files, write_project
+from tilewright.core.graph import TensorType
+from tilewright.core.platform import Platform, Sizes, load_platform
+from tilewright.sim.qemu import run_in_qemu
+
+VARIANTS = ("cortex-m4", "cortex-m7", "cortex-m55")
+NETWORKS = tuple(f"{name}_{kind}" for kind in ("int8", "fp32") for name in ("resnet8", "dscnn", "mbv1_025", "ae640"))
+FUSED = {"mbv1_025_int8": 0.4}
+"""Networks that are also run with less RAM, and the part of it that they get."""
+EMX = "emx"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One program on one core."""
+
+    network: str
+    variant: str
+    generator: str
+    instructions: int
+    code: int
+    flash: int
+    ram: int
+    """Arena and stack; of inputs and outputs it has none."""
+    right: bool
+
+
+def ours(case: Case, variant: str, ram: int | None = None) -> tuple[Row, Ran]:
+    """Compiles, builds and runs a case."""
+    sizes = Sizes({"RAM": ram} if ram else {})
+    options = Options(platform=variant, sizes=sizes)
+    ran = run_model(case.model, options, inputs=case.inputs, expected=case.expected)
+    assert ran.footprint is not None
+    assert ran.cycles is not None
+    found, generator = ran.footprint, "Tilewright" + (f", RAM {ram:,}" if ram else "")
+    memory = ran.compiled.program.arena_bytes + found.stack
+    row = Row(case.name, variant, generator, ran.cycles, found.code, found.code + found.constants, memory, ran.right)
+    return row, ran
+
+
+def theirs(case: Case, variant: str, compiled: Compiled) -> Row | None:
+    """The same by emx-onnx-cgen, where that is installed and takes the network."""
+    places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    command = shutil.which("emx-onnx-cgen", path=places)
+    if command is None:
+        return None
+    platform, graph = load_platform(variant), compiled.plan.graph
+    outputs = [graph.types[name] for name in graph.outputs]
+    with tempfile.TemporaryDirectory(prefix="tilewright-emx-") as name:
+        folder = Path(name)
+        write_project(_emx_files(case, outputs, platform), folder)
+        # All in one file of C, and everything that is no weight on the stack, where it is counted.
+        arguments = ["compile", str(case.model.resolve()), "source/emx.c", "--model-name", EMX]
+        arguments += ["--large-weight-threshold", "0", "--large-temp-threshold", "0"]
+        done = subprocess.run([command, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return None
+        built = build(folder, platform, EMX, flags=("-w",))
+        ran = run_in_qemu(built.executable, case.inputs, outputs, platform, ())
+    found = ran.footprint
+    right = all(c.wrong == 0 for c in compare(compiled, case.inputs, ran.outputs, case.expected))
+    flash = found.code + found.constants
+    return Row(case.name, variant, EMX, ran.instructions, found.code, flash, found.stack, right)
+
+
+def _emx_files(case: Case, outputs: Sequence[TensorType], platform: Platform) -> dict[str, bytes]:
+    """The program around its C: that of our own networks, and a header as those have one."""
+    sizes = [str(array.nbytes) for array in case.inputs], [str(kind.size * kind.dtype.bytes) for kind in outputs]
+    ports = [f"in[{i}]" for i in range(len(sizes[0]))] + [f"out[{i}]" for i in range(len(sizes[1]))]
+    kinds = ", ".join(["const void *"] * len(sizes[0]) + ["void *"] * len(sizes[1]))
+    header = [
+        "#include <stddef.h>",
+        f"#define EMX_INPUTS {len(sizes[0])}",
+        f"#define EMX_OUTPUTS {len(sizes[1])}",
+        f"static const struct {{ size_t bytes; }} emx_inputs[] = {{{', '.join(f'{{{n}}}' for n in sizes[0])}}},",
+        f"    emx_outputs[] = {{{', '.join(f'{{{n}}}' for n in sizes[1])}}};",
+        "void emx_run(const void *const *in, void *const *out);",
+    ]
+    run = f"void emx({kinds});\nvoid emx_run(const void *const *in, void *const *out) {{ emx({', '.join(ports)}); }}\n"
+    files = runtime_files(EMX, ["emx.c"], platform)
+    kept = {name: data for name, data in files.items() if name.startswith("board/")}
+    return {**kept, "include/emx.h": "\n".join([*header, ""]).encode(), "source/glue.c": run.encode()}
+
+
+def measure(case: Case, variants: Sequence[str], *, alone: bool) -> list[Row]:
+    """All programs of a case."""
+    rows: list[Row] = []
+    for variant in variants:
+        row, ran = ours(case, variant)
+        rows.append(row)
+        if case.name in FUSED:
+            rows.append(ours(case, variant, int(ran.compiled.program.arena_bytes * FUSED[case.name]))[0])
+        other = None if alone else theirs(case, variant, ran.compiled)
+        rows += [other] if other else []
+    return rows
+
+
+def show(rows: Sequence[Row]) -> None:
+    """A table; instructions also as multiples of those of the first program of a network and core."""
+    table = Table("network", "core", "generator", title="Cortex-M, emulated", title_justify="left")
+    for column in ("instructions", "times", "code", "flash", "RAM"):
+        table.add_column(column, justify="right")
+    first: dict[tuple[str, str], int] = {}
+    for row in rows:
+        base = first.setdefault((row.network, row.variant), row.instructions)
+        fewer = "" if row.instructions == base else f"{row.instructions / base:.2f}"
+        numbers = [f"{row.instructions:,}", fewer, *(f"{n:,}" for n in (row.code, row.flash, row.ram))]
+        table.add_row(row.network, row.variant, row.generator + ("" if row.right else " (WRONG)"), *numbers)
+    console = Console()
+    (console if console.is_terminal else Console(width=140)).print(table)
+    console.print("times: as many instructions as the first program of that network and core; RAM: arena and stack")
+
+
+def main() -> int:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=Path, action="append", required=True, help="folders of cases")
+    parser.add_argument("--networks", nargs="*", default=NETWORKS, help="names of cases")
+    parser.add_argument("--variants", nargs="*", default=VARIANTS)
+    parser.add_argument("--alone", action="store_true", help="without the other generator")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    rows: list[Row] = []
+    for name, place in find_cases(given.cases):
+        if name in given.networks:
+            rows += measure(load_case(name, place), given.variants, alone=given.alone)
+    if given.json:
+        print(json.dumps([asdict(row) for row in rows]))
+    else:
+        show(rows)
+    return int(any(not row.right for row in rows))
