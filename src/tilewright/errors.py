@@ -17,8 +17,16 @@ class TilewrightError(Exception):
         self.reasons = tuple(reasons)
         self.help = help
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors of worker processes arrive whole."""
+        return _rebuilt, (self.code, self.what, self.reasons, self.help)
+
     def __str__(self) -> str:
         lines = [f"error[{self.code}]: {self.what}", *(f"  {reason}" for reason in self.reasons)]
         if self.help:
             lines.append(f"  help: {self.help}")
         return "\n".join(lines)
+
+
+def _rebuilt(code: str, what: str, reasons: tuple[str, ...], help: str) -> TilewrightError:
+    return TilewrightError(code, what, reasons=reasons, help=help)

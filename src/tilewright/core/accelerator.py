@@ -91,6 +91,8 @@ class ArrayEngine:
     unit_area: float = 0.0
     cycles: int = 1
     """Cycles of one operation of the array (bit-serial arrays need several)."""
+    setup: int = 0
+    """Cycles before each operation of the array in which it does nothing else."""
     serial: tuple[str, ...] = ()
     """Dimensions whose units take turns: an operation takes its cycles for each of those in use."""
     compute_in_memory: InMemoryCompute | None = None

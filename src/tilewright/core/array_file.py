@@ -58,11 +58,11 @@ def read_machine_file(path: Path) -> ArrayEngine:
     try:
         data: object = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise TilewrightError("bad-platform", f"{path.name} is not YAML: {error}") from error
-    top = Reader(path, data)
+        raise TilewrightError("bad-machine", f"{path.name} is not YAML: {error}") from error
+    top = Reader(path, data, code="bad-machine")
     if not top.has("kind") and top.has("operational_array"):
         raise TilewrightError(
-            "bad-platform",
+            "bad-machine",
             f"{path.name} is a description for ZigZag",
             help=f"tilewright import zigzag {path.name} -o machine.yaml makes one of it that can be read here",
         )
@@ -81,7 +81,9 @@ def read_machine_file(path: Path) -> ArrayEngine:
         memories=memories,
         unit_energy=_number(array, "unit_energy"),
         unit_area=_number(array, "unit_area"),
-        cycles=imc.activation_bits // imc.serial_bits if imc else 1,
+        cycles=_cycles(array, imc),
+        setup=array.integer("setup") if array.has("setup") else 0,
+        serial=_serial(array, dims),
         compute_in_memory=imc,
         wiring=MappingProxyType(_wiring(array, dims, slots)),
         precision=MappingProxyType(_precision(array, slots)),
@@ -113,6 +115,21 @@ def _dims(array: Reader) -> dict[str, int]:
     if not dims:
         raise array.wrong("dims", "must name at least one dimension")
     return dims
+
+
+def _cycles(array: Reader, imc: InMemoryCompute | None) -> int:
+    """Of one operation: said, or as many as the bits of an activation need to enter."""
+    if array.has("cycles"):
+        return _positive(array, "cycles")
+    return imc.activation_bits // imc.serial_bits if imc else 1
+
+
+def _serial(array: Reader, dims: Mapping[str, int]) -> tuple[str, ...]:
+    found = tuple(array.strings("serial")) if array.has("serial") else ()
+    for name in found:
+        if name not in dims:
+            raise array.wrong("serial", f"'{name}' is not a dimension of the array ({', '.join(dims)})")
+    return found
 
 
 def _wiring(array: Reader, dims: Mapping[str, int], slots: frozenset[str]) -> dict[str, tuple[frozenset[str], ...]]:
@@ -191,8 +208,10 @@ def _port(name: str, item: Reader, slots: tuple[str, ...]) -> Port:
     if granularity > bits:
         raise item.wrong("granularity", f"is more than the {bits} bits of the port")
     moves = tuple(_move(item, text, kind, slots) for text in item.strings("moves"))
+    setup = item.integer("setup") if item.has("setup") else 0
+    exclusive = item.has("exclusive") and item.flag("exclusive")
     item.finish()
-    return Port(name, kind, bits, granularity, moves)
+    return Port(name, kind, bits, granularity, moves, setup=setup, exclusive=exclusive)
 
 
 def _move(item: Reader, text: str, kind: str, slots: tuple[str, ...]) -> tuple[str, str]:
@@ -225,6 +244,13 @@ def _lines(engine: ArrayEngine) -> Iterator[str]:
             yield f"    {name}: [{', '.join(' '.join(sorted(some)) for some in sets)}]"
     if engine.precision:
         yield f"  bits: {_flow(engine.precision)}"
+    usual = engine.compute_in_memory
+    if engine.cycles != (usual.activation_bits // usual.serial_bits if usual else 1):
+        yield f"  cycles: {engine.cycles} # of an operation"
+    if engine.setup:
+        yield f"  setup: {engine.setup} # cycles before each operation"
+    if engine.serial:
+        yield f"  serial: [{', '.join(engine.serial)}] # units along these take turns"
     yield f"  unit_energy: {engine.unit_energy:g} # pJ of a multiply-accumulate"
     yield f"  unit_area: {engine.unit_area:g}"
     if engine.compute_in_memory is not None:
@@ -263,8 +289,10 @@ def _memory_lines(memory: MemoryLevel) -> Iterator[str]:
     yield "    ports:"
     for port in memory.ports:
         moves = ", ".join(f"{slot} {direction}" for slot, direction in port.moves)
-        narrow = f"granularity: {port.granularity}, " if port.granularity != port.bits else ""
-        yield f"      {port.name}: {{kind: {port.kind}, bits: {port.bits}, {narrow}moves: [{moves}]}}"
+        more = f"granularity: {port.granularity}, " if port.granularity != port.bits else ""
+        more += f"setup: {port.setup}, " if port.setup else ""
+        more += "exclusive: true, " if port.exclusive else ""
+        yield f"      {port.name}: {{kind: {port.kind}, bits: {port.bits}, {more}moves: [{moves}]}}"
 
 
 def _quoted(text: str) -> str:

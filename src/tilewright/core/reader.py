@@ -12,8 +12,8 @@ from tilewright.errors import TilewrightError
 class Reader:
     """Reads checked values out of a mapping; what is wrong is said with its path."""
 
-    def __init__(self, path: Path, data: object, prefix: str = "") -> None:
-        self._path, self._prefix = path, prefix
+    def __init__(self, path: Path, data: object, prefix: str = "", code: str = "bad-platform") -> None:
+        self._path, self._prefix, self._code = path, prefix, code
         if not isinstance(data, dict):
             raise self.wrong("", "must be a mapping")
         self._data = cast("dict[str, Any]", data)
@@ -21,9 +21,7 @@ class Reader:
 
     def wrong(self, key: str, why: str) -> TilewrightError:
         where = ".".join(part for part in (self._prefix, key) if part)
-        return TilewrightError(
-            "bad-platform", f"{self._path.name} of '{self._path.parent.name}': {where or 'file'}: {why}"
-        )
+        return TilewrightError(self._code, f"{self._path.name} of '{self._path.parent.name}': {where or 'file'}: {why}")
 
     def _get(self, key: str) -> Any:
         self._seen.add(key)
@@ -103,7 +101,7 @@ class Reader:
 
     def changed(self, changes: Mapping[str, Any], key: str) -> Reader:
         """The same mapping with other values for some of what it has; `key` is where the changes stand."""
-        return Reader(self._path, self._merged(self._data, changes, key), self._prefix)
+        return Reader(self._path, self._merged(self._data, changes, key), self._prefix, self._code)
 
     def _merged(self, data: Mapping[str, Any], changes: Mapping[str, Any], path: str) -> dict[str, Any]:
         merged = dict(data)
@@ -118,7 +116,7 @@ class Reader:
         return merged
 
     def _inside(self, key: str, data: object) -> Reader:
-        return Reader(self._path, data, f"{self._prefix}.{key}" if self._prefix else key)
+        return Reader(self._path, data, f"{self._prefix}.{key}" if self._prefix else key, self._code)
 
     def left(self) -> dict[str, Any]:
         """All that nobody asked for yet."""

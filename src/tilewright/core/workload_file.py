@@ -1,0 +1,87 @@
+"""Layers in a short form: a YAML file of equations with sizes, or one equation by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from tilewright.core.equation import LayerText, parse_equation, read_layer
+from tilewright.core.reader import Reader
+from tilewright.core.workload import Layer, Workload
+from tilewright.errors import TilewrightError
+
+
+def read_workload_file(path: Path) -> Workload:
+    """The layers of a file: `layers:`, each with `equation`, `sizes`, and `where`, `bits`, `constants` as needed."""
+    if not path.is_file():
+        raise TilewrightError("missing-file", f"{path} does not exist")
+    try:
+        data: object = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise TilewrightError("bad-workload", f"{path.name} is not YAML: {error}") from error
+    top = Reader(path, data, code="bad-workload")
+    items = top.items("layers")
+    top.finish()
+    texts = [_text(item, f"layer{index}") for index, item in enumerate(items)]
+    names = [text.name for text in texts]
+    for item, text in zip(items, texts, strict=True):
+        for operand, sources in text.sources.items():
+            for source in sources:
+                if source not in names:
+                    raise item.wrong(f"from.{operand}", f"there is no layer '{source}'")
+    return Workload(path.stem, tuple(map(read_layer, texts)))
+
+
+def equation_layer(equation: str, sizes: Mapping[str, int], bits: Mapping[str, int] | None = None) -> Layer:
+    """A layer of one equation; the last input is the constant one. `where` parts follow after commas."""
+    text, *where = (part.strip() for part in equation.split(","))
+    inputs = [name for name, _ in parse_equation(text)[1]]
+    constants = frozenset(inputs[1:][-1:])
+    return read_layer(LayerText("layer", "equation", text, sizes, tuple(where), bits=bits or {}, constants=constants))
+
+
+def _text(item: Reader, name: str) -> LayerText:
+    equation = item.text("equation")
+    inputs = [operand for operand, _ in parse_equation(equation)[1]]
+    text = LayerText(
+        name=item.text("name") if item.has("name") else name,
+        kind=item.text("kind") if item.has("kind") else "equation",
+        equation=equation,
+        dims={dim.upper(): size for dim, size in _numbers(item, "sizes").items()},
+        relations=tuple(item.strings("where")) if item.has("where") else (),
+        bits=_numbers(item, "bits"),
+        sources=_sources(item, inputs),
+        constants=frozenset(item.strings("constants")) if item.has("constants") else frozenset(),
+        slots=cast("dict[str, str]", item.mapping("slots")) if item.has("slots") else {},
+        axis_sizes={axis.upper(): size for axis, size in _numbers(item, "axes").items()},
+    )
+    for operand in sorted(text.constants - set(inputs)):
+        raise item.wrong("constants", f"the equation has no input '{operand}' (inputs: {', '.join(inputs)})")
+    item.finish()
+    return text
+
+
+def _numbers(item: Reader, key: str) -> dict[str, int]:
+    if key != "sizes" and not item.has(key):
+        return {}
+    part = item.part(key)
+    found = {name: part.integer(name) for name in item.mapping(key)}
+    for name, value in found.items():
+        if value < 1:
+            raise item.wrong(f"{key}.{name}", f"must be at least 1, found {value}")
+    return found
+
+
+def _sources(item: Reader, inputs: list[str]) -> dict[str, tuple[str, ...]]:
+    if not item.has("from"):
+        return {}
+    found: dict[str, tuple[str, ...]] = {}
+    for operand, sources in item.mapping("from").items():
+        if operand not in inputs:
+            raise item.wrong(f"from.{operand}", f"the equation has no such input (inputs: {', '.join(inputs)})")
+        listed = cast("list[Any]", sources) if isinstance(sources, list) else [sources]
+        found[operand] = tuple(str(source) for source in listed)
+    return found
