@@ -25,6 +25,7 @@ WALKS = (
     "docs/planning.md",
     "docs/simulating.md",
     "docs/siracusa.md",
+    "docs/cortexm.md",
     "docs/profiling.md",
     "examples/siracusa/README.md",
 )
