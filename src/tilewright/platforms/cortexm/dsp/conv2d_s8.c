@@ -6,7 +6,7 @@ when: {channels_last: "== 1"}
 pack: {W: "G,F,C,KH,KW -> G,F/2,(KH,KW,C)/4,F%2,(KH,KW,C)%4"}
 epilogue: row
 scratch: "24*((KH*KW*C+3)//4) + max(C, min(C%4, 1)*12*((KH*KW*C+3)//4))"
-cycles: "N*G*OH*OW*(((F+1)//2)*2*(11+0.83*((KH*KW*C+3)//4)*4) + 1.1*KH*KW*C + 30*KH + 60)"
+cycles: "N*G*OH*OW*(((F+1)//2)*2*(9+0.83*((KH*KW*C+3)//4)*4) + 1.1*KH*KW*C + 55*(KH-1) + 40)"
 --- */
 #include "tilewright_smlad.h"
 

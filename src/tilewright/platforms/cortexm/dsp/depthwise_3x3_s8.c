@@ -5,8 +5,8 @@ T: [int8, uint8]
 when: {channels_last: "== 1", C: "== 1", F: "== 1", KH: "== 3", KW: "== 3", G: "% 4 == 0", dilations_0: "== 1", dilations_1: "== 1", strides_1: "<= 2"}
 pack: {W: "G,F,C,KH,KW -> G,F,C,KH,KW"}
 epilogue: row
-scratch: "3232"
-cycles: "N*G*OH*OW*(11+7.5*strides_1) + N*G*OH*((OW+23)//24)*50 + 50*G"
+scratch: "(min(OW, 24)*strides_1+5)*32 + (min(OW, 24)+2)*64"
+cycles: "N*G*OH*OW*(12.5+8.2*strides_1) + N*G*OH*((OW+23)//24)*55 + 60*G"
 --- */
 #include "tilewright_columns.h"
 
@@ -16,16 +16,16 @@ typedef int8_t T;
 
 /* Pixels of a line that are done together: their columns, and their sums of 16 channels. */
 #define LINE 24
-#define COLUMNS (LINE * 2 + 3)
 
 static void depthwise_3x3_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, int N, int G, int OH, int OW,
                              int X_n1, int X_n2, int strides_0, int strides_1, int pads_0, int pads_1, int x_zero_point,
                              void *scratch, const struct Epilogue *epilogue) {
     const struct tw_patch image = {.IH = X_n1, .IW = X_n2, .x_zero_point = x_zero_point, .x_col = G};
     uint32_t *const columns = scratch;
-    int32_t *const out = (int32_t *)scratch + COLUMNS * 8;
     struct tw_column_weights weights[16];
     const int lines = (OW + LINE - 1) / LINE, length = (OW + lines - 1) / lines; /* of equal length */
+    /* Outputs are done in groups, whose last ones may lie behind the part: for them there are some columns more. */
+    int32_t *const out = (int32_t *)scratch + (length * strides_1 + 5) * 8;
     int again = 0;
     for (int g = 0; g < G; g += 16) {
         const int channels = tw_min(16, G - g);
@@ -65,4 +65,3 @@ static void depthwise_3x3_s8(const T *X, const int8_t *W, const int32_t *B, void
     }
 }
 #undef LINE
-#undef COLUMNS

@@ -5,7 +5,7 @@ T: [int8, uint8]
 when: {channels_last: "== 1", C: "== 1", F: "== 1", KH: "<= 8", KW: "<= 8"}
 pack: {W: "G,F,C,KH,KW -> G/4,F,C,KH,KW,G%4"}
 epilogue: row
-cycles: "N*OH*OW*((G//4)*4*(14+KH*KW*3.2) + (G%4)*(20+KH*KW*8) + 30)"
+cycles: "N*OH*OW*((G//4)*4*(17+KH*KW*4.3) + (G%4)*(20+KH*KW*10) + 40)"
 --- */
 #include "tilewright_kernel.h"
 

@@ -7,7 +7,7 @@ when: {A_sBATCH: ">= 0", B_sBATCH: ">= 0", A_sK: "A_sK == 1 or K == 1"}
 epilogue: row
 accumulate: [K]
 scratch: "88*((K+3)//4) + 12"
-cycles: "BATCH*(M*(((N+1)//2)*2*(11+0.86*((K+3)//4)*4) + ((N+15)//16)*(1.1*K+60)) + N*(K*(5-2*min(1, B_sN//2)) + 20))"
+cycles: "BATCH*(M*(((N+1)//2)*2*(11+0.86*((K+3)//4)*4) + ((N+15)//16)*(1.1*K+70)) + N*(K*(6-3*min(1, B_sN//2)) + 25) + 300)"
 --- */
 #include "tilewright_smlad.h"
 

@@ -3,7 +3,7 @@ op: QuantizeLinear
 types: {x: float32, y_scale: float32, y_zero_point: T, y: T}
 T: [int8, uint8]
 when: {scale: "scale > 1e-30 and scale < 1e30"}
-cycles: "SIZE*8.5 + 60"
+cycles: "SIZE*9.3 + 60"
 --- */
 #include "tilewright_kernel.h"
 
