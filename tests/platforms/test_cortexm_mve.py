@@ -233,3 +233,26 @@ def test_products_of_floats_with_weights(tmp_path: Path) -> None:
         product = b.op("MatMul", x, noise("float32", (length, columns), number))
         outputs.append(b.op("Relu", b.op("Add", product, noise("float32", (columns,), 9))) if number % 2 else product)
     assert_right_in_vectors(b.graph(*outputs), "matmul_packed_f32", tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_softmax_and_norm_of_bytes(kind: str, tmp_path: Path) -> None:
+    """As floats, quantised, and through a table."""
+    soft, norm = Builder(), Builder()
+    outputs: dict[Builder, list[str]] = {soft: [], norm: []}
+    for number, (rows, length) in enumerate([(3, 10), (4, 64), (2, 37), (1, 3)]):
+        text = f"{kind}[{rows},{length}]"
+        y = soft.op("Softmax", soft.input(f"x{number}", text), axis=-1, x_scale=0.03)
+        z = norm.op(
+            "LayerNormalization", norm.input(f"x{number}", text), *(noise("float32", (length,), i) for i in (1, 2))
+        )
+        outputs[soft] += [y, _quantised(soft, y, 1 / 256, kind)]
+        outputs[norm] += [z, _quantised(norm, z, 0.03, kind)]
+    assert_right_in_vectors(soft.graph(*outputs[soft]), "softmax_s8", tmp_path)
+    assert_right_in_vectors(norm.graph(*outputs[norm]), "layernorm_s8", tmp_path)
+
+
+def _quantised(b: Builder, x: str, scale: float, kind: str) -> str:
+    """And back to floats: results may be a step apart."""
+    operands = np.asarray(scale, np.float32), np.asarray(3, kind)
+    return b.op("DequantizeLinear", b.op("QuantizeLinear", x, *operands), *operands)

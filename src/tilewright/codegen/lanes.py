@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tilewright.codegen.steps import StepCode, mentions
+from tilewright.codegen.steps import StepCode, data_dependent, mentions
 from tilewright.core.dtype import FLOAT32, INT8, INT16, INT32, UINT8, DType
 from tilewright.core.graph import RESULT, TensorType
 
@@ -63,6 +63,10 @@ def _fits(
     for operand, tensor, kind in zip(step.call.operands, step.inputs, step.call.inputs, strict=True):
         if kind is None or tensor.startswith(RESULT) or not mentions(step.body.lanes, operand):
             continue
+        if data_dependent(step.domain, operand):
+            if tensor in replaced:
+                return False
+            continue
         walked = f"s{number}_{operand}" in pointers or tensor in replaced
         if kind.dtype not in _LOADED or (walked and indexes.get((number, operand)) not in ("at", "channel", "0")):
             return False
@@ -88,6 +92,8 @@ def _step(
         pointer = "Y" if tensor in replaced else field
         if tensor.startswith(RESULT):
             lines.append(f"        const {_vector(kind.dtype)} {operand} = v{tensor[1:] or '0'};")
+        elif data_dependent(step.domain, operand):
+            lines.append(f"        const {kind.dtype.ctype} *const {operand} = {field};")
         elif field not in pointers and tensor not in replaced:
             lines.append(f"        const {kind.dtype.ctype} {operand} = {field};")
         elif index == "0":

@@ -196,7 +196,8 @@ def _lookup(call: Call, X: Array, table: Array) -> Array:
 
 def _lookup_body(call: Call) -> Body:
     lowest = call.type("X").dtype.lo
-    return Body(MappingProxyType({"Y": f"table_at((int)X{f' + {-lowest}' if lowest else ''})"}))
+    lanes = f"tw_lanes_entry(table, X, {-lowest})" if call.type("table").dtype in (INT8, UINT8) else ""
+    return Body(MappingProxyType({"Y": f"table_at((int)X{f' + {-lowest}' if lowest else ''})"}), lanes=lanes)
 
 
 declare(

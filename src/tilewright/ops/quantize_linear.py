@@ -84,10 +84,22 @@ def _quantize(call: Call, x: Array, y_scale: Array, y_zero_point: Array | None =
 
 def _quantize_body(call: Call) -> Body:
     kind, zero = call.type("y").dtype, optional(call, "y_zero_point")
+    lanes = f"tw_lanes_quantised(x, y_scale, {zero or 0}, lo, hi)" if _reciprocal_will_do(call) else ""
     return Body(
         MappingProxyType({"y": f"tw_quantised((float)x / (float)y_scale, (float){zero or 0}, lo, hi)"}),
         constants=(("float", "lo", f"{kind.lo}.0f"), ("float", "hi", f"{kind.hi}.0f")),
+        lanes=lanes,
     )
+
+
+def _reciprocal_will_do(call: Call) -> bool:
+    """Whether quotients of floats are found exactly without a division: not by scales whose digits are all ones."""
+    scale = call.baked("y_scale")
+    if scale is None or call.type("x").dtype != FLOAT32 or call.type("y_scale").dtype != FLOAT32:
+        return False
+    baked = not call.has("y_zero_point") or call.baked("y_zero_point") is not None
+    bits = int(np.float32(scale).view(np.uint32))
+    return baked and 1e-20 < float(scale) < 1e20 and bits & 0x7FFFFF != 0x7FFFFF
 
 
 def _known_numbers(call: Call) -> dict[str, float]:

@@ -75,6 +75,43 @@ TW_INLINE tw_reals tw_lanes_at_most_fn(tw_reals a, float b) {
 #define tw_lanes_at_least(a, b) _Generic((a), tw_lanes: tw_lanes_at_least_in, tw_reals: tw_lanes_at_least_fn)(a, b)
 #define tw_lanes_at_most(a, b) _Generic((a), tw_lanes: tw_lanes_at_most_in, tw_reals: tw_lanes_at_most_fn)(a, b)
 
+/* Entries of a table, which begins with that of `-first`. */
+TW_INLINE tw_lanes tw_lanes_entry_s8(const int8_t *table, tw_lanes x, int first) {
+    return vldrbq_gather_offset_s32(table + first, vreinterpretq_u32_s32(x));
+}
+TW_INLINE tw_lanes tw_lanes_entry_u8(const uint8_t *table, tw_lanes x, int first) {
+    return vreinterpretq_s32_u32(vldrbq_gather_offset_u32(table + first, vreinterpretq_u32_s32(x)));
+}
+#define tw_lanes_entry(table, x, first)                                                                                \
+    _Generic((table), const int8_t *: tw_lanes_entry_s8, const uint8_t *: tw_lanes_entry_u8)(table, x, first)
+
+/* round(x / scale) + zero within limits. `high` + `low` is the reciprocal of the scale to twice the digits: a product with it
+ * is a neighbour of the quotient, and what then remains tells which one (Markstein). That is exact unless all digits of the
+ * scale are ones. Limits hold before the division, too; the lower one comes first, and NaN becomes it. */
+TW_INLINE tw_lanes tw_lanes_quantised(tw_reals x, float scale, int zero, float lo, float hi) {
+    const float high = 1.0f / scale, low = TW_FMA(-scale, high, 1.0f) * high;
+    const tw_reals lowest = vdupq_n_f32((lo - (float)zero) * scale), highest = vdupq_n_f32((hi - (float)zero) * scale);
+    const tw_reals limited = vminnmq_f32(vmaxnmq_f32(x, lowest), highest);
+    const tw_reals near = vfmaq_n_f32(vmulq_n_f32(limited, low), limited, high);
+    const tw_reals quotient = vfmaq_n_f32(near, vfmaq_n_f32(limited, near, -scale), high);
+    return vaddq_n_s32(vcvtnq_s32_f32(quotient), zero);
+}
+
+/* tw_expf of four numbers from -87 to 0. */
+TW_INLINE tw_reals tw_lanes_exp(tw_reals x) {
+    const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer, found in the low bits */
+    const tw_reals shifted = vfmasq_n_f32(x, vdupq_n_f32(1.44269504f), magic), n = vsubq_n_f32(shifted, magic);
+    const tw_reals r = vfmaq_n_f32(vfmaq_n_f32(x, n, -0.693145752f), n, -1.42860677e-6f);
+    tw_reals p = vfmaq_n_f32(vdupq_n_f32(8.3337e-3f), r, 1.39824e-3f);
+    p = vfmasq_n_f32(p, r, 4.16665e-2f);
+    p = vfmasq_n_f32(p, r, 0.166666657f);
+    p = vfmasq_n_f32(p, r, 0.5f);
+    p = vfmasq_n_f32(p, r, 1.0f);
+    p = vfmasq_n_f32(p, r, 1.0f);
+    const tw_lanes power = vshlq_n_s32(vreinterpretq_s32_f32(shifted), 23); /* its upper bits fall off */
+    return vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(p), power));
+}
+
 /* Eight bytes, or fewer. */
 TW_INLINE int16x8_t tw_eight_s8(const int8_t *x, mve_pred16_t some) { return vldrbq_z_s16(x, some); }
 TW_INLINE int16x8_t tw_eight_u8(const uint8_t *x, mve_pred16_t some) {
