@@ -1,7 +1,7 @@
 """The cost of many mappings at once: the model of `tilewright.cost.array` over arrays with one mapping in a row.
 
-It runs on NumPy, or on any library with the same names for `asarray`, `where`, `cumsum` and `ceil` and with the usual
-operators on arrays (CuPy, for instance), which is given as `xp`.
+It runs on NumPy, or on any library with the same names for `arange`, `asarray`, `ceil`, `floor`, `log2`, `where`,
+`zeros` and `zeros_like` and with the usual operators on arrays (CuPy and PyTorch, for instance), given as `xp`.
 """
 
 from __future__ import annotations
@@ -87,13 +87,14 @@ class Evaluator:
         self.links = {table.index: self._links_of(table) for table in problem.operands}
 
     def reached(self, orders: Array, loops: Loops) -> Array:
-        """Nodes after 0, 1, 2, ... loops of each order."""
+        """Nodes after 0, 1, 2, ... loops: a row for each number of loops, a column for each order."""
         xp, lattice = self._xp, self.problem.lattice
-        start = xp.zeros((orders.shape[0], 1), dtype=self._periods.dtype)
-        if not orders.shape[1]:
-            return start
+        rows, count = orders.shape
+        found = xp.zeros((count + 1, rows), dtype=self._periods.dtype)
         strides = xp.asarray(np.array([lattice.stride(dim, steps) for dim, steps in loops], dtype=np.int64))
-        return xp.concatenate([start, xp.cumsum(strides[orders], 1)], 1)
+        for position in range(count):
+            found[position + 1] = found[position] + strides[orders[:, position]]
+        return found
 
     def profile(self, orders: Array, cuts: Sequence[Array], loops: Loops | None = None) -> Profile:
         """Of orders (numbers of loops, innermost first) and, by operand, cuts for each of its memories.
@@ -101,43 +102,64 @@ class Evaluator:
         `loops` says what the numbers stand for: by default the factors of the lattice.
         """
         xp = self._xp
-        rows = orders.shape[0]
         loops = self.problem.lattice.primes if loops is None else loops
-        reached = self.reached(orders, loops)
-        nodes: dict[Place, Array] = {}
-        new_runs: dict[Place, Array] = {}
-        same_runs: dict[Place, Array] = {}
+        rows, count = orders.shape
+        reached = self.reached(orders, loops).reshape(-1)
         row = xp.arange(rows)
+        masks = self._masks(orders, loops)
+        nodes: dict[Place, Array] = {}
+        runs: dict[int, dict[Place, Array]] = {NEW: {}, SAME: {}}
         for table in self.problem.operands:
-            kinds = xp.asarray(np.array([table.kind(dim) for dim, _ in loops], dtype=np.int64))
-            after, before_new, before_same = self._scans(kinds[orders] if orders.shape[1] else orders)
+            new, same = masks[table.index]
             if not table.is_output:
-                nodes[table.index, 0] = reached[row, after[:, 0]]
-            lower = reached[:, 0]
+                nodes[table.index, 0] = reached[self._after(same, 0 * row, count) * rows + row]
+            lower = 0 * row
             for level in range(table.depth):
-                cut = after[row, cuts[table.index][:, level]]
                 place = (table.index, level + 1)
-                nodes[place] = reached[row, cut]
-                for runs, before in ((new_runs, before_new), (same_runs, before_same)):
-                    first = before[row, cut]
+                cut = self._after(same, cuts[table.index][:, level], count)
+                nodes[place] = reached[cut * rows + row]
+                for kind, mask in ((NEW, new), (SAME, same)):
+                    first = self._since(mask, cut)
                     first = xp.where(first > lower, first, lower)
-                    runs[place] = self._periods[nodes[place]] // self._periods[reached[row, first]]
+                    runs[kind][place] = self._periods[nodes[place]] // self._periods[reached[first * rows + row]]
                 lower = cut
-        return Profile(nodes, new_runs, same_runs)
+        return Profile(nodes, runs[NEW], runs[SAME])
 
-    def _scans(self, kinds: Array) -> tuple[Array, Array, Array]:
-        """By position: the next one not before a loop of the same data; where runs of new and of same data began."""
+    def _masks(self, orders: Array, loops: Loops) -> list[tuple[Array, Array]]:
+        """By operand, as bits: positions of loops that bring new data, and of those that bring the same data."""
         xp = self._xp
-        rows, loops = kinds.shape
-        after = xp.zeros((rows, loops + 1), dtype=self._periods.dtype) + loops
-        new = xp.zeros((rows, loops + 1), dtype=self._periods.dtype)
-        same = xp.zeros((rows, loops + 1), dtype=self._periods.dtype)
-        for position in range(loops - 1, -1, -1):
-            after[:, position] = xp.where(kinds[:, position] == SAME, after[:, position + 1], position)
-        for position in range(loops):
-            new[:, position + 1] = xp.where(kinds[:, position] == NEW, new[:, position], position + 1)
-            same[:, position + 1] = xp.where(kinds[:, position] == SAME, same[:, position], position + 1)
-        return after, new, same
+        rows, count = orders.shape
+        kinds = [(table.index, kind) for table in self.problem.operands for kind in (NEW, SAME)]
+        together = max(1, 62 // max(1, count))
+        found: list[Array] = []
+        for start in range(0, len(kinds), together):
+            some = kinds[start : start + together]
+            bits = [
+                sum((self.problem.operands[i].kind(dim) == kind) << (count * at) for at, (i, kind) in enumerate(some))
+                for dim, _ in loops
+            ]
+            table = xp.asarray(np.array(bits, dtype=np.int64))
+            packed = xp.zeros(rows, dtype=self._periods.dtype)
+            for position in range(count):
+                packed = packed + (table[orders[:, position]] << position)
+            found += [(packed >> (count * at)) & ((1 << count) - 1) for at in range(len(some))]
+        return [(found[2 * index], found[2 * index + 1]) for index in range(len(found) // 2)]
+
+    def _after(self, mask: Array, cut: Array, count: int) -> Array:
+        """The first position not before a cut that is not in a mask."""
+        free = ~(mask >> cut) & ((1 << (count + 1)) - 1)
+        return cut + self._bit(free & -free)
+
+    def _since(self, mask: Array, cut: Array) -> Array:
+        """The first position of the run in a mask that ends at a cut."""
+        free = ~mask & ((1 << cut) - 1)
+        return self._xp.where(free > 0, self._bit(free) + 1, 0)
+
+    def _bit(self, number: Array) -> Array:
+        """The position of the highest bit; numbers have far fewer bits than a float is exact for."""
+        xp = self._xp
+        position = xp.floor(xp.log2(xp.where(number > 0, number, 1) * 1.0))
+        return xp.asarray(position, dtype=self._periods.dtype)
 
     def energy(self, profile: Profile) -> Array:
         """Of each mapping."""

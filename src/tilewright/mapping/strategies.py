@@ -214,7 +214,7 @@ def kept(evaluator: Evaluator, loops: Loops, orders: Ints, even: bool = False) -
     """`allocate` for many orders: cuts by operand, and whether memories have room."""
     problem = evaluator.problem
     reached: Ints = evaluator.reached(orders, loops)
-    rows, ends = reached.shape
+    ends, rows = int(reached.shape[0]), int(reached.shape[1])
     row = np.arange(rows)
     fits = np.ones(rows, dtype=bool)
     cuts = [np.full((rows, table.depth), ends - 1, dtype=np.int64) for table in problem.operands]
@@ -223,23 +223,23 @@ def kept(evaluator: Evaluator, loops: Loops, orders: Ints, even: bool = False) -
     above = problem.steps // problem.lattice.periods[reached]
     for memory in problem.engine.memories:
         held = [by_slot[slot] for slot in memory.slots if slot in by_slot]
-        sizes: list[Floats] = []
-        savings: list[Floats] = []
+        options: list[_Options] = []
         for table in held:
             level = levels[table.operand.slot]
             below = cuts[table.index][:, level - 1] if level else np.zeros(rows, dtype=np.int64)
-            bits = np.full(rows, table.operand.bits)
+            first = ends - 1 if level == table.depth - 1 else 0
+            bits: Ints | int = table.operand.bits
             if table.is_output:
-                sums = table.sums_open[level][reached[row, below]]
-                bits = np.where(sums, table.operand.bits, table.operand.final_bits)
-            size = table.elements[level][reached] * bits[:, None]
-            outermost = level == table.depth - 1
-            usable = (np.arange(ends) >= (ends - 1 if outermost else below[:, None])) & (size <= memory.bits)
-            sizes.append(np.where(usable, size, np.inf))
-            savings.append(np.where(usable, 0.0 if outermost else above * size, np.inf))
+                bits = np.where(
+                    table.sums_open[level][reached[below, row]], table.operand.bits, table.operand.final_bits
+                )
+            size = table.elements[level][reached[first:]] * bits
+            usable = (np.arange(first, ends)[:, None] >= below) & (size <= memory.bits)
+            cost = np.zeros_like(size) if first else above * size
+            options.append(_Options(first, np.where(usable, size, np.inf), np.where(usable, cost, np.inf)))
         if not held:
             continue
-        chosen = _least(sizes, savings, memory.bits, even)
+        chosen = _least(options, memory.bits, even)
         fits &= chosen[0] >= 0
         for table, cut in zip(held, chosen, strict=True):
             cuts[table.index][:, levels[table.operand.slot]] = np.maximum(cut, 0)
@@ -247,18 +247,29 @@ def kept(evaluator: Evaluator, loops: Loops, orders: Ints, even: bool = False) -
     return cuts, fits
 
 
-def _least(sizes: Sequence[Floats], savings: Sequence[Floats], room: int, even: bool) -> list[Ints]:
+@dataclass(frozen=True)
+class _Options:
+    """Tiles of one operand in one memory: a row for each cut, a column for each order."""
+
+    first: int
+    """The cut of the first row."""
+    sizes: Floats
+    costs: Floats
+    """What is left to move."""
+
+
+def _least(options: Sequence[_Options], room: int, even: bool) -> list[Ints]:
     """By order: the tiles that leave least to move, of equal ones the last; -1 where nothing fits."""
-    rows, ends = sizes[0].shape
-    cost, taken = savings[0], sizes[0]
-    for more, size in zip(savings[1:], sizes[1:], strict=True):
-        cost = (cost[:, :, None] + more[:, None, :]).reshape(rows, -1)
-        taken = (taken[:, :, None] + size[:, None, :]).reshape(rows, -1)
-    cost = np.where(taken <= room, cost, np.inf)
-    numbers = np.unravel_index(np.arange(cost.shape[1]), (ends,) * len(sizes))
+    rows = int(options[0].sizes.shape[1])
+    shape = [len(option.sizes) for option in options]
+    cost, taken = options[0].costs, options[0].sizes
+    for option in options[1:]:
+        cost = (cost[:, None] + option.costs).reshape(-1, rows)
+        taken = (taken[:, None] + option.sizes).reshape(-1, rows)
+    cost[taken > room] = np.inf
+    cuts: list[Ints] = [axis.ravel() + o.first for axis, o in zip(np.indices(shape), options, strict=True)]
     if even:
-        level = np.logical_and.reduce([number == numbers[0] for number in numbers])
-        cost = np.where(level, cost, np.inf)
-    last = cost.shape[1] - 1 - np.argmin(cost[:, ::-1], axis=1)
-    possible = np.isfinite(cost[np.arange(rows), last])
-    return [np.where(possible, number[last], -1) for number in numbers]
+        cost[np.logical_or.reduce([cut != cuts[0] for cut in cuts])] = np.inf
+    last: Ints = len(cuts[0]) - 1 - np.argmin(cost[::-1], axis=0)
+    possible = np.isfinite(cost[last, np.arange(rows)])
+    return [np.where(possible, cut[last], -1) for cut in cuts]
