@@ -120,6 +120,17 @@ def test_flash_is_for_weights(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["plan", model, "--platform", "cortex-m4", "--flash", str(int(found[1]) - 1)]) == 2
 
 
+def test_weights_are_brought_into_ram(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where none are to be read in place, because flash is slow."""
+    model, arrays = str(MODELS / "tiny_cnn_int8.onnx"), str(MODELS / "tiny_cnn_int8.npz")
+    command = ["run", model, "--platform", "cortex-m7", "--inputs", arrays, "--expected", arrays, "--json"]
+    assert run([*command, "--weight-memory", "0"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["right"]
+    assert found["memories"].get("FLASH", 0) == 0
+    assert found["arena_bytes"] > found["weight_bytes"]
+
+
 @pytest.mark.cases
 def test_mobilenet_with_less_ram(cases: Path) -> None:
     """Fused, it needs at most 40 % of the RAM and 1.15 times the instructions."""

@@ -72,7 +72,8 @@ def platforms_command(as_json: opt.Json = False) -> None:
     table = Table("platform", "engines", "memories", "kernels", "simulated as", "summary")
     for p in found:
         names = (" ".join(each) for each in (p.engines, p.memories))
-        table.add_row(p.name, *names, str(len(p.kernels)), " ".join(p.machines), p.summary)
+        simulated = "qemu" if p.qemu else " ".join(p.machines)
+        table.add_row(p.name, *names, str(len(p.kernels)), simulated, p.summary)
     Console().print(table)
 
 

@@ -27,7 +27,9 @@ def plan(graph: Graph, platform: Platform, options: PlanOptions | None = None) -
 
 
 def _whole(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:
-    """On whole tensors where they fit, else tile by tile."""
+    """On whole tensors where they fit, else tile by tile; so, too, where constants are not to be read in place."""
+    if platform.memories[platform.in_place].bytes == 0:
+        return schedule(graph, platform, options)
     made = _flat(graph, platform, options)
     _check_constants(made)
     room = platform.memories[platform.cores.memory].bytes

@@ -94,6 +94,7 @@ def run_in_qemu(
     executable: Path, inputs: Sequence[Array], outputs: Sequence[TensorType], platform: Platform, marks: Sequence[int]
 ) -> QemuRun:
     """Feeds arrays to a program and reads its results back; `marks` are those of its parts, where it was built so."""
+    _check_ports(inputs, outputs, platform)
     with tempfile.TemporaryDirectory(prefix="tilewright-qemu-") as name:
         folder = Path(name)
         for index, array in enumerate(inputs):
@@ -117,6 +118,18 @@ def run_in_qemu(
     starts = [*(times[mark] for mark in marks), end]
     parts = [GroupProfile(mark, starts[i] - begin, starts[i + 1] - begin) for i, mark in enumerate(marks)]
     return QemuRun(arrays, end - begin, footprint, tuple(parts))
+
+
+def _check_ports(inputs: Sequence[Array], outputs: Sequence[TensorType], platform: Platform) -> None:
+    """An error where the board has no room for what goes in and comes out."""
+    memory = platform.memories[platform.home]
+    need = sum(array.nbytes + 15 for array in inputs) + sum(kind.bytes + 15 for kind in outputs)
+    if memory.bytes is not None and need > memory.bytes:
+        raise TilewrightError(
+            "does-not-fit",
+            f"inputs and outputs need {need} bytes of {memory.name} on the emulated board, which has {memory.bytes}",
+            help="use a smaller network",
+        )
 
 
 STACK = 2
