@@ -331,23 +331,28 @@ def read_outside() -> Plan:
 EARLY: list[Corruption] = [
     (
         "loaded before the first group",
-        lambda: with_buffer(by_layer(), 0, 1, early=True),
-        "buffer 1 of 'c0' is loaded early, but is no input of one slot behind another group",
+        lambda: with_buffer(by_layer(), 0, 1, early=1),
+        "buffer 1 of 'c0' is loaded early, but is no input behind another group",
     ),
     (
         "loaded before it is made",
-        lambda: with_buffer(by_layer(), 1, 0, early=True),
+        lambda: with_buffer(by_layer(), 1, 0, early=1),
         "buffer 0 of 'a' is loaded early, but is not there by then",
     ),
     (
         "loaded over what the group before works on",
-        lambda: with_buffer(by_layer(), 2, 1, early=True, offset=0),
+        lambda: with_buffer(by_layer(), 2, 1, early=1, offset=0),
         "overlaps buffer 1 of 'a' in group 2",
     ),
     (
         "loaded early tile by tile",
-        lambda: with_buffer(by_layer(), 2, 1, early=True),
+        lambda: with_buffer(by_layer(), 2, 1, early=1, slots=1),
         "buffer 1 of 'a' is loaded early, but changes from step to step",
+    ),
+    (
+        "loaded two groups before it is there",
+        lambda: with_buffer(by_layer(), 2, 1, early=2),
+        "buffer 1 of 'a' is loaded early, but is not there by then",
     ),
 ]
 

@@ -1,438 +1,230 @@
 """Groups -> routines: tile loops with DMA transfers that run ahead, kernel calls on every core, and kept lines.
 
-A routine is one loop over the steps of a group. At each turn it first starts the transfers of later steps, as far ahead
-as the buffers have slots, then waits for what this step needs, computes, and starts to store the result.
+A routine is one loop over the steps of a group. At each turn it waits for what this step needs and computes. Beside
+that it stores the result of the step before, starts the transfers of later steps, as far ahead as the buffers have
+slots, and what another engine computes for the next step. So are the last results of a group stored beside the first
+step of the next one, and the first loads of later groups started.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from math import prod
 
-from tilewright.codegen.naming import Names, with_names
+from tilewright.codegen.lowering import CORE, Lowering, index_name
+from tilewright.codegen.naming import with_names
 from tilewright.codegen.pieces import Pieces
-from tilewright.codegen.transfers import copy
-from tilewright.codegen.works import Held, Parts, Task, invoke, packing_names, whole
-from tilewright.core.expr import Expr, Size, Var, bounds_of, larger, plain, variable
-from tilewright.core.plan import Choice, Group, Place, Plan, Schedule, Stage, Work
-from tilewright.core.platform import Dma
-from tilewright.core.program import (
-    Await,
-    Copy,
-    Cores,
-    For,
-    If,
-    Let,
-    Mark,
-    Move,
-    Pointer,
-    Routine,
-    Start,
-    Statement,
-    Test,
-    Wait,
-)
-from tilewright.core.tiles import Member, Region, TileLoop, Trace, Use, hull, member, narrowed, trace
+from tilewright.core.expr import Expr, Var
+from tilewright.core.plan import Plan, Schedule
+from tilewright.core.program import Await, For, If, Let, Mark, Routine, Statement, Test, Wait
 
-CORE = "core"
 STEP = "t"
 
 
 def lower_groups(plan: Plan, schedule: Schedule, pieces: Pieces) -> tuple[Routine, ...]:
     """What runs, in order."""
-    groups = [_Lowering(plan, schedule, index, group, pieces) for index, group in enumerate(schedule.groups)]
-    loads = [*(group.early() for group in groups[1:]), []]
-    waits = [[], *(group.drain(late=True) for group in groups[:-1])]
-    return tuple(group.routine(*both) for group, *both in zip(groups, loads, waits, strict=True))
+    groups = [Lowering(plan, schedule, index, group, pieces) for index, group in enumerate(schedule.groups)]
+    before = [None, *groups[:-1]]
+    return tuple(_Order(before[i], group, tuple(groups[i + 1 :])).routine() for i, group in enumerate(groups))
 
 
 @dataclass(frozen=True)
-class _Lowering:
-    """One group on its way to a routine."""
+class _Order:
+    """A group between others."""
 
-    plan: Plan
-    schedule: Schedule
-    index: int
-    group: Group
-    pieces: Pieces
-
-    # What the group touches, as expressions of its loop variables
-
-    @cached_property
-    def members(self) -> tuple[Member, ...]:
-        nodes, choices = self.plan.graph.nodes, self.plan.choices
-        return tuple(member(self.plan.graph, nodes[w.step], choices[w.step].kernel) for w in self.group.works)
-
-    @cached_property
-    def at(self) -> tuple[Size, ...]:
-        return tuple(variable(_index(loop), loop.count) for loop in self.group.loops)
-
-    @cached_property
-    def trace(self) -> Trace:
-        return trace(self.members, self.group.loops, self.group.keep, self.at, self.names)
-
-    @cached_property
-    def following(self) -> Trace:
-        """One step of the innermost loop later."""
-        at = (*self.at[:-1], self.at[-1] + 1)
-        return trace(self.members, self.group.loops, self.group.keep, at, self.names)
-
-    @cached_property
-    def names(self) -> Names:
-        return Names()
-
-    @cached_property
-    def steps(self) -> int:
-        return prod(loop.count for loop in self.group.loops)
-
-    @cached_property
-    def regions(self) -> tuple[Region, ...]:
-        """What each buffer holds."""
-        found: list[list[Region]] = [[] for _ in self.group.buffers]
-        for position, (work, mine) in enumerate(zip(self.group.works, self.members, strict=True)):
-            for use in mine.uses:
-                if use.key in work.buffers:
-                    found[work.buffers[use.key]].append(self.trace.regions[position][use.key])
-        made = {buffer: tensor for tensor, buffer in self.made_in.items()}
-        return tuple(
-            self.trace.held[made[number]] if number in made else hull(regions) for number, regions in enumerate(found)
-        )
-
-    @cached_property
-    def makers(self) -> dict[str, int]:
-        """Which node makes each tensor that stays inside the group."""
-        return {mine.output.tensor: position for position, mine in enumerate(self.members[:-1])}
-
-    @cached_property
-    def made_in(self) -> dict[str, int]:
-        """The buffer in which it does; other buffers of the same tensor hold copies of parts."""
-        found: dict[str, int] = {}
-        for tensor, position in self.makers.items():
-            found[tensor] = self.group.works[position].buffers[self.members[position].output.key]
-        return found
-
-    def last_reader(self, tensor: str) -> int:
-        return max(p for p, mine in enumerate(self.members) if any(use.tensor == tensor for use in mine.uses))
-
-    @cached_property
-    def written(self) -> dict[int, Use]:
-        """Buffers of results that leave the group."""
-        last, mine = self.group.works[-1], self.members[-1]
-        return {last.buffers[use.key]: use for use in mine.uses if use.writes and use.key in last.buffers}
-
-    @cached_property
-    def read(self) -> dict[int, tuple[int, Use]]:
-        """Buffers of what comes from outside, with one of the uses and the position of its node."""
-        found: dict[int, tuple[int, Use]] = {}
-        for position, (work, mine) in enumerate(zip(self.group.works, self.members, strict=True)):
-            for use in mine.uses:
-                outside = use.tensor not in self.trace.held and not use.writes
-                if outside and use.key in work.buffers and work.buffers[use.key] not in self.written:
-                    found.setdefault(work.buffers[use.key], (position, use))
-        return found
-
-    # Slots and channels
-
-    @cached_property
-    def outer(self) -> int:
-        """How many loops there are around those over parts of a reduction."""
-        return sum(loop.dim not in self.members[-1].domain.reduction for loop in self.group.loops)
-
-    @cached_property
-    def stores(self) -> int:
-        """How many tiles leave the group."""
-        return prod(loop.count for loop in self.group.loops[: self.outer])
-
-    def depth(self, values: Sequence[Size]) -> int:
-        """The innermost loop that values depend on; -1 for none."""
-        mentioned = {name for value in values if isinstance(value, Expr) for name in value.variables}
-        names = self.names.behind(mentioned)
-        return max((k for k, loop in enumerate(self.group.loops) if _index(loop) in names), default=-1)
-
-    def buffer_depth(self, buffer: int) -> int:
-        if buffer in self.written:
-            return self.outer - 1
-        return self.depth([end for part in self.regions[buffer] for end in (part.start, part.stop)])
-
-    def work_depth(self, position: int) -> int:
-        ranges = self.trace.ranges[position].values()
-        return self.depth([end for part in ranges for end in (part.start, part.stop)])
-
-    def tests(self, depth: int) -> tuple[Test, ...]:
-        """What holds at the steps at which something of this depth changes."""
-        return tuple(Test(i, "==", 0) for i in self.at[depth + 1 :] if isinstance(i, Expr))
-
-    def slot(self, buffer: int) -> Size:
-        number: Size = 0
-        for k in range(self.buffer_depth(buffer) + 1):
-            number = number * self.group.loops[k].count + self.at[k]
-        return number % self.group.buffers[buffer].slots if isinstance(number, Expr) else 0
-
-    @cached_property
-    def first_channel(self) -> tuple[int, ...]:
-        found: list[int] = []
-        total = 0
-        for buffer in self.group.buffers:
-            found.append(total)
-            total += buffer.slots
-        return tuple(found)
-
-    @cached_property
-    def shared(self) -> int:
-        """The first channel that no group has for itself; there begin those of copies in a nearer memory."""
-        return max(sum(buffer.slots for buffer in group.buffers) for group in self.schedule.groups)
-
-    def channel(self, buffer: int) -> Size:
-        if not self.group.buffers[buffer].early:
-            return plain(self.slot(buffer) + self.first_channel[buffer])
-        # Groups in turn have channels for what is loaded before they begin.
-        most = max(sum(b.early for b in group.buffers) for group in self.schedule.groups)
-        mine = sum(b.early for b in self.group.buffers[:buffer])
-        return self.shared + len(self.schedule.stages) + self.index % 2 * most + mine
-
-    # Where things are
+    before: Lowering | None
+    group: Lowering
+    later: tuple[Lowering, ...]
 
     @property
-    def memory(self) -> str:
-        return self.plan.platform.engines[self.schedule.engine].memory
+    def following(self) -> Lowering | None:
+        return self.later[0] if self.later else None
 
-    def in_buffer(self, buffer: int) -> Held:
-        mine = self.group.buffers[buffer]
-        return Held(Place(self.memory, mine.offset), self.slot(buffer) * mine.bytes, self.regions[buffer])
-
-    def at_home(self, position: int, use: Use) -> tuple[Held, str]:
-        """The whole tensor of a use, and the memory that it is in."""
-        place = self.plan.places[use.tensor]
-        for stage in self.schedule.stages:
-            if (stage.tensor, stage.pack) == (use.tensor, use.pack) and stage.first <= self.index <= stage.last:
-                return Held(stage.place, 0, whole(use.type)), stage.place.space
-        memory = self.schedule.home if place.space in ("input", "output", "constant") else place.space
-        kernel = self.plan.choices[self.group.works[position].step].kernel
-        if place.space == "constant" and (use.type.bytes or kernel is not None):
-            names = packing_names(self.plan.graph, self.members[position])
-            place = self.pieces.constant(use.tensor, use.pack, names, kernel)
-        return Held(place, 0, whole(use.type)), memory
-
-    def held(self, position: int) -> dict[str, Held]:
-        buffers = self.group.works[position].buffers
-        return {
-            use.key: self.in_buffer(buffers[use.key]) if use.key in buffers else self.at_home(position, use)[0]
-            for use in self.members[position].uses
-        }
-
-    # Statements
-
-    def early(self) -> list[Statement]:
-        """Starts what is loaded while the group before works."""
-        return [s for b in self.read if self.group.buffers[b].early for s in self._start(b)]
-
-    def drain(self, *, late: bool) -> list[Statement]:
-        """Waits for the last stores: those that may still run while the next group works, or the others."""
-        buffers = {b: self.group.buffers[b] for b in self.written}
-        return [
-            Wait(self.first_channel[b] + slot)
-            for b, buffer in buffers.items()
-            for slot in range(min(buffer.slots, self.stores))
-            if buffer.late == late
-        ]
-
-    def routine(self, later: list[Statement], before: list[Statement]) -> Routine:
-        """`later` are transfers for the next group, `before` waits for those of the one before."""
-        nodes = [self.plan.graph.nodes[work.step] for work in self.group.works]
+    def routine(self) -> Routine:
+        group = self.group
+        nodes = [group.plan.graph.nodes[work.step] for work in group.group.works]
         what = ", ".join(f"{node.op} {node.name or node.outputs[0]}" for node in nodes)
-        tiles = "".join(f"; {loop.dim}: {loop.count} x {loop.size}" for loop in self.group.loops if loop.count > 1)
-        body = (Mark(self.index, "begin"), *self._staged(), *self._pipeline([*self._ahead(), *later], before))
-        return Routine(f"group_{self.index}", f"{what}{tiles}", body)
+        tiles = "".join(f"; {loop.dim}: {loop.count} x {loop.size}" for loop in group.group.loops if loop.count > 1)
+        arrived = [] if self.before is not None and self.before.carriers else group.early_arrived()
+        body = (Mark(group.index, "begin"), *group.staged(), *arrived, *self._pipeline())
+        return Routine(f"group_{group.index}", f"{what}{tiles}", body)
 
-    def _staged(self) -> list[Statement]:
-        """Waits for copies in a nearer memory that are needed from here on; starts those that have not been."""
-        mine = [(self.shared + number, s) for number, s in enumerate(self.schedule.stages) if s.first == self.index]
-        starts = [self._stage(stage, channel) for channel, stage in mine if stage.start == self.index]
-        return [*starts, *(Wait(channel) for channel, _ in mine)]
+    # What is done once
 
-    def _ahead(self) -> list[Statement]:
-        """Starts copies for later groups. What this one waits for goes first: they may share a DMA."""
-        later = [(n, s) for n, s in enumerate(self.schedule.stages) if s.start == self.index < s.first]
-        return [self._stage(stage, self.shared + number) for number, stage in later]
+    @property
+    def _gives_stores(self) -> bool:
+        """Whether the last results are stored by the group behind."""
+        return self.following is not None and self.group.hands_on and len(self.following.carriers) > 0
 
-    def _stage(self, stage: Stage, channel: int) -> Copy:
-        place = self.plan.places[stage.tensor]
-        if place.space == "constant":
-            place = self._staged_constant(stage)
-        source = Pointer(place, "void", True)
-        return Copy(channel, Pointer(stage.place, "void", False), source, stage.bytes, (), (), (), 1)
+    def _handed_on(self) -> list[Statement]:
+        """Stores the last results of the group before, where that has left it to this one."""
+        takes = self.before is not None and self.before.hands_on and self.group.carriers
+        return self.before.last_stores() if self.before is not None and takes else []
 
-    def _staged_constant(self, stage: Stage) -> Place:
-        for work in self.schedule.groups[stage.first].works:
-            kernel = self.plan.choices[work.step].kernel
-            mine = member(self.plan.graph, self.plan.graph.nodes[work.step], kernel)
-            if any((use.tensor, use.pack) == (stage.tensor, stage.pack) for use in mine.uses):
-                return self.pieces.constant(stage.tensor, stage.pack, packing_names(self.plan.graph, mine), kernel)
-        raise ValueError(f"no node of group {stage.first} reads {stage.tensor}")
+    def _at_first(self) -> list[Statement]:
+        """What is started at the first step for later groups."""
+        early = [s for distance, other in enumerate(self.later, 1) for s in other.early(distance)]
+        return [*self.group.ahead(), *early]
 
-    def _pipeline(self, once: list[Statement], before: list[Statement]) -> tuple[Statement, ...]:
-        """The loop over steps; `once` comes behind the transfers of the first one, `before` at the end."""
-        lead = {b: int(self.group.ahead and position == 0) for b, (position, _) in self.read.items()}
-        ahead = {b: self.group.buffers[b].slots - 1 + lead[b] if self.steps > 1 else 0 for b in self.read}
-        furthest = max([int(self.group.ahead), *ahead.values()])
-        turn: list[Statement] = []
-        for distance in sorted({*ahead.values()} - {0}, reverse=True):
-            loads = [s for b, mine in ahead.items() if mine == distance for s in self._load(b)]
-            turn += self._when(distance, furthest, [Mark(self.index, "ahead", distance), *loads] if loads else [])
-        if self.group.ahead:
-            turn += self._when(1, furthest, [*self._arrived([b for b in lead if lead[b]]), *self._work(0)])
-        now: list[Statement] = [Mark(self.index, "now")]
-        now += [s for b, mine in ahead.items() if mine == 0 for s in self._load(b)]
-        first = Test(Expr(((Var(STEP, -furthest, self.steps - 1), 1),)), "==", 0)
-        now += [If((first,), tuple(once))] if once and self.steps > 1 else once
-        now += self._arrived([b for b in lead if not lead[b]])
+    def _at_last(self) -> list[Statement]:
+        """What is waited for at the last step."""
+        stored = self.before.drain(late=True) if self.before is not None else []
+        return [*stored, *(self.following.early_arrived() if self.following is not None else [])]
+
+    # Turns of the loop over steps
+
+    def _pipeline(self) -> tuple[Statement, ...]:
+        group = self.group
+        carried = bool(group.carriers)
+        inline, first = self._ahead()
+        last: list[Statement] = []
+        if group.group.ahead:
+            last = self._when(1, 1, self._awaited())
+        if carried:
+            stores = [*self._once(0, self._handed_on()), *self._stored_behind()]
+            first = [*stores, *first, *self._once(0, self._at_first())]
+            last += self._once(group.steps - 1, self._at_last())
+        now: list[Statement] = [Mark(group.index, "now")]
+        now += [s for b, mine in self._distances().items() if mine == 0 and not self._early(b) for s in group.load(b)]
+        now += [] if carried else self._once(0, self._at_first())
+        now += group.arrived([b for b in group.read if not self._leads(b) and not self._early(b)])
         waits: list[Statement] = [
-            Wait(self.channel(b)) for b in self.written if self.stores > self.group.buffers[b].slots
+            Wait(group.channel(b)) for b in group.written if group.stores > group.group.buffers[b].slots
         ]
-        now += self._guarded(self.outer - 1, waits)
-        for position in range(int(self.group.ahead), len(self.members)):
-            now += self._work(position)
-        now += [s for b, use in self.written.items() for s in self._store(b, use)]
-        turn += self._when(0, furthest, now)
-        if self.group.ahead:
-            wait: list[Statement] = [Mark(self.index, "await"), Await(self._choice(0).engine)]
-            turn += self._when(1, furthest, self._guarded(self.work_depth(0), wait))
-        loop = turn if self.steps == 1 else [For(STEP, -furthest, self.steps, tuple(turn))]
-        return (*loop, Mark(self.index, "end"), *before, *self.drain(late=False))
+        now += group.guarded(group.outer - 1, waits)
+        for position in range(int(group.group.ahead), len(group.members)):
+            beside = first if carried and position == group.carriers[0] else []
+            now += group.work(position, [*beside, *(last if carried and position == group.carriers[-1] else [])])
+        now += self._stored()
+        turn = [*inline, *self._when(0, self._furthest if inline else 0, now)]
+        if group.group.ahead:
+            end = self._awaited()
+            turn += self._before_first(1, end) if carried else self._when(1, self._furthest, end)
+        begin = -self._furthest if inline else 0
+        loop = turn if group.steps == 1 else [For(STEP, begin, group.steps, tuple(turn))]
+        ends = [] if carried or self.before is None else self.before.drain(late=True)
+        return (*loop, Mark(group.index, "end"), *ends, *group.drain(late=False))
 
-    def _arrived(self, buffers: Sequence[int]) -> list[Statement]:
-        """Waits for what is loaded."""
-        return [s for b in buffers for s in self._guarded(self.buffer_depth(b), [Wait(self.channel(b))])]
+    def _leads(self, buffer: int) -> bool:
+        """Whether it is read by a node that runs a step ahead."""
+        return self.group.group.ahead and self.group.read[buffer][0] == 0
 
-    def _choice(self, position: int) -> Choice:
-        return self.plan.choices[self.group.works[position].step]
+    def _early(self, buffer: int) -> bool:
+        """Whether it is loaded before the group begins, and not again."""
+        mine = self.group.group.buffers[buffer]
+        return mine.early > 0 and mine.slots == 1
+
+    def _distances(self) -> dict[int, int]:
+        """How many steps ahead each buffer is loaded."""
+        group = self.group
+        slots = {b: group.group.buffers[b].slots for b in group.read}
+        return {b: slots[b] - 1 + self._leads(b) if group.steps > 1 else 0 for b in group.read}
+
+    @property
+    def _furthest(self) -> int:
+        return max([int(self.group.group.ahead), *self._distances().values()])
+
+    def _ahead(self) -> tuple[list[Statement], list[Statement]]:
+        """What is done for later steps: at the start of a turn, and beside its computation."""
+        group, distances, buffers = self.group, self._distances(), self.group.group.buffers
+        inline: list[Statement] = []
+        beside: list[Statement] = []
+        for distance in sorted({*distances.values()} - {0}, reverse=True):
+            mine = [b for b, far in distances.items() if far == distance and not self._early(b)]
+            loads = [s for b in mine for s in group.load(b)]
+            turns = mine if distance > 1 or not self._driven(loads) else [b for b in mine if not buffers[b].early]
+            first = [s for b in turns for s in self._unless_early(b, distance, group.load(b))]
+            mark: list[Statement] = [Mark(group.index, "ahead", distance)]
+            placed = self._placed(distance, [*mark, *first] if first else [], [*mark, *loads] if loads else [])
+            inline += placed[0]
+            beside += placed[1]
+        if group.group.ahead:
+            lead = [b for b in group.read if self._leads(b) and not self._early(b)]
+            start = [*group.arrived(lead), *group.work(0)]
+            placed = self._placed(1, start, start)
+            inline += placed[0]
+            beside += placed[1]
+        return inline, beside
+
+    def _placed(
+        self, distance: int, first: list[Statement], body: list[Statement]
+    ) -> tuple[list[Statement], list[Statement]]:
+        """What is done so many steps ahead, at the start of a turn and beside it; `first` before the first step."""
+        if self._driven(body):
+            return self._before_first(distance, first), self._when(distance, distance, body)
+        return self._when(distance, self._furthest, first), []
+
+    def _driven(self, body: list[Statement]) -> bool:
+        """Whether something for later steps is done beside a step."""
+        return len(self.group.carriers) > 0 and self.group.steps > 1 and self.group.by_driver(body)
+
+    def _unless_early(self, buffer: int, distance: int, load: list[Statement]) -> list[Statement]:
+        """The load of a later step; that of the first one may have been started before the group."""
+        if not self.group.group.buffers[buffer].early or not load:
+            return load
+        return [If((Test(Expr(((Var(STEP, -distance, self.group.steps - 1), 1),), distance), ">", 0),), tuple(load))]
+
+    def _awaited(self) -> list[Statement]:
+        group = self.group
+        wait: list[Statement] = [Mark(group.index, "await"), Await(group.choice(0).engine)]
+        return group.guarded(group.work_depth(0), wait)
+
+    def _stored_behind(self) -> list[Statement]:
+        """Stores what the step before has made."""
+        group = self.group
+        if not group.stores_behind or group.steps == 1:
+            return []
+        return self._when(-1, 0, [s for b, use in group.written.items() for s in group.store(b, use, behind=1)])
+
+    def _stored(self) -> list[Statement]:
+        """Stores what a step has made, where that is done at once."""
+        group = self.group
+        stores = [s for b, use in group.written.items() for s in group.store(b, use)]
+        if group.steps == 1:
+            return [] if self._gives_stores else stores
+        final = self._last() if group.stores_behind else ()
+        if self._gives_stores:
+            return [] if group.stores_behind else [If((self._before_last(),), tuple(stores))]
+        return [If(final, tuple(stores))] if final and stores else stores
+
+    def _now(self) -> Expr:
+        return Expr(((Var(STEP, -self._furthest, self.group.steps - 1), 1),))
+
+    def _last(self) -> tuple[Test, ...]:
+        return (Test(self._now(), "==", self.group.steps - 1),)
+
+    def _before_last(self) -> Test:
+        return Test(self._now(), "<", self.group.steps - 1)
+
+    def _once(self, step: int, body: list[Statement]) -> list[Statement]:
+        """What is done at one step."""
+        return [If((Test(self._now(), "==", step),), tuple(body))] if body and self.group.steps > 1 else body
+
+    def _before_first(self, distance: int, body: list[Statement]) -> list[Statement]:
+        """What is done for the first steps, at turns before theirs."""
+        found = self._when(distance, self._furthest, body)
+        return [If((Test(self._now(), "<", 0),), tuple(found))] if found else []
 
     def _when(self, distance: int, furthest: int, body: list[Statement]) -> list[Statement]:
         """What is done at a turn for the step that lies `distance` steps ahead, where there is one."""
-        if self.steps == 1 or not body:
+        group = self.group
+        if group.steps == 1 or not body:
             return body
-        now = Expr(((Var(STEP, -furthest, self.steps - 1), 1),), distance)
+        now = Expr(((Var(STEP, -furthest, group.steps - 1), 1),), distance)
         lets: list[Statement] = []
-        needed = self.names.needed(body)
-        inner = self.steps
-        for loop in self.group.loops:
+        needed = group.names.needed(body)
+        inner = group.steps
+        for loop in group.group.loops:
             inner //= loop.count
-            if loop.count > 1 and _index(loop) in needed:
+            if loop.count > 1 and index_name(loop) in needed:
                 # The tests below keep the step inside its range.
-                step = Expr(((Var(STEP, 0, self.steps - 1), 1),), distance) // inner
-                lets.append(Let(_index(loop), step if inner * loop.count == self.steps else step % loop.count))
+                low = max(-distance, 0)
+                step = Expr(((Var(STEP, low, low + group.steps - 1), 1),), distance) // inner
+                lets.append(Let(index_name(loop), step if inner * loop.count == group.steps else step % loop.count))
         tests = [Test(now, ">=", 0)] if distance < furthest else []
-        tests += [Test(now, "<", self.steps)] if distance else []
-        lets += [Let(name, value) for name, value in self.names.values(needed)]
+        tests += [Test(now, "<", group.steps)] if distance > 0 else []
+        lets += [Let(name, value) for name, value in group.names.values(needed)]
         return [If(tuple(tests), (*lets, *with_names(_merged(body), CORE)))]
-
-    def _guarded(self, depth: int, body: list[Statement]) -> list[Statement]:
-        tests = self.tests(depth)
-        return [If(tests, tuple(body))] if tests and body else body
-
-    def _dma(self, memory: str) -> Dma:
-        found = self.plan.platform.dma(memory, self.memory)
-        if found is None:
-            raise ValueError(f"nothing copies between {memory} and {self.memory}")
-        return found
-
-    def _load(self, buffer: int) -> list[Statement]:
-        early = self.group.buffers[buffer].early
-        return [] if early else self._guarded(self.buffer_depth(buffer), self._start(buffer))
-
-    def _start(self, buffer: int) -> list[Statement]:
-        source, memory = self.at_home(*self.read[buffer])
-        kind = self.read[buffer][1].type
-        target = self.in_buffer(buffer)
-        starts: list[Statement] = [
-            Wait(self.channel(other)) for other in self.written if self._shares(buffer, other) and self.steps > 1
-        ]
-        starts += copy(self.channel(buffer), target, source, self.regions[buffer], kind, self._dma(memory).rank)
-        return starts
-
-    def _store(self, buffer: int, use: Use) -> list[Statement]:
-        target, memory = self.at_home(len(self.members) - 1, use)
-        rank = self._dma(memory).rank
-        starts: list[Statement] = [Mark(self.index, "store")]
-        starts += copy(self.channel(buffer), target, self.in_buffer(buffer), self.regions[buffer], use.type, rank)
-        inner = zip(self.at[self.outer :], self.group.loops[self.outer :], strict=True)
-        last = tuple(Test(i, "==", loop.count - 1) for i, loop in inner if isinstance(i, Expr))
-        return [If(last, tuple(starts))] if last else starts
-
-    def _shares(self, a: int, b: int) -> bool:
-        first, second = self.group.buffers[a], self.group.buffers[b]
-        return first.offset < second.end and second.offset < first.end
-
-    def _work(self, position: int) -> list[Statement]:
-        work, mine = self.group.works[position], self.members[position]
-        choice = self._choice(position)
-        ranges = self.trace.ranges[position]
-        core: Size = 0
-        if work.split:
-            core = Expr(((Var(CORE, 0, self.schedule.cores - 1), 1),))
-            ranges = narrowed(ranges, work.split, mine.domain.dims[work.split], work.chunk, core)
-        # A core may find nothing left to do, and a step no new lines; a tile itself is never empty.
-        doubtful = ranges.values() if mine.output.tensor in self.group.keep else [ranges[d] for d in [work.split] if d]
-        empty = [part.size for part in doubtful if bounds_of(part.size)[0] <= 0]
-        tests = tuple(Test(size, ">", 0) for size in empty if isinstance(size, Expr))
-        place = Place(self.memory, work.scratch)
-        scratch = Pointer(place, "void", False, plain(core * work.scratch_bytes)) if work.scratch_bytes else None
-        task = Task(self.plan.graph, choice, mine, ranges, self.held(position), scratch, self._parts(position, work))
-        call = invoke(task, self.pieces)
-        body: tuple[Statement, ...] = (If(tests, (call,)),) if tests else (call,)
-        if self.plan.platform.beside(choice.kernel) is None:
-            body = (Cores(CORE, self.schedule.cores if work.split else 1, body),)
-        else:
-            wait = () if self.group.ahead else (Await(choice.engine),)
-            body = (Start(choice.engine, body), *wait)
-        mark = Mark(self.index, "start" if self.group.ahead and position == 0 else "work", position)
-        return self._guarded(self.work_depth(position), [mark, *self._crops(position), *body]) + self._keep(position)
-
-    def _parts(self, position: int, work: Work) -> Parts | None:
-        """Which part of a reduction that is cut a step computes."""
-        loops = self.group.loops[self.outer :]
-        if not work.sums:
-            return None
-        part: Size = 0
-        for index, loop in zip(self.at[self.outer :], loops, strict=True):
-            part = plain(part * loop.count + index)
-        place = Place(self.memory, work.sums_at(self.schedule.cores))
-        sums = Held(place, 0, self.trace.regions[position][self.members[position].output.key])
-        return Parts(part, prod(loop.count for loop in loops), sums, frozenset(loop.dim for loop in loops))
-
-    def _keep(self, position: int) -> list[Statement]:
-        """Moves the lines that the next step needs to the start of their buffer, when the last node has read them."""
-        index = self.at[-1] if self.at else 0
-        if isinstance(index, int):
-            return []
-        loop, found = self.group.loops[-1], list[Statement]()
-        for tensor, axis in self.group.keep.items():
-            if self.last_reader(tensor) != position:
-                continue
-            buffer = self.made_in[tensor]
-            held, use = self.in_buffer(buffer), self.members[self.makers[tensor]].output
-            now, following = held.region[axis], self.following.held[tensor][axis].start
-            line = held.strides()[axis] * use.type.dtype.bytes
-            target = Pointer(held.place, "void", False)
-            source = Pointer(held.place, "void", True, plain((following - now.start) * line))
-            move = Move(target, source, plain(larger(now.stop - following, 0) * line))
-            found.append(If((Test(index, "<", loop.count - 1),), (Cores(CORE, 1, (move,)),)))
-        return found
-
-    def _crops(self, position: int) -> list[Statement]:
-        """Copies parts of what an earlier node made to buffers in which they are dense."""
-        found: list[Statement] = []
-        for use in self.members[position].uses:
-            buffer = self.group.works[position].buffers.get(use.key, -1)
-            if use.writes or use.tensor not in self.made_in or buffer in (-1, self.made_in[use.tensor]):
-                continue
-            source, target = self.in_buffer(self.made_in[use.tensor]), self.in_buffer(buffer)
-            rank = self._dma(self.memory).rank
-            found += copy(self.channel(buffer), target, source, self.regions[buffer], use.type, rank)
-            found.append(Wait(self.channel(buffer)))
-        return found
 
 
 def _merged(statements: Sequence[Statement]) -> list[Statement]:
@@ -445,8 +237,3 @@ def _merged(statements: Sequence[Statement]) -> list[Statement]:
         else:
             found.append(statement)
     return found
-
-
-def _index(loop: TileLoop) -> str:
-    """The variable of a loop."""
-    return f"i_{loop.dim}"

@@ -103,10 +103,13 @@ class StatementPrinter:
                 return [f"{indent}const int {name} = {value};"]
             case For(name=name, start=start, stop=stop, body=body):
                 return self._block(f"for (int {name} = {start}; {name} < {stop}; {name}++) {{", body, indent)
-            case Cores(name=name, count=count, body=body):
+            case Cores(name=name, count=count, body=body, beside=()):
                 return self._block(f"TW_CORES({name}, {count}) {{", body, indent)
-            case Start(engine=engine, body=body):
-                return self._block(f"TW_START({engine}) {{", body, indent)
+            case Cores(name=name, count=count, body=body, beside=beside):
+                driven = self._block("TW_BESIDE {", beside, indent)
+                return [*driven, *self._block(f"TW_CORES_BESIDE({name}, {count}) {{", body, indent)]
+            case Start(engine=engine, body=body, beside=beside):
+                return [*self._block(f"TW_START({engine}) {{", body, indent), *self.lines(beside, indent)]
             case Await(engine=engine):
                 return [f"{indent}TW_AWAIT({engine});"]
             case Mark(group=group, place=place, number=number):

@@ -73,8 +73,8 @@ class TileBuffer:
     slots: int
     pack: str = ""
     """How a constant is reordered for the kernel that reads it here."""
-    early: bool = False
-    """Whether it is loaded while the group before this one works; then it has its bytes during that group, too."""
+    early: int = 0
+    """How many groups before this one it, or its first slot, is loaded; then it has its bytes during those, too."""
     late: bool = False
     """Whether what is stored from it last is awaited at the end of the next group; likewise."""
 

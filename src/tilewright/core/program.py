@@ -113,6 +113,8 @@ class Cores:
     name: str
     count: int
     body: tuple[Statement, ...]
+    beside: tuple[Statement, ...] = ()
+    """What drives DMAs and other engines meanwhile; it has names of its own for all that it mentions."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,8 @@ class Start:
 
     engine: str
     body: tuple[Statement, ...]
+    beside: tuple[Statement, ...] = ()
+    """What is done next, with names of its own for all that it mentions."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +169,7 @@ MarkedPlace = TypeLiteral["begin", "ahead", "start", "now", "work", "store", "aw
 """Of the run of a group: its start, where transfers of a later step are started (the number is how many steps later),
 where another engine is started for the next step and waited for (the number is the node's position in the group), where
 a step starts its own transfers and waits for them, the computation of a node (the number is its position in the group),
-where results are sent off, and where the last of them are waited for."""
+where results are sent off (the number is how many steps later), and where the last of them are waited for."""
 
 
 @dataclass(frozen=True)

@@ -422,7 +422,7 @@ def priced(
         found = flow(grid, platform, box, use, source.get(use.tensor, engine.memory))
         flows[index] = found if group.buffers[index].slots > 1 else replace(found, beside=found.beside & False)
         if group.buffers[index].early:
-            flows[index] = replace(flows[index], cycles=flows[index].cycles * 0)
+            flows[index] = replace(flows[index], cycles=flows[index].cycles * ~begins(grid))
     return Priced(grid, tuple(works), tuple(points), flows, ahead_cycles(platform, tasks[0]) if group.ahead else 0.0)
 
 

@@ -189,32 +189,36 @@ class Layout:
                 yield f"copy of '{stage.tensor}': no DMA between {source} and {stage.place.space}"
 
     def _early(self, opened: Opened) -> Iterator[str]:
-        """What is loaded before a group begins is there before the group before it does, and stays as it is."""
+        """What is loaded before a group begins is there before that load is started, and stays as it is."""
         for index, buffer in enumerate(opened.group.buffers):
             name = f"group {opened.number}: buffer {index} of '{buffer.tensor}' is loaded early, but"
-            arriving = any(s.tensor == buffer.tensor and s.first == opened.number for s in self._schedule.stages)
+            start = opened.number - buffer.early
+            copies = [stage for stage in self._schedule.stages if stage.tensor == buffer.tensor]
+            arriving = any(start < stage.first <= opened.number for stage in copies)
             if buffer.late:
                 yield from self._late(opened, index)
             if not buffer.early:
                 continue
-            if opened.number == 0 or opened.role(index) != "input" or buffer.slots != 1:
-                yield f"{name} is no input of one slot behind another group"
-            if self._made(buffer.tensor) >= opened.number - 1 or arriving:
+            if start < 0 or opened.role(index) != "input":
+                yield f"{name} is no input behind another group"
+            if self._made(buffer.tensor) >= start or arriving:
                 yield f"{name} is not there by then"
-            if any(np.size(end) > 1 for part in opened.blocks[index] for end in (part.start, part.stop)):
+            changes = any(np.size(end) > 1 for part in opened.blocks[index] for end in (part.start, part.stop))
+            if changes and buffer.slots == 1:
                 yield f"{name} changes from step to step"
 
     def _late(self, opened: Opened, index: int) -> Iterator[str]:
         """What is still being stored when a group ends is not read before the next one has ended."""
         number, tensor = opened.number, self.root(opened.group.buffers[index].tensor)
         name = f"group {number}: buffer {index} of '{tensor}' is awaited late, but"
-        following = self._groups[number + 1 : number + 3]
+        following = self._groups[number + 1 :]
         if not following or opened.role(index) != "output":
             yield f"{name} is no result with another group behind it"
         for other in following:
             for position, use in _uses(other):
                 bound = other.bound(position, use)
-                soon = other.number == number + 1 or (bound is not None and other.group.buffers[bound].early)
+                early = 0 if bound is None else other.group.buffers[bound].early
+                soon = other.number - early <= number + 1
                 if soon and not use.writes and self.root(use.tensor) == tensor:
                     yield f"{name} group {other.number} reads it"
         if any(stage.start <= number + 1 and self.root(stage.tensor) == tensor for stage in self._schedule.stages):

@@ -1,7 +1,7 @@
-"""Transfers across the border of two groups, where there are bytes for them in both.
+"""Transfers across the borders of groups, where there are bytes for them on both sides.
 
-What a group reads once is loaded while the group before it works, and what it stores last is awaited when the group
-behind it is done.
+What a group reads once, and the first part of what it reads turn by turn, is loaded while the group before it works, or
+an earlier one where that is too short for it; what it stores last is awaited when the group behind it is done.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Prefetch:
     stages: Sequence[Stage]
 
     def run(self) -> None:
-        """Moves loads of one group after the other into the one before it."""
+        """Moves loads of one group after the other into the one before it, and further where they are too long."""
         for number in range(1, len(self.groups)):
             before = self.groups[number]
             for index in self._once(number):
@@ -46,15 +46,53 @@ class Prefetch:
             if after is not before:
                 gain = self._cycles(before) - self._cycles(after)
                 self.groups[number] = replace(after, cycles=after.cycles - gain)
+        self._spread()
         for number in range(len(self.groups) - 1):
             self._store_late(number)
+
+    def _spread(self) -> None:
+        """Starts loads one more group earlier where they take longer than the group beside which they run."""
+        costs = [group_cost(self.graph, self.platform, self.choices, group, self.sources) for group in self.groups]
+        beside: list[list[tuple[int, int, float]]] = [[] for _ in self.groups]
+        for number, group in enumerate(self.groups):
+            for index, buffer in enumerate(group.buffers):
+                if buffer.early:
+                    beside[number - 1].append((number, index, self._load_cycles(number, buffer)))
+        for number in range(len(self.groups) - 1, 0, -1):
+            free = costs[number].compute / 2 - costs[number].transfers - sum(cycles for *_, cycles in beside[number])
+            for load in sorted(beside[number], reverse=True):
+                if free < 0 and self._one_earlier(load[0], load[1]):
+                    beside[number - 1].append(load)
+                    free += load[2]
+
+    def _load_cycles(self, number: int, buffer: TileBuffer) -> float:
+        dma = self.platform.dma(self._source(number, buffer), self.platform.cores.memory)
+        return 0.0 if dma is None else dma.setup + buffer.bytes / dma.bytes_per_cycle
+
+    def _one_earlier(self, number: int, index: int) -> bool:
+        """Starts a load one more group earlier, if what it loads is there by then and there are bytes for it."""
+        group, buffer = self.groups[number], self.groups[number].buffers[index]
+        first = number - buffer.early - 1
+        staged = any(
+            (stage.tensor, stage.pack) == (buffer.tensor, buffer.pack) and first < stage.first <= number
+            for stage in self.stages
+        )
+        mine = (buffer.offset, buffer.offset + round_up(buffer.end - buffer.offset, self.platform.alignment))
+        taken = first < 0 or any(_meet(mine, other) for other in self.occupied[first])
+        if taken or staged or self.made.get(buffer.tensor, -1) >= first:
+            return False
+        self.occupied[first].append(mine)
+        moved = replace(buffer, early=buffer.early + 1)
+        self.groups[number] = replace(group, buffers=(*group.buffers[:index], moved, *group.buffers[index + 1 :]))
+        return True
 
     def _store_late(self, number: int) -> None:
         """Lets the last stores of a group run on, unless the next one needs what they store."""
         group, following = self.groups[number], self.groups[number + 1]
         members = self._members(group)
         soon = {use.tensor for mine in self._members(following) for use in mine.uses if not use.writes}
-        soon |= {b.tensor for other in self.groups[number + 2 : number + 3] for b in other.buffers if b.early}
+        later = enumerate(self.groups[number + 2 :], number + 2)
+        soon |= {b.tensor for n, other in later for b in other.buffers if b.early and n - b.early <= number + 1}
         soon |= {stage.tensor for stage in self.stages if stage.start <= number + 1}
         if any(self.made.get(tensor, -1) == number for tensor in soon):
             return
@@ -73,7 +111,7 @@ class Prefetch:
         return [member(self.graph, nodes[work.step], self.choices[work.step].kernel) for work in group.works]
 
     def _once(self, number: int) -> Iterator[int]:
-        """Buffers that a group fills once, with something that is there before the group before it begins."""
+        """Buffers that a group fills once, or turn by turn, with what is there before the group before it begins."""
         group = self.groups[number]
         members = self._members(group)
         own = {use.tensor for mine in members for use in mine.uses if use.writes}
@@ -81,8 +119,8 @@ class Prefetch:
             dma = self.platform.dma(self._source(number, buffer), self.platform.cores.memory)
             there = buffer.tensor not in own and self.made.get(buffer.tensor, -1) < number - 1
             beside = dma is not None and not dma.by_cores and not dma.through
-            ready = there and beside and buffer.slots == 1 and not self._arriving(number, buffer)
-            if ready and self._stays(group, members, index):
+            ready = there and beside and not self._arriving(number, buffer)
+            if ready and (buffer.slots > 1) != self._stays(group, members, index):
                 yield index
 
     def _source(self, number: int, buffer: TileBuffer) -> str:
@@ -118,7 +156,7 @@ class Prefetch:
         group, buffer = self.groups[number], self.groups[number].buffers[index]
         free = self._room(number - 1, number, buffer)
         if free is not None:
-            moved = replace(buffer, offset=free[0], early=True)
+            moved = replace(buffer, offset=free[0], early=1)
             buffers = (*group.buffers[:index], moved, *group.buffers[index + 1 :])
             self.groups[number] = replace(group, buffers=buffers)
 

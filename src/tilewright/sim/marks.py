@@ -74,6 +74,10 @@ class GroupProfile:
     def cycles(self) -> int:
         return self.stop - self.start
 
+    def end_at(self, time: int) -> None:
+        self.phases["end"] = self.phases.get("end", 0) + time - self.stop
+        self.stop = time
+
     def tile(self, step: int) -> TileProfile:
         while len(self.tiles) <= step:
             self.tiles.append(TileProfile(len(self.tiles)))
@@ -109,27 +113,31 @@ class Profiler:
             )
         cores = simulator.machine.harts[platform.cores.name]
         self._first = simulator.machine.first_hart(cores.name)
+        self._driver = self._first + cores.count - 1
+        self._working = platform.engines[cores.name].count
         begins = [address for address, places in self._places.items() if any(p.name == "begin" for p in places)]
-        for hart in range(self._first, self._first + platform.engines[cores.name].count):
-            simulator.native.mark(hart, list(self._places) if hart == self._first else begins)
+        for hart in {*range(self._first, self._first + self._working), self._driver}:
+            simulator.native.mark(hart, list(self._places) if hart in (self._first, self._driver) else begins)
         simulator.native.record_transfers(True)
 
     def groups(self) -> tuple[GroupProfile, ...]:
         """What every group took."""
         times, harts, addresses, counts = self._simulator.native.take_passages()
-        own = harts == self._first
-        passages = [
-            (time, place)
-            for time, address in zip(times[own].tolist(), addresses[own].tolist(), strict=True)
-            for place in self._places[address]
-        ]
-        walk = _Walk()
-        for time, place in passages:
-            walk.come(time, place)
-        walk.assign(self._simulator)
-        groups = walk.groups[:-1]
+        walks = {hart: _Walk() for hart in (self._first, self._driver)}
+        for hart, walk in walks.items():
+            own = harts == hart
+            for time, address in zip(times[own].tolist(), addresses[own].tolist(), strict=True):
+                for place in self._places[address]:
+                    walk.come(time, place)
+        # A core behind those that work drives the DMAs, or the first one does.
+        first, driver = walks[self._first], walks[self._driver]
+        first.assign(self._simulator, driver if driver.groups else first)
+        groups = first.groups[:-1]
+        if groups and driver.groups:
+            # It is the one that waits for the last results.
+            groups[-1].end_at(max(groups[-1].stop, driver.groups[-1].start))
         columns = {name: values.tolist() for name, values in counts.items()}
-        for hart in sorted(set(harts.tolist())):
+        for hart in sorted(h for h in set(harts.tolist()) if h < self._first + self._working):
             self._count(groups, [n for n, h in enumerate(harts.tolist()) if h == hart], addresses.tolist(), columns)
         return tuple(groups)
 
@@ -143,12 +151,12 @@ class Profiler:
 
 
 class _Walk:
-    """Follows core 0 from mark to mark."""
+    """Follows a core from mark to mark."""
 
     def __init__(self) -> None:
         self.groups: list[GroupProfile] = []
-        self._times: list[int] = []
-        self._asked: list[tuple[int, int]] = []
+        self.times: list[int] = []
+        self.asked: list[tuple[int, int]] = []
         """Group and step for which transfers are asked for from that time on."""
         self._ahead: dict[int, int] = {}
         self._step = -1
@@ -164,8 +172,14 @@ class _Walk:
             step = self._ahead[place.number] = self._ahead.get(place.number, -1) + 1
         elif place.name == "now":
             step = self._step = self._step + 1
-        self._times.append(time)
-        self._asked.append((len(self.groups) - 1, step))
+        elif place.name == "store":
+            step -= place.number
+        group = len(self.groups) - 1
+        if place.name == "store" and place.group != self.groups[group].index:
+            # The last results of the group before.
+            group, step = group - 1, len(self.groups[group - 1].tiles) - 1
+        self.times.append(time)
+        self.asked.append((group, step))
         self._last = (time, place)
 
     def _leave(self, time: int) -> None:
@@ -183,7 +197,7 @@ class _Walk:
             # For the step behind the one that cores work on.
             group.tile(self._step + 1).add(place.number, spent)
 
-    def assign(self, simulator: Simulator) -> None:
+    def assign(self, simulator: Simulator, driver: _Walk) -> None:
         """Gives every transfer to the tile for which it was asked."""
         free: dict[str, int] = {}
         for transfer in simulator.native.transfers():
@@ -191,10 +205,10 @@ class _Walk:
             finished = transfer["finished"] if transfer["finished"] >= 0 else simulator.cycles
             busy = max(finished - max(asked, free.get(lane, 0)), 0)
             free[lane] = max(finished, free.get(lane, 0))
-            number = bisect_right(self._times, asked) - 1
-            if number < 0 or self._asked[number][1] < 0:
+            number = bisect_right(driver.times, asked) - 1
+            if number < 0 or driver.asked[number][1] < 0:
                 continue
-            group, step = self._asked[number]
+            group, step = driver.asked[number]
             tile = self.groups[group].tile(step)
             if lane.endswith(" in"):
                 tile.loading += busy

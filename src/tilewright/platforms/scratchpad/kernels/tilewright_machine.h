@@ -17,6 +17,10 @@ void tw_dma_wait(int channel);
 /* The block behind it runs once for every core, and all are done when it is left: TW_CORES(core, 8) { work(core); }
  * Here one core runs after the other, in an order that differs from call to call. The block must not be left by break. */
 #define TW_CORES(core, cores) for (int core = tw_first_core(cores); core >= 0; core = tw_next_core())
+/* The same beside a block that starts transfers and waits for them, which here runs first:
+ * TW_BESIDE { ... } TW_CORES_BESIDE(core, 8) { work(core); } */
+#define TW_BESIDE
+#define TW_CORES_BESIDE(core, cores) TW_CORES(core, cores)
 int tw_first_core(int cores);
 int tw_next_core(void);
 

@@ -14,7 +14,8 @@
 #define TW_L3 0x80000000u /* where programs have the bytes of the HyperRAM; no core can load or store there */
 #define TW_DMA_EVENT (1u << 8)
 #define TW_BARRIER_EVENT (1u << 16)
-#define TW_CORES_OF_CLUSTER 8
+#define TW_CORES_OF_CLUSTER 8 /* that work; the one behind them drives */
+#define TW_HARTS_OF_CLUSTER 9
 
 /* Loads a register of the event unit; the core sleeps until there is an event for it. */
 #define TW_WAIT_AT(offset)                                                                                             \
@@ -29,6 +30,9 @@ static inline int tw_core(void) {
     __asm__("csrr %0, mhartid" : "=r"(id));
     return (int)(id & 31);
 }
+
+/* Whether this is the core that drives the DMA and other engines while the rest work. */
+static inline int tw_drives(void) { return tw_core() == TW_CORES_OF_CLUSTER; }
 
 /* Waits until all cores are here. */
 static inline void tw_barrier(void) { (void)TW_WAIT_AT(0x21C); }

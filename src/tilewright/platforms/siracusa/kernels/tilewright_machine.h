@@ -1,5 +1,5 @@
 /* The machine that generated code runs on: the DMA between L2 and L1, and the cores of the cluster. All cores run the
- * network together; what only one may do, core 0 does. */
+ * network together; the one behind those that work drives the DMA and NEUREKA. */
 #ifndef TILEWRIGHT_MACHINE_H
 #define TILEWRIGHT_MACHINE_H
 
@@ -43,8 +43,15 @@ extern unsigned char *tw_relay;
     for (int core = (tw_barrier(), tw_core()), core##_first = 1; core##_first; core##_first = (tw_barrier(), 0))       \
         if (core < (cores))
 
+/* Two blocks at once: what drives the DMA and other engines, and cores that work. Both are done when the second one is
+ * left: TW_BESIDE { ... } TW_CORES_BESIDE(core, 8) { ... } */
+#define TW_BESIDE for (int tw_beside = (tw_barrier(), tw_drives()); tw_beside; tw_beside = 0)
+#define TW_CORES_BESIDE(core, cores)                                                                                   \
+    for (int core = tw_core(), core##_first = 1; core##_first; core##_first = (tw_barrier(), 0))                       \
+        if (core < (cores))
+
 /* The block behind it starts work on another engine; behind TW_AWAIT that is done. TW_START(neureka) { ... } */
-#define TW_START(engine) if (tw_core() == 0)
+#define TW_START(engine) if (tw_drives())
 #define TW_AWAIT(engine) tw_await_##engine()
 void tw_await_neureka(void);
 

@@ -1,4 +1,4 @@
-/* Jobs of NEUREKA, the accelerator for convolutions. Core 0 describes a job and goes on; the accelerator takes a second one
+/* Jobs of NEUREKA, the accelerator for convolutions. The driver describes a job and goes on; the accelerator takes a second one
  * while it works on the first. Its sums are 32 bits wide, its weights single bits, packed when the network is compiled. */
 #ifndef TILEWRIGHT_NEUREKA_H
 #define TILEWRIGHT_NEUREKA_H

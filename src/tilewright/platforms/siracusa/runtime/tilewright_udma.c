@@ -22,7 +22,7 @@
 /* Few instructions: each line of them comes from L2 before it is run. */
 #define SMALL __attribute__((cold, noinline))
 
-/* Between core 0, which counts what it asks for, and the fabric controller, which counts what it begins and completes. */
+/* Between the driver, which counts what it asks for, and the fabric controller, which counts what it begins and completes. */
 static volatile struct {
     uint32_t asked, begun, complete;
     struct tw_request requests[REQUESTS];

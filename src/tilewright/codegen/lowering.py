@@ -1,0 +1,429 @@
+"""What a group of nodes does, as statements: transfers of its buffers, calls on every core, kept lines.
+
+`groups` puts them in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+from typing import Literal
+
+from tilewright.codegen.naming import Names
+from tilewright.codegen.pieces import Pieces
+from tilewright.codegen.transfers import copy
+from tilewright.codegen.works import Held, Parts, Task, invoke, packing_names, whole
+from tilewright.core.expr import Expr, Size, Var, bounds_of, larger, plain, variable
+from tilewright.core.plan import Choice, Group, Place, Plan, Schedule, Stage, Work
+from tilewright.core.platform import Dma
+from tilewright.core.program import (
+    Await,
+    Copy,
+    Cores,
+    If,
+    Mark,
+    Move,
+    Pointer,
+    Start,
+    Statement,
+    Test,
+    Wait,
+)
+from tilewright.core.tiles import Member, Region, TileLoop, Trace, Use, hull, member, narrowed, trace
+
+CORE = "core"
+
+
+@dataclass(frozen=True)
+class Lowering:
+    """One group on its way to a routine."""
+
+    plan: Plan
+    schedule: Schedule
+    index: int
+    group: Group
+    pieces: Pieces
+    step: Literal["any", "first", "last"] = "any"
+    """Which step statements are for: any, as expressions of the loop variables, or one that is known."""
+
+    # What the group touches, as expressions of its loop variables
+
+    @cached_property
+    def members(self) -> tuple[Member, ...]:
+        nodes, choices = self.plan.graph.nodes, self.plan.choices
+        return tuple(member(self.plan.graph, nodes[w.step], choices[w.step].kernel) for w in self.group.works)
+
+    @cached_property
+    def at(self) -> tuple[Size, ...]:
+        if self.step != "any":
+            return tuple(loop.count - 1 if self.step == "last" else 0 for loop in self.group.loops)
+        return tuple(variable(index_name(loop), loop.count) for loop in self.group.loops)
+
+    @cached_property
+    def trace(self) -> Trace:
+        return trace(self.members, self.group.loops, self.group.keep, self.at, self.names)
+
+    @cached_property
+    def following(self) -> Trace:
+        """One step of the innermost loop later."""
+        at = (*self.at[:-1], self.at[-1] + 1)
+        return trace(self.members, self.group.loops, self.group.keep, at, self.names)
+
+    @cached_property
+    def names(self) -> Names:
+        return Names()
+
+    @cached_property
+    def _general(self) -> Lowering:
+        return replace(self, step="any")
+
+    @cached_property
+    def steps(self) -> int:
+        return prod(loop.count for loop in self.group.loops)
+
+    @cached_property
+    def regions(self) -> tuple[Region, ...]:
+        """What each buffer holds."""
+        found: list[list[Region]] = [[] for _ in self.group.buffers]
+        for position, (work, mine) in enumerate(zip(self.group.works, self.members, strict=True)):
+            for use in mine.uses:
+                if use.key in work.buffers:
+                    found[work.buffers[use.key]].append(self.trace.regions[position][use.key])
+        made = {buffer: tensor for tensor, buffer in self.made_in.items()}
+        return tuple(
+            self.trace.held[made[number]] if number in made else hull(regions) for number, regions in enumerate(found)
+        )
+
+    @cached_property
+    def makers(self) -> dict[str, int]:
+        """Which node makes each tensor that stays inside the group."""
+        return {mine.output.tensor: position for position, mine in enumerate(self.members[:-1])}
+
+    @cached_property
+    def made_in(self) -> dict[str, int]:
+        """The buffer in which it does; other buffers of the same tensor hold copies of parts."""
+        found: dict[str, int] = {}
+        for tensor, position in self.makers.items():
+            found[tensor] = self.group.works[position].buffers[self.members[position].output.key]
+        return found
+
+    def last_reader(self, tensor: str) -> int:
+        return max(p for p, mine in enumerate(self.members) if any(use.tensor == tensor for use in mine.uses))
+
+    @cached_property
+    def written(self) -> dict[int, Use]:
+        """Buffers of results that leave the group."""
+        last, mine = self.group.works[-1], self.members[-1]
+        return {last.buffers[use.key]: use for use in mine.uses if use.writes and use.key in last.buffers}
+
+    @cached_property
+    def read(self) -> dict[int, tuple[int, Use]]:
+        """Buffers of what comes from outside, with one of the uses and the position of its node."""
+        found: dict[int, tuple[int, Use]] = {}
+        for position, (work, mine) in enumerate(zip(self.group.works, self.members, strict=True)):
+            for use in mine.uses:
+                outside = use.tensor not in self.trace.held and not use.writes
+                if outside and use.key in work.buffers and work.buffers[use.key] not in self.written:
+                    found.setdefault(work.buffers[use.key], (position, use))
+        return found
+
+    # Slots and channels
+
+    @cached_property
+    def outer(self) -> int:
+        """How many loops there are around those over parts of a reduction."""
+        return sum(loop.dim not in self.members[-1].domain.reduction for loop in self.group.loops)
+
+    @cached_property
+    def stores(self) -> int:
+        """How many tiles leave the group."""
+        return prod(loop.count for loop in self.group.loops[: self.outer])
+
+    def depth(self, values: Sequence[Size]) -> int:
+        """The innermost loop that values depend on; -1 for none."""
+        mentioned = {name for value in values if isinstance(value, Expr) for name in value.variables}
+        names = self.names.behind(mentioned)
+        return max((k for k, loop in enumerate(self.group.loops) if index_name(loop) in names), default=-1)
+
+    def buffer_depth(self, buffer: int) -> int:
+        if buffer in self.written:
+            return self.outer - 1
+        if self.step != "any":
+            return self._general.buffer_depth(buffer)
+        return self.depth([end for part in self.regions[buffer] for end in (part.start, part.stop)])
+
+    def work_depth(self, position: int) -> int:
+        ranges = self.trace.ranges[position].values()
+        return self.depth([end for part in ranges for end in (part.start, part.stop)])
+
+    def tests(self, depth: int) -> tuple[Test, ...]:
+        """What holds at the steps at which something of this depth changes."""
+        return tuple(Test(i, "==", 0) for i in self.at[depth + 1 :] if isinstance(i, Expr))
+
+    def slot(self, buffer: int) -> Size:
+        number: Size = 0
+        for k in range(self.buffer_depth(buffer) + 1):
+            number = number * self.group.loops[k].count + self.at[k]
+        return number % self.group.buffers[buffer].slots
+
+    @cached_property
+    def first_channel(self) -> tuple[int, ...]:
+        found: list[int] = []
+        total = 0
+        for buffer in self.group.buffers:
+            found.append(total)
+            total += buffer.slots
+        return tuple(found)
+
+    @cached_property
+    def shared(self) -> int:
+        """The first channel that no group has for itself; there begin those of copies in a nearer memory."""
+        return max(sum(buffer.slots for buffer in group.buffers) for group in self.schedule.groups)
+
+    def channel(self, buffer: int) -> Size:
+        mine = self.group.buffers[buffer]
+        if mine.early and (mine.slots == 1 or self.step == "first"):
+            return self.early_channel(buffer)
+        return plain(self.slot(buffer) + self.first_channel[buffer])
+
+    def early_channel(self, buffer: int) -> int:
+        """That of what is loaded before the group begins: groups in turn have some for it."""
+        most = max(sum(b.early > 0 for b in group.buffers) for group in self.schedule.groups)
+        furthest = max(b.early for group in self.schedule.groups for b in group.buffers)
+        mine = sum(b.early > 0 for b in self.group.buffers[:buffer])
+        return self.shared + len(self.schedule.stages) + self.index % (furthest + 1) * most + mine
+
+    # Where things are
+
+    @property
+    def memory(self) -> str:
+        return self.plan.platform.engines[self.schedule.engine].memory
+
+    def in_buffer(self, buffer: int) -> Held:
+        mine = self.group.buffers[buffer]
+        return Held(Place(self.memory, mine.offset), self.slot(buffer) * mine.bytes, self.regions[buffer])
+
+    def at_home(self, position: int, use: Use) -> tuple[Held, str]:
+        """The whole tensor of a use, and the memory that it is in."""
+        place = self.plan.places[use.tensor]
+        for stage in self.schedule.stages:
+            if (stage.tensor, stage.pack) == (use.tensor, use.pack) and stage.first <= self.index <= stage.last:
+                return Held(stage.place, 0, whole(use.type)), stage.place.space
+        memory = self.schedule.home if place.space in ("input", "output", "constant") else place.space
+        kernel = self.plan.choices[self.group.works[position].step].kernel
+        if place.space == "constant" and (use.type.bytes or kernel is not None):
+            names = packing_names(self.plan.graph, self.members[position])
+            place = self.pieces.constant(use.tensor, use.pack, names, kernel)
+        return Held(place, 0, whole(use.type)), memory
+
+    def held(self, position: int) -> dict[str, Held]:
+        buffers = self.group.works[position].buffers
+        return {
+            use.key: self.in_buffer(buffers[use.key]) if use.key in buffers else self.at_home(position, use)[0]
+            for use in self.members[position].uses
+        }
+
+    # Statements
+
+    def early(self, groups: int) -> list[Statement]:
+        """Starts what is loaded that many groups before this one, for the first step."""
+        first = replace(self, step="first")
+        return [s for b in self.read if self.group.buffers[b].early == groups for s in first.start(b)]
+
+    def early_arrived(self) -> list[Statement]:
+        """Waits for that."""
+        return [Wait(self.early_channel(b)) for b in self.read if self.group.buffers[b].early]
+
+    @cached_property
+    def carriers(self) -> list[int]:
+        """Nodes that are computed at every step, so that something can be done beside each."""
+        return [p for p in range(int(self.group.ahead), len(self.members)) if not self.tests(self.work_depth(p))]
+
+    @cached_property
+    def stores_behind(self) -> bool:
+        """Whether what a step makes may be stored while the next one works."""
+        stores = [s for b, use in self.written.items() for s in self.store(b, use)]
+        slots = all(self.group.buffers[b].slots > 1 for b in self.written)
+        return len(self.carriers) > 0 and slots and self.by_driver(stores)
+
+    @cached_property
+    def hands_on(self) -> bool:
+        """Whether the last results may be stored while the next group works."""
+        return bool(self.written) and all(self.group.buffers[b].late for b in self.written)
+
+    def last_stores(self) -> list[Statement]:
+        last = replace(self, step="last")
+        return [s for b, use in self.written.items() for s in last.store(b, use)]
+
+    def by_driver(self, statements: Sequence[Statement]) -> bool:
+        """Whether none of them needs the cores: these copy inside their memory."""
+        for statement in statements:
+            match statement:
+                case Cores():
+                    return False
+                case If(body=body) | Start(body=body):
+                    if not self.by_driver(body):
+                        return False
+                case Copy(to=to, source=source):
+                    if to.place.space == source.place.space == self.memory:
+                        return False
+                case _:
+                    pass
+        return True
+
+    def drain(self, *, late: bool) -> list[Statement]:
+        """Waits for the last stores: those that may still run while the next group works, or the others."""
+        buffers = {b: self.group.buffers[b] for b in self.written}
+        return [
+            Wait(self.first_channel[b] + slot)
+            for b, buffer in buffers.items()
+            for slot in range(min(buffer.slots, self.stores))
+            if buffer.late == late
+        ]
+
+    def staged(self) -> list[Statement]:
+        """Waits for copies in a nearer memory that are needed from here on; starts those that have not been."""
+        mine = [(self.shared + number, s) for number, s in enumerate(self.schedule.stages) if s.first == self.index]
+        starts = [self._stage(stage, channel) for channel, stage in mine if stage.start == self.index]
+        return [*starts, *(Wait(channel) for channel, _ in mine)]
+
+    def ahead(self) -> list[Statement]:
+        """Starts copies for later groups. What this one waits for goes first: they may share a DMA."""
+        later = [(n, s) for n, s in enumerate(self.schedule.stages) if s.start == self.index < s.first]
+        return [self._stage(stage, self.shared + number) for number, stage in later]
+
+    def _stage(self, stage: Stage, channel: int) -> Copy:
+        place = self.plan.places[stage.tensor]
+        if place.space == "constant":
+            place = self._staged_constant(stage)
+        source = Pointer(place, "void", True)
+        return Copy(channel, Pointer(stage.place, "void", False), source, stage.bytes, (), (), (), 1)
+
+    def _staged_constant(self, stage: Stage) -> Place:
+        for work in self.schedule.groups[stage.first].works:
+            kernel = self.plan.choices[work.step].kernel
+            mine = member(self.plan.graph, self.plan.graph.nodes[work.step], kernel)
+            if any((use.tensor, use.pack) == (stage.tensor, stage.pack) for use in mine.uses):
+                return self.pieces.constant(stage.tensor, stage.pack, packing_names(self.plan.graph, mine), kernel)
+        raise ValueError(f"no node of group {stage.first} reads {stage.tensor}")
+
+    def arrived(self, buffers: Sequence[int]) -> list[Statement]:
+        """Waits for what is loaded."""
+        return [s for b in buffers for s in self.guarded(self.buffer_depth(b), [Wait(self.channel(b))])]
+
+    def choice(self, position: int) -> Choice:
+        return self.plan.choices[self.group.works[position].step]
+
+    def guarded(self, depth: int, body: list[Statement]) -> list[Statement]:
+        tests = self.tests(depth)
+        return [If(tests, tuple(body))] if tests and body else body
+
+    def _dma(self, memory: str) -> Dma:
+        found = self.plan.platform.dma(memory, self.memory)
+        if found is None:
+            raise ValueError(f"nothing copies between {memory} and {self.memory}")
+        return found
+
+    def load(self, buffer: int) -> list[Statement]:
+        return self.guarded(self.buffer_depth(buffer), self.start(buffer))
+
+    def start(self, buffer: int) -> list[Statement]:
+        source, memory = self.at_home(*self.read[buffer])
+        kind = self.read[buffer][1].type
+        target = self.in_buffer(buffer)
+        starts: list[Statement] = [
+            Wait(self.channel(other)) for other in self.written if self._shares(buffer, other) and self.steps > 1
+        ]
+        starts += copy(self.channel(buffer), target, source, self.regions[buffer], kind, self._dma(memory).rank)
+        return starts
+
+    def store(self, buffer: int, use: Use, behind: int = 0) -> list[Statement]:
+        """Stores what a step has made; `behind` says how many steps later that is."""
+        target, memory = self.at_home(len(self.members) - 1, use)
+        rank = self._dma(memory).rank
+        starts: list[Statement] = [Mark(self.index, "store", behind)]
+        starts += copy(self.channel(buffer), target, self.in_buffer(buffer), self.regions[buffer], use.type, rank)
+        inner = zip(self.at[self.outer :], self.group.loops[self.outer :], strict=True)
+        last = tuple(Test(i, "==", loop.count - 1) for i, loop in inner if isinstance(i, Expr))
+        return [If(last, tuple(starts))] if last else starts
+
+    def _shares(self, a: int, b: int) -> bool:
+        first, second = self.group.buffers[a], self.group.buffers[b]
+        return first.offset < second.end and second.offset < first.end
+
+    def work(self, position: int, beside: Sequence[Statement] = ()) -> list[Statement]:
+        """Computes a node; `beside` is what is done meanwhile."""
+        work, mine = self.group.works[position], self.members[position]
+        choice = self.choice(position)
+        ranges = self.trace.ranges[position]
+        core: Size = 0
+        if work.split:
+            core = Expr(((Var(CORE, 0, self.schedule.cores - 1), 1),))
+            ranges = narrowed(ranges, work.split, mine.domain.dims[work.split], work.chunk, core)
+        # A core may find nothing left to do, and a step no new lines; a tile itself is never empty.
+        doubtful = ranges.values() if mine.output.tensor in self.group.keep else [ranges[d] for d in [work.split] if d]
+        empty = [part.size for part in doubtful if bounds_of(part.size)[0] <= 0]
+        tests = tuple(Test(size, ">", 0) for size in empty if isinstance(size, Expr))
+        place = Place(self.memory, work.scratch)
+        scratch = Pointer(place, "void", False, plain(core * work.scratch_bytes)) if work.scratch_bytes else None
+        task = Task(self.plan.graph, choice, mine, ranges, self.held(position), scratch, self._parts(position, work))
+        call = invoke(task, self.pieces)
+        body: tuple[Statement, ...] = (If(tests, (call,)),) if tests else (call,)
+        if self.plan.platform.beside(choice.kernel) is None:
+            body = (Cores(CORE, self.schedule.cores if work.split else 1, body, tuple(beside)),)
+        else:
+            wait = () if self.group.ahead else (Await(choice.engine),)
+            body = (Start(choice.engine, body, tuple(beside)), *wait)
+        mark = Mark(self.index, "start" if self.group.ahead and position == 0 else "work", position)
+        return self.guarded(self.work_depth(position), [mark, *self._crops(position), *body]) + self._keep(position)
+
+    def _parts(self, position: int, work: Work) -> Parts | None:
+        """Which part of a reduction that is cut a step computes."""
+        loops = self.group.loops[self.outer :]
+        if not work.sums:
+            return None
+        part: Size = 0
+        for index, loop in zip(self.at[self.outer :], loops, strict=True):
+            part = plain(part * loop.count + index)
+        place = Place(self.memory, work.sums_at(self.schedule.cores))
+        sums = Held(place, 0, self.trace.regions[position][self.members[position].output.key])
+        return Parts(part, prod(loop.count for loop in loops), sums, frozenset(loop.dim for loop in loops))
+
+    def _keep(self, position: int) -> list[Statement]:
+        """Moves the lines that the next step needs to the start of their buffer, when the last node has read them."""
+        index = self.at[-1] if self.at else 0
+        if isinstance(index, int):
+            return []
+        loop, found = self.group.loops[-1], list[Statement]()
+        for tensor, axis in self.group.keep.items():
+            if self.last_reader(tensor) != position:
+                continue
+            buffer = self.made_in[tensor]
+            held, use = self.in_buffer(buffer), self.members[self.makers[tensor]].output
+            now, following = held.region[axis], self.following.held[tensor][axis].start
+            line = held.strides()[axis] * use.type.dtype.bytes
+            target = Pointer(held.place, "void", False)
+            source = Pointer(held.place, "void", True, plain((following - now.start) * line))
+            move = Move(target, source, plain(larger(now.stop - following, 0) * line))
+            found.append(If((Test(index, "<", loop.count - 1),), (Cores(CORE, 1, (move,)),)))
+        return found
+
+    def _crops(self, position: int) -> list[Statement]:
+        """Copies parts of what an earlier node made to buffers in which they are dense."""
+        found: list[Statement] = []
+        for use in self.members[position].uses:
+            buffer = self.group.works[position].buffers.get(use.key, -1)
+            if use.writes or use.tensor not in self.made_in or buffer in (-1, self.made_in[use.tensor]):
+                continue
+            source, target = self.in_buffer(self.made_in[use.tensor]), self.in_buffer(buffer)
+            rank = self._dma(self.memory).rank
+            found += copy(self.channel(buffer), target, source, self.regions[buffer], use.type, rank)
+            found.append(Wait(self.channel(buffer)))
+        return found
+
+
+def index_name(loop: TileLoop) -> str:
+    """The variable of a loop."""
+    return f"i_{loop.dim}"
