@@ -5,7 +5,7 @@ when: {channels_last: "== 1"}
 pack: {W: "G,F,C,KH,KW -> G,F/4,KH,KW,C,F%4"}
 epilogue: row
 accumulate: [C]
-cycles: "N*G*OH*OW*(((F+3)//4)*4*(1.24*C*KH*KW + 3*KH + 11) + 60)"
+cycles: "N*G*OH*OW*(((F+3)//4)*4*(1.2*C*KH*KW + 1.5*KH + 11) + 30)"
 --- */
 #include "tilewright_floats.h"
 

@@ -5,7 +5,7 @@ when: {A_sROWS: "A_sROWS == K or ROWS == 1", A_sK: "A_sK == 1 or K == 1", B_sBAT
 pack: {B: "K,N -> N/4,K,N%4"}
 epilogue: row
 accumulate: [K]
-cycles: "ROWS*(((N+3)//4)*4*(1.24*K + 11) + 30)"
+cycles: "ROWS*(((N+3)//4)*4*(1.2*K + 11) + 20)"
 --- */
 #include "tilewright_floats.h"
 
