@@ -148,7 +148,7 @@ def operation_cycles(layer: Layer, engine: ArrayEngine, spatial: SpatialMapping)
     """Cycles of one operation of all units, on average where units take turns."""
     unrolled = spatial.fractional(layer)
     turns = prod(steps for name in engine.serial for _, steps in unrolled.get(name, ()))
-    return engine.cycles * turns if engine.serial else engine.cycles
+    return engine.setup + engine.cycles * turns if engine.serial else engine.setup + engine.cycles
 
 
 def _beside(engine: ArrayEngine) -> int:

@@ -91,15 +91,18 @@ def candidates(
 ) -> tuple[SpatialMapping, ...]:
     """Ways to fill the array dimensions that nothing is given for, best first by the units in use.
 
-    `hints` name the layer's dimensions to try along an array dimension, `mixed` allows several of them along one, and
-    `most` limits how many are returned.
+    `hints` name the layer's dimensions to try along an array dimension (all are tried where it has none of them),
+    `mixed` allows several of them along one, and `most` limits how many are returned.
     """
     given, hints = given or {}, hints or {}
     fixed = normalise(layer, engine, given)
     open_arrays = [array for array in engine.dims if array not in given]
     if not open_arrays:
         return (fixed,)
-    choices = [_along(layer, engine, array, hints.get(array) or tuple(layer.dims), mixed) for array in open_arrays]
+    choices = [
+        _along(layer, engine, array, [d for d in hints.get(array, ()) if d in layer.dims] or tuple(layer.dims), mixed)
+        for array in open_arrays
+    ]
     found: dict[tuple[Loops, ...], float] = {}
     for combination in product(*choices):
         chosen = dict(zip(open_arrays, combination, strict=True))
@@ -130,7 +133,7 @@ def _rank(used: Mapping[str, int]) -> float:
 def _along(layer: Layer, engine: ArrayEngine, array: str, dims: Sequence[str], mixed: bool) -> list[Loops]:
     """What may be unrolled along one dimension of the array."""
     size = engine.dims[array]
-    divisors = {dim: list(_divisors(limit(layer, engine, array, dim))) for dim in dims if dim in layer.dims}
+    divisors = {dim: list(_divisors(limit(layer, engine, array, dim))) for dim in dims}
     found: list[Loops] = [((dim, steps),) for dim, some in divisors.items() for steps in some]
     if mixed:
         for count in range(2, len(divisors) + 1):
