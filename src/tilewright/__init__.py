@@ -7,10 +7,16 @@ from tilewright.api import (
     CaseResult,
     Comparison,
     Compiled,
+    MapOptions,
+    Mapped,
+    NetworkCost,
+    NodeCost,
     Options,
     Ran,
+    cost,  # the function; the part of that name is imported as `tilewright.cost.<module>`
     find_cases,
     run_case,
+    search,
 )
 from tilewright.api import compile_model as compile
 from tilewright.api import run_model as run
@@ -23,13 +29,19 @@ __all__ = [
     "CaseResult",
     "Comparison",
     "Compiled",
+    "MapOptions",
+    "Mapped",
+    "NetworkCost",
+    "NodeCost",
     "Options",
     "Ran",
     "TilewrightError",
     "compile",
+    "cost",
     "find_cases",
     "load",
     "run",
     "run_case",
     "save",
+    "search",
 ]

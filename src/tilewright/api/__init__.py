@@ -1,9 +1,10 @@
-"""The jobs behind the command line, for Python: compile, run, test."""
+"""The jobs behind the command line, for Python: compile, run, test, cost, search."""
 
 from __future__ import annotations
 
 from tilewright.api.cases import Case, CaseResult, find_cases, load_case, run_case
 from tilewright.api.compiling import Compiled, Options, compile_model, plan_model
+from tilewright.api.costing import MapOptions, Mapped, NetworkCost, NodeCost, cost, search
 from tilewright.api.running import Comparison, Ran, run_model
 
 __all__ = [
@@ -11,12 +12,18 @@ __all__ = [
     "CaseResult",
     "Comparison",
     "Compiled",
+    "MapOptions",
+    "Mapped",
+    "NetworkCost",
+    "NodeCost",
     "Options",
     "Ran",
     "compile_model",
+    "cost",
     "find_cases",
     "load_case",
     "plan_model",
     "run_case",
     "run_model",
+    "search",
 ]

@@ -73,6 +73,8 @@ class MapOptions:
     """Of elements by slot (`final` of outputs), at most; otherwise what the machine's units take."""
     locality: bool = False
     """Whether results stay on chip until the next layer reads them, where they fit."""
+    corrected: bool = False
+    """Whether costs of the mappings found are put right where the model they are searched with is known to be wrong."""
     jobs: int = 1
     """Processes that search; results do not depend on it."""
 
@@ -209,9 +211,23 @@ def cost(
 
 def search(layer: Layer, machine: Machine, options: MapOptions | None = None) -> tuple[Mapped, ...]:
     """The best mapping of a layer, or for `pareto` all that no other one beats, by increasing latency."""
+    return search_each([layer], machine, options)[0]
+
+
+def search_each(
+    layers: Sequence[Layer],
+    machine: Machine,
+    options: MapOptions | None = None,
+    *,
+    progress: Observer = lambda _stage: None,
+) -> list[tuple[Mapped, ...]]:
+    """The same for many layers; equal ones are searched once."""
     chosen = options or MapOptions()
     engine = machine if isinstance(machine, ArrayEngine) else load_machine(machine)
-    return _searched([(narrow(layer, chosen.bits or engine.precision), engine)], chosen, lambda _stage: None)[0]
+    bits = chosen.bits or engine.precision
+    tasks = [(narrow(layer, bits), engine) for layer in layers]
+    found = _searched(tasks, chosen, progress)
+    return [tuple(_renamed(m, layer) for m in one) for one, (layer, _) in zip(found, tasks, strict=True)]
 
 
 def _renamed(mapped: Mapped, layer: Layer) -> Mapped:
@@ -240,12 +256,12 @@ def _searched(tasks: Sequence[Task], options: MapOptions, progress: Observer) ->
     elif options.jobs > 1:
         progress(f"{len(work)} layers")
         results = best_mappings([_job(task, options) for task in work], options.jobs)
-        found = [_mapped(task, result) for task, result in zip(work, results, strict=True)]
+        found = [_mapped(task, result, options) for task, result in zip(work, results, strict=True)]
     else:
         found: list[tuple[Mapped, ...]] = []
         for index, task in enumerate(work):
             progress(f"{index + 1}/{len(work)} {task[0].name}")
-            found.append(_mapped(task, best_mappings([_job(task, options)])[0]))
+            found.append(_mapped(task, best_mappings([_job(task, options)])[0], options))
     by_key = {_key(*task): mapped for task, mapped in zip(work, found, strict=True)}
     return [by_key[_key(*task)] for task in tasks]
 
@@ -257,16 +273,14 @@ def _job(task: Task, options: MapOptions) -> Job:
     return Job(layer, engine, ways, options.objective, options.wanted, options.effort)
 
 
-def _mapped(task: Task, result: BestResult) -> tuple[Mapped, ...]:
+def _mapped(task: Task, result: BestResult, options: MapOptions) -> tuple[Mapped, ...]:
     layer, engine = task
     if not result.best:
         raise TilewrightError(
             "no-mapping", f"layer '{layer.name}' has no mapping on '{engine.name}' within the limits that were given"
         )
-    return tuple(
-        Mapped(evaluate(layer, engine, b.spatial, b.temporal), result.proved, result.covered, result.evaluated)
-        for b in result.best
-    )
+    costs = (evaluate(layer, engine, b.spatial, b.temporal, corrected=options.corrected) for b in result.best)
+    return tuple(Mapped(cost, result.proved, result.covered, result.evaluated) for cost in costs)
 
 
 def _check_slots(layer: Layer, engine: ArrayEngine) -> None:
@@ -296,7 +310,8 @@ def _fixed(layer: Layer, engine: ArrayEngine, options: MapOptions) -> Mapped:
     for spatial in ways:
         try:
             order = _complete(layer, spatial, options.order)
-            found.append(evaluate(layer, engine, spatial, allocate(layer, engine, spatial, order)))
+            temporal = allocate(layer, engine, spatial, order)
+            found.append(evaluate(layer, engine, spatial, temporal, corrected=options.corrected))
         except TilewrightError as error:
             problems.append(error)
     if not found:

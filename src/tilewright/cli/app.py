@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tilewright import __version__
-from tilewright.cli import compiling, looking, planning, simulating, testing
+from tilewright.cli import compiling, costing, importing, looking, planning, simulating, testing
 from tilewright.cli.console import errors
 from tilewright.errors import TilewrightError
 
@@ -29,6 +29,10 @@ app.command("run", epilog=compiling.RUN_EXAMPLES)(compiling.run_command)
 app.command("plan", epilog=planning.PLAN_EXAMPLES)(planning.plan_command)
 app.command("test", epilog=testing.TEST_EXAMPLES)(testing.cases_command)
 app.command("sim")(simulating.sim_command)
+app.command("cost", epilog=costing.COST_EXAMPLES)(costing.cost_command)
+app.command("map", epilog=costing.MAP_EXAMPLES)(costing.map_command)
+app.command("machines")(importing.machines_command)
+app.command("import", epilog=importing.IMPORT_EXAMPLES)(importing.import_command)
 app.command("ops")(looking.ops_command)
 app.command("platforms")(looking.platforms_command)
 app.command("doctor")(looking.doctor_command)

@@ -34,14 +34,21 @@ def options_of(
     return Options(
         code.platform,
         name,
-        {key: _extent(key, value) for key, value in _pairs("--dim", network.dim)},
-        dict(_pairs("--input-type", network.input_type)),
-        {key: _constant(key, value) for key, value in _pairs("--constant", network.constant)},
+        *network_of(network),
         tuple(code.kernels),
         tuple(code.ops),
         dump_stages,
         _sizes(code.platform, shape, _needing_tiles(shape, planning.chosen, build)),
         planning.chosen,
+    )
+
+
+def network_of(network: Network) -> tuple[dict[str, int], dict[str, str], dict[str, Array]]:
+    """Extents, input types and constants that a network leaves open."""
+    return (
+        {key: _extent(key, value) for key, value in _pairs("--dim", network.dim)},
+        dict(_pairs("--input-type", network.input_type)),
+        {key: _constant(key, value) for key, value in _pairs("--constant", network.constant)},
     )
 
 

@@ -38,9 +38,10 @@ def read_workload_file(path: Path) -> Workload:
 def equation_layer(equation: str, sizes: Mapping[str, int], bits: Mapping[str, int] | None = None) -> Layer:
     """A layer of one equation; the last input is the constant one. `where` parts follow after commas."""
     text, *where = (part.strip() for part in equation.split(","))
-    inputs = [name for name, _ in parse_equation(text)[1]]
-    constants = frozenset(inputs[1:][-1:])
-    return read_layer(LayerText("layer", "equation", text, sizes, tuple(where), bits=bits or {}, constants=constants))
+    constants = frozenset([name for name, _ in parse_equation(text)[1]][1:][-1:])
+    return read_layer(
+        LayerText("layer", "equation", text, sizes, tuple(where), bits=_bits(text, bits or {}), constants=constants)
+    )
 
 
 def _text(item: Reader, name: str) -> LayerText:
@@ -52,7 +53,7 @@ def _text(item: Reader, name: str) -> LayerText:
         equation=equation,
         dims={dim.upper(): size for dim, size in _numbers(item, "sizes").items()},
         relations=tuple(item.strings("where")) if item.has("where") else (),
-        bits=_numbers(item, "bits"),
+        bits=_bits(equation, _numbers(item, "bits")),
         sources=_sources(item, inputs),
         constants=frozenset(item.strings("constants")) if item.has("constants") else frozenset(),
         slots=cast("dict[str, str]", item.mapping("slots")) if item.has("slots") else {},
@@ -62,6 +63,12 @@ def _text(item: Reader, name: str) -> LayerText:
         raise item.wrong("constants", f"the equation has no input '{operand}' (inputs: {', '.join(inputs)})")
     item.finish()
     return text
+
+
+def _bits(equation: str, given: Mapping[str, int]) -> dict[str, int]:
+    """Bits of all operands: bytes, and sums of 32 bits, where nothing else is said."""
+    (output, _), inputs = parse_equation(equation)
+    return {output: 32, f"{output}_final": 8, **dict.fromkeys((name for name, _ in inputs), 8), **given}
 
 
 def _numbers(item: Reader, key: str) -> dict[str, int]:

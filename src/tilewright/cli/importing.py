@@ -1,0 +1,63 @@
+"""`tilewright machines` and `tilewright import`: the array machines there are, and descriptions from other tools."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from tilewright.cli import options as opt
+from tilewright.cli.console import errors, results
+from tilewright.codegen import write_project
+from tilewright.core.array_file import load_machine, machine_names, print_machine
+from tilewright.frontend.zigzag_machine import read_machine
+from tilewright.report.costs import area_of
+
+IMPORT_EXAMPLES = """
+`tilewright import zigzag accelerator.yaml -o machine.yaml`, then `tilewright cost model.onnx --machine machine.yaml`
+"""
+
+
+def machines_command(as_json: opt.Json = False) -> None:
+    """Lists the array machines that come with Tilewright."""
+    found = [load_machine(name) for name in machine_names()]
+    if as_json:
+        rows = [
+            {
+                "name": machine.name,
+                "dims": dict(machine.dims),
+                "memories": {memory.name: memory.bits for memory in machine.memories},
+                "area": area_of(machine),
+                "summary": machine.summary,
+                "provenance": machine.provenance,
+            }
+            for machine in found
+        ]
+        print(json.dumps({"machines": rows}))
+        return
+    table = Table("machine", "array", "memories, from the array outwards", "summary")
+    for machine in found:
+        dims = " ".join(f"{name}={size}" for name, size in machine.dims.items())
+        table.add_row(machine.name, dims, " ".join(m.name for m in machine.memories), escape(machine.summary))
+    results().print(table)
+
+
+def import_command(
+    source: Annotated[Literal["zigzag"], typer.Argument(metavar="zigzag", help="The tool that it is for.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Its accelerator file.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The file to write.", show_default=False)],
+) -> None:
+    """Makes a description of an array machine from another tool's file.
+
+    What the other tool's parser drops without a word, such as keys that stand there twice, is said as a warning.
+    """
+    del source
+    machine, warnings = read_machine(file)
+    for warning in warnings:
+        errors().print(f"warning: {warning}")
+    write_project({out.name: print_machine(machine).encode()}, out.parent)
+    results().print(f"{out}: {machine.name}, {machine.units:,} units, {len(machine.memories)} memories", markup=False)

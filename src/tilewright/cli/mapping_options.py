@@ -1,0 +1,211 @@
+"""Options of the commands that map layers onto arrays, and what their texts mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Annotated, Literal
+
+import typer
+
+from tilewright.api.costing import MapOptions
+from tilewright.core.array_file import machine_names
+from tilewright.errors import TilewrightError
+from tilewright.mapping.goals import Objective, Wanted
+from tilewright.mapping.search import Effort
+from tilewright.mapping.wired import Unrolling
+
+MAPPING, SEARCH = "About the mapping", "About the search"
+ALL = "all"
+
+Machines = Annotated[
+    list[str],
+    typer.Option(
+        "--machine",
+        "-m",
+        metavar="NAME|FILE",
+        help="A machine's name, or a YAML file with kind: array. May be repeated; `all` is every machine there is.",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """What is said about mappings."""
+
+    unroll: Annotated[
+        list[str],
+        typer.Option(
+            "--unroll",
+            metavar="D1=K:32,C:2",
+            help="What is unrolled along a dimension of the array, instead of a search; may be repeated.",
+            rich_help_panel=MAPPING,
+        ),
+    ] = field(default_factory=list[str])
+    order: Annotated[
+        str,
+        typer.Option(
+            "--order",
+            metavar="OX:7,OY,K",
+            help="The order of loops in time, innermost first, instead of a search; without steps: all that is left.",
+            rich_help_panel=MAPPING,
+        ),
+    ] = ""
+    bits: Annotated[
+        list[str],
+        typer.Option(
+            "--bits",
+            metavar="I1=8",
+            help="The most bits of an operand: I1 (activations), I2 (weights), O (sums), final (outputs). Without "
+            "it, what the machine's units take.",
+            rich_help_panel=MAPPING,
+        ),
+    ] = field(default_factory=list[str])
+    corrected: Annotated[
+        bool,
+        typer.Option(
+            "--corrected",
+            help="Puts costs right where ZigZag's model, with which mappings are searched, is known to be wrong.",
+            rich_help_panel=MAPPING,
+        ),
+    ] = False
+    unrollings: Annotated[
+        int,
+        typer.Option(
+            "--unrollings",
+            metavar="N",
+            min=1,
+            help="Ways to unroll that are searched, those that use most units first.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = 3
+    mixed: Annotated[
+        bool,
+        typer.Option(
+            "--mixed",
+            help="Several dimensions of a layer may share one of the array.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = False
+    gap: Annotated[
+        float,
+        typer.Option(
+            "--gap",
+            metavar="F",
+            min=0.0,
+            help="The part by which a mapping may be above the best one; 0 is a proof.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = 0.0
+    effort: Annotated[
+        int | None,
+        typer.Option(
+            "--effort",
+            metavar="N",
+            min=1,
+            help="Mappings that are evaluated for a layer at most; what is best then is not proved.",
+            rich_help_panel=SEARCH,
+            show_default=False,
+        ),
+    ] = None
+    jobs: Annotated[
+        int,
+        typer.Option(
+            "--jobs", "-j", metavar="N", min=1, help="Processes; results do not depend on it.", rich_help_panel=SEARCH
+        ),
+    ] = 1
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What mappings have to keep to."""
+
+    max_cycles: Annotated[
+        float | None,
+        typer.Option("--max-cycles", metavar="N", help="No slower mapping.", rich_help_panel=SEARCH),
+    ] = None
+    max_energy: Annotated[
+        float | None,
+        typer.Option("--max-energy", metavar="PJ", help="No mapping with more energy, in pJ.", rich_help_panel=SEARCH),
+    ] = None
+    min_utilisation: Annotated[
+        float,
+        typer.Option("--min-utilisation", metavar="F", min=0.0, max=1.0, help="Of the units.", rich_help_panel=SEARCH),
+    ] = 0.0
+
+    @property
+    def wanted(self) -> Wanted:
+        return Wanted(self.max_cycles or inf, self.max_energy or inf, self.min_utilisation)
+
+
+Locality = Annotated[
+    bool,
+    typer.Option("--locality", help="Results stay on chip until the next layer reads them.", rich_help_panel=MAPPING),
+]
+One = Annotated[
+    Literal["latency", "energy", "edp"],
+    typer.Option("--objective", help="What is least: cycles, energy, or their product.", rich_help_panel=SEARCH),
+]
+Any = Annotated[
+    Literal["latency", "energy", "edp", "pareto"],
+    typer.Option(
+        "--objective",
+        help="What is least: cycles, energy, or their product; pareto: all that no other one beats.",
+        rich_help_panel=SEARCH,
+    ),
+]
+
+
+def map_options(objective: Objective, mapping: Mapping, limits: Limits | None = None) -> MapOptions:
+    """What the texts mean."""
+    return MapOptions(
+        objective=objective,
+        unrolling=Unrolling(tuple(_unrolled(text) for text in mapping.unroll), mapping.mixed, mapping.unrollings),
+        order=tuple(_loop("--order", text) for text in _items(mapping.order)),
+        wanted=limits.wanted if limits else Wanted(),
+        effort=Effort(mappings=mapping.effort or inf, gap=mapping.gap),
+        bits=sizes("--bits", mapping.bits),
+        corrected=mapping.corrected,
+        jobs=mapping.jobs,
+    )
+
+
+def machines(given: Sequence[str]) -> list[str]:
+    """The machines that are named."""
+    if not given:
+        raise TilewrightError(
+            "bad-argument", "no machine is named", help=f"--machine NAME; there are {', '.join(machine_names())}"
+        )
+    return [name for one in given for name in (machine_names() if one == ALL else (one,))]
+
+
+def sizes(option: str, texts: Sequence[str]) -> dict[str, int]:
+    """`M=512,N=64` as numbers."""
+    found: dict[str, int] = {}
+    for text in (item for one in texts for item in _items(one)):
+        name, sign, value = (part.strip() for part in text.partition("="))
+        if not sign or not value.isdigit() or not int(value):
+            raise TilewrightError("bad-argument", f"{option} '{text}' is not a name with a number, such as M=512")
+        found[name] = int(value)
+    return found
+
+
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def _loop(option: str, text: str) -> tuple[str, int | None]:
+    name, sign, steps = (part.strip() for part in text.partition(":"))
+    if sign and (not steps.isdigit() or not int(steps)):
+        raise TilewrightError("bad-argument", f"{option} '{text}' is not a dimension with its steps, such as K:32")
+    return name, int(steps) if sign else None
+
+
+def _unrolled(text: str) -> tuple[str, tuple[tuple[str, int], ...]]:
+    array, sign, rest = text.partition("=")
+    loops = [_loop("--unroll", item) for item in _items(rest)]
+    if not sign or any(steps is None for _, steps in loops):
+        raise TilewrightError("bad-argument", f"--unroll '{text}' is not like D1=K:32 or D2=C:2,KW:3")
+    return array.strip(), tuple((name, steps or 1) for name, steps in loops)
