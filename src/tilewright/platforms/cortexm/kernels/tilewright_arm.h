@@ -39,10 +39,16 @@ TW_ARM_INLINE uint32_t tw_halves(int32_t low, int32_t high) {
 
 /* Bytes 0 and 2 of a word as two halves; of tw_odd_*, bytes 1 and 3. */
 #if TW_ARM_DSP
-TW_ARM_INLINE uint32_t tw_even_s8(uint32_t word) { return (uint32_t)__sxtb16((int8x4_t)word); }
-TW_ARM_INLINE uint32_t tw_even_u8(uint32_t word) { return (uint32_t)__uxtb16(word); }
-TW_ARM_INLINE uint32_t tw_odd_s8(uint32_t word) { return (uint32_t)__sxtb16((int8x4_t)(word >> 8 | word << 24)); }
-TW_ARM_INLINE uint32_t tw_odd_u8(uint32_t word) { return (uint32_t)__uxtb16(word >> 8 | word << 24); }
+#define TW_ARM_WIDENS(NAME, TEXT)                                                                                      \
+    TW_ARM_INLINE uint32_t NAME(uint32_t word) {                                                                       \
+        uint32_t halves;                                                                                               \
+        __asm__(TEXT : "=r"(halves) : "r"(word));                                                                      \
+        return halves;                                                                                                 \
+    }
+TW_ARM_WIDENS(tw_even_s8, "sxtb16 %0, %1")
+TW_ARM_WIDENS(tw_even_u8, "uxtb16 %0, %1")
+TW_ARM_WIDENS(tw_odd_s8, "sxtb16 %0, %1, ror #8")
+TW_ARM_WIDENS(tw_odd_u8, "uxtb16 %0, %1, ror #8")
 #else
 TW_ARM_INLINE uint32_t tw_even_s8(uint32_t word) {
     return tw_halves((int8_t)(uint8_t)word, (int8_t)(uint8_t)(word >> 16));

@@ -5,7 +5,9 @@
 #include "tilewright_arm.h"
 
 /* There are no vectors to lose. */
+#if !defined(__clang__)
 #define TW_ROLLED _Pragma("GCC unroll 8")
+#endif
 
 #define TW_CORE_LIMITS
 static inline int tw_min(int a, int b) { return a < b ? a : b; }
