@@ -7,7 +7,7 @@ pack: {W: "G,F,C,KH,KW -> G/4,F,C,G%4,(KW,KH)/16,(KW,KH)%16"}
 epilogue: lanes
 strided: [X, Y]
 scratch: "(max(1, min((G+7)//8, 48//max(OH, OW)))*8 + 3)*(4*min(max(OH, OW), 64)
-  + max(KH, KW)*(min(max(OH, OW), 64)*max(strides_0, strides_1) + max(KH, KW)*max(dilations_0, dilations_1)) + 4) + 64"
+  + (max(KH, KW)+2)*(min(max(OH, OW), 64)*max(strides_0, strides_1) + max(KH, KW)*max(dilations_0, dilations_1)) + 4) + 96"
 cycles: "N*min(OH, OW)*(((G+7)//8)*(110 + max(OH, OW)*(42*((KH*KW+15)//16) + 11*max(strides_0, strides_1)*min(KH, KW)/3))
   + ((G+7)//8+max(1, 48//max(OH, OW))-1)//max(1, 48//max(OH, OW))*60 + 100) + 400"
 --- */
@@ -63,7 +63,8 @@ TW_APART void bias_of(int32_t *bias, const int32_t *B, const int8_t *w, int bloc
 }
 
 /* Lines run along the longer axis of the result. All that a line sees is turned into planes first, eight channels at a
- * time, and where lines are short more of them before they are used. */
+ * time, and where lines are short more of them before they are used. Where 16 bytes hold all that two lines see of a
+ * filter's columns, they are done together. */
 static void depthwise_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, int N, int G, int OH, int OW, int KH,
                          int KW, int X_n1, int X_n2, int X_s0, int X_s1, int X_s2, int Y_s0, int Y_s1, int Y_s2,
                          int strides_0, int strides_1, int pads_0, int pads_1, int dilations_0, int dilations_1,
@@ -72,26 +73,35 @@ static void depthwise_s8(const T *X, const int8_t *W, const int32_t *B, void *Y,
     const struct tw_axis rows = {OH, X_n1, X_s1, Y_s1, strides_0, pads_0, dilations_0, KH};
     const struct tw_axis cols = {OW, X_n2, X_s2, Y_s2, strides_1, pads_1, dilations_1, KW};
     const struct tw_axis across = turned ? cols : rows, along = turned ? rows : cols;
+    const int both =
+        across.dilation == 1 && across.stride <= 2 && (across.taps + across.stride) * along.taps <= 16 && KH * KW < 16;
+    const int taps = across.taps + (both ? across.stride : 0);
     const int most = tw_min(along.outputs, 64), many = tw_max(1, tw_min((G + 7) / 8, 48 / tw_max(OH, OW))) * 8;
     const int each = ((most - 1) * along.stride + (along.taps - 1) * along.dilation) / along.dilation + 1;
-    const int pitch = each * along.dilation * across.taps;
+    const int pitch = each * along.dilation * taps;
     int32_t *const bias = scratch, *const sums = bias + many;
     uint8_t *const outside = (uint8_t *)(sums + many * most), *const order = outside + 16;
-    char *const planes = (char *)order + 16;
+    char *const planes = (char *)order + 32;
     int filled = -1;
     for (int i = 0; i < 16; i++) {
         outside[i] = (uint8_t)x_zero_point;
-        order[i] = (uint8_t)(i < KH * KW && turned ? i % KW * KH + i / KW : i);
+        for (int second = 0; second < 2; second++) {
+            const int column = i / taps, row = i % taps - (second ? across.stride : 0);
+            const int there = row >= 0 && row < across.taps && column < along.taps;
+            order[16 * second + i] = (uint8_t)(there ? turned ? row * KH + column : column * KH + row : 15);
+        }
     }
-    struct tw_planes fill = {.pitch = pitch, .taps = across.taps, .flip = flip};
-    struct tw_plane_dots dots = {.pitch = pitch, .order = order, .step = across.taps * along.stride};
+    struct tw_planes fill = {.pitch = pitch, .taps = taps, .flip = flip};
+    struct tw_plane_dots dots = {.pitch = pitch, .step = taps * along.stride};
+    const int lines = across.outputs * N, chunks = (along.outputs + most - 1) / most;
     for (int g = 0; g < G; g += many) {
         const int channels = tw_min(many, G - g);
         bias_of(bias, B ? B + g : B, W + g * blocks * 16, blocks, channels);
-        for (int line = 0; line < N * across.outputs * ((along.outputs + most - 1) / most); line++) {
-            const int first = line / (N * across.outputs) * most, pixels = tw_min(most, along.outputs - first);
-            const int n = line % (N * across.outputs) / across.outputs, place = line % across.outputs;
+        for (int line = 0, done; line < lines * chunks; line += done) {
+            const int first = line / lines * most, pixels = tw_min(most, along.outputs - first);
+            const int n = line % lines / across.outputs, place = line % across.outputs;
             const int begin = first * along.stride - along.pad, start = place * across.stride - across.pad;
+            done = both && place + 1 < across.outputs ? 2 : 1;
             if (filled != first) { /* what is outside stays there for all lines */
                 tw_fill(planes, vdupq_n_u8((uint8_t)(x_zero_point ^ flip)), many * pitch);
                 filled = first;
@@ -99,21 +109,23 @@ static void depthwise_s8(const T *X, const int8_t *W, const int32_t *B, void *Y,
             for (int phase = 0; phase < along.dilation; phase++) {
                 const struct tw_span inside = tw_inside(begin + phase, along.inputs, each, along.dilation);
                 const int from = begin + phase + inside.begin * along.dilation;
-                for (int tap = 0; tap < across.taps; tap++) {
+                for (int tap = 0; tap < taps; tap++) {
                     const int at = start + tap * across.dilation, is_inside = at >= 0 && at < across.inputs;
                     const T *x = X + n * X_s0 + at * across.in_step + from * along.in_step;
                     fill.lines[tap] = is_inside ? (const uint8_t *)x : outside;
                     fill.steps[tap] = is_inside ? along.in_step * along.dilation : 0;
                 }
-                fill.to = planes + (phase * each + inside.begin) * across.taps;
+                fill.to = planes + (phase * each + inside.begin) * taps;
                 tw_planes_fill(&fill, g, channels, inside.end - inside.begin);
             }
             /* Where columns that are apart were made neighbours, pixels are not the same step apart. */
             const int group = along.dilation > 1 ? 1 : pixels;
-            for (int i = 0; i < pixels; i += group) {
-                const int where = i * along.stride;
-                dots.x = planes + (where % along.dilation * each + where / along.dilation) * across.taps;
+            for (int i = 0; i < pixels * done; i += group) {
+                const int second = i >= pixels, pixel = second ? i - pixels : i, where = pixel * along.stride;
+                const int at = n * Y_s0 + (place + second) * across.out_step + (first + pixel) * along.out_step + g;
+                dots.x = planes + (where % along.dilation * each + where / along.dilation) * taps;
                 dots.w = W + g * blocks * 16;
+                dots.order = order + 16 * second;
                 dots.sums = sums;
                 dots.pixels = group;
                 dots.fours = (channels + 3) / 4;
@@ -121,9 +133,7 @@ static void depthwise_s8(const T *X, const int8_t *W, const int32_t *B, void *Y,
                     sums_of(&dots, blocks);
                 else
                     tw_plane_dots(&dots);
-                finish(epilogue, Y, sums, bias, group,
-                       n * Y_s0 + place * across.out_step + (first + i) * along.out_step + g, along.out_step, g,
-                       channels);
+                finish(epilogue, Y, sums, bias, group, at, along.out_step, g, channels);
             }
         }
     }

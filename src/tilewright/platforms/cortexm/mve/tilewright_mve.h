@@ -405,36 +405,60 @@ struct tw_planes {
     const uint8_t *lines[8];
     int steps[8];
 };
-TW_APART void tw_planes_fill(const struct tw_planes *p, int channel, int channels, int count) {
+/* Rows of eight channels from `tap` on: `rows` of them at once, each byte stored into the plane of its channel. */
+TW_INLINE void tw_planes_rows(const int rows, const struct tw_planes *p, int tap, int channel, uint8_t *to, int count) {
     const uint16x8_t flip = vdupq_n_u16((uint16_t)p->flip), place = vmulq_n_u16(vidupq_n_u16(0, 1), (uint16_t)p->pitch);
-    const int taps = p->taps;
-    for (int c = 0; c < channels; c += 8) {
-        const mve_pred16_t some = vctp16q((uint32_t)(channels - c));
-        for (int tap = 0; tap < taps; tap++) {
-            const int step = p->steps[tap];
-            const uint8_t *x = p->lines[tap] + (step ? channel + c : 0);
-            uint8_t *to = (uint8_t *)p->to + c * p->pitch + tap;
-            if (channels - c >= 8 && tap + 3 <= taps) {
-                const int y_step = p->steps[tap + 1], z_step = p->steps[tap + 2];
-                const uint8_t *y = p->lines[tap + 1] + (y_step ? channel + c : 0);
-                const uint8_t *z = p->lines[tap + 2] + (z_step ? channel + c : 0);
-                const uint16x8_t next = vaddq_n_u16(place, 1), last = vaddq_n_u16(place, 2);
-                for (int i = 0; i < count; i++, x += step, y += y_step, z += z_step, to += taps) {
-                    vstrbq_scatter_offset_u16(to, place, veorq_u16(vldrbq_u16(x), flip));
-                    vstrbq_scatter_offset_u16(to, next, veorq_u16(vldrbq_u16(y), flip));
-                    vstrbq_scatter_offset_u16(to, last, veorq_u16(vldrbq_u16(z), flip));
-                }
-                tap += 2;
-            } else {
-                for (int i = 0; i < count; i++, x += step, to += taps)
-                    vstrbq_scatter_offset_p_u16(to, place, veorq_u16(vldrbq_z_u16(x, some), flip), some);
+    const int next = p->taps;
+    const uint8_t *x[4];
+    uint16x8_t places[4];
+    int step[4];
+    TW_UNROLL for (int row = 0; row < rows; row++) {
+        step[row] = p->steps[tap + row];
+        x[row] = p->lines[tap + row] + (step[row] ? channel : 0);
+        places[row] = vaddq_n_u16(place, (uint16_t)(tap + row));
+    }
+    if (p->flip) {
+        for (int i = 0; i < count; i++, to += next) {
+            TW_UNROLL for (int row = 0; row < rows; row++) {
+                vstrbq_scatter_offset_u16(to, places[row], veorq_u16(vldrbq_u16(x[row]), flip));
+                x[row] += step[row];
             }
+        }
+    } else {
+        for (int i = 0; i < count; i++, to += next) {
+            TW_UNROLL for (int row = 0; row < rows; row++) {
+                vstrbq_scatter_offset_u16(to, places[row], vldrbq_u16(x[row]));
+                x[row] += step[row];
+            }
+        }
+    }
+}
+/* The same for one row of fewer channels. */
+TW_INLINE void tw_planes_few(const struct tw_planes *p, int tap, int channel, int channels, uint8_t *to, int count) {
+    const uint16x8_t flip = vdupq_n_u16((uint16_t)p->flip), place = vmulq_n_u16(vidupq_n_u16(0, 1), (uint16_t)p->pitch);
+    const mve_pred16_t some = vctp16q((uint32_t)channels);
+    const int step = p->steps[tap], next = p->taps;
+    const uint8_t *x = p->lines[tap] + (step ? channel : 0);
+    for (int i = 0; i < count; i++, x += step, to += next)
+        vstrbq_scatter_offset_p_u16(to + tap, place, veorq_u16(vldrbq_z_u16(x, some), flip), some);
+}
+TW_APART void tw_planes_fill(const struct tw_planes *p, int channel, int channels, int count) {
+    for (int c = 0; c < channels; c += 8) {
+        uint8_t *const to = (uint8_t *)p->to + c * p->pitch;
+        for (int tap = 0, rows; tap < p->taps; tap += rows) {
+            rows = channels - c >= 8 && p->taps - tap >= 4 ? 4 : 1;
+            if (rows == 4)
+                tw_planes_rows(4, p, tap, channel + c, to, count);
+            else if (channels - c >= 8)
+                tw_planes_rows(1, p, tap, channel + c, to, count);
+            else
+                tw_planes_few(p, tap, channel + c, channels - c, to, count);
         }
     }
 }
 
 /* Sums of fours of channels for a line of pixels; filters have up to 16 taps each, and `order` says which byte of 16 is
- * the next one. */
+ * the next one, or that there is none by a place behind them. */
 struct tw_plane_dots {
     const char *x; /* the members are in the order in which one instruction loads them */
     const int8_t *w;
@@ -465,10 +489,10 @@ struct tw_plane_dots {
               "d5", "d6", "d7", "d8", "d9", "d10", "d11", "d12", "d13", "d14", "d15", "cc", "memory");                 \
     } while (0)
 TW_APART void tw_plane_dots(const struct tw_plane_dots *d) {
-    if (d->step == 3) /* 3 x 3 */
-        TW_PLANE_DOTS(TW_PLANE_LOOP(", #3", ""));
-    else if (d->step == 6)
-        TW_PLANE_DOTS(TW_PLANE_LOOP(", #6", ""));
+    if (d->step == 4) /* 3 x 3, two lines at once */
+        TW_PLANE_DOTS(TW_PLANE_LOOP(", #4", ""));
+    else if (d->step == 10)
+        TW_PLANE_DOTS(TW_PLANE_LOOP(", #10", ""));
     else
         TW_PLANE_DOTS(TW_PLANE_LOOP("", "add r1, r12\nadd r3, r12\nadd r5, r12\nadd r9, r12\n"));
 }
