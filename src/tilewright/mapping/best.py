@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copyreg
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial
 from multiprocessing import get_context
+from types import MappingProxyType
 
 from tilewright.core.accelerator import ArrayEngine
 from tilewright.core.mapping import SpatialMapping, TemporalMapping
@@ -17,6 +18,18 @@ from tilewright.mapping.bounds import Bounds
 from tilewright.mapping.goals import Objective, Wanted
 from tilewright.mapping.search import Effort, Search, SearchResult, check_room, new_goal
 from tilewright.mapping.tables import Problem, problem
+
+
+def _frozen(items: dict[object, object]) -> MappingProxyType[object, object]:
+    return MappingProxyType(items)
+
+
+def _reduced(frozen: MappingProxyType[object, object]) -> tuple[Callable[..., object], tuple[object]]:
+    return _frozen, (dict(frozen),)
+
+
+# Layers and machines hold frozen dictionaries, which Python does not send to other processes by itself.
+copyreg.pickle(MappingProxyType, _reduced)
 
 
 @dataclass(frozen=True)
@@ -124,7 +137,7 @@ def best_mappings(jobs: Sequence[Job], workers: int = 1) -> list[BestResult]:
         results = [_run(job) for _, job in different]
     else:
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            results = list(pool.map(partial(_run), [job for _, job in different]))
+            results = list(pool.map(_run, [job for _, job in different]))
     by_key = {key: result for (key, _), result in zip(different, results, strict=True)}
     return [by_key[_key(job)] for job in jobs]
 

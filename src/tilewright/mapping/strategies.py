@@ -22,7 +22,7 @@ from tilewright.mapping.lattice import Ints, prime_factors
 from tilewright.mapping.search import Found
 from tilewright.mapping.tables import Flags, Floats, Problem
 
-ROWS = 4096
+ROWS = 16384
 """Orders that are taken up together."""
 MOST = 5_000_000
 """Orders of one layer that are worth trying one by one."""
