@@ -52,7 +52,7 @@ def assert_right(
     op = parse_kernel(found).op
     pairs = zip(ran.compiled.plan.graph.nodes, ran.compiled.plan.choices, strict=True)
     used = {choice.kernel and choice.kernel.path for node, choice in pairs if node.op == op}
-    assert used == {chosen}
+    assert used == {chosen}, used
     assert [c for c in ran.comparisons if c.wrong] == []
     for name, got, expected in zip(graph.outputs, ran.outputs, wanted, strict=True):
         if got.dtype.kind != "f":

@@ -14,9 +14,9 @@ typedef int8_t T;
 
 /* Every window must hold at least one tap inside the image, as ONNX demands. What is exclusive-ored makes unsigned numbers
  * signed. */
-static void maxpool(const T *X, T *Y, int N, int C, int OH, int OW, int KH, int KW, int X_n1, int X_n2, int X_s0,
-                    int X_s1, int X_s2, int Y_s0, int Y_s1, int Y_s2, int strides_0, int strides_1, int pads_0,
-                    int pads_1, int dilations_0, int dilations_1) {
+static void maxpool_s8(const T *X, T *Y, int N, int C, int OH, int OW, int KH, int KW, int X_n1, int X_n2, int X_s0,
+                       int X_s1, int X_s2, int Y_s0, int Y_s1, int Y_s2, int strides_0, int strides_1, int pads_0,
+                       int pads_1, int dilations_0, int dilations_1) {
     const int8x16_t flip = vreinterpretq_s8_u8(vdupq_n_u8((T)-1 > 0 ? 0x80 : 0));
     const int x_row = X_s1 * dilations_0, x_col = X_s2 * dilations_1;
     for (int pixel = 0; pixel < N * OH * OW; pixel++) {
