@@ -22,7 +22,7 @@ LAYERS = (
     {"cost"},
     {"mapping", "plan"},
     {"codegen", "sim"},
-    {"explore", "report"},
+    {"compat", "explore", "report"},
     {"api"},
     {"cli"},
 )

@@ -33,21 +33,26 @@ def read_onnx_workload(path: Path, *, as_written: bool = False) -> Workload:
         model.ParseFromString(path.read_bytes())
     except DecodeError as error:
         raise TilewrightError("bad-model", f"{path.name} is not an ONNX file") from error
+    return workload_of_model(model, path.stem, as_written=as_written)
+
+
+def workload_of_model(model: onnx.ModelProto, name: str, *, as_written: bool = False) -> Workload:
+    """The layers of a network that is in memory."""
     graph = onnx.shape_inference.infer_shapes(model).graph
     shapes = _shapes(graph)
     made: dict[str, tuple[str, ...]] = {}
     """The layers that each tensor comes from, past nodes without a cost."""
     layers: list[LayerText] = []
     for index, node in enumerate(graph.node):
-        name = node.name or f"Layer{index}"
-        text = _layer(name, node, shapes, made, as_written)
+        layer = node.name or f"Layer{index}"
+        text = _layer(layer, node, shapes, made, as_written)
         if text is None:
-            sources = tuple(dict.fromkeys(layer for tensor in node.input for layer in made.get(tensor, ())))
+            sources = tuple(dict.fromkeys(source for tensor in node.input for source in made.get(tensor, ())))
         else:
             layers.append(text)
-            sources = (name,)
+            sources = (layer,)
         made |= dict.fromkeys(node.output, sources)
-    return Workload(path.stem, tuple(read_layer(text) for text in layers))
+    return Workload(name, tuple(read_layer(text) for text in layers))
 
 
 def _shapes(graph: onnx.GraphProto) -> Shapes:

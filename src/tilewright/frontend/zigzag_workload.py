@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,10 +18,14 @@ LINKS = {"O": "O", "W": "I2", "I": "I1"}
 def read_yaml_workload(path: Path) -> tuple[Workload, tuple[str, ...]]:
     """The layers of a workload file, and warnings."""
     data, warnings = load_yaml(path)
-    readers = [Reader(path, item, f"[{index}]") for index, item in enumerate(cast("list[Any]", data or []))]
+    return workload_of_items(cast("list[Any]", data or []), path), warnings
+
+
+def workload_of_items(items: Sequence[object], path: Path) -> Workload:
+    """The layers of what a workload file holds; `path` is what errors call it."""
+    readers = [Reader(path, item, f"[{index}]") for index, item in enumerate(items)]
     names = {reader.integer("id"): _name(reader) for reader in readers}
-    layers = tuple(read_layer(_layer(reader, names)) for reader in readers)
-    return Workload(path.stem, layers), warnings
+    return Workload(path.stem, tuple(read_layer(_layer(reader, names)) for reader in readers))
 
 
 def _name(reader: Reader) -> str:

@@ -1,0 +1,1 @@
+"""Other tools' interfaces, so that scripts written for them run with one changed import."""
