@@ -248,3 +248,12 @@ def test_largest_bytes(machine: str, tmp_path: Path) -> None:
     inputs = [b.input(f"x{number}", kind) for number, (kind, _) in enumerate(given)]
     outputs = [b.op("MaxPool", x, name="", **attributes) for x, (_, attributes) in zip(inputs, given, strict=True)]
     assert_right(b.graph(*outputs), machine, "maxpool_s8", tmp_path)
+
+
+@pytest.mark.parametrize("layers", [CONV2D_S8, DEPTHWISE_S8])
+def test_convolutions_without_such_instructions(layers: list[Layer]) -> None:
+    graph = convolutions(layers)
+    fed = [noise(graph.types[n].dtype.name, graph.types[n].shape, i) for i, n in enumerate(graph.inputs)]
+    ran = run_model(graph, Options(platform="cortex-m0plus"), inputs=fed, flags=STRICT)
+    for name, got, expected in zip(graph.outputs, ran.outputs, interpret(graph, fed), strict=True):
+        np.testing.assert_array_equal(got, expected, err_msg=name)

@@ -15,11 +15,13 @@
 
 #if defined(__GNUC__)
 #define TW_ARM_INLINE static inline __attribute__((always_inline, unused))
+#define TW_ARM_APART static __attribute__((noinline, unused))
 /* Functions that are assembler text from the first to the last instruction, for loops in which every register counts. */
 #define TW_ARM_TEXT static __attribute__((naked, noinline, unused))
 #define TW_ARM_UNUSED __attribute__((unused))
 #else
 #define TW_ARM_INLINE static inline
+#define TW_ARM_APART static inline
 #endif
 
 /* Four bytes at any address, the first one in the lowest bits. */
