@@ -135,7 +135,7 @@ def _node(maker: _Maker, call: Call, inputs: list[_Tensor]) -> None:
         _unordered(maker, inputs, results)
         return
     output = results[0]
-    vectors = [t for t in inputs if t.touched.all < output.touched.all and not t.touched.sums]
+    vectors = [t for t in inputs if _begins(t, inputs, output)]
     rest = [t for t in inputs if t not in vectors]
     if not rest:
         rest, vectors = vectors, []
@@ -148,6 +148,14 @@ def _node(maker: _Maker, call: Call, inputs: list[_Tensor]) -> None:
     if call.op.kind != "move":
         for extra in results[1:]:
             maker.add(rest[:1], extra, extra.touched.all, extra.name)
+
+
+def _begins(item: _Tensor, inputs: Sequence[_Tensor], output: _Tensor) -> bool:
+    """Whether an input is a vector along the output, or what its sums begin with: it is loaded once."""
+    if item.touched.sums:
+        return False
+    adds = any(not other.touched.all <= output.touched.all for other in inputs)
+    return item.touched.all < output.touched.all or (adds and item.touched.all == output.touched.all)
 
 
 def _normalised(domain: Domain, inputs: Sequence[_Tensor], output: _Tensor) -> frozenset[str]:
