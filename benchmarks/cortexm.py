@@ -63,23 +63,26 @@ def ours(case: Case, variant: str, ram: int | None = None) -> tuple[Row, Ran]:
     return row, ran
 
 
-def theirs(case: Case, variant: str, compiled: Compiled) -> Row | None:
-    """The same by emx-onnx-cgen, where that is installed and takes the network."""
+def emx_source(case: Case, folder: Path) -> str | None:
+    """C of emx-onnx-cgen, where that is installed and takes the network."""
     places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     command = shutil.which("emx-onnx-cgen", path=places)
     if command is None:
         return None
+    # All in one file of C, and everything that is no weight on the stack, where it is counted.
+    arguments = ["compile", str(case.model.resolve()), "emx.c", "--model-name", EMX]
+    arguments += ["--large-weight-threshold", "0", "--large-temp-threshold", "0"]
+    done = subprocess.run([command, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    return None if done.returncode else (folder / "emx.c").read_text()
+
+
+def theirs(case: Case, variant: str, compiled: Compiled, source: str) -> Row:
+    """The same with C of the other generator."""
     platform, graph = load_platform(variant), compiled.plan.graph
     outputs = [graph.types[name] for name in graph.outputs]
     with tempfile.TemporaryDirectory(prefix="tilewright-emx-") as name:
         folder = Path(name)
-        write_project(_emx_files(case, outputs, platform), folder)
-        # All in one file of C, and everything that is no weight on the stack, where it is counted.
-        arguments = ["compile", str(case.model.resolve()), "source/emx.c", "--model-name", EMX]
-        arguments += ["--large-weight-threshold", "0", "--large-temp-threshold", "0"]
-        done = subprocess.run([command, *arguments], cwd=folder, capture_output=True, text=True, check=False)
-        if done.returncode:
-            return None
+        write_project({**_emx_files(case, outputs, platform), "source/emx.c": source.encode()}, folder)
         built = build(folder, platform, EMX, flags=("-w",))
         ran = run_in_qemu(built.executable, case.inputs, outputs, platform, ())
     found = ran.footprint
@@ -110,13 +113,14 @@ def _emx_files(case: Case, outputs: Sequence[TensorType], platform: Platform) ->
 def measure(case: Case, variants: Sequence[str], *, alone: bool) -> list[Row]:
     """All programs of a case."""
     rows: list[Row] = []
+    with tempfile.TemporaryDirectory(prefix="tilewright-emx-") as folder:
+        source = None if alone else emx_source(case, Path(folder))
     for variant in variants:
         row, ran = ours(case, variant)
         rows.append(row)
         if case.name in FUSED:
             rows.append(ours(case, variant, int(ran.compiled.program.arena_bytes * FUSED[case.name]))[0])
-        other = None if alone else theirs(case, variant, ran.compiled)
-        rows += [other] if other else []
+        rows += [theirs(case, variant, ran.compiled, source)] if source else []
     return rows
 
 
@@ -148,6 +152,7 @@ def main() -> int:
     rows: list[Row] = []
     for name, place in find_cases(given.cases):
         if name in given.networks:
+            print(name, file=sys.stderr)
             rows += measure(load_case(name, place), given.variants, alone=given.alone)
     if given.json:
         print(json.dumps([asdict(row) for row in rows]))
