@@ -30,6 +30,10 @@ build: {compiler: cc, flags: -O1, libraries: -lm}
         (("kernels: []", "kernels: [absent]"), "does not exist"),
         (("kernels: []", "kernels: []\nruntime: [absent]"), "does not exist"),
         (("kernels: []", "kernels: []\ncolour: blue"), "colour: is not a known key"),
+        (("kernels: []", "kernels: []\ncode: flash"), "code: 'flash' is not among memories (arena)"),
+        (("kernels: []", "kernels: []\nlayout: {header: include}"), "layout.source: is missing"),
+        (("kernels: []", "kernels: []\nqemu: {program: qemu, machine: m}"), "qemu.timer: is missing"),
+        (("kernels: []", "kernels: []\nestimate: {base: 1, more: {loads: {share: a}}}"), "share: must be a number"),
     ],
 )
 def test_bad_platform(change: tuple[str, str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
