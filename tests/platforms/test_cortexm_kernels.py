@@ -5,91 +5,20 @@ Integer results have to be equal, floats within the tolerances of networks. Laye
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from passes.build import Builder
+from platforms.cortexm import Layer, assert_right, conv, convolutions, noise, requantised
 from tilewright.api import Options, run_model
-from tilewright.codegen.build import SANITIZE, STRICT
-from tilewright.core.graph import Array, Attr, Graph
+from tilewright.codegen.build import STRICT
+from tilewright.core.graph import Attr
 from tilewright.core.interpret import interpret
-from tilewright.core.kernel import parse_kernel
-from tilewright.core.platform import PLATFORMS
-from tilewright.plan import PlanOptions
 
-OWN = PLATFORMS / "cortexm"
 MACHINES = ("host", "cortex-m4", "cortex-m33")
 """The host, with sanitizers, and cores with other instruction sets; the others have that of one of them."""
-
-
-def noise(kind: str, shape: Sequence[int], seed: int) -> Array:
-    rng = np.random.default_rng(seed)
-    if kind == "float32":
-        return rng.normal(size=shape).astype(np.float32)
-    limits = np.iinfo(kind)
-    return rng.integers(max(limits.min, -1000), min(limits.max, 1000) + 1, shape).astype(kind)
-
-
-def assert_right(graph: Graph, machine: str, kernel: str, folder: Path, fed: Mapping[str, Array] | None = None) -> None:
-    """The machine computes what the references do with this kernel, which is made to cost nothing."""
-    (found,) = (path for place in ("dsp", "kernels") for path in (OWN / place).glob(f"{kernel}.c"))
-    chosen = folder / found.name
-    chosen.write_text(re.sub(r"^cycles: .*$", 'cycles: "0"', found.read_text(), flags=re.MULTILINE))
-    given = {n: noise(graph.types[n].dtype.name, graph.types[n].shape, i) for i, n in enumerate(graph.inputs)}
-    values = list({**given, **(fed or {})}.values())
-    wanted = interpret(graph, values)
-    planning = PlanOptions(seconds=0.0)
-    if machine == "host":
-        options = Options(kernels=(folder, OWN / "dsp", OWN / "kernels"), planning=planning)
-        flags = (*STRICT, *SANITIZE, "-O1")
-    else:
-        options, flags = Options(platform=machine, kernels=(folder,), planning=planning), STRICT
-    ran = run_model(graph, options, inputs=values, expected=wanted, flags=flags)
-    op = parse_kernel(found).op
-    pairs = zip(ran.compiled.plan.graph.nodes, ran.compiled.plan.choices, strict=True)
-    used = {choice.kernel and choice.kernel.path for node, choice in pairs if node.op == op}
-    assert used == {chosen}
-    assert [c for c in ran.comparisons if c.wrong] == []
-    for name, got, expected in zip(graph.outputs, ran.outputs, wanted, strict=True):
-        if got.dtype.kind != "f":
-            np.testing.assert_array_equal(got, expected, err_msg=name)
-
-
-def requantised(b: Builder, x: str, number: int) -> str:
-    """In one of several ways to round; half to even with factors that may give halves and with others."""
-    if number % 3 == 0:
-        return b.op("RequantShift", x, np.asarray(9, np.int32), np.asarray(-5000, np.int32), div=1 << 14)
-    mul = np.asarray((12394601, 1 << 23)[number % 2], np.int32)
-    limits: dict[str, Attr] = {"half_to_even": 1, "x_limit": 1 << 23, "zero_point": -7, "signed": number % 2}
-    return b.op("RequantShift", x, mul, np.asarray(0, np.int32), div=1 << 33, name="", **limits)
-
-
-Layer = tuple[tuple[int, ...], int, tuple[int, int], str, dict[str, Attr]]
-
-
-def conv(shape: tuple[int, ...], features: int, size: tuple[int, int], kind: str = "int8", **given: Attr) -> Layer:
-    return shape, features, size, kind, given
-
-
-def convolutions(given: Sequence[Layer]) -> Graph:
-    """All layers beside each other, their sums as they are and scaled back to bytes."""
-    b = Builder()
-    outputs: list[str] = []
-    for number, (shape, features, size, kind, attributes) in enumerate(given):
-        x = b.input(f"x{number}", f"{kind}[{','.join(map(str, shape))}]")
-        group = attributes.get("group", 1)
-        assert isinstance(group, int)
-        real = kind == "float32"
-        w = noise("float32" if real else "int8", (features, shape[1] // group, *size), 100 + number)
-        bias = noise("float32" if real else "int32", (features,), 200 + number)
-        y = b.op("Conv", x, w, *([] if number % 4 == 3 else [bias]), name="", **attributes)
-        outputs.append(b.op("Relu", y) if real else requantised(b, y, number) if number % 2 else y)
-    return b.graph(*outputs)
-
 
 CONV2D_S8 = [
     conv((1, 8, 6, 6), 8, (3, 3), pads=(1, 1, 1, 1)),
@@ -224,7 +153,7 @@ def test_quantisation(machine: str, tmp_path: Path) -> None:
         outputs.append(b.op("QuantizeLinear", x, np.asarray(scale, np.float32), np.asarray(zero, kind)))
     x = b.input("x", f"float32[{extremes.size}]")
     outputs.append(b.op("QuantizeLinear", x, np.asarray(1.0, np.float32), np.asarray(3, np.int8)))
-    assert_right(b.graph(*outputs), machine, "quantize_f32", tmp_path, fed={"x": extremes})
+    assert_right(b.graph(*outputs), machine, "quantize_f32", tmp_path, given={"x": extremes})
 
 
 @pytest.mark.parametrize("machine", MACHINES)
