@@ -68,6 +68,7 @@ DEPTHWISE_F32 = [
     conv((1, 16, 6, 17), 16, (3, 3), "float32", group=16, pads=(1, 1, 1, 1)),
     conv((2, 7, 5, 6), 7, (3, 3), "float32", group=7, pads=(0, 1, 1, 0)),
     conv((1, 12, 70, 5), 12, (3, 3), "float32", group=12, strides=(1, 2), pads=(1, 1, 1, 1)),
+    conv((1, 8, 19, 21), 8, (3, 3), "float32", group=8, strides=(2, 2), pads=(1, 1, 1, 1)),
     conv((1, 6, 11, 7), 6, (3, 3), "float32", group=6, dilations=(2, 1), strides=(2, 1), pads=(2, 1, 2, 1)),
     conv((1, 40, 2, 2), 40, (3, 3), "float32", group=40, pads=(1, 1, 1, 1)),
     conv((1, 8, 9, 4), 8, (5, 4), "float32", group=8, pads=(2, 2, 2, 1)),

@@ -8,8 +8,10 @@ epilogue: lanes
 strided: [X, Y]
 scratch: "32*((F+3)//4)*(1 + max(1, min(8, 64//((F+3)//4)))) + (1-(KH*KW==1)*(pads_0==0)*(pads_1==0)*(pads_2==0)*(pads_3==0))
   *KH*C*((((OW-1)*strides_1 + (KW-1)*dilations_1)//dilations_1+1)*dilations_1)"
-cycles: "G*(N*OH*((OW+1)//2)*(((F+3)//4)*(((KH*KW*C+15)//16)*14.5 + 11) + ((F+3)//4)*22 + 60)
-  + N*OH*min(KH*KW-1, 1)*(100 + KH*OW*strides_1*((C+15)//16*3+6))) + 300"
+cycles: "G*(N*((((OH*OW+1)//2)*(1-min(KH*KW+strides_0*strides_1-2, 1)) + OH*((OW+1)//2)*min(KH*KW+strides_0*strides_1-2, 1))
+  *(((F+3)//4)*(((KH*KW*C+15)//16)*14.5 + 28) + 17)
+  + OH*min(KH*KW-1, 1)*(200 + KH*(40 + (OW*strides_1+KW)*(min(C//9, 1)*((C+15)//16)*6 + (1-min(C//9, 1))*(C*0.6+0.3)))))
+  + F*6 + 300) + 200"
 --- */
 #include "tilewright_mve.h"
 

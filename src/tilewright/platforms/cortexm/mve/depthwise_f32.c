@@ -5,74 +5,114 @@ when: {channels_last: "== 1", C: "== 1", F: "== 1"}
 pack: {W: "G,F,C,KH,KW -> G/4,F,C,KH,KW,G%4"}
 epilogue: lanes
 strided: [X, Y]
-cycles: "N*((G+3)//4)*OH*OW*(KH*KW*(2+6*min(1, (max(KH, KW)-3)*(max(KH, KW)-3)+strides_0+strides_1-2)) + 20) + N*min(OH, OW)*100 + 200"
+scratch: "80*((G+3)//4)"
+cycles: "N*((G+3)//4)*OH*OW*(KH*KW*(4.4+4*min(1, (max(KH, KW)-3)*(max(KH, KW)-3))) + 15) + N*OH*OW*40 + N*min(OH, OW)*100 + 200"
 --- */
 #include "tilewright_mve.h"
 
-TW_INLINE tw_reals channels_at(const float *x, int count) { return vldrwq_z_f32(x, vctp32q((uint32_t)count)); }
-
-/* One pixel, four channels or fewer. */
-TW_INLINE tw_reals single(const struct tw_window_of_reals *t, const float *x, const float *w, tw_reals sum, int count) {
-    for (int row = t->rows.begin; row < t->rows.end; row++) {
-        const float *a = x + row * t->x_row + t->columns.begin * t->x_column;
-        const float *b = w + row * t->w_row + t->columns.begin * t->w_column;
-        for (int i = t->columns.begin; i < t->columns.end; i++, a += t->x_column, b += t->w_column)
-            sum = vfmaq_f32(sum, channels_at(a, count), vldrwq_f32(b));
+/* One pixel: fours of channels, of which the last may be fewer. */
+TW_APART void single(const struct tw_window_of_reals *window, const float *x, const float *w, const float *bias,
+                     float *sums, int channels) {
+    const struct tw_window_of_reals t = *window;
+    const int columns = t.columns.end - t.columns.begin;
+    x += t.rows.begin * t.x_row + t.columns.begin * t.x_column;
+    w += t.rows.begin * t.w_row + t.columns.begin * t.w_column;
+    for (; channels > 0; channels -= 4, x += 4, w += t.w_next, bias += 4, sums += 4) {
+        const mve_pred16_t some = vctp32q((uint32_t)channels);
+        const float *a = x, *b = w;
+        tw_reals sum = vldrwq_f32(bias);
+        for (int row = t.rows.begin; row < t.rows.end; row++) {
+            if (channels >= 4)
+                for (int i = 0; i < columns; i++, a += t.x_column, b += t.w_column)
+                    sum = vfmaq_f32(sum, vldrwq_f32(a), vldrwq_f32(b));
+            else
+                for (int i = 0; i < columns; i++, a += t.x_column, b += t.w_column)
+                    sum = vfmaq_f32(sum, vldrwq_z_f32(a, some), vldrwq_f32(b));
+            a += t.x_row - columns * t.x_column;
+            b += t.w_row - columns * t.w_column;
+        }
+        vstrwq_f32(sums, sum);
     }
-    return sum;
 }
 
-/* Four pixels that are neighbours in the image, and filters of three columns: each input is loaded once for each row. */
-TW_INLINE void quad(const struct tw_window_of_reals *t, const float *x, const float *w, tw_reals *sums) {
-    tw_reals s0 = sums[0], s1 = s0, s2 = s0, s3 = s0;
-    for (int row = t->rows.begin; row < t->rows.end; row++) {
-        const float *a = x + row * t->x_row, *b = w + row * t->w_row;
-        const tw_reals w0 = vldrwq_f32(b), w1 = vldrwq_f32(b + t->w_column), w2 = vldrwq_f32(b + 2 * t->w_column);
-        tw_reals v = vldrwq_f32(a);
-        s0 = vfmaq_f32(s0, v, w0);
-        v = vldrwq_f32(a += t->x_column);
-        s0 = vfmaq_f32(s0, v, w1), s1 = vfmaq_f32(s1, v, w0);
-        v = vldrwq_f32(a += t->x_column);
-        s0 = vfmaq_f32(s0, v, w2), s1 = vfmaq_f32(s1, v, w1), s2 = vfmaq_f32(s2, v, w0);
-        v = vldrwq_f32(a += t->x_column);
-        s1 = vfmaq_f32(s1, v, w2), s2 = vfmaq_f32(s2, v, w1), s3 = vfmaq_f32(s3, v, w0);
-        v = vldrwq_f32(a += t->x_column);
-        s2 = vfmaq_f32(s2, v, w2), s3 = vfmaq_f32(s3, v, w1);
-        v = vldrwq_f32(a += t->x_column);
-        s3 = vfmaq_f32(s3, v, w2);
+/* Four pixels and filters of three columns: each input is loaded once for each row. */
+#define DEPTHWISE_INPUT "vldrw.32 %q[v], [%[a]]\nadd %[a], %[x_column]\n"
+#define DEPTHWISE_WEIGHT(w) "vldrw.32 %q[" w "], [%[b]]\nadd %[b], %[w_column]\n"
+#define DEPTHWISE_SUM(s, w) "vfma.f32 %q[" s "], %q[v], %q[" w "]\n"
+#define DEPTHWISE_ROW(SUMS)                                                                                            \
+    __asm__ volatile(DEPTHWISE_WEIGHT("w0") DEPTHWISE_WEIGHT("w1") DEPTHWISE_WEIGHT("w2") SUMS                         \
+                     : [s0] "+w"(s0), [s1] "+w"(s1), [s2] "+w"(s2), [s3] "+w"(s3), [w0] "=&w"(w0), [w1] "=&w"(w1),     \
+                       [w2] "=&w"(w2), [v] "=&w"(v), [a] "+&r"(a), [b] "+&r"(b)                                        \
+                     : [x_column] "r"(t.x_column * 4), [w_column] "r"(t.w_column * 4)                                  \
+                     : "memory")
+#define DEPTHWISE_NEXT                                                                                                 \
+    DEPTHWISE_INPUT DEPTHWISE_SUM("s0", "w0") DEPTHWISE_INPUT DEPTHWISE_SUM("s0", "w1") DEPTHWISE_SUM("s1", "w0")      \
+        DEPTHWISE_INPUT DEPTHWISE_SUM("s0", "w2") DEPTHWISE_SUM("s1", "w1") DEPTHWISE_SUM("s2", "w0")                  \
+            DEPTHWISE_INPUT DEPTHWISE_SUM("s1", "w2") DEPTHWISE_SUM("s2", "w1") DEPTHWISE_SUM("s3", "w0")              \
+                DEPTHWISE_INPUT DEPTHWISE_SUM("s2", "w2") DEPTHWISE_SUM("s3", "w1")                                    \
+                    DEPTHWISE_INPUT DEPTHWISE_SUM("s3", "w2")
+#define DEPTHWISE_SECOND                                                                                               \
+    DEPTHWISE_INPUT DEPTHWISE_SUM("s0", "w0") DEPTHWISE_INPUT DEPTHWISE_SUM("s0", "w1")                                \
+        DEPTHWISE_INPUT DEPTHWISE_SUM("s0", "w2") DEPTHWISE_SUM("s1", "w0") DEPTHWISE_INPUT DEPTHWISE_SUM("s1", "w1")  \
+            DEPTHWISE_INPUT DEPTHWISE_SUM("s1", "w2") DEPTHWISE_SUM("s2", "w0")                                        \
+                DEPTHWISE_INPUT DEPTHWISE_SUM("s2", "w1") DEPTHWISE_INPUT DEPTHWISE_SUM("s2", "w2")                    \
+                    DEPTHWISE_SUM("s3", "w0") DEPTHWISE_INPUT DEPTHWISE_SUM("s3", "w1")                                \
+                        DEPTHWISE_INPUT DEPTHWISE_SUM("s3", "w2")
+TW_APART void line_of(const struct tw_window_of_reals *window, int stride, const float *x, const float *w,
+                      const float *bias, float *sums, int pitch, int channels) {
+    const struct tw_window_of_reals t = *window;
+    const int rows = t.rows.end - t.rows.begin;
+    x += t.rows.begin * t.x_row;
+    w += t.rows.begin * t.w_row;
+    for (; channels >= 4; channels -= 4, x += 4, w += t.w_next, bias += 4, sums += 4) {
+        const float *line = x, *filter = w;
+        tw_reals s0 = vldrwq_f32(bias), s1 = s0, s2 = s0, s3 = s0, w0, w1, w2, v;
+        for (int row = 0; row < rows; row++, line += t.x_row, filter += t.w_row) {
+            const float *a = line, *b = filter;
+            if (stride == 1)
+                DEPTHWISE_ROW(DEPTHWISE_NEXT);
+            else
+                DEPTHWISE_ROW(DEPTHWISE_SECOND);
+        }
+        vstrwq_f32(sums, s0);
+        vstrwq_f32(sums + pitch, s1);
+        vstrwq_f32(sums + 2 * pitch, s2);
+        vstrwq_f32(sums + 3 * pitch, s3);
     }
-    sums[0] = s0, sums[1] = s1, sums[2] = s2, sums[3] = s3;
 }
 
-TW_INLINE void put(const struct Epilogue *e, void *Y, tw_reals sum, int at, int channel, int count) {
+/* The channels of a pixel. */
+TW_INLINE void finish(const struct Epilogue *epilogue, void *Y, const float *sums, int at, int count) {
+    const struct Epilogue e = *epilogue;
+    int c = 0;
 #if STORE_HAS_LANES
-    if (count >= 4) {
-        STORE_LANES(e, Y, sum, at, channel);
-        return;
-    }
+    for (; c + 4 <= count; c += 4, sums += 4)
+        STORE_LANES(&e, Y, vldrwq_f32(sums), at + c, c);
 #endif
-    float sums[4];
-    vstrwq_f32(sums, sum);
-    STORE(e, Y, sums, at, 0, channel, 1, tw_min(4, count));
+    for (; c < count; c += 4, sums += 4)
+        STORE(&e, Y, sums, at + c, 0, c, 1, tw_min(4, count - c));
 }
 
 /* Lines run along the longer axis of the result. */
 static void depthwise_f32(const float *X, const float *W, const float *B, void *Y, int N, int G, int OH, int OW, int KH,
                           int KW, int X_n1, int X_n2, int X_s0, int X_s1, int X_s2, int Y_s0, int Y_s1, int Y_s2,
                           int strides_0, int strides_1, int pads_0, int pads_1, int dilations_0, int dilations_1,
-                          const struct Epilogue *epilogue) {
-    const struct Epilogue e = *epilogue;
-    const int turned = OH > OW;
+                          void *scratch, const struct Epilogue *epilogue) {
+    const int turned = OH > OW, pitch = (G + 3) / 4 * 4, whole = G & ~3;
     const struct tw_axis rows = {OH, X_n1, X_s1, Y_s1, strides_0, pads_0, dilations_0, KH};
     const struct tw_axis cols = {OW, X_n2, X_s2, Y_s2, strides_1, pads_1, dilations_1, KW};
     const struct tw_axis across = turned ? cols : rows, along = turned ? rows : cols;
     const struct tw_span interior =
         tw_interior(along.outputs, along.inputs, along.taps, along.stride, along.dilation, along.pad);
-    const int next_to = along.taps == 3 && along.stride == 1 && along.dilation == 1;
+    const int by_fours = along.taps == 3 && along.stride <= 2 && along.dilation == 1;
+    float *const bias = scratch, *const sums = bias + pitch;
     struct tw_window_of_reals t = {.x_row = across.in_step * across.dilation,
                                    .x_column = along.in_step * along.dilation,
                                    .w_row = turned ? 4 : 4 * KW,
-                                   .w_column = turned ? 4 * KW : 4};
+                                   .w_column = turned ? 4 * KW : 4,
+                                   .w_next = 4 * KH * KW};
+    for (int g = 0; g < pitch; g++)
+        bias[g] = B && g < G ? B[g] : 0.0f;
     for (int line = 0; line < N * across.outputs; line++) {
         const int n = line / across.outputs, place = line - n * across.outputs;
         const int start = place * across.stride - across.pad;
@@ -80,22 +120,17 @@ static void depthwise_f32(const float *X, const float *W, const float *B, void *
         t.rows = tw_inside(start, across.inputs, across.taps, across.dilation);
         for (int i = 0, pixels; i < along.outputs; i += pixels) {
             const int is_inside = i >= interior.begin && i < interior.end, begin = i * along.stride;
-            pixels = is_inside && next_to && interior.end - i >= 4 ? 4 : 1;
+            const float *x = image + begin * along.in_step;
+            const int at = n * Y_s0 + place * across.out_step + i * along.out_step, next = along.stride * along.in_step;
+            pixels = is_inside && by_fours && interior.end - i >= 4 ? 4 : 1;
             t.columns = tw_inside(begin - along.pad, along.inputs, along.taps, along.dilation);
-            const float *x = image + begin * along.in_step, *w = W;
-            const int at = n * Y_s0 + place * across.out_step + i * along.out_step;
-            for (int g = 0; g < G; g += 4, w += KH * KW * 4) {
-                const tw_reals bias = B ? channels_at(B + g, G - g) : vdupq_n_f32(0.0f);
-                if (pixels == 4 && g + 4 <= G) {
-                    tw_reals sums[4] = {bias};
-                    quad(&t, x + g, w, sums);
-                    for (int j = 0; j < 4; j++)
-                        put(&e, Y, sums[j], at + j * along.out_step + g, g, 4);
-                } else {
-                    for (int j = 0; j < pixels; j++)
-                        put(&e, Y, single(&t, x + j * along.in_step * along.stride + g, w, bias, G - g),
-                            at + j * along.out_step + g, g, G - g);
-                }
+            if (pixels == 4)
+                line_of(&t, along.stride, x, W, bias, sums, pitch, whole);
+            for (int j = 0; j < pixels; j++) {
+                const int c = pixels == 4 ? whole : 0;
+                if (c < G)
+                    single(&t, x + j * next + c, W + c * KH * KW, bias + c, sums + j * pitch + c, G - c);
+                finish(epilogue, Y, sums + j * pitch, at + j * along.out_step, G);
             }
         }
     }

@@ -8,8 +8,8 @@ epilogue: lanes
 strided: [X, Y]
 scratch: "(max(1, min((G+7)//8, 48//max(OH, OW)))*8 + 3)*(4*min(max(OH, OW), 64)
   + (max(KH, KW)+2)*(min(max(OH, OW), 64)*max(strides_0, strides_1) + max(KH, KW)*max(dilations_0, dilations_1)) + 4) + 96"
-cycles: "N*min(OH, OW)*(((G+7)//8)*(110 + max(OH, OW)*(42*((KH*KW+15)//16) + 11*max(strides_0, strides_1)*min(KH, KW)/3))
-  + ((G+7)//8+max(1, 48//max(OH, OW))-1)//max(1, 48//max(OH, OW))*60 + 100) + 400"
+cycles: "N*min(OH, OW)*(((G+7)//8)*(150 + max(OH, OW)*(41 + 80*((KH*KW-1)//16) + 1.2*KH*max(strides_0, strides_1)*(max(strides_0, strides_1)+1)))
+  + ((G+7)//8+max(1, 48//max(OH, OW))-1)//max(1, 48//max(OH, OW))*150) + 600"
 --- */
 #include "tilewright_mve.h"
 

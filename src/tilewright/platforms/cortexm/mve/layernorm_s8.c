@@ -4,7 +4,7 @@ types: {X: T, Scale: float32, B: float32, Y: float32}
 T: [int8, uint8]
 when: {INNER: "== 1", AXIS: "<= 32768"}
 epilogue: lanes
-cycles: "OUTER*(120 + AXIS*4.5)"
+cycles: "OUTER*(150 + AXIS*4.8)"
 --- */
 #include "tilewright_mve.h"
 

@@ -6,7 +6,7 @@ when: {A_sROWS: "A_sROWS == K or ROWS == 1", A_sK: "A_sK == 1 or K == 1", B_sBAT
 pack: {B: "K,N -> N/4,K/16,N%4,K%16"}
 epilogue: lanes
 scratch: "16*((N+3)//4)*min(ROWS, 2)*2"
-cycles: "((N+3)//4)*((ROWS//2)*(((K+15)//16)*14.5 + 30) + (ROWS%2)*(((K+15)//16)*9.5 + 25)) + (ROWS//2+1)*60 + N*6 + 150"
+cycles: "((N+3)//4)*((ROWS//2)*(((K+15)//16)*14.5 + 33) + (ROWS%2)*(((K+15)//16)*9.5 + 25)) + (ROWS//2+1)*90 + N + 120"
 --- */
 #include "tilewright_mve.h"
 

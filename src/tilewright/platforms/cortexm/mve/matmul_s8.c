@@ -6,7 +6,7 @@ U: [int8, uint8]
 when: {A_sBATCH: ">= 0", B_sBATCH: ">= 0", A_sK: "A_sK == 1 or K == 1", B_sK: "B_sK == 1 or B_sN == 1 or K == 1"}
 epilogue: lanes
 scratch: "32*((K+15)//16*16) + 256 + 128*min(16, (M+1)//2*2)"
-cycles: "BATCH*(((N+31)//32)*(M*12 + 400) + ((N+3)//4)*((M+1)//2)*(((K+15)//16)*14.5 + 32) + N*K*0.7) + 100"
+cycles: "BATCH*(((N+31)//32)*(M*35 + 500) + ((N+3)//4)*((M+1)//2)*(((K+15)//16)*14.5 + 36) + N*K*1.2) + 100"
 --- */
 #include "tilewright_mve.h"
 

@@ -4,7 +4,7 @@ types: {X: T, Y: float32}
 T: [int8, uint8]
 when: {INNER: "== 1"}
 epilogue: lanes
-cycles: "1600 + OUTER*(AXIS*6 + 60)"
+cycles: "1600 + OUTER*(AXIS*8 + 60)"
 --- */
 #include "tilewright_mve.h"
 

@@ -66,11 +66,16 @@ TW_INLINE void tw_lanes_put_f32(float *y, tw_reals v) { vstrwq_f32(y, v); }
 /* Limits; NaN stays what it is. */
 TW_INLINE tw_lanes tw_lanes_at_least_in(tw_lanes a, int32_t b) { return vmaxq_s32(a, vdupq_n_s32(b)); }
 TW_INLINE tw_lanes tw_lanes_at_most_in(tw_lanes a, int32_t b) { return vminq_s32(a, vdupq_n_s32(b)); }
+/* The compiler would move predicates to core registers and back. */
+#define TW_LANES_LIMIT(relation)                                                                                       \
+    __asm__("vcmp.f32 " relation ", %q0, %1\nvpsel %q0, %q2, %q0" : "+w"(a) : "r"(b), "w"(vdupq_n_f32(b)) : "p0")
 TW_INLINE tw_reals tw_lanes_at_least_fn(tw_reals a, float b) {
-    return vpselq_f32(vdupq_n_f32(b), a, vcmpltq_n_f32(a, b));
+    TW_LANES_LIMIT("lt");
+    return a;
 }
 TW_INLINE tw_reals tw_lanes_at_most_fn(tw_reals a, float b) {
-    return vpselq_f32(vdupq_n_f32(b), a, vcmpgtq_n_f32(a, b));
+    TW_LANES_LIMIT("gt");
+    return a;
 }
 #define tw_lanes_at_least(a, b) _Generic((a), tw_lanes: tw_lanes_at_least_in, tw_reals: tw_lanes_at_least_fn)(a, b)
 #define tw_lanes_at_most(a, b) _Generic((a), tw_lanes: tw_lanes_at_most_in, tw_reals: tw_lanes_at_most_fn)(a, b)
@@ -394,7 +399,7 @@ struct tw_axis {
 /* How the taps of a pixel lie in the image and in the filter: rows across a line of pixels, columns along it. */
 struct tw_window_of_reals {
     struct tw_span rows, columns;
-    int x_row, x_column, w_row, w_column;
+    int x_row, x_column, w_row, w_column, w_next; /* the last one to the next four channels */
 };
 
 /* Planes for filters of one channel each: eight channels at a time, each with the taps of a line of pixels side by side.

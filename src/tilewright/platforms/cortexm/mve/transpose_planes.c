@@ -4,7 +4,7 @@ types: {data: T, transposed: T}
 T: [int8, uint8]
 when: {D3: "D3 > 1 and D3 <= 17", data_sD2: "== 1"}
 strided: [data]
-cycles: "D0*D1*D3*((D2+15)//16*6 + 12) + 100"
+cycles: "D0*D3*((D1*D2+15)//16*4.5 + 15) + 100"
 --- */
 #include "tilewright_mve.h"
 
