@@ -1,0 +1,90 @@
+"""NEUREKA as arrays predicts the cycles of its formula, which says what measured jobs take."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from functools import cache
+from math import ceil
+
+import pytest
+
+from tilewright.core.accelerator import ArrayEngine
+from tilewright.core.array_file import load_machine
+from tilewright.core.equation import LayerText, read_layer
+from tilewright.core.mapping import SpatialMapping
+from tilewright.core.workload import Layer
+from tilewright.cost.array import evaluate
+from tilewright.mapping.allocate import allocate
+
+DENSE = "O[k][oy][ox] += W[k][c][fy][fx] * I[c][iy][ix]"
+DEPTHWISE = "O[k][oy][ox] += W[k][fy][fx] * I[k][iy][ix]"
+
+
+@cache
+def machine(mode: str) -> ArrayEngine:
+    return load_machine(f"neureka-{mode}")
+
+
+def formula(mode: str, layer: Layer, weight_bits: int) -> int:
+    """Cycles of a job with 32-bit scales and bias, without padding."""
+    dims = layer.dims
+    outputs, height, width = dims["K"], dims["OY"], dims["OX"]
+    tile = 28 if mode == "depthwise" else 32
+    inputs = 1 if mode == "depthwise" else ceil(dims["C"] / (32 if mode == "1x1" else 28))
+    cycles = 12
+    for channel in range(0, outputs, tile):
+        channels = min(tile, outputs - channel)
+        scales = channels if channel + tile >= outputs else 32
+        for y in range(0, height, 6):
+            for x in range(0, width, 6):
+                rows, columns = min(6, height - y), min(6, width - x)
+                load = 42 if mode == "1x1" else (rows + 2) * (columns + 2)
+                multiply = {
+                    "1x1": 10 + channels,
+                    "3x3": 14 + channels * weight_bits,
+                    "depthwise": 34 + channels * weight_bits,
+                }[mode]
+                store = (rows - 1) * 6 + columns + (3 if mode == "1x1" else 0)
+                cycles += inputs * (6 + load + multiply) + scales + 9 + 4 + 8 + store
+    return cycles
+
+
+def random_layer(mode: str, rng: random.Random) -> tuple[Layer, int]:
+    window = 1 if mode == "1x1" else 3
+    dims = {"K": rng.randint(16, 256), "C": rng.randint(16, 256), "OY": rng.randint(4, 64), "OX": rng.randint(4, 64)}
+    if mode == "depthwise":
+        del dims["C"]
+    bits = rng.randint(2, 8)
+    text = LayerText(
+        name=mode,
+        kind="convolution",
+        equation=DEPTHWISE if mode == "depthwise" else DENSE,
+        dims={**dims, "FY": window, "FX": window},
+        relations=("ix = ox + fx", "iy = oy + fy"),
+        bits={"I": 8, "W": bits, "O": 32},
+        slots={"I": "I1", "W": "I2"},
+    )
+    return read_layer(text), bits
+
+
+def predicted(mode: str, layer: Layer, weight_bits: int) -> float:
+    """In the order of loops that the hardware has: input channels, columns, rows, output channels."""
+    engine = machine(mode)
+    if mode != "1x1":
+        engine = replace(engine, cycles=weight_bits)
+    along = {"X": "OX", "Y": "OY"}
+    dims = {array: along.get(array, array) for array in engine.dims}
+    spatial = SpatialMapping({array: ((dim, min(engine.dims[array], layer.dims[dim])),) for array, dim in dims.items()})
+    steps = spatial.steps(layer)
+    order = tuple((dim, steps[dim]) for dim in ("C", "OX", "OY", "K") if dim in steps) or (("K", 1),)
+    return evaluate(layer, engine, spatial, allocate(layer, engine, spatial, order), corrected=True).cycles
+
+
+@pytest.mark.parametrize("mode", ["1x1", "3x3", "depthwise"])
+def test_cycles(mode: str) -> None:
+    rng = random.Random(7)
+    for _ in range(40):
+        layer, bits = random_layer(mode, rng)
+        expected = formula(mode, layer, bits)
+        assert predicted(mode, layer, bits) == pytest.approx(expected, rel=0.1), f"{dict(layer.dims)}, {bits} bits"
