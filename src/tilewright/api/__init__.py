@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tilewright.api.cases import Case, CaseResult, find_cases, load_case, run_case
 from tilewright.api.compiling import Compiled, Options, compile_model, plan_model
-from tilewright.api.costing import MapOptions, Mapped, NetworkCost, NodeCost, cost, search
+from tilewright.api.costing import NetworkCost, NodeCost, cost
+from tilewright.api.mapping import MapOptions, Mapped, search
 from tilewright.api.running import Comparison, Ran, run_model
 
 __all__ = [

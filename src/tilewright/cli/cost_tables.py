@@ -8,7 +8,8 @@ from itertools import groupby
 from rich.markup import escape
 from rich.table import Table
 
-from tilewright.api.costing import Mapped, NetworkCost, NodeCost
+from tilewright.api.costing import NetworkCost, NodeCost
+from tilewright.api.mapping import Mapped
 from tilewright.cost.array import ArrayCost
 from tilewright.report.costs import area_of, energy_by_memory, energy_text, latency_parts, nest_rows
 

@@ -13,7 +13,8 @@ import typer
 from rich.markup import escape
 from rich.tree import Tree
 
-from tilewright.api.costing import Mapped, NetworkCost, cost, read_network, search_each
+from tilewright.api.costing import NetworkCost, cost, read_network
+from tilewright.api.mapping import Mapped, search_each
 from tilewright.cli import mapping_options as mapopt
 from tilewright.cli import options as opt
 from tilewright.cli.arguments import network_of

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from tilewright.api.costing import MapOptions
+from tilewright.api.mapping import MapOptions, Strategy
 from tilewright.core.array_file import machine_names
 from tilewright.errors import TilewrightError
 from tilewright.mapping.goals import Objective, Wanted
@@ -89,6 +89,19 @@ class Mapping:
             rich_help_panel=SEARCH,
         ),
     ] = False
+    strategy: Annotated[
+        Strategy,
+        typer.Option(
+            "--strategy",
+            help="exact proves its result; loma (all orders of few factors) and salsa (annealing) are for comparison.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = "exact"
+    factors: Annotated[
+        int,
+        typer.Option("--factors", metavar="N", min=1, help="Loop factors of loma, at most.", rich_help_panel=SEARCH),
+    ] = 6
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seeds salsa.", rich_help_panel=SEARCH)] = 0
     gap: Annotated[
         float,
         typer.Option(
@@ -167,6 +180,9 @@ def map_options(objective: Objective, mapping: Mapping, limits: Limits | None = 
         wanted=limits.wanted if limits else Wanted(),
         effort=Effort(mappings=mapping.effort or inf, gap=mapping.gap),
         bits=sizes("--bits", mapping.bits),
+        strategy=mapping.strategy,
+        factors=mapping.factors,
+        seed=mapping.seed,
         corrected=mapping.corrected,
         jobs=mapping.jobs,
     )

@@ -1,0 +1,234 @@
+"""The best mapping of layers onto array machines, by exact search, by other strategies or in a given order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+from tilewright.api.compiling import Observer
+from tilewright.core.accelerator import ArrayEngine
+from tilewright.core.array_file import load_machine
+from tilewright.core.mapping import SpatialMapping
+from tilewright.core.workload import Layer
+from tilewright.cost.array import ArrayCost, evaluate
+from tilewright.cost.layers import narrow
+from tilewright.errors import TilewrightError
+from tilewright.mapping.allocate import allocate
+from tilewright.mapping.best import BestResult, Job, best_mappings
+from tilewright.mapping.goals import Objective, Wanted
+from tilewright.mapping.search import Effort
+from tilewright.mapping.strategies import StrategyResult, loma, salsa
+from tilewright.mapping.tables import Problem, problem
+from tilewright.mapping.wired import Unrolling, unrollings
+
+Order = tuple[tuple[str, int | None], ...]
+Machine = str | Path | ArrayEngine
+Strategy = Literal["exact", "loma", "salsa"]
+
+
+@dataclass(frozen=True)
+class MapOptions:
+    """How mappings are searched."""
+
+    objective: Objective = "edp"
+    unrolling: Unrolling = field(default_factory=Unrolling)
+    order: Order = ()
+    """Loops in time, innermost first, instead of a search; without steps: as many as are left."""
+    wanted: Wanted = field(default_factory=Wanted)
+    effort: Effort = field(default_factory=Effort)
+    strategy: Strategy = "exact"
+    """How to search: to a proof, all orders of few factors, or by annealing; the last two for comparison."""
+    factors: int = 6
+    """Of loops, at most, for `loma`: the smallest are multiplied until there are so few."""
+    seed: int = 0
+    """Of `salsa`."""
+    bits: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Of elements by slot (`final` of outputs), at most; otherwise what the machine's units take."""
+    locality: bool = False
+    """Whether results stay on chip until the next layer reads them, where they fit."""
+    corrected: bool = False
+    """Whether costs of the mappings found are put right where the model they are searched with is known to be wrong."""
+    jobs: int = 1
+    """Processes that search; results do not depend on it."""
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """A layer with a mapping and its cost, and what the search knows of all others."""
+
+    cost: ArrayCost
+    proved: bool
+    """Whether no mapping is better, over the unrollings that were searched."""
+    covered: int
+    """Mappings that this holds for."""
+    evaluated: int
+
+    @property
+    def layer(self) -> Layer:
+        return self.cost.layer
+
+
+def search(layer: Layer, machine: Machine, options: MapOptions | None = None) -> tuple[Mapped, ...]:
+    """The best mapping of a layer, or for `pareto` all that no other one beats, by increasing latency."""
+    return search_each([layer], machine, options)[0]
+
+
+def search_each(
+    layers: Sequence[Layer],
+    machine: Machine,
+    options: MapOptions | None = None,
+    *,
+    progress: Observer = lambda _stage: None,
+) -> list[tuple[Mapped, ...]]:
+    """The same for many layers; equal ones are searched once."""
+    chosen = options or MapOptions()
+    engine = machine if isinstance(machine, ArrayEngine) else load_machine(machine)
+    bits = chosen.bits or engine.precision
+    tasks = [(narrow(layer, bits), engine) for layer in layers]
+    return best_of_each(tasks, chosen, progress)[0]
+
+
+def _renamed(mapped: Mapped, layer: Layer) -> Mapped:
+    """The result of an equal layer as this one's."""
+    return mapped if mapped.layer is layer else replace(mapped, cost=replace(mapped.cost, layer=layer))
+
+
+Task = tuple[Layer, ArrayEngine]
+_Key = tuple[object, ...]
+
+
+def _key(layer: Layer, engine: ArrayEngine) -> _Key:
+    """What two layers have in common that cost the same."""
+    operands = tuple((o.name, o.slot, o.dims, o.sums, o.bits, o.final_bits, o.density) for o in layer.operands)
+    sums = tuple(sorted((name, *vars(found).values()) for name, found in layer.sums.items()))
+    seen = tuple((memory.name, memory.slots) for memory in engine.memories)
+    return tuple(layer.dims.items()), operands, sums, engine.name, seen
+
+
+def best_of_each(
+    tasks: Sequence[Task], options: MapOptions, progress: Observer
+) -> tuple[list[tuple[Mapped, ...]], int]:
+    """The results of all tasks, and how many of those differ: equal ones are worked out once."""
+    different = {_key(*task): task for task in reversed(tasks)}
+    work = list(different.values())[::-1]
+    if options.order or options.strategy != "exact":
+        one = _fixed if options.order else _tried
+        found = [(one(layer, engine, options),) for layer, engine in work]
+    elif options.jobs > 1:
+        progress(f"{len(work)} layers")
+        results = best_mappings([_job(task, options) for task in work], options.jobs)
+        found = [_mapped(task, result, options) for task, result in zip(work, results, strict=True)]
+    else:
+        found: list[tuple[Mapped, ...]] = []
+        for index, task in enumerate(work):
+            progress(f"{index + 1}/{len(work)} {task[0].name}")
+            found.append(_mapped(task, best_mappings([_job(task, options)])[0], options))
+    by_key = {_key(*task): mapped for task, mapped in zip(work, found, strict=True)}
+    return [tuple(_renamed(m, task[0]) for m in by_key[_key(*task)]) for task in tasks], len(work)
+
+
+def _job(task: Task, options: MapOptions) -> Job:
+    layer, engine = task
+    _check_slots(layer, engine)
+    ways = unrollings(layer, engine, options.unrolling)
+    return Job(layer, engine, ways, options.objective, options.wanted, options.effort)
+
+
+def _mapped(task: Task, result: BestResult, options: MapOptions) -> tuple[Mapped, ...]:
+    layer, engine = task
+    if not result.best:
+        raise TilewrightError(
+            "no-mapping", f"layer '{layer.name}' has no mapping on '{engine.name}' within the limits that were given"
+        )
+    costs = (evaluate(layer, engine, b.spatial, b.temporal, corrected=options.corrected) for b in result.best)
+    return tuple(Mapped(cost, result.proved, result.covered, result.evaluated) for cost in costs)
+
+
+def _check_slots(layer: Layer, engine: ArrayEngine) -> None:
+    for operand in layer.operands:
+        if not engine.levels(operand.slot):
+            raise TilewrightError(
+                "no-mapping",
+                f"layer '{layer.name}': no memory of '{engine.name}' holds {operand.name} (operand {operand.slot})",
+                help=f"its memories hold {', '.join(engine.slots)}",
+            )
+
+
+def _rank(found: ArrayCost, objective: Objective) -> tuple[float, float]:
+    if objective == "latency":
+        return found.cycles, found.energy
+    if objective == "energy":
+        return found.energy, found.cycles
+    return found.product, found.cycles
+
+
+def _fixed(layer: Layer, engine: ArrayEngine, options: MapOptions) -> Mapped:
+    """A given order, each memory keeping what saves most; the best of the unrollings that it suits."""
+    _check_slots(layer, engine)
+    ways = unrollings(layer, engine, options.unrolling)
+    found: list[ArrayCost] = []
+    problems: list[TilewrightError] = []
+    for spatial in ways:
+        try:
+            order = _complete(layer, spatial, options.order)
+            temporal = allocate(layer, engine, spatial, order)
+            found.append(evaluate(layer, engine, spatial, temporal, corrected=options.corrected))
+        except TilewrightError as error:
+            problems.append(error)
+    if not found:
+        raise problems[0]
+    return Mapped(min(found, key=lambda c: _rank(c, options.objective)), False, len(found), len(found))
+
+
+def _tried(layer: Layer, engine: ArrayEngine, options: MapOptions) -> Mapped:
+    """The best that another strategy finds."""
+    _check_slots(layer, engine)
+    if options.objective == "pareto":
+        raise TilewrightError("bad-argument", f"the strategy {options.strategy} finds one mapping, not a Pareto front")
+    strategies: dict[str, Callable[[Problem], StrategyResult]] = {
+        "loma": lambda one: loma(one, options.objective, options.factors),
+        "salsa": lambda one: salsa(one, options.objective, seed=options.seed),
+    }
+    found: list[tuple[ArrayCost, StrategyResult]] = []
+    problems: list[TilewrightError] = []
+    for spatial in unrollings(layer, engine, options.unrolling):
+        try:
+            result = strategies[options.strategy](problem(layer, engine, spatial))
+        except TilewrightError as error:
+            problems.append(error)
+            continue
+        cost = evaluate(layer, engine, spatial, result.best.mapping, corrected=options.corrected)
+        found.append((cost, result))
+    if not found:
+        raise problems[0]
+    best = min((cost for cost, _ in found), key=lambda c: _rank(c, options.objective))
+    tried, evaluated = sum(r.tried for _, r in found), sum(r.evaluated for _, r in found)
+    return Mapped(best, False, tried, evaluated)
+
+
+def _complete(layer: Layer, spatial: SpatialMapping, order: Order) -> tuple[tuple[str, int], ...]:
+    """An order with steps for every loop; dimensions that it does not name run outermost."""
+    left = spatial.steps(layer)
+    loops: list[tuple[str, int]] = []
+    for dim, steps in order:
+        if dim not in layer.dims:
+            raise TilewrightError(
+                "unknown-dimension",
+                f"the order names {dim}, which layer '{layer.name}' does not have",
+                help=f"dimensions of this layer: {', '.join(layer.dims)}",
+            )
+        whole = left.get(dim, 1)
+        taken = whole if steps is None else steps
+        if whole % taken:
+            raise TilewrightError(
+                "bad-argument",
+                f"the order gives {dim} {taken} steps, which do not divide the {whole} left in layer '{layer.name}'",
+                help=f"unrolled is {spatial}",
+            )
+        left[dim] = whole // taken
+        loops.append((dim, taken))
+    loops += [(dim, steps) for dim, steps in left.items() if steps > 1]
+    return tuple(loop for loop in loops if loop[1] > 1) or (next((d, 1) for d in layer.dims),)
