@@ -81,7 +81,7 @@ def _dimension_strides(
                 linear[name] = plain(linear[name] + step * coefficient)
     found = {f"{operand}_s{name}": stride for name, stride in linear.items()}
     for product, parts in domain.products.items():
-        real = [p for p in parts if domain.dims[p] > 1]
+        real = [p for p in parts if sizes[p] != 1]
         if all(plain(linear[a] - linear[b] * sizes[b]) == 0 for a, b in pairwise(real)):
             found[f"{operand}_s{product}"] = linear[real[-1]] if real else 0
     return found
