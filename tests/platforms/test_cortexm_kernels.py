@@ -46,6 +46,17 @@ DEPTHWISE_S8 = [
     conv((1, 12, 3, 19), 12, (3, 3), group=12, strides=(1, 3)),
     conv((1, 20, 3, 3), 20, (5, 5), group=20, pads=(2, 2, 2, 2)),
     conv((1, 38, 5, 7), 38, (1, 1), "uint8", group=38),
+    conv(
+        (1, 40, 5, 9),
+        40,
+        (3, 2),
+        "uint8",
+        group=40,
+        strides=(1, 2),
+        dilations=(2, 1),
+        pads=(2, 1, 2, 0),
+        x_zero_point=99,
+    ),
 ]
 DEPTHWISE_3X3_S8 = [
     conv((1, 16, 6, 17), 16, (3, 3), group=16, pads=(1, 1, 1, 1)),

@@ -23,9 +23,10 @@ TW_INLINE void depthwise_s8_four(const int PIXELS, const struct tw_tap_list *tap
     TW_UNROLL for (int i = 0; i < PIXELS; i++) { TW_UNROLL for (int j = 0; j < 4; j++) sum[i][j] = bias[j]; }
     for (int tap = 0; tap < taps->count; tap++, w += 4) {
         const char *x = taps->x[tap] + (offset & taps->moves[tap]);
+        const ptrdiff_t next = step & taps->moves[tap];
         const uint32_t weights = tw_load_word(w), even = tw_even_s8(weights), odd = tw_odd_s8(weights);
         TW_UNROLL for (int i = 0; i < PIXELS; i++) {
-            const uint32_t word = tw_load_word(x + i * step), a = EVEN(word), b = ODD(word);
+            const uint32_t word = tw_load_word(x + i * next), a = EVEN(word), b = ODD(word);
             sum[i][0] = tw_low_product(a, even, sum[i][0]);
             sum[i][2] = tw_high_product(a, even, sum[i][2]);
             sum[i][1] = tw_low_product(b, odd, sum[i][1]);
