@@ -96,16 +96,14 @@ static void depthwise_s8(const T *X, const int8_t *W, const int32_t *B, void *Y,
     const int lines = across.outputs * N, chunks = (along.outputs + most - 1) / most;
     for (int g = 0; g < G; g += many) {
         const int channels = tw_min(many, G - g);
-        bias_of(bias, B ? B + g : B, W + g * blocks * 16, blocks, channels);
+        const int32_t *added = B && !flip && channels % 4 == 0 ? B + g : bias;
+        if (added == bias)
+            bias_of(bias, B ? B + g : B, W + g * blocks * 16, blocks, channels);
         for (int line = 0, done; line < lines * chunks; line += done) {
             const int first = line / lines * most, pixels = tw_min(most, along.outputs - first);
             const int n = line % lines / across.outputs, place = line % across.outputs;
             const int begin = first * along.stride - along.pad, start = place * across.stride - across.pad;
             done = both && place + 1 < across.outputs ? 2 : 1;
-            if (filled != first) { /* what is outside stays there for all lines */
-                tw_fill(planes, vdupq_n_u8((uint8_t)(x_zero_point ^ flip)), many * pitch);
-                filled = first;
-            }
             for (int phase = 0; phase < along.dilation; phase++) {
                 const struct tw_span inside = tw_inside(begin + phase, along.inputs, each, along.dilation);
                 const int from = begin + phase + inside.begin * along.dilation;
@@ -115,9 +113,15 @@ static void depthwise_s8(const T *X, const int8_t *W, const int32_t *B, void *Y,
                     fill.lines[tap] = is_inside ? (const uint8_t *)x : outside;
                     fill.steps[tap] = is_inside ? along.in_step * along.dilation : 0;
                 }
-                fill.to = planes + (phase * each + inside.begin) * taps;
+                fill.to = planes + phase * each * taps;
+                if (filled != first) { /* what is outside stays there for all lines */
+                    tw_planes_outside(&fill, 0, inside.begin, many, x_zero_point ^ flip);
+                    tw_planes_outside(&fill, inside.end, each, many, x_zero_point ^ flip);
+                }
+                fill.to += inside.begin * taps;
                 tw_planes_fill(&fill, g, channels, inside.end - inside.begin);
             }
+            filled = first;
             /* Where columns that are apart were made neighbours, pixels are not the same step apart. */
             const int group = along.dilation > 1 ? 1 : pixels;
             for (int i = 0; i < pixels * done; i += group) {
@@ -133,7 +137,7 @@ static void depthwise_s8(const T *X, const int8_t *W, const int32_t *B, void *Y,
                     sums_of(&dots, blocks);
                 else
                     tw_plane_dots(&dots);
-                finish(epilogue, Y, sums, bias, group, at, along.out_step, g, channels);
+                finish(epilogue, Y, sums, added, group, at, along.out_step, g, channels);
             }
         }
     }

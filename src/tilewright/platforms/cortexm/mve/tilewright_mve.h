@@ -291,7 +291,10 @@ TW_APART void tw_dots_first(int32_t *first, int rows, int flip, const int32_t *b
                             int filters) {
     const int blocks = (length + 15) / 16;
     for (int f = 0; f < filters; f += 4, first += rows * 4) {
-        for (int i = 0; i < 4; i++) {
+        const int simple = !flip && f + 4 <= filters;
+        if (simple)
+            vstrwq_s32(first, bias ? vldrwq_s32(bias + f) : vdupq_n_s32(0));
+        for (int i = simple ? 4 : 0; i < 4; i++) {
             int32_t sum = 0;
             for (int k = 0; flip && k < blocks; k++)
                 sum = vaddvaq_s8(sum, vldrbq_s8(w + ((f / 4 * blocks + k) * 4 + i) * 16));
@@ -459,6 +462,17 @@ TW_APART void tw_planes_fill(const struct tw_planes *p, int channel, int channel
             else
                 tw_planes_few(p, tap, channel + c, channels - c, to, count);
         }
+    }
+}
+
+/* Columns that are outside the image. */
+TW_APART void tw_planes_outside(const struct tw_planes *p, int begin, int end, int channels, int value) {
+    const uint16x8_t place = vmulq_n_u16(vidupq_n_u16(0, 1), (uint16_t)p->pitch);
+    const uint16x8_t bytes = vdupq_n_u16((uint16_t)(value & 0xFF));
+    for (int c = 0; c < channels; c += 8) {
+        uint8_t *const to = (uint8_t *)p->to + c * p->pitch;
+        for (int i = begin * p->taps; i < end * p->taps; i++)
+            vstrbq_scatter_offset_u16(to + i, place, bytes);
     }
 }
 
