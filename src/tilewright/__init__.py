@@ -15,6 +15,7 @@ from tilewright.api import (
     Ran,
     cost,  # the function; the part of that name is imported as `tilewright.cost.<module>`
     find_cases,
+    find_machine,
     run_case,
     search,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "compile",
     "cost",
     "find_cases",
+    "find_machine",
     "load",
     "run",
     "run_case",

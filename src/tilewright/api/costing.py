@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilewright.api.compiling import Observer
-from tilewright.api.mapping import Machine, MapOptions, Mapped, best_of_each
+from tilewright.api.mapping import Machine, MapOptions, Mapped, best_of_each, find_machine
 from tilewright.core.accelerator import ArrayEngine
-from tilewright.core.array_file import load_machine
 from tilewright.core.graph import Array, Graph
 from tilewright.core.platform import DEFAULT_PLATFORM, load_platform
 from tilewright.core.workload import Layer, Workload
@@ -148,7 +147,7 @@ def cost(
             "bad-argument", "a network has one mapping for each layer", help="search one layer for its Pareto front"
         )
     network = model if isinstance(model, NetworkLayers) else read_network(model)
-    engine = machine if isinstance(machine, ArrayEngine) else load_machine(machine)
+    engine = find_machine(machine)
     bits = chosen.bits or engine.precision
     layers = tuple(narrow(layer, bits) for layer in network.workload.layers)
     engines = local_engines(replace(network.workload, layers=layers), engine) if chosen.locality else {}

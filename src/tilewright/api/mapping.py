@@ -15,6 +15,7 @@ from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer
 from tilewright.cost.array import ArrayCost, evaluate
 from tilewright.cost.layers import narrow
+from tilewright.cost.memories import with_costs
 from tilewright.errors import TilewrightError
 from tilewright.mapping.allocate import allocate
 from tilewright.mapping.best import BestResult, Job, best_mappings
@@ -71,6 +72,11 @@ class Mapped:
         return self.cost.layer
 
 
+def find_machine(machine: Machine) -> ArrayEngine:
+    """A machine by its name or file, with energies and areas of memories where it leaves them to the model."""
+    return with_costs(machine if isinstance(machine, ArrayEngine) else load_machine(machine))
+
+
 def search(layer: Layer, machine: Machine, options: MapOptions | None = None) -> tuple[Mapped, ...]:
     """The best mapping of a layer, or for `pareto` all that no other one beats, by increasing latency."""
     return search_each([layer], machine, options)[0]
@@ -85,7 +91,7 @@ def search_each(
 ) -> list[tuple[Mapped, ...]]:
     """The same for many layers; equal ones are searched once."""
     chosen = options or MapOptions()
-    engine = machine if isinstance(machine, ArrayEngine) else load_machine(machine)
+    engine = find_machine(machine)
     bits = chosen.bits or engine.precision
     tasks = [(narrow(layer, bits), engine) for layer in layers]
     return best_of_each(tasks, chosen, progress)[0]

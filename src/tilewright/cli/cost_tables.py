@@ -11,7 +11,7 @@ from rich.table import Table
 from tilewright.api.costing import NetworkCost, NodeCost
 from tilewright.api.mapping import Mapped
 from tilewright.cost.array import ArrayCost
-from tilewright.report.costs import area_of, energy_by_memory, energy_text, latency_parts, nest_rows
+from tilewright.report.costs import energy_by_memory, energy_text, latency_parts, nest_rows
 
 RIGHT = ("operations", "energy", "cycles", "use of units")
 
@@ -84,16 +84,14 @@ def machines_table(found: Sequence[NetworkCost]) -> Table:
     """A line for each machine, the best values in bold."""
     table = Table(title=f"{escape(found[0].network)} on {len(found)} machines")
     table.add_column("machine")
-    for name in ("units", "area", "energy", "cycles", "energy x cycles", "use of units"):
+    for name in ("units", "energy", "cycles", "energy x cycles", "use of units"):
         table.add_column(name, justify="right")
     least = [min(values) for values in zip(*((c.energy, c.cycles, c.product) for c in found), strict=True)]
     for cost in found:
         values = (cost.energy, cost.cycles, cost.product)
         texts = (energy_text(cost.energy), f"{cost.cycles:,.0f}", f"{cost.product:.3g}")
         shown = [f"[bold]{t}[/bold]" if v == best else t for t, v, best in zip(texts, values, least, strict=True)]
-        table.add_row(
-            cost.machine.name, f"{cost.machine.units:,}", f"{area_of(cost.machine):.4g}", *shown, _totals(cost)[3]
-        )
+        table.add_row(cost.machine.name, f"{cost.machine.units:,}", *shown, _totals(cost)[3])
     return table
 
 

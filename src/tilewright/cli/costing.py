@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.tree import Tree
 
 from tilewright.api.costing import NetworkCost, cost, read_network
-from tilewright.api.mapping import Mapped, search_each
+from tilewright.api.mapping import Mapped, find_machine, search_each
 from tilewright.cli import mapping_options as mapopt
 from tilewright.cli import options as opt
 from tilewright.cli.arguments import network_of
@@ -29,7 +29,6 @@ from tilewright.cli.cost_tables import (
     summary,
     unrolled_text,
 )
-from tilewright.core.array_file import load_machine
 from tilewright.core.workload import Layer
 from tilewright.core.workload_file import equation_layer
 from tilewright.cost.array import ArrayCost
@@ -94,7 +93,7 @@ def cost_command(
     layers = read_network(network, dims=dims, input_types=types, constants=constants)
     found: list[NetworkCost] = []
     for name in names:
-        engine = load_machine(name)
+        engine = find_machine(name)
         with progress_line(engine.name, quiet=as_json) as progress:
             found.append(cost(layers, engine, options, progress=progress))
     if html is not None:
@@ -181,7 +180,7 @@ def map_command(
     layers = _layers(what, layer, sizes, about)
     found: list[tuple[Mapped, ...]] = []
     for name in names:
-        engine = load_machine(name)
+        engine = find_machine(name)
         with progress_line(engine.name, quiet=as_json) as progress:
             found += search_each(layers.workload.layers, engine, options, progress=progress)
     if html is not None:

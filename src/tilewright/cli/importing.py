@@ -10,10 +10,11 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from tilewright.api.mapping import find_machine
 from tilewright.cli import options as opt
 from tilewright.cli.console import errors, results
 from tilewright.codegen import write_project
-from tilewright.core.array_file import load_machine, machine_names, print_machine
+from tilewright.core.array_file import machine_names, print_machine
 from tilewright.frontend.zigzag_machine import read_machine
 from tilewright.report.costs import area_of
 
@@ -24,7 +25,7 @@ IMPORT_EXAMPLES = """
 
 def machines_command(as_json: opt.Json = False) -> None:
     """Lists the array machines that come with Tilewright."""
-    found = [load_machine(name) for name in machine_names()]
+    found = [find_machine(name) for name in machine_names()]
     if as_json:
         rows = [
             {
