@@ -167,11 +167,9 @@ def loading(
 ) -> float:
     """Cycles until the array has its first operands.
 
-    `corrected`: links that are shared on one end count each, and those of a single operand as well.
+    `corrected`: every link that is shared on one end counts, not the outermost alone.
     """
     parts = [_links(layer, nests[operand.name], times, corrected) for operand in layer.inputs]
-    if len(parts) == 1 and not corrected:
-        return parts[0][2]
     return min(_in_turn(order) for order in permutations(parts)) if parts else 0.0
 
 

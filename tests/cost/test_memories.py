@@ -1,0 +1,54 @@
+"""Energies and areas of memories: what CACTI says where it was asked, and something sensible in between."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cost.small_array import BUFFER, MACHINE
+from tilewright.cost.memories import memory_cost, registers, sram, with_costs
+
+
+@pytest.mark.parametrize(
+    ("bits", "word", "read", "write", "area"),
+    [
+        # Printed by CACTI 7, and also in the pool of memories that comes with ZigZag 3.8.5.
+        (1024, 8, 0.0740, 0.0997, 0.000309),
+        (16777216, 256, 134.898, 139.563, 3.66505),
+    ],
+)
+def test_figures_of_cacti(bits: int, word: int, read: float, write: float, area: float) -> None:
+    cost = sram(bits, word)
+    assert (cost.read, cost.write, cost.area) == pytest.approx((read, write, area), rel=2e-3)
+
+
+def test_between_figures() -> None:
+    low, middle, high = sram(2**16, 64), sram(3 * 2**15, 64), sram(2**17, 64)
+    assert low.area < middle.area < high.area
+    assert min(low.read, high.read) <= middle.read <= max(low.read, high.read)
+
+
+def test_registers_grow_into_memories() -> None:
+    costs = [registers(bits, 16).write for bits in (16, 64, 256, 1024)]
+    assert costs == sorted(costs)
+    assert registers(1024, 16) == sram(1024, 16)
+    assert registers(16, 16).read == pytest.approx(0.018, rel=0.01)
+
+
+def test_more_ports_and_older_processes_cost_more() -> None:
+    single = replace(BUFFER, ports=BUFFER.ports[:1])
+    assert memory_cost(single).area < memory_cost(BUFFER).area
+    assert memory_cost(BUFFER, 45).read == pytest.approx(memory_cost(BUFFER).read * (45 / 22) ** 1.75)
+
+
+def test_only_what_is_left_open_is_filled_in() -> None:
+    opened = replace(MACHINE, memories=(MACHINE.memories[0], replace(BUFFER, read_energy=0.0, extracted=True)))
+    filled = with_costs(opened)
+    assert filled.memories[0] == MACHINE.memories[0]
+    assert filled.memories[1].read_energy == memory_cost(BUFFER).read
+    assert not filled.memories[1].extracted
+
+
+def test_dram_goes_by_the_bit() -> None:
+    assert memory_cost(replace(BUFFER, kind="dram")).read == 16 * 700 / 64
