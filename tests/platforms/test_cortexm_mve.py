@@ -270,3 +270,18 @@ def test_integer_softmax(tmp_path: Path) -> None:
         shifted = b.op("RequantShift", y, np.asarray(1 << 14, np.int32), np.asarray(-5000, np.int32), div=1 << 15)
         outputs.append(shifted if number % 2 else y)
     assert_right_in_vectors(b.graph(*outputs), "isoftmax", tmp_path)
+
+
+@pytest.mark.parametrize("op", ["iRMSNorm", "iLayerNorm"])
+def test_integer_norms(op: str, tmp_path: Path) -> None:
+    b = Builder()
+    outputs: list[str] = []
+    for number, largest in enumerate((1 << 12, 1 << 27, 1 << 21)):
+        length = (33, 33, 16)[number]
+        weight = (noise("int16", (length,), number).astype(np.int64) * largest >> 10).astype(np.int32)
+        operands = (weight,) if op == "iRMSNorm" else (weight, weight[::-1].copy())
+        x = b.input(f"x{number}", f"{'uint8' if number == 1 else 'int8'}[10,{length}]")
+        y = b.op(op, x, *operands, D=1 << (7 + 7 * number))
+        shifted = b.op("RequantShift", y, np.asarray(1 << 14, np.int32), np.asarray(-5000, np.int32), div=1 << 15)
+        outputs += [y] if number else [y, shifted]
+    assert_right_in_vectors(b.graph(*outputs), op.lower(), tmp_path)

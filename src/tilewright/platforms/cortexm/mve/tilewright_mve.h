@@ -102,6 +102,17 @@ TW_INLINE tw_lanes tw_lanes_quantised(tw_reals x, float scale, int zero, float l
     return vaddq_n_s32(vcvtnq_s32_f32(quotient), zero);
 }
 
+/* value / divisor for values of less than 31 bits, toward zero, by UINT32_MAX / divisor; see tw_divide. */
+TW_INLINE tw_lanes tw_lanes_divide(tw_lanes value, int32_t divisor, uint32_t reciprocal) {
+    const uint32x4_t size = vreinterpretq_u32_s32(vabsq_s32(value));
+    const uint32x4_t low = vmulhq_u32(size, vdupq_n_u32(reciprocal)); /* right, or one too low */
+    const tw_lanes rest = vreinterpretq_s32_u32(vsubq_u32(size, vmulq_n_u32(low, (uint32_t)divisor)));
+    const tw_lanes less = vshrq_n_s32(vsubq_n_s32(rest, divisor), 31); /* -1 where it is right */
+    const tw_lanes quotient = vaddq_n_s32(vaddq_s32(vreinterpretq_s32_u32(low), less), 1);
+    const tw_lanes sign = vshrq_n_s32(value, 31);
+    return vsubq_s32(veorq_s32(quotient, sign), sign);
+}
+
 /* tw_expf of four numbers from -87 to 0. */
 TW_INLINE tw_reals tw_lanes_exp(tw_reals x) {
     const float magic = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer, found in the low bits */
