@@ -359,8 +359,10 @@ class Lowering:
         choice = self.choice(position)
         ranges = self.trace.ranges[position]
         core: Size = 0
-        if work.split:
+        shared = choice.kernel is not None and choice.kernel.shared and not work.split and self.schedule.cores > 1
+        if work.split or shared:
             core = Expr(((Var(CORE, 0, self.schedule.cores - 1), 1),))
+        if work.split:
             ranges = narrowed(ranges, work.split, mine.domain.dims[work.split], work.chunk, core)
         # A core may find nothing left to do, and a step no new lines; a tile itself is never empty.
         doubtful = ranges.values() if mine.output.tensor in self.group.keep else [ranges[d] for d in [work.split] if d]
@@ -368,11 +370,13 @@ class Lowering:
         tests = tuple(Test(size, ">", 0) for size in empty if isinstance(size, Expr))
         place = Place(self.memory, work.scratch)
         scratch = Pointer(place, "void", False, plain(core * work.scratch_bytes)) if work.scratch_bytes else None
-        task = Task(self.plan.graph, choice, mine, ranges, self.held(position), scratch, self._parts(position, work))
+        share = (core, self.schedule.cores) if shared else (0, 1)
+        parts = self._parts(position, work)
+        task = Task(self.plan.graph, choice, mine, ranges, self.held(position), scratch, parts, share)
         call = invoke(task, self.pieces)
         body: tuple[Statement, ...] = (If(tests, (call,)),) if tests else (call,)
         if self.plan.platform.beside(choice.kernel) is None:
-            body = (Cores(CORE, self.schedule.cores if work.split else 1, body, tuple(beside)),)
+            body = (Cores(CORE, self.schedule.cores if work.split or shared else 1, body, tuple(beside)),)
         else:
             wait = () if self.group.ahead else (Await(choice.engine),)
             body = (Start(choice.engine, body, tuple(beside)), *wait)

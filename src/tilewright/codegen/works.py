@@ -77,6 +77,8 @@ class Task:
     """By the key of each use."""
     scratch: Pointer | None
     parts: Parts | None = None
+    share: tuple[Size, int] = (0, 1)
+    """Which part of the results a kernel computes that cores share, and of how many."""
 
     @property
     def comment(self) -> str:
@@ -113,7 +115,7 @@ def _kernel(task: Task, pieces: Pieces) -> Invoke:
     uses = {use.key: use for use in task.member.uses}
     operands = {*call.operands, *call.op.output_names(len(node.outputs))}
     strides = {key: task.held[key].strides() for key in walked(task.member, kernel) if key in task.held}
-    names = tile_names(call, domain, task.ranges, strides)
+    names = tile_names(call, domain, task.ranges, strides) | {"PART": task.share[0], "PARTS": task.share[1]}
     arguments: list[Argument] = []
     for parameter in kernel.parameters:
         name = parameter.name

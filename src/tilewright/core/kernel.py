@@ -65,6 +65,11 @@ class Kernel:
     """Operands that have to be in the engine's own memory, also where it reads others from elsewhere."""
 
     @property
+    def shared(self) -> bool:
+        """Whether several cores may call it for the same results: each computes part `PART` of `PARTS` of them."""
+        return any(parameter.name == "PARTS" for parameter in self.parameters)
+
+    @property
     def where(self) -> str:
         return f"{self.path.parent.name}/{self.path.name}"
 

@@ -117,7 +117,9 @@ def work_cycles(grid: Grid, platform: Platform, position: int, mine: Task, split
     reduced = set(mine.domain.reduction)
     results = grid.product([size for name, size in sizes.items() if name not in reduced])
     if mine.kernel is not None:
-        found = evaluate(mine.kernel.cycles, names_of(grid, position, mine, sizes))
+        names = names_of(grid, position, mine, sizes)
+        names["PARTS"] = 1 if split else platform.cores.count
+        found = evaluate(mine.kernel.cycles, names)
         found = found + _sum_cycles(grid, position, sizes) + results * _fused_cycles(platform, mine)
         return np.where(points > 0, found, 0.0)
     costs = platform.operations or OPERATIONS

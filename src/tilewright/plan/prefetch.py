@@ -77,12 +77,20 @@ class Prefetch:
             (stage.tensor, stage.pack) == (buffer.tensor, buffer.pack) and first < stage.first <= number
             for stage in self.stages
         )
-        mine = (buffer.offset, buffer.offset + round_up(buffer.end - buffer.offset, self.platform.alignment))
-        taken = first < 0 or any(_meet(mine, other) for other in self.occupied[first])
-        if taken or staged or self.made.get(buffer.tensor, -1) >= first:
+        # What is made right before would have to be stored at once.
+        if first < 0 or staged or self.made.get(buffer.tensor, -2) >= first - 1:
             return False
+        size = round_up(buffer.end - buffer.offset, self.platform.alignment)
+        mine = (buffer.offset, buffer.offset + size)
+        if any(_meet(mine, other) for other in self.occupied[first]):
+            found = self._gap(first, number, size)
+            if found is None:
+                return False
+            mine = found
+            for other in range(first + 1, number + 1):
+                self.occupied[other].append(mine)
         self.occupied[first].append(mine)
-        moved = replace(buffer, early=buffer.early + 1)
+        moved = replace(buffer, offset=mine[0], early=buffer.early + 1)
         self.groups[number] = replace(group, buffers=(*group.buffers[:index], moved, *group.buffers[index + 1 :]))
         return True
 
@@ -165,17 +173,17 @@ class Prefetch:
         size = round_up(buffer.end - buffer.offset, self.platform.alignment)
         free: Bytes | None = (buffer.offset, buffer.offset + size)
         if any(_meet(free, taken) for taken in self.occupied[other]):
-            free = self._gap(min(number, other), size)
+            free = self._gap(min(number, other), max(number, other), size)
             if free is not None:
                 self.occupied[number].append(free)
         if free is not None:
             self.occupied[other].append(free)
         return free
 
-    def _gap(self, first: int, size: int) -> Bytes | None:
-        """Bytes that are free during two groups."""
+    def _gap(self, first: int, last: int, size: int) -> Bytes | None:
+        """Bytes that are free during some groups, one behind the other."""
         start = 0
-        for low, high in sorted([*self.occupied[first], *self.occupied[first + 1]]):
+        for low, high in sorted(taken for group in self.occupied[first : last + 1] for taken in group):
             if start + size <= low:
                 break
             start = max(start, high)

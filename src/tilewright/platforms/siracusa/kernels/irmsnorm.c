@@ -5,7 +5,7 @@ T: [int8, uint8]
 U: [int8, int16, int32]
 when: {AXIS: "<= 32768"}      # so that the sum of squares fits 32 bits
 epilogue: row
-cycles: "150+OUTER*(220+AXIS*17)"
+cycles: "150+OUTER*(220+AXIS*0.75+((AXIS+3)//4+PARTS-1)//PARTS*65)"
 --- */
 #include "tilewright_kernel.h"
 
@@ -56,8 +56,9 @@ TW_APART void irmsnorm_wide(const T *x, const int32_t *weight, U *out, int count
     }
 }
 
-TW_APART void irmsnorm_rows(const T *x, const int32_t *weight, U *y, int OUTER, int AXIS, int shift, int32_t top,
-                            int narrow, const struct Epilogue *epilogue) {
+/* Of each row the results from `from` on, a multiple of four, up to `end`. */
+TW_APART void irmsnorm_rows(const T *x, const int32_t *weight, U *y, int OUTER, int AXIS, int from, int end, int shift,
+                            int32_t top, int narrow, const struct Epilogue *epilogue) {
     const struct Epilogue e = *epilogue;
     for (int outer = 0; outer < OUTER; outer++, x += AXIS) {
         const int32_t deviation = irmsnorm_root(irmsnorm_squares(x, AXIS) / AXIS + 1);
@@ -67,15 +68,15 @@ TW_APART void irmsnorm_rows(const T *x, const int32_t *weight, U *y, int OUTER, 
         TW_KEEP(first);
         const uint32_t rest = (UINT32_C(1) << 31) - first * (uint32_t)deviation;
         const uint32_t m = (first << k) + (rest << k) / (uint32_t)deviation + 1;
-        const int at = outer * AXIS, whole = narrow ? AXIS & ~3 : 0;
-        for (int i = 0; i < whole; i += 4) {
+        const int at = outer * AXIS, whole = narrow ? end & ~3 : from;
+        for (int i = from; i < whole; i += 4) {
             U value[4];
             TW_UNROLL for (int j = 0; j < 4; j++) value[j] = irmsnorm_value(x[i + j], weight[i + j], m, k, shift, top);
             STORE_4(&e, y, value[0], value[1], value[2], value[3], at + i, i);
         }
-        for (int i = whole; i < AXIS; i += 16) {
+        for (int i = whole; i < end; i += 16) {
             U out[16];
-            const int count = tw_min(16, AXIS - i);
+            const int count = tw_min(16, end - i);
             irmsnorm_wide(x + i, weight + i, out, count, deviation, shift, top);
             STORE(epilogue, y, out, at + i, 0, i, 1, count);
         }
@@ -83,8 +84,11 @@ TW_APART void irmsnorm_rows(const T *x, const int32_t *weight, U *y, int OUTER, 
 }
 
 static void irmsnorm(const T *x, const int32_t *weight, U *y, int OUTER, int AXIS, int D, int n_levels,
-                     int largest_weight, const struct Epilogue *epilogue) {
+                     int largest_weight, int PART, int PARTS, const struct Epilogue *epilogue) {
     /* Then twice a product with x fits 32 bits. */
     const int narrow = largest_weight < 1 << 22;
-    irmsnorm_rows(x, weight, y, OUTER, AXIS, tw_highest_bit((uint32_t)D), n_levels / 2 - 1, narrow, epilogue);
+    const int part = (AXIS + 4 * PARTS - 1) / (4 * PARTS) * 4, from = PART * part, end = tw_min(from + part, AXIS);
+    if (from < end)
+        irmsnorm_rows(x, weight, y, OUTER, AXIS, from, end, tw_highest_bit((uint32_t)D), n_levels / 2 - 1, narrow,
+                      epilogue);
 }
