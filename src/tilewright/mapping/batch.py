@@ -68,7 +68,6 @@ class Evaluator:
         self._times = xp.asarray(problem.times)
         self._spans = xp.asarray(problem.spans)
         self._tiles = [[xp.asarray(tile) for tile in table.tiles] for table in problem.operands]
-        self._least = [xp.asarray(table.least) for table in problem.operands]
         self._energies = {
             (entry.operand, entry.entry): xp.asarray(entry.energy)
             for table in problem.operands
@@ -83,6 +82,8 @@ class Evaluator:
         self.moves = by_port
         self._present = {id(m): xp.asarray(m.present) for moves in by_port.values() for m in moves}
         self._busy = {id(m): xp.asarray(m.busy) for moves in by_port.values() for m in moves}
+        self._often = {id(m): xp.asarray(m.times) for moves in by_port.values() for m in moves}
+        self._least = {id(m): xp.asarray(m.least) for moves in by_port.values() for m in moves}
         self._average = {id(m): xp.asarray(m.average) for moves in by_port.values() for m in moves}
         self.links = {table.index: self._links_of(table) for table in problem.operands}
 
@@ -217,11 +218,17 @@ class Evaluator:
                 used[memory] = used[memory] + shares[place] if memory in used else shares[place]
         return shares, used
 
+    def _two(self, memory: int) -> bool:
+        """Whether a memory has two buffers, and the model minds it."""
+        return self.problem.corrected and self.problem.engine.memories[memory].double_buffered
+
     def double_buffered_at_best(self, profile: Profile) -> dict[Place, Array]:
         """Which tiles could be filled while the one before is in use, each as if it were asked first."""
         shares, used = self._shares(profile)
         return {
-            (table.index, level + 1): (used[memory] <= 0.5) | (shares[table.index, level + 1] <= 1 - used[memory])
+            (table.index, level + 1): (used[memory] <= 0.5)
+            | (shares[table.index, level + 1] <= 1 - used[memory])
+            | self._two(memory)
             for table in self.problem.operands
             for level, memory in enumerate(table.memories)
         }
@@ -235,7 +242,7 @@ class Evaluator:
                 place = (table.index, level + 1)
                 whole, share = used[memory], shares[place]
                 fits = share <= 1 - whole
-                flags[place] = (whole <= 0.5) | fits
+                flags[place] = (whole <= 0.5) | fits | self._two(memory)
                 used[memory] = self._xp.where((whole > 0.5) & fits, whole + share, whole)
         return flags
 
@@ -248,7 +255,7 @@ class Evaluator:
         total: Array = 0
         for move in self.moves[port]:
             node = self._node(move, profile)
-            cycles = self._busy[id(move)][node] * (self._times[node] - 1)
+            cycles = self._busy[id(move)][node] * (self._often[id(move)][node] - 1)
             total = total + self._xp.where(self._present[id(move)][node], cycles, 0)
         return total
 
@@ -256,31 +263,35 @@ class Evaluator:
         xp = self._xp
         late: Array = 0
         wanted: Array = 0
-        longest: Array = 0
         always: Array = 0
         groups: dict[Place, tuple[Array, Array]] = {}
+        covered: Array = 0
+        span_most: Array = 0
+        times_most: Array = 0
         for move in self.moves[port]:
             node = self._node(move, profile)
             place = (move.operand, move.entry)
             span = self._spans[node]
             window = windows.get(place, span)
-            present, times = self._present[id(move)][node], self._times[node]
+            present, times = self._present[id(move)][node], self._often[id(move)][node]
             slack = (self._busy[id(move)][node] - window) * (times - 1)
             late = late + xp.where(present & (slack > 0), slack, 0)
             need = xp.where(slack > 0, window, self._busy[id(move)][node]) * (times - 1)
             wanted = wanted + xp.where(present, need, 0)
             always = xp.where((always == 0) & present & (window == span), span * times, always)
             size = xp.where(present, window, 0)
-            longest = xp.where(size * times > longest, size * times, longest)
+            further = present & (span > span_most)
+            span_most, times_most = xp.where(further, span, span_most), xp.where(further, times, times_most)
+            covered = xp.where(further, size * times, covered)
             if place in groups:
                 size = xp.where(groups[place][1] > size, groups[place][1], size)
             groups[place] = (span, size)
-        union = xp.where(always > 0, always, longest)
+        union = xp.where(always > 0, always, covered)
         open_rows = (wanted > union) & (always == 0)
         if len(groups) > 1 and bool(open_rows.any()):
             spans = [(xp.zeros_like(wanted) + span)[open_rows] for span, _ in groups.values()]
             sizes = [(xp.zeros_like(wanted) + size)[open_rows] for _, size in groups.values()]
-            union[open_rows] = _covered(xp, spans, sizes, ceil(self.problem.computing))
+            union[open_rows] = _covered(xp, spans, sizes) * (xp.zeros_like(wanted) + times_most)[open_rows]
         held = wanted - union
         return late + xp.where(held > 0, held, 0)
 
@@ -326,11 +337,8 @@ class Evaluator:
             needed = needed + xp.where(flag, 0, xp.ceil(self._average[id(move)][node] / cycles))
         surplus = (bandwidth - needed) / bandwidth * working
         surplus = xp.where(surplus > 0, surplus, 0.0)
-        least = [-(-self._least_bits(move.operand, profile) // bandwidth) * 1.0 for move in moves]
-        return _reduced(xp, busy, least, once, surplus)
-
-    def _least_bits(self, operand: int, profile: Profile) -> Array:
-        return self._least[operand][profile.nodes[operand, 1]]
+        least = [-(-self._least[id(m)][profile.nodes[m.operand, 1]] // bandwidth) * 1.0 for m in moves]
+        return (_levelled if self.problem.corrected else _reduced)(xp, busy, least, once, surplus)
 
     def _links_of(self, table: OperandTable) -> list[Link]:
         """From the inside out."""
@@ -374,11 +382,11 @@ class Evaluator:
                 if link.shared == 2:
                     shared = shared + cycles
                 elif link.shared == 1:
-                    half = cycles
+                    half = half + cycles if self.problem.corrected else cycles
                 else:
                     separate = separate + cycles
             parts.append((shared, half, separate))
-        if len(parts) == 1:
+        if len(parts) == 1 and not self.problem.corrected:
             return parts[0][2]
         best: Array = None
         for order in permutations(parts):
@@ -436,8 +444,42 @@ def _reduced(
     return result
 
 
-def _covered(xp: Any, periods: list[Array], sizes: list[Array], computing: int) -> Array:
-    """How many of all cycles lie in some window, each at the start of its period; periods divide each other."""
+def _levelled(
+    xp: Any, busy: Sequence[Array], least: Sequence[Array], once: Sequence[Array], surplus: Array
+) -> list[Array]:
+    """Takes surplus cycles off the longest loads down to one level, but from none more than it needs at least."""
+    needed = [xp.where(flag, value, 0.0) for flag, value in zip(once, busy, strict=True)]
+    floors = [xp.where(low < value, low, value) for low, value in zip(least, needed, strict=True)]
+
+    def taken(level: Array) -> Array:
+        total: Array = 0.0
+        for value, low in zip(needed, floors, strict=True):
+            kept = xp.where(level > low, level, low)
+            total = total + xp.where(value > kept, value - kept, 0.0)
+        return total
+
+    # What is taken falls with the level, in straight pieces between the loads and their floors.
+    above: Array = xp.zeros_like(surplus)
+    for value in needed:
+        above = xp.where(value > above, value, above)
+    below, most, least_taken = xp.zeros_like(surplus), taken(xp.zeros_like(surplus)), xp.zeros_like(surplus)
+    for corner in (*needed, *floors):
+        gone = taken(corner)
+        lower = (gone > surplus) & (corner > below)
+        upper = (gone <= surplus) & (corner < above)
+        below, most = xp.where(lower, corner, below), xp.where(lower, gone, most)
+        above, least_taken = xp.where(upper, corner, above), xp.where(upper, gone, least_taken)
+    slope = xp.where(most > least_taken, most - least_taken, 1.0)
+    level = xp.where(taken(0.0 * surplus) <= surplus, 0.0, above - (surplus - least_taken) * (above - below) / slope)
+    result: list[Array] = []
+    for value, low, flag, whole in zip(needed, floors, once, busy, strict=True):
+        kept = xp.where(level > low, level, low)
+        result.append(xp.where(flag, xp.where(value < kept, value, kept), whole))
+    return result
+
+
+def _covered(xp: Any, periods: list[Array], sizes: list[Array]) -> Array:
+    """Cycles of the longest period that lie in windows, each at the start of its period; periods divide each other."""
     count = len(periods)
     for end in range(count - 1, 0, -1):
         for i in range(end):
@@ -460,4 +502,4 @@ def _covered(xp: Any, periods: list[Array], sizes: list[Array], computing: int) 
 
     for index in range(count):
         whole.append(sizes[index] + marked(periods[index], index) - marked(sizes[index], index))
-    return whole[-1] * (computing // periods[-1])
+    return whole[-1]

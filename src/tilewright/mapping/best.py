@@ -72,6 +72,7 @@ class Job:
     objective: Objective = "latency"
     wanted: Wanted = field(default_factory=Wanted)
     effort: Effort = field(default_factory=Effort)
+    corrected: bool = False
 
 
 def best_mapping(
@@ -81,10 +82,12 @@ def best_mapping(
     objective: Objective = "latency",
     wanted: Wanted | None = None,
     effort: Effort | None = None,
+    *,
+    corrected: bool = False,
 ) -> BestResult:
     """Of all mappings in time with one of these in space; those that promise most are searched first."""
     wanted, effort = wanted or Wanted(), effort or Effort()
-    ranked = _ranked([problem(layer, engine, spatial) for spatial in spatials], objective, wanted)
+    ranked = _ranked([problem(layer, engine, spatial, corrected=corrected) for spatial in spatials], objective, wanted)
     goal = new_goal(objective, wanted, ranked[0])
     found: dict[tuple[float, float], BestMapping] = {}
     results: list[SearchResult] = []
@@ -143,7 +146,9 @@ def best_mappings(jobs: Sequence[Job], workers: int = 1) -> list[BestResult]:
 
 
 def _run(job: Job) -> BestResult:
-    return best_mapping(job.layer, job.engine, job.spatials, job.objective, job.wanted, job.effort)
+    return best_mapping(
+        job.layer, job.engine, job.spatials, job.objective, job.wanted, job.effort, corrected=job.corrected
+    )
 
 
 def _key(job: Job) -> str:
@@ -154,4 +159,6 @@ def _key(job: Job) -> str:
     sums = sorted((name, str(found)) for name, found in layer.sums.items())
     dims = list(layer.dims.items())
     spatials = [str(spatial) for spatial in job.spatials]
-    return repr((dims, operands, names, sums, job.engine, spatials, job.objective, job.wanted, job.effort))
+    return repr(
+        (dims, operands, names, sums, job.engine, spatials, job.objective, job.wanted, job.effort, job.corrected)
+    )

@@ -106,7 +106,7 @@ class Bounds:
         for other, level in self.problem.memories[memory]:
             if other != operand:
                 taken = taken + self.least_room(other, level)[0]
-        return found & (taken <= self._wanted.bits(self.problem.engine.memories[memory]))
+        return found & (taken <= self._wanted.bits(self.problem, memory))
 
     def least_room(self, operand: int, level: int) -> Floats:
         """By node: bits of a tile that is cut there or further out, if it is as narrow as it can be."""
@@ -185,11 +185,11 @@ class Bounds:
             for move in moves:
                 place = (move.operand, move.entry)
                 if place not in late:
-                    more = (problem.steps - 1) * bool(move.present[0])
+                    more = int(move.times[0] - 1) * bool(move.present[0])
                     fixed += float(move.busy[0] * more)
                     fixed_late += float(max(0, move.busy[0] - problem.spans[0]) * more)
                     continue
-                more = (problem.times - 1) * move.present
+                more = (move.times - 1) * move.present
                 late[place] = late[place] + np.maximum(0, move.busy - windows[place]) * more
                 busy[place] = busy[place] + move.busy * more
             found[f"late {port}"] = (fixed_late, late)
@@ -207,9 +207,9 @@ class Bounds:
             for move in moves if self.problem.ports[port][1].exclusive else ():
                 place = (move.operand, move.entry)
                 if place in terms:
-                    terms[place] = terms[place] + move.busy * (self.problem.times - 1) * move.present
+                    terms[place] = terms[place] + move.busy * (move.times - 1) * move.present
                 else:
-                    constant += float(move.busy[0] * (self.problem.steps - 1) * bool(move.present[0]))
+                    constant += float(move.busy[0] * (move.times[0] - 1) * bool(move.present[0]))
         return constant, terms
 
     def _window(self, place: Place) -> Floats:
@@ -219,9 +219,11 @@ class Bounds:
         if entry != 1:
             return spans
         table = problem.operands[operand]
-        size = problem.engine.memories[table.memories[0]].bits
+        memory = problem.engine.memories[table.memories[0]]
+        if problem.corrected and memory.double_buffered:
+            return spans
         new, same, mixed = (problem.lattice.steps([k == kind for k in table.kinds]) for kind in (NEW, SAME, MIXED))
-        single = table.tiles[0] // new / size > 0.5
+        single = table.tiles[0] // new / memory.bits > 0.5
         alone = np.ceil(problem.cycles * (problem.lattice.periods // same))
         return np.where(single & (new == 1) & (mixed == 1), alone, spans)
 
@@ -272,7 +274,7 @@ class Bounds:
             counted = {
                 (table.index, level + 1)
                 for level, ends in enumerate(shared)
-                if (ends == 0 if alone else ends != 1 or 1 not in shared[level + 1 :])
+                if self.problem.corrected or (ends == 0 if alone else ends != 1 or 1 not in shared[level + 1 :])
             }
             found[f"input {table.index}"] = storing | counted
         if not alone:
@@ -303,32 +305,47 @@ class Bounds:
         """Of a load: all of it, but of one that happens once only what cannot be hidden behind the work."""
         last = self.problem.lattice.last
         result = move.busy.astype(np.float64)
-        result[last] -= min(self._hidden(port, moves), self._working + self._raised(port, moves))
+        result[last] -= self._hidden(port, move, moves, self._working)
         return result
 
-    def _hidden(self, port: int, moves: Sequence[MoveTable]) -> float:
-        """Cycles that can be taken off one load at a port, at most."""
+    def _hidden(self, port: int, move: MoveTable, moves: Sequence[MoveTable], working: float) -> float:
+        """Cycles that can be taken off a load that comes once, at most.
+
+        Cycles are taken off the longest load first, then off this and the next as much each, and so on.
+        """
         problem, last = self.problem, self.problem.lattice.last
-        bandwidth = problem.ports[port][1].bits
-        return sum(
-            max(0.0, float(move.busy[last]) - -(-int(problem.operands[move.operand].least.min()) // bandwidth))
-            for move in moves
-            if self._comes_once(move)
-        )
+        if problem.corrected:
+            return min(self._spare(port, move), working)
+        once = [other for other in moves if self._comes_once(other)]
+        longer = sum(other.busy[last] > move.busy[last] for other in once if self._surely_once(other))
+        most = sum(self._spare(port, other) for other in once if other.busy[last] <= move.busy[last])
+        return min(most, (working + self._raised(port, moves)) / (1 + longer))
+
+    def _spare(self, port: int, move: MoveTable) -> float:
+        """Cycles of a load beyond those that it needs at least."""
+        least = -(-int(move.least.min()) // self.problem.ports[port][1].bits)
+        return max(0.0, float(move.busy[-1]) - least)
+
+    def _surely_once(self, move: MoveTable) -> bool:
+        """Whether a tile is fetched a single time in every mapping."""
+        return self._comes_once(move) and int(self.allowed((move.operand, move.entry)).sum()) == 1
 
     def sharper(self, slowest: float) -> bool:
         """Whether bounds become better if no mapping that takes longer is wanted."""
         return any(
-            self._hidden(port, moves) > slowest + self._raised(port, moves)
+            self._hidden(port, move, moves, slowest) < self._hidden(port, move, moves, self._working)
             for port, moves in self._evaluator.moves.items()
+            for move in moves
+            if self._comes_once(move)
         )
 
     def _raised(self, port: int, moves: Sequence[MoveTable]) -> float:
         """Cycles that the model's way to share what a port has left can give out beyond it."""
-        problem, last = self.problem, self.problem.lattice.last
-        bandwidth = problem.ports[port][1].bits
+        if self.problem.corrected:
+            return 0.0
+        bandwidth = self.problem.ports[port][1].bits
         return len(moves) * sum(
-            max(0.0, -(-int(problem.operands[move.operand].least.max()) // bandwidth) - float(move.busy[last]))
+            max(0.0, -(-int(move.least.max()) // bandwidth) - float(move.busy[-1]))
             for move in moves
             if self._comes_once(move)
         )

@@ -10,8 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from tilewright.core.accelerator import MemoryLevel
-from tilewright.mapping.tables import Flags, Floats
+from tilewright.mapping.tables import Flags, Floats, Problem
 
 Objective = Literal["latency", "energy", "edp", "pareto"]
 SAME = 1e-12
@@ -36,9 +35,9 @@ class Wanted:
         """Cycles, at most, that utilisation and latency allow, if `ideal` ones keep all units in use."""
         return min(self.latency, ideal / self.utilisation) if self.utilisation > 0 else self.latency
 
-    def bits(self, memory: MemoryLevel) -> float:
+    def bits(self, problem: Problem, memory: int) -> float:
         """What tiles may take of a memory."""
-        return memory.bits * self.room.get(memory.name, 1.0)
+        return problem.room(memory) * self.room.get(problem.engine.memories[memory].name, 1.0)
 
 
 @dataclass

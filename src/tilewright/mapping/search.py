@@ -267,7 +267,7 @@ class Search:
                     taken = taken + self._bounds.least_room(operand, level)[node]
                 else:
                     taken = taken + room(table, level, lower, upper)
-            result &= taken <= self.wanted.bits(problem.engine.memories[memory])
+            result &= taken <= self.wanted.bits(problem, memory)
         return result
 
     def _leaves(self, block: _Block) -> None:
@@ -412,7 +412,7 @@ def check_room(problem: Problem, wanted: Wanted) -> None:
             upper = np.full_like(nodes, problem.lattice.last) if level == table.depth - 1 else nodes
             least = room(table, level, nodes if level else np.zeros_like(nodes), upper).min()
             needs.append((table.operand.name, float(least)))
-        size = wanted.bits(problem.engine.memories[memory])
+        size = wanted.bits(problem, memory)
         total = sum(bits for _, bits in needs)
         if total > size:
             name = problem.engine.memories[memory].name

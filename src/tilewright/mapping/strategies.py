@@ -192,7 +192,8 @@ def _best_of(problem: Problem, objective: Objective, loops: Loops, orders: Ints,
 
 def _explain(problem: Problem, loops: Loops, order: Ints) -> None:
     """Raises what is wrong with an order that has no room."""
-    allocate(problem.layer, problem.engine, problem.spatial, tuple(loops[int(loop)] for loop in order))
+    order_given = tuple(loops[int(loop)] for loop in order)
+    allocate(problem.layer, problem.engine, problem.spatial, order_given, corrected=problem.corrected)
 
 
 def _mapping(problem: Problem, loops: Loops, order: Ints, cuts: Sequence[Ints]) -> TemporalMapping:
@@ -221,7 +222,8 @@ def kept(evaluator: Evaluator, loops: Loops, orders: Ints, even: bool = False) -
     by_slot = {table.operand.slot: table for table in problem.operands}
     levels = dict.fromkeys(by_slot, 0)
     above = problem.steps // problem.lattice.periods[reached]
-    for memory in problem.engine.memories:
+    for number, memory in enumerate(problem.engine.memories):
+        bits_there = problem.room(number)
         held = [by_slot[slot] for slot in memory.slots if slot in by_slot]
         options: list[_Options] = []
         for table in held:
@@ -234,12 +236,12 @@ def kept(evaluator: Evaluator, loops: Loops, orders: Ints, even: bool = False) -
                     table.sums_open[level][reached[below, row]], table.operand.bits, table.operand.final_bits
                 )
             size = table.elements[level][reached[first:]] * bits
-            usable = (np.arange(first, ends)[:, None] >= below) & (size <= memory.bits)
+            usable = (np.arange(first, ends)[:, None] >= below) & (size <= bits_there)
             cost = np.zeros_like(size) if first else above * size
             options.append(_Options(first, np.where(usable, size, np.inf), np.where(usable, cost, np.inf)))
         if not held:
             continue
-        chosen = _least(options, memory.bits, even)
+        chosen = _least(options, bits_there, even)
         fits &= chosen[0] >= 0
         for table, cut in zip(held, chosen, strict=True):
             cuts[table.index][:, levels[table.operand.slot]] = np.maximum(cut, 0)

@@ -42,6 +42,10 @@ class MoveTable:
     """Cycles of the port for one time."""
     average: Ints
     """Bits in a cycle on average."""
+    times: Ints
+    """How often it happens."""
+    least: Ints
+    """Bits that have to cross before the array can begin, by the node of the innermost memory."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +80,6 @@ class OperandTable:
     """Of the unit (inputs only) and of each memory but the outermost, by increasing entry."""
     tiles: tuple[Ints, ...]
     """By memory: bits of a tile, for double buffering."""
-    least: Ints
-    """Bits of a tile of the innermost memory, in whole units."""
     elements: tuple[Floats, ...]
     """By memory: elements of a tile, as the room for it is reckoned."""
     sums_open: tuple[Flags, ...]
@@ -102,6 +104,8 @@ class Problem:
     lattice: Lattice
     operands: tuple[OperandTable, ...]
     ports: tuple[tuple[MemoryLevel, Port], ...]
+    corrected: bool
+    """Whether the model is the corrected one."""
     cycles: float
     """Of an operation of the array."""
     ideal: float
@@ -128,6 +132,11 @@ class Problem:
         """By node: how often a tile is fetched that stays until there."""
         return self.steps // self.lattice.periods
 
+    def room(self, memory: int) -> int:
+        """Bits of a memory that tiles can take."""
+        found = self.engine.memories[memory]
+        return found.bits // 2 if self.corrected and found.double_buffered else found.bits
+
     @cached_property
     def memories(self) -> dict[int, tuple[tuple[int, int], ...]]:
         """By memory of the machine: the operands that it holds, each with its level there."""
@@ -138,13 +147,14 @@ class Problem:
         return {memory: tuple(users) for memory, users in found.items()}
 
 
-def problem(layer: Layer, engine: ArrayEngine, spatial: SpatialMapping) -> Problem:
-    """The tables."""
+def problem(layer: Layer, engine: ArrayEngine, spatial: SpatialMapping, *, corrected: bool = False) -> Problem:
+    """The tables, for the model as it was or as it is `corrected`."""
     lattice = Lattice.of(spatial.steps(layer))
     ports = tuple((memory, port) for memory in engine.memories for port in memory.ports)
-    maker = _Maker(layer, engine, lattice, spatial.fractional(layer), spatial.integral(layer), ports)
+    whole = spatial.integral(layer, up=corrected)
+    maker = _Maker(layer, engine, lattice, spatial.fractional(layer), whole, ports, corrected)
     tables = tuple(maker.operand(index, operand) for index, operand in enumerate(layer.operands))
-    every = evaluate(layer, engine, spatial, _untiled(layer, engine, spatial))
+    every = evaluate(layer, engine, spatial, _untiled(layer, engine, spatial), corrected=corrected)
     return Problem(
         layer=layer,
         engine=engine,
@@ -152,6 +162,7 @@ def problem(layer: Layer, engine: ArrayEngine, spatial: SpatialMapping) -> Probl
         lattice=lattice,
         operands=tables,
         ports=ports,
+        corrected=corrected,
         cycles=operation_cycles(layer, engine, spatial),
         ideal=every.latency.ideal,
         fixed_energy=every.unit_energy + maker.fixed_energy,
@@ -215,14 +226,18 @@ class _Side:
                 result |= steps < steps[-1]
         return result
 
+    def reuse(self, entry: int) -> Floats:
+        """How often elements come by above an entry that is cut at a node."""
+        points = prod(steps for _, steps in _flat(self.entries[entry:])) * (
+            self._lattice.periods[-1] / self._lattice.periods
+        )
+        return points * self.elements(entry) / self.elements(len(self.entries))[-1]
+
     def reused(self, entry: int) -> Flags:
         """Whether elements come by more than once above an entry that is cut at a node."""
         if not self._operand.sums:
             return self.open(entry) | self._fraction(entry)
-        points = np.full(self._lattice.size, prod(steps for _, steps in _flat(self.entries[entry:])), dtype=np.float64)
-        points = points * (self._lattice.periods[-1] / self._lattice.periods)
-        grown = self.elements(len(self.entries))[-1] / self.elements(entry)
-        return np.abs(points / grown - 1) > 1e-9
+        return np.abs(self.reuse(entry) - 1) > 1e-9
 
     def _fraction(self, entry: int) -> Flags:
         inside = self._layer.irrelevant(self._operand)
@@ -241,9 +256,10 @@ class _Maker:
         average: Unrolled,
         whole: Unrolled,
         ports: tuple[tuple[MemoryLevel, Port], ...],
+        corrected: bool,
     ) -> None:
         self._layer, self._engine, self._lattice = layer, engine, lattice
-        self._average, self._whole = average, whole
+        self._average, self._whole, self._corrected = average, whole, corrected
         self._port_index = {key: index for index, key in reversed(list(enumerate(ports)))}
         self._steps = int(lattice.periods[-1])
         self._times = self._steps // lattice.periods
@@ -271,7 +287,6 @@ class _Maker:
             kinds=tuple(_kind(factor.dim, same, summed) for factor in lattice.factors),
             entries=tuple(entries),
             tiles=tuple(average.tile[level + 1] * bits[level] for level in range(depth)),
-            least=whole.tile[1] * _bits(whole, 1, operand, is_output),
             elements=tuple(average.elements(level + 1) for level in range(depth)),
             sums_open=tuple(average.open(level + 1) for level in range(depth)),
         )
@@ -291,12 +306,15 @@ class _Maker:
             present, bits = _moved(average, operand, is_output, entry, direction)
             width = average.nest.widths[level] if direction in (TO_LOW, FROM_LOW) else 1
             elements = average.tile[entry] * width
-            words = _words(elements, bits, port, times, average.nest.copies[level + 1])
+            often = self._often(average, is_output, entry, direction, times)
+            words = _words(elements, bits, port, often, average.nest.copies[level + 1])
             cost = memory.read_energy if direction in READS else memory.write_energy
             energy = energy + np.where(present, words * cost, 0.0)
             present, bits = _moved(whole, operand, is_output, entry, direction)
             width = whole.nest.widths[level] if direction in (TO_LOW, FROM_LOW) else 1
             held = whole.tile[entry] * _bits(whole, entry, operand, is_output)
+            often = self._often(whole, is_output, entry, direction, times)
+            first = prod(whole.nest.widths[1 : level + 1]) if self._corrected else 1
             moves.append(
                 MoveTable(
                     operand=index,
@@ -304,15 +322,23 @@ class _Maker:
                     level=level,
                     direction=direction,
                     port=self._port_index[memory, port],
-                    present=present,
+                    present=present & (often > 0),
                     busy=port.setup + np.ceil(whole.tile[entry] * width * bits / port.bits).astype(np.int64),
                     average=(held / period * width).astype(np.int64),
+                    times=often,
+                    least=whole.tile[1] * _bits(whole, 1, operand, is_output) * first,
                 )
             )
         allowed = np.ones(self._lattice.size, dtype=bool)
         if not entry:
             allowed = self._lattice.within(self._layer.irrelevant(operand))
         return EntryTable(index, entry, allowed, energy, tuple(moves))
+
+    def _often(self, side: _Side, is_output: bool, entry: int, direction: str, times: Ints) -> Ints:
+        """How often a move happens; sums that have not begun need not be read."""
+        if not self._corrected or not is_output or direction not in (TO_LOW, FROM_HIGH):
+            return times
+        return np.rint(times * (1 - 1 / side.reuse(entry + 1))).astype(np.int64)
 
 
 def _kind(dim: str, same: frozenset[str], mixed: frozenset[str]) -> int:
