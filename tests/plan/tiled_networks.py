@@ -72,6 +72,15 @@ def residual() -> Network:
     return lowered(build.graph(build.op("Add", y, x)))
 
 
+def skipping() -> Network:
+    """Every second line of the first result is used, and the last step of the last needs no new one."""
+    build = Builder()
+    x = build.input("x", "float32[1,4,6,4]")
+    y = build.op("Conv", x, build.weights(3, 4, 3, 3), pads=(1, 1, 1, 1))
+    y = build.op("Conv", y, build.weights(3, 3, 1, 1), strides=(2, 2))
+    return lowered(build.graph(build.op("Conv", y, build.weights(4, 3, 3, 3), pads=(1, 1, 1, 1))))
+
+
 def resized() -> Network:
     build = Builder()
     x = build.input("x", "float32[1,2,5,4]")
@@ -86,4 +95,4 @@ def pooled() -> Network:
 
 
 SINGLE = (convolution, product, products, bytewise, elementwise, transposed, normalised, resized, pooled)
-FUSED = (chain, residual)
+FUSED = (chain, residual, skipping)

@@ -202,7 +202,25 @@ def _sweeps(grid: Grid) -> Iterator[Grid]:
         axes = {tensor: _kept_axis(grid, tensor, sweep) for tensor in grid.projection.held}
         keep = {tensor: axis for tensor, axis in axes.items() if axis >= 0}
         if keep:
-            yield Grid(grid.members, grid.cuts, keep, sweep)
+            kept = Grid(grid.members, grid.cuts, keep, sweep)
+            fine = _ending_alike(grid, kept)
+            if len(fine) == len(grid.cuts[sweep].sizes):
+                yield kept
+            elif fine:
+                cuts = [replace(cut, sizes=fine) if i == sweep else cut for i, cut in enumerate(grid.cuts)]
+                yield Grid(grid.members, cuts, keep, sweep)
+
+
+def _ending_alike(grid: Grid, kept: Grid) -> tuple[int, ...]:
+    """Tile sizes of the innermost loop with which lines end at every step where they end without any kept.
+
+    They may not where a step needs no new line of a tensor, and so nothing of those that it is made from.
+    """
+    differ = np.zeros(len(grid.points[kept.sweep].number), bool)
+    for tensor, axis in kept.keep.items():
+        differ |= kept.projection.held[tensor][axis].stop != grid.projection.held[tensor][axis].stop
+    wrong = {*grid.points[kept.sweep].number[differ].tolist()}
+    return tuple(size for number, size in enumerate(grid.cuts[kept.sweep].sizes) if number not in wrong)
 
 
 def _kept_axis(grid: Grid, tensor: str, sweep: int) -> int:
