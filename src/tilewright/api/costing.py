@@ -17,6 +17,7 @@ from tilewright.cost.layers import NetworkLayers, NodeLayers, narrow, network_la
 from tilewright.cost.locality import local_engines
 from tilewright.errors import TilewrightError
 from tilewright.frontend import load
+from tilewright.mapping.search import Effort
 from tilewright.passes import (
     batch_norm,
     dead_code,
@@ -31,6 +32,8 @@ from tilewright.passes import (
 )
 from tilewright.quantize import to_integers
 
+NETWORK_EFFORT = Effort(mappings=2000)
+"""For each layer of a network: a few seconds for those that resist, and no proof then."""
 RECOGNISING = (
     dead_code,
     fold_constants,
@@ -142,6 +145,7 @@ def cost(
 ) -> NetworkCost:
     """What a network costs on a machine, every layer with the best mapping for it."""
     chosen = options or MapOptions()
+    chosen = replace(chosen, effort=chosen.effort or NETWORK_EFFORT)
     if chosen.objective == "pareto":
         raise TilewrightError(
             "bad-argument", "a network has one mapping for each layer", help="search one layer for its Pareto front"

@@ -39,7 +39,8 @@ class MapOptions:
     order: Order = ()
     """Loops in time, innermost first, instead of a search; without steps: as many as are left."""
     wanted: Wanted = field(default_factory=Wanted)
-    effort: Effort = field(default_factory=Effort)
+    effort: Effort | None = None
+    """When to stop before a proof; by default one layer is searched to the end, those of a network up to a limit."""
     strategy: Strategy = "exact"
     """How to search: to a proof, all orders of few factors, or by annealing; the last two for comparison."""
     factors: int = 6
@@ -51,7 +52,7 @@ class MapOptions:
     locality: bool = False
     """Whether results stay on chip until the next layer reads them, where they fit."""
     corrected: bool = False
-    """Whether costs of the mappings found are put right where the model they are searched with is known to be wrong."""
+    """Whether the model is put right where ZigZag's is known to be wrong."""
     jobs: int = 1
     """Processes that search; results do not depend on it."""
 
@@ -140,7 +141,8 @@ def _job(task: Task, options: MapOptions) -> Job:
     layer, engine = task
     _check_slots(layer, engine)
     ways = unrollings(layer, engine, options.unrolling)
-    return Job(layer, engine, ways, options.objective, options.wanted, options.effort)
+    effort = options.effort or Effort()
+    return Job(layer, engine, ways, options.objective, options.wanted, effort, options.corrected)
 
 
 def _mapped(task: Task, result: BestResult, options: MapOptions) -> tuple[Mapped, ...]:
@@ -180,7 +182,7 @@ def _fixed(layer: Layer, engine: ArrayEngine, options: MapOptions) -> Mapped:
     for spatial in ways:
         try:
             order = _complete(layer, spatial, options.order)
-            temporal = allocate(layer, engine, spatial, order)
+            temporal = allocate(layer, engine, spatial, order, corrected=options.corrected)
             found.append(evaluate(layer, engine, spatial, temporal, corrected=options.corrected))
         except TilewrightError as error:
             problems.append(error)
@@ -202,7 +204,7 @@ def _tried(layer: Layer, engine: ArrayEngine, options: MapOptions) -> Mapped:
     problems: list[TilewrightError] = []
     for spatial in unrollings(layer, engine, options.unrolling):
         try:
-            result = strategies[options.strategy](problem(layer, engine, spatial))
+            result = strategies[options.strategy](problem(layer, engine, spatial, corrected=options.corrected))
         except TilewrightError as error:
             problems.append(error)
             continue

@@ -67,7 +67,7 @@ class Mapping:
         bool,
         typer.Option(
             "--corrected",
-            help="Puts costs right where ZigZag's model, with which mappings are searched, is known to be wrong.",
+            help="Uses a model that is put right where ZigZag's is known to be wrong.",
             rich_help_panel=MAPPING,
         ),
     ] = False
@@ -117,8 +117,8 @@ class Mapping:
         typer.Option(
             "--effort",
             metavar="N",
-            min=1,
-            help="Mappings that are evaluated for a layer at most; what is best then is not proved.",
+            min=0,
+            help="Mappings that are evaluated for a layer at most; what is best then is not proved. 0: to the end.",
             rich_help_panel=SEARCH,
             show_default=False,
         ),
@@ -178,7 +178,7 @@ def map_options(objective: Objective, mapping: Mapping, limits: Limits | None = 
         unrolling=Unrolling(tuple(_unrolled(text) for text in mapping.unroll), mapping.mixed, mapping.unrollings),
         order=tuple(_loop("--order", text) for text in _items(mapping.order)),
         wanted=limits.wanted if limits else Wanted(),
-        effort=Effort(mappings=mapping.effort or inf, gap=mapping.gap),
+        effort=_effort(mapping),
         bits=sizes("--bits", mapping.bits),
         strategy=mapping.strategy,
         factors=mapping.factors,
@@ -186,6 +186,12 @@ def map_options(objective: Objective, mapping: Mapping, limits: Limits | None = 
         corrected=mapping.corrected,
         jobs=mapping.jobs,
     )
+
+
+def _effort(mapping: Mapping) -> Effort | None:
+    if mapping.effort is None and not mapping.gap:
+        return None
+    return Effort(mappings=mapping.effort or inf, gap=mapping.gap)
 
 
 def machines(given: Sequence[str]) -> list[str]:
