@@ -197,3 +197,24 @@ def test_convolutions_without_such_instructions(layers: list[Layer]) -> None:
     ran = run_model(graph, Options(platform="cortex-m0plus"), inputs=fed, flags=STRICT)
     for name, got, expected in zip(graph.outputs, ran.outputs, interpret(graph, fed), strict=True):
         np.testing.assert_array_equal(got, expected, err_msg=name)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize(
+    ("kernel", "order"), [("transpose_to_pixels", (0, 2, 3, 1)), ("transpose_to_planes", (0, 3, 1, 2))]
+)
+def test_axes_of_bytes(kernel: str, order: tuple[int, ...], machine: str, tmp_path: Path) -> None:
+    b = Builder()
+    shapes = [(1, 8, 5, 8), (2, 7, 3, 6), (1, 5, 1, 4), (1, 16, 4, 9)]
+    inputs = [b.input(f"x{number}", f"int8[{','.join(map(str, shape))}]") for number, shape in enumerate(shapes)]
+    assert_right(b.graph(*[b.op("Transpose", x, perm=order) for x in inputs]), machine, kernel, tmp_path)
+
+
+@pytest.mark.parametrize("machine", ["host", "cortex-m4", "cortex-m0plus"])
+def test_runs_of_two_tensors(machine: str, tmp_path: Path) -> None:
+    b = Builder()
+    outputs: list[str] = []
+    for number, (left, right) in enumerate([("int8[3,5,7]", "int8[3,2,7]"), ("float32[2,40]", "float32[2,3]")]):
+        operands = b.input(f"a{number}", left), b.input(f"b{number}", right)
+        outputs.append(b.op("Concat", *operands, axis=1))
+    assert_right(b.graph(*outputs), machine, "concat", tmp_path)

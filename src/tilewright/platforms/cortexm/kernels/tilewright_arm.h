@@ -32,6 +32,30 @@ TW_ARM_INLINE uint32_t tw_load_word(const void *from) {
 }
 TW_ARM_INLINE void tw_store_word(void *to, uint32_t word) { memcpy(to, &word, sizeof word); }
 
+/* Bytes of any number at any address. Cores that trap on unaligned words copy byte by byte unless both are aligned. */
+TW_ARM_APART void tw_copy_bytes(void *to, const void *from, int bytes) {
+    char *y = (char *)to;
+    const char *x = (const char *)from;
+#if !TW_ARM_DSP
+    const int words = (((uintptr_t)x | (uintptr_t)y) & 3u) == 0;
+#else
+    const int words = 1;
+#endif
+    int i = 0;
+    for (; words && i + 16 <= bytes; i += 16) {
+        const uint32_t a = tw_load_word(x + i), b = tw_load_word(x + i + 4);
+        const uint32_t c = tw_load_word(x + i + 8), d = tw_load_word(x + i + 12);
+        tw_store_word(y + i, a);
+        tw_store_word(y + i + 4, b);
+        tw_store_word(y + i + 8, c);
+        tw_store_word(y + i + 12, d);
+    }
+    for (; words && i + 4 <= bytes; i += 4)
+        tw_store_word(y + i, tw_load_word(x + i));
+    for (; i < bytes; i++)
+        y[i] = x[i];
+}
+
 /* Half of a word as a signed number. */
 TW_ARM_INLINE int32_t tw_low(uint32_t word) { return (int16_t)(uint16_t)word; }
 TW_ARM_INLINE int32_t tw_high(uint32_t word) { return (int16_t)(uint16_t)(word >> 16); }
@@ -59,6 +83,26 @@ TW_ARM_INLINE uint32_t tw_even_u8(uint32_t word) { return word & 0x00FF00FFu; }
 TW_ARM_INLINE uint32_t tw_odd_s8(uint32_t word) { return tw_even_s8(word >> 8); }
 TW_ARM_INLINE uint32_t tw_odd_u8(uint32_t word) { return tw_even_u8(word >> 8); }
 #endif
+
+/* The lower halves of two words, and the upper ones. */
+TW_ARM_INLINE uint32_t tw_low_halves(uint32_t low, uint32_t high) {
+#if TW_ARM_DSP
+    uint32_t both;
+    __asm__("pkhbt %0, %1, %2, lsl #16" : "=r"(both) : "r"(low), "r"(high));
+    return both;
+#else
+    return (low & 0xFFFFu) | high << 16;
+#endif
+}
+TW_ARM_INLINE uint32_t tw_high_halves(uint32_t low, uint32_t high) {
+#if TW_ARM_DSP
+    uint32_t both;
+    __asm__("pkhtb %0, %1, %2, asr #16" : "=r"(both) : "r"(high), "r"(low));
+    return both;
+#else
+    return low >> 16 | (high & 0xFFFF0000u);
+#endif
+}
 
 /* sum + the products of both halves, or of one: sums wrap. */
 #if TW_ARM_DSP

@@ -5,15 +5,22 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#ifdef __ARM_FEATURE_MVE
+#include <arm_mve.h>
+#endif
 
 #define TW_CORES(core, cores) for (int core = 0; core < (cores); core++)
 
 static inline void tw_copy_run(unsigned char *to, const unsigned char *from, size_t bytes) {
     size_t done = 0;
     for (; bytes - done >= 16; done += 16) {
+#if defined __ARM_FEATURE_MVE
+        vst1q_u8(to + done, vld1q_u8(from + done));
+#else
         uint32_t words[4];
         memcpy(words, from + done, 16);
         memcpy(to + done, words, 16);
+#endif
     }
     for (; bytes - done >= 4; done += 4) {
         uint32_t word;
