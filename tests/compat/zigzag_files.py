@@ -12,22 +12,24 @@ memories:
     r_cost: 0.1
     w_cost: 0.1
     area: 2
+    latency: 1
     operands: [O]
     ports:
-      - {name: r, type: read, bandwidth_min: 16, bandwidth_max: 16, allocation: ["O, tl"]}
-      - {name: w, type: write, bandwidth_min: 16, bandwidth_max: 16, allocation: ["O, fl"]}
-      - {name: d, type: read, bandwidth_min: 16, bandwidth_max: 16, allocation: ["O, th"]}
-      - {name: f, type: write, bandwidth_min: 16, bandwidth_max: 16, allocation: ["O, fh"]}
+      - {name: r_port_1, type: read, bandwidth_min: 16, bandwidth_max: 16, allocation: ["O, tl"]}
+      - {name: w_port_1, type: write, bandwidth_min: 16, bandwidth_max: 16, allocation: ["O, fl"]}
+      - {name: r_port_2, type: read, bandwidth_min: 16, bandwidth_max: 16, allocation: ["O, th"]}
+      - {name: w_port_2, type: write, bandwidth_min: 16, bandwidth_max: 16, allocation: ["O, fh"]}
     served_dimensions: []
   buffer:
     size: 4096
     r_cost: 1
     w_cost: 2
     area: 5
+    latency: 1
     operands: [I1, I2, O]
     ports:
-      - {name: r, type: read, bandwidth_min: 8, bandwidth_max: 16, allocation: ["I1, tl", "I2, tl", "O, tl"]}
-      - {name: w, type: write, bandwidth_min: 8, bandwidth_max: 16, allocation: ["O, fl"]}
+      - {name: r_port_1, type: read, bandwidth_min: 8, bandwidth_max: 16, allocation: ["I1, tl", "I2, tl", "O, tl"]}
+      - {name: w_port_1, type: write, bandwidth_min: 8, bandwidth_max: 16, allocation: ["O, fl"]}
     served_dimensions: [D1]
 operational_array: {unit_energy: 0.5, unit_area: 1, dimensions: [D1], sizes: [2]}
 """
@@ -40,6 +42,7 @@ memories:
     r_cost: 0.1
     w_cost: 0.1
     area: 2
+    latency: 1
     r_bw: 16
     w_bw: 16
     operands: [O]
@@ -50,6 +53,7 @@ memories:
     r_cost: 1
     w_cost: 2
     area: 5
+    latency: 1
     r_bw: 16
     w_bw: 16
     min_r_granularity: 8

@@ -27,6 +27,7 @@ WALKS = (
     "docs/siracusa.md",
     "docs/cortexm.md",
     "docs/profiling.md",
+    "docs/zigzag.md",
     "examples/siracusa/README.md",
 )
 

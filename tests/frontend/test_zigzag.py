@@ -39,7 +39,7 @@ def test_keys_that_are_there_twice(tmp_path: Path) -> None:
     """The last one counts, as in the original, but not without a word."""
     engine, warnings = machine(tmp_path, MACHINE.replace("    size: 4096\n", "    size: 1\n    size: 4096\n"))
     assert engine.memories[1].bits == 4096
-    assert warnings == ("machine.yaml:18: 'size' is there twice; the first one has no effect",)
+    assert warnings == ("machine.yaml:19: 'size' is there twice; the first one has no effect",)
 
 
 def test_a_port_without_bandwidth(tmp_path: Path) -> None:
