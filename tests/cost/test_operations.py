@@ -15,6 +15,7 @@ from tilewright.cost.operations import cycles, expression
         ("A / B", False, True, {"real divide": 1}),
         ("A / B", False, False, {"divide": 1}),
         ("acc / (float)1024", False, True, {"multiply": 1}),
+        ("X * (float)(1.0 / 6.0)", False, True, {"multiply": 1}),
         ("X < 0 ? 0 : X", False, True, {"plain": 1, "choose": 1}),
         ("(total + half) >> shift", True, False, {"wide plain": 1, "wide shift": 1}),
         ("X * tw_sigmoidf(1.0f * X)", False, True, {"multiply": 2, "tw_sigmoidf": 1}),

@@ -14,7 +14,7 @@ from tilewright.core.tiles import Ranges, region
 
 
 def binding_names(call: Call, domain: Domain) -> dict[str, Number]:
-    """Every number a kernel may ask for by name: sizes, extents and strides of operands, attributes."""
+    """Every number a kernel may ask for by name: sizes, extents, strides and bytes of operands, attributes."""
     return {name: value for name, value in tile_names(call, domain, None).items() if not isinstance(value, Expr)}
 
 
@@ -32,6 +32,8 @@ def tile_names(
             names[key] = value
         elif isinstance(value, tuple):
             names.update({f"{key}_{i}": v for i, v in enumerate(value) if isinstance(v, (int, float))})
+    kinds = zip(call.operands, call.inputs, strict=True)
+    names.update({f"{operand}_bytes": kind.dtype.bytes for operand, kind in kinds if kind is not None})
     regions = {operand: region(domain, operand, ranges) for operand in domain.access}
     shapes = {o: tuple(e.size for e in found) if tile is not None else domain.shapes[o] for o, found in regions.items()}
     for operand, shape in shapes.items():

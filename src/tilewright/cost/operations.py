@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from tilewright.core.domain import Whole
+from tilewright.core.domain import Axis, Domain, Whole
 from tilewright.core.graph import RESULT, Graph, Node, TensorType
 from tilewright.core.op import REGISTRY, Body, Call, call_node, call_of
 
@@ -21,6 +21,7 @@ _TOKEN = re.compile(
     r"\(\s*(?:u?int\d+_t|int|float|double|bool)\s*\)|[A-Za-z_]\w*(?=\s*\()|<<|>>|[<>=!]=|&&|\|\||[-+*/%<>?&|^]"
 )
 _KINDS = {"*": "multiply", "/": "divide", "%": "divide", "?": "choose", "<<": "shift", ">>": "shift"}
+_FOLDED = re.compile(r"\b\d[\d.]*f? / \d[\d.]*f?\b")
 _POWER = re.compile(r"/ (?:\(float\))?(?:1|2|4|8|16|32|64|128|256|512|1024|2048|4096)\b")
 _WIDE = re.compile(r"\bu?int64_t\b")
 _FLOAT = re.compile(r"\bfloat\b|\bdouble\b|[\d.]f\b")
@@ -29,8 +30,8 @@ _FLOAT = re.compile(r"\bfloat\b|\bdouble\b|[\d.]f\b")
 def expression(text: str, *, wide: bool, real: bool) -> Counter[str]:
     """Operations of an expression or statement; `wide` ones are of 64 bits, `real` ones of floating-point numbers."""
     found: Counter[str] = Counter()
-    # A division by a power of two is a multiplication, or a shift.
-    for token in _TOKEN.findall(_POWER.sub("* 1", text)):
+    # What is known is divided by the compiler; a division by a power of two is a multiplication, or a shift.
+    for token in _TOKEN.findall(_POWER.sub("* 1", _FOLDED.sub("1", text))):
         if token.startswith("("):
             continue
         if token[0].isalpha() or token[0] == "_":
@@ -49,7 +50,8 @@ def result_counts(body: Body, call: Call) -> Counter[str]:
         wide = _WIDE.search(ctype) is not None or _WIDE.search(init) is not None
         found += expression(init, wide=wide, real=_FLOAT.search(f"{ctype} {init}") is not None)
     for text in body.result.values():
-        found += expression(text, wide=call.outputs[0].dtype.bits > 32, real=real or _FLOAT.search(text) is not None)
+        wide = call.outputs[0].dtype.bits > 32 or _WIDE.search(text) is not None
+        found += expression(text, wide=wide, real=real or _FLOAT.search(text) is not None)
     return found
 
 
@@ -68,9 +70,23 @@ def read_counts(body: Body, call: Call) -> Counter[str]:
             continue
         table = any(isinstance(axis, Whole) for axis in domain.access[operand])
         found["lookup" if table else "load"] += 1
-        found["guard"] += operand in body.fill
+        outside = sum(_leaves(domain, axis, n) for axis, n in zip(*_axes(domain, operand), strict=True))
+        found["guard" if operand in body.fill else "test"] += outside
         found["convert"] += bool(kind.dtype.load)
     return found
+
+
+def _axes(domain: Domain, operand: str) -> tuple[Sequence[Axis], Sequence[int]]:
+    return domain.access[operand], domain.shapes[operand]
+
+
+def _leaves(domain: Domain, axis: Axis, extent: int) -> bool:
+    """Whether some points of the domain lie outside of an axis, so that each has to be looked at."""
+    if isinstance(axis, Whole):
+        return False
+    ends = [(0, coefficient * (domain.dims[name] - 1)) for name, coefficient in axis.terms]
+    low = (axis.constant + sum(min(pair) for pair in ends)) // axis.divisor
+    return axis.exact or low < 0 or (axis.constant + sum(max(pair) for pair in ends)) // axis.divisor >= extent
 
 
 def step_counts(graph: Graph, node: Node, result: TensorType) -> Counter[str]:
@@ -112,7 +128,11 @@ def nest_counts(graph: Graph, node: Node) -> tuple[Counter[str], Counter[str]]:
     reads = read_counts(body, call)
     if not body.update:
         return each + reads + Counter({"point": 1}), Counter()
-    return each + Counter({"result": 1}), update_counts(body, call) + reads + Counter({"term": 1})
+    updates = update_counts(body, call)
+    if reads["lookup"]:
+        # An index is worked out once for all results that it selects.
+        updates = Counter({name: count for name, count in updates.items() if not name.startswith("wide")})
+    return each + Counter({"result": 1}), updates + reads + Counter({"term": 1})
 
 
 def cycles(counts: Counts, costs: Mapping[str, float]) -> float:

@@ -5,7 +5,7 @@ beside. So a step takes `single + max(compute, double)`, the first loads come be
 
     loads of the first step + sum over steps of (single + max(compute, double)) + store of the last step
 
-A transfer takes the setup of its descriptors and its bytes at the DMA's speed, and the cores have to start it.
+A transfer takes the setup of its descriptors and its bytes at the DMA's speed, and something has to start it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tilewright.core.graph import Graph, Node, TensorType
 from tilewright.core.kernel import Kernel, Number
 from tilewright.core.matching import binding_names
 from tilewright.core.op import Call, call_node
-from tilewright.core.plan import Choice, Group
+from tilewright.core.plan import Choice, Group, TileBuffer
 from tilewright.core.platform import Dma, Platform
 from tilewright.core.tiles import Member, Use, member, walked
 from tilewright.cost.formulas import Names, evaluate
@@ -140,24 +140,26 @@ def _fused_cycles(platform: Platform, mine: Task) -> float:
         return 0.0
     kind = mine.call.outputs[0].dtype
     counted = platform.fused["counted real" if not kind.is_integer else "counted" if kind.bits > 8 else "counted bytes"]
-    return max(operation_cycles(mine.steps, platform.fused) - counted, 0.0)
+    share = 1.0 if mine.domain.reduction else platform.fused.get("alone", 1.0)
+    return max(operation_cycles(mine.steps, platform.fused) - counted, 0.0) * share
 
 
-def start_cycles(grid: Grid, platform: Platform, kernel: Kernel | None, split: str) -> Array:
+def start_cycles(grid: Grid, platform: Platform, mine: Task, split: str) -> Array:
     """Cycles to start a node at a step, over classes."""
-    beside = platform.beside(kernel)
-    cores = platform.cores
+    beside = platform.beside(mine.kernel)
     if beside is not None:
         return beside.fork + begins(grid) * beside.begin
-    large = kernel is not None and kernel.epilogue
-    first = cores.begin if large else platform.operations.get("begin", 0.0)
-    return (cores.fork if split else 0) + begins(grid) * first
+    return (platform.cores.fork if split else 0) + begins(grid) * _begin_cycles(platform, mine)
 
 
-def ahead_cycles(platform: Platform, first: Task) -> float:
-    """Cycles in which cores start a node that runs ahead."""
-    beside = platform.beside(first.kernel)
-    return 0.0 if beside is None else float(max(beside.fork, 1))
+def _begin_cycles(platform: Platform, mine: Task) -> float:
+    """Cycles in which a node's code comes into the caches, where it is not there from other groups."""
+    usual = platform.operations.get("begin", 0.0)
+    if mine.kernel is None:
+        return usual
+    usual = platform.cores.begin if mine.kernel.epilogue else usual
+    steps = {f"begin {name}": count for name, count in mine.steps.items()}
+    return platform.operations.get(f"begin {mine.kernel.path.name}", usual) + operation_cycles(steps, platform.fused)
 
 
 def begins(grid: Grid) -> Array:
@@ -168,15 +170,16 @@ def begins(grid: Grid) -> Array:
     return found
 
 
-def together(grid: Grid, works: Sequence[Array], *, ahead: float) -> Array:
-    """Cycles of all nodes at each step. A first one that is a step ahead runs beside the others, but for the start.
+def together(grid: Grid, platform: Platform, works: Sequence[Array], *, ahead: bool) -> Array:
+    """Cycles of all nodes at each step. With `ahead` the first one is a step ahead and runs beside the others.
 
-    `ahead` are the cycles in which cores start it, 0 where it is not ahead.
+    Those wait for memory in a share of its cycles (`beside` of the platform's operations).
     """
     if not ahead:
         return sum(works, np.zeros((1,) * grid.rank))
-    first, others = works[0], sum(works[1:], np.zeros((1,) * grid.rank)) + ahead
-    return np.maximum(first, others) + np.where(begins(grid), np.minimum(first, others), 0.0)
+    first, others = works[0], sum(works[1:], np.zeros((1,) * grid.rank))
+    slower = others + first * platform.operations.get("beside", 0.0)
+    return np.maximum(first, slower) + np.where(begins(grid), np.minimum(first, others), 0.0)
 
 
 def parted(grid: Grid) -> Value:
@@ -228,19 +231,23 @@ def descriptors(grid: Grid, box: Box, shape: Sequence[int], rank: int) -> Value:
     return result
 
 
-def transfer(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Dma]) -> Array:
-    """Cycles to bring or take a part of a tensor, over classes."""
+def transfer(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Dma], *, store: bool = False) -> Array:
+    """Cycles to bring or take a part of a tensor, over classes.
+
+    Requests for runs of a load go ahead of its bytes; a store is done with a run before it begins the next one.
+    """
     amount = grid.elements(box) * kind.dtype.bytes
     cycles: Value | float = 0.0
     for dma in dmas:
         runs = descriptors(grid, box, kind.shape, 1)
-        bytes_cycles = np.maximum(amount / dma.bytes_per_cycle, runs * dma.run)
+        alone = amount / dma.bytes_per_cycle
+        bytes_cycles = alone + runs * dma.run / 2 if store and dma.duplex else np.maximum(alone, runs * dma.run)
         cycles = cycles + descriptors(grid, box, kind.shape, dma.rank) * float(dma.setup) + bytes_cycles
     return grid.product([]) * np.where(np.asarray(amount) > 0, cycles, 0.0)
 
 
 def issued(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Dma]) -> Array:
-    """Cycles of the cores to start such a transfer, over classes."""
+    """Cycles to start such a transfer, over classes."""
     empty = np.asarray(grid.elements(box)) == 0
     counts = sum((descriptors(grid, box, kind.shape, dma.rank) * float(dma.issue) for dma in dmas), 0.0)
     return grid.product([]) * np.where(empty, 0.0, counts)
@@ -252,7 +259,7 @@ class Flow:
 
     cycles: Array
     issue: Array
-    """Cycles of the cores to start it."""
+    """Cycles to start it; what runs already goes on meanwhile."""
     bytes: Array
     moves: Mapping[int, Array]
     """With which loops its region moves."""
@@ -291,29 +298,29 @@ class Traffic:
     """All transfers of a group with its loops in one order: cycles over classes, bytes for each tiling."""
 
     single: Array
-    """Of transfers with which nothing overlaps."""
+    """Of transfers with which nothing overlaps, and to start them."""
     issue: Array
-    """Of the cores, to start them all; those that run go on meanwhile."""
+    """To start all others, one after the other."""
     loads: Array
     stores: Array
     moved: Array
     duplex: bool
 
-    def both(self, loads: Array, stores: Array) -> Array:
+    def both(self, loads: Array, stores: Array, issue: Array) -> Array:
         """Cycles of loads and stores of the same step."""
-        return np.maximum(loads, stores) if self.duplex else loads + stores
+        return (np.maximum(loads, stores) if self.duplex else loads + stores) + issue
 
 
 def traffic(grid: Grid, flows: Sequence[tuple[Flow, Array]]) -> Traffic:
     """All flows, each with the steps at which it is due."""
     single = issue = loads = stores = moved = np.zeros((1,) * grid.rank)
     for flow, when in flows:
-        cycles, beside = flow.cycles * when, grid.spread(flow.beside)
+        cycles, start, beside = flow.cycles * when, flow.issue * when, grid.spread(flow.beside)
         moved = moved + flow.bytes * when
-        issue = issue + flow.issue * when
         if not np.all(beside):
-            single = single + np.where(beside, 0.0, cycles)
-            cycles = np.where(beside, cycles, 0.0)
+            single = single + np.where(beside, 0.0, cycles + start)
+            cycles, start = np.where(beside, cycles, 0.0), np.where(beside, start, 0.0)
+        issue = issue + start
         loads, stores = (loads, stores + cycles) if flow.store else (loads + cycles, stores)
     return Traffic(single, issue, loads, stores, grid.total(moved), all(flow.duplex for flow, _ in flows))
 
@@ -325,14 +332,13 @@ def in_turn(grid: Grid, compute: Array, found: Traffic) -> Array:
 
 def overlapped(grid: Grid, compute: Array, found: Traffic) -> Array:
     """Cycles of all steps for each tiling."""
-    loads, stores = found.loads, found.stores
-    compute = compute + found.issue
-    total = grid.total(found.single) + grid.total(np.maximum(compute, found.both(loads, stores)))
-    c0, l0, s0 = (grid.corner(v, last=False) for v in (compute, loads, stores))
-    c1, l1, s1 = (grid.corner(v, last=True) for v in (compute, loads, stores))
+    loads, stores, issue = found.loads, found.stores, found.issue
+    total = grid.total(found.single) + grid.total(np.maximum(compute, found.both(loads, stores, issue)))
+    c0, l0, s0, i0 = (grid.corner(v, last=False) for v in (compute, loads, stores, issue))
+    c1, l1, s1, i1 = (grid.corner(v, last=True) for v in (compute, loads, stores, issue))
     alone = grid.steps == 1
-    begun = total - np.maximum(c0, found.both(l0, s0)) + l0 + np.where(alone, c0 + s0, np.maximum(c0, s0))
-    return begun + np.where(alone, 0.0, s1 + np.maximum(c1, l1) - np.maximum(c1, found.both(l1, s1)))
+    begun = total - np.maximum(c0, found.both(l0, s0, i0)) + l0 + i0 + np.where(alone, c0 + s0, np.maximum(c0, s0 + i0))
+    return begun + np.where(alone, 0.0, s1 + np.maximum(c1, l1 + i1) - np.maximum(c1, found.both(l1, s1, i1)))
 
 
 # One group
@@ -357,6 +363,7 @@ class Cost:
 class Priced:
     """A group with what its parts cost at every step, over classes."""
 
+    platform: Platform
     grid: Grid
     works: tuple[Array, ...]
     """Cycles of each node; 0 at steps at which it is not computed anew."""
@@ -364,8 +371,8 @@ class Priced:
     """What each node computes, likewise."""
     flows: Mapping[int, Flow]
     """Transfers of tile buffers, by their number."""
-    ahead: float = 0.0
-    """Cycles to start the first node, where it runs beside the others."""
+    ahead: bool = False
+    """Whether the first node runs a step ahead, beside the others."""
 
     @property
     def order(self) -> range:
@@ -383,7 +390,7 @@ class Priced:
     @property
     def cost(self) -> Cost:
         nothing = np.zeros((1,) * self.grid.rank)
-        compute = together(self.grid, self.works, ahead=self.ahead)
+        compute = together(self.grid, self.platform, self.works, ahead=self.ahead)
         moves = traffic(self.grid, [(flow, self.due(flow)) for flow in self.flows.values()])
         return Cost(
             float(overlapped(self.grid, compute, moves).sum()),
@@ -415,17 +422,34 @@ def priced(
     points: list[Array] = []
     for position, (work, mine) in enumerate(zip(group.works, tasks, strict=True)):
         cycles = work_cycles(grid, platform, position, mine, work.split, work.chunk)
-        cycles = cycles + start_cycles(grid, platform, mine.kernel, work.split)
+        cycles = cycles + start_cycles(grid, platform, mine, work.split)
         when = due(grid, grid.moves(tuple(grid.projection.ranges[position].values())), range(grid.rank))
         works.append(when * (cycles + kept_cycles(grid, platform, mine.member.output)))
         points.append(when * work_points(grid, position))
     flows: dict[int, Flow] = {}
     for index, use, box in bound:
         found = flow(grid, platform, box, use, source.get(use.tensor, engine.memory))
+        if found.store and any(_meet(group.buffers[index], group.buffers[other]) for other, _, _ in bound):
+            found = in_place(found)
         flows[index] = found if group.buffers[index].slots > 1 else replace(found, beside=found.beside & False)
         if group.buffers[index].early:
-            flows[index] = replace(flows[index], cycles=flows[index].cycles * ~begins(grid))
-    return Priced(grid, tuple(works), tuple(points), flows, ahead_cycles(platform, tasks[0]) if group.ahead else 0.0)
+            flows[index] = _scaled(flows[index], ~begins(grid))
+        if group.buffers[index].late and not group.loops:
+            flows[index] = _scaled(flows[index], np.zeros((1,) * grid.rank))
+    return Priced(platform, grid, tuple(works), tuple(points), flows, group.ahead)
+
+
+def in_place(found: Flow) -> Flow:
+    """A store where the next load goes, with two slots: that waits for it."""
+    return replace(found, duplex=False)
+
+
+def _scaled(found: Flow, share: Array) -> Flow:
+    return replace(found, cycles=found.cycles * share, issue=found.issue * share)
+
+
+def _meet(a: TileBuffer, b: TileBuffer) -> bool:
+    return a is not b and a.slots == 2 and a.offset < b.end and b.offset < a.end
 
 
 def kept_lines(grid: Grid, use: Use) -> Array:
@@ -455,7 +479,7 @@ def flow(grid: Grid, platform: Platform, box: Box, use: Use, memory: str) -> Flo
     amount = grid.product([]) * grid.elements(box) * use.type.dtype.bytes
     away = memory != platform.cores.memory
     dmas = [_shared(dma, platform.cores.count) if dma.by_cores else dma for dma in route(platform, memory)]
-    cycles = transfer(grid, box, use.type, dmas)
+    cycles = transfer(grid, box, use.type, dmas, store=use.writes)
     moves = grid.moves(box)
     beside = streamed(grid, moves) & (not any(dma.by_cores for dma in dmas))
     issue = issued(grid, box, use.type, dmas)

@@ -112,7 +112,9 @@ class Prefetch:
             free = self._room(number + 1, number, buffer) if beside and buffer.tensor in results else None
             if free is not None:
                 buffers[index] = replace(buffer, offset=free[0], late=True)
-        self.groups[number] = replace(group, buffers=tuple(buffers))
+        after = replace(group, buffers=tuple(buffers))
+        gain = self._cycles(group) - self._cycles(after) if after != group else 0.0
+        self.groups[number] = replace(after, cycles=group.cycles - gain)
 
     def _members(self, group: Group) -> list[Member]:
         nodes = self.graph.nodes

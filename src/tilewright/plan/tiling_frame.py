@@ -18,9 +18,9 @@ from tilewright.cost.tiles import (
     Flow,
     Task,
     Traffic,
-    ahead_cycles,
     due,
     flow,
+    in_place,
     kept_cycles,
     kept_lines,
     parted,
@@ -276,7 +276,7 @@ class Frame:
             chunk = rounded(-(-largest // self.engine.count), asked.blocks.get(split, 1))
             cut = np.asarray(chunk < largest)
         cycles = work_cycles(grid, self.platform, position, mine, split, chunk)
-        cycles = cycles + start_cycles(grid, self.platform, mine.kernel, split)
+        cycles = cycles + start_cycles(grid, self.platform, mine, split)
         fits = conditions(grid, position, mine, asked, split, chunk)
         return Option(split, chunk, cut, fits, cycles, grid.most(cycles), self._scratch(position, split, chunk))
 
@@ -369,7 +369,7 @@ class Frame:
             self.when(-1 - position, self._moves[position], order) * (mine + self._kept[position])
             for position, mine in enumerate(cycles)
         ]
-        return together(self.grid, found, ahead=ahead_cycles(self.platform, self.tasks[0]) if ahead else 0.0)
+        return together(self.grid, self.platform, found, ahead=ahead)
 
     @cached_property
     def _kept(self) -> tuple[Array, ...]:
@@ -390,6 +390,8 @@ class Frame:
         found: list[tuple[Flow, Array]] = []
         for index, memory in memories.items():
             mine = self.flow(index, memory)
+            if self.holders[index].over in memories:
+                mine = in_place(mine)
             when, absent = self.when(index, mine.moves, order), self.absent(index, direct)
             found.append((mine, when & ~self.grid.spread(absent) if np.any(absent) else when))
         return traffic(self.grid, found)

@@ -74,6 +74,16 @@ class GroupProfile:
     def cycles(self) -> int:
         return self.stop - self.start
 
+    def begin_later(self, cycles: int) -> None:
+        """Leaves out cycles of its longest phase, which is that of waiting for the start."""
+        self.start += cycles
+        longest = max(self.phases, key=lambda name: self.phases[name])
+        self.phases[longest] -= cycles
+        for tile in self.tiles[:1]:
+            for position, spent in tile.kernels.items():
+                tile.kernels[position] = spent - cycles if longest == "work" and spent >= cycles else spent
+                break
+
     def end_at(self, time: int) -> None:
         self.phases["end"] = self.phases.get("end", 0) + time - self.stop
         self.stop = time
@@ -133,6 +143,11 @@ class Profiler:
         first, driver = walks[self._first], walks[self._driver]
         first.assign(self._simulator, driver if driver.groups else first)
         groups = first.groups[:-1]
+        for group, after, driven in zip(groups, groups[1:], driver.groups[1:], strict=False):
+            # While it waits for other engines, cores come to the next group, and wait there.
+            late = max(driven.start - after.start, 0)
+            group.end_at(after.start + late)
+            after.begin_later(late)
         if groups and driver.groups:
             # It is the one that waits for the last results.
             groups[-1].end_at(max(groups[-1].stop, driver.groups[-1].start))

@@ -9,11 +9,13 @@ strided: [X, Y]
 scratch: "16*((KH+3)//4)*max((min(max(OH, OW), 64)+3)*max(strides_0, strides_1)
   + (max(KH, KW)-1)*max(dilations_0, dilations_1) + 1, min(104, min(OH, OW)*((min(max(OH, OW), 64)+3)*max(strides_0, strides_1)
   + (max(KH, KW)-1)*max(dilations_0, dilations_1) + 1)))"
-cycles: "N*((G+3)//4)*((KH==3)*(KW==3)*(min(OH, OW)*(min(strides_0*strides_1, 2)-1)
-  + ((min(OH, OW)+1)//2)*(2-min(strides_0*strides_1, 2)))
-  *((max(OH, OW)*strides_1+2)*20 + (max(OH, OW)+63)//64*(620-150*min(strides_0*strides_1, 2))
-  + 4*max(OH, OW)*(24.6-2.4*min(strides_0*strides_1, 2)))
-  + (1-(KH==3)*(KW==3))*OH*(OW*4*(22 + ((KH+3)//4)*(2 + 4*strides_1 + 2*KW)) + (OW+15)//16*200)) + 800"
+# Fitted on the simulator to 73 layers of networks and of random shapes.
+cycles: "N*((KH == 3)*(KW == 3)*((min(OH, OW)*min(strides_0*strides_1*dilations_0*dilations_1-1, 1)
+  + ((min(OH, OW)+1)//2)*(1-min(strides_0*strides_1*dilations_0*dilations_1-1, 1)))
+  *((max(OH, OW)*strides_1+2)*((G//4)*56 + (G%4)*85) + G*58)
+  + (1-min(strides_0*strides_1*dilations_0*dilations_1-1, 1))*G*OH*OW*8.4)
+  + (1-(KH == 3)*(KW == 3))*OH*(((KH+3)//4)*((OW*strides_1+KW)*((G//4)*20 + (G%4)*50) + (OW+15)//16*((G+3)//4)*640
+  + ((OW+3)//4*4)*G*KW*12.2) + ((OW+3)//4*4)*G*7.8 + OW*G*21)) + 950"
 --- */
 #include "tilewright_kernel.h"
 

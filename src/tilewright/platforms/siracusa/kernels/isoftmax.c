@@ -9,7 +9,11 @@ when:
   n_levels: "n_levels*(coeffA*(coeffB+255)*(coeffB+255)+coeffC) < 1073741824"
   AXIS: "AXIS*(coeffA*(coeffB+255)*(coeffB+255)+coeffC) < 1073741824"
 epilogue: row
-cycles: "1000+OUTER*(330+AXIS*13.5)+(OUTER*AXIS > 512)*2300+(OUTER*AXIS <= 512)*OUTER*AXIS*5"
+# Fitted on the simulator to 72 layers of networks and of random shapes.
+cycles: "1970+256//log2*13+OUTER*(152+AXIS*28.7)
+  -((coeffA*max(coeffB*coeffB, (coeffB-min(log2-1, 255))*(coeffB-min(log2-1, 255)))+coeffC) < 65536)
+  *(AXIS*(coeffA*max(coeffB*coeffB, (coeffB-min(log2-1, 255))*(coeffB-min(log2-1, 255)))+coeffC) < 16777216)
+  *(OUTER*AXIS*14.3-(OUTER*AXIS > 2*n_levels)*2900-(OUTER*AXIS <= 2*n_levels)*OUTER*AXIS*1.4)"
 --- */
 #include "tilewright_kernel.h"
 

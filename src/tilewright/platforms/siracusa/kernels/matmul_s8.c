@@ -7,7 +7,14 @@ when: {A_sBATCH: ">= 0", B_sBATCH: ">= 0", A_sK: "A_sK == 1 or K == 1"}
 epilogue: row
 accumulate: [K]
 scratch: "20*((K+3)//4)*4"
-cycles: "150+BATCH*((K != 4 or B_sK != 1)*(820+(N+15)//16*60+((N+3)//4)*((K+3)//4)*25+K%4*40+min(K%4, 1)*M*(K//2+60))+((N+15)//16)*((a_zero_point != 0)*(((K+3)//4)*40+600)+(b_zero_point != 0)*((M+3)//4)*(((K+3)//4)*10+220))+((N+3)//4)*(M//4*(((K+3)//4)*24.5+140+(b_zero_point != 0)*100)+M%4*(((K+3)//4)*9+48)))"
+# Fitted on the simulator to 123 layers of networks and of random shapes.
+cycles: "400+BATCH*(620+(K != 4 or B_sK != 1)*((N+15)//16*330+((N+3)//4)*((K+3)//4)*24
+  +(((B_sN == 1)*min(B_sK%4, 1)+(B_sN != 1)*min(B_sN%4, 1))*((N+3)//4)*((K+3)//4)
+  +(1-((B_sN == 1)*min(B_sK%4, 1)+(B_sN != 1)*min(B_sN%4, 1)))*(min(N%4, 1)*((N%16+3)//4)*((K+3)//4)
+  +min(K%4, 1)*((N+3)//4)))*160)
+  +max(min(K%4, 1), min(A_sM%4, 1))*M*((N+15)//16)*(72+K*0.6)+min(N%4, 1)*M*64
+  +((N+15)//16)*((a_zero_point != 0)*210+(b_zero_point != 0)*((M+3)//4)*484)
+  +((N+3)//4)*(M//4*(((K+3)//4)*36+106+(b_zero_point != 0)*121)+M%4*(((K+3)//4)*4+30)))"
 --- */
 #include "tilewright_kernel.h"
 
