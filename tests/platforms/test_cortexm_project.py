@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
+from threading import Timer
 from xml.etree import ElementTree
 
 import numpy as np
@@ -85,10 +86,13 @@ def test_firmware(tmp_path: Path) -> None:
     lines: list[str] = []
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True) as emulator:
         assert emulator.stdout is not None
+        watch = Timer(300, emulator.kill)
+        watch.start()
         for line in emulator.stdout:
             if line == "done\n" or len(lines) > 10:
                 break
             lines.append(line)
+        watch.cancel()
         emulator.terminate()
     assert len(lines) == 3
     for number, line in enumerate(lines):
