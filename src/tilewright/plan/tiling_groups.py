@@ -184,7 +184,7 @@ def built(found: Tilings, number: int, steps: Sequence[int]) -> tuple[Group, int
     scratch = [at(share.scratch) for share in found.shares]
     taken = [size * count for size, count in zip(sizes, slots, strict=True)]
     kept = [at(holder.kept) for holder in holders]
-    offsets, end = _placed(holders, over, taken, kept, scratch)
+    offsets, end = placed(holders, over, taken, kept, scratch)
     buffers = tuple(
         TileBuffer(h.use.tensor, offset, size, count, h.use.pack)
         for h, offset, size, count in zip(holders, offsets, sizes, slots, strict=False)
@@ -208,7 +208,7 @@ def built(found: Tilings, number: int, steps: Sequence[int]) -> tuple[Group, int
     return Group(tuple(works), real, buffers, keep, cycles, ahead), end + sums
 
 
-def _placed(
+def placed(
     holders: Sequence[Holder],
     over: Sequence[int],
     sizes: Sequence[int],
@@ -217,10 +217,11 @@ def _placed(
 ) -> tuple[list[int], int]:
     """Offsets of buffers and of the scratch of each node: what lives through all steps first."""
     offsets = [0] * (len(holders) + len(scratch))
+    roots = [_first_of(over, number) for number in range(len(holders))]
     end = 0
     pieces: dict[int, Piece] = {}
     for number, (holder, size, lines) in enumerate(zip(holders, sizes, kept, strict=True)):
-        root = over[number] if over[number] >= 0 else number
+        root = roots[number]
         if holder.through:
             offsets[number] = offsets[root] if root != number else end
             end += size if root == number else 0
@@ -235,8 +236,15 @@ def _placed(
         placed, top = stack(list(pieces.values()))
         for number, offset in zip(pieces, placed, strict=True):
             offsets[number] = end + offset
-        for number, root in enumerate(over):
+        for number, root in enumerate(roots):
             if root in pieces and not holders[number].through:
                 offsets[number] = offsets[root]
         end += top
     return offsets, end
+
+
+def _first_of(over: Sequence[int], number: int) -> int:
+    """The buffer whose bytes one takes, which may have taken those of another."""
+    while over[number] >= 0:
+        number = over[number]
+    return number
