@@ -27,6 +27,8 @@ WALKS = (
     "docs/siracusa.md",
     "docs/cortexm.md",
     "docs/profiling.md",
+    "docs/which_accelerator.md",
+    "docs/cost_model.md",
     "docs/zigzag.md",
     "examples/siracusa/README.md",
 )
