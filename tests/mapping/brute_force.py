@@ -55,7 +55,7 @@ def cuts_that_fit(problem: Problem, order: Order) -> Iterator[dict[str, tuple[in
                 taken[memory.name] = layer.elements(operand, extents) * bits
             found.append((cuts, taken))
         choices.append(found)
-    room = {memory.name: memory.bits for memory in engine.memories}
+    room = {memory.name: problem.room(index) for index, memory in enumerate(engine.memories)}
     for combination in product(*choices):
         total = dict.fromkeys(room, 0.0)
         for _, taken in combination:

@@ -76,15 +76,16 @@ def _memory(rng: random.Random, name: str, slots: tuple[str, ...], bits: int, se
         serves,
         read_energy=round(rng.uniform(0.1, 9), 2),
         write_energy=round(rng.uniform(0.1, 9), 2),
+        double_buffered=rng.random() < 0.2,
     )
 
 
-def random_problem(seed: int, loops: int) -> Problem:
+def random_problem(seed: int, loops: int, *, corrected: bool = False) -> Problem:
     """A layer on a machine, unrolled somehow."""
     rng = random.Random(seed)
     engine = random_machine(rng)
     layer = random_layer(rng, loops)
-    return problem(layer, engine, random_spatial(rng, layer, engine))
+    return problem(layer, engine, random_spatial(rng, layer, engine), corrected=corrected)
 
 
 def random_spatial(rng: random.Random, layer: Layer, engine: ArrayEngine) -> SpatialMapping:

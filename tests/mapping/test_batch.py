@@ -15,9 +15,10 @@ from tilewright.mapping.batch import Evaluator
 from tilewright.mapping.lattice import Lattice, prime_factors
 
 
+@pytest.mark.parametrize("corrected", [False, True])
 @pytest.mark.parametrize("seed", range(40))
-def test_a_batch_costs_what_its_mappings_cost(seed: int) -> None:
-    found = random_problem(seed, 5)
+def test_a_batch_costs_what_its_mappings_cost(seed: int, corrected: bool) -> None:
+    found = random_problem(seed, 5, corrected=corrected)
     rng = np.random.default_rng(seed)
     layer, lattice = found.layer, found.lattice
     loops = [index for index, factor in enumerate(lattice.factors) for _ in range(factor.count)]
@@ -33,7 +34,7 @@ def test_a_batch_costs_what_its_mappings_cost(seed: int) -> None:
         mapping = TemporalMapping(
             order, {t.operand.name: tuple(int(cut) for cut in cuts[t.index][row]) for t in found.operands}
         )
-        one = evaluate(layer, found.engine, found.spatial, mapping)
+        one = evaluate(layer, found.engine, found.spatial, mapping, corrected=corrected)
         assert energy[row] == pytest.approx(one.energy, rel=1e-9)
         assert latency[row] == pytest.approx(one.cycles, rel=1e-9)
 

@@ -53,13 +53,14 @@ def check(found: Problem, objective: Objective, energy: Floats, latency: Floats)
         points = [(one.latency, one.energy) for one in result.best]
         assert np.array(points) == pytest.approx(np.array(front(energy, latency)))
     for one in result.best:
-        cost = evaluate(found.layer, found.engine, found.spatial, one.mapping)
+        cost = evaluate(found.layer, found.engine, found.spatial, one.mapping, corrected=found.corrected)
         assert (cost.energy, cost.cycles) == pytest.approx((one.energy, one.latency))
 
 
-@pytest.mark.parametrize("seed", range(24))
-def test_equals_brute_force(seed: int) -> None:
-    found = random_problem(seed, 3)
+@pytest.mark.parametrize("corrected", [False, True])
+@pytest.mark.parametrize("seed", range(16))
+def test_equals_brute_force(seed: int, corrected: bool) -> None:
+    found = random_problem(seed, 3, corrected=corrected)
     energy, latency = all_costs(found)
     for objective in ("latency", "energy", "edp", "pareto"):
         check(found, objective, energy, latency)
@@ -68,7 +69,7 @@ def test_equals_brute_force(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 300))
 def test_equals_brute_force_for_200_pairs(seed: int) -> None:
-    found = random_problem(seed, 4)
+    found = random_problem(seed, 4, corrected=seed % 2 == 1)
     energy, latency = all_costs(found)
     for objective in ("latency", "energy", "edp", "pareto"):
         check(found, objective, energy, latency)

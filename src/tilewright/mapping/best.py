@@ -24,7 +24,9 @@ def _frozen(items: dict[object, object]) -> MappingProxyType[object, object]:
     return MappingProxyType(items)
 
 
-def _reduced(frozen: MappingProxyType[object, object]) -> tuple[Callable[..., object], tuple[object]]:
+def _reduced(
+    frozen: MappingProxyType[object, object],
+) -> tuple[Callable[..., MappingProxyType[object, object]], tuple[object]]:
     return _frozen, (dict(frozen),)
 
 
@@ -88,18 +90,18 @@ def best_mapping(
     """Of all mappings in time with one of these in space; those that promise most are searched first."""
     wanted, effort = wanted or Wanted(), effort or Effort()
     ranked = _ranked([problem(layer, engine, spatial, corrected=corrected) for spatial in spatials], objective, wanted)
-    goal = new_goal(objective, wanted, ranked[0])
+    goal = new_goal(objective, wanted, ranked[0].problem)
     found: dict[tuple[float, float], BestMapping] = {}
     results: list[SearchResult] = []
     for one in ranked:
         spent = sum(result.seconds for result in results)
         tried = sum(result.evaluated for result in results)
         left = replace(effort, seconds=effort.seconds - spent, mappings=effort.mappings - tried)
-        result = Search(one, objective, wanted, left, goal).run()
+        result = Search(one.problem, objective, wanted, left, goal, one).run()
         results.append(result)
         for new in result.best:
             key = (new.latency, new.energy)
-            found.setdefault(key, BestMapping(one.spatial, new.mapping, new.energy, new.latency))
+            found.setdefault(key, BestMapping(one.problem.spatial, new.mapping, new.energy, new.latency))
     return BestResult(
         best=tuple(found[key] for key in goal.found),
         bound=min(result.bound for result in results),
@@ -110,8 +112,8 @@ def best_mapping(
     )
 
 
-def _ranked(problems: Sequence[Problem], objective: Objective, wanted: Wanted) -> list[Problem]:
-    """Those with room for a mapping, by their bounds."""
+def _ranked(problems: Sequence[Problem], objective: Objective, wanted: Wanted) -> list[Bounds]:
+    """Of those with room for a mapping, the most promising first."""
     fitting: list[Problem] = []
     why: TilewrightError | None = None
     for one in problems:
@@ -122,15 +124,9 @@ def _ranked(problems: Sequence[Problem], objective: Objective, wanted: Wanted) -
             why = why or error
     if not fitting:
         raise why or TilewrightError("no-mapping", "nothing can be unrolled: there are no spatial mappings to try")
-    if len(fitting) == 1:
-        return fitting
     goal = new_goal(objective, wanted, fitting[0])
-    ranks: list[tuple[float, float, int]] = []
-    for index, one in enumerate(fitting):
-        energy, latency = Bounds(Evaluator(one), wanted).root
-        first, second = goal.rank(energy, latency)
-        ranks.append((first, second, index))
-    return [fitting[index] for _, _, index in sorted(ranks)]
+    bounds = [Bounds(Evaluator(one), wanted) for one in fitting]
+    return sorted(bounds, key=lambda found: goal.rank(*found.root))
 
 
 def best_mappings(jobs: Sequence[Job], workers: int = 1) -> list[BestResult]:

@@ -31,8 +31,8 @@ class Bounds:
 
     def __init__(self, evaluator: Evaluator, wanted: Wanted, slowest: float = inf) -> None:
         """Only mappings with a latency below `slowest` need to be bounded."""
-        self.problem = evaluator.problem
-        self._evaluator, self._wanted, self._working = evaluator, wanted, inf
+        self.problem, self.evaluator = evaluator.problem, evaluator
+        self._wanted, self._working = wanted, inf
         self.places: tuple[tuple[int, ...], ...] = tuple(
             tuple(range(1 if table.is_output else 0, table.depth)) for table in self.problem.operands
         )
@@ -137,11 +137,11 @@ class Bounds:
         stalls = self._stalls(places)
         always, waits = self._waits(places)
         for load_name, links in self._forms().items():
-            loads = {p: self._link(p) if p in links else np.zeros(problem.lattice.size) for p in places}
-            for stall_name, (constant, stall) in stalls.items():
-                terms = {p: stall[p] + waits[p] + loads[p] + blocked[p] for p in places}
-                found[f"{stall_name}, {load_name}"] = (computing + always + constant, terms)
-            for port, moves in self._evaluator.moves.items():
+            for name, loads in self._loads(places, links).items():
+                for stall_name, (constant, stall) in stalls.items():
+                    terms = {p: stall[p] + waits[p] + loads[p] + blocked[p] for p in places}
+                    found[f"{stall_name}, {load_name}, {name}"] = (computing + always + constant, terms)
+            for port, moves in self.evaluator.moves.items():
                 if problem.ports[port][1].exclusive:
                     continue
                 constant, crossing = self._crossing(port, moves, links, places)
@@ -156,7 +156,7 @@ class Bounds:
         for (memory_name, port_name), most in self._wanted.bandwidth.items():
             constant = 0.0
             terms = {(operand, entry): zero for operand, entries in enumerate(self.places) for entry in entries}
-            for port, moves in self._evaluator.moves.items():
+            for port, moves in self.evaluator.moves.items():
                 memory, named = self.problem.ports[port]
                 for move in moves if (memory.name, named.name) == (memory_name, port_name) else ():
                     place, average = (move.operand, move.entry), move.average * move.present
@@ -167,6 +167,37 @@ class Bounds:
             found.append((most, constant, terms))
         return found
 
+    def _loads(self, places: Sequence[Place], links: frozenset[Place]) -> dict[str, dict[Place, Floats]]:
+        """Ways to share out what some links take at least: each at its own place, or all where the innermost tile is.
+
+        How much of a load has to come before the array can begin depends on the innermost tile (in the corrected model;
+        in the other one, less may come).
+        """
+        zero = np.zeros(self.problem.lattice.size)
+        own = {p: self._link(p) if p in links else zero for p in places}
+        if not self.problem.corrected:
+            return {"own": own}
+        first = dict.fromkeys(places, zero)
+        for operand, entry in links:
+            more = own[operand, 1] if entry == 1 else self._link_from_first((operand, entry))
+            first[operand, 1] = first[operand, 1] + more
+        return {"own": own, "first": first}
+
+    def _link_from_first(self, place: Place) -> Floats:
+        """By node of the innermost tile: cycles of a link further out, wherever that is cut."""
+        ends = self.evaluator.links[place[0]][place[1] - 1].ends
+        found, last = self._link(place), self.problem.lattice.last
+        later = np.where(self.allowed(place), found, inf)
+        later[last] = inf
+        once = np.full_like(found, inf)
+        if self.allowed(place)[last]:
+            once[:] = 0.0
+            for port, position in ends:
+                move = self.evaluator.moves[port][position]
+                least = np.minimum(move.busy[last], np.ceil(move.least / self.problem.ports[port][1].bits))
+                once = np.maximum(once, np.maximum(least, move.busy[last] - self._working))
+        return np.minimum(self._onwards(later[None])[0], once)
+
     def _stalls(self, places: Sequence[Place]) -> dict[str, tuple[float, dict[Place, Floats]]]:
         """Sums that no stall is below: nothing; by port what is late in any case; all that crosses less its windows.
 
@@ -176,7 +207,7 @@ class Bounds:
         computing = float((problem.spans * problem.times).max())
         found = {"nothing": (0.0, dict.fromkeys(places, zero))}
         windows = {place: self._window(place) for place in places}
-        for port, moves in self._evaluator.moves.items():
+        for port, moves in self.evaluator.moves.items():
             if problem.ports[port][1].exclusive:
                 continue
             late = dict.fromkeys(places, zero)
@@ -203,7 +234,7 @@ class Bounds:
     def _waits(self, places: Sequence[Place]) -> tuple[float, dict[Place, Floats]]:
         """Cycles for ports beside which the array cannot work."""
         constant, terms = 0.0, dict.fromkeys(places, np.zeros(self.problem.lattice.size))
-        for port, moves in self._evaluator.moves.items():
+        for port, moves in self.evaluator.moves.items():
             for move in moves if self.problem.ports[port][1].exclusive else ():
                 place = (move.operand, move.entry)
                 if place in terms:
@@ -238,7 +269,7 @@ class Bounds:
         bandwidth = problem.ports[port][1].bits
         computing = problem.computing
         zero = np.zeros(problem.lattice.size)
-        ends = {p: self._evaluator.links[p[0]][p[1] - 1].ends for p in links}
+        ends = {p: self.evaluator.links[p[0]][p[1] - 1].ends for p in links}
         terms = {p: self._link(p) if p in links and not any(e[0] == port for e in ends[p]) else zero for p in places}
         constant = 0.0
         for position, move in enumerate(moves):
@@ -269,7 +300,7 @@ class Bounds:
         found: dict[str, frozenset[Place]] = {}
         both: set[Place] = set()
         for table in inputs:
-            shared = [link.shared for link in self._evaluator.links[table.index]]
+            shared = [link.shared for link in self.evaluator.links[table.index]]
             both |= {(table.index, level + 1) for level, ends in enumerate(shared) if ends == 2}
             counted = {
                 (table.index, level + 1)
@@ -284,10 +315,10 @@ class Bounds:
 
     def _link(self, place: Place) -> Floats:
         """By node: cycles of a link for its first load or last store, as little as can be left of it."""
-        ends = self._evaluator.links[place[0]][place[1] - 1].ends
+        ends = self.evaluator.links[place[0]][place[1] - 1].ends
         cycles = np.full(self.problem.lattice.size, -inf)
         for port, position in ends:
-            moves = self._evaluator.moves[port]
+            moves = self.evaluator.moves[port]
             cycles = np.maximum(cycles, self._least_left(port, moves[position], moves))
         return np.maximum(cycles, 0.0) if len(ends) < 2 else cycles
 
@@ -334,7 +365,7 @@ class Bounds:
         """Whether bounds become better if no mapping that takes longer is wanted."""
         return any(
             self._hidden(port, move, moves, slowest) < self._hidden(port, move, moves, self._working)
-            for port, moves in self._evaluator.moves.items()
+            for port, moves in self.evaluator.moves.items()
             for move in moves
             if self._comes_once(move)
         )
@@ -366,21 +397,20 @@ def after(state: State, operand: int) -> State:
 
 
 def _useful(families: Mapping[str, tuple[float, dict[Place, Floats]]]) -> list[tuple[float, dict[Place, Floats]]]:
-    """Leaves out sums that are never above another one."""
-    kept: list[str] = []
+    """Leaves out sums that are never above another one; nodes at which nothing can be cut are infinite in all."""
+    kept = [families[ENERGY]]
+    others = np.zeros((0, 0, 0))
+    constants = np.zeros(0)
     for name, (constant, terms) in families.items():
-        if not any(_below(constant, terms, *families[other]) for other in kept if other != ENERGY):
-            kept.append(name)
-    return [families[name] for name in kept]
-
-
-def _below(
-    constant: float, terms: Mapping[Place, Floats], other_constant: float, other: Mapping[Place, Floats]
-) -> bool:
-    """Whether a sum is at no mapping above another one; nodes at which nothing can be cut are infinite in both."""
-    gap = constant - other_constant
-    with np.errstate(invalid="ignore"):
-        for place, values in terms.items():
-            if values is not other[place]:
-                gap += float(np.fmax.reduce(values - other[place]))
-    return gap <= 0
+        if name == ENERGY:
+            continue
+        mine = np.stack(list(terms.values()))
+        if len(constants):
+            with np.errstate(invalid="ignore"):
+                above = np.fmax.reduce(mine - others, axis=2).sum(axis=1) + (constant - constants)
+            if bool((above <= 0).any()):
+                continue
+        kept.append((constant, terms))
+        others = np.concatenate([others.reshape(-1, *mine.shape), mine[None]])
+        constants = np.append(constants, constant)
+    return kept

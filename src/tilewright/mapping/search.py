@@ -126,9 +126,11 @@ class Search:
     effort: Effort = field(default_factory=Effort)
     goal: Goal | None = None
     """What was found before in other problems; only what is better is sought."""
+    bounds: Bounds | None = None
+    """Bounds of the problem, where they are known already."""
 
     def __post_init__(self) -> None:
-        self.evaluator = Evaluator(self.problem)
+        self.evaluator = self.bounds.evaluator if self.bounds else Evaluator(self.problem)
         self._goal = self.goal or new_goal(self.objective, self.wanted, self.problem)
         self._orders = Orders([table.kinds for table in self.problem.operands], self.problem.lattice.strides)
         self._kept: dict[tuple[float, float], TemporalMapping] = {}
@@ -139,8 +141,9 @@ class Search:
         """Searches to the end or as far as the effort allows."""
         started = process_time()
         check_room(self.problem, self.wanted)
-        self._bounds = Bounds(self.evaluator, self.wanted, self._goal.slowest(self.problem.fixed_energy))
+        self._bounds = self.bounds or Bounds(self.evaluator, self.wanted)
         self._least_energy = self._bounds.root[0]
+        self._sharpen()
         heap = self._root()
         bound, sharpened = inf, bool(self._goal.found)
         while heap:
@@ -154,11 +157,20 @@ class Search:
             if self._goal.found and not sharpened:
                 # Loads hide behind the work; bounds are sharper once it is known how long that can be.
                 sharpened = True
-                if self._bounds.sharper(self._goal.slowest(self._least_energy)):
-                    self._bounds = Bounds(self.evaluator, self.wanted, self._goal.slowest(self._least_energy))
+                if self._sharpen():
                     heap = self._root()
         proved = not heap
         return self._result(bound, proved, process_time() - started)
+
+    def _sharpen(self) -> bool:
+        """Better bounds from what was found, if there are any; what waits has to begin again then."""
+        slowest = self._goal.slowest(self._least_energy)
+        energy, latency = self._bounds.root
+        hopeful = bool(self._goal.hopeful(np.array(energy), np.array(latency)))
+        if not hopeful or not self._bounds.sharper(slowest):
+            return False
+        self._bounds = Bounds(self.evaluator, self.wanted, slowest)
+        return True
 
     def _stops(self, first: float, seconds: float) -> bool:
         if seconds > self.effort.seconds or self._evaluated > self.effort.mappings:
