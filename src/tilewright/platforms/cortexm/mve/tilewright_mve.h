@@ -128,6 +128,9 @@ TW_INLINE tw_reals tw_lanes_exp(tw_reals x) {
     return vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(p), power));
 }
 
+/* Where the single ones end that vectors have left, in a row of `count` from `i` on; the compiler sees that they are few. */
+#define TW_LANES_REST(i, count) (STORE_HAS_LANES ? tw_min((count), (i) + 3) : (count))
+
 /* Eight bytes, or fewer. */
 TW_INLINE int16x8_t tw_eight_s8(const int8_t *x, mve_pred16_t some) { return vldrbq_z_s16(x, some); }
 TW_INLINE int16x8_t tw_eight_u8(const uint8_t *x, mve_pred16_t some) {
@@ -167,7 +170,7 @@ TW_INLINE tw_lanes tw_lanes_half_to_even(tw_lanes total, int shift) {
  *
  * Sums begin with those of `first`, the same for every pair: 8 numbers for each four filters, or 4 for one row. They are
  * stored row by row. All but the last 16 bytes of a row are read without a predicate. The loop over them is unrolled four
- * times and entered in the middle. */
+ * times and entered in the middle; ADR counts from words, hence the alignment. */
 struct tw_dots {
     const void *a0; /* the members are in the order in which one instruction loads them */
     int last;
@@ -204,7 +207,7 @@ TW_INLINE struct tw_dots tw_dots_of(int rows, int flip, int length, int filters,
     TW_APART void NAME(const struct tw_dots *d) {                                                                      \
         register const struct tw_dots *dots __asm__("r0") = d;                                                         \
         __asm__ volatile(                                                                                              \
-            "push {r7}\nsub sp, sp, #40\nldm r0, {r1, r2, r3, r4, r5, r6, r8, r9, r10, r11, r12, lr}\n"                \
+            ".p2align 2\npush {r7}\nsub sp, sp, #40\nldm r0, {r1, r2, r3, r4, r5, r6, r8, r9, r10, r11, r12, lr}\n"    \
             "mov r7, r12\nadr.w r0, 3f\nadd r6, r6, r0\nstrd r9, r6, [sp, #8]\nstrd r4, lr, [sp, #16]\n"               \
             "strd r11, r5, [sp, #24]\nstrd r10, r8, [sp, #32]\nvctp.8 r2\n" FIRST                                      \
             "1:\nstrd r1, r3, [sp]\n" /* the next rows */                                                              \
