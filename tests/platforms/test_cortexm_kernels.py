@@ -17,8 +17,8 @@ from tilewright.codegen.build import STRICT
 from tilewright.core.graph import Attr
 from tilewright.core.interpret import interpret
 
-MACHINES = ("host", "cortex-m4", "cortex-m33")
-"""The host, with sanitizers, and cores with other instruction sets; the others have that of one of them."""
+MACHINES = ("host", "cortex-m4")
+"""The host is with sanitizers. Other cores with these kernels have the same instructions; one of them convolves, too."""
 
 CONV2D_S8 = [
     conv((1, 8, 6, 6), 8, (3, 3), pads=(1, 1, 1, 1)),
@@ -91,7 +91,7 @@ KERNELS = {
 }
 
 
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("machine", [*MACHINES, "cortex-m33"])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_convolutions(kernel: str, machine: str, tmp_path: Path) -> None:
     assert_right(convolutions(KERNELS[kernel]), machine, kernel, tmp_path)
