@@ -18,7 +18,7 @@ from tilewright.core.graph import Attr
 from tilewright.core.interpret import interpret
 
 MACHINES = ("host", "cortex-m4")
-"""The host is with sanitizers. Other cores with these kernels have the same instructions; one of them convolves, too."""
+"""The host is with sanitizers. Other cores with these kernels have the same instructions; one of them convolves."""
 
 CONV2D_S8 = [
     conv((1, 8, 6, 6), 8, (3, 3), pads=(1, 1, 1, 1)),
