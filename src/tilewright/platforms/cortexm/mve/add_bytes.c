@@ -30,7 +30,7 @@ static void add_bytes(const T *A, const U *B, void *Y, int ROWS, int COLUMNS, in
         for (; column + 4 <= columns; column += 4)
             STORE_LANES(&e, Y, vaddq_s32(tw_lanes_at(a + column), tw_lanes_at(b + column)), at + column, column);
 #endif
-        for (const int end = TW_LANES_REST(column, columns); column < end; column++)
+        for (int left = TW_LANES_REST(column, columns); left > 0; left--, column++)
             STORE_1(&e, Y, a[column] + b[column], at + column, column);
     }
 }

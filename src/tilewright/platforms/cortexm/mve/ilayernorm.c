@@ -51,7 +51,7 @@ static void ilayernorm(const T *x, const int32_t *weight, const int32_t *bias, U
             STORE_LANES(&e, y, wrapped(vshlq_r_s32(total, -shift)), outer * AXIS + i, i);
         }
 #endif
-        for (const int end = narrow ? TW_LANES_REST(i, AXIS) : AXIS; i < end; i++) {
+        for (int left = narrow ? TW_LANES_REST(i, AXIS) : AXIS - i; left > 0; left--, i++) {
             const U value = (U)(((int64_t)(x[i] - mean) * weight[i] / deviation + bias[i]) >> shift);
             STORE(&e, y, &value, outer * AXIS + i, 0, i, 1, 1);
         }

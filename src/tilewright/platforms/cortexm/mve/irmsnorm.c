@@ -40,7 +40,7 @@ static void irmsnorm(const T *x, const int32_t *weight, U *y, int OUTER, int AXI
             STORE_LANES(&e, y, tw_lanes_clamp(value, -top - 1, top), outer * AXIS + i, i);
         }
 #endif
-        for (const int end = narrow ? TW_LANES_REST(i, AXIS) : AXIS; i < end; i++) {
+        for (int left = narrow ? TW_LANES_REST(i, AXIS) : AXIS - i; left > 0; left--, i++) {
             const int64_t value = ((int64_t)x[i] * weight[i] / deviation) >> shift;
             const U limited = (U)(value < -top - 1 ? -top - 1 : value > top ? top : value);
             STORE(&e, y, &limited, outer * AXIS + i, 0, i, 1, 1);

@@ -84,7 +84,7 @@ static void isoftmax(const T *x, U *y, int OUTER, int AXIS, int coeffA, int coef
             STORE_LANES(&e, y, vreinterpretq_s32_u32(quotient), outer * AXIS + i, i);
         }
 #endif
-        for (const int end = TW_LANES_REST(i, AXIS); i < end; i++) {
+        for (int left = TW_LANES_REST(i, AXIS); left > 0; left--, i++) {
             const uint32_t value = table[max - x[i]] * twice;
             const U quotient = (U)((uint32_t)((uint64_t)value * reciprocal >> 32) >> bit);
             STORE(&e, y, &quotient, outer * AXIS + i, 0, i, 1, 1);

@@ -36,7 +36,7 @@ static void layernorm_s8(const T *X, const float *Scale, const float *B, void *Y
             STORE_LANES(&e, Y, vfmaq_f32(added, even, vldrwq_f32(Scale + i)), outer * AXIS + i, i);
         }
 #endif
-        for (const int end = TW_LANES_REST(i, AXIS); i < end; i++) {
+        for (int left = TW_LANES_REST(i, AXIS); left > 0; left--, i++) {
             const float each = TW_FMA(((float)x[i] - mean) * factor, Scale[i], B ? B[i] : 0.0f);
             STORE(&e, Y, &each, outer * AXIS + i, 0, i, 1, 1);
         }

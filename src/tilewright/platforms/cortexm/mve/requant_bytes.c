@@ -33,7 +33,7 @@ static void requant_bytes(const T *x, void *y, int ROWS, int COLUMNS, int x_sROW
             STORE_LANES(&e, y, scaled, at + column, column);
         }
 #endif
-        for (const int end = TW_LANES_REST(column, columns); column < end; column++) {
+        for (int left = TW_LANES_REST(column, columns); left > 0; left--, column++) {
             const int32_t scaled = tw_sum_rounded(x[column] * factor, added, 1 << shift >> 1, shift);
             STORE_1(&e, y, (U)tw_clamp(scaled, lo, lo + 255), at + column, column);
         }

@@ -48,7 +48,7 @@ static void softmax_s8(const T *X, void *Y, int OUTER, int AXIS, float x_scale, 
             STORE_LANES(&e, Y, vmulq_n_f32(each, scale), outer * AXIS + i, i);
         }
 #endif
-        for (const int end = TW_LANES_REST(i, AXIS); i < end; i++) {
+        for (int left = TW_LANES_REST(i, AXIS); left > 0; left--, i++) {
             const float each = power[max - x[i]] * scale;
             STORE(&e, Y, &each, outer * AXIS + i, 0, i, 1, 1);
         }

@@ -128,8 +128,8 @@ TW_INLINE tw_reals tw_lanes_exp(tw_reals x) {
     return vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(p), power));
 }
 
-/* Where the single ones end that vectors have left, in a row of `count` from `i` on; the compiler sees that they are few. */
-#define TW_LANES_REST(i, count) (STORE_HAS_LANES ? tw_min((count), (i) + 3) : (count))
+/* How many vectors have left of a row of `count` at `i`; the compiler sees that they are few. */
+#define TW_LANES_REST(i, count) (STORE_HAS_LANES ? (count) & 3 : (count) - (i))
 
 /* Eight bytes, or fewer. */
 TW_INLINE int16x8_t tw_eight_s8(const int8_t *x, mve_pred16_t some) { return vldrbq_z_s16(x, some); }
