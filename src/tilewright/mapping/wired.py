@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import ceil, prod
 
 from tilewright.core.accelerator import ArrayEngine
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer
-from tilewright.mapping.spatial import Loops, candidates
+from tilewright.cost.array_nest import spread
+from tilewright.mapping.spatial import Loops, candidates, limit, normalise
+
+KEPT = 64
+"""Ways to fill the first few dimensions of an array that are pursued, those that use most units."""
+Unrolled = dict[str, Loops]
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,56 @@ def unrollings(layer: Layer, engine: ArrayEngine, unrolling: Unrolling | None = 
     wanted = unrolling or Unrolling()
     given = dict(wanted.given)
     hints = {array: dims for array, dims in wired(layer, engine).items() if array not in given}
-    given |= {array: () for array, dims in hints.items() if not dims}
-    used = {array: dims for array, dims in hints.items() if dims}
-    return candidates(layer, engine, given, used, mixed=wanted.mixed, most=wanted.most)
+    if wanted.mixed or set(engine.dims) - set(given) - set(hints):
+        given |= {array: () for array, dims in hints.items() if not dims}
+        used = {array: dims for array, dims in hints.items() if dims}
+        return candidates(layer, engine, given, used, mixed=wanted.mixed, most=wanted.most)
+    normalise(layer, engine, given)  # says what is wrong with what a user gives
+    found: dict[tuple[Loops, ...], None] = {}
+    for loops in _filled(layer, engine, given, hints):
+        found[tuple(normalise(layer, engine, loops).loops.values())] = None
+    ranked = list(found)[: wanted.most]
+    return tuple(SpatialMapping(dict(zip(engine.dims, loops, strict=True))) for loops in ranked)
+
+
+def _filled(
+    layer: Layer, engine: ArrayEngine, given: Mapping[str, Loops], hints: Mapping[str, tuple[str, ...]]
+) -> list[Unrolled]:
+    """Ways to fill the array whose smallest tiles fit into all memories, those that use most units first."""
+    kept: list[Unrolled] = [{}]
+    for array in engine.dims:
+        grown: list[Unrolled] = []
+        for loops in kept:
+            choices = [given[array]] if array in given else _choices(layer, engine, array, hints[array], loops)
+            grown += [{**loops, array: choice} for choice in choices]
+        fitting = [loops for loops in grown if _fits(layer, engine, loops)]
+        kept = sorted(fitting or grown[:1], key=lambda loops: -_units(loops))[:KEPT]
+    return kept
+
+
+def _choices(layer: Layer, engine: ArrayEngine, array: str, dims: tuple[str, ...], before: Unrolled) -> Iterator[Loops]:
+    """What may lie along one dimension: as much of a loop as possible, the two most that divide it, or nothing."""
+    for dim in dims:
+        left = ceil(layer.dims[dim] / prod(s for loops in before.values() for d, s in loops if d == dim))
+        most = min(left, limit(layer, engine, array, dim))
+        even = [steps for steps in range(most, 0, -1) if left % steps == 0][:2]
+        yield from ((((dim, steps),)) for steps in dict.fromkeys((most, *even)) if steps > 1)
+    yield ()
+
+
+def _units(loops: Unrolled) -> int:
+    return prod(steps for found in loops.values() for _, steps in found)
+
+
+def _fits(layer: Layer, engine: ArrayEngine, loops: Unrolled) -> bool:
+    """Whether memories have room for one element of everything that is unrolled below them."""
+    taken: dict[str, float] = {}
+    for operand in layer.operands:
+        extents: dict[str, float] = {}
+        entries = spread(engine, operand.slot, loops)
+        for entry, memory in zip(entries, engine.levels(operand.slot), strict=False):
+            for dim, steps in entry:
+                extents[dim] = extents.get(dim, 1) * steps
+            bits = layer.elements(operand, extents) * operand.bits
+            taken[memory.name] = taken.get(memory.name, 0.0) + bits
+    return all(taken.get(memory.name, 0.0) <= memory.bits for memory in engine.memories)

@@ -1,0 +1,128 @@
+"""`tilewright cost`, `map`, `machines` and `import`: what they print, as tables, JSON and pages."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from command_line import refused, relu
+from tilewright.cli.app import run
+from tilewright.core.array_file import load_machine, machine_names
+
+PRODUCT = ["map", "O[m][n] += A[m][k] * B[k][n]", "--sizes", "M=16,N=16,K=16", "--machine", "tpu-like"]
+ZIGZAG = """\
+name: small
+memories:
+  rf:
+    size: 8
+    r_cost: 1
+    w_cost: 1
+    area: 0
+    latency: 1
+    operands: [I2]
+    ports: []
+    ports:
+      - {name: r, type: read, bandwidth_min: 8, bandwidth_max: 8, allocation: ["I2, tl"]}
+      - {name: w, type: write, bandwidth_min: 8, bandwidth_max: 8, allocation: ["I2, fh"]}
+    served_dimensions: []
+  dram:
+    size: 100000000
+    r_cost: 100
+    w_cost: 100
+    area: 0
+    latency: 1
+    operands: [I1, I2, O]
+    ports:
+      - name: rw
+        type: read_write
+        bandwidth_min: 64
+        bandwidth_max: 64
+        allocation: ["I1, tl", "I2, tl", "O, tl", "O, fl"]
+    served_dimensions: [D1]
+operational_array: {unit_energy: 1, unit_area: 1, dimensions: [D1], sizes: [4]}
+"""
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    assert run([str(argument) for argument in arguments]) == 0
+    return capsys.readouterr().out
+
+
+def test_cost_of_one_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, "cost", relu(tmp_path), "--machine", "tpu-like", "--why", "only")
+    for expected in ("network on tpu-like", "only", "Relu", "total", "accesses:"):
+        assert expected in text
+
+
+def test_cost_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "page.html"
+    machines = ["--machine", "tpu-like", "--machine", "edge-array"]
+    text = printed(capsys, "cost", relu(tmp_path), *machines, "--json", "--html", page)
+    first, second = json.loads(text)["machines"]
+    assert (first["machine"], second["machine"]) == ("tpu-like", "edge-array")
+    (layer,) = first["layers"]
+    assert layer["operations"] == 6
+    assert layer["energy"] == pytest.approx(
+        layer["unit_energy"] + sum(e for m in layer["memory_energy"].values() for o in m.values() for e in o.values())
+    )
+    assert layer["cycles"] == sum(layer["latency"][part] for part in ("computing", "stall", "loading", "storing"))
+    html = page.read_text(encoding="utf-8")
+    assert "Energy of the machines" in html
+    assert "Energy of network on edge-array" in html
+
+
+def test_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, "cost", relu(tmp_path), "-m", "tpu-like", "-m", "edge-array")
+    assert "network on 2 machines" in text
+
+
+def test_map_draws_loops_against_memories(capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, *PRODUCT, "--why")
+    for expected in ("loops, outermost first", "B (I2)", "at once N in 16 along D1", "proved best of", "stall:"):
+        assert expected in text
+
+
+def test_map_front(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "front.html"
+    sizes = ["M=24,N=20,K=12", "--machine", "edge-array"]
+    text = printed(capsys, *PRODUCT[:3], *sizes, "--objective", "pareto", "--html", page)
+    assert "mappings that no other one beats" in text
+    assert "Pareto front of layer on edge-array" in page.read_text(encoding="utf-8")
+
+
+def test_map_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    ((mapping,),) = json.loads(printed(capsys, *PRODUCT, "--json", "--strategy", "loma"))["mappings"]
+    assert mapping["proved"] is False
+    assert mapping["dims"] == {"M": 16, "N": 16, "K": 16}
+
+
+def test_order_is_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, *PRODUCT, "--json", "--unroll", "D1=N:16", "--unroll", "D2=K:4", "--order", "M:4,K")
+    assert json.loads(text)["mappings"][0][0]["order"] == [["M", 4], ["K", 4], ["M", 4]]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--unroll", "D1"), ("--unroll", "D1=K"), ("--order", "M:x"), ("--bits", "I1=0")]
+)
+def test_texts_that_mean_nothing(option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert f"{option} '{value}'" in refused("bad-argument", capsys, *PRODUCT, option, value)
+
+
+def test_machines(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = json.loads(printed(capsys, "machines", "--json"))["machines"]
+    assert [row["name"] for row in rows] == list(machine_names())
+    assert "tpu-like" in printed(capsys, "machines")
+
+
+def test_import(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, target = tmp_path / "theirs.yaml", tmp_path / "ours.yaml"
+    source.write_text(ZIGZAG, encoding="utf-8")
+    assert run(["import", "zigzag", str(source), "-o", str(target)]) == 0
+    captured = capsys.readouterr()
+    assert "warning: theirs.yaml:" in captured.err
+    assert "'ports' is there twice; the first one has no effect" in captured.err
+    machine = load_machine(target)
+    assert machine.dims == {"D1": 4}
+    assert [memory.name for memory in machine.memories] == ["rf", "dram"]
