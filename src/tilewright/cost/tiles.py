@@ -482,6 +482,8 @@ def flow(grid: Grid, platform: Platform, box: Box, use: Use, memory: str) -> Flo
     cycles = transfer(grid, box, use.type, dmas, store=use.writes)
     moves = grid.moves(box)
     beside = streamed(grid, moves) & (not any(dma.by_cores for dma in dmas))
+    # Beside the cores a transfer waits for memory now and then.
+    cycles = cycles * np.where(grid.spread(beside), platform.operations.get("transfer", 1.0), 1.0)
     issue = issued(grid, box, use.type, dmas)
     duplex = all(dma.duplex for dma in dmas)
     return Flow(cycles, issue, amount if away else amount * 0, moves, use.writes, beside, duplex)
