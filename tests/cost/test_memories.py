@@ -23,6 +23,29 @@ def test_figures_of_cacti(bits: int, word: int, read: float, write: float, area:
     assert (cost.read, cost.write, cost.area) == pytest.approx((read, write, area), rel=2e-3)
 
 
+@pytest.mark.parametrize(
+    ("bits", "word", "read", "write", "area"),
+    [
+        (20480, 256, 3.2531, 4.6817, 0.01028),
+        (202752, 256, 9.1704, 14.642, 0.0481),
+        (3840, 16, 0.24752, 0.25793, 0.001085),
+        (13850624, 128, 71.03, 67.951, 3.068),
+        (25344, 32, 0.86792, 0.96785, 0.005709),
+        (12288, 128, 1.1189, 1.983, 0.00419),
+        (389120, 256, 14.528, 19.775, 0.117),
+        (208384, 32, 3.7036, 2.3457, 0.04571),
+        (19200, 32, 0.74905, 0.8209, 0.004519),
+        (9324544, 256, 99.422, 101.96, 2.362),
+        (89984, 16, 1.6774, 1.0894, 0.02106),
+        (1383296, 16, 6.807, 5.3949, 0.3023),
+    ],
+)
+def test_sizes_that_are_not_in_the_table(bits: int, word: int, read: float, write: float, area: float) -> None:
+    """Printed by CACTI 7 with the same settings."""
+    cost = sram(bits, word)
+    assert (cost.read, cost.write, cost.area) == pytest.approx((read, write, area), rel=0.2)
+
+
 def test_between_figures() -> None:
     low, middle, high = sram(2**16, 64), sram(3 * 2**15, 64), sram(2**17, 64)
     assert low.area < middle.area < high.area
