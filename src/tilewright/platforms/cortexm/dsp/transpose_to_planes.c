@@ -2,7 +2,7 @@
 op: Transpose
 types: {data: T, transposed: T}
 T: [int8, uint8]
-when: {D1: ">= 4", data_sD1: "== 1", data_sD2: "data_sD2 == D3*data_sD3"}
+when: {D3: ">= 1", D1: ">= 4", data_sD1: "== 1", data_sD2: "data_sD2 == D3*data_sD3"}
 strided: [data]
 cycles: "D0*((D1//4)*((D2*D3//4)*34 + (D2*D3%4)*12 + 20) + (D1%4)*(D2*D3*6 + 10) + 40) + 40"
 --- */
