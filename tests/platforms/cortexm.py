@@ -40,6 +40,7 @@ def assert_right(
     *,
     places: Sequence[str] = ("dsp", "kernels"),
     given: Mapping[str, Array] | None = None,
+    optimise: str = "-O2",
 ) -> None:
     """The machine computes what the references do with this kernel, which is made to cost nothing.
 
@@ -57,7 +58,7 @@ def assert_right(
         options = Options(kernels=(folder, *(OWN / place for place in places)), planning=planning)
         flags = (*STRICT, *SANITIZE, "-O1")
     else:
-        options, flags = Options(platform=machine, kernels=(folder,), planning=planning), STRICT
+        options, flags = Options(platform=machine, kernels=(folder,), planning=planning), (*STRICT, optimise)
     ran = run_model(graph, options, inputs=fed, expected=wanted, flags=flags)
     op = parse_kernel(found).op
     pairs = zip(ran.compiled.plan.graph.nodes, ran.compiled.plan.choices, strict=True)

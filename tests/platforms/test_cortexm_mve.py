@@ -82,13 +82,18 @@ KERNELS = {
 }
 
 
-def assert_right_in_vectors(graph: Graph, kernel: str, folder: Path) -> None:
-    assert_right(graph, "cortex-m55", kernel, folder, places=("mve",))
+def assert_right_in_vectors(graph: Graph, kernel: str, folder: Path, optimise: str = "-O2") -> None:
+    assert_right(graph, "cortex-m55", kernel, folder, places=("mve",), optimise=optimise)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_convolutions(kernel: str, tmp_path: Path) -> None:
     assert_right_in_vectors(convolutions(KERNELS[kernel]), kernel, tmp_path)
+
+
+def test_small_code(tmp_path: Path) -> None:
+    """Functions then begin at any halfword, and loops are entered in the middle by addresses."""
+    assert_right_in_vectors(convolutions(CONV2D_S8[:4]), "conv2d_s8", tmp_path, "-Os")
 
 
 def test_products_with_weights(tmp_path: Path) -> None:
