@@ -1,8 +1,8 @@
-"""Predicted against simulated cycles of every layer of `--cases DIR`, with `--l1 BYTES ...` and `--cores N ...`.
+"""Predicted against simulated cycles of every layer of `--cases DIR`, on the cores and with NEUREKA (`--engines`).
 
-A layer is what runs together as one group, with its transfers. Layers of fewer cycles than `--least` are counted in
-their networks, but not on their own. The exit status is 1 where a layer is off by more than 15 % or a network by more
-than 10 %.
+`--l1 BYTES ...` and `--cores N ...` say on which machines. A layer is what runs together as one group, with its
+transfers. Layers of fewer cycles than `--least` are counted in their networks, but not on their own. The exit status is
+1 where a layer is off by more than 15 % or a network by more than 10 %.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.siracusa import ENGINES, PLATFORM
 from tilewright.api import Options, find_cases, load_case, run_model
 from tilewright.core.platform import Sizes
 from tilewright.errors import TilewrightError
 from tilewright.report.profile import profile_rows
 
-PLATFORM = "siracusa"
 LAYER, NETWORK = 0.15, 0.10
 """What predictions may be off by."""
 
@@ -35,6 +35,7 @@ class Row:
     network: str
     l1: int
     cores: int
+    engines: str
     group: int
     layers: str
     code: str
@@ -55,11 +56,11 @@ class Row:
         return max(self.ratio, 1 / self.ratio if self.ratio else 1e9) - 1
 
 
-def measure(job: tuple[str, Path, int, int, tuple[str, ...]]) -> list[Row]:
+def measure(job: tuple[str, Path, int, int, str]) -> list[Row]:
     """All layers of one network; none where it does not fit."""
-    name, path, l1, cores, without = job
+    name, path, l1, cores, engines = job
     case = load_case(name, path)
-    options = Options(platform=PLATFORM, sizes=Sizes({"L1": l1}, cores=cores, without=without))
+    options = Options(platform=PLATFORM, sizes=Sizes({"L1": l1}, cores=cores, without=ENGINES[engines]))
     try:
         ran = run_model(case.model, options, inputs=case.inputs, profile=True)
     except TilewrightError as reason:
@@ -79,6 +80,7 @@ def measure(job: tuple[str, Path, int, int, tuple[str, ...]]) -> list[Row]:
                 name,
                 l1,
                 cores,
+                engines,
                 row.group,
                 ", ".join(row.layers),
                 " ".join(texts),
@@ -91,11 +93,11 @@ def measure(job: tuple[str, Path, int, int, tuple[str, ...]]) -> list[Row]:
     return found
 
 
-def by_network(rows: Iterable[Row]) -> list[tuple[str, int, int, int, float]]:
-    """Name, L1, cores, simulated and predicted cycles of every network."""
-    sums: dict[tuple[str, int, int], tuple[int, float]] = {}
+def by_network(rows: Iterable[Row]) -> list[tuple[str, int, int, str, int, float]]:
+    """Name, L1, cores, engines, simulated and predicted cycles of every network."""
+    sums: dict[tuple[str, int, int, str], tuple[int, float]] = {}
     for row in rows:
-        key = (row.network, row.l1, row.cores)
+        key = (row.network, row.l1, row.cores, row.engines)
         cycles, predicted = sums.get(key, (0, 0.0))
         sums[key] = cycles + row.cycles, predicted + row.predicted
     return [(*key, *value) for key, value in sums.items()]
@@ -104,14 +106,16 @@ def by_network(rows: Iterable[Row]) -> list[tuple[str, int, int, int, float]]:
 def show_layers(rows: Sequence[Row], most: int) -> None:
     """The worst layers."""
     table = Table(
-        "network", "L1", "cores", "group", "layers", "code", title=f"the {most} worst layers", title_justify="left"
+        *("network", "L1", "cores", "engines", "group", "layers", "code"),
+        title=f"the {most} worst layers",
+        title_justify="left",
     )
     for heading in ("tiles", "simulated", "predicted", "ratio"):
         table.add_column(heading, justify="right")
     for row in sorted(rows, key=lambda row: -row.off)[:most]:
         table.add_row(
             row.network[-28:],
-            *(f"{number:,}" for number in (row.l1, row.cores, row.group)),
+            *(f"{row.l1:,}", f"{row.cores}", row.engines, f"{row.group}"),
             row.layers[:30],
             row.code,
             *(f"{number:,.0f}" for number in (row.tiles, row.cycles, row.predicted)),
@@ -143,11 +147,14 @@ def show_kernels(rows: Sequence[Row]) -> None:
 
 def show_networks(rows: Sequence[Row], most: int) -> None:
     """The worst networks."""
-    table = Table("network", "L1", "cores", title=f"the {most} worst networks", title_justify="left")
+    table = Table("network", "L1", "cores", "engines", title=f"the {most} worst networks", title_justify="left")
     for heading in ("simulated", "predicted", "ratio"):
         table.add_column(heading, justify="right")
-    for name, l1, cores, cycles, predicted in sorted(by_network(rows), key=lambda n: -abs(np.log(n[4] / n[3])))[:most]:
-        table.add_row(name, f"{l1:,}", str(cores), f"{cycles:,}", f"{predicted:,.0f}", f"{predicted / cycles:.2f}")
+    for name, l1, cores, engines, cycles, predicted in sorted(
+        by_network(rows), key=lambda network: -abs(np.log(network[-1] / network[-2]))
+    )[:most]:
+        ratio = f"{predicted / cycles:.2f}"
+        table.add_row(name, f"{l1:,}", str(cores), engines, f"{cycles:,}", f"{predicted:,.0f}", ratio)
     Console(width=190).print(table)
 
 
@@ -157,7 +164,7 @@ def main() -> int:
     parser.add_argument("--cases", type=Path, action="append", default=[])
     parser.add_argument("--l1", type=int, nargs="+", default=[16_384, 65_536, 229_376], help="bytes of L1")
     parser.add_argument("--cores", type=int, nargs="+", default=[1, 8])
-    parser.add_argument("--without", nargs="*", default=[], help="engines that are left out")
+    parser.add_argument("--engines", nargs="+", choices=[*ENGINES], default=[*ENGINES])
     parser.add_argument("--least", type=int, default=5000, help="cycles of a layer that counts on its own")
     parser.add_argument("--only", default="", help="part of the names of networks to run")
     parser.add_argument("--most", type=int, default=40, help="rows of tables")
@@ -165,11 +172,12 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="writes the figures to this file")
     options = parser.parse_args()
     jobs = [
-        (name, path, l1, cores, tuple(options.without))
+        (name, path, l1, cores, engines)
         for name, path in find_cases(options.cases)
         if options.only in name
         for l1 in options.l1
         for cores in options.cores
+        for engines in options.engines
     ]
     with ProcessPoolExecutor(options.jobs) as pool:
         rows = [row for found in pool.map(measure, jobs) for row in found]
