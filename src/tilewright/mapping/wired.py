@@ -53,8 +53,10 @@ def unrollings(layer: Layer, engine: ArrayEngine, unrolling: Unrolling | None = 
     """The unrollings to search, as the wires allow them and as a user says."""
     wanted = unrolling or Unrolling()
     given = dict(wanted.given)
-    hints = {array: dims for array, dims in wired(layer, engine).items() if array not in given}
-    if wanted.mixed or set(engine.dims) - set(given) - set(hints):
+    anything = tuple(d for d, size in layer.dims.items() if size > 1)
+    allowed = dict.fromkeys(engine.dims, anything) | wired(layer, engine)
+    hints = {array: dims for array, dims in allowed.items() if array not in given}
+    if wanted.mixed:
         given |= {array: () for array, dims in hints.items() if not dims}
         used = {array: dims for array, dims in hints.items() if dims}
         return candidates(layer, engine, given, used, mixed=wanted.mixed, most=wanted.most)
