@@ -15,6 +15,7 @@ BENCHMARKS = {
     "simulator": "simulated instructions per second against an emulator without timing",
     "siracusa": "cycles of single layers and networks on a simulated chip",
     "cortexm": "instructions, flash and RAM on emulated Cortex-M boards against another generator",
+    "mapping": "mapping search for array accelerators beside zigzag-dse",
     "prediction": "predicted against simulated cycles of every layer (takes hours, so only when named)",
     "scratchpad_matrix": "results on scratchpads of many sizes (takes hours, so only when named)",
     "siracusa_matrix": "results on a simulated chip in all its configurations (takes hours, so only when named)",
@@ -30,6 +31,7 @@ FOLDERS = {
     "simulator": (),
     "siracusa": ("standard_networks",),
     "cortexm": ("standard_networks",),
+    "mapping": ("zigzag",),
 }
 """Where below TILEWRIGHT_CASES each benchmark finds its cases."""
 LONG = frozenset({"prediction", "scratchpad_matrix", "siracusa_matrix"})

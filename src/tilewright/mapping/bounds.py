@@ -176,12 +176,24 @@ class Bounds:
         zero = np.zeros(self.problem.lattice.size)
         own = {p: self._link(p) if p in links else zero for p in places}
         if not self.problem.corrected:
-            return {"own": own}
+            return {"own": own | self._dips(links)}
         first = dict.fromkeys(places, zero)
         for operand, entry in links:
             more = own[operand, 1] if entry == 1 else self._link_from_first((operand, entry))
             first[operand, 1] = first[operand, 1] + more
         return {"own": own, "first": first}
+
+    def _dips(self, links: frozenset[Place]) -> dict[Place, Floats]:
+        """What other inputs can take off the loads of one, as far as their shared links come out below nothing."""
+        found: dict[Place, Floats] = {}
+        for table in self.problem.operands:
+            if table.is_output:
+                continue
+            for level, link in enumerate(self.evaluator.links[table.index]):
+                place = (table.index, level + 1)
+                if link.shared == 2 and place not in links:
+                    found[place] = np.minimum(0.0, self._link(place))
+        return found
 
     def _link_from_first(self, place: Place) -> Floats:
         """By node of the innermost tile: cycles of a link further out, wherever that is cut."""
@@ -271,6 +283,9 @@ class Bounds:
         zero = np.zeros(problem.lattice.size)
         ends = {p: self.evaluator.links[p[0]][p[1] - 1].ends for p in links}
         terms = {p: self._link(p) if p in links and not any(e[0] == port for e in ends[p]) else zero for p in places}
+        for place, dip in self._dips(links).items():
+            if not any(end[0] == port for end in self.evaluator.links[place[0]][place[1] - 1].ends):
+                terms[place] = dip
         constant = 0.0
         for position, move in enumerate(moves):
             if self._ignored(move):
@@ -326,7 +341,10 @@ class Bounds:
         """Cycles in which loads can hide: all that a mapping may take, less what loading and storing take at least."""
         for _ in range(3 if slowest < inf else 0):
             least = [
-                sum(float(self._link(place)[self.allowed(place)].min(initial=inf)) for place in links)
+                sum(
+                    float(cycles[self.allowed(place)].min(initial=inf))
+                    for place, cycles in ({p: self._link(p) for p in links} | self._dips(links)).items()
+                )
                 for links in self._forms().values()
             ]
             self._working = slowest - max(least, default=0.0)
