@@ -10,6 +10,8 @@ import pytest
 from command_line import refused, relu
 from tilewright.cli.app import run
 from tilewright.core.array_file import load_machine, machine_names
+from tilewright.core.workload_file import read_workload_file
+from tilewright.frontend.zigzag_workload import read_yaml_workload
 
 PRODUCT = ["map", "O[m][n] += A[m][k] * B[k][n]", "--sizes", "M=16,N=16,K=16", "--machine", "tpu-like"]
 ZIGZAG = """\
@@ -42,6 +44,26 @@ memories:
         allocation: ["I1, tl", "I2, tl", "O, tl", "O, fl"]
     served_dimensions: [D1]
 operational_array: {unit_energy: 1, unit_area: 1, dimensions: [D1], sizes: [4]}
+"""
+
+LAYERS = """\
+- id: 0
+  operator_type: Conv
+  equation: O[k][ox]+=W[k][fx]*I[ix]
+  dimension_relations: [ix=2*ox+1*fx]
+  loop_dims: [K, OX, FX]
+  loop_sizes: [8, 5, 3]
+  operand_precision: {O: 16, O_final: 8, W: 8, I: 8}
+  operand_source: {W: 0, I: 0}
+  pr_loop_dims: [IX]
+  pr_loop_sizes: [10]
+- id: 1
+  operator_type: Pooling
+  equation: O[k]+=W*I[k][ox]
+  loop_dims: [K, OX]
+  loop_sizes: [8, 5]
+  operand_precision: {O: 16, O_final: 8, W: 0, I: 8}
+  operand_source: {W: 1, I: 0}
 """
 
 
@@ -126,3 +148,10 @@ def test_import(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     machine = load_machine(target)
     assert machine.dims == {"D1": 4}
     assert [memory.name for memory in machine.memories] == ["rf", "dram"]
+
+
+def test_import_of_layers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, target = tmp_path / "theirs.yaml", tmp_path / "ours.yaml"
+    source.write_text(LAYERS, encoding="utf-8")
+    assert "2 layers" in printed(capsys, "import", "zigzag", source, "-o", target)
+    assert read_workload_file(target).layers == read_yaml_workload(source)[0].layers

@@ -15,7 +15,9 @@ from tilewright.cli import options as opt
 from tilewright.cli.console import errors, results
 from tilewright.codegen import write_project
 from tilewright.core.array_file import machine_names, print_machine
-from tilewright.frontend.zigzag_machine import read_machine
+from tilewright.core.workload_file import print_workload
+from tilewright.frontend.zigzag_machine import load_yaml, read_machine
+from tilewright.frontend.zigzag_workload import read_yaml_workload
 from tilewright.report.costs import area_of
 
 IMPORT_EXAMPLES = """
@@ -49,16 +51,22 @@ def machines_command(as_json: opt.Json = False) -> None:
 
 def import_command(
     source: Annotated[Literal["zigzag"], typer.Argument(metavar="zigzag", help="The tool that it is for.")],
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Its accelerator file.", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Its accelerator or workload file.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The file to write.", show_default=False)],
 ) -> None:
-    """Makes a description of an array machine from another tool's file.
+    """Makes a description of an array machine, or a file of layers, from another tool's file.
 
     What the other tool's parser drops without a word, such as keys that stand there twice, is said as a warning.
     """
     del source
-    machine, warnings = read_machine(file)
+    if isinstance(load_yaml(file)[0], list):
+        workload, warnings = read_yaml_workload(file)
+        text, what = print_workload(workload), f"{len(workload.layers)} layers"
+    else:
+        machine, warnings = read_machine(file)
+        text = print_machine(machine)
+        what = f"{machine.name}, {machine.units:,} units, {len(machine.memories)} memories"
     for warning in warnings:
         errors().print(f"warning: {warning}")
-    write_project({out.name: print_machine(machine).encode()}, out.parent)
-    results().print(f"{out}: {machine.name}, {machine.units:,} units, {len(machine.memories)} memories", markup=False)
+    write_project({out.name: text.encode()}, out.parent)
+    results().print(f"{out}: {what}", markup=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -76,9 +76,10 @@ def _numbers(item: Reader, key: str) -> dict[str, int]:
         return {}
     part = item.part(key)
     found = {name: part.integer(name) for name in item.mapping(key)}
+    least = 0 if key == "bits" else 1
     for name, value in found.items():
-        if value < 1:
-            raise item.wrong(f"{key}.{name}", f"must be at least 1, found {value}")
+        if value < least:
+            raise item.wrong(f"{key}.{name}", f"must be at least {least}, found {value}")
     return found
 
 
@@ -92,3 +93,40 @@ def _sources(item: Reader, inputs: list[str]) -> dict[str, tuple[str, ...]]:
         listed = cast("list[Any]", sources) if isinstance(sources, list) else [sources]
         found[operand] = tuple(str(source) for source in listed)
     return found
+
+
+def print_workload(workload: Workload) -> str:
+    """Layers that were written as equations, as the text of a file."""
+    lines = ["layers:", *(line for layer in workload.layers for line in _lines(layer))]
+    return "\n".join(lines) + "\n"
+
+
+def _lines(layer: Layer) -> Iterator[str]:
+    bits = {operand.name: operand.bits for operand in layer.operands}
+    bits[f"{layer.output.name}_final"] = layer.output.final_bits
+    sources = {
+        operand.name: f"[{', '.join(map(_quoted, operand.sources))}]" for operand in layer.inputs if operand.sources
+    }
+    constants = [operand.name for operand in layer.inputs if operand.constant]
+    yield f"  - name: {_quoted(layer.name)}"
+    yield f"    kind: {_quoted(layer.kind)}"
+    yield f"    equation: {_quoted(layer.equation)}"
+    if layer.sums:
+        terms = (f"{s.name} = {s.first_scale}*{s.first} + {s.second_scale}*{s.second}" for s in layer.sums.values())
+        yield f"    where: [{', '.join(terms)}]"
+        yield f"    axes: {_flow({name: found.size for name, found in layer.sums.items()})}"
+    yield f"    sizes: {_flow(layer.dims)}"
+    yield f"    bits: {_flow(bits)}"
+    yield f"    slots: {_flow({operand.name: operand.slot for operand in layer.operands})}"
+    if constants:
+        yield f"    constants: [{', '.join(constants)}]"
+    if sources:
+        yield f"    from: {_flow(sources)}"
+
+
+def _quoted(text: str) -> str:
+    return yaml.safe_dump(text, width=10**6, default_style='"').strip()
+
+
+def _flow(values: Mapping[str, object]) -> str:
+    return "{" + ", ".join(f"{key}: {value}" for key, value in values.items()) + "}"
