@@ -359,17 +359,22 @@ EARLY: list[Corruption] = [
 LATE: list[Corruption] = [
     (
         "still stored when it is read",
-        lambda: with_buffer(by_layer(), 0, 2, late=True),
+        lambda: with_buffer(by_layer(), 0, 2, late=1),
         "of 'a' is awaited late, but group 1 reads it",
     ),
     (
+        "awaited behind the last group",
+        lambda: with_buffer(by_layer(), 2, 2, late=2),
+        "is awaited late, but",
+    ),
+    (
         "an operand awaited late",
-        lambda: with_buffer(by_layer(), 1, 0, late=True),
+        lambda: with_buffer(by_layer(), 1, 0, late=1),
         "of 'a' is awaited late, but is no result with another group behind it",
     ),
     (
         "the last result awaited late",
-        lambda: with_buffer(by_layer(), 3, 1, late=True),
+        lambda: with_buffer(by_layer(), 3, 1, late=1),
         "of 'y' is awaited late, but is no result with another group behind it",
     ),
 ]

@@ -66,6 +66,15 @@ def test_products_of_activations() -> None:
     assert_right(b.graph(*outputs), "matmul_s8")
 
 
+def test_products_of_single_words() -> None:
+    b = Builder()
+    outputs: list[str] = []
+    for number, (left, right) in enumerate([("int8[16,4]", "int8[4,4]"), ("uint8[3,5,4]", "int8[3,4,12]")]):
+        product = b.op("MatMul", b.input(f"a{number}", left), b.input(f"b{number}", right))
+        outputs += [requantised(b, product), product] if number else [requantised(b, product)]
+    assert_right(b.graph(*outputs), "matmul_words_s8")
+
+
 def test_softmax() -> None:
     b = Builder()
     outputs: list[str] = []
@@ -91,6 +100,10 @@ def test_normalisation(op: str) -> None:
         x = b.input(f"x{number}", f"{'uint8' if number else 'int8'}[10,33]")
         y = b.op(op, x, *operands, D=1 << (7 + 15 * number))
         outputs += [y] if number else [requantised(b, y, 1 << 14)]
+    # One row, of which each core has some columns.
+    x = b.input("row", "int8[1,45]")
+    weights = [random("int16", 45, seed=n).astype(np.int32) for n in range(1 if op == "iRMSNorm" else 2)]
+    outputs.append(requantised(b, b.op(op, x, *weights, D=1 << 10), 1 << 14))
     assert_right(b.graph(*outputs), op.lower())
 
 

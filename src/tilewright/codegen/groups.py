@@ -24,17 +24,22 @@ STEP = "t"
 def lower_groups(plan: Plan, schedule: Schedule, pieces: Pieces) -> tuple[Routine, ...]:
     """What runs, in order."""
     groups = [Lowering(plan, schedule, index, group, pieces) for index, group in enumerate(schedule.groups)]
-    before = [None, *groups[:-1]]
-    return tuple(_Order(before[i], group, tuple(groups[i + 1 :])).routine() for i, group in enumerate(groups))
+    return tuple(
+        _Order(tuple(groups[:index]), group, tuple(groups[index + 1 :])).routine() for index, group in enumerate(groups)
+    )
 
 
 @dataclass(frozen=True)
 class _Order:
     """A group between others."""
 
-    before: Lowering | None
+    earlier: tuple[Lowering, ...]
     group: Lowering
     later: tuple[Lowering, ...]
+
+    @property
+    def before(self) -> Lowering | None:
+        return self.earlier[-1] if self.earlier else None
 
     @property
     def following(self) -> Lowering | None:
@@ -68,8 +73,11 @@ class _Order:
 
     def _at_last(self) -> list[Statement]:
         """What is waited for at the last step."""
-        stored = self.before.drain(late=True) if self.before is not None else []
-        return [*stored, *(self.following.early_arrived() if self.following is not None else [])]
+        return [*self._stored_late(), *(self.following.early_arrived() if self.following is not None else [])]
+
+    def _stored_late(self) -> list[Statement]:
+        """Waits for last results of groups before."""
+        return [s for distance, other in enumerate(reversed(self.earlier), 1) for s in other.drain(distance)]
 
     # Turns of the loop over steps
 
@@ -102,8 +110,8 @@ class _Order:
             turn += self._before_first(1, end) if carried else self._when(1, self._furthest, end)
         begin = -self._furthest if inline else 0
         loop = turn if group.steps == 1 else [For(STEP, begin, group.steps, tuple(turn))]
-        ends = [] if carried or self.before is None else self.before.drain(late=True)
-        return (*loop, Mark(group.index, "end"), *ends, *group.drain(late=False))
+        ends = [] if carried else self._stored_late()
+        return (*loop, Mark(group.index, "end"), *ends, *group.drain(0))
 
     def _leads(self, buffer: int) -> bool:
         """Whether it is read by a node that runs a step ahead."""

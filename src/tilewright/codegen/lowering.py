@@ -186,14 +186,27 @@ class Lowering:
         mine = self.group.buffers[buffer]
         if mine.early and (mine.slots == 1 or self.step == "first"):
             return self.early_channel(buffer)
+        if mine.late > 1:
+            return self._late_channel(buffer)
         return plain(self.slot(buffer) + self.first_channel[buffer])
 
     def early_channel(self, buffer: int) -> int:
         """That of what is loaded before the group begins: groups in turn have some for it."""
-        most = max(sum(b.early > 0 for b in group.buffers) for group in self.schedule.groups)
-        furthest = max(b.early for group in self.schedule.groups for b in group.buffers)
-        mine = sum(b.early > 0 for b in self.group.buffers[:buffer])
-        return self.shared + len(self.schedule.stages) + self.index % (furthest + 1) * most + mine
+        groups = [[b.early for b in group.buffers] for group in self.schedule.groups]
+        return self.shared + len(self.schedule.stages) + self._in_turn(groups, buffer)
+
+    def _late_channel(self, buffer: int) -> int:
+        """That of what is stored while more than one group works; behind those of early loads."""
+        groups = [[b.early for b in group.buffers] for group in self.schedule.groups]
+        early = max(sum(b > 0 for b in group) for group in groups) * (max(b for group in groups for b in group) + 1)
+        late = [[b.late for b in group.buffers] for group in self.schedule.groups]
+        return self.shared + len(self.schedule.stages) + early + self._in_turn(late, buffer)
+
+    def _in_turn(self, groups: Sequence[Sequence[int]], buffer: int) -> int:
+        """A channel among those that groups have in turn, for buffers that need one across so many groups."""
+        most = max(sum(b > 0 for b in group) for group in groups)
+        furthest = max(b for group in groups for b in group)
+        return self.index % (furthest + 1) * most + sum(b > 0 for b in groups[self.index][:buffer])
 
     # Where things are
 
@@ -273,14 +286,13 @@ class Lowering:
                     pass
         return True
 
-    def drain(self, *, late: bool) -> list[Statement]:
-        """Waits for the last stores: those that may still run while the next group works, or the others."""
-        buffers = {b: self.group.buffers[b] for b in self.written}
+    def drain(self, late: int) -> list[Statement]:
+        """Waits for the last stores that may run on while so many groups work."""
+        buffers = {b: self.group.buffers[b] for b in self.written if self.group.buffers[b].late == late}
         return [
-            Wait(self.first_channel[b] + slot)
+            Wait(self._late_channel(b) if late > 1 else self.first_channel[b] + slot)
             for b, buffer in buffers.items()
             for slot in range(min(buffer.slots, self.stores))
-            if buffer.late == late
         ]
 
     def staged(self) -> list[Statement]:

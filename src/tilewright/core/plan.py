@@ -75,8 +75,8 @@ class TileBuffer:
     """How a constant is reordered for the kernel that reads it here."""
     early: int = 0
     """How many groups before this one it, or its first slot, is loaded; then it has its bytes during those, too."""
-    late: bool = False
-    """Whether what is stored from it last is awaited at the end of the next group; likewise."""
+    late: int = 0
+    """How many groups behind this one the last store from it is awaited, likewise; 1 where there are several stores."""
 
     @property
     def end(self) -> int:

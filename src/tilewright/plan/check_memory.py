@@ -208,20 +208,22 @@ class Layout:
                 yield f"{name} changes from step to step"
 
     def _late(self, opened: Opened, index: int) -> Iterator[str]:
-        """What is still being stored when a group ends is not read before the next one has ended."""
+        """What is still being stored when a group ends is not read before it is awaited."""
         number, tensor = opened.number, self.root(opened.group.buffers[index].tensor)
         name = f"group {number}: buffer {index} of '{tensor}' is awaited late, but"
-        following = self._groups[number + 1 :]
-        if not following or opened.role(index) != "output":
+        following, last = self._groups[number + 1 :], number + opened.group.buffers[index].late
+        if last >= len(self._groups) or opened.role(index) != "output":
             yield f"{name} is no result with another group behind it"
+        if last > number + 1 and any(loop.count > 1 for loop in opened.group.loops):
+            yield f"{name} is stored more than once"
         for other in following:
             for position, use in _uses(other):
                 bound = other.bound(position, use)
                 early = 0 if bound is None else other.group.buffers[bound].early
-                soon = other.number - early <= number + 1
+                soon = other.number - early <= last
                 if soon and not use.writes and self.root(use.tensor) == tensor:
                     yield f"{name} group {other.number} reads it"
-        if any(stage.start <= number + 1 and self.root(stage.tensor) == tensor for stage in self._schedule.stages):
+        if any(stage.start <= last and self.root(stage.tensor) == tensor for stage in self._schedule.stages):
             yield f"{name} is copied to a nearer memory"
 
     def _unbound(self, opened: Opened, position: int, use: Use) -> Iterator[str]:

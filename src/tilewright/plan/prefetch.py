@@ -18,6 +18,9 @@ from tilewright.plan.packing import round_up
 
 Bytes = tuple[int, int]
 
+LATEST = 4
+"""Groups beside which a store may run."""
+
 
 @dataclass
 class Prefetch:
@@ -96,25 +99,55 @@ class Prefetch:
 
     def _store_late(self, number: int) -> None:
         """Lets the last stores of a group run on, unless the next one needs what they store."""
-        group, following = self.groups[number], self.groups[number + 1]
-        members = self._members(group)
-        soon = {use.tensor for mine in self._members(following) for use in mine.uses if not use.writes}
-        later = enumerate(self.groups[number + 2 :], number + 2)
-        soon |= {b.tensor for n, other in later for b in other.buffers if b.early and n - b.early <= number + 1}
-        soon |= {stage.tensor for stage in self.stages if stage.start <= number + 1}
-        if any(self.made.get(tensor, -1) == number for tensor in soon):
+        if self._wanted(number, number + 1):
             return
+        group = self.groups[number]
+        members = self._members(group)
         results = {use.tensor for use in members[-1].uses if use.writes}
         buffers = list(group.buffers)
         for index, buffer in enumerate(buffers):
             dma = self.platform.dma(self.sources[buffer.tensor], self.platform.cores.memory)
             beside = dma is not None and not dma.by_cores and not dma.through
-            free = self._room(number + 1, number, buffer) if beside and buffer.tensor in results else None
-            if free is not None:
-                buffers[index] = replace(buffer, offset=free[0], late=True)
+            if beside and buffer.tensor in results:
+                buffers[index] = self._stored_late(number, buffer)
         after = replace(group, buffers=tuple(buffers))
         gain = self._cycles(group) - self._cycles(after) if after != group else 0.0
         self.groups[number] = replace(after, cycles=group.cycles - gain)
+
+    def _stored_late(self, number: int, buffer: TileBuffer) -> TileBuffer:
+        """A buffer from which is stored while as many groups work as that takes, or as have bytes for it."""
+        late, left = 1, self._load_cycles(number, buffer) - self.groups[number + 1].cycles / 2
+        once = all(loop.count == 1 for loop in self.groups[number].loops)
+        while once and left > 0 and late < LATEST and not self._wanted(number, number + late + 1):
+            late += 1
+            left -= self.groups[number + late].cycles / 2
+        size = round_up(buffer.end - buffer.offset, self.platform.alignment)
+        for count in range(late, 0, -1):
+            beside = range(number + 1, number + count + 1)
+            mine: Bytes | None = (buffer.offset, buffer.offset + size)
+            if any(_meet(mine, other) for n in beside for other in self.occupied[n]):
+                mine = self._gap(number, number + count, size)
+            if mine is not None:
+                for n in (number, *beside):
+                    self.occupied[n].append(mine)
+                return replace(buffer, offset=mine[0], late=count)
+        return buffer
+
+    def _wanted(self, number: int, last: int) -> bool:
+        """Whether there is no other group up to `last`, or it reads, or loads ahead, what a group makes."""
+        if last >= len(self.groups):
+            return True
+        soon = {
+            use.tensor
+            for group in self.groups[number + 1 : last + 1]
+            for mine in self._members(group)
+            for use in mine.uses
+            if not use.writes
+        }
+        later = enumerate(self.groups[last + 1 :], last + 1)
+        soon |= {b.tensor for n, other in later for b in other.buffers if b.early and n - b.early <= last}
+        soon |= {stage.tensor for stage in self.stages if stage.start <= last}
+        return any(self.made.get(tensor, -1) == number for tensor in soon)
 
     def _members(self, group: Group) -> list[Member]:
         nodes = self.graph.nodes
