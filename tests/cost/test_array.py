@@ -72,11 +72,11 @@ def test_units_that_do_not_divide_a_dimension() -> None:
 
 
 def test_a_dimension_on_two_sides_of_an_array() -> None:
-    """5 over 2 by 2 units take 2 steps; the first side has what is not whole."""
+    """5 over 2 by 2 units take 2 steps; the first side has what is not whole, as if it were alone."""
     layer = product(columns=5)
     both = SpatialMapping({"D1": (("K", 2),), "D2": (("K", 2),)})
     assert both.steps(layer)["K"] == 2
-    assert dict(both.fractional(layer)) == {"D1": (("K", 1.25),), "D2": (("K", 2),)}
+    assert dict(both.fractional(layer)) == {"D1": (("K", 5 / 3),), "D2": (("K", 2),)}
 
 
 @pytest.mark.parametrize(

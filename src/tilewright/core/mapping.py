@@ -42,8 +42,9 @@ class SpatialMapping:
                 continue
             array, index = max(places, key=lambda place: changed[place[0]][place[1]][1])
             steps = changed[array][index][1]
-            others = self.factor(dim) // steps
-            exact[array][index] = (dim, size / ceil(size / (steps * others)) / others)
+            first = places.index((array, index))
+            before = prod(changed[a][i][1] for a, i in places[:first])
+            exact[array][index] = (dim, size / ceil(size / (steps * before)) / before)
         return MappingProxyType({array: tuple(loops) for array, loops in exact.items()})
 
     def integral(self, layer: Layer, *, up: bool = False) -> Unrolled:
