@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 
 from tilewright.core.accelerator import FROM_HIGH, FROM_LOW, TO_HIGH, TO_LOW, ArrayEngine, MemoryLevel, Port
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer, Operand, Sum
+from tilewright.errors import TilewrightError
+from tilewright.mapping.goals import Wanted
+from tilewright.mapping.search import check_room
 from tilewright.mapping.tables import Problem, problem
 
 MOVES = {"I1": (TO_LOW, FROM_HIGH), "I2": (TO_LOW, FROM_HIGH), "O": (TO_LOW, FROM_LOW, TO_HIGH, FROM_HIGH)}
@@ -86,6 +90,19 @@ def random_problem(seed: int, loops: int, *, corrected: bool = False) -> Problem
     engine = random_machine(rng)
     layer = random_layer(rng, loops)
     return problem(layer, engine, random_spatial(rng, layer, engine), corrected=corrected)
+
+
+def possible_problems(count: int, loops: int) -> list[Problem]:
+    """The first random problems that have a mapping."""
+    found: list[Problem] = []
+    seed = 0
+    while len(found) < count:
+        with suppress(TilewrightError):
+            one = random_problem(seed, loops)
+            check_room(one, Wanted())
+            found.append(one)
+        seed += 1
+    return found
 
 
 def random_spatial(rng: random.Random, layer: Layer, engine: ArrayEngine) -> SpatialMapping:

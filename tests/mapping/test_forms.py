@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mapping.random_problems import random_problem
+from mapping.random_problems import possible_problems, random_problem
 from tilewright.errors import TilewrightError
 from tilewright.mapping.search import Search
 from tilewright.mapping.text import from_json, to_json
@@ -27,7 +27,7 @@ def test_there_and_back(seed: int) -> None:
 
 
 def test_what_is_wrong_with_a_mapping() -> None:
-    found = random_problem(5, 4)
+    found = possible_problems(1, 4)[0]
     best = Search(found, "energy").run().best[0].mapping
     value = to_json(found.layer, found.engine, found.spatial, best)
     with pytest.raises(TilewrightError, match="steps in time instead of"):

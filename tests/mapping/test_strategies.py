@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mapping.brute_force import orders
-from mapping.random_problems import random_problem
+from mapping.random_problems import possible_problems, random_problem
 from tilewright.cost.array import ArrayCost, evaluate
 from tilewright.errors import TilewrightError
 from tilewright.mapping.allocate import allocate
@@ -44,14 +44,14 @@ def test_loma_tries_every_order(seed: int, even: bool) -> None:
 
 
 def test_a_limit_joins_the_smallest_factors() -> None:
-    found = random_problem(7, 6)
+    found = possible_problems(1, 6)[0]
     few = loma(found, limit=1)
     assert len(few.best.mapping.order) == len(found.spatial.steps(found.layer))
     assert few.tried <= loma(found).tried
 
 
 def test_fixed_orders() -> None:
-    found = random_problem(5, 4)
+    found = possible_problems(1, 4)[0]
     order = tuple(found.spatial.steps(found.layer).items())
     whole = fixed(found, order)
     assert whole.tried == 1
@@ -64,7 +64,7 @@ def test_fixed_orders() -> None:
 
 
 def test_annealing_is_seeded() -> None:
-    found = random_problem(5, 6)
+    found = possible_problems(1, 6)[0]
     one, same = (salsa(found, "energy", seed=3, iterations=40) for _ in range(2))
     assert one == same
     assert Search(found, "energy").run().best[0].energy <= one.best.energy * (1 + 1e-9)
