@@ -1,4 +1,4 @@
-"""NEUREKA as arrays predicts the cycles of its formula, which says what measured jobs take."""
+"""NEUREKA as arrays predicts the cycles of its formula, which is that of the jobs in GVSoC's model of it."""
 
 from __future__ import annotations
 
