@@ -6,7 +6,8 @@
   size and areas with its 1.93rd (32, 45, 65 and 90 nm), with the 0.8th and 1.2nd power of the number of ports.
 - Register files: flip-flops of 2.1 fF at 0.9 V and six gates of 0.614 square micrometres in 28 nm for a single word,
   from there on logarithms to the smallest SRAM.
-- DRAM: 700 pJ to read and 750 pJ to write 64 bits, whatever its size (what the example machines of ZigZag have); no area on chip.
+- DRAM: 700 pJ to read and 750 pJ to write 64 bits, whatever its size, as in the example machines of ZigZag; no area
+  on the chip.
 """
 
 from __future__ import annotations
