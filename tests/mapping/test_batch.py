@@ -30,7 +30,7 @@ def test_a_batch_costs_what_its_mappings_cost(seed: int, corrected: bool) -> Non
     costs = evaluator.costs(evaluator.profile(rows, cuts))
     energy, latency = costs.energy + np.zeros(8), costs.latency + np.zeros(8)
     for row in range(8):
-        order = tuple(lattice.primes[loop] for loop in rows[row])
+        order = tuple(lattice.primes[int(loop)] for loop in np.asarray(rows)[row])
         mapping = TemporalMapping(
             order, {t.operand.name: tuple(int(cut) for cut in cuts[t.index][row]) for t in found.operands}
         )

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mapping.random_problems import possible_problems, random_problem
+from mapping.random_problems import random_problem
 from tilewright.errors import TilewrightError
 from tilewright.mapping.search import Search
 from tilewright.mapping.text import from_json, to_json
@@ -24,15 +24,3 @@ def test_there_and_back(seed: int) -> None:
     assert from_json(found.layer, found.engine, json.loads(text)) == (found.spatial, best)
     other = to_timeloop(found.layer, found.engine, found.spatial, best)
     assert from_timeloop(found.layer, found.engine, other) == (found.spatial, best)
-
-
-def test_what_is_wrong_with_a_mapping() -> None:
-    found = possible_problems(1, 4)[0]
-    best = Search(found, "energy").run().best[0].mapping
-    value = to_json(found.layer, found.engine, found.spatial, best)
-    with pytest.raises(TilewrightError, match="steps in time instead of"):
-        from_json(found.layer, found.engine, value | {"order": ()})
-    with pytest.raises(TilewrightError, match="missing or of the wrong kind"):
-        from_json(found.layer, found.engine, {"spatial": {}})
-    with pytest.raises(TilewrightError, match="is no factor of its dimensions"):
-        from_timeloop(found.layer, found.engine, "mapping: [{target: outside, type: temporal, factors: Q=3}]")

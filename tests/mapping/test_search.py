@@ -29,7 +29,7 @@ def front(energy: Floats, latency: Floats) -> list[tuple[float, float]]:
     points: list[tuple[float, float]] = []
     for row in np.lexsort((energy, latency)):
         if not points or energy[row] < points[-1][1] * (1 - 1e-12):
-            points.append((latency[row], energy[row]))
+            points.append((float(latency[row]), float(energy[row])))
     return points
 
 

@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tilewright.api import Ran, run_model
 from tilewright.codegen.build import SANITIZE, STRICT
 from tilewright.core.graph import Array
+from tilewright.core.program import Invoke
 
 CONTRIBUTED = "com.microsoft"
 _runtime: Any = importlib.import_module("onnxruntime")
@@ -72,7 +73,7 @@ def ran(model: onnx.ModelProto, x: Array, folder: Path) -> Ran:
 
 def slow_products(result: Ran) -> list[str]:
     """Convolutions and matrix products that no kernel computes."""
-    names = [call.function for call in result.compiled.program.calls]
+    names = [call.function for call in result.compiled.program.calls if isinstance(call, Invoke)]
     return [name for name in names if "_nest" in name and name.startswith(("conv", "matmul", "qlinear", "qgemm"))]
 
 

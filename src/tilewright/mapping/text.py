@@ -69,4 +69,8 @@ def check(layer: Layer, engine: ArrayEngine, spatial: SpatialMapping, temporal: 
 
 
 def _wrong(layer: Layer, why: str) -> TilewrightError:
-    return TilewrightError("bad-mapping", f"layer '{layer.name}': the mapping is not one of it: {why}")
+    return TilewrightError(
+        "bad-mapping",
+        f"layer '{layer.name}': the mapping is not one of it: {why}",
+        help="write one with to_json for this layer and machine, and change that",
+    )

@@ -117,4 +117,8 @@ def _loops(layer: Layer, entry: dict[str, object]) -> Loops:
 
 
 def _wrong(layer: Layer, why: str) -> TilewrightError:
-    return TilewrightError("bad-mapping", f"layer '{layer.name}': not a mapping in Timeloop's form: {why}")
+    return TilewrightError(
+        "bad-mapping",
+        f"layer '{layer.name}': not a mapping in Timeloop's form: {why}",
+        help="write one with to_timeloop for this layer and machine, and change that",
+    )
