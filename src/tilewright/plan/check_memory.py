@@ -203,7 +203,7 @@ class Layout:
                 yield f"{name} is no input behind another group"
             if self._made(buffer.tensor) >= start or arriving:
                 yield f"{name} is not there by then"
-            changes = any(np.size(end) > 1 for part in opened.blocks[index] for end in (part.start, part.stop))
+            changes = any(np.ptp(np.asarray(end)) for part in opened.blocks[index] for end in (part.start, part.stop))
             if changes and buffer.slots == 1:
                 yield f"{name} changes from step to step"
 

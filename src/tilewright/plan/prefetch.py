@@ -189,10 +189,11 @@ class Prefetch:
         ]
         start = [0] * len(group.loops)
         first = trace(members, group.loops, group.keep, start)
-        for loop in range(len(group.loops)):
-            later = trace(members, group.loops, group.keep, [int(k == loop) for k in range(len(start))])
-            if any(first.regions[position][key] != later.regions[position][key] for position, key in uses):
-                return False
+        for number, loop in enumerate(group.loops):
+            for step in {min(1, loop.count - 1), loop.count - 1}:
+                later = trace(members, group.loops, group.keep, [step * (k == number) for k in range(len(start))])
+                if any(first.regions[position][key] != later.regions[position][key] for position, key in uses):
+                    return False
         return bool(uses)
 
     def _earlier(self, number: int, index: int) -> None:
