@@ -80,6 +80,11 @@ def test_trace_that_cannot_be_written(
     assert capsys.readouterr().err.startswith("error[cannot-write]: ")
 
 
+def listening() -> None:
+    """Whoever started the tests may have told processes to ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_interrupted(programs: dict[str, Path], tmp_path: Path) -> None:
     """Ctrl-C ends a run at once, with the trace so far."""
     trace = tmp_path / "t.json"
@@ -88,6 +93,7 @@ def test_interrupted(programs: dict[str, Path], tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=listening,
     )
     while not trace.exists():
         time.sleep(0.05)
@@ -104,7 +110,10 @@ def test_interrupted(programs: dict[str, Path], tmp_path: Path) -> None:
 def test_progress_line_on_a_terminal(programs: dict[str, Path]) -> None:
     ours, theirs = pty.openpty()
     with subprocess.Popen(
-        [sys.executable, "-m", "tilewright", "sim", str(programs["endless"]), *SIM], stderr=theirs, stdout=theirs
+        [sys.executable, "-m", "tilewright", "sim", str(programs["endless"]), *SIM],
+        stderr=theirs,
+        stdout=theirs,
+        preexec_fn=listening,
     ) as process:
         os.close(theirs)
         said = b""
