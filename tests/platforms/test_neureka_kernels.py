@@ -161,14 +161,18 @@ def test_weights_of_few_bits(kind: str, low: int, high: int, monkeypatch: pytest
     }
     options = Options(platform="siracusa", sizes=Sizes({"L1": L1}))
     cycles: list[int] = []
+    weight_memory: list[int] = []
     for graph in (wide, replace(wide, constants=MappingProxyType(few))):
         ran = run_model(graph, options, inputs=fed, expected=interpret(graph, fed))
         assert [c for c in ran.comparisons if c.wrong] == []
         assert kernels(ran.compiled.plan) == {f"neureka_{kind}"}
         cycles.append(ran.cycles or 0)
+        weight_memory.append(ran.compiled.plan.schedule.used["WMEM"] if ran.compiled.plan.schedule else 0)
     planes = {node.attrs["weight_planes"] for node in ran.compiled.plan.graph.nodes if node.op == "Conv"}
     assert planes == {(high - low).bit_length()}
-    assert cycles[1] < cycles[0]
+    assert weight_memory[1] < weight_memory[0]
+    # Depthwise, the bits of one pixel are hidden behind the loading of the next.
+    assert cycles[1] < cycles[0] or kind == "depthwise"
 
 
 def test_weights_become_bits() -> None:

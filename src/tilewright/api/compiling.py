@@ -63,7 +63,7 @@ def compile_model(
     """Compiles an ONNX file (or an imported Graph). `samples` are example inputs in graph order."""
     chosen = options or Options()
     source, planned = plan_model(model, chosen, samples=samples, progress=progress)
-    _check_memories(planned, load_platform(chosen.platform))
+    _check_memories(planned, load_platform(chosen.platform, chosen.kernels))
     progress("generate")
     program = lower(planned, chosen.name)
     files = project_files(program, planned.platform)
