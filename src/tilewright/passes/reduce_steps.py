@@ -1,11 +1,10 @@
-"""A reduction whose points do not fit the memory of the cores is done in steps, each over fewer of them.
+"""A reduction whose points would not fit a small memory of the cores is done in steps, each over fewer of them.
 
 A tile holds all points of a result, as sums of parts are only carried on by kernels that say so. In steps the first
 results are many and small, and can be cut."""
 
 from __future__ import annotations
 
-from functools import partial
 from math import prod
 
 from tilewright.core.graph import Graph, Node
@@ -13,25 +12,23 @@ from tilewright.core.platform import Platform
 from tilewright.ops.reduce import reduced_axes
 from tilewright.passes.edit import Edit, rewrite
 
-SHARE = 4
-"""Points of one result take at most this part of the memory: beside them are the next tile's, and results."""
+ROOM = 4096
+"""Bytes of the points of one result, at most. It does not depend on sizes of memories, so that what is computed does
+not, either, and the smallest memory that an error names is the smallest one."""
 STEPWISE = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
 """What may be done over some axes first. All parts are of one size, so a mean of means is the mean."""
 
 
 def reduce_steps(graph: Graph, platform: Platform) -> Graph:
     """The graph with such reductions in steps; without a memory of the cores' own there are none."""
-    room = platform.memories[platform.cores.memory].bytes
-    if not platform.home or room is None:
-        return graph
-    return rewrite(graph, dict.fromkeys(STEPWISE, partial(_in_steps, room // SHARE)))
+    return rewrite(graph, dict.fromkeys(STEPWISE, _in_steps)) if platform.home else graph
 
 
-def _in_steps(room: int, edit: Edit, node: Node) -> bool:
+def _in_steps(edit: Edit, node: Node) -> bool:
     call = edit.call(node)
     kind, shape, data = call.type("data"), list(call.shape("data")), node.inputs[0]
     axes = reduced_axes(call, kind.rank)
-    points = max(room * 8 // kind.dtype.bits, 1)
+    points = ROOM * 8 // kind.dtype.bits
     # A mean of integers is rounded, so there is just one.
     if node.op == "ReduceMean" and not kind.dtype.is_float:
         return False
