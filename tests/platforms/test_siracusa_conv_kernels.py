@@ -134,7 +134,7 @@ DEPTHWISE_3X3_F32 = [
 MATMUL_PACKED_F32 = [
     layer("MatMul", (9, 7), "float32", ((7, 19), "float32")),
     layer("MatMul", (1, 64), "float32", ((64, 33), "float32")),
-    layer("MatMul", (2, 7, 40), "float32", ((40, 24), "float32")),
+    layer("MatMul", (2, 9, 40), "float32", ((40, 24), "float32")),
 ]
 KERNELS = {
     "conv2d_s8": CONV2D_S8,
