@@ -54,19 +54,23 @@ class Prefetch:
             self._store_late(number)
 
     def _spread(self) -> None:
-        """Starts loads one more group earlier where they take longer than the group beside which they run."""
+        """Starts loads one more group earlier where they take longer than the group beside which they run, and that one
+        has time for them."""
         costs = [group_cost(self.graph, self.platform, self.choices, group, self.sources) for group in self.groups]
         beside: list[list[tuple[int, int, float]]] = [[] for _ in self.groups]
         for number, group in enumerate(self.groups):
             for index, buffer in enumerate(group.buffers):
                 if buffer.early:
                     beside[number - 1].append((number, index, self._load_cycles(number, buffer)))
+
+        def free(number: int) -> float:
+            return costs[number].compute / 2 - costs[number].transfers - sum(cycles for *_, cycles in beside[number])
+
         for number in range(len(self.groups) - 1, 0, -1):
-            free = costs[number].compute / 2 - costs[number].transfers - sum(cycles for *_, cycles in beside[number])
             for load in sorted(beside[number], reverse=True):
-                if free < 0 and self._one_earlier(load[0], load[1]):
+                if free(number) < 0 and free(number - 1) >= load[2] and self._one_earlier(load[0], load[1]):
+                    beside[number].remove(load)
                     beside[number - 1].append(load)
-                    free += load[2]
 
     def _load_cycles(self, number: int, buffer: TileBuffer) -> float:
         dma = self.platform.dma(self._source(number, buffer), self.platform.cores.memory)
