@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tilewright.errors import TilewrightError
-from tilewright.plan.allocate import Buffer, allocate
+from tilewright.plan.addresses.allocate import Buffer, allocate
 
 
 def instance(path: Path) -> tuple[list[Buffer], int]:

@@ -13,9 +13,10 @@ from tilewright.codegen.build import SANITIZE, STRICT, build
 from tilewright.core.interpret import interpret
 from tilewright.core.platform import Platform, Sizes, load_platform, resize
 from tilewright.passes.halves import halves
-from tilewright.plan import PlanOptions, check, plan, tiling
-from tilewright.plan.tiling import Candidate
-from tilewright.plan.tiling_groups import Tilings
+from tilewright.plan import PlanOptions, check, plan
+from tilewright.plan.tiling import candidates as tiling
+from tilewright.plan.tiling.candidates import Candidate
+from tilewright.plan.tiling.groups import Tilings
 from tilewright.sim import Machine, run_on_host
 
 MACHINE: Platform = resize(load_platform("scratchpad"), Sizes({"L1": 1 << 20}, "L2", 3))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations, product
 
-from tilewright.plan.allocate import Allocation, Buffer
+from tilewright.plan.addresses.allocate import Allocation, Buffer
 from tilewright.plan.order import Order, Task
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from plan.checker import least_peak, least_spill, problems
 from tilewright.errors import TilewrightError
-from tilewright.plan.allocate import Buffer, Placement, allocate
+from tilewright.plan.addresses.allocate import Buffer, Placement, allocate
 
 
 def cut_block(seed: int, *, pieces: int, height: int, width: int) -> list[Buffer]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tilewright.errors import TilewrightError
-from tilewright.plan.allocate import Buffer, allocate
+from tilewright.plan.addresses.allocate import Buffer, allocate
 
 WRONG = {
     "given twice": [Buffer("a", 1, 0, 1), Buffer("a", 1, 0, 1)],

@@ -17,7 +17,7 @@ from tilewright.core.op import REGISTRY, arrays_of, call_example
 from tilewright.core.plan import Choice, Group, Place, Plan, Work
 from tilewright.core.tiles import TileLoop, member, trace
 from tilewright.plan import check
-from tilewright.plan.check_regions import Part, Replay, touched
+from tilewright.plan.validator.regions import Part, Replay, touched
 
 
 def test_regions_are_those_of_the_projection() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tilewright.errors import TilewrightError
-from tilewright.plan.allocate import Buffer, allocate
+from tilewright.plan.addresses.allocate import Buffer, allocate
 
 
 def test_too_much_is_live_at_once() -> None:

@@ -17,10 +17,10 @@ from tilewright.core.op import call_node
 from tilewright.core.plan import Plan
 from tilewright.core.platform import Platform
 from tilewright.core.tiles import TileLoop, Trace, member, trace
-from tilewright.plan.check_groups import group_problems, open_group
-from tilewright.plan.check_kernels import work_problems
 from tilewright.plan.storage import is_view
-from tilewright.plan.tiling import Candidate, Tiling, candidates
+from tilewright.plan.tiling.candidates import Candidate, Tiling, candidates
+from tilewright.plan.validator.groups import group_problems, open_group
+from tilewright.plan.validator.kernels import work_problems
 
 
 def steps_of(network: Network) -> list[int]:

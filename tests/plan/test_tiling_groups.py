@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tilewright.core.op import parse_type
 from tilewright.core.tiles import Use
-from tilewright.plan.tiling_frame import Holder
-from tilewright.plan.tiling_groups import placed
+from tilewright.plan.tiling.frame import Holder
+from tilewright.plan.tiling.groups import placed
 
 
 def inner(name: str, first: int, last: int) -> Holder:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tilewright.plan.check import PlanError, check
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.planner import plan
+from tilewright.plan.validator.check import PlanError, check
 
 __all__ = ["PlanError", "PlanOptions", "check", "plan"]

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from tilewright.core.platform import Sizes, resize
 from tilewright.errors import TilewrightError
+from tilewright.plan.addresses.packing import round_up
 from tilewright.plan.joint import NEVER, smallest
 from tilewright.plan.levels import UNLIMITED, Levels, first_sources, levels_of
 from tilewright.plan.menu import Menu
 from tilewright.plan.network import Network, Run
 from tilewright.plan.options import PlanOptions
-from tilewright.plan.packing import round_up
 
 SHOWN = 8
 

@@ -4,7 +4,7 @@ Nodes run in a given order. At the border behind a position, what matters of the
 engine's memory: the best way to run the rest depends on nothing else. So the search goes from border to border and
 keeps, for each set of resident tensors, the fewest predicted cycles (then the fewest bytes moved) with which it can be
 reached. A step runs one group: its workspace gets the room that residents leave, and of its candidates the fastest one
-that fits is taken. Bytes are counted, addresses are not; `plan.allocate` finds them afterwards, with exact search where
+that fits is taken. Bytes are counted, addresses are not; `addresses` finds them afterwards, with exact search where
 first fit fails. Where it succeeds at the full capacity, the plan is proven best among those considered, whatever the
 length of the network; where it does not, less of the capacity is given away until it does, and the gap is reported.
 """
@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from itertools import chain, combinations
 
 from tilewright.errors import TilewrightError
-from tilewright.plan import allocate as allocation
+from tilewright.plan.addresses import allocate as allocation
 from tilewright.plan.fusion import fused, singles
 from tilewright.plan.levels import Levels, unloading
 from tilewright.plan.menu import Menu
 from tilewright.plan.network import Network, Run
 from tilewright.plan.options import PlanOptions
-from tilewright.plan.tiling import Candidate
+from tilewright.plan.tiling.candidates import Candidate
 
 # Sets of residents that are followed at a border; networks of a few branches never have as many.
 STATES = 256

@@ -8,9 +8,9 @@ from types import MappingProxyType
 
 from tilewright.core.plan import Place
 from tilewright.errors import TilewrightError
-from tilewright.plan import allocate as allocation
+from tilewright.plan.addresses import allocate as allocation
+from tilewright.plan.addresses.packing import round_up
 from tilewright.plan.network import Network
-from tilewright.plan.packing import round_up
 
 UNLIMITED = 1 << 40
 

@@ -15,7 +15,7 @@ from tilewright.core.op import REGISTRY
 from tilewright.core.plan import Choice
 from tilewright.plan.network import Network, Run
 from tilewright.plan.options import PlanOptions
-from tilewright.plan.tiling import Candidate, Tiling, candidates
+from tilewright.plan.tiling.candidates import Candidate, Tiling, candidates
 
 Key = tuple[Hashable, ...]
 Enumerate = Callable[..., tuple[Candidate, ...]]

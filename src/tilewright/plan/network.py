@@ -13,9 +13,9 @@ from tilewright.core.graph import Graph, Node
 from tilewright.core.plan import Choice
 from tilewright.core.platform import Engine, Platform
 from tilewright.core.tiles import Member, member
+from tilewright.plan.addresses.packing import round_up
 from tilewright.plan.offload import offload
 from tilewright.plan.options import PlanOptions
-from tilewright.plan.packing import round_up
 from tilewright.plan.storage import fixed, in_order, is_view, root_of, storage
 
 

@@ -17,7 +17,7 @@ from tilewright.errors import TilewrightError
 from tilewright.passes.split import Split, splits
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.select import select
-from tilewright.plan.tiling import Tiling, candidates
+from tilewright.plan.tiling.candidates import Tiling, candidates
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from tilewright.core.plan import Buffer, Choice, Place, Plan
 from tilewright.core.platform import Platform
 from tilewright.core.tiles import member
 from tilewright.errors import TilewrightError
-from tilewright.plan import allocate as allocation
-from tilewright.plan.lend import Lender, lend
+from tilewright.plan.addresses import allocate as allocation
+from tilewright.plan.addresses.lend import Lender, lend
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.scheduler import schedule
 from tilewright.plan.select import select

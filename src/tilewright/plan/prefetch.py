@@ -14,7 +14,7 @@ from tilewright.core.plan import Choice, Group, Stage, TileBuffer
 from tilewright.core.platform import Platform
 from tilewright.core.tiles import Member, member, trace
 from tilewright.cost.tiles import group_cost
-from tilewright.plan.packing import round_up
+from tilewright.plan.addresses.packing import round_up
 
 Bytes = tuple[int, int]
 

@@ -24,7 +24,7 @@ from tilewright.plan.options import PlanOptions
 from tilewright.plan.prefetch import Prefetch
 from tilewright.plan.stages import PATIENCES, Stages
 from tilewright.plan.storage import tensors
-from tilewright.plan.tiling import Candidate
+from tilewright.plan.tiling.candidates import Candidate
 
 
 def schedule(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:

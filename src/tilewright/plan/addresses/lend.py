@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.core.plan import Place
-from tilewright.plan.allocate import Buffer
+from tilewright.plan.addresses.allocate import Buffer
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from tilewright.cost.tiles import (
     work_cycles,
     work_points,
 )
-from tilewright.plan.tiling_rules import (
+from tilewright.plan.tiling.rules import (
     Density,
     Rules,
     conditions,

@@ -2,7 +2,7 @@
 
 An item is a rectangle, lifetime [first, last) by bytes [offset, offset + size). Packing tries a few orders of first
 fit, then moves the item that makes the peak to the front of the best order, again and again. On networks this meets the
-lower bound nearly always; `plan.solver` closes the gaps that remain.
+lower bound nearly always; `solver` closes the gaps that remain.
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ from tilewright.core.platform import Platform
 from tilewright.core.tiles import Member
 from tilewright.cost.grid import Clash, Cut, Grid, Span
 from tilewright.cost.tiles import Task, task
-from tilewright.plan.tiling_frame import Frame
-from tilewright.plan.tiling_groups import Surroundings, Tilings, built, evaluated
-from tilewright.plan.tiling_rules import MOST_SIZES, Impossible, Rules, rules, tile_sizes
+from tilewright.plan.tiling.frame import Frame
+from tilewright.plan.tiling.groups import Surroundings, Tilings, built, evaluated
+from tilewright.plan.tiling.rules import MOST_SIZES, Impossible, Rules, rules, tile_sizes
 
 MOST_CUTS = 3
 """Dimensions cut at once; the tiling of the fewest bytes may cut all."""

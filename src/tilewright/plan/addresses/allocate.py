@@ -6,8 +6,8 @@ that buffer's storage, `alias_offset` bytes above its start; the storage lives f
 its buffers and is as large as they need together. Pins and alignments count from the start of the bank.
 
 Order of work: aliases united; each storage put in a bank (the first it names where everything fits); every bank packed
-by `plan.packing`; where that does not reach the lower bound (or the capacity, when one is given: fitting is then the
-aim, and search ends with it), exact search by `plan.solver`, only over the spans of time that need it. Which libraries
+by `packing`; where that does not reach the lower bound (or the capacity, when one is given: fitting is then the
+aim, and search ends with it), exact search by `solver`, only over the spans of time that need it. Which libraries
 search, and why, is told there. `seconds` is effort counted in search steps, so results do not depend on the machine.
 """
 
@@ -20,8 +20,18 @@ from types import MappingProxyType
 from typing import Literal, NoReturn
 
 from tilewright.errors import TilewrightError
-from tilewright.plan.packing import Bound, Item, components, lower_bound, lowest_gap, neighbours, orders, pack, peak
-from tilewright.plan.solver import choose_banks, tighten
+from tilewright.plan.addresses.packing import (
+    Bound,
+    Item,
+    components,
+    lower_bound,
+    lowest_gap,
+    neighbours,
+    orders,
+    pack,
+    peak,
+)
+from tilewright.plan.addresses.solver import choose_banks, tighten
 
 ARENA = "arena"
 NAMES_SHOWN = 8

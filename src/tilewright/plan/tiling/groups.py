@@ -12,8 +12,8 @@ from tilewright.core.plan import Group, TileBuffer, Work
 from tilewright.core.tiles import TileLoop
 from tilewright.cost.grid import Array, Value
 from tilewright.cost.tiles import Traffic, in_turn, overlapped
-from tilewright.plan.stacking import Piece, stack
-from tilewright.plan.tiling_frame import Frame, Holder, Option, Order
+from tilewright.plan.addresses.stacking import Piece, stack
+from tilewright.plan.tiling.frame import Frame, Holder, Option, Order
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from tilewright.core.kernel import Kernel
 from tilewright.core.op import REGISTRY
 from tilewright.core.plan import Group, Plan, TileBuffer
 from tilewright.core.tiles import Member, Use, member
-from tilewright.plan.check_regions import Box, Replay, Values, cover, everywhere, extents, most, rows, touched
+from tilewright.plan.validator.regions import Box, Replay, Values, cover, everywhere, extents, most, rows, touched
 
 
 @dataclass(frozen=True)

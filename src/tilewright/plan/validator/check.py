@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from tilewright.core.graph import Node
 from tilewright.core.plan import Choice, Place, Plan
-from tilewright.plan.check_inplace import replaceable
-from tilewright.plan.check_nodes import is_view, label, nodes, ports
-from tilewright.plan.check_tiles import tiled
+from tilewright.plan.validator.inplace import replaceable
+from tilewright.plan.validator.nodes import is_view, label, nodes, ports
+from tilewright.plan.validator.tiles import tiled
 
 Memory = tuple[str, int]
 """The arena, or one of the outputs."""

@@ -14,10 +14,10 @@ import numpy as np
 
 from tilewright.core.plan import Place, Plan, Schedule, Stage
 from tilewright.core.tiles import Use
-from tilewright.plan.check_groups import Opened, covering
-from tilewright.plan.check_inplace import replaceable
-from tilewright.plan.check_nodes import is_view
-from tilewright.plan.check_regions import everywhere, whole
+from tilewright.plan.validator.groups import Opened, covering
+from tilewright.plan.validator.inplace import replaceable
+from tilewright.plan.validator.nodes import is_view
+from tilewright.plan.validator.regions import everywhere, whole
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from tilewright.core.kernel import Kernel, Number, formula, packing
 from tilewright.core.op import call_node
 from tilewright.core.plan import Choice, Work
 from tilewright.core.tiles import Use, walked
-from tilewright.plan.check_groups import Opened
-from tilewright.plan.check_regions import Box, Part, Values, everywhere, extents, most, touched, whole
+from tilewright.plan.validator.groups import Opened
+from tilewright.plan.validator.regions import Box, Part, Values, everywhere, extents, most, touched, whole
 
 
 def work_problems(opened: Opened, position: int, graph: Graph, choice: Choice, cores: int) -> Iterator[str]:

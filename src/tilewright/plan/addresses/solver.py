@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tilewright.plan.packing import Item, peak, round_up
+from tilewright.plan.addresses.packing import Item, peak, round_up
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model

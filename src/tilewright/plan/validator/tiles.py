@@ -28,10 +28,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tilewright.core.plan import Plan, Schedule
-from tilewright.plan.check_groups import Opened, group_problems, open_group
-from tilewright.plan.check_kernels import work_problems
-from tilewright.plan.check_memory import Layout
-from tilewright.plan.check_nodes import is_view
+from tilewright.plan.validator.groups import Opened, group_problems, open_group
+from tilewright.plan.validator.kernels import work_problems
+from tilewright.plan.validator.memory import Layout
+from tilewright.plan.validator.nodes import is_view
 
 
 def tiled(plan: Plan, schedule: Schedule) -> Iterator[str]:

@@ -1,0 +1,1 @@
+"""Tilings: how layers, alone and fused, can be cut so that their tiles fit."""

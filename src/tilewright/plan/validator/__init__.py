@@ -1,0 +1,1 @@
+"""The independent validator: what a plan says is followed again, and must hold."""
