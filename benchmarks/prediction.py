@@ -1,31 +1,69 @@
 """Predicted against simulated cycles of every layer of `--cases DIR`, on the cores and with NEUREKA (`--engines`).
 
-`--l1 BYTES ...` and `--cores N ...` say on which machines. A layer is what runs together as one group, with its
-transfers. Layers of fewer cycles than `--least` are counted in their networks, but not on their own. The exit status is
-1 where a layer is off by more than 15 % or a network by more than 10 %.
+`--l1 BYTES ...` and `--cores N ...` say on which machines; `--random N` adds N layers of random sizes of every kind. A
+layer is what runs together as one group, with its transfers. Layers of fewer cycles than `--least` are counted in their
+networks, but not on their own. The exit status is 1 where a layer is off by more than 15 % or a network by more than
+10 %. `--keep DIR` saves every plan with its profile; `--again DIR` predicts saved plans anew, without simulating: so
+constants of a platform, and formulas of kernels, are tried.
 """
 
 from __future__ import annotations
 
 import argparse
+import copyreg
 import json
-from collections.abc import Iterable, Sequence
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.random_layers import KINDS, layer
 from benchmarks.siracusa import ENGINES, PLATFORM
 from tilewright.api import Options, find_cases, load_case, run_model
-from tilewright.core.platform import Sizes
+from tilewright.core.plan import Plan
+from tilewright.core.platform import Sizes, load_platform, resize
+from tilewright.cost.timeline import timed_groups
 from tilewright.errors import TilewrightError
 from tilewright.report.profile import profile_rows
+from tilewright.sim.marks import GroupProfile
 
 LAYER, NETWORK = 0.15, 0.10
 """What predictions may be off by."""
+LARGE = 4096
+"""Bytes of constants of which only the range is kept."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A network on one machine."""
+
+    network: str
+    model: Path | int
+    """Where it is; a number for a random layer, whose kind is its name."""
+    l1: int
+    cores: int
+    engines: str
+
+    @property
+    def sizes(self) -> Sizes:
+        return Sizes({"L1": self.l1}, cores=self.cores, without=ENGINES[self.engines])
+
+
+@dataclass(frozen=True)
+class Run:
+    """A plan with what was simulated."""
+
+    job: Job
+    plan: Plan
+    groups: tuple[GroupProfile, ...]
+    cycles: int
 
 
 @dataclass(frozen=True)
@@ -44,6 +82,10 @@ class Row:
     predicted: float
     kernel: int
     """Cycles of the cores for the nodes alone, as simulated."""
+    waiting: int
+    """Cycles in which they waited for what a tile reads."""
+    total: int
+    """Cycles of the network, from before its first layer until its last result is there."""
 
     @property
     def ratio(self) -> float:
@@ -56,41 +98,93 @@ class Row:
         return max(self.ratio, 1 / self.ratio if self.ratio else 1e9) - 1
 
 
-def measure(job: tuple[str, Path, int, int, str]) -> list[Row]:
+def measure(job: Job, keep: Path | None) -> list[Row]:
     """All layers of one network; none where it does not fit."""
-    name, path, l1, cores, engines = job
-    case = load_case(name, path)
-    options = Options(platform=PLATFORM, sizes=Sizes({"L1": l1}, cores=cores, without=ENGINES[engines]))
     try:
-        ran = run_model(case.model, options, inputs=case.inputs, profile=True)
+        run = simulate(job)
     except TilewrightError as reason:
-        print(f"{name} with {l1} bytes: {reason}")
+        print(f"{job.network} with {job.l1} bytes: {reason}")
         return []
-    plan = ran.compiled.plan
+    if keep is not None:
+        name = f"{job.network}@{job.l1}@{job.cores}@{job.engines}".replace("/", "__")
+        (keep / f"{name}.run").write_bytes(pickle.dumps(replace(run, plan=without_weights(run.plan))))
+    return rows_of(run)
+
+
+def simulate(job: Job) -> Run:
+    options = Options(platform=PLATFORM, sizes=job.sizes)
+    if isinstance(job.model, int):
+        made = layer(job.network.partition("/")[0], job.model)
+        model, inputs = made.graph, made.inputs
+    else:
+        case = load_case(job.network, job.model)
+        model, inputs = case.model, case.inputs
+    ran = run_model(model, options, inputs=inputs, profile=True)
+    return Run(job, ran.compiled.plan, ran.groups, ran.cycles or 0)
+
+
+def rows_of(run: Run) -> list[Row]:
+    """The layers of a network."""
+    plan, job = run.plan, run.job
     assert plan.schedule is not None
     found: list[Row] = []
-    for row, group in zip(profile_rows(plan, plan.schedule, ran.groups), plan.schedule.groups, strict=True):
+    for row, group in zip(profile_rows(plan, plan.schedule, run.groups), plan.schedule.groups, strict=True):
         nodes = [plan.graph.nodes[work.step] for work in group.works]
         code = [node.op if code == "loop nest" else code for node, code in zip(nodes, row.code, strict=True)]
         texts = [
             f"{text}+{len(node.epilogue)}" if node.epilogue else text for text, node in zip(code, nodes, strict=True)
         ]
-        found.append(
-            Row(
-                name,
-                l1,
-                cores,
-                engines,
-                row.group,
-                ", ".join(row.layers),
-                " ".join(texts),
-                row.tiles,
-                row.cycles,
-                row.predicted,
-                row.kernel,
-            )
-        )
+        names = (", ".join(row.layers), " ".join(texts))
+        numbers = (row.tiles, row.cycles, row.predicted, row.kernel, row.waiting, run.cycles)
+        found.append(Row(job.network, job.l1, job.cores, job.engines, row.group, *names, *numbers))
     return found
+
+
+# Saved runs
+
+
+def _proxy(values: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+    return MappingProxyType(values)
+
+
+def _reduced(values: MappingProxyType[Any, Any]) -> tuple[Any, ...]:
+    return _proxy, (dict(values),)
+
+
+copyreg.pickle(MappingProxyType, _reduced)
+
+
+def without_weights(plan: Plan) -> Plan:
+    """A plan whose large constants are zeros between the least and the largest number: costs depend on no others."""
+
+    def bare(array: Any) -> Any:
+        if array.nbytes <= LARGE:
+            return array
+        found = np.zeros_like(array)
+        found.flat[0], found.flat[-1] = array.min(), array.max()
+        return found
+
+    constants = {name: bare(array) for name, array in plan.graph.constants.items()}
+    return replace(plan, graph=replace(plan.graph, constants=MappingProxyType(constants)))
+
+
+def priced_again(folder: Path) -> Iterator[Run]:
+    """Saved runs, predicted by what the platform says now."""
+    platform = load_platform(PLATFORM)
+    kernels = {kernel.path.name: kernel for kernel in platform.kernels}
+    for path in sorted(folder.glob("*.run")):
+        run: Run = pickle.loads(path.read_bytes())
+        plan, schedule = run.plan, run.plan.schedule
+        assert schedule is not None
+        choices = tuple(
+            replace(choice, kernel=kernels.get(choice.kernel.path.name, choice.kernel)) if choice.kernel else choice
+            for choice in plan.choices
+        )
+        plan = replace(plan, platform=resize(platform, run.job.sizes), choices=choices)
+        start = platform.operations.get("network", 0.0)
+        timed = timed_groups(plan, schedule)
+        groups = tuple(replace(t.group, cycles=t.cost.cycles + start * (not t.index)) for t in timed)
+        yield replace(run, plan=replace(plan, schedule=replace(schedule, groups=groups)))
 
 
 def by_network(rows: Iterable[Row]) -> list[tuple[str, int, int, str, int, float]]:
@@ -98,8 +192,7 @@ def by_network(rows: Iterable[Row]) -> list[tuple[str, int, int, str, int, float
     sums: dict[tuple[str, int, int, str], tuple[int, float]] = {}
     for row in rows:
         key = (row.network, row.l1, row.cores, row.engines)
-        cycles, predicted = sums.get(key, (0, 0.0))
-        sums[key] = cycles + row.cycles, predicted + row.predicted
+        sums[key] = row.total, sums.get(key, (0, 0.0))[1] + row.predicted
     return [(*key, *value) for key, value in sums.items()]
 
 
@@ -167,26 +260,48 @@ def main() -> int:
     parser.add_argument("--engines", nargs="+", choices=[*ENGINES], default=[*ENGINES])
     parser.add_argument("--least", type=int, default=5000, help="cycles of a layer that counts on its own")
     parser.add_argument("--only", default="", help="part of the names of networks to run")
+    parser.add_argument("--random", type=int, default=0, help="how many layers of each kind to make up")
+    parser.add_argument("--first", type=int, default=0, help="number of the first of them")
     parser.add_argument("--most", type=int, default=40, help="rows of tables")
     parser.add_argument("--jobs", type=int, default=1, help="networks at a time")
-    parser.add_argument("--json", type=Path, help="writes the figures to this file")
+    parser.add_argument("--json", type=Path, help="writes the figures to this file, a line for each layer")
+    parser.add_argument("--keep", type=Path, help="saves plans and profiles in this folder")
+    parser.add_argument("--again", type=Path, help="predicts those of this folder anew, and simulates nothing")
     options = parser.parse_args()
+    rows = predicted_again(options.again, options.only) if options.again else simulated(options)
+    if options.json:
+        options.json.write_text("".join(json.dumps(asdict(row)) + "\n" for row in rows))
+    return judged(rows, options.least, options.most)
+
+
+def predicted_again(folder: Path, only: str) -> list[Row]:
+    return [row for run in priced_again(folder) if only in run.job.network for row in rows_of(run)]
+
+
+def simulated(options: argparse.Namespace) -> list[Row]:
+    """All networks and layers that are asked for."""
+    models: list[tuple[str, Path | int]] = [*find_cases(options.cases)]
+    models += [(f"{kind}/{n}", n) for kind in KINDS for n in range(options.first, options.first + options.random)]
     jobs = [
-        (name, path, l1, cores, engines)
-        for name, path in find_cases(options.cases)
+        Job(name, model, l1, cores, engines)
+        for name, model in models
         if options.only in name
         for l1 in options.l1
         for cores in options.cores
         for engines in options.engines
     ]
+    if options.keep:
+        options.keep.mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(options.jobs) as pool:
-        rows = [row for found in pool.map(measure, jobs) for row in found]
-    if options.json:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
-    counted = [row for row in rows if row.cycles >= options.least]
-    show_layers(counted, options.most)
+        return [row for found in pool.map(measure, jobs, [options.keep] * len(jobs)) for row in found]
+
+
+def judged(rows: Sequence[Row], least: int, most: int) -> int:
+    """Prints tables; the exit status."""
+    counted = [row for row in rows if row.cycles >= least]
+    show_layers(counted, most)
     show_kernels(counted)
-    show_networks(rows, options.most)
+    show_networks(rows, most)
     bad = sum(row.off > LAYER for row in counted)
     networks = by_network(rows)
     wrong = sum(abs(predicted / cycles - 1) > NETWORK for *_, cycles, predicted in networks)

@@ -133,14 +133,9 @@ class Profiler:
     def groups(self) -> tuple[GroupProfile, ...]:
         """What every group took."""
         times, harts, addresses, counts = self._simulator.native.take_passages()
-        walks = {hart: _Walk() for hart in (self._first, self._driver)}
-        for hart, walk in walks.items():
-            own = harts == hart
-            for time, address in zip(times[own].tolist(), addresses[own].tolist(), strict=True):
-                for place in self._places[address]:
-                    walk.come(time, place)
         # A core behind those that work drives the DMAs, or the first one does.
-        first, driver = walks[self._first], walks[self._driver]
+        driver = self._walk(self._driver, times, harts, addresses, _Walk())
+        first = self._walk(self._first, times, harts, addresses, _Walk(driver.works))
         first.assign(self._simulator, driver if driver.groups else first)
         groups = first.groups[:-1]
         for group, after, driven in zip(groups, groups[1:], driver.groups[1:], strict=False):
@@ -156,6 +151,13 @@ class Profiler:
             self._count(groups, [n for n, h in enumerate(harts.tolist()) if h == hart], addresses.tolist(), columns)
         return tuple(groups)
 
+    def _walk(self, hart: int, times: Any, harts: Any, addresses: Any, walk: _Walk) -> _Walk:
+        own = harts == hart
+        for time, address in zip(times[own].tolist(), addresses[own].tolist(), strict=True):
+            for place in self._places[address]:
+                walk.come(time, place)
+        return walk
+
     def _count(
         self, groups: Sequence[GroupProfile], mine: Sequence[int], addresses: Sequence[int], columns: Mapping[str, Any]
     ) -> None:
@@ -166,9 +168,13 @@ class Profiler:
 
 
 class _Walk:
-    """Follows a core from mark to mark."""
+    """Follows a core from mark to mark. It begins to work when the one that drives comes there, too (`released`)."""
 
-    def __init__(self) -> None:
+    def __init__(self, released: Sequence[int] = ()) -> None:
+        self.works: list[int] = []
+        """When it comes to work."""
+        self._released = released
+        self._now = 0
         self.groups: list[GroupProfile] = []
         self.times: list[int] = []
         self.asked: list[tuple[int, int]] = []
@@ -178,6 +184,10 @@ class _Walk:
         self._last: tuple[int, Place] | None = None
 
     def come(self, time: int, place: Place) -> None:
+        if place.name == "work":
+            self.works.append(time)
+            time = max([time, *self._released[len(self.works) - 1 : len(self.works)]])
+        time = self._now = max(time, self._now)
         self._leave(time)
         step = self._step
         if place.name == "begin":
