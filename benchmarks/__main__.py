@@ -16,6 +16,7 @@ BENCHMARKS = {
     "siracusa": "cycles of single layers and networks on a simulated chip",
     "cortexm": "instructions, flash and RAM on emulated Cortex-M boards against another generator",
     "mapping": "mapping search for array accelerators beside zigzag-dse",
+    "cost": "networks on every array machine of the library (takes half an hour, so only when named)",
     "prediction": "predicted against simulated cycles of every layer (takes hours, so only when named)",
     "scratchpad_matrix": "results on scratchpads of many sizes (takes hours, so only when named)",
     "siracusa_matrix": "results on a simulated chip in all its configurations (takes hours, so only when named)",
@@ -32,9 +33,10 @@ FOLDERS = {
     "siracusa": ("standard_networks",),
     "cortexm": ("standard_networks",),
     "mapping": ("zigzag",),
+    "cost": ("standard_networks", "deeploy/Models/microLlama"),
 }
 """Where below TILEWRIGHT_CASES each benchmark finds its cases."""
-LONG = frozenset({"prediction", "scratchpad_matrix", "siracusa_matrix"})
+LONG = frozenset({"cost", "prediction", "scratchpad_matrix", "siracusa_matrix"})
 
 
 def run(name: str, options: list[str]) -> int:

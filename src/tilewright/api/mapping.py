@@ -11,7 +11,7 @@ from typing import Literal
 from tilewright.api.compiling import Observer
 from tilewright.core.accelerator import ArrayEngine
 from tilewright.core.array_file import load_machine
-from tilewright.core.mapping import SpatialMapping
+from tilewright.core.mapping import SpatialMapping, TemporalMapping
 from tilewright.core.workload import Layer
 from tilewright.cost.array import ArrayCost, evaluate
 from tilewright.cost.layers import narrow
@@ -98,43 +98,76 @@ def search_each(
     return best_of_each(tasks, chosen, progress)[0]
 
 
-def _renamed(mapped: Mapped, layer: Layer) -> Mapped:
-    """The result of an equal layer as this one's."""
-    return mapped if mapped.layer is layer else replace(mapped, cost=replace(mapped.cost, layer=layer))
-
-
 Task = tuple[Layer, ArrayEngine]
 _Key = tuple[object, ...]
 
 
-def _key(layer: Layer, engine: ArrayEngine) -> _Key:
-    """What two layers have in common that cost the same."""
-    operands = tuple((o.name, o.slot, o.dims, o.sums, o.bits, o.final_bits, o.density) for o in layer.operands)
-    sums = tuple(sorted((name, *vars(found).values()) for name, found in layer.sums.items()))
+def _shape(layer: Layer, engine: ArrayEngine, *, named: bool) -> _Key:
+    """What layers have in common that have the same mappings at the same cost; names count where a user gave some."""
+    place: dict[str, str | int] = {dim: dim if named else index for index, dim in enumerate(layer.dims)}
+
+    def axis(name: str) -> _Key:
+        found = layer.sums[name]
+        return place[found.first], place[found.second], found.first_scale, found.second_scale, found.size
+
+    operands = tuple(
+        (o.slot, tuple(place[d] for d in o.dims), tuple(map(axis, o.sums)), o.bits, o.final_bits, o.density)
+        for o in layer.operands
+    )
     seen = tuple((memory.name, memory.slots) for memory in engine.memories)
-    return tuple(layer.dims.items()), operands, sums, engine.name, seen
+    return tuple(place.values()), tuple(layer.dims.values()), operands, engine.name, seen
+
+
+def _as(mapped: Mapped, layer: Layer, *, corrected: bool) -> Mapped:
+    """The result of a layer of the same shape as this one's."""
+    found = mapped.cost
+    if found.layer is layer:
+        return mapped
+    dims = dict(zip(found.layer.dims, layer.dims, strict=True))
+    names = {mine.name: its.name for mine, its in zip(found.layer.operands, layer.operands, strict=True)}
+    if all(mine == its for mine, its in (dims | names).items()):
+        return replace(mapped, cost=replace(found, layer=layer))
+    unrolled = {a: tuple((dims[d], steps) for d, steps in loops) for a, loops in found.spatial.loops.items()}
+    order = tuple((dims[d], steps) for d, steps in found.temporal.order)
+    temporal = TemporalMapping(order, {names[name]: cuts for name, cuts in found.temporal.cuts.items()})
+    return replace(mapped, cost=evaluate(layer, found.engine, SpatialMapping(unrolled), temporal, corrected=corrected))
 
 
 def best_of_each(
     tasks: Sequence[Task], options: MapOptions, progress: Observer
 ) -> tuple[list[tuple[Mapped, ...]], int]:
-    """The results of all tasks, and how many of those differ: equal ones are worked out once."""
-    different = {_key(*task): task for task in reversed(tasks)}
+    """The results of all tasks, and how many of those differ: layers of one shape are searched once."""
+    named = bool(options.order or options.unrolling.given)
+    keys = [_shape(*task, named=named) for task in tasks]
+    different = dict(zip(reversed(keys), reversed(tasks), strict=True))
     work = list(different.values())[::-1]
-    if options.order or options.strategy != "exact":
-        one = _fixed if options.order else _tried
-        found = [(one(layer, engine, options),) for layer, engine in work]
-    elif options.jobs > 1:
+    found = _results(work, options, progress)
+    by_key = dict(zip(list(different)[::-1], found, strict=True))
+    return [
+        tuple(_as(mapped, layer, corrected=options.corrected) for mapped in by_key[key])
+        for key, (layer, _) in zip(keys, tasks, strict=True)
+    ], len(work)
+
+
+def _results(work: Sequence[Task], options: MapOptions, progress: Observer) -> list[tuple[Mapped, ...]]:
+    """Of tasks that differ, in order."""
+    if options.jobs > 1 and not options.order and options.strategy == "exact":
         progress(f"{len(work)} layers")
         results = best_mappings([_job(task, options) for task in work], options.jobs)
-        found = [_mapped(task, result, options) for task, result in zip(work, results, strict=True)]
-    else:
-        found: list[tuple[Mapped, ...]] = []
-        for index, task in enumerate(work):
-            progress(f"{index + 1}/{len(work)} {task[0].name}")
-            found.append(_mapped(task, best_mappings([_job(task, options)])[0], options))
-    by_key = {_key(*task): mapped for task, mapped in zip(work, found, strict=True)}
-    return [tuple(_renamed(m, task[0]) for m in by_key[_key(*task)]) for task in tasks], len(work)
+        return [_mapped(task, result, options) for task, result in zip(work, results, strict=True)]
+    found: list[tuple[Mapped, ...]] = []
+    for index, task in enumerate(work):
+        progress(f"{index + 1}/{len(work)} {task[0].name}")
+        found.append(_result(task, options))
+    return found
+
+
+def _result(task: Task, options: MapOptions) -> tuple[Mapped, ...]:
+    if options.order:
+        return (_fixed(*task, options),)
+    if options.strategy != "exact":
+        return (_tried(*task, options),)
+    return _mapped(task, best_mappings([_job(task, options)])[0], options)
 
 
 def _job(task: Task, options: MapOptions) -> Job:

@@ -285,13 +285,17 @@ def narrowed(workload: Workload, engine: ArrayEngine) -> Workload:
 
 
 def narrow(layer: Layer, bits: Mapping[str, int]) -> Layer:
-    """A layer with at most so many bits by slot, and `final` ones of outputs."""
+    """A layer with at most so many bits by slot, and `final` ones of outputs; only sums are ever wider than those."""
     if not bits:
         return layer
 
-    def limited(operand: Operand) -> Operand:
-        most = bits.get(operand.slot, operand.bits)
-        final = bits.get(FINAL, most) if operand is layer.output else most
-        return replace(operand, bits=min(operand.bits, most), final_bits=min(operand.final_bits, final))
+    def limited(operand: Operand, final: int) -> Operand:
+        most = min(operand.bits, bits.get(operand.slot, operand.bits))
+        return replace(operand, bits=most, final_bits=min(operand.final_bits, final))
 
-    return replace(layer, output=limited(layer.output), inputs=tuple(map(limited, layer.inputs)))
+    inputs = tuple(limited(operand, bits.get(operand.slot, operand.bits)) for operand in layer.inputs)
+    slot = layer.output.slot
+    output = limited(layer.output, bits.get(FINAL, bits.get(slot, layer.output.bits)))
+    if not layer.irrelevant(output) and not output.sums:
+        output = replace(output, bits=output.final_bits)
+    return replace(layer, output=output, inputs=inputs)
