@@ -75,14 +75,18 @@ class GroupProfile:
         return self.stop - self.start
 
     def begin_later(self, cycles: int) -> None:
-        """Leaves out cycles of its longest phase, which is that of waiting for the start."""
+        """Leaves out its first cycles, in which it waited for its start."""
         self.start += cycles
-        longest = max(self.phases, key=lambda name: self.phases[name])
-        self.phases[longest] -= cycles
-        for tile in self.tiles[:1]:
-            for position, spent in tile.kernels.items():
-                tile.kernels[position] = spent - cycles if longest == "work" and spent >= cycles else spent
-                break
+        for name, spent in self.phases.items():
+            left = min(spent, cycles)
+            self.phases[name] -= left
+            cycles -= left
+            for tile in self.tiles[:1]:
+                if name == "now":
+                    tile.waiting -= min(left, tile.waiting)
+                elif name == "work":
+                    position = next(iter(tile.kernels))
+                    tile.kernels[position] -= left
 
     def end_at(self, time: int) -> None:
         self.phases["end"] = self.phases.get("end", 0) + time - self.stop
