@@ -15,7 +15,6 @@ import traceback
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
-from itertools import product
 from pathlib import Path
 from typing import Literal
 
@@ -148,7 +147,7 @@ def main() -> int:
     """Costs the pairs that were asked for."""
     chosen = arguments()
     networks = [(name, place) for name, place in find_cases(chosen.cases) if chosen.filter in name]
-    pairs = [Pair(name, place, machine) for (name, place), machine in product(networks, chosen.machine)]
+    pairs = [Pair(name, place, machine) for name, place in networks for machine in chosen.machine]
     results = each(pairs, chosen.jobs)
     console = Console()
     if results:

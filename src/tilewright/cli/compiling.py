@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +13,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from tilewright import Compiled, Ran, compile, run
+from tilewright import Compiled, Options, Ran, compile, run
+from tilewright.api.compiling import Observer
 from tilewright.cli import options as opt
 from tilewright.cli.arguments import options_of, read_arrays
 from tilewright.cli.console import progress_line, results
@@ -85,25 +86,25 @@ def compile_command(
         console.print(f"report in [bold]{escape(str(output / 'report.html'))}[/]", soft_wrap=True)
 
 
-@opt.flat
-def run_command(
-    model: opt.Model,
-    *,
+@dataclass(frozen=True)
+class Running:
+    """What a run is fed, and what it leaves behind."""
+
     inputs: Annotated[
         Path | None, typer.Option("--inputs", metavar="FILE", help="Inputs as .npz in graph order, or one as .npy.")
-    ] = None,
+    ] = None
     expected: Annotated[
         Path | None, typer.Option("--expected", metavar="FILE", help="Outputs to compare with, likewise.")
-    ] = None,
+    ] = None
     outputs: Annotated[
         Path | None, typer.Option("--outputs", metavar="FILE", help="Writes the outputs into this .npz file.")
-    ] = None,
+    ] = None
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="DIR", help="Keeps the C project in this folder.")
-    ] = None,
+    ] = None
     repeat: Annotated[
         int, typer.Option("--repeat", metavar="N", help="Runs the inference N times more and reports the fastest.")
-    ] = 0,
+    ] = 0
     profile: Annotated[
         Detail | None,
         typer.Option(
@@ -112,7 +113,14 @@ def run_command(
             "the cores. With --output, report.html in that folder shows it, too.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
+
+
+@opt.flat
+def run_command(
+    model: opt.Model,
+    *,
+    running: Running,
     as_json: opt.Json = False,
     network: opt.Network,
     code: opt.Code,
@@ -126,60 +134,67 @@ def run_command(
     floats must agree within 1e-4 or 1e-5 of the value; the exit status is 1 where one is wrong.
     """
     options = options_of(network, code, shape, planning, build=build)
-    if profile in ("tiles", "counters") and load_platform(code.platform).qemu:
-        raise TilewrightError("bad-argument", f"QEMU counts no {profile}", help="use --profile layers")
-    fed = read_arrays(inputs, "input_") if inputs else None
-    wanted = read_arrays(expected, "output_") if expected else None
+    if running.profile in ("tiles", "counters") and load_platform(code.platform).qemu:
+        raise TilewrightError("bad-argument", f"QEMU counts no {running.profile}", help="use --profile layers")
     with progress_line(f"run {escape(model.name)}", quiet=as_json) as progress:
-        ran = run(
-            model,
-            options,
-            inputs=fed,
-            expected=wanted,
-            folder=output,
-            compiler=build.cc,
-            flags=tuple(build.cflag),
-            repeat=repeat,
-            seed=planning.seed,
-            machine=build.machine(planning.seed),
-            profile=profile is not None,
-            simulator=build.simulator,
-            progress=progress,
-        )
-        if profile and output:
+        ran = _run(model, options, running, build, progress)
+        if running.profile and running.output:
             page = render_report(ran.compiled.plan, ran.compiled.program, title=_title(model), simulated=ran.groups)
-            (output / "report.html").write_text(page, encoding="utf-8")
-    if outputs:
-        _save(outputs, ran)
+            (running.output / "report.html").write_text(page, encoding="utf-8")
+    if running.outputs:
+        _save(running.outputs, ran)
     if as_json:
-        print(
-            json.dumps(
-                {
-                    **_summary(ran.compiled, output),
-                    "right": ran.right,
-                    "nanoseconds": ran.nanoseconds,
-                    **_times(ran),
-                    **({"footprint": asdict(ran.footprint)} if ran.footprint else {}),
-                    **_profile(ran, profile),
-                }
-            )
-        )
+        print(json.dumps(_values(ran, running)))
     else:
-        console = results()
-        console.print(_output_table(ran))
-        console.print(_sizes(ran.compiled))
-        if ran.cycles is not None:
-            console.print(f"{ran.cycles:,} {ran.compiled.platform.unit} {_how(ran, build.simulator)}")
-        if ran.footprint is not None:
-            console.print(_footprint(ran, ran.footprint))
-        if profile and ran.compiled.plan.schedule:
-            print_run_profile(ran.compiled.plan, ran.compiled.plan.schedule, ran.groups, profile)
-        elif profile:
-            print_counted(ran.compiled.plan, ran.groups)
-        if ran.nanoseconds is not None:
-            console.print(f"fastest of {repeat}: {ran.nanoseconds / 1e3:,.1f} us")
+        _print_run(ran, running, build.simulator)
     if not ran.right:
         raise typer.Exit(1)
+
+
+def _run(model: Path, options: Options, running: Running, build: opt.Build, progress: Observer) -> Ran:
+    return run(
+        model,
+        options,
+        inputs=read_arrays(running.inputs, "input_") if running.inputs else None,
+        expected=read_arrays(running.expected, "output_") if running.expected else None,
+        folder=running.output,
+        compiler=build.cc,
+        flags=tuple(build.cflag),
+        repeat=running.repeat,
+        seed=options.planning.seed,
+        machine=build.machine(options.planning.seed),
+        profile=running.profile is not None,
+        simulator=build.simulator,
+        progress=progress,
+    )
+
+
+def _values(ran: Ran, running: Running) -> dict[str, Any]:
+    """What `--json` prints."""
+    return {
+        **_summary(ran.compiled, running.output),
+        "right": ran.right,
+        "nanoseconds": ran.nanoseconds,
+        **_times(ran),
+        **({"footprint": asdict(ran.footprint)} if ran.footprint else {}),
+        **_profile(ran, running.profile),
+    }
+
+
+def _print_run(ran: Ran, running: Running, simulator: SimulatorName | None) -> None:
+    console, plan = results(), ran.compiled.plan
+    console.print(_output_table(ran))
+    console.print(_sizes(ran.compiled))
+    if ran.cycles is not None:
+        console.print(f"{ran.cycles:,} {ran.compiled.platform.unit} {_how(ran, simulator)}")
+    if ran.footprint is not None:
+        console.print(_footprint(ran, ran.footprint))
+    if running.profile and plan.schedule:
+        print_run_profile(plan, plan.schedule, ran.groups, running.profile)
+    elif running.profile:
+        print_counted(plan, ran.groups)
+    if ran.nanoseconds is not None:
+        console.print(f"fastest of {running.repeat}: {ran.nanoseconds / 1e3:,.1f} us")
 
 
 def _how(ran: Ran, simulator: SimulatorName | None) -> str:

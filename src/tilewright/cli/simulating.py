@@ -6,12 +6,14 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tilewright.cli.console import errors
+from tilewright.cli.options import flat
 from tilewright.cli.simulation_tables import print_profile, print_statistics
 from tilewright.core.platform import load_platform
 from tilewright.errors import TilewrightError
@@ -30,6 +32,65 @@ SHOWN = 5
 Watch = Callable[[Simulator], None]
 
 
+@dataclass(frozen=True)
+class Watching:
+    """What is watched of a run; only Tilewright's own simulator does."""
+
+    timing: Annotated[
+        str,
+        typer.Option(
+            "--timing",
+            metavar="NAME",
+            help="Which of the platform's timings counts; its platform.yaml names them, the first is the default.",
+            show_default=False,
+        ),
+    ] = ""
+    stats: Annotated[
+        bool,
+        typer.Option(
+            "--stats",
+            help="Prints tables after the run: cycles, stalls and bank conflicts of each core, bytes and occupancy of "
+            "DMAs, use of accelerators, energy.",
+        ),
+    ] = False
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Prints cycles by function after the run; the run is slower.")
+    ] = False
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            "--trace",
+            metavar="FILE.json",
+            help="Writes a trace that ui.perfetto.dev opens: lanes of cores, transfers and accelerator jobs.",
+            show_default=False,
+        ),
+    ] = None
+    checks: Annotated[
+        bool,
+        typer.Option(
+            "--checks/--no-checks",
+            help="Tells on programs that read memory never written, race with a DMA or an accelerator, overflow their "
+            "stack and the like; the run is slower.",
+        ),
+    ] = False
+    max_cycles: Annotated[
+        int | None,
+        typer.Option(
+            "--max-cycles",
+            metavar="N",
+            min=1,
+            help="Ends a run that takes more cycles with an error that says where each core is.",
+            show_default=False,
+        ),
+    ] = None
+
+    @property
+    def flags(self) -> list[str]:
+        """Those that were given."""
+        return [f"--{name.replace('_', '-')}" for name, given in asdict(self).items() if given]
+
+
+@flat
 def sim_command(
     program: Annotated[
         Path, typer.Argument(metavar="PROGRAM.elf", help="A bare-metal program for the machine.", show_default=False)
@@ -45,59 +106,13 @@ def sim_command(
             show_default=False,
         ),
     ],
-    timing: Annotated[
-        str,
-        typer.Option(
-            "--timing",
-            metavar="NAME",
-            help="Which of the platform's timings counts; its platform.yaml names them, the first is the default.",
-            show_default=False,
-        ),
-    ] = "",
-    stats: Annotated[
-        bool,
-        typer.Option(
-            "--stats",
-            help="Prints tables after the run: cycles, stalls and bank conflicts of each core, bytes and occupancy of "
-            "DMAs, use of accelerators, energy.",
-        ),
-    ] = False,
-    profile: Annotated[
-        bool, typer.Option("--profile", help="Prints cycles by function after the run; the run is slower.")
-    ] = False,
-    trace: Annotated[
-        Path | None,
-        typer.Option(
-            "--trace",
-            metavar="FILE.json",
-            help="Writes a trace that ui.perfetto.dev opens: lanes of cores, transfers and accelerator jobs.",
-            show_default=False,
-        ),
-    ] = None,
-    checks: Annotated[
-        bool,
-        typer.Option(
-            "--checks/--no-checks",
-            help="Tells on programs that read memory never written, race with a DMA or an accelerator, overflow their "
-            "stack and the like; the run is slower.",
-        ),
-    ] = False,
+    watching: Watching,
     simulator: Annotated[
         SimulatorName | None,
         typer.Option(
             "--simulator",
             help="Tilewright itself, QEMU, or GVSoC, found on PATH or by the variable GVSOC; the last two only run the "
             "program. Each platform has a default.",
-            show_default=False,
-        ),
-    ] = None,
-    max_cycles: Annotated[
-        int | None,
-        typer.Option(
-            "--max-cycles",
-            metavar="N",
-            min=1,
-            help="Ends a run that takes more cycles with an error that says where each core is.",
             show_default=False,
         ),
     ] = None,
@@ -116,15 +131,21 @@ def sim_command(
     """
     other = simulator or ("qemu" if load_platform(platform).qemu else "tilewright")
     if other != "tilewright":
-        asked = {"--timing": timing, "--stats": stats, "--profile": profile, "--trace": trace, "--checks": checks}
-        _run_only(program, platform, other, [f for f, given in {**asked, "--max-cycles": max_cycles}.items() if given])
-        return
-    machine = Simulator(platform, timing, look=Look(checks=checks, profile=profile, trace=trace is not None))
+        _run_only(program, platform, other, watching.flags)
+    else:
+        _simulate(program, platform, watching)
+
+
+def _simulate(program: Path, platform: str, watching: Watching) -> None:
+    """Runs a program in the simulator of our own."""
+    trace, max_cycles = watching.trace, watching.max_cycles
+    look = Look(checks=watching.checks, profile=watching.profile, trace=trace is not None)
+    machine = Simulator(platform, watching.timing, look=look)
     machine.load(program)
     stop = _run(machine, trace, max_cycles)
-    if stats:
+    if watching.stats:
         print_statistics(statistics_of(machine), machine.machine.timing)
-    if profile:
+    if watching.profile:
         print_profile(profile_of(machine))
     findings = machine.findings()
     _print_warnings([finding for finding in findings if finding.warning])
