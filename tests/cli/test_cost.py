@@ -9,10 +9,15 @@ import pytest
 
 from command_line import refused, relu
 from tilewright.cli.app import run
-from tilewright.core.array_file import load_machine, machine_names
+from tilewright.core.array_file import MACHINES, load_machine, machine_names
 from tilewright.core.workload_file import read_workload_file
 from tilewright.frontend.zigzag_workload import read_yaml_workload
 
+TWO = """\
+layers:
+  - {name: first, equation: "O[m][n] += A[m][k] * B[k][n]", sizes: {M: 8, N: 16, K: 4}}
+  - {name: second, equation: "O[m] += A[m][k]", sizes: {M: 8, K: 16}}
+"""
 PRODUCT = ["map", "O[m][n] += A[m][k] * B[k][n]", "--sizes", "M=16,N=16,K=16", "--machine", "tpu-like"]
 ZIGZAG = """\
 name: small
@@ -125,8 +130,63 @@ def test_order_is_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(text)["mappings"][0][0]["order"] == [["M", 4], ["K", 4], ["M", 4]]
 
 
+@pytest.mark.parametrize("name", ["best.json", "best.yaml"])
+def test_mappings_go_out_and_come_back(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / name
+    ((found,),) = json.loads(printed(capsys, *PRODUCT, "--json", "--export", path))["mappings"]
+    ((again,),) = json.loads(printed(capsys, *PRODUCT, "--json", "--mapping", path))["mappings"]
+    assert again == found | {"proved": False, "covered": 1, "evaluated": 1}
+    assert "as given, not searched" in printed(capsys, *PRODUCT, "--mapping", path)
+
+
+def test_mapping_on_another_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, machine = tmp_path / "best.json", tmp_path / "slow.yaml"
+    text = (MACHINES / "tpu-like.yaml").read_text(encoding="utf-8")
+    machine.write_text(text.replace("name: tpu-like", "name: slow").replace("bits: 64,", "bits: 32,"), encoding="utf-8")
+    ((found,),) = json.loads(printed(capsys, *PRODUCT, "--json", "--export", path))["mappings"]
+    options = ("--json", "--mapping", path, "--machine", machine)
+    ((again,),) = json.loads(printed(capsys, *PRODUCT[:-1], "tpu-like", *options))["mappings"][1:]
+    assert again["order"] == found["order"]
+    assert again["cycles"] > found["cycles"]
+
+
+def test_layers_without_a_given_mapping_are_searched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    layers, path = tmp_path / "two.yaml", tmp_path / "all.json"
+    layers.write_text(TWO, encoding="utf-8")
+    command = ["cost", layers, "--machine", "tpu-like", "--json"]
+    (whole,) = json.loads(printed(capsys, *command, "--export", path))["machines"]
+    mappings = json.loads(path.read_text(encoding="utf-8"))["mappings"]
+    assert [one["layer"] for one in mappings] == ["first", "second"]
+    path.write_text(json.dumps({"mappings": mappings[:1]}), encoding="utf-8")
+    (part,) = json.loads(printed(capsys, *command, "--mapping", path))["machines"]
+    assert part["energy"] == whole["energy"]
+    assert [layer["proved"] for layer in part["layers"]] == [False, True]
+
+
+def test_mappings_that_do_not_go_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    layers, path = tmp_path / "two.yaml", tmp_path / "all.yaml"
+    layers.write_text(TWO, encoding="utf-8")
+    text = refused("bad-argument", capsys, "map", layers, "--machine", "tpu-like", "--export", path)
+    assert "holds one mapping, not 2" in text
+    assert "ends in .json" in refused("bad-argument", capsys, *PRODUCT, "--export", tmp_path / "best.txt")
+    assert not path.exists()
+
+
+def test_mapping_of_another_layer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text('{"mappings": [{"layer": "other", "machine": "tpu-like"}]}', encoding="utf-8")
+    text = refused("bad-mapping", capsys, *PRODUCT, "--mapping", path)
+    assert "a mapping is for layer 'other' on 'tpu-like'" in text
+
+
+def test_names_that_nothing_has(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "bits of 'I9'" in refused("bad-argument", capsys, *PRODUCT, "--bits", "I9=4")
+    assert "a density of 'C'" in refused("bad-argument", capsys, *PRODUCT, "--density", "C=0.5")
+
+
 @pytest.mark.parametrize(
-    ("option", "value"), [("--unroll", "D1"), ("--unroll", "D1=K"), ("--order", "M:x"), ("--bits", "I1=0")]
+    ("option", "value"),
+    [("--unroll", "D1"), ("--unroll", "D1=K"), ("--order", "M:x"), ("--bits", "I1=0"), ("--density", "I1=2")],
 )
 def test_texts_that_mean_nothing(option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"{option} '{value}'" in refused("bad-argument", capsys, *PRODUCT, option, value)

@@ -10,16 +10,17 @@ from typing import Literal
 
 from tilewright.api.compiling import Observer
 from tilewright.core.accelerator import ArrayEngine
-from tilewright.core.array_file import load_machine
+from tilewright.core.array_file import FINAL, load_machine
 from tilewright.core.mapping import SpatialMapping, TemporalMapping
 from tilewright.core.workload import Layer
 from tilewright.cost.array import ArrayCost, evaluate
-from tilewright.cost.layers import narrow
+from tilewright.cost.layers import narrow, thinned
 from tilewright.cost.memories import with_costs
 from tilewright.errors import TilewrightError
 from tilewright.mapping.allocate import allocate
 from tilewright.mapping.best import BestResult, Job, best_mappings
 from tilewright.mapping.goals import Objective, Wanted
+from tilewright.mapping.pinned import Pinned, pinned_for
 from tilewright.mapping.search import Effort
 from tilewright.mapping.strategies import StrategyResult, loma, salsa
 from tilewright.mapping.tables import Problem, problem
@@ -47,8 +48,12 @@ class MapOptions:
     """Of loops, at most, for `loma`: the smallest are multiplied until there are so few."""
     seed: int = 0
     """Of `salsa`."""
+    pinned: tuple[Pinned, ...] = ()
+    """Mappings of some layers, which are taken as they are; others are searched."""
     bits: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     """Of elements by slot (`final` of outputs), at most; otherwise what the machine's units take."""
+    density: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    """The part of elements that is not zero, by operand or slot; otherwise what layers say themselves."""
     locality: bool = False
     """Whether results stay on chip until the next layer reads them, where they fit."""
     corrected: bool = False
@@ -93,9 +98,13 @@ def search_each(
     """The same for many layers; equal ones are searched once."""
     chosen = options or MapOptions()
     engine = find_machine(machine)
-    bits = chosen.bits or engine.precision
-    tasks = [(narrow(layer, bits), engine) for layer in layers]
+    tasks = [(as_wanted(layer, engine, chosen), engine) for layer in layers]
     return best_of_each(tasks, chosen, progress)[0]
+
+
+def as_wanted(layer: Layer, engine: ArrayEngine, options: MapOptions) -> Layer:
+    """A layer with the bits and densities that are asked for."""
+    return thinned(narrow(layer, options.bits or engine.precision), options.density)
 
 
 Task = tuple[Layer, ArrayEngine]
@@ -137,8 +146,13 @@ def best_of_each(
     tasks: Sequence[Task], options: MapOptions, progress: Observer
 ) -> tuple[list[tuple[Mapped, ...]], int]:
     """The results of all tasks, and how many of those differ: layers of one shape are searched once."""
+    _check_names(tasks, options)
+    given = [pinned_for(*task, options.pinned) for task in tasks]
     named = bool(options.order or options.unrolling.given)
-    keys = [_shape(*task, named=named) for task in tasks]
+    keys = [
+        (_shape(*task, named=named or pinned is not None), pinned and options.pinned.index(pinned))
+        for task, pinned in zip(tasks, given, strict=True)
+    ]
     different = dict(zip(reversed(keys), reversed(tasks), strict=True))
     work = list(different.values())[::-1]
     found = _results(work, options, progress)
@@ -149,9 +163,33 @@ def best_of_each(
     ], len(work)
 
 
+def _check_names(tasks: Sequence[Task], options: MapOptions) -> None:
+    """Whether something is meant by every name that a user gives."""
+    slots = {slot for _, engine in tasks for slot in engine.slots}
+    operands = {operand.name for layer, _ in tasks for operand in layer.operands}
+    for what, names, known in (
+        ("bits", options.bits, slots | {FINAL}),
+        ("a density", options.density, slots | operands),
+    ):
+        for name in names:
+            if name not in known:
+                raise TilewrightError(
+                    "bad-argument",
+                    f"{what} of '{name}': nothing has this name",
+                    help=f"there are {', '.join(sorted(known))}",
+                )
+    if options.pinned and not any(pinned_for(*task, options.pinned) for task in tasks):
+        raise TilewrightError(
+            "bad-mapping",
+            "none of the mappings that are given is for one of these layers",
+            reasons=[f"a mapping is for layer '{each.layer}' on '{each.machine}'" for each in options.pinned[:5]],
+            help=f"the layers are {', '.join(layer.name for layer, _ in tasks[:5])}",
+        )
+
+
 def _results(work: Sequence[Task], options: MapOptions, progress: Observer) -> list[tuple[Mapped, ...]]:
     """Of tasks that differ, in order."""
-    if options.jobs > 1 and not options.order and options.strategy == "exact":
+    if options.jobs > 1 and not options.order and not options.pinned and options.strategy == "exact":
         progress(f"{len(work)} layers")
         results = best_mappings([_job(task, options) for task in work], options.jobs)
         return [_mapped(task, result, options) for task, result in zip(work, results, strict=True)]
@@ -163,6 +201,10 @@ def _results(work: Sequence[Task], options: MapOptions, progress: Observer) -> l
 
 
 def _result(task: Task, options: MapOptions) -> tuple[Mapped, ...]:
+    pinned = pinned_for(*task, options.pinned)
+    if pinned is not None:
+        mapping = pinned.read(*task, corrected=options.corrected)
+        return (Mapped(evaluate(*task, *mapping, corrected=options.corrected), False, 1, 1),)
     if options.order:
         return (_fixed(*task, options),)
     if options.strategy != "exact":

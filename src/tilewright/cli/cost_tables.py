@@ -133,9 +133,12 @@ def summary(mapped: Mapped) -> str:
     cost = mapped.cost
     times = ", ".join(f"{name} {cycles:,.0f}" for name, cycles in latency_parts([cost]).items())
     proof = "proved best" if mapped.proved else "best found"
+    known = f"{proof} of {mapped.covered:,} mappings, {mapped.evaluated:,} of them evaluated"
+    if mapped.covered == 1 and not mapped.proved:
+        known = "as given, not searched"
     return (
         f"{energy_text(cost.energy)}, {cost.cycles:,.0f} cycles ({times}), {cost.utilisation:.1%} of the units in use\n"
-        f"{proof} of {mapped.covered:,} mappings, {mapped.evaluated:,} of them evaluated"
+        f"{known}"
     )
 
 

@@ -29,12 +29,14 @@ from tilewright.cli.cost_tables import (
     summary,
     unrolled_text,
 )
+from tilewright.codegen import write_project
 from tilewright.core.workload import Layer
 from tilewright.core.workload_file import equation_layer
 from tilewright.cost.array import ArrayCost
 from tilewright.cost.layers import NetworkLayers
 from tilewright.cost.why import Why, explain
 from tilewright.errors import TilewrightError
+from tilewright.mapping.pinned import print_mappings
 from tilewright.report.costs import area_of, layer_values
 from tilewright.report.costs_page import Costed, write_costs
 
@@ -96,6 +98,7 @@ def cost_command(
         engine = find_machine(name)
         with progress_line(engine.name, quiet=as_json) as progress:
             found.append(cost(layers, engine, options, progress=progress))
+    _export(mapping, [mapped for one in found for mapped in one.layers])
     if html is not None:
         write_costs(html, layers.workload.name, [_costed(one) for one in found])
     if as_json:
@@ -183,12 +186,20 @@ def map_command(
         engine = find_machine(name)
         with progress_line(engine.name, quiet=as_json) as progress:
             found += search_each(layers.workload.layers, engine, options, progress=progress)
+    _export(mapping, [mapped for one in found for mapped in one])
     if html is not None:
         write_costs(html, layers.workload.name, [], [[mapped.cost for mapped in one] for one in found])
     if as_json:
         print(json.dumps({"mappings": [[_values(each) for each in one] for one in found]}))
         return
     _show(found, why=why)
+
+
+def _export(mapping: mapopt.Mapping, found: Sequence[Mapped]) -> None:
+    """Writes the mappings that were found, where they are wanted."""
+    if mapping.export is not None:
+        text = print_mappings(mapping.export, [mapped.cost for mapped in found])
+        write_project({mapping.export.name: text.encode()}, mapping.export.parent)
 
 
 def _show(found: list[tuple[Mapped, ...]], *, why: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -13,6 +14,7 @@ from tilewright.api.mapping import MapOptions, Strategy
 from tilewright.core.array_file import machine_names
 from tilewright.errors import TilewrightError
 from tilewright.mapping.goals import Objective, Wanted
+from tilewright.mapping.pinned import check_form, read_mappings
 from tilewright.mapping.search import Effort
 from tilewright.mapping.wired import Unrolling
 
@@ -53,6 +55,27 @@ class Mapping:
             rich_help_panel=MAPPING,
         ),
     ] = ""
+    mapping: Annotated[
+        Path | None,
+        typer.Option(
+            "--mapping",
+            metavar="FILE",
+            help="Mappings that are taken as they are, from a file that --export wrote; layers that it does not name "
+            "are searched.",
+            rich_help_panel=MAPPING,
+            show_default=False,
+        ),
+    ] = None
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            "--export",
+            metavar="FILE",
+            help="Writes the mappings: FILE.json, or FILE.yaml in the form of Timeloop (one mapping only).",
+            rich_help_panel=MAPPING,
+            show_default=False,
+        ),
+    ] = None
     bits: Annotated[
         list[str],
         typer.Option(
@@ -60,6 +83,15 @@ class Mapping:
             metavar="I1=8",
             help="The most bits of an operand: I1 (activations), I2 (weights), O (sums), final (outputs). Without "
             "it, what the machine's units take.",
+            rich_help_panel=MAPPING,
+        ),
+    ] = field(default_factory=list[str])
+    density: Annotated[
+        list[str],
+        typer.Option(
+            "--density",
+            metavar="I2=0.3",
+            help="The part of the elements of an operand that is not zero, by its name or as I1, I2, O.",
             rich_help_panel=MAPPING,
         ),
     ] = field(default_factory=list[str])
@@ -173,13 +205,17 @@ Any = Annotated[
 
 def map_options(objective: Objective, mapping: Mapping, limits: Limits | None = None) -> MapOptions:
     """What the texts mean."""
+    if mapping.export is not None:
+        check_form(mapping.export)
     return MapOptions(
         objective=objective,
         unrolling=Unrolling(tuple(_unrolled(text) for text in mapping.unroll), mapping.mixed, mapping.unrollings),
         order=tuple(_loop("--order", text) for text in _items(mapping.order)),
         wanted=limits.wanted if limits else Wanted(),
         effort=_effort(mapping),
+        pinned=read_mappings(mapping.mapping) if mapping.mapping else (),
         bits=sizes("--bits", mapping.bits),
+        density=_parts("--density", mapping.density),
         strategy=mapping.strategy,
         factors=mapping.factors,
         seed=mapping.seed,
@@ -206,12 +242,33 @@ def machines(given: Sequence[str]) -> list[str]:
 def sizes(option: str, texts: Sequence[str]) -> dict[str, int]:
     """`M=512,N=64` as numbers."""
     found: dict[str, int] = {}
-    for text in (item for one in texts for item in _items(one)):
-        name, sign, value = (part.strip() for part in text.partition("="))
-        if not sign or not value.isdigit() or not int(value):
+    for text, name, value in _named(texts):
+        if not name or not value.isdigit() or not int(value):
             raise TilewrightError("bad-argument", f"{option} '{text}' is not a name with a number, such as M=512")
         found[name] = int(value)
     return found
+
+
+def _parts(option: str, texts: Sequence[str]) -> dict[str, float]:
+    """`I1=0.5,I2=0.25` as parts of a whole."""
+    found: dict[str, float] = {}
+    for text, name, value in _named(texts):
+        try:
+            part = float(value)
+        except ValueError:
+            part = 0.0
+        if not name or not 0 < part <= 1:
+            raise TilewrightError(
+                "bad-argument", f"{option} '{text}' is not a name with a number above 0, and 1 at most, such as I2=0.3"
+            )
+        found[name] = part
+    return found
+
+
+def _named(texts: Sequence[str]) -> list[tuple[str, str, str]]:
+    """The whole of each item, its name and its value."""
+    parted = ((item, item.partition("=")) for text in texts for item in _items(text))
+    return [(item, name.strip(), value.strip()) for item, (name, _, value) in parted]
 
 
 def _items(text: str) -> list[str]:

@@ -299,3 +299,14 @@ def narrow(layer: Layer, bits: Mapping[str, int]) -> Layer:
     if not layer.irrelevant(output) and not output.sums:
         output = replace(output, bits=output.final_bits)
     return replace(layer, output=output, inputs=inputs)
+
+
+def thinned(layer: Layer, density: Mapping[str, float]) -> Layer:
+    """A layer with densities by operand or, where none has that name, by slot."""
+    if not density:
+        return layer
+
+    def thin(operand: Operand) -> Operand:
+        return replace(operand, density=density.get(operand.name, density.get(operand.slot, operand.density)))
+
+    return replace(layer, output=thin(layer.output), inputs=tuple(map(thin, layer.inputs)))

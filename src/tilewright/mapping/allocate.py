@@ -59,10 +59,7 @@ def allocate(
     With `even`, all operands of a memory are cut at the same loop; `corrected`, tiles take half of memories with two
     buffers.
     """
-    memories = [
-        replace(memory, bits=memory.bits // 2) if corrected and memory.double_buffered else memory
-        for memory in engine.memories
-    ]
+    memories = usable(engine, corrected=corrected)
     unrolled = spatial.fractional(layer)
     states = {o.slot: _State(o, spread(engine, o.slot, unrolled), {}) for o in layer.operands}
     cuts: dict[str, list[int]] = {operand.name: [] for operand in layer.operands}
@@ -83,12 +80,20 @@ def allocate(
     return TemporalMapping(order, {name: tuple(found) for name, found in cuts.items()})
 
 
+def usable(engine: ArrayEngine, *, corrected: bool) -> list[MemoryLevel]:
+    """The memories with the bits that tiles may take: half of those with two buffers, in the corrected model."""
+    return [
+        replace(memory, bits=memory.bits // 2) if corrected and memory.double_buffered else memory
+        for memory in engine.memories
+    ]
+
+
 def _choose(layer: Layer, memory: MemoryLevel, held: Sequence[_State], order: Order, even: bool) -> tuple[_Choice, ...]:
     """The tiles that leave the least traffic above, among those that fit together; the last of equal ones."""
     options = [_options(layer, memory, state, order) for state in held]
-    least = sum(choices[0].bits for choices in options)
-    if least > memory.bits:
-        raise _too_small(layer, memory, [(s, choices[0].bits) for s, choices in zip(held, options, strict=True)])
+    least_of_each = [(state.operand.name, choices[0].bits) for state, choices in zip(held, options, strict=True)]
+    if sum(bits for _, bits in least_of_each) > memory.bits:
+        raise too_small(layer, memory, least_of_each)
     best: tuple[_Choice, ...] | None = None
     best_cost = float("inf")
     for choices in product(*options):
@@ -100,7 +105,7 @@ def _choose(layer: Layer, memory: MemoryLevel, held: Sequence[_State], order: Or
         if cost <= best_cost:
             best, best_cost = choices, cost
     if best is None:
-        raise _too_small(layer, memory, [(s, choices[0].bits) for s, choices in zip(held, options, strict=True)])
+        raise too_small(layer, memory, least_of_each)
     return best
 
 
@@ -119,14 +124,14 @@ def _options(layer: Layer, memory: MemoryLevel, state: _State, order: Order) -> 
         size = layer.elements(operand, extents) * bits
         if size > memory.bits:
             if cut == state.cut:
-                raise _too_small(layer, memory, [(state, size)])
+                raise too_small(layer, memory, [(operand.name, size)])
             break
         choices.append(_Choice(cut, size, above * size))
     if state.level < len(state.entries) - 2:
         return choices
     last = choices[-1]
     if last.cut < len(order):
-        raise _too_small(layer, memory, [(state, layer.elements(operand) * bits)])
+        raise too_small(layer, memory, [(operand.name, layer.elements(operand) * bits)])
     return [_Choice(last.cut, last.bits, 0.0)]
 
 
@@ -144,12 +149,18 @@ def element_bits(layer: Layer, operand: Operand, left: Order, above: Sequence[Se
     return operand.final_bits
 
 
-def _too_small(layer: Layer, memory: MemoryLevel, wanted: Sequence[tuple[_State, float]]) -> TilewrightError:
+def too_small(
+    layer: Layer,
+    memory: MemoryLevel,
+    wanted: Sequence[tuple[str, float]],
+    help: str = "unroll less over the units that this memory serves, or make it larger",
+) -> TilewrightError:
+    """Which memory lacks how many bits, and what each operand wants of it."""
     total = sum(bits for _, bits in wanted)
-    names = " and ".join(state.operand.name for state, _ in wanted)
+    names = " and ".join(name for name, _ in wanted)
     return TilewrightError(
         "no-mapping",
         f"layer '{layer.name}': memory '{memory.name}' is {total - memory.bits:.0f} bits too small for {names}",
-        reasons=[f"{state.operand.name} needs {bits:.0f} of {memory.bits} bits" for state, bits in wanted],
-        help="unroll less over the units that this memory serves, or make it larger",
+        reasons=[f"{name} needs {bits:.0f} of {memory.bits} bits" for name, bits in wanted],
+        help=help,
     )
