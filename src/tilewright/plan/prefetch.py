@@ -20,6 +20,10 @@ Bytes = tuple[int, int]
 
 LATEST = 4
 """Groups beside which a store may run."""
+EARLIEST = 12
+"""Groups beside which a load may run."""
+SHARE = 0.5
+"""Of the cycles of a group, which are a prediction, in which loads of later ones are expected to run."""
 
 
 @dataclass
@@ -54,27 +58,33 @@ class Prefetch:
             self._store_late(number)
 
     def _spread(self) -> None:
-        """Starts loads one more group earlier where they take longer than the group beside which they run, and that one
-        has time for them."""
+        """Starts loads as many groups earlier as they take, the last first: each gets the time that others leave."""
         costs = [group_cost(self.graph, self.platform, self.choices, group, self.sources) for group in self.groups]
-        beside: list[list[tuple[int, int, float]]] = [[] for _ in self.groups]
-        for number, group in enumerate(self.groups):
-            for index, buffer in enumerate(group.buffers):
-                if buffer.early:
-                    beside[number - 1].append((number, index, self._load_cycles(number, buffer)))
-
-        def free(number: int) -> float:
-            return costs[number].compute / 2 - costs[number].transfers - sum(cycles for *_, cycles in beside[number])
-
+        free = [SHARE * cost.cycles - cost.transfers for cost in costs]
         for number in range(len(self.groups) - 1, 0, -1):
-            for load in sorted(beside[number], reverse=True):
-                if free(number) < 0 and free(number - 1) >= load[2] and self._one_earlier(load[0], load[1]):
-                    beside[number].remove(load)
-                    beside[number - 1].append(load)
+            for index in reversed(range(len(self.groups[number].buffers))):
+                if self.groups[number].buffers[index].early:
+                    self._begun(number, index, free)
+
+    def _begun(self, number: int, index: int, free: list[float]) -> None:
+        """Starts a load beside the last group with which there is time for it, and takes that from all of them. None is
+        started before a group that waits for its own loads."""
+        left = self._load_cycles(number, self.groups[number].buffers[index])
+        for beside in range(number - 1, max(number - 1 - EARLIEST, -1), -1):
+            if left <= 0 or free[beside] < 0:
+                return
+            if not free[beside]:
+                continue
+            while self.groups[number].buffers[index].early < number - beside:
+                if not self._one_earlier(number, index):
+                    return
+            taken = min(left, free[beside])
+            free[beside] -= taken
+            left -= taken
 
     def _load_cycles(self, number: int, buffer: TileBuffer) -> float:
         dma = self.platform.dma(self._source(number, buffer), self.platform.cores.memory)
-        return 0.0 if dma is None else dma.setup + buffer.bytes / dma.bytes_per_cycle
+        return 0.0 if dma is None else dma.setup + dma.issue + buffer.bytes / dma.bytes_per_cycle
 
     def _one_earlier(self, number: int, index: int) -> bool:
         """Starts a load one more group earlier, if what it loads is there by then and there are bytes for it."""
