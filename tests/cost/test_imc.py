@@ -50,3 +50,25 @@ def test_variants(
     assert sum(energies(engine, imc, layer, spatial).values()) == pytest.approx(energy, rel=1e-8)
     assert clock_period(engine) == pytest.approx(clock, rel=1e-7)
     assert sum(areas(engine).values()) == pytest.approx(area, rel=1e-7)
+
+
+def test_neighbouring_outputs_lie_along_a_diagonal() -> None:
+    """4 columns of OX read 6 inputs along FX; what is not shifted keeps its rows, and so does FY without OY."""
+    imc = InMemoryCompute(True, 8, 8, 2, 8)
+    engine = ArrayEngine("imc", {"D1": 128, "D2": 128}, (), compute_in_memory=imc)
+    sizes = {"K": 16, "C": 12, "OX": 8, "OY": 8, "FX": 3, "FY": 3}
+    text = "O[k][oy][ox] += W[k][c][fy][fx] * I[c][iy][ix]"
+    layer = read_layer(LayerText("layer", "", text, sizes, ("ix=1*ox+1*fx", "iy=1*oy+1*fy")))
+
+    def rows(along: tuple[tuple[str, int], ...], across: tuple[tuple[str, int], ...]) -> float:
+        """By the converters of inputs, of which each row has one: 0.081 pJ for every use of the array."""
+        spatial = SpatialMapping({"D1": along, "D2": across})
+        units = spatial.factor("K") * spatial.factor("OX") * spatial.factor("OY")
+        uses = layer.operations / units / spatial.factor("C") / spatial.factor("FX") / spatial.factor("FY") * 4
+        return energies(engine, imc, layer, spatial)["converters to analog"] / uses / 0.081
+
+    assert rows((("K", 16),), (("C", 12), ("FX", 3))) == pytest.approx(36)
+    assert rows((("K", 16), ("OX", 4)), (("C", 12), ("FX", 3))) == pytest.approx(72)
+    assert rows((("K", 16), ("OX", 2), ("OY", 2)), (("C", 4), ("FX", 3), ("FY", 3))) == pytest.approx(64)
+    assert rows((("K", 16), ("OX", 4)), (("C", 12), ("FY", 3))) == pytest.approx(36)
+    assert rows((("K", 16), ("OX", 4)), (("C", 1),)) == pytest.approx(1)

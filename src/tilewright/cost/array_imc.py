@@ -39,7 +39,7 @@ def energies(engine: ArrayEngine, imc: InMemoryCompute, layer: Layer, spatial: S
     """Picojoules of a layer, by part; memories are not among them."""
     outputs, inputs = _lines(engine)
     used = {array: prod(steps for _, steps in loops) for array, loops in spatial.loops.items()}
-    columns, rows = used.get(_names(engine)[0], 1), used.get(_names(engine)[1], 1)
+    columns, rows = used.get(_names(engine)[0], 1), _rows(engine, layer, spatial)
     macros = prod(used.get(name, 1) for name in _names(engine)[2:])
     serial = imc.activation_bits // imc.serial_bits
     times = layer.operations / prod(used.values()) * serial * macros
@@ -103,6 +103,25 @@ def _lines(engine: ArrayEngine) -> tuple[int, int]:
     """Outputs and inputs of a macro."""
     outputs, inputs, *_ = (engine.dims[name] for name in _names(engine))
     return outputs, inputs
+
+
+def _rows(engine: ArrayEngine, layer: Layer, spatial: SpatialMapping) -> int:
+    """Rows of a macro that get an input.
+
+    Neighbouring outputs along the word lines read inputs that overlap, so their weights lie along a diagonal: 4 columns
+    of OX over 3 rows of FX take 6 rows.
+    """
+    along, across = (spatial.loops.get(name, ()) for name in _names(engine)[:2])
+    if prod(steps for _, steps in across) == 1:
+        return 1
+    indexing_weights = {dim for operand in layer.inputs if not operand.sums for dim in operand.dims}
+    neighbours = {dim: steps for dim, steps in along if dim not in indexing_weights}
+    further = {
+        dim: neighbours.get(other, 1) - 1
+        for axis in layer.sums.values()
+        for dim, other in ((axis.first, axis.second), (axis.second, axis.first))
+    }
+    return prod(steps + further.get(dim, 0) for dim, steps in across)
 
 
 def _depth(inputs: int) -> int:
