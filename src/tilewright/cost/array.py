@@ -27,6 +27,7 @@ from tilewright.cost.array_latency import (
 )
 from tilewright.cost.array_moves import Move, moves
 from tilewright.cost.array_nest import Nest, build
+from tilewright.cost.sparsity import working
 
 LoadKey = tuple[str, int, str]
 """Operand, level among its memories, direction."""
@@ -130,7 +131,7 @@ def evaluate(
         engine=engine,
         spatial=spatial,
         temporal=temporal,
-        unit_energies=_unit_energies(layer, engine, spatial),
+        unit_energies=unit_energies(layer, engine, spatial),
         moves=crossing,
         nests=nests,
         latency=_latency(layer, engine, whole, flags, temporal, operation_cycles(layer, engine, spatial), corrected),
@@ -138,10 +139,11 @@ def evaluate(
     )
 
 
-def _unit_energies(layer: Layer, engine: ArrayEngine, spatial: SpatialMapping) -> Mapping[str, float]:
+def unit_energies(layer: Layer, engine: ArrayEngine, spatial: SpatialMapping) -> Mapping[str, float]:
+    """What all operations of the array take, by part; where an input is zero, nothing."""
     if engine.compute_in_memory:
         return imc.energies(engine, engine.compute_in_memory, layer, spatial)
-    return MappingProxyType({"multiply-accumulates": engine.unit_energy * layer.operations})
+    return MappingProxyType({"multiply-accumulates": engine.unit_energy * layer.operations * working(layer)})
 
 
 def operation_cycles(layer: Layer, engine: ArrayEngine, spatial: SpatialMapping) -> float:
@@ -188,10 +190,10 @@ def _latency(
     ports = by_port(move for move in crossing if move.times)
     stalls = {key: stall(found, flags, cycles) for key, found in ports.items()}
     waiting = held(stalls, ports)
-    working = ceil(temporal.steps * cycles) + waiting
+    busy = ceil(temporal.steps * cycles) + waiting
     loads: dict[LoadKey, float] = {}
     for found in ports.values():
-        loads |= loading_times(found, nests, working, cycles, corrected=corrected)
+        loads |= loading_times(found, nests, busy, cycles, corrected=corrected)
     return Latency(
         ideal=ceil(ceil(layer.operations / _beside(engine)) * engine.cycles),
         computing=temporal.steps * cycles,
