@@ -6,18 +6,21 @@ import copyreg
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from math import inf
 from multiprocessing import get_context
 from types import MappingProxyType
+
+import numpy as np
 
 from tilewright.core.accelerator import ArrayEngine
 from tilewright.core.mapping import SpatialMapping, TemporalMapping
 from tilewright.core.workload import Layer
 from tilewright.errors import TilewrightError
-from tilewright.mapping.batch import Evaluator
-from tilewright.mapping.bounds import Bounds
-from tilewright.mapping.goals import Objective, Wanted
-from tilewright.mapping.search import Effort, Search, SearchResult, check_room, new_goal
-from tilewright.mapping.tables import Problem, problem
+from tilewright.mapping.floors import Floors
+from tilewright.mapping.goals import Goal, Objective, Wanted
+from tilewright.mapping.lattice import Lattice
+from tilewright.mapping.search import Effort, Search, SearchResult, new_goal
+from tilewright.mapping.tables import problem
 
 
 def _frozen(items: dict[object, object]) -> MappingProxyType[object, object]:
@@ -89,44 +92,54 @@ def best_mapping(
 ) -> BestResult:
     """Of all mappings in time with one of these in space; those that promise most are searched first."""
     wanted, effort = wanted or Wanted(), effort or Effort()
-    ranked = _ranked([problem(layer, engine, spatial, corrected=corrected) for spatial in spatials], objective, wanted)
-    goal = new_goal(objective, wanted, ranked[0].problem)
+    waiting = _ranked(layer, engine, spatials, objective, corrected)
+    goal: Goal | None = None
+    why: TilewrightError | None = None
     found: dict[tuple[float, float], BestMapping] = {}
     results: list[SearchResult] = []
-    for one in ranked:
+    bound = inf
+    for (energy, latency), spatial in waiting:
+        if goal is not None and not bool(goal.hopeful(np.array(energy), np.array(latency))):
+            continue
         spent = sum(result.seconds for result in results)
         tried = sum(result.evaluated for result in results)
         left = replace(effort, seconds=effort.seconds - spent, mappings=effort.mappings - tried)
-        result = Search(one.problem, objective, wanted, left, goal, one).run()
+        one = problem(layer, engine, spatial, corrected=corrected)
+        goal = goal or new_goal(objective, wanted, one)
+        try:
+            result = Search(one, objective, wanted, left, goal).run()
+        except TilewrightError as error:
+            why = why or error
+            continue
         results.append(result)
+        bound = min(bound, result.bound)
         for new in result.best:
             key = (new.latency, new.energy)
-            found.setdefault(key, BestMapping(one.problem.spatial, new.mapping, new.energy, new.latency))
+            found.setdefault(key, BestMapping(spatial, new.mapping, new.energy, new.latency))
+    if not results or goal is None:
+        raise why or TilewrightError("no-mapping", "nothing can be unrolled: there are no spatial mappings to try")
     return BestResult(
         best=tuple(found[key] for key in goal.found),
-        bound=min(result.bound for result in results),
+        bound=bound,
         proved=all(result.proved for result in results),
-        covered=sum(result.covered for result in results),
+        covered=sum(_covered(layer, engine, spatial) for spatial in spatials),
         evaluated=sum(result.evaluated for result in results),
         seconds=sum(result.seconds for result in results),
     )
 
 
-def _ranked(problems: Sequence[Problem], objective: Objective, wanted: Wanted) -> list[Bounds]:
-    """Of those with room for a mapping, the most promising first."""
-    fitting: list[Problem] = []
-    why: TilewrightError | None = None
-    for one in problems:
-        try:
-            check_room(one, wanted)
-            fitting.append(one)
-        except TilewrightError as error:
-            why = why or error
-    if not fitting:
-        raise why or TilewrightError("no-mapping", "nothing can be unrolled: there are no spatial mappings to try")
-    goal = new_goal(objective, wanted, fitting[0])
-    bounds = [Bounds(Evaluator(one), wanted) for one in fitting]
-    return sorted(bounds, key=lambda found: goal.rank(*found.root))
+def _ranked(
+    layer: Layer, engine: ArrayEngine, spatials: Sequence[SpatialMapping], objective: Objective, corrected: bool
+) -> list[tuple[tuple[float, float], SpatialMapping]]:
+    """With the least that each costs (energy and latency), the most promising first."""
+    rank = Goal(objective).rank
+    floors = Floors(layer, engine, corrected=corrected)
+    return sorted(((floors.least(spatial), spatial) for spatial in spatials), key=lambda one: rank(*one[0]))
+
+
+def _covered(layer: Layer, engine: ArrayEngine, spatial: SpatialMapping) -> int:
+    depths = [len(engine.levels(operand.slot)) for operand in layer.operands]
+    return Lattice.of(spatial.steps(layer)).mappings(depths)
 
 
 def best_mappings(jobs: Sequence[Job], workers: int = 1) -> list[BestResult]:

@@ -21,9 +21,12 @@ from tilewright.core.mapping import TemporalMapping
 from tilewright.errors import TilewrightError
 from tilewright.mapping.batch import Evaluator, Place, Profile
 from tilewright.mapping.bounds import Bounds, State, after
+from tilewright.mapping.floors import Floors
 from tilewright.mapping.goals import Goal, Objective, Wanted
+from tilewright.mapping.hiding import Loads
 from tilewright.mapping.lattice import Ints
 from tilewright.mapping.orders import Orders, Segment, combined
+from tilewright.mapping.parts import Part, Space
 from tilewright.mapping.tables import MIXED, NEW, SAME, Flags, Floats, Problem, room
 
 FOREVER = 1e18
@@ -74,8 +77,9 @@ class SearchResult:
 
 @dataclass
 class _Block:
-    """Partial mappings with the same places cut."""
+    """Partial mappings of one part with the same places cut."""
 
+    bounds: Bounds
     state: State
     node: Ints
     """The last one cut."""
@@ -87,11 +91,11 @@ class _Block:
 
     def take(self, rows: Ints) -> _Block:
         nodes = {place: found[rows] for place, found in self.nodes.items()}
-        return _Block(self.state, self.node[rows], self.operand[rows], nodes, self.sums[rows])
+        return _Block(self.bounds, self.state, self.node[rows], self.operand[rows], nodes, self.sums[rows])
 
 
-_Waiting = tuple[float, float, int, int, _Block]
-"""What to look at first: bounds, how little is left to cut, and what came earlier."""
+_Waiting = tuple[float, float, int, int, _Block | Bounds | Part]
+"""What to look at first: bounds, how little is left to cut, and what came earlier; parts wait until they promise."""
 _Heap = list[_Waiting]
 
 
@@ -126,13 +130,13 @@ class Search:
     effort: Effort = field(default_factory=Effort)
     goal: Goal | None = None
     """What was found before in other problems; only what is better is sought."""
-    bounds: Bounds | None = None
-    """Bounds of the problem, where they are known already."""
 
     def __post_init__(self) -> None:
-        self.evaluator = self.bounds.evaluator if self.bounds else Evaluator(self.problem)
+        self.evaluator = Evaluator(self.problem)
         self._goal = self.goal or new_goal(self.objective, self.wanted, self.problem)
         self._orders = Orders([table.kinds for table in self.problem.operands], self.problem.lattice.strides)
+        self._space = Space(self.evaluator, self.wanted)
+        self._loads = Loads(self._space)
         self._kept: dict[tuple[float, float], TemporalMapping] = {}
         self._evaluated = 0
         self._serial = 0
@@ -141,36 +145,53 @@ class Search:
         """Searches to the end or as far as the effort allows."""
         started = process_time()
         check_room(self.problem, self.wanted)
-        self._bounds = self.bounds or Bounds(self.evaluator, self.wanted)
-        self._least_energy = self._bounds.root[0]
-        self._sharpen()
-        heap = self._root()
-        bound, sharpened = inf, bool(self._goal.found)
+        heap = self._parts()
+        bound = inf
         while heap:
-            first, _, _, _, block = heap[0]
+            first, _, _, _, waiting = heap[0]
             if self._stops(first, process_time() - started):
                 bound = first
                 break
             heapq.heappop(heap)
-            for child in self._expand(block):
-                self._push(heap, child)
-            if self._goal.found and not sharpened:
-                # Loads hide behind the work; bounds are sharper once it is known how long that can be.
-                sharpened = True
-                if self._sharpen():
-                    heap = self._root()
-        proved = not heap
-        return self._result(bound, proved, process_time() - started)
+            if isinstance(waiting, _Block):
+                for child in self._expand(waiting):
+                    self._push(heap, child)
+            else:
+                self._open(heap, waiting)
+        return self._result(bound, not heap, process_time() - started)
 
-    def _sharpen(self) -> bool:
-        """Better bounds from what was found, if there are any; what waits has to begin again then."""
-        slowest = self._goal.slowest(self._least_energy)
-        energy, latency = self._bounds.root
-        hopeful = bool(self._goal.hopeful(np.array(energy), np.array(latency)))
-        if not hopeful or not self._bounds.sharper(slowest):
-            return False
-        self._bounds = Bounds(self.evaluator, self.wanted, slowest)
-        return True
+    def _parts(self) -> _Heap:
+        """All parts, with what they cost at least as far as this is known without tables of them."""
+        problem = self.problem
+        heap: _Heap = []
+        _, fast = Floors(problem.layer, problem.engine, corrected=problem.corrected).least(problem.spatial)
+        self._least_energy = inf
+        for part in self._space.parts():
+            energy = self._space.least_energy(part)
+            self._least_energy = min(self._least_energy, energy)
+            self._wait(heap, part, energy, fast)
+        return heap
+
+    def _wait(self, heap: _Heap, waiting: Part | Bounds, energy: float, latency: float) -> None:
+        if bool(self._goal.hopeful(np.array(energy), np.array(latency))):
+            self._serial += 1
+            heapq.heappush(heap, (*self._goal.rank(energy, latency), 0, self._serial, waiting))
+
+    def _open(self, heap: _Heap, waiting: Part | Bounds) -> None:
+        """Looks closer at a part, as long as it promises something better."""
+        if not isinstance(waiting, Bounds):
+            bounds = Bounds(self._space, self._loads, waiting)
+            self._wait(heap, bounds, *bounds.apart)
+            return
+        if not bool(self._goal.hopeful(*map(np.array, waiting.root))):
+            return
+        nodes = {place: np.full(1, self.problem.lattice.last) for place in waiting.whole}
+        zero = np.zeros(1, dtype=np.int64)
+        root = _Block(waiting, waiting.start, zero, zero - 1, nodes, waiting.constants[None, :].copy())
+        if waiting.start == waiting.done:
+            self._leaves(root)
+        else:
+            self._push(heap, root)
 
     def _stops(self, first: float, seconds: float) -> bool:
         if seconds > self.effort.seconds or self._evaluated > self.effort.mappings:
@@ -195,16 +216,10 @@ class Search:
             seconds=seconds,
         )
 
-    def _root(self) -> _Heap:
-        zero = np.zeros(1, dtype=np.int64)
-        bounds, heap = self._bounds, list[_Waiting]()
-        self._push(heap, _Block(bounds.start, zero, zero - 1, {}, bounds.constants[None, :].copy()))
-        return heap
-
     def _push(self, heap: _Heap, block: _Block) -> None:
         """In blocks, best first."""
-        rest = self._bounds.rest(block.state)[:, block.node].T + block.sums
-        first, second = self._goal.key(rest[:, 0], rest[:, self._bounds.latencies].max(axis=1))
+        rest = block.bounds.rest(block.state)[:, block.node].T + block.sums
+        first, second = self._goal.key(rest[:, 0], rest[:, block.bounds.latencies].max(axis=1))
         order = np.lexsort((second, first))
         for start in range(0, len(order), BLOCK):
             rows = order[start : start + BLOCK]
@@ -215,7 +230,7 @@ class Search:
 
     def _expand(self, block: _Block) -> list[_Block]:
         """Partial mappings with one more place cut; whole ones are evaluated."""
-        bounds = self._bounds
+        bounds = block.bounds
         now = bounds.rest(block.state)[:, block.node].T + block.sums
         block = block.take(np.flatnonzero(self._goal.hopeful(now[:, 0], now[:, bounds.latencies].max(axis=1))))
         children: list[_Block] = []
@@ -236,7 +251,7 @@ class Search:
 
     def _cut(self, block: _Block, place: Place) -> _Block:
         """All ways to cut one more place that can be better than the best found."""
-        bounds, exponents = self._bounds, self.problem.lattice.exponents
+        bounds, exponents = block.bounds, self.problem.lattice.exponents
         state = after(block.state, place[0])
         nodes = np.flatnonzero(np.isfinite(bounds.term(place)[0]))
         ahead = (bounds.term(place) + bounds.rest(state))[:, nodes]
@@ -257,6 +272,7 @@ class Search:
         fits = self._fits(placed, chosen)
         rows, chosen = rows[fits], chosen[fits]
         return _Block(
+            bounds,
             state,
             chosen,
             np.full(len(chosen), place[0]),
@@ -276,7 +292,7 @@ class Search:
                 lower = placed.get((operand, level)) if level else np.zeros_like(node)
                 upper = np.full_like(node, problem.lattice.last) if outermost else placed.get((operand, level + 1))
                 if lower is None or upper is None:
-                    taken = taken + self._bounds.least_room(operand, level)[node]
+                    taken = taken + self._space.least_room(operand, level)[node]
                 else:
                     taken = taken + room(table, level, lower, upper)
             result &= taken <= self.wanted.bits(problem, memory)
