@@ -89,7 +89,7 @@ def instance_text(
     pointwise = not parts and not replaced and not any(field.tensor for field in epilogue_fields(steps, replaced))
     macros = {"Epilogue": f"{name}_epilogue", "STORE": f"{name}_store", "STORE_4": f"{name}_four{'_sums' * parts}"}
     macros |= {"STORE_1": f"{name}_one", "STORE_POINTWISE": str(int(pointwise)), "STORE_AGAIN": str(int(not replaced))}
-    macros |= {"STORE_STEPS": str(len(steps)), "STORE_SCALES": "0"}
+    macros |= {"STORE_STEPS": str(len(steps)), "STORE_SCALES": "0", "STORE_SHIFTS": "0"}
     macros |= {} if parts or replaced else _scaling(steps, output, row_axes)
     vectors: list[str] = []
     if kernel.lanes:
@@ -114,21 +114,25 @@ def _scaling(steps: tuple[StepCode, ...], output: TensorType, row_axes: int) -> 
     Before the sums are scaled, something may be added to each channel.
     """
     last = len(steps) - 1
-    if last not in (0, 1) or not steps[-1].body.scales or (last and not steps[0].body.adds):
+    if last not in (0, 1) or (last and not steps[0].body.adds):
+        return {}
+    body = steps[-1].body
+    if not (body.scales or body.shifts):
         return {}
     before = RESULT + (str(last) if last else "")
     factor = _of_channel(steps, last, "mul", output, row_axes)
     added = next((o for o, n in zip("AB", steps[0].inputs, strict=False) if n != RESULT), "") if last else ""
     more = _of_channel(steps, 0, added, output, row_axes) if added else "0"
-    if steps[-1].inputs[0] != before or not factor or not more or last != len(added):
+    offset = _of_channel(steps, last, "add", output, row_axes) if body.shifts and body.reads("add") else "0"
+    if steps[-1].inputs[0] != before or not factor or not more or not offset or last != len(added):
         return {}
-    return {
-        "STORE_SCALES": "1",
-        "STORE_ADDED(e, channel)": more,
-        "STORE_FACTOR(e, channel)": f"tw_factor({factor}, (e)->s{last}_shift)",
-        "STORE_ZERO(e)": f"(e)->s{last}_zero",
-        "STORE_SIGNED": str(int(output.dtype.lo < 0)),
-    }
+    macros = {"STORE_ADDED(e, channel)": more, "STORE_SIGNED": str(int(output.dtype.lo < 0))}
+    macros["STORE_SHIFT(e)"] = f"(e)->s{last}_shift"
+    if body.scales:
+        macros |= {"STORE_SCALES": "1", "STORE_FACTOR(e, channel)": f"tw_factor({factor}, (e)->s{last}_shift)"}
+        return macros | {"STORE_OFFSET(e, channel)": "0", "STORE_ZERO(e)": f"(e)->s{last}_zero"}
+    macros |= {"STORE_SHIFTS": "1", "STORE_FACTOR(e, channel)": f"(int32_t){factor}"}
+    return macros | {"STORE_OFFSET(e, channel)": f"(int32_t){offset}", "STORE_ZERO(e)": "0"}
 
 
 def _lanes_text(

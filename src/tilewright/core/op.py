@@ -135,7 +135,8 @@ class Body:
     `result` gives the expression of each output. `constants` are typed named numbers used by the expressions. `fill`
     gives an input's value where its access lies outside the tensor; a reduction skips such points for inputs without
     one. `scales` says that the result is just `tw_clamp(tw_scale(x, mul, shift, zero))` with the limits of its type,
-    where x is the first operand, and `shift` and `zero` are constants; `adds` that it is the sum of two int32 operands.
+    where x is the first operand, and `shift` and `zero` are constants; `shifts` the same of
+    `tw_sum_rounded(x * mul, add, half, shift)`, `adds` that it is the sum of two int32 operands.
     `lanes` is the result once more, for four neighbours in a vector, by the functions tw_lanes_* that machines with
     vectors have; their operands are vectors or numbers. It is empty where there is no such text.
     """
@@ -146,6 +147,7 @@ class Body:
     constants: tuple[tuple[str, str, str], ...] = ()
     fill: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     scales: bool = False
+    shifts: bool = False
     adds: bool = False
     lanes: str = ""
 

@@ -154,6 +154,7 @@ def _body(call: Call) -> Body:
     quotient = largest >> shift
     narrow = "int32_t" if max(quotient + abs(zero), -lo, hi) < 1 << 31 else "int64_t"
     centre = _centre(call)
+    shifts = False
     if _multiplies_by_one(call, shift) and add == 0 and x < 1 << 31:
         scaled = (
             _Scaled("(int32_t)x + zero", lanes="tw_lanes_add(x, zero)") if zero else _Scaled("(int32_t)x", lanes="x")
@@ -168,8 +169,8 @@ def _body(call: Call) -> Body:
     else:
         total, rounded = _in_integers(largest, shift, to_even=to_even, added=add > 0)
         text = f"({narrow})({rounded})" + (" + zero" if zero else "")
-        plain = shift and not to_even and total[0] == "int32_t"
-        lanes = f"tw_lanes_sum_rounded(tw_lanes_mul(x, mul), {'add' if add else '0'}, shift)" if plain else ""
+        shifts = shift > 0 and not to_even and total[0] == "int32_t"
+        lanes = f"tw_lanes_sum_rounded(tw_lanes_mul(x, mul), {'add' if add else '0'}, shift)" if shifts else ""
         lanes = f"tw_lanes_add({lanes}, zero)" if lanes and zero else lanes
         scaled = _Scaled(text, (total,), ((total[0], "half", str(half - int(to_even))),), lanes)
     limited: tuple[tuple[str, str, str], ...] = ()
@@ -185,13 +186,15 @@ def _body(call: Call) -> Body:
         clamp = ((narrow, "raised", "scaled > lo ? scaled : lo"), (narrow, "clamped", "raised < hi ? raised : hi"))
         limited = ((narrow, "lo", str(lo)), (narrow, "hi", str(hi)))
         lanes = ""
+    to_byte = clamp[0][2].startswith("tw_clamp") and hi - lo == 255
     told = " ".join((scaled.text, *(value for _, _, value in scaled.state)))
     named = (("int", "shift", str(shift)), (narrow, "zero", str(zero)))
     return Body(
         MappingProxyType({"y": "clamped"}),
         (*scaled.state, (narrow, "scaled", scaled.text), *clamp),
         constants=(*scaled.constants, *(c for c in named if re.search(rf"\b{c[1]}\b", told)), *limited),
-        scales=scaled.text in (_SCALE, _SCALE_UNTIED) and clamp[0][2].startswith("tw_clamp") and hi - lo == 255,
+        scales=scaled.text in (_SCALE, _SCALE_UNTIED) and to_byte,
+        shifts=shifts and not zero and to_byte,
         lanes=lanes,
     )
 

@@ -9,16 +9,44 @@ strided: [X, Y]
 scratch: "16*KH*((KW*C+3)//4)"
 # Fitted on the simulator to 148 layers of networks and of random shapes.
 cycles: "G*(((N*OH*OW+3)//4)*(((F+3)//4)*(KH*((KW*C+3)//4)*(24.6 + min(C%4, 1)*min((KW*C-1)//4, 1)*5.8)
-  + (KH-1)*min((KW*C-1)//4, 1)*11.4 + 138) + 157) + N*OH*min(KH*KW*strides_1-1, 1)*318
+  + (KH-1)*min((KW*C-1)//4, 1)*11.4 + 104) + 157) + N*OH*max(min(KH*KW*strides_1-1, 1), 1-(X_n2 == OW))*318
   + N*(OH*min(OW, 2*((pads_1+strides_1-1)//strides_1)) + OW*min(OH, (pads_0+strides_0-1)//strides_0))*(KH*((KW*C+3)//4*3 + 35) + 25)
   + N*OH*OW*(min(F%4, 1)*170 + min(G-1, 1)*KH*KW*(C/2 + 20))) + 580"
 --- */
 #include "tilewright_kernel.h"
+#include "tilewright_quads.h"
 
 #ifndef TW_GENERATED
 typedef int8_t T;
 #endif
 
+#if STORE_SCALES || STORE_SHIFTS
+TW_APART void tabulate(struct tw_quads *quads, int32_t *table, const int32_t *B, int channel, int count,
+                       const struct Epilogue *epilogue) {
+    const struct Epilogue e = *epilogue;
+    TW_TABULATE(quads, table, &e, B, channel, count);
+}
+/* Whole blocks of four channels. */
+TW_INLINE void tile(struct tw_quads *quads, const int single, const struct tw_line *line, const T *X) {
+    for (int left = line->fours; left > 0; left--) {
+        TW_FOR_BYTES(X, tw_quads)(quads, single, STORE_SHIFTS, STORE_SIGNED);
+        for (int j = 0; j < 4 && left > 1; j++)
+            quads->runs.a[j] = (const char *)quads->runs.a[j] + 4 * line->next;
+        quads->y = (char *)quads->y + 4 * line->pitch;
+    }
+}
+TW_APART void tiles(struct tw_quads *quads, const struct tw_line *line, const T *X, const int32_t *B, void *Y,
+                    int channel, int count, const struct Epilogue *epilogue) {
+    (void)B, (void)channel, (void)count, (void)epilogue; /* all in the table */
+    quads->y = (char *)Y + line->at[0];
+    for (int i = 0; i < 3; i++)
+        quads->apart[i] = line->at[i + 1] - line->at[0];
+    if (quads->runs.rows == 1 && quads->more)
+        tile(quads, 1, line, X);
+    else
+        tile(quads, 0, line, X);
+}
+#else
 /* Whole blocks of four channels. */
 TW_INLINE void tile(struct tw_runs *runs, const int single, const struct tw_line *line, const T *X, const int32_t *B,
                     void *Y, int channel, int count, const struct Epilogue *epilogue) {
@@ -54,13 +82,16 @@ TW_INLINE void tile(struct tw_runs *runs, const int single, const struct tw_line
         at0 += 4 * line->pitch, at1 += 4 * line->pitch, at2 += 4 * line->pitch, at3 += 4 * line->pitch;
     }
 }
-TW_APART void tiles(struct tw_runs *runs, const struct tw_line *line, const T *X, const int32_t *B, void *Y,
+#define tabulate(quads, table, B, channel, count, epilogue) ((void)0)
+TW_APART void tiles(struct tw_quads *quads, const struct tw_line *line, const T *X, const int32_t *B, void *Y,
                     int channel, int count, const struct Epilogue *epilogue) {
+    struct tw_runs *const runs = &quads->runs;
     if (runs->rows == 1)
         tile(runs, 1, line, X, B, Y, channel, count, epilogue);
     else
         tile(runs, 0, line, X, B, Y, channel, count, epilogue);
 }
+#endif
 
 /* Fewer pixels, each with a place of its own, or the last few channels. */
 TW_APART void rest(struct tw_runs *runs, const T *X, const int32_t *B, void *Y, const int *at, int channel, int pixels,
@@ -109,15 +140,27 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
     const T *end = X + (N - 1) * X_s0 + (last_row - 1) * X_s1 + (X_n2 - 1) * X_s2 + G * C - words * 4;
     char *patch = scratch;
     const int narrow = words == 1 && KH > 2; /* short runs are put together */
-    struct tw_runs runs = {.words = narrow ? KH : words, .rows = narrow ? 1 : KH};
+    int32_t table[2 * TW_TABLED];
+    struct tw_quads quads;
+    struct tw_runs *const runs = &quads.runs;
+    runs->words = narrow ? KH : words;
+    runs->rows = narrow ? 1 : KH;
+    quads.more = runs->words - 1;
     if (KW * C % 4) /* behind each row the weights are zero; the bytes just have to be there */
         tw_fill_words(patch, 0, patch_bytes);
-    for (int g = 0; g < G; g++) {
-        const int32_t *bias = B ? B + g * F : B;
+    const int most = STORE_SCALES || STORE_SHIFTS ? TW_TABLED : F; /* channels at a time */
+    for (int g = 0, first = 0; g < G; first + most < F ? (first += most) : (first = 0, g++)) {
+        const int channel = g * F + first, channels = tw_min(most, F - first);
+        const int32_t *bias = B ? B + channel : B;
+        const int8_t *weights = W + (g * ((F + 3) & ~3) + first) * patch_bytes;
         const T *image = X + g * C;
-        for (int pixel = 0, done = 0, oh = 0, ow = 0, out = g * F; pixel < count; pixel += done) {
-            struct tw_line line = {.next = next, .pitch = Y_s2};
-            runs.b = W + g * ((F + 3) / 4) * 4 * patch_bytes;
+        tabulate(&quads, table, bias, channel, channels, epilogue);
+        for (int pixel = 0, done = 0, oh = 0, ow = 0, out = channel; pixel < count; pixel += done) {
+            struct tw_line line;
+            line.fours = 0;
+            line.next = next;
+            line.pitch = Y_s2;
+            runs->b = weights;
             for (done = 0; done < 4 && pixel + done < count; done++, ow++) {
                 if (ow == OW) {
                     ow = 0;
@@ -134,43 +177,44 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
                 if (side_by_side && ih >= 0 && iw >= 0 && ih < last_row && iw < last_col && x <= end) {
                     if (narrow) {
                         uint32_t *to = (uint32_t *)(void *)(patch + done * patch_bytes);
-                        runs.a[done] = to;
+                        runs->a[done] = to;
                         for (int i = 0; i < KH; i++)
                             TW_LOAD_STRIDED(to[i], x, X_s1 * dilations_0);
                         continue;
                     }
-                    runs.a[done] = x;
-                    runs.step[done] = step;
-                    if (done || OW - ow < 4 || iw + 3 * strides_1 >= last_col || x + 3 * next > end || F < 4)
+                    runs->a[done] = x;
+                    runs->step[done] = step;
+                    if (done || OW - ow < 4 || iw + 3 * strides_1 >= last_col || x + 3 * next > end || channels < 4)
                         continue;
                     /* as many as there are in the middle of the line */
-                    const int most = tw_min((last_col - 1 - iw) / strides_1, (int)(end - x) / next) + 1;
-                    line.fours = F % 4 ? 1 : tw_min(most, OW - ow) / 4;
+                    const int inside = tw_min((last_col - 1 - iw) / strides_1, (int)(end - x) / next) + 1;
+                    line.fours = channels % 4 ? 1 : tw_min(inside, OW - ow) / 4;
                     for (int i = 1; i < 4; i++) {
                         line.at[i] = line.at[0] + i * Y_s2;
-                        runs.a[i] = x + i * next;
-                        runs.step[i] = step;
+                        runs->a[i] = x + i * next;
+                        runs->step[i] = step;
                     }
                     done = 4 * line.fours;
                     ow += done;
                     break;
                 }
-                runs.a[done] = patch + done * patch_bytes;
-                runs.step[done] = 0;
+                runs->a[done] = patch + done * patch_bytes;
+                runs->step[done] = 0;
                 tw_gather_patch(&shape, image, ih, iw, patch + done * patch_bytes);
             }
             if (done == 4 || (STORE_AGAIN && done < 4))
                 line.fours = 1;
             for (int i = done; i < 4; i++) { /* there are always four */
                 line.at[i] = line.at[i - 1];
-                runs.a[i] = runs.a[i - 1];
-                runs.step[i] = runs.step[i - 1];
+                runs->a[i] = runs->a[i - 1];
+                runs->step[i] = runs->step[i - 1];
             }
-            const int whole = line.fours ? F & ~3 : 0;
+            const int whole = line.fours ? channels & ~3 : 0;
             if (whole)
-                tiles(&runs, &line, X, bias, Y, g * F, whole, epilogue);
-            if (whole < F)
-                rest(&runs, X, bias, Y, line.at, g * F, tw_min(done, 4), whole, F, epilogue);
+                tiles(&quads, &line, X, bias, Y, channel, whole, epilogue);
+            runs->b = weights + whole * patch_bytes;
+            if (whole < channels)
+                rest(runs, X, bias, Y, line.at, channel, tw_min(done, 4), whole, channels, epilogue);
         }
     }
 }

@@ -101,41 +101,46 @@ struct tw_line {
  * products. The weights of the four channels take turns, word by word; `b` is moved on to those of the next four. There
  * are more registers in it than operands can name, so all are named here; those of pointers have short instructions,
  * because a core's cache holds 512 bytes. */
-#define TW_RUN(CODE)                                                                                                   \
-    TW_REPEAT("a5", "48")                                                                                              \
-    TW_NEXT_WORD("a4", "a3")                                                                                           \
+#define TW_PRODUCTS(CODE, B, BEFORE_LAST)                                                                              \
+    TW_NEXT_WORD("a4", B)                                                                                              \
     TW_NEXT_WORD("t0", "s0")                                                                                           \
+    TW_NEXT_WORD("a5", B)                                                                                              \
     TW_NEXT_WORD("t1", "s1")                                                                                           \
-    TW_NEXT_WORD("t2", "a1")                                                                                           \
-    TW_NEXT_WORD("t3", "a2")                                                                                           \
-    TW_NEXT_WORD("a5", "a3")                                                                                           \
     TW_SDOT(CODE, "a6", "t0", "a4")                                                                                    \
-    TW_SDOT(CODE, "s4", "t1", "a4")                                                                                    \
-    TW_SDOT(CODE, "s8", "t2", "a4")                                                                                    \
-    TW_SDOT(CODE, "t4", "t3", "a4")                                                                                    \
-    TW_NEXT_WORD("a4", "a3")                                                                                           \
     TW_SDOT(CODE, "a7", "t0", "a5")                                                                                    \
+    TW_NEXT_WORD("t2", "a1")                                                                                           \
+    TW_SDOT(CODE, "s4", "t1", "a4")                                                                                    \
     TW_SDOT(CODE, "s5", "t1", "a5")                                                                                    \
+    TW_NEXT_WORD("t3", "a2")                                                                                           \
+    TW_SDOT(CODE, "s8", "t2", "a4")                                                                                    \
     TW_SDOT(CODE, "s9", "t2", "a5")                                                                                    \
+    TW_SDOT(CODE, "t4", "t3", "a4")                                                                                    \
+    TW_NEXT_WORD("a4", B)                                                                                              \
     TW_SDOT(CODE, "t5", "t3", "a5")                                                                                    \
-    TW_NEXT_WORD("a5", "a3")                                                                                           \
+    TW_NEXT_WORD("a5", B)                                                                                              \
     TW_SDOT(CODE, "s2", "t0", "a4")                                                                                    \
     TW_SDOT(CODE, "s6", "t1", "a4")                                                                                    \
     TW_SDOT(CODE, "s10", "t2", "a4")                                                                                   \
     TW_SDOT(CODE, "t6", "t3", "a4")                                                                                    \
+    BEFORE_LAST                                                                                                        \
     TW_SDOT(CODE, "s3", "t0", "a5")                                                                                    \
-    TW_SDOT(CODE, "s7", "t1", "a5") TW_SDOT(CODE, "s11", "t2", "a5") TW_SDOT(CODE, "ra", "t3", "a5")
-#define TW_ONE_RUN(CODE) ".balign 4\n.option norvc\n" TW_RUN(CODE)
-#define TW_ALL_RUNS(CODE)                                                                                              \
+    TW_SDOT(CODE, "s7", "t1", "a5")                                                                                    \
+    TW_SDOT(CODE, "s11", "t2", "a5")                                                                                   \
+    TW_SDOT(CODE, "ra", "t3", "a5")
+#define TW_RUN(CODE, B) TW_REPEAT("a5", "48") TW_PRODUCTS(CODE, B, "")
+#define TW_SAME_SUMS                                                                                                   \
+    "mv s4, a6\nmv s5, a7\nmv s6, s2\nmv s7, s3\nmv s8, a6\nmv s9, a7\nmv s10, s2\nmv s11, s3\n"                       \
+    "mv t4, a6\nmv t5, a7\nmv t6, s2\nmv ra, s3\n"
+#define TW_ONE_RUN(CODE, B) ".balign 4\n.option norvc\n" TW_RUN(CODE, B)
+#define TW_ALL_RUNS(CODE, B)                                                                                           \
     "lw a4, 24(a0)\n.balign 4\n.option norvc\n.insn i 0x7B, 4, x1, a4, 68\nlw a5, 20(a0)\n" TW_RUN(                    \
-        CODE) "lw t0, 28(a0)\nlw t1, 32(a0)\nlw t2, 36(a0)\nlw t3, 40(a0)\n"                                           \
-              "add s0, s0, t0\nadd s1, s1, t1\nadd a1, a1, t2\nadd a2, a2, t3\n"
+        CODE, B) "lw t0, 28(a0)\nlw t1, 32(a0)\nlw t2, 36(a0)\nlw t3, 40(a0)\n"                                        \
+                 "add s0, s0, t0\nadd s1, s1, t1\nadd a1, a1, t2\nadd a2, a2, t3\n"
 #define TW_DOT_RUNS(TEXT)                                                                                              \
     __asm__ volatile(".option push\n.option rvc\n"                                                                     \
                      "lw a4, 44(a0)\nlw a5, 20(a0)\nlw a6, 0(a4)\nlw a7, 4(a4)\nlw s2, 8(a4)\nlw s3, 12(a4)\n"         \
-                     "lw s0, 0(a0)\nlw s1, 4(a0)\nlw a1, 8(a0)\nlw a2, 12(a0)\nlw a3, 16(a0)\n"                        \
-                     "mv s4, a6\nmv s5, a7\nmv s6, s2\nmv s7, s3\nmv s8, a6\nmv s9, a7\nmv s10, s2\nmv s11, s3\n"      \
-                     "mv t4, a6\nmv t5, a7\nmv t6, s2\nmv ra, s3\n" TEXT ".option rvc\nsw a3, 16(a0)\n.option pop\n"   \
+                     "lw s0, 0(a0)\nlw s1, 4(a0)\nlw a1, 8(a0)\nlw a2, 12(a0)\nlw a3, 16(a0)\n" TW_SAME_SUMS TEXT      \
+                     ".option rvc\nsw a3, 16(a0)\n.option pop\n"                                                       \
                      : "=r"(s00), "=r"(s01), "=r"(s02), "=r"(s03), "=r"(s10), "=r"(s11), "=r"(s12), "=r"(s13),         \
                        "=r"(s20), "=r"(s21), "=r"(s22), "=r"(s23), "=r"(s30), "=r"(s31), "=r"(s32), "=r"(s33)          \
                      : "r"(runs)                                                                                       \
@@ -148,9 +153,9 @@ struct tw_line {
         register int32_t s20 __asm__("s8"), s21 __asm__("s9"), s22 __asm__("s10"), s23 __asm__("s11");                 \
         register int32_t s30 __asm__("t4"), s31 __asm__("t5"), s32 __asm__("t6"), s33 __asm__("ra");                   \
         if (single)                                                                                                    \
-            TW_DOT_RUNS(TW_ONE_RUN(CODE));                                                                             \
+            TW_DOT_RUNS(TW_ONE_RUN(CODE, "a3"));                                                                       \
         else                                                                                                           \
-            TW_DOT_RUNS(TW_ALL_RUNS(CODE));                                                                            \
+            TW_DOT_RUNS(TW_ALL_RUNS(CODE, "a3"));                                                                      \
         sum[0] = s00, sum[1] = s01, sum[2] = s02, sum[3] = s03, sum[4] = s10, sum[5] = s11, sum[6] = s12;              \
         sum[7] = s13, sum[8] = s20, sum[9] = s21, sum[10] = s22, sum[11] = s23, sum[12] = s30, sum[13] = s31;          \
         sum[14] = s32, sum[15] = s33;                                                                                  \
