@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,9 @@ from cost.small_array import MACHINE, SPATIAL, TEMPORAL, product
 from tilewright.core.accelerator import ArrayEngine, InMemoryCompute
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer
+from tilewright.core.workload_file import print_workload, read_workload_file
 from tilewright.cost.array import evaluate, unit_energies
+from tilewright.cost.layers import thinned
 from tilewright.cost.sparsity import packed, packed_bits
 from tilewright.mapping.best import best_mapping
 
@@ -86,3 +89,16 @@ def test_the_search_knows(objective: str) -> None:
         assert (best.energy, best.latency) == pytest.approx((cost.energy, cost.cycles))
         costs.append(cost.cycles if objective == "latency" else cost.energy)
     assert costs[1] <= costs[0]
+
+
+def test_a_file_says_how_many_zeros_there_are(tmp_path: Path) -> None:
+    """It is printed as it was read; what the command line says comes before it."""
+    path = tmp_path / "layers.yaml"
+    text = 'layers: [{equation: "O[m][n] += A[m][k] * B[k][n]", sizes: {M: 8, N: 8, K: 8}, density: {B: 0.25}}]'
+    path.write_text(text, encoding="utf-8")
+    workload = read_workload_file(path)
+    assert [operand.density for operand in workload.layers[0].operands] == [1, 1, 0.25]
+    path.write_text(print_workload(workload), encoding="utf-8")
+    assert read_workload_file(path).layers[0].inputs == workload.layers[0].inputs
+    assert [operand.bits for operand in thinned(workload.layers[0], {}).inputs] == [8, 3]
+    assert [operand.bits for operand in thinned(workload.layers[0], {"B": 0.5, "I1": 0.75}).inputs] == [7, 5]

@@ -26,6 +26,12 @@ layers:
         ("constants: [B]", "constants: [W]", "the equation has no input 'W' (inputs: A, B)"),
         ("from: {A: first}", "from: {A: zeroth}", "layers[0].from.A: there is no layer 'zeroth'"),
         ("from: {A: first}", "from: {X: first}", "layers[0].from.X: the equation has no such input"),
+        (
+            "constants: [B]",
+            "density: {W: 0.5}",
+            "layers[0].density.W: the equation has no such operand (it has O, A, B)",
+        ),
+        ("constants: [B]", "density: {B: 2}", "layers[0].density.B: must be between 0 and 1, found 2"),
         ("constants:", "konstants:", "layers[0].konstants: is not a known key"),
         ("layers:", "layers: [", "is not YAML"),
     ],

@@ -15,7 +15,7 @@ from tilewright.errors import TilewrightError
 
 
 def read_workload_file(path: Path) -> Workload:
-    """The layers of a file: `layers:`, each with `equation`, `sizes`, and `where`, `bits`, `constants` as needed."""
+    """The layers of a file: `layers:`, each with `equation`, `sizes`, and `where`, `bits`, `density` as needed."""
     if not path.is_file():
         raise TilewrightError("missing-file", f"{path} does not exist")
     try:
@@ -58,6 +58,7 @@ def _text(item: Reader, name: str) -> LayerText:
         constants=frozenset(item.strings("constants")) if item.has("constants") else frozenset(),
         slots=cast("dict[str, str]", item.mapping("slots")) if item.has("slots") else {},
         axis_sizes={axis.upper(): size for axis, size in _numbers(item, "axes").items()},
+        density=_density(item, equation),
     )
     for operand in sorted(text.constants - set(inputs)):
         raise item.wrong("constants", f"the equation has no input '{operand}' (inputs: {', '.join(inputs)})")
@@ -69,6 +70,22 @@ def _bits(equation: str, given: Mapping[str, int]) -> dict[str, int]:
     """Bits of all operands: bytes, and sums of 32 bits, where nothing else is said."""
     (output, _), inputs = parse_equation(equation)
     return {output: 32, f"{output}_final": 8, **dict.fromkeys((name for name, _ in inputs), 8), **given}
+
+
+def _density(item: Reader, equation: str) -> dict[str, float]:
+    """The part of each operand that is not zero."""
+    if not item.has("density"):
+        return {}
+    output, inputs = parse_equation(equation)
+    operands = [name for name, _ in (output, *inputs)]
+    part = item.part("density")
+    found = {name: part.number(name) for name in item.mapping("density")}
+    for name, value in found.items():
+        if name not in operands:
+            raise item.wrong(f"density.{name}", f"the equation has no such operand (it has {', '.join(operands)})")
+        if not 0 <= value <= 1:
+            raise item.wrong(f"density.{name}", f"must be between 0 and 1, found {value}")
+    return found
 
 
 def _numbers(item: Reader, key: str) -> dict[str, int]:
@@ -118,6 +135,8 @@ def _lines(layer: Layer) -> Iterator[str]:
     yield f"    sizes: {_flow(layer.dims)}"
     yield f"    bits: {_flow(bits)}"
     yield f"    slots: {_flow({operand.name: operand.slot for operand in layer.operands})}"
+    if any(operand.density < 1 for operand in layer.operands):
+        yield f"    density: {_flow({operand.name: operand.density for operand in layer.operands})}"
     if constants:
         yield f"    constants: [{', '.join(constants)}]"
     if sources:

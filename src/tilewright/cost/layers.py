@@ -19,6 +19,7 @@ from tilewright.core.domain import Affine, Domain
 from tilewright.core.graph import Graph, Node
 from tilewright.core.op import Call, call_node
 from tilewright.core.workload import Layer, Operand, Sum, Workload
+from tilewright.cost.sparsity import packed
 from tilewright.cost.touched import Touched, touched
 
 SUM_BITS = 32
@@ -302,11 +303,9 @@ def narrow(layer: Layer, bits: Mapping[str, int]) -> Layer:
 
 
 def thinned(layer: Layer, density: Mapping[str, float]) -> Layer:
-    """A layer with densities by operand or, where none has that name, by slot."""
-    if not density:
-        return layer
+    """A layer with densities by operand or, where none has that name, by slot; what has zeros is packed then."""
 
     def thin(operand: Operand) -> Operand:
         return replace(operand, density=density.get(operand.name, density.get(operand.slot, operand.density)))
 
-    return replace(layer, output=thin(layer.output), inputs=tuple(map(thin, layer.inputs)))
+    return packed(replace(layer, output=thin(layer.output), inputs=tuple(map(thin, layer.inputs))))
