@@ -13,7 +13,7 @@ from tilewright.core.graph import Array, Graph
 from tilewright.core.platform import DEFAULT_PLATFORM, load_platform
 from tilewright.core.workload import Layer, Workload
 from tilewright.core.workload_file import read_workload_file
-from tilewright.cost.layers import NetworkLayers, NodeLayers, network_layers
+from tilewright.cost.layers import NetworkLayers, NodeLayers, narrow, network_layers
 from tilewright.cost.locality import local_engines
 from tilewright.errors import TilewrightError
 from tilewright.frontend import load
@@ -152,6 +152,7 @@ def cost(
         )
     network = model if isinstance(model, NetworkLayers) else read_network(model)
     engine = find_machine(machine)
+    bits = chosen.bits or engine.precision
     layers = tuple(as_wanted(layer, engine, chosen) for layer in network.workload.layers)
     engines = local_engines(replace(network.workload, layers=layers), engine) if chosen.locality else {}
     tasks = [(layer, engines.get(layer.name, engine)) for layer in layers]
@@ -162,9 +163,5 @@ def cost(
         machine=engine,
         nodes=tuple(NodeCost(n.name, n.op, tuple(best[name] for name in n.layers)) for n in network.nodes),
         searched=searched,
-        narrowed=[_bits(layer) for layer in layers] != [_bits(layer) for layer in network.workload.layers],
+        narrowed=any(narrow(layer, bits) != layer for layer in network.workload.layers),
     )
-
-
-def _bits(layer: Layer) -> tuple[int, ...]:
-    return tuple(bits for operand in layer.operands for bits in (operand.bits, operand.final_bits))

@@ -256,10 +256,10 @@ def _parts(option: str, texts: Sequence[str]) -> dict[str, float]:
         try:
             part = float(value)
         except ValueError:
-            part = 0.0
-        if not name or not 0 < part <= 1:
+            part = -1.0
+        if not name or not 0 <= part <= 1:
             raise TilewrightError(
-                "bad-argument", f"{option} '{text}' is not a name with a number above 0, and 1 at most, such as I2=0.3"
+                "bad-argument", f"{option} '{text}' is not a name with a number from 0 to 1, such as I2=0.3"
             )
         found[name] = part
     return found

@@ -149,6 +149,28 @@ def element_bits(layer: Layer, operand: Operand, left: Order, above: Sequence[Se
     return operand.final_bits
 
 
+def tiles(
+    layer: Layer, engine: ArrayEngine, spatial: SpatialMapping, temporal: TemporalMapping
+) -> dict[str, dict[str, float]]:
+    """By operand and memory: the bits that its tile takes there."""
+    unrolled = spatial.fractional(layer)
+    found: dict[str, dict[str, float]] = {}
+    for operand in layer.operands:
+        entries = spread(engine, operand.slot, unrolled)
+        extents: dict[str, float] = {}
+        taken: dict[str, float] = {}
+        below = 0
+        cuts = temporal.cuts[operand.name]
+        for level, (memory, cut) in enumerate(zip(engine.levels(operand.slot), cuts, strict=True)):
+            for dim, steps in (*entries[level], *temporal.order[below:cut]):
+                extents[dim] = extents.get(dim, 1) * steps
+            bits = element_bits(layer, operand, temporal.order[below:], entries[level + 1 :])
+            taken[memory.name] = layer.elements(operand, extents) * bits
+            below = cut
+        found[operand.name] = taken
+    return found
+
+
 def too_small(
     layer: Layer,
     memory: MemoryLevel,

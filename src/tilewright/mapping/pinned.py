@@ -17,9 +17,8 @@ from tilewright.core.accelerator import ArrayEngine
 from tilewright.core.mapping import SpatialMapping, TemporalMapping
 from tilewright.core.workload import Layer
 from tilewright.cost.array import ArrayCost
-from tilewright.cost.array_nest import spread
 from tilewright.errors import TilewrightError
-from tilewright.mapping.allocate import element_bits, too_small, usable
+from tilewright.mapping.allocate import tiles, too_small, usable
 from tilewright.mapping.text import from_json, to_json
 from tilewright.mapping.timeloop import from_timeloop, to_timeloop
 
@@ -111,23 +110,11 @@ def check_room(
                 f"layer '{layer.name}': the mapping unrolls over {used} units along {array}, where '{engine.name}' has "
                 f"{engine.dims[array]}",
             )
-    unrolled = spatial.fractional(layer)
-    taken: dict[str, list[tuple[str, float]]] = {memory.name: [] for memory in engine.memories}
-    for operand in layer.operands:
-        entries = spread(engine, operand.slot, unrolled)
-        extents: dict[str, float] = {}
-        below = 0
-        for level, (memory, cut) in enumerate(
-            zip(engine.levels(operand.slot), temporal.cuts[operand.name], strict=True)
-        ):
-            for dim, steps in (*entries[level], *temporal.order[below:cut]):
-                extents[dim] = extents.get(dim, 1) * steps
-            bits = element_bits(layer, operand, temporal.order[below:], entries[level + 1 :])
-            taken[memory.name].append((operand.name, layer.elements(operand, extents) * bits))
-            below = cut
+    taken = tiles(layer, engine, spatial, temporal)
     for memory in usable(engine, corrected=corrected):
-        if sum(bits for _, bits in taken[memory.name]) > memory.bits * (1 + SAME):
-            raise too_small(layer, memory, taken[memory.name], "keep less there, or make it larger")
+        wanted = [(name, kept[memory.name]) for name, kept in taken.items() if memory.name in kept]
+        if sum(bits for _, bits in wanted) > memory.bits * (1 + SAME):
+            raise too_small(layer, memory, wanted, "keep less there, or make it larger")
 
 
 def check_form(path: Path) -> None:

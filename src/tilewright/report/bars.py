@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil, floor, log10
 
 from tilewright.cost.array import ArrayCost
-from tilewright.report.costs import nest_rows
+from tilewright.mapping.allocate import tiles
+from tilewright.report.costs import UNITS, bytes_text, energy_text, nest_rows
 from tilewright.report.memory import COLOURS
 
 WIDTH, LABEL, VALUE, ROW, BAR = 1060.0, 250.0, 110.0, 22.0, 16.0
 """Pixels: of a picture, of the names at its left, of the numbers at its right, of a row and of its bar."""
-HEIGHT, LEFT, BOTTOM = 360.0, 90.0, 40.0
-"""Of a picture of points, and of what stands beside and below it."""
+HEIGHT, LEFT, RIGHT, BOTTOM, TICKS = 380.0, 90.0, 70.0, 56.0, 6
+"""Of a picture of points, of what stands beside and below it, and how many lines it has each way, about."""
+POINT, LINE = "var(--kernel)", "var(--line)"
 LONGEST = 38
-COLUMN, LOOP = 150.0, 240.0
+COLUMN, LOOP = 170.0, 240.0
 """Of a picture of loops: an operand, and the loops."""
 
 
@@ -88,47 +91,70 @@ def stacked(
 
 
 def scatter(title: str, note: str, points: Sequence[tuple[float, float, str]]) -> Picture:
-    """Cycles to the right, energy upwards."""
-    across, up = [x for x, _, _ in points], [y for _, y, _ in points]
-    wide, high = max(across) - min(across) or 1.0, max(up) - min(up) or 1.0
-    marks: list[Box] = []
-    for x, y, text in points:
-        left = LEFT + (x - min(across)) / wide * (WIDTH - LEFT - 60)
-        top = 20 + (max(up) - y) / high * (HEIGHT - BOTTOM - 30)
-        marks.append(Box(round(left, 1), round(top, 1), 6, 6, "var(--kernel)", text))
-    labels = (
-        Label(LEFT, HEIGHT - 8, f"{min(across):,.0f} cycles"),
-        Label(WIDTH - 10, HEIGHT - 8, f"{max(across):,.0f} cycles", end=True),
-        Label(LEFT - 10, 24, f"{max(up):.4g} pJ", end=True),
-        Label(LEFT - 10, HEIGHT - BOTTOM, f"{min(up):.4g} pJ", end=True),
-    )
-    return Picture(title, note, WIDTH, HEIGHT, labels=labels, points=tuple(marks))
+    """Cycles to the right, energy upwards, with lines at round numbers."""
+    across, up = _Axis.over([x for x, _, _ in points]), _Axis.over([y for _, y, _ in points])
+    right, top, base = WIDTH - LEFT - RIGHT, 20.0, HEIGHT - BOTTOM
+    marks = [
+        Box(round(LEFT + across.part(x) * right, 1), round(base - up.part(y) * (base - top), 1), 6, 6, POINT, text)
+        for x, y, text in points
+    ]
+    lines: list[Box] = []
+    labels: list[Label] = []
+    for value in across.ticks:
+        x = round(LEFT + across.part(value) * right, 1)
+        lines.append(Box(x, top, 1, base - top, LINE, ""))
+        labels.append(Label(x, base + 18, f"{value:,.0f}"))
+    for value in up.ticks:
+        y = round(base - up.part(value) * (base - top), 1)
+        lines.append(Box(LEFT, y, right, 1, LINE, ""))
+        labels.append(Label(LEFT - 10, y + 4, energy_text(value), end=True))
+    labels.append(Label(LEFT + right, HEIGHT - 4, "cycles", end=True))
+    return Picture(title, note, WIDTH, HEIGHT, tuple(lines), tuple(labels), tuple(marks))
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """From one round number to another."""
+
+    ticks: tuple[float, ...]
+
+    @classmethod
+    def over(cls, values: Sequence[float]) -> _Axis:
+        """Round numbers from below the least value to above the greatest."""
+        wide = max(values) - min(values) or max(values) or 1.0
+        rough = wide / TICKS
+        step = next(m * 10 ** floor(log10(rough)) for m in (1, 2, 5, 10) if m * 10 ** floor(log10(rough)) >= rough)
+        first, last = floor(min(values) / step), ceil(max(values) / step)
+        return cls(tuple(step * index for index in range(first, max(last, first + 1) + 1)))
+
+    def part(self, value: float) -> float:
+        return (value - self.ticks[0]) / (self.ticks[-1] - self.ticks[0])
 
 
 def nest(cost: ArrayCost) -> Picture:
     """Loops, outermost first, and beside them the memory that keeps each operand's tile while they run."""
-    operands = cost.layer.operands
-    memories = [memory.name for memory in cost.engine.memories]
+    operands, rows = cost.layer.operands, nest_rows(cost)
+    parts = (UNITS, *(memory.name for memory in cost.engine.memories))
+    taken = tiles(cost.layer, cost.engine, cost.spatial, cost.temporal)
     labels = [Label(LOOP + COLUMN * i + 6, 14, f"{o.name} ({o.slot})") for i, o in enumerate(operands)]
-    boxes: list[Box] = []
-    rows = nest_rows(cost)
+    labels.append(Label(6.0, 22 + BAR - 2, "all of the layer"))
     for index, row in enumerate(rows):
-        top = 22 + ROW * index
-        labels.append(Label(6.0 + (0 if row.unrolled else 6 * index), top + BAR - 2, row.loop))
-        for place, operand in enumerate(operands):
-            name = row.memories.get(operand.name)
-            if name is None:
-                continue
-            level = colour(memories.index(name))
-            boxes.append(Box(LOOP + COLUMN * place, top, COLUMN - 6, ROW, level, f"{operand.name} in {name}"))
-            first = index == 0 or rows[index - 1].memories.get(operand.name) != name
-            if first:
-                labels.append(Label(LOOP + COLUMN * place + 6, top + BAR - 2, name))
+        labels.append(Label(6.0 + 6 * (0 if row.unrolled else index + 1), 22 + ROW * (index + 1) + BAR - 2, row.loop))
+    boxes: list[Box] = []
+    for place, operand in enumerate(operands):
+        left, before = LOOP + COLUMN * place, ""
+        outermost = cost.engine.levels(operand.slot)[-1].name
+        for index, name in enumerate([outermost, *(r.memories[operand.name] for r in rows if not r.unrolled)]):
+            top, kept = 22 + ROW * index, f"{name} {bytes_text(taken[operand.name][name])}"
+            boxes.append(Box(left, top, COLUMN - 6, ROW, colour(parts.index(name)), f"{operand.name} in {kept}"))
+            if name != before:
+                labels.append(Label(left + 6, top + BAR - 2, kept))
+            before = name
     return Picture(
-        f"{cost.layer.name} on {cost.engine.name}",
-        f"{cost.layer.equation}; a tile stays in a memory while the loops beside its name run",
+        f"{cost.layer.name} on {cost.engine.name}: {cost.cycles:,.0f} cycles, {energy_text(cost.energy)}",
+        f"{cost.layer.equation}; a tile of the size beside its name stays in a memory while loops of its colour run",
         LOOP + COLUMN * len(operands),
-        26 + ROW * len(rows),
+        26 + ROW * (len(rows) + 1),
         tuple(boxes),
         tuple(labels),
     )

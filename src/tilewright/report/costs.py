@@ -29,6 +29,14 @@ def energy_text(picojoules: float) -> str:
     return f"{picojoules:.3g} pJ"
 
 
+def bytes_text(bits: float) -> str:
+    """`12000` bits as `1.5 KB`."""
+    for size, unit in ((8 * 1024**3, "GB"), (8 * 1024**2, "MB"), (8 * 1024, "KB"), (8, "B")):
+        if bits >= size:
+            return f"{bits / size:.3g} {unit}"
+    return f"{bits:.3g} bits"
+
+
 def area_of(engine: ArrayEngine) -> float:
     """Of units and memories, in whatever unit the machine's description has."""
     return sum(areas(engine).values())

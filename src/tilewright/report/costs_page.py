@@ -110,8 +110,14 @@ def _fronts(fronts: Sequence[Sequence[ArrayCost]]) -> list[Picture]:
             ]
             note = "Mappings that no other one beats in both energy and cycles."
             found.append(scatter(f"Pareto front of {first.layer.name} on {first.engine.name}", note, points))
-        found.append(nest(first))
+        found += [nest(cost) for cost in _telling(costs)]
         memories = (UNITS, *(memory.name for memory in first.engine.memories))
         rows = [(f"{c.cycles:,.0f} cycles", energy_by_memory([c], c.engine), energy_text(c.energy)) for c in costs]
         found.append(stacked(f"Energy of {first.layer.name}", "In pJ, by memory.", rows, memories))
     return found
+
+
+def _telling(front: Sequence[ArrayCost]) -> list[ArrayCost]:
+    """Of a front, the fastest mapping, the one of least energy times cycles, and the most frugal."""
+    picked = (front[0], min(front, key=lambda cost: cost.product), front[-1])
+    return list({id(cost): cost for cost in picked}.values())
