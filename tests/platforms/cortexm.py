@@ -21,6 +21,8 @@ from tilewright.core.platform import PLATFORMS
 from tilewright.plan import PlanOptions
 
 OWN = PLATFORMS / "cortexm"
+FOLDERS = {"cortex-m55": ("mve", "dsp", "kernels"), "cortex-m0plus": ("kernels",)}
+"""Where a machine has its kernels, those that it prefers first."""
 Layer = tuple[tuple[int, ...], int, tuple[int, int], str, dict[str, Attr]]
 
 
@@ -38,7 +40,6 @@ def assert_right(
     kernel: str,
     folder: Path,
     *,
-    places: Sequence[str] = ("dsp", "kernels"),
     given: Mapping[str, Array] | None = None,
     optimise: str = "-O2",
 ) -> None:
@@ -46,7 +47,8 @@ def assert_right(
 
     Inputs are noise where none are given.
     """
-    (found,) = (path for place in places for path in (OWN / place).glob(f"{kernel}.c"))
+    places = FOLDERS.get(machine, ("dsp", "kernels"))
+    found = next(path for place in places for path in (OWN / place).glob(f"{kernel}.c"))
     chosen = folder / found.name
     header, _, text = found.read_text().partition("--- */")
     chosen.write_text(re.sub(r"^cycles: .*(\n .*)*$", 'cycles: "0"', header, flags=re.MULTILINE) + "--- */" + text)

@@ -84,6 +84,19 @@ def test_only_layers_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     assert "QEMU counts no tiles" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [
+        (["--repeat", "3"], "each run takes the same time"),
+        (["--dma", "random"], "for machines emulated on this computer"),
+        (["--cores", "2"], "has 1 core, not 2"),
+    ],
+)
+def test_options_without_a_meaning(option: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", str(MODELS / "tiny_cnn_int8.onnx"), "--platform", "cortex-m4", *option]) == 2
+    assert reason in " ".join(capsys.readouterr().err.split())
+
+
 def test_a_program_runs_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One that faults says so; here it finds no inputs."""
     model = str(MODELS / "tiny_cnn_int8.onnx")

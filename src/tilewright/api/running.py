@@ -100,6 +100,12 @@ def run_model(
     """
     compiled = compile_model(model, options, samples=inputs, progress=progress)
     where = _simulator(compiled.platform, simulator, profile=profile)
+    if repeat and (where != "tilewright" or compiled.platform.machines):
+        raise TilewrightError(
+            "bad-argument",
+            f"programs of '{compiled.platform.name}' run in a simulator, where each run takes the same time",
+            help="leave --repeat away",
+        )
     graph = compiled.plan.graph
     fed = fit(inputs, compiled) if inputs is not None else noise(graph, seed)
     marks = _marks(compiled.program) if profile else []

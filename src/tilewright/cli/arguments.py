@@ -17,6 +17,8 @@ from tilewright.cost.tiles import route
 from tilewright.errors import TilewrightError
 from tilewright.plan import PlanOptions
 
+DMA = "--dma"
+
 
 def options_of(
     network: Network,
@@ -62,7 +64,7 @@ def _needing_tiles(shape: Shape, planning: PlanOptions, build: Build | None) -> 
         "--buffers": planning.buffers != usual.buffers,
         "--fuse": planning.fuse != usual.fuse,
         "--max-extra-macs": planning.max_extra_macs != usual.max_extra_macs,
-        "--dma": build is not None and build.dma is not None,
+        DMA: build is not None and build.dma is not None,
     }
     return [flag for flag, there in given.items() if there]
 
@@ -78,6 +80,8 @@ def _sizes(name: str, shape: Shape, flags: Sequence[str]) -> Sizes:
         memories[_weight_memory(platform)] = shape.weight_memory
     for flag in flags:
         require_tiles(platform, flag)
+    if DMA in flags:
+        _require_host(platform)
     if shape.home in platform.memories:
         _check_home(platform, shape.home)
     return Sizes(memories, shape.home, shape.cores or 0, tuple(shape.without))
@@ -91,6 +95,16 @@ def require_tiles(platform: str | Platform, flag: str) -> None:
             "bad-argument",
             f"{flag} is for machines whose cores have a memory of their own, which '{found.name}' is not",
             help="leave the option away, or choose another platform with --platform; tilewright platforms lists them",
+        )
+
+
+def _require_host(platform: Platform) -> None:
+    """An error where this computer does not emulate the DMA of a platform, so that it cannot be told when to copy."""
+    if platform.qemu or platform.machines:
+        raise TilewrightError(
+            "bad-argument",
+            f"{DMA} is for machines emulated on this computer; programs of '{platform.name}' run in a simulator",
+            help="leave the option away",
         )
 
 

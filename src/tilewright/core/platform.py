@@ -201,6 +201,12 @@ def resize(platform: Platform, sizes: Sizes) -> Platform:
                 help="leave the option away, or choose another platform with --platform",
             )
     memories |= {name: replace(memories[name], bytes=size) for name, size in sizes.memories.items()}
+    if sizes.cores > platform.cores.count and platform.qemu:
+        raise TilewrightError(
+            "bad-argument",
+            f"a machine of platform '{platform.name}' has {platform.cores.count} core, not {sizes.cores}",
+            help="leave --cores away, or choose another platform with --platform",
+        )
     if sizes.cores:
         engines[platform.cores.name] = replace(platform.cores, count=sizes.cores)
     for name in sizes.without:

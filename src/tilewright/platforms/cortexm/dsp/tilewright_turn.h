@@ -6,10 +6,11 @@
 
 /* y[j * y_row + k] = x[k * x_row + j] for j < columns and k < rows. */
 TW_APART void tw_turn_bytes(const void *from, ptrdiff_t x_row, void *to, ptrdiff_t y_row, int columns, int rows) {
-    int j = 0;
-    for (; j + 4 <= columns; j += 4) {
-        const char *x = (const char *)from + j;
-        char *y = (char *)to + j * y_row;
+    const char *column = from;
+    char *row = to;
+    for (; columns >= 4; columns -= 4, column += 4, row += 4 * y_row) {
+        const char *x = column;
+        char *y = row;
         int k = 0;
         for (; k + 4 <= rows; k += 4, x += 4 * x_row, y += 4) {
             const uint32_t a = tw_load_word(x), b = tw_load_word(x + x_row);
@@ -28,11 +29,10 @@ TW_APART void tw_turn_bytes(const void *from, ptrdiff_t x_row, void *to, ptrdiff
             y[3 * y_row] = x[3];
         }
     }
-    for (; j < columns; j++) {
-        const char *x = (const char *)from + j;
-        char *y = (char *)to + j * y_row;
-        for (int k = 0; k < rows; k++)
-            y[k] = x[k * x_row];
+    for (; columns > 0; columns--, column++, row += y_row) {
+        const char *x = column;
+        for (int k = 0; k < rows; k++, x += x_row)
+            row[k] = *x;
     }
 }
 
