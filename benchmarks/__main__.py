@@ -16,6 +16,7 @@ BENCHMARKS = {
     "siracusa": "cycles of single layers and networks on a simulated chip",
     "cortexm": "instructions, flash and RAM on emulated Cortex-M boards against another generator",
     "mapping": "mapping search for array accelerators beside zigzag-dse",
+    "zigzag_results": "every layer of ZigZag's results beside the exact search (takes an hour, so only when named)",
     "cost": "networks on every array machine of the library (takes half an hour, so only when named)",
     "prediction": "predicted against simulated cycles of every layer (takes hours, so only when named)",
     "scratchpad_matrix": "results on scratchpads of many sizes (takes hours, so only when named)",
@@ -33,10 +34,11 @@ FOLDERS = {
     "siracusa": ("standard_networks",),
     "cortexm": ("standard_networks",),
     "mapping": ("zigzag",),
+    "zigzag_results": ("zigzag",),
     "cost": ("standard_networks", "deeploy/Models/microLlama"),
 }
 """Where below TILEWRIGHT_CASES each benchmark finds its cases."""
-LONG = frozenset({"cost", "prediction", "scratchpad_matrix", "siracusa_matrix"})
+LONG = frozenset({"cost", "prediction", "scratchpad_matrix", "siracusa_matrix", "zigzag_results"})
 
 
 def run(name: str, options: list[str]) -> int:
