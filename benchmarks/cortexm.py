@@ -1,7 +1,8 @@
 """Instructions, flash and RAM on emulated Cortex-M boards: the networks of `--cases DIR`, against another generator.
 
 Both are built by the same compiler with the same flags and run in the same emulator. Every result of ours is compared
-with what the case expects. The exit status is 1 where one is wrong.
+with what the case expects. A second table sets what was measured against what is promised. The exit status is 1 where
+a result is wrong or a promise is not kept.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -32,7 +33,23 @@ VARIANTS = ("cortex-m4", "cortex-m7", "cortex-m55")
 NETWORKS = tuple(f"{name}_{kind}" for kind in ("int8", "fp32") for name in ("resnet8", "dscnn", "mbv1_025", "ae640"))
 FUSED = {"mbv1_025_int8": 0.4}
 """Networks that are also run with less RAM, and the part of it that they get."""
-EMX = "emx"
+OURS, LESS, EMX = "Tilewright", "Tilewright, less RAM", "emx"
+
+# What is promised. Of the Cortex-M4, where nothing else is said:
+INSTRUCTIONS = {
+    "resnet8_int8": 22_000_000,
+    "dscnn_int8": 6_500_000,
+    "mbv1_025_int8": 14_000_000,
+    "ae640_int8": 700_000,
+}
+RAM = {"resnet8_int8": 55_000, "dscnn_int8": 24_000, "mbv1_025_int8": 60_000}
+CODE = 40_000
+LONGER = 1.15
+"""Times as many instructions with less RAM."""
+FEWER = {**dict.fromkeys(INSTRUCTIONS, 4.0), "resnet8_fp32": 2.0, "dscnn_fp32": 2.0}
+"""Times fewer instructions than the other generator's."""
+HELIUM = 3.0
+"""Times fewer instructions on the Cortex-M55."""
 
 
 @dataclass(frozen=True)
@@ -52,15 +69,22 @@ class Row:
 
 def ours(case: Case, variant: str, ram: int | None = None) -> tuple[Row, Ran]:
     """Compiles, builds and runs a case."""
-    sizes = Sizes({"RAM": ram} if ram else {})
-    options = Options(platform=variant, sizes=sizes)
+    options = Options(platform=variant, sizes=Sizes({"RAM": ram} if ram else {}))
     ran = run_model(case.model, options, inputs=case.inputs, expected=case.expected)
     assert ran.footprint is not None
     assert ran.cycles is not None
-    found, generator = ran.footprint, "Tilewright" + (f", RAM {ram:,}" if ram else "")
-    memory = ran.compiled.program.arena_bytes + found.stack
-    row = Row(case.name, variant, generator, ran.cycles, found.code, found.code + found.constants, memory, ran.right)
-    return row, ran
+    found, memory = ran.footprint, ran.compiled.program.arena_bytes + ran.footprint.stack
+    flash, generator = found.code + found.constants, LESS if ram else OURS
+    return Row(case.name, variant, generator, ran.cycles, found.code, flash, memory, ran.right), ran
+
+
+def with_less(case: Case, usual: Row) -> Row:
+    """The same in a part of the RAM, of which the stack takes more where layers are fused."""
+    most = int(usual.ram * FUSED[case.name])
+    row, ran = ours(case, usual.variant, most)
+    if row.ram > most and ran.footprint:
+        row, _ = ours(case, usual.variant, most - ran.footprint.stack)
+    return row
 
 
 def emx_source(case: Case, folder: Path) -> str | None:
@@ -119,9 +143,64 @@ def measure(case: Case, variants: Sequence[str], *, alone: bool) -> list[Row]:
         row, ran = ours(case, variant)
         rows.append(row)
         if case.name in FUSED:
-            rows.append(ours(case, variant, int(ran.compiled.program.arena_bytes * FUSED[case.name]))[0])
+            rows.append(with_less(case, row))
         rows += [theirs(case, variant, ran.compiled, source)] if source else []
     return rows
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A figure and its limit, which it must not exceed; or, where `least`, must reach."""
+
+    network: str
+    what: str
+    found: float
+    limit: float
+    least: bool = False
+
+    @property
+    def kept(self) -> bool:
+        return self.found >= self.limit if self.least else self.found <= self.limit
+
+
+def promises(rows: Sequence[Row]) -> Iterator[Promise]:
+    """Those that the measured programs tell about."""
+    by_name = {(row.network, row.variant, row.generator): row for row in rows}
+    for row in (row for row in rows if row.variant == "cortex-m4" and row.generator == OURS):
+        name = row.network
+        if name in INSTRUCTIONS:
+            yield Promise(name, "instructions", row.instructions, INSTRUCTIONS[name])
+            yield Promise(name, "bytes of code", row.code, CODE)
+        if name in RAM:
+            yield Promise(name, "bytes of RAM", row.ram, RAM[name])
+        other = by_name.get((name, row.variant, EMX))
+        if other and name in FEWER:
+            yield Promise(name, "times fewer than emx", other.instructions / row.instructions, FEWER[name], least=True)
+        vectors = by_name.get((name, "cortex-m55", OURS))
+        if vectors and name in INSTRUCTIONS:
+            times = row.instructions / vectors.instructions
+            yield Promise(name, "times fewer with Helium", times, HELIUM, least=True)
+        less = by_name.get((name, row.variant, LESS))
+        if less:
+            yield Promise(name, "less RAM: part of it", less.ram / row.ram, FUSED[name])
+            yield Promise(name, "less RAM: times the instructions", less.instructions / row.instructions, LONGER)
+
+
+def show_promises(found: Sequence[Promise]) -> None:
+    """A table of limits and what was measured."""
+    table = Table("network", "Cortex-M4", title="What is promised", title_justify="left")
+    for column in ("asked", "measured", ""):
+        table.add_column(column, justify="right")
+    for promise in found:
+        asked, measured = (f"{n:,.2f}" if n < 1000 else f"{n:,.0f}" for n in (promise.limit, promise.found))
+        sign = "at least" if promise.least else "at most"
+        table.add_row(promise.network, promise.what, f"{sign} {asked}", measured, "kept" if promise.kept else "BROKEN")
+    _print(table)
+
+
+def _print(table: Table) -> None:
+    console = Console()
+    (console if console.is_terminal else Console(width=140)).print(table)
 
 
 def show(rows: Sequence[Row]) -> None:
@@ -135,9 +214,8 @@ def show(rows: Sequence[Row]) -> None:
         fewer = "" if row.instructions == base else f"{row.instructions / base:.2f}"
         numbers = [f"{row.instructions:,}", fewer, *(f"{n:,}" for n in (row.code, row.flash, row.ram))]
         table.add_row(row.network, row.variant, row.generator + ("" if row.right else " (WRONG)"), *numbers)
-    console = Console()
-    (console if console.is_terminal else Console(width=140)).print(table)
-    console.print("times: as many instructions as the first program of that network and core; RAM: arena and stack")
+    _print(table)
+    print("times: as many instructions as the first program of that network and core; RAM: arena and stack")
 
 
 def main() -> int:
@@ -154,8 +232,10 @@ def main() -> int:
         if name in given.networks:
             print(name, file=sys.stderr)
             rows += measure(load_case(name, place), given.variants, alone=given.alone)
+    kept = tuple(promises(rows))
     if given.json:
         print(json.dumps([asdict(row) for row in rows]))
     else:
         show(rows)
-    return int(any(not row.right for row in rows))
+        show_promises(kept)
+    return int(not all(row.right for row in rows) or not all(promise.kept for promise in kept))
