@@ -36,3 +36,5 @@ def test_numbers_are_put_in() -> None:
     text = "\n".join(explain(found.cost).lines())
     assert "accesses: 512 words = int(ceil(4,096 elements * 8 bits / 64) * 1 times * 1 copies)" in text
     assert "multiply-accumulates: 10,485.8 pJ" in text
+    (found,) = tilewright.search(layer, "tpu-like", tilewright.MapOptions(density={"A": 0.5, "B": 0.25}))
+    assert "array: 1,310.72 pJ = 262,144 operations * 0.125 without a zero" in "\n".join(explain(found.cost).lines())

@@ -10,6 +10,7 @@ from tilewright.cost.array import ArrayCost, operation_cycles
 from tilewright.cost.array_latency import allowed, by_port
 from tilewright.cost.array_moves import Move
 from tilewright.cost.array_nest import Nest
+from tilewright.cost.sparsity import working
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,15 @@ def _energy(cost: ArrayCost) -> Why:
         "pJ",
         "array + memories",
         (
-            Why("array", cost.unit_energy, "pJ", f"{cost.layer.operations:,} operations", units),
+            Why("array", cost.unit_energy, "pJ", _operations(cost), units),
             Why("memories", cost.memory_energy, "pJ", " + ".join(m.what for m in spent), spent),
         ),
     )
+
+
+def _operations(cost: ArrayCost) -> str:
+    part = 1.0 if cost.engine.compute_in_memory else working(cost.layer)
+    return f"{cost.layer.operations:,} operations" + (f" * {part:.6g} without a zero" if part < 1 else "")
 
 
 def _memory(cost: ArrayCost, memory: MemoryLevel) -> Why:
