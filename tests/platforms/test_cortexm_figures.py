@@ -44,6 +44,7 @@ def test_figures(name: str, cases: Path) -> None:
     for variant in ("cortex-m4", "cortex-m55"):
         found = ran(cases, name, variant)
         assert found.right
+        assert found.compiled.plan.optimal
         assert found.compiled.program.arena_bytes <= PROMISES[name].arena
         assert found.footprint is not None
         assert found.footprint.code <= CODE
