@@ -32,8 +32,8 @@ from tilewright.passes import (
 )
 from tilewright.quantize import to_integers
 
-NETWORK_EFFORT = Effort(mappings=2000)
-"""For each layer of a network: a few seconds for those that resist, and no proof then."""
+NETWORK_EFFORT = Effort(mappings=2000, steps=4000)
+"""For each layer of a network: some seconds for those that resist, and no proof then."""
 RECOGNISING = (
     dead_code,
     fold_constants,

@@ -101,9 +101,7 @@ def best_mapping(
     for (energy, latency), spatial in waiting:
         if goal is not None and not bool(goal.hopeful(np.array(energy), np.array(latency))):
             continue
-        spent = sum(result.seconds for result in results)
-        tried = sum(result.evaluated for result in results)
-        left = replace(effort, seconds=effort.seconds - spent, mappings=effort.mappings - tried)
+        left = _left(effort, results)
         one = problem(layer, engine, spatial, corrected=corrected)
         goal = goal or new_goal(objective, wanted, one)
         try:
@@ -125,6 +123,16 @@ def best_mapping(
         covered=sum(_covered(layer, engine, spatial) for spatial in spatials),
         evaluated=sum(result.evaluated for result in results),
         seconds=sum(result.seconds for result in results),
+    )
+
+
+def _left(effort: Effort, results: Sequence[SearchResult]) -> Effort:
+    """What earlier searches left of an effort."""
+    return replace(
+        effort,
+        seconds=effort.seconds - sum(result.seconds for result in results),
+        mappings=effort.mappings - sum(result.evaluated for result in results),
+        steps=effort.steps - sum(result.steps for result in results),
     )
 
 

@@ -45,6 +45,8 @@ class Effort:
     """Of the processor."""
     mappings: float = inf
     """Evaluated; unlike seconds this gives the same result on every machine."""
+    steps: float = inf
+    """Blocks of partial mappings that are looked at; gives the same result everywhere, too."""
     gap: float = 0.0
     """The part by which the best may be above the bound."""
 
@@ -72,6 +74,8 @@ class SearchResult:
     """Mappings in the space: orders times ways to cut them, those that do not fit included."""
     evaluated: int
     """Mappings whose cost was worked out in full."""
+    steps: int
+    """Blocks of partial mappings that were looked at."""
     seconds: float
 
 
@@ -139,6 +143,7 @@ class Search:
         self._loads = Loads(self._space)
         self._kept: dict[tuple[float, float], TemporalMapping] = {}
         self._evaluated = 0
+        self._blocks = 0
         self._serial = 0
 
     def run(self) -> SearchResult:
@@ -153,6 +158,7 @@ class Search:
                 bound = first
                 break
             heapq.heappop(heap)
+            self._blocks += 1
             if isinstance(waiting, _Block):
                 for child in self._expand(waiting):
                     self._push(heap, child)
@@ -194,9 +200,10 @@ class Search:
             self._push(heap, root)
 
     def _stops(self, first: float, seconds: float) -> bool:
-        if seconds > self.effort.seconds or self._evaluated > self.effort.mappings:
-            return bool(self._goal.found) or seconds > 10 * self.effort.seconds
-        return bool(self._goal.found) and self.effort.gap > 0 and self._value() <= first * (1 + self.effort.gap)
+        effort = self.effort
+        if seconds > effort.seconds or self._evaluated > effort.mappings or self._blocks > effort.steps:
+            return bool(self._goal.found) or seconds > 10 * effort.seconds
+        return bool(self._goal.found) and effort.gap > 0 and self._value() <= first * (1 + effort.gap)
 
     def _value(self) -> float:
         latency, energy = self._goal.found[0]
@@ -213,6 +220,7 @@ class Search:
             proved=proved,
             covered=self.problem.lattice.mappings(depths),
             evaluated=self._evaluated,
+            steps=self._blocks,
             seconds=seconds,
         )
 
