@@ -9,15 +9,17 @@ strided: [X, Y]
 scratch: "16*((KH+3)//4)*max((min(max(OH, OW), 64)+3)*max(strides_0, strides_1)
   + (max(KH, KW)-1)*max(dilations_0, dilations_1) + 1, min(104, min(OH, OW)*((min(max(OH, OW), 64)+3)*max(strides_0, strides_1)
   + (max(KH, KW)-1)*max(dilations_0, dilations_1) + 1)))"
-# Fitted on the simulator to 73 layers of networks and of random shapes.
+# Fitted on the simulator to 73 layers of networks and of random shapes; filters of 3 x 3 without strides to 20.
 cycles: "N*((KH == 3)*(KW == 3)*((min(OH, OW)*min(strides_0*strides_1*dilations_0*dilations_1-1, 1)
   + ((min(OH, OW)+1)//2)*(1-min(strides_0*strides_1*dilations_0*dilations_1-1, 1)))
   *((max(OH, OW)*strides_1+2)*((G//4)*56 + (G%4)*85) + G*58)
-  + (1-min(strides_0*strides_1*dilations_0*dilations_1-1, 1))*G*OH*OW*8.4)
+  + (1-min(strides_0*strides_1*dilations_0*dilations_1-1, 1))
+  *G*((min(OH, OW)+1)//2*37 + max(OH, OW)*(min(OH, OW)//2*9.5 + min(OH, OW)%2*13)))
   + (1-(KH == 3)*(KW == 3))*OH*(((KH+3)//4)*((OW*strides_1+KW)*((G//4)*20 + (G%4)*50) + (OW+15)//16*((G+3)//4)*640
   + ((OW+3)//4*4)*G*KW*12.2) + ((OW+3)//4*4)*G*7.8 + OW*G*21)) + 950"
 --- */
 #include "tilewright_kernel.h"
+#include "tilewright_pairs.h"
 
 #ifndef TW_GENERATED
 typedef int8_t T;
@@ -46,6 +48,24 @@ TW_INLINE void line_of(const struct tw_slide *s, const T *X, const uint32_t *t, 
         STORE_1(e, Y, dot(X, bias, v0, v1, v2, w), to, channel);
     }
 }
+#if STORE_SCALES || STORE_SHIFTS
+/* The last of an odd number of pixels is computed with the one before it, which is stored twice. */
+TW_INLINE void pair_of(const struct tw_slide *s, const T *X, const uint32_t *t, const uint32_t *w, int32_t bias,
+                       void *Y, int to, int channel, const struct Epilogue *e) {
+    const __typeof__(STORE_FACTOR(e, channel)) factor = STORE_FACTOR(e, channel);
+    struct tw_pair pair = {.w = {w[0], w[1], w[2]}, .u = {w[0] << 8, w[1] << 8, w[2] << 8}, .next = s->next};
+    pair.added = (int32_t)TW_FUSED_ADDED(e, bias, channel);
+    pair.last = TW_FUSED_LAST(e);
+    memcpy(&pair.factor, &factor, sizeof factor);
+    for (int twos = s->pixels / 2, from = 0;; twos = 1, from = s->pixels - 2) {
+        pair.y = (char *)Y + to + from * s->next;
+        pair.second = pair.y + s->second;
+        TW_FOR_BYTES(X, tw_pair)(&pair, t + 4 * from, twos, STORE_SHIFTS, STORE_SIGNED);
+        if (from || s->pixels % 2 == 0)
+            return;
+    }
+}
+#else
 TW_INLINE void pair_of(const struct tw_slide *s, const T *X, const uint32_t *t, const uint32_t *w, int32_t bias,
                        void *Y, int to, int channel, const struct Epilogue *e) {
     const uint32_t u[3] = {w[0] << 8, w[1] << 8, w[2] << 8}; /* those of the second line */
@@ -53,29 +73,28 @@ TW_INLINE void pair_of(const struct tw_slide *s, const T *X, const uint32_t *t, 
     int left = s->pixels, below = to + s->second;
     uint32_t v0 = t[0], v1 = t[4], v2, v3;
     t += 8;
-    if (left >= 4)
-        do {
-            v2 = t[0];
-            STORE_1(e, Y, dot(X, bias, v0, v1, v2, w), to, channel);
-            STORE_1(e, Y, dot(X, bias, v0, v1, v2, u), below, channel);
-            v3 = t[4], to += next, below += next;
-            STORE_1(e, Y, dot(X, bias, v1, v2, v3, w), to, channel);
-            STORE_1(e, Y, dot(X, bias, v1, v2, v3, u), below, channel);
-            v0 = t[8], to += next, below += next;
-            STORE_1(e, Y, dot(X, bias, v2, v3, v0, w), to, channel);
-            STORE_1(e, Y, dot(X, bias, v2, v3, v0, u), below, channel);
-            v1 = t[12], to += next, below += next;
-            STORE_1(e, Y, dot(X, bias, v3, v0, v1, w), to, channel);
-            STORE_1(e, Y, dot(X, bias, v3, v0, v1, u), below, channel);
-            to += next, below += next;
-            left -= 4, t += 16;
-        } while (left >= 4);
+    for (; left >= 4; left -= 4, t += 16) {
+        v2 = t[0];
+        STORE_1(e, Y, dot(X, bias, v0, v1, v2, w), to, channel);
+        STORE_1(e, Y, dot(X, bias, v0, v1, v2, u), below, channel);
+        v3 = t[4], to += next, below += next;
+        STORE_1(e, Y, dot(X, bias, v1, v2, v3, w), to, channel);
+        STORE_1(e, Y, dot(X, bias, v1, v2, v3, u), below, channel);
+        v0 = t[8], to += next, below += next;
+        STORE_1(e, Y, dot(X, bias, v2, v3, v0, w), to, channel);
+        STORE_1(e, Y, dot(X, bias, v2, v3, v0, u), below, channel);
+        v1 = t[12], to += next, below += next;
+        STORE_1(e, Y, dot(X, bias, v3, v0, v1, w), to, channel);
+        STORE_1(e, Y, dot(X, bias, v3, v0, v1, u), below, channel);
+        to += next, below += next;
+    }
     for (; left > 0; left--, t += 4, v0 = v1, v1 = v2, to += next, below += next) {
         v2 = t[0];
         STORE_1(e, Y, dot(X, bias, v0, v1, v2, w), to, channel);
         STORE_1(e, Y, dot(X, bias, v0, v1, v2, u), below, channel);
     }
 }
+#endif
 
 TW_INLINE void slide(const int pairs, const struct tw_slide *s, const struct tw_four_rows *rows, const T *X,
                      const uint32_t *W, const int32_t *B, void *Y, int at, int channels, uint32_t *columns,
@@ -123,8 +142,9 @@ static void three(const T *X, const int8_t *W, const int32_t *B, void *Y, int st
     struct tw_four_rows rows[8];
     struct tw_slide s = {
         .step = 4 * along->stride, .dilation = 4 * along->dilation, .next = along->out_step, .turned = turned};
-    for (int from = 0; from < along->outputs; from += 64) {
-        s.pixels = tw_min(64, along->outputs - from);
+    for (int from = 0; from < along->outputs; from += s.pixels) {
+        const int most = along->outputs - from;
+        s.pixels = most == 65 ? 62 : tw_min(64, most); /* never one alone behind others */
         const int left = from * along->stride - along->pad;
         s.width = (s.pixels - 1) * along->stride + 2 * along->dilation + 1;
         s.begin = tw_min(tw_max(-left, 0), s.width);

@@ -119,8 +119,15 @@ struct tw_quads {
 TW_DEFINE_QUADS(tw_quads_s8, TW_SDOT_S8, "0x4C")
 TW_DEFINE_QUADS(tw_quads_u8, TW_SDOT_U8, "0x44")
 
-/* What is fused behind a kernel, for up to TW_TABLED columns from `channel` on; B has their biases, or is NULL. Of the last
- * few columns just whole fours count. */
+/* What is fused behind a kernel: what is added to a sum, or to its product with the factor of its channel; what is added at
+ * last, or the shift. */
+#define TW_FUSED_ADDED(e, bias, channel)                                                                               \
+    (STORE_SHIFTS ? ((uint32_t)(bias) + (uint32_t)STORE_ADDED(e, channel)) * (uint32_t)STORE_FACTOR(e, channel) +      \
+                        (uint32_t)STORE_OFFSET(e, channel)                                                             \
+                  : (uint32_t)(bias) + (uint32_t)STORE_ADDED(e, channel))
+#define TW_FUSED_LAST(e) (STORE_SHIFTS ? STORE_SHIFT(e) : (int32_t)((uint32_t)STORE_ZERO(e) - 0x4B400000u))
+/* The same for up to TW_TABLED columns from `channel` on; B has their biases, or is NULL. Of the last few columns just
+ * whole fours count. */
 #define TW_TABLED 64
 #define TW_TABULATE(quads, entries, e, B, channel, count)                                                              \
     do {                                                                                                               \
@@ -128,13 +135,12 @@ TW_DEFINE_QUADS(tw_quads_u8, TW_SDOT_U8, "0x44")
         const int32_t *bias_ = (B);                                                                                    \
         (quads)->table = entry_;                                                                                       \
         (quads)->end = entry_ + 2 * ((count) & ~3);                                                                    \
-        (quads)->last = STORE_SHIFTS ? STORE_SHIFT(e) : (int32_t)((uint32_t)STORE_ZERO(e) - 0x4B400000u);              \
+        (quads)->last = TW_FUSED_LAST(e);                                                                              \
         for (int at_ = (channel), to_ = at_ + ((count) & ~3); at_ < to_; at_ += 4, entry_ += 8)                        \
             TW_UNROLL for (int i_ = 0; i_ < 4; i_++) {                                                                 \
-                const uint32_t more_ = (uint32_t)(bias_ ? *bias_++ : 0) + (uint32_t)STORE_ADDED(e, at_ + i_);          \
                 const __typeof__(STORE_FACTOR(e, at_)) factor_ = STORE_FACTOR(e, at_ + i_);                            \
-                const uint32_t offset_ = (uint32_t)STORE_OFFSET(e, at_ + i_);                                          \
-                entry_[i_] = (int32_t)(STORE_SHIFTS ? more_ * (uint32_t)factor_ + offset_ : more_);                    \
+                const int32_t more_ = bias_ ? *bias_++ : 0;                                                            \
+                entry_[i_] = (int32_t)TW_FUSED_ADDED(e, more_, at_ + i_);                                              \
                 memcpy(entry_ + 4 + i_, &factor_, 4);                                                                  \
             }                                                                                                          \
     } while (0)
