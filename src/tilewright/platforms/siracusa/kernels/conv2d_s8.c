@@ -178,6 +178,7 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
                     if (narrow) {
                         uint32_t *to = (uint32_t *)(void *)(patch + done * patch_bytes);
                         runs->a[done] = to;
+                        runs->step[done] = 0;
                         for (int i = 0; i < KH; i++)
                             TW_LOAD_STRIDED(to[i], x, X_s1 * dilations_0);
                         continue;
