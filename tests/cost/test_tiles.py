@@ -12,7 +12,7 @@ from tilewright.core.platform import Dma
 from tilewright.core.tiles import Extent, member
 from tilewright.cost import group_cost
 from tilewright.cost.grid import Grid, Span
-from tilewright.cost.tiles import descriptors, route
+from tilewright.cost.transfers import descriptors, route
 
 
 @pytest.mark.parametrize("cores", [1, 8])

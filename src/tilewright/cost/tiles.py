@@ -5,7 +5,7 @@ beside. So a step takes `single + max(compute, double)`, the first loads come be
 
     loads of the first step + sum over steps of (single + max(compute, double)) + store of the last step
 
-A transfer takes the setup of its descriptors and its bytes at the DMA's speed, and something has to start it.
+Transfers are in `cost.transfers`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from functools import cached_property
 import numpy as np
 
 from tilewright.core.domain import Domain
-from tilewright.core.graph import Graph, Node, TensorType
+from tilewright.core.graph import Graph, Node
 from tilewright.core.kernel import Kernel, Number
 from tilewright.core.matching import binding_names
 from tilewright.core.op import Call, call_node
 from tilewright.core.plan import Choice, Group, TileBuffer
-from tilewright.core.platform import Dma, Platform
+from tilewright.core.platform import Platform
 from tilewright.core.tiles import Member, Use, member, walked
 from tilewright.cost.formulas import Names, evaluate
 from tilewright.cost.grid import Array, Box, Cut, Grid, Value
 from tilewright.cost.operations import Counts, nest_counts, step_counts
 from tilewright.cost.operations import cycles as operation_cycles
+from tilewright.cost.transfers import Flow, due, flow, in_place, overlapped, route, scaled, traffic
 
 NEST_CYCLES = 4.0
 """Of a point of a loop nest that no kernel covers, where the platform does not say."""
@@ -69,22 +70,6 @@ class Task:
 
 def task(graph: Graph, node: Node, kernel: Kernel | None) -> Task:
     return Task(member(graph, node, kernel), kernel, call_node(graph, node), graph)
-
-
-def route(platform: Platform, memory: str) -> tuple[Dma, ...]:
-    """The DMAs between a memory and the engine's; for copies inside it its own, or the fastest that reaches it."""
-    own = platform.cores.memory
-    if memory == own and platform.dma(own, own) is None:
-        near = [dma for dma in platform.dmas.values() if own in dma.between]
-        return (max(near, key=lambda dma: dma.bytes_per_cycle),) if near else ()
-    direct = platform.dma(memory, own)
-    if direct is not None:
-        return (direct,)
-    for between in platform.memories:
-        first, second = platform.dma(memory, between), platform.dma(between, own)
-        if first is not None and second is not None:
-            return (first, second)
-    return ()
 
 
 # Compute
@@ -140,8 +125,13 @@ def _fused_cycles(platform: Platform, mine: Task) -> float:
         return 0.0
     kind = mine.call.outputs[0].dtype
     counted = platform.fused["counted real" if not kind.is_integer else "counted" if kind.bits > 8 else "counted bytes"]
-    share = 1.0 if mine.domain.reduction else platform.fused.get("alone", 1.0)
-    return max(operation_cycles(mine.steps, platform.fused) - counted, 0.0) * share
+    beyond = max(operation_cycles(mine.steps, platform.fused) - counted, 0.0)
+    if mine.domain.reduction:
+        return beyond
+    # Kernels without sums are short: the compiler has registers left for what is fused behind them.
+    long = {name: count for name, count in mine.steps.items() if name.startswith("wide")}
+    wide = min(operation_cycles(long, platform.fused), beyond)
+    return (beyond - wide) * platform.fused.get("alone", 1.0) + wide * platform.fused.get("alone wide", 1.0)
 
 
 def start_cycles(grid: Grid, platform: Platform, mine: Task, split: str) -> Array:
@@ -166,6 +156,14 @@ def begins(grid: Grid) -> Array:
     """The first step, over classes."""
     found = np.ones((1,) * grid.rank, bool)
     for edge in grid.first:
+        found = found & edge
+    return found
+
+
+def ends(grid: Grid) -> Array:
+    """The last step, over classes."""
+    found = np.ones((1,) * grid.rank, bool)
+    for edge in grid.last:
         found = found & edge
     return found
 
@@ -202,143 +200,6 @@ def _sum_cycles(grid: Grid, position: int, sizes: Mapping[str, Value]) -> Value 
 def work_points(grid: Grid, position: int) -> Array:
     """Points that a node computes at a step, over classes."""
     return grid.product(list(part_sizes(grid, position, "", 0).values()))
-
-
-# Transfers
-
-
-def descriptors(grid: Grid, box: Box, shape: Sequence[int], rank: int) -> Value:
-    """How many transfers of a DMA of some rank bring a part of a tensor, over classes."""
-    result: Value = 1
-    used: Value = 1
-    stride = 1
-    span: Value = 1
-    for part, extent in zip(reversed(box), reversed(shape), strict=True):
-        size = grid.size(part)
-        if not isinstance(size, np.ndarray) and size == 1:
-            stride *= extent
-            continue
-        if isinstance(size, np.ndarray) or isinstance(span, np.ndarray):
-            many = np.asarray(size) != 1
-            used = used + (many & (span != stride))
-            span = np.where(many, size * stride, span)
-            result = result * np.where(used > rank, size, 1)
-        else:
-            used, span = used + (span != stride), size * stride
-            beyond = used > rank
-            result = result * (np.where(beyond, size, 1) if isinstance(beyond, np.ndarray) else size if beyond else 1)
-        stride *= extent
-    return result
-
-
-def transfer(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Dma], *, store: bool = False) -> Array:
-    """Cycles to bring or take a part of a tensor, over classes.
-
-    Requests for runs of a load go ahead of its bytes; a store is done with a run before it begins the next one.
-    """
-    amount = grid.elements(box) * kind.dtype.bytes
-    cycles: Value | float = 0.0
-    for dma in dmas:
-        runs = descriptors(grid, box, kind.shape, 1)
-        alone = amount / dma.bytes_per_cycle
-        bytes_cycles = alone + runs * dma.run / 2 if store and dma.duplex else np.maximum(alone, runs * dma.run)
-        cycles = cycles + descriptors(grid, box, kind.shape, dma.rank) * float(dma.setup) + bytes_cycles
-    return grid.product([]) * np.where(np.asarray(amount) > 0, cycles, 0.0)
-
-
-def issued(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Dma]) -> Array:
-    """Cycles to start such a transfer, over classes."""
-    empty = np.asarray(grid.elements(box)) == 0
-    counts = sum((descriptors(grid, box, kind.shape, dma.rank) * float(dma.issue) for dma in dmas), 0.0)
-    return grid.product([]) * np.where(empty, 0.0, counts)
-
-
-@dataclass(frozen=True, eq=False)
-class Flow:
-    """A buffer that is loaded or stored: cycles and bytes of one transfer over classes, and when it happens."""
-
-    cycles: Array
-    issue: Array
-    """Cycles to start it; what runs already goes on meanwhile."""
-    bytes: Array
-    moves: Mapping[int, Array]
-    """With which loops its region moves."""
-    store: bool
-    beside: Array
-    """Tilings with which it runs beside the computation: it happens more than once and has slots for that."""
-    duplex: bool
-    """Whether loads and stores happen at once."""
-
-
-def streamed(grid: Grid, moves: Mapping[int, Array]) -> Array:
-    """Whether a buffer is filled more than once, for each tiling."""
-    found = np.zeros((1,) * grid.rank, bool)
-    for changed in moves.values():
-        found = found | changed
-    return found
-
-
-def due(grid: Grid, moves: Mapping[int, Array], order: Sequence[int], *, store: bool = False) -> Array:
-    """Steps at which something is loaded or computed anew: loops inside the innermost that it moves with stand at 0.
-
-    What is stored is complete when these stand at their last index.
-    """
-    edge = grid.last if store else grid.first
-    stopped = np.zeros((1,) * grid.rank, bool)
-    found = ~stopped
-    for loop in reversed(order):
-        if loop in moves:
-            stopped = stopped | grid.spread(moves[loop])
-        found = found & (stopped | edge[loop])
-    return found
-
-
-@dataclass(frozen=True, eq=False)
-class Traffic:
-    """All transfers of a group with its loops in one order: cycles over classes, bytes for each tiling."""
-
-    single: Array
-    """Of transfers with which nothing overlaps, and to start them."""
-    issue: Array
-    """To start all others, one after the other."""
-    loads: Array
-    stores: Array
-    moved: Array
-    duplex: bool
-
-    def both(self, loads: Array, stores: Array, issue: Array) -> Array:
-        """Cycles of loads and stores of the same step."""
-        return (np.maximum(loads, stores) if self.duplex else loads + stores) + issue
-
-
-def traffic(grid: Grid, flows: Sequence[tuple[Flow, Array]]) -> Traffic:
-    """All flows, each with the steps at which it is due."""
-    single = issue = loads = stores = moved = np.zeros((1,) * grid.rank)
-    for flow, when in flows:
-        cycles, start, beside = flow.cycles * when, flow.issue * when, grid.spread(flow.beside)
-        moved = moved + flow.bytes * when
-        if not np.all(beside):
-            single = single + np.where(beside, 0.0, cycles + start)
-            cycles, start = np.where(beside, cycles, 0.0), np.where(beside, start, 0.0)
-        issue = issue + start
-        loads, stores = (loads, stores + cycles) if flow.store else (loads + cycles, stores)
-    return Traffic(single, issue, loads, stores, grid.total(moved), all(flow.duplex for flow, _ in flows))
-
-
-def in_turn(grid: Grid, compute: Array, found: Traffic) -> Array:
-    """Cycles of all steps for each tiling where no transfer runs beside the computation."""
-    return grid.total(compute + found.issue) + grid.total(found.single + found.loads + found.stores)
-
-
-def overlapped(grid: Grid, compute: Array, found: Traffic) -> Array:
-    """Cycles of all steps for each tiling."""
-    loads, stores, issue = found.loads, found.stores, found.issue
-    total = grid.total(found.single) + grid.total(np.maximum(compute, found.both(loads, stores, issue)))
-    c0, l0, s0, i0 = (grid.corner(v, last=False) for v in (compute, loads, stores, issue))
-    c1, l1, s1, i1 = (grid.corner(v, last=True) for v in (compute, loads, stores, issue))
-    alone = grid.steps == 1
-    begun = total - np.maximum(c0, found.both(l0, s0, i0)) + l0 + i0 + np.where(alone, c0 + s0, np.maximum(c0, s0 + i0))
-    return begun + np.where(alone, 0.0, s1 + np.maximum(c1, l1 + i1) - np.maximum(c1, found.both(l1, s1, i1)))
 
 
 # One group
@@ -433,19 +294,10 @@ def priced(
             found = in_place(found)
         flows[index] = found if group.buffers[index].slots > 1 else replace(found, beside=found.beside & False)
         if group.buffers[index].early:
-            flows[index] = _scaled(flows[index], ~begins(grid))
-        if group.buffers[index].late and not group.loops:
-            flows[index] = _scaled(flows[index], np.zeros((1,) * grid.rank))
+            flows[index] = scaled(flows[index], ~begins(grid))
+        if group.buffers[index].late:
+            flows[index] = scaled(flows[index], ~ends(grid))
     return Priced(platform, grid, tuple(works), tuple(points), flows, group.ahead)
-
-
-def in_place(found: Flow) -> Flow:
-    """A store where the next load goes, with two slots: that waits for it."""
-    return replace(found, duplex=False)
-
-
-def _scaled(found: Flow, share: Array) -> Flow:
-    return replace(found, cycles=found.cycles * share, issue=found.issue * share)
 
 
 def _meet(a: TileBuffer, b: TileBuffer) -> bool:
@@ -467,26 +319,6 @@ def kept_cycles(grid: Grid, platform: Platform, use: Use) -> Array:
     lines = kept_lines(grid, use)
     speed = min((dma.bytes_per_cycle for dma in route(platform, platform.cores.memory)), default=1.0)
     return lines * (use.type.dtype.bytes / speed)
-
-
-def _shared(dma: Dma, cores: int) -> Dma:
-    """What copies with all cores at once."""
-    return replace(dma, bytes_per_cycle=dma.bytes_per_cycle * cores, run=dma.run / cores)
-
-
-def flow(grid: Grid, platform: Platform, box: Box, use: Use, memory: str) -> Flow:
-    """How a buffer is filled from a memory, or emptied into it, with two slots where that is of use."""
-    amount = grid.product([]) * grid.elements(box) * use.type.dtype.bytes
-    away = memory != platform.cores.memory
-    dmas = [_shared(dma, platform.cores.count) if dma.by_cores else dma for dma in route(platform, memory)]
-    cycles = transfer(grid, box, use.type, dmas, store=use.writes)
-    moves = grid.moves(box)
-    beside = streamed(grid, moves) & (not any(dma.by_cores for dma in dmas))
-    # Beside the cores a transfer waits for memory now and then.
-    cycles = cycles * np.where(grid.spread(beside), platform.operations.get("transfer", 1.0), 1.0)
-    issue = issued(grid, box, use.type, dmas)
-    duplex = all(dma.duplex for dma in dmas)
-    return Flow(cycles, issue, amount if away else amount * 0, moves, use.writes, beside, duplex)
 
 
 def _bound(grid: Grid, group: Group) -> list[tuple[int, Use, Box]]:

@@ -14,7 +14,8 @@ from itertools import islice, product
 from typing import Literal
 
 from tilewright.core.plan import Group, Plan, Schedule
-from tilewright.cost.tiles import Cost, Flow, Priced, priced, route
+from tilewright.cost.tiles import Cost, Priced, priced
+from tilewright.cost.transfers import Flow, route
 
 CORES = ""
 """The lane of the cores, among those named after DMAs."""

@@ -15,22 +15,16 @@ from tilewright.core.tiles import Use, walked
 from tilewright.cost.formulas import evaluate
 from tilewright.cost.grid import Array, Box, Grid, Span, Value
 from tilewright.cost.tiles import (
-    Flow,
     Task,
-    Traffic,
-    due,
-    flow,
-    in_place,
     kept_cycles,
     kept_lines,
     parted,
     start_cycles,
-    streamed,
     together,
-    traffic,
     work_cycles,
     work_points,
 )
+from tilewright.cost.transfers import Flow, Traffic, due, flow, in_place, streamed, traffic
 from tilewright.plan.tiling.rules import (
     Density,
     Rules,

@@ -11,7 +11,7 @@ import numpy as np
 from tilewright.core.plan import Group, TileBuffer, Work
 from tilewright.core.tiles import TileLoop
 from tilewright.cost.grid import Array, Value
-from tilewright.cost.tiles import Traffic, in_turn, overlapped
+from tilewright.cost.transfers import Traffic, in_turn, overlapped
 from tilewright.plan.addresses.stacking import Piece, stack
 from tilewright.plan.tiling.frame import Frame, Holder, Option, Order
 

@@ -6,7 +6,7 @@ epilogue: row
 strided: [X, Y]
 scratch: "12*(min(max(OH, OW), 64)*max(strides_0, strides_1) + 2*max(dilations_0, dilations_1) + 1)"
 # Fitted on the simulator to 36 layers of networks and of random shapes.
-cycles: "N*(G*(OH*OW*(25 + strides_1*4.2) + min(OH, OW)*42 + 100) + min(OH, OW)*250) + 100"
+cycles: "N*(G*(OH*OW*(22.8 + strides_1*6) + min(OH, OW)*48 + 110) + min(OH, OW)*280) + 100"
 --- */
 #include "tilewright_kernel.h"
 

@@ -10,7 +10,7 @@ when:
   AXIS: "AXIS*(coeffA*(coeffB+255)*(coeffB+255)+coeffC) < 1073741824"
 epilogue: row
 # Fitted on the simulator to 72 layers of networks and of random shapes.
-cycles: "1970+256//log2*13+OUTER*(152+AXIS*28.7)
+cycles: "1000+min(970, OUTER*AXIS*22)+256//log2*13+OUTER*(152+AXIS*28.7)
   -((coeffA*max(coeffB*coeffB, (coeffB-min(log2-1, 255))*(coeffB-min(log2-1, 255)))+coeffC) < 65536)
   *(AXIS*(coeffA*max(coeffB*coeffB, (coeffB-min(log2-1, 255))*(coeffB-min(log2-1, 255)))+coeffC) < 16777216)
   *(OUTER*AXIS*14.3-(OUTER*AXIS > 2*n_levels)*2900-(OUTER*AXIS <= 2*n_levels)*OUTER*AXIS*1.4)"

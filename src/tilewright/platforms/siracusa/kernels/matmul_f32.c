@@ -7,7 +7,7 @@ accumulate: [K]
 scratch: "K*16"
 # Fitted on the simulator to 60 layers of networks and of random shapes.
 cycles: "BATCH*(((N+3)//4)*(((M+3)//4)*(K*(28.6 + min(N%4, 1)*8) + 277 + min(N%4, 1)*26) + (B_sN != 1)*(K*16 + 24)) + M*N*4.7)
-  + 460"
+  + 330"
 --- */
 #include "tilewright_kernel.h"
 
