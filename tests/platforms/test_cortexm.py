@@ -106,10 +106,11 @@ def test_a_program_runs_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "cannot transfer all bytes of in00" in capsys.readouterr().out
 
 
-def test_layers_are_fused_where_ram_is_short(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("variant", ["cortex-m4", "cortex-m55"])
+def test_layers_are_fused_where_ram_is_short(variant: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The smallest number of bytes that the error names works, and one unit less does not."""
     model, arrays = str(MODELS / "tiny_cnn_int8.onnx"), str(MODELS / "tiny_cnn_int8.npz")
-    command = ["run", model, "--platform", "cortex-m4", "--inputs", arrays, "--expected", arrays, "--json"]
+    command = ["run", model, "--platform", variant, "--inputs", arrays, "--expected", arrays, "--json"]
     assert run(command) == 0
     usual = json.loads(capsys.readouterr().out)
     assert run([*command, "--ram", "1000"]) == 2

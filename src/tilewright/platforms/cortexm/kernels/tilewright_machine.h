@@ -5,22 +5,28 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#ifdef __ARM_FEATURE_MVE
-#include <arm_mve.h>
-#endif
 
 #define TW_CORES(core, cores) for (int core = 0; core < (cores); core++)
 
+#if defined(__GNUC__) && defined(__ARM_FEATURE_MVE)
+/* The last round of the loop copies as many bytes as are left. */
+static inline void tw_copy_run(unsigned char *to, const unsigned char *from, size_t bytes) {
+    __asm__ volatile("wlstp.8 lr, %2, 2f\n"
+                     "1: vldrb.8 q0, [%1], #16\n"
+                     "vstrb.8 q0, [%0], #16\n"
+                     "letp lr, 1b\n"
+                     "2:\n"
+                     : "+r"(to), "+r"(from)
+                     : "r"(bytes)
+                     : "lr", "d0", "d1", "memory");
+}
+#else
 static inline void tw_copy_run(unsigned char *to, const unsigned char *from, size_t bytes) {
     size_t done = 0;
     for (; bytes - done >= 16; done += 16) {
-#if defined __ARM_FEATURE_MVE
-        vst1q_u8(to + done, vld1q_u8(from + done));
-#else
         uint32_t words[4];
         memcpy(words, from + done, 16);
         memcpy(to + done, words, 16);
-#endif
     }
     for (; bytes - done >= 4; done += 4) {
         uint32_t word;
@@ -30,6 +36,7 @@ static inline void tw_copy_run(unsigned char *to, const unsigned char *from, siz
     for (; done < bytes; done++)
         to[done] = from[done];
 }
+#endif
 
 /* Copies planes x rows runs of bytes; strides are in bytes. Nobody has to wait for it. */
 static inline void tw_dma_start(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row,

@@ -83,13 +83,14 @@ static void depthwise_s8(const T *X, const int8_t *W, const int32_t *B, void *Y,
     uint8_t *const outside = (uint8_t *)(sums + many * most), *const order = outside + 16;
     char *const planes = (char *)order + 32;
     int filled = -1;
-    for (int i = 0; i < 16; i++) {
-        outside[i] = (uint8_t)x_zero_point;
-        for (int second = 0; second < 2; second++) {
-            const int column = i / taps, row = i % taps - (second ? across.stride : 0);
-            const int there = row >= 0 && row < across.taps && column < along.taps;
-            order[16 * second + i] = (uint8_t)(there ? turned ? row * KH + column : column * KH + row : 15);
-        }
+    vst1q_u8(outside, vdupq_n_u8((uint8_t)x_zero_point));
+    vst1q_u8(order, vdupq_n_u8(15));
+    vst1q_u8(order + 16, vdupq_n_u8(15));
+    for (int i = 0; i < KH * KW && blocks == 1; i++) { /* where each tap is, of the first line and of the second */
+        const int at = turned ? i % KH * taps + i / KH : i / KH * taps + i % KH;
+        order[at] = (uint8_t)i;
+        if (both)
+            order[16 + at + across.stride] = (uint8_t)i;
     }
     struct tw_planes fill = {.pitch = pitch, .taps = taps, .flip = flip};
     struct tw_plane_dots dots = {.pitch = pitch, .step = taps * along.stride};
