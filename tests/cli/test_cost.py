@@ -100,6 +100,14 @@ def test_cost_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "Energy of network on edge-array" in html
 
 
+def test_nothing_is_written_before_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, mappings = tmp_path / "page.html", tmp_path / "all.json"
+    options = ["--machine", "tpu-like", "--html", page, "--export", mappings, "--why", "nothing"]
+    assert "no layer 'nothing'" in refused("unknown-layer", capsys, "cost", relu(tmp_path), *options)
+    assert not page.exists()
+    assert not mappings.exists()
+
+
 def test_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, "cost", relu(tmp_path), "-m", "tpu-like", "-m", "edge-array")
     assert "network on 2 machines" in text

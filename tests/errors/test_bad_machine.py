@@ -23,6 +23,8 @@ GOOD = (MACHINES / "tpu-like.yaml").read_text(encoding="utf-8")
         ("I2 to low", "I2 to hell", "'I2 to hell' is not an operand with one of: to low, from low, to high"),
         ("moves: [I2 to low]", "moves: [O to low]", "the memory does not hold 'O' (it holds I2)"),
         ("moves: [I2 to low]", "moves: [I2 from high]", "'I2 from high' cannot cross a read port"),
+        ("moves: [I2 to low]", "moves: []", "memories.rf_128B.ports: none moves 'I2 to low'"),
+        ("moves: [O from low]", "moves: []", "memories.rf_2B.ports: none moves 'O from low'"),
         (
             "serves: [D1, D2]",
             "serves: [D1, D3]",

@@ -43,3 +43,8 @@ def test_operand_that_no_memory_holds(capsys: pytest.CaptureFixture[str], tmp_pa
 def test_limits(capsys: pytest.CaptureFixture[str]) -> None:
     text = refused("no-mapping", capsys, *PRODUCT, "--machine", "tpu-like", "--max-cycles", "10")
     assert "has no mapping on 'tpu-like' within the limits that were given" in text
+    assert "cycles, not 10" in text
+    limits = ["--max-energy", "5", "--min-utilisation", "1"]
+    text = refused("no-mapping", capsys, *PRODUCT, "--machine", "tpu-like", *limits)
+    assert "pJ, not 5" in text
+    assert "of the units, not 100.0%" in text

@@ -1,4 +1,4 @@
-"""error[unknown-dimension]: --dim names no open extent, or gives it no size."""
+"""error[unknown-dimension]: --dim names no open extent, or gives it no size; a layer or an array has no such one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from command_line import refused
 from onnx_models import model, node, value, write
 from tilewright.errors import TilewrightError
 from tilewright.frontend import load
@@ -25,3 +26,20 @@ def test_unknown_dimension(dims: dict[str, int], help_text: str, tmp_path: Path)
         load(path, dims=dims)
     assert caught.value.code == "unknown-dimension"
     assert caught.value.help == help_text
+
+
+PRODUCT = ["map", "O[m][n] += A[m][k] * B[k][n]", "--machine", "tpu-like", "--sizes"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["M=4,N=4"], "operand A uses the dimension K, which has no size"),
+        (["M=4,N=4,K=4,Q=3"], "Q has a size, but the equation has no such dimension"),
+        (["M=4,N=4,K=4", "--order", "M,Q"], "the order names Q"),
+        (["M=4,N=4,K=4", "--unroll", "D1=Q:4"], "unrolled steps of 'Q': nothing has this name"),
+        (["M=4,N=4,K=4", "--unroll", "D9=K:4"], "array 'tpu-like' has no dimension D9"),
+    ],
+)
+def test_dimensions_of_layers_and_arrays(arguments: list[str], what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert what in refused("unknown-dimension", capsys, *PRODUCT, *arguments)

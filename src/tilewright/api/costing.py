@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilewright.api.compiling import Observer
-from tilewright.api.mapping import Machine, MapOptions, Mapped, as_wanted, best_of_each, find_machine
+from tilewright.api.mapping import SHORT, Machine, MapOptions, Mapped, as_wanted, best_of_each, find_machine
 from tilewright.core.accelerator import ArrayEngine
 from tilewright.core.graph import Array, Graph
 from tilewright.core.platform import DEFAULT_PLATFORM, load_platform
@@ -17,7 +17,6 @@ from tilewright.cost.layers import NetworkLayers, NodeLayers, narrow, network_la
 from tilewright.cost.locality import local_engines
 from tilewright.errors import TilewrightError
 from tilewright.frontend import load
-from tilewright.mapping.search import Effort
 from tilewright.passes import (
     batch_norm,
     dead_code,
@@ -32,8 +31,6 @@ from tilewright.passes import (
 )
 from tilewright.quantize import to_integers
 
-NETWORK_EFFORT = Effort(mappings=2000, steps=4000)
-"""For each layer of a network: some seconds for those that resist, and no proof then."""
 RECOGNISING = (
     dead_code,
     fold_constants,
@@ -145,7 +142,7 @@ def cost(
 ) -> NetworkCost:
     """What a network costs on a machine, every layer with the best mapping for it."""
     chosen = options or MapOptions()
-    chosen = replace(chosen, effort=chosen.effort or NETWORK_EFFORT)
+    chosen = replace(chosen, effort=chosen.effort or SHORT)
     if chosen.objective == "pareto":
         raise TilewrightError(
             "bad-argument", "a network has one mapping for each layer", help="search one layer for its Pareto front"

@@ -26,6 +26,8 @@ from tilewright.mapping.strategies import StrategyResult, loma, salsa
 from tilewright.mapping.tables import Problem, problem
 from tilewright.mapping.wired import Unrolling, unrollings
 
+SHORT = Effort(mappings=2000, steps=4000)
+"""Some seconds for layers that resist a proof."""
 Order = tuple[tuple[str, int | None], ...]
 Machine = str | Path | ArrayEngine
 Strategy = Literal["exact", "loma", "salsa"]
@@ -167,14 +169,17 @@ def _check_names(tasks: Sequence[Task], options: MapOptions) -> None:
     """Whether something is meant by every name that a user gives."""
     slots = {slot for _, engine in tasks for slot in engine.slots}
     operands = {operand.name for layer, _ in tasks for operand in layer.operands}
-    for what, names, known in (
-        ("bits", options.bits, slots | {FINAL}),
-        ("a density", options.density, slots | operands),
+    dims = {dim for layer, _ in tasks for dim in layer.dims}
+    unrolled = [dim for _, loops in options.unrolling.given for dim, _ in loops]
+    for code, what, names, known in (
+        ("bad-argument", "bits", options.bits, slots | {FINAL}),
+        ("bad-argument", "a density", options.density, slots | operands),
+        ("unknown-dimension", "unrolled steps", unrolled, dims),
     ):
         for name in names:
             if name not in known:
                 raise TilewrightError(
-                    "bad-argument",
+                    code,
                     f"{what} of '{name}': nothing has this name",
                     help=f"there are {', '.join(sorted(known))}",
                 )
@@ -223,11 +228,29 @@ def _job(task: Task, options: MapOptions) -> Job:
 def _mapped(task: Task, result: BestResult, options: MapOptions) -> tuple[Mapped, ...]:
     layer, engine = task
     if not result.best:
-        raise TilewrightError(
-            "no-mapping", f"layer '{layer.name}' has no mapping on '{engine.name}' within the limits that were given"
-        )
+        raise _beyond(task, options)
     costs = (evaluate(layer, engine, b.spatial, b.temporal, corrected=options.corrected) for b in result.best)
     return tuple(Mapped(cost, result.proved, result.covered, result.evaluated) for cost in costs)
+
+
+def _beyond(task: Task, options: MapOptions) -> TilewrightError:
+    """Says by how much limits are missed, as far as a short search without them can tell."""
+    layer, engine = task
+    wanted, reasons = options.wanted, list[str]()
+    free = replace(options, wanted=Wanted(), effort=SHORT)
+    (fast,), (frugal,) = (_result(task, replace(free, objective=objective)) for objective in ("latency", "energy"))
+    if fast.cost.cycles > wanted.latency:
+        reasons.append(f"the fastest takes {fast.cost.cycles:,.0f} cycles, not {wanted.latency:,.0f}")
+    if frugal.cost.energy > wanted.energy:
+        reasons.append(f"the most frugal takes {frugal.cost.energy:,.0f} pJ, not {wanted.energy:,.0f}")
+    if fast.cost.utilisation < wanted.utilisation:
+        reasons.append(f"the fastest uses {fast.cost.utilisation:.1%} of the units, not {wanted.utilisation:.1%}")
+    return TilewrightError(
+        "no-mapping",
+        f"layer '{layer.name}' has no mapping on '{engine.name}' within the limits that were given",
+        reasons=reasons or ["each limit can be kept, but not all of them together"],
+        help="--objective pareto without limits shows what there is",
+    )
 
 
 def _check_slots(layer: Layer, engine: ArrayEngine) -> None:

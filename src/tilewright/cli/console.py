@@ -11,8 +11,10 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from tilewright.api.compiling import Observer
 
 
-def results() -> Console:
-    return Console()
+def results(width: int | None = None) -> Console:
+    """As wide as a terminal is; otherwise as wide as is asked for."""
+    console = Console()
+    return console if console.is_terminal else Console(width=width)
 
 
 def errors() -> Console:

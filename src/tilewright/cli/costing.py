@@ -50,6 +50,8 @@ MAP_EXAMPLES = """
 
 `tilewright map model.onnx --layer conv1 --machine my.yaml --objective pareto` shows what there is to choose from
 """
+WIDE = 140
+"""Columns of tables that go into a file."""
 What = Annotated[
     str,
     typer.Argument(metavar="NETWORK", help="An ONNX file, or a YAML file of layers as equations.", show_default=False),
@@ -93,6 +95,7 @@ def cost_command(
     options = replace(mapopt.map_options(objective, mapping), locality=locality)
     dims, types, constants = network_of(about)
     layers = read_network(network, dims=dims, input_types=types, constants=constants)
+    asked = _find(layers.workload.layers, why).name if why else ""
     found: list[NetworkCost] = []
     for name in names:
         engine = find_machine(name)
@@ -104,16 +107,15 @@ def cost_command(
     if as_json:
         print(json.dumps({"network": layers.workload.name, "machines": [_network_values(one) for one in found]}))
         return
-    console = results()
+    console = results(WIDE)
     if len(found) == 1:
         console.print(network_table(found[0]))
     else:
         console.print(machines_table(found))
     for one in found:
         _notes(one)
-        if why:
-            wanted = _find([mapped.layer for mapped in one.layers], why)
-            _explain(next(mapped.cost for mapped in one.layers if mapped.layer is wanted))
+        if asked:
+            _explain(next(mapped.cost for mapped in one.layers if mapped.layer.name == asked))
 
 
 def _costed(found: NetworkCost) -> Costed:
@@ -126,7 +128,7 @@ def _notes(found: NetworkCost) -> None:
     views = sum(not node.layers for node in found.nodes)
     lines = [f"{found.machine.name}: {len(found.layers)} layers, {found.searched} of them different"]
     if views:
-        lines.append(f"{views} operators are views and move nothing")
+        lines.append("1 operator is a view and moves nothing" if views == 1 else f"{views} are views and move nothing")
     if found.narrowed:
         bits = ", ".join(f"{slot} {count}" for slot, count in found.machine.precision.items())
         lines.append(f"elements are taken as narrow as its units want them ({bits} bits)" if bits else "")
@@ -203,7 +205,7 @@ def _export(mapping: mapopt.Mapping, found: Sequence[Mapped]) -> None:
 
 
 def _show(found: list[tuple[Mapped, ...]], *, why: bool) -> None:
-    console = results()
+    console = results(WIDE)
     for best, *others in found:
         if others:
             console.print(front_table([best, *others]))
@@ -214,7 +216,7 @@ def _show(found: list[tuple[Mapped, ...]], *, why: bool) -> None:
         else:
             console.print(nest_table(best.cost))
             console.print(parts_table(best.cost))
-        console.print(summary(best), markup=False, highlight=False)
+        console.print(summary(best), markup=False, highlight=False, soft_wrap=True)
         if why:
             _explain(best.cost)
 
@@ -243,7 +245,7 @@ def _find(layers: Sequence[Layer], name: str) -> Layer:
 
 def _explain(cost: ArrayCost) -> None:
     """Prints where the numbers of a layer come from."""
-    results().print(_tree(explain(cost)), highlight=False)
+    results(WIDE).print(_tree(explain(cost)), highlight=False)
 
 
 def _tree(why: Why) -> Tree:

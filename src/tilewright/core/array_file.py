@@ -14,8 +14,10 @@ import yaml
 
 from tilewright.core.accelerator import (
     DIRECTIONS,
+    FROM_LOW,
     PORT_KINDS,
     READS,
+    TO_LOW,
     ArrayEngine,
     InMemoryCompute,
     MemoryLevel,
@@ -28,6 +30,8 @@ MACHINES = Path(__file__).parent.parent / "machines"
 KIND = "array"
 MODELLED = "modelled"
 """In place of energies: the memory model works them out."""
+OUTPUT = "O"
+"""The slot of results."""
 FINAL = "final"
 """Beside the slots in `bits`: of outputs that are summed up."""
 
@@ -193,6 +197,10 @@ def _memory(name: str, part: Reader, dims: Mapping[str, int]) -> MemoryLevel:
         double_buffered=part.has("double_buffered") and part.flag("double_buffered"),
         extracted=modelled,
     )
+    for slot in slots:
+        way = FROM_LOW if slot == OUTPUT else TO_LOW
+        if found.port(slot, way) is None:
+            raise part.wrong("ports", f"none moves '{slot} {way}', so what it holds of {slot} is of no use")
     part.finish()
     return found
 

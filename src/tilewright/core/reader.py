@@ -21,7 +21,8 @@ class Reader:
 
     def wrong(self, key: str, why: str) -> TilewrightError:
         where = ".".join(part for part in (self._prefix, key) if part)
-        return TilewrightError(self._code, f"{self._path.name} of '{self._path.parent.name}': {where or 'file'}: {why}")
+        folder = f" of '{self._path.parent.name}'" if self._path.parent.name else ""
+        return TilewrightError(self._code, f"{self._path.name}{folder}: {where or 'file'}: {why}")
 
     def _get(self, key: str) -> Any:
         self._seen.add(key)

@@ -39,9 +39,17 @@ def equation_layer(equation: str, sizes: Mapping[str, int], bits: Mapping[str, i
     """A layer of one equation; the last input is the constant one. `where` parts follow after commas."""
     text, *where = (part.strip() for part in equation.split(","))
     constants = frozenset([name for name, _ in parse_equation(text)[1]][1:][-1:])
-    return read_layer(
+    layer = read_layer(
         LayerText("layer", "equation", text, sizes, tuple(where), bits=_bits(text, bits or {}), constants=constants)
     )
+    for dim, size in layer.dims.items():
+        if size > 1 and not any(dim in (*operand.dims, *layer.summed(operand)) for operand in layer.operands):
+            raise TilewrightError(
+                "unknown-dimension",
+                f"{dim} has a size, but the equation has no such dimension",
+                help=f"its operands are indexed by {', '.join(d for d in layer.dims if d != dim)}",
+            )
+    return layer
 
 
 def _text(item: Reader, name: str) -> LayerText:
