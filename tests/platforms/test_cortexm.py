@@ -11,7 +11,7 @@ import pytest
 
 from onnx_models import write
 from onnx_networks import FLOAT_NETWORKS, integer_cnn
-from tilewright.api import Options, compile_model, run_model
+from tilewright.api import Options, compile_model, load_case, run_model
 from tilewright.cli.app import run
 from tilewright.codegen.build import STRICT
 from tilewright.core.interpret import interpret
@@ -143,6 +143,21 @@ def test_weights_are_brought_into_ram(capsys: pytest.CaptureFixture[str]) -> Non
     assert found["right"]
     assert found["memories"].get("FLASH", 0) == 0
     assert found["arena_bytes"] > found["weight_bytes"]
+
+
+@pytest.mark.cases
+@pytest.mark.parametrize(("name", "ram"), [("ae640_int8", 96_000), ("dscnn_int8", 32_000)])
+def test_weights_are_brought_into_tightly_coupled_memory(name: str, ram: int, cases: Path) -> None:
+    """Many weights as well as few, at little more than the instructions of the core that reads them in place."""
+    case = load_case(name, cases / "standard_networks" / f"{name}.onnx")
+    counts: list[int] = []
+    for sizes in ({}, {"FLASH": 0, "RAM": ram}):
+        options = Options(platform="cortex-m7", sizes=Sizes(sizes))
+        ran = run_model(case.model, options, inputs=case.inputs, expected=case.expected)
+        assert ran.right
+        assert ran.compiled.program.arena_bytes <= ram
+        counts.append(ran.cycles or 0)
+    assert counts[1] <= 1.15 * counts[0]
 
 
 @pytest.mark.cases

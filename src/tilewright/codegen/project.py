@@ -39,7 +39,7 @@ def runtime_files(name: str, sources: Sequence[str], platform: Platform) -> dict
         "@CORES@": str(next((engine.count for engine in platform.engines.values()), 1)),
         "@CODE@": platform.code,
         "@MEMORIES@": "\n".join(
-            f"  {m.name} : ORIGIN = {m.base:#x}, LENGTH = {(m.bytes or 0) + m.reserved:#x}"
+            f"  {m.name} : ORIGIN = {m.base:#x}, LENGTH = {max(m.length, (m.bytes or 0) + m.reserved):#x}"
             for m in platform.memories.values()
             if m.base is not None
         ),

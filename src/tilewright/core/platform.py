@@ -31,6 +31,8 @@ class Memory:
     """Its first address, where a linker script has to know it."""
     ports: bool = False
     """Whether it is the caller's: inputs and outputs of networks are there, and nothing else may be."""
+    length: int = 0
+    """Bytes that the machine has of it, however few a network may use."""
 
 
 @dataclass(frozen=True)
@@ -422,7 +424,7 @@ def _memory(name: str, part: Reader) -> Memory:
     section = part.text("section") if part.has("section") else ""
     base, ports = part.optional_int("base"), bool(part.optional_int("ports"))
     part.finish()
-    return Memory(name, size if size is None else size - reserved, reserved, section, base, ports)
+    return Memory(name, size if size is None else size - reserved, reserved, section, base, ports, size or 0)
 
 
 ANY_CORES = "cpu"

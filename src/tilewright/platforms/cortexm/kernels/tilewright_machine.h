@@ -21,20 +21,38 @@ static inline void tw_copy_run(unsigned char *to, const unsigned char *from, siz
                      : "lr", "d0", "d1", "memory");
 }
 #else
+/* Several words at a time, which have to be aligned, by as many registers as there are. */
+#if defined(__GNUC__) && defined(__thumb2__)
+#define TW_COPY_REGISTERS "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r12"
+#define TW_COPY_LIST "{r3, r4, r5, r6, r8, r9, r10, r12}"
+#define TW_COPY_BYTES 32
+#elif defined(__GNUC__) && defined(__thumb__)
+#define TW_COPY_REGISTERS "r3", "r4", "r5", "r6"
+#define TW_COPY_LIST "{r3, r4, r5, r6}"
+#define TW_COPY_BYTES 16
+#endif
 static inline void tw_copy_run(unsigned char *to, const unsigned char *from, size_t bytes) {
-    size_t done = 0;
-    for (; bytes - done >= 16; done += 16) {
-        uint32_t words[4];
-        memcpy(words, from + done, 16);
-        memcpy(to + done, words, 16);
+#ifdef TW_COPY_BYTES
+    size_t rounds = (((uintptr_t)to | (uintptr_t)from) & 3u) == 0 ? bytes / TW_COPY_BYTES : 0;
+    if (rounds > 0) {
+        bytes -= rounds * TW_COPY_BYTES;
+        __asm__ volatile(".syntax unified\n"
+                         "1: ldmia %1!, " TW_COPY_LIST "\n"
+                         "stmia %0!, " TW_COPY_LIST "\n"
+                         "subs %2, %2, #1\n"
+                         "bne 1b\n"
+                         : "+l"(to), "+l"(from), "+l"(rounds)
+                         :
+                         : TW_COPY_REGISTERS, "cc", "memory");
     }
-    for (; bytes - done >= 4; done += 4) {
+#endif
+    for (; bytes >= 4; bytes -= 4, to += 4, from += 4) {
         uint32_t word;
-        memcpy(&word, from + done, 4);
-        memcpy(to + done, &word, 4);
+        memcpy(&word, from, 4);
+        memcpy(to, &word, 4);
     }
-    for (; done < bytes; done++)
-        to[done] = from[done];
+    for (; bytes > 0; bytes--)
+        *to++ = *from++;
 }
 #endif
 
