@@ -28,8 +28,8 @@ from benchmarks.random_layers import KINDS, layer
 from benchmarks.siracusa import ENGINES, PLATFORM
 from tilewright.api import Options, find_cases, load_case, run_model
 from tilewright.core.plan import Plan
-from tilewright.core.platform import Sizes, load_platform, resize
-from tilewright.cost.timeline import timed_groups
+from tilewright.core.platform import Platform, Sizes, load_platform, resize
+from tilewright.cost.timeline import held_up, timed_groups
 from tilewright.errors import TilewrightError
 from tilewright.report.profile import profile_rows
 from tilewright.sim.marks import GroupProfile
@@ -171,20 +171,29 @@ def without_weights(plan: Plan) -> Plan:
 def priced_again(folder: Path) -> Iterator[Run]:
     """Saved runs, predicted by what the platform says now."""
     platform = load_platform(PLATFORM)
-    kernels = {kernel.path.name: kernel for kernel in platform.kernels}
     for path in sorted(folder.glob("*.run")):
-        run: Run = pickle.loads(path.read_bytes())
-        plan, schedule = run.plan, run.plan.schedule
-        assert schedule is not None
-        choices = tuple(
-            replace(choice, kernel=kernels.get(choice.kernel.path.name, choice.kernel)) if choice.kernel else choice
-            for choice in plan.choices
-        )
-        plan = replace(plan, platform=resize(platform, run.job.sizes), choices=choices)
-        start = platform.operations.get("network", 0.0)
-        timed = timed_groups(plan, schedule)
-        groups = tuple(replace(t.group, cycles=t.cost.cycles + start * (not t.index)) for t in timed)
-        yield replace(run, plan=replace(plan, schedule=replace(schedule, groups=groups)))
+        yield again(pickle.loads(path.read_bytes()), platform)
+
+
+def again(run: Run, platform: Platform) -> Run:
+    """A run with new predictions."""
+    kernels = {kernel.path.name: kernel for kernel in platform.kernels}
+    schedule = run.plan.schedule
+    assert schedule is not None
+    choices = tuple(
+        replace(choice, kernel=kernels.get(choice.kernel.path.name, choice.kernel)) if choice.kernel else choice
+        for choice in run.plan.choices
+    )
+    plan = replace(run.plan, platform=resize(platform, run.job.sizes), choices=choices)
+    timed = timed_groups(plan, schedule)
+    computes = [t.cost.compute for t in timed]
+    waits = held_up(plan.platform, schedule.groups, computes, lambda n, buffer: timed[n].source[buffer.tensor])
+    start = platform.operations.get("network", 0.0)
+    groups = tuple(
+        replace(t.group, cycles=t.cost.cycles + wait + start * (not t.index))
+        for t, wait in zip(timed, waits, strict=True)
+    )
+    return replace(run, plan=replace(plan, schedule=replace(schedule, groups=groups)))
 
 
 def by_network(rows: Iterable[Row]) -> list[tuple[str, int, int, str, int, float]]:

@@ -61,12 +61,17 @@ def update_counts(body: Body, call: Call) -> Counter[str]:
     return expression(body.update, wide=wide, real=call.outputs[0].dtype.is_float)
 
 
-def read_counts(body: Body, call: Call) -> Counter[str]:
-    """Elements that a point reads from memory; known numbers are in the code."""
+def read_counts(body: Body, call: Call, *, once: bool = False) -> Counter[str]:
+    """Elements that a point reads from memory; known numbers are in the code.
+
+    With `once`, what is the same for all points is read before the loops.
+    """
     domain = call.domain()
     found: Counter[str] = Counter()
     for operand, kind in zip(call.operands, call.inputs, strict=True):
         if kind is None or operand not in domain.access or not body.reads(operand) or call.baked(operand) is not None:
+            continue
+        if once and kind.size == 1:
             continue
         table = any(isinstance(axis, Whole) for axis in domain.access[operand])
         found["lookup" if table else "load"] += 1
@@ -125,7 +130,7 @@ def nest_counts(graph: Graph, node: Node) -> tuple[Counter[str], Counter[str]]:
     body = call.op.body(call)
     each = result_counts(body, call) + step_counts(graph, node, call.outputs[0])
     each["convert"] += bool(graph.types[node.outputs[0]].dtype.store) if node.outputs[0] else 0
-    reads = read_counts(body, call)
+    reads = read_counts(body, call, once=True)
     if not body.update:
         return each + reads + Counter({"point": 1}), Counter()
     updates = update_counts(body, call)

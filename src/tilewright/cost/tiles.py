@@ -121,10 +121,13 @@ def work_cycles(grid: Grid, platform: Platform, position: int, mine: Task, split
 
 def _fused_cycles(platform: Platform, mine: Task) -> float:
     """Cycles of what is fused behind a kernel, for each result, beyond the step that its formula counts."""
-    if not platform.fused or not mine.steps or platform.beside(mine.kernel) is not None:
+    if not platform.fused or mine.kernel is None or platform.beside(mine.kernel) is not None:
         return 0.0
     kind = mine.call.outputs[0].dtype
     counted = platform.fused["counted real" if not kind.is_integer else "counted" if kind.bits > 8 else "counted bytes"]
+    if not mine.steps:
+        # What is stored as it is takes less than a step of floats; words of integers are as many instructions.
+        return -counted if not kind.is_integer and mine.kernel.epilogue and mine.domain.reduction else 0.0
     beyond = max(operation_cycles(mine.steps, platform.fused) - counted, 0.0)
     if mine.domain.reduction:
         return beyond

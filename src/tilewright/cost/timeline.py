@@ -7,13 +7,14 @@ computes, and starts to store the result. A DMA does one transfer after the othe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, product
 from typing import Literal
 
-from tilewright.core.plan import Group, Plan, Schedule
+from tilewright.core.plan import Group, Plan, Schedule, TileBuffer
+from tilewright.core.platform import Platform
 from tilewright.cost.tiles import Cost, Priced, priced
 from tilewright.cost.transfers import Flow, route
 
@@ -72,6 +73,32 @@ def timed_groups(plan: Plan, schedule: Schedule) -> tuple[Timed, ...]:
         found.append(Timed(index, group, priced(plan.graph, plan.platform, plan.choices, group, source), start, source))
         start += group.cycles
     return tuple(found)
+
+
+def held_up(
+    platform: Platform, groups: Sequence[Group], computes: Sequence[float], source: Callable[[int, TileBuffer], str]
+) -> list[float]:
+    """Cycles by which loads for later groups make each group longer, given those in which it computes.
+
+    Such loads run one after the other, and a group ends when those for the next one have arrived. `source` is the
+    memory from which a group loads a buffer.
+    """
+    started = [0.0] * len(groups)
+    for number, group in enumerate(groups):
+        for buffer in group.buffers:
+            if buffer.early:
+                dmas = route(platform, source(number, buffer))
+                cycles = sum(dma.setup + buffer.bytes / dma.bytes_per_cycle for dma in dmas)
+                started[number - buffer.early] += max(cycles, sum(dma.issue for dma in dmas))
+    arrive = platform.operations.get("arrive", 0.0)
+    found: list[float] = []
+    left = 0.0
+    for number, compute in enumerate(computes):
+        left += started[number]
+        awaited = number + 1 < len(groups) and any(buffer.early for buffer in groups[number + 1].buffers)
+        found.append(max(left + arrive - compute, 0.0) if awaited else 0.0)
+        left = 0.0 if awaited else max(left - compute, 0.0)
+    return found
 
 
 def sources(plan: Plan, schedule: Schedule, index: int) -> dict[str, str]:

@@ -14,6 +14,7 @@ from tilewright.core.plan import Choice, Group, Stage, TileBuffer
 from tilewright.core.platform import Platform
 from tilewright.core.tiles import Member, member, trace
 from tilewright.cost.tiles import group_cost
+from tilewright.cost.timeline import held_up
 from tilewright.plan.addresses.packing import round_up
 
 Bytes = tuple[int, int]
@@ -56,6 +57,9 @@ class Prefetch:
         self._spread()
         for number in range(len(self.groups) - 1):
             self._store_late(number)
+        costs = [group_cost(self.graph, self.platform, self.choices, group, self.sources) for group in self.groups]
+        waits = held_up(self.platform, self.groups, [cost.compute for cost in costs], self._source)
+        self.groups = [replace(g, cycles=g.cycles + wait) for g, wait in zip(self.groups, waits, strict=True)]
 
     def _spread(self) -> None:
         """Starts loads as many groups earlier as they take, the last first: each gets the time that others leave."""
