@@ -379,6 +379,24 @@ LATE: list[Corruption] = [
     ),
 ]
 
+KEPT: list[Corruption] = [
+    (
+        "kept tile by tile",
+        lambda: with_buffer(by_layer(), 2, 1, kept=1, slots=1),
+        "buffer 1 of 'a' is not loaded, but group 1 does not leave all of it in those bytes",
+    ),
+    (
+        "kept from before the first group",
+        lambda: with_buffer(by_layer(), 2, 1, kept=3, slots=1),
+        "buffer 1 of 'a' is not loaded, but there is no group -1",
+    ),
+    (
+        "a result that is kept",
+        lambda: with_buffer(by_layer(), 2, 2, kept=1),
+        "is not loaded, but is no input with one slot that is there",
+    ),
+]
+
 AHEAD: list[Corruption] = [
     ("ahead of nothing", lambda: ahead(by_layer()), "runs ahead, but there is nothing that it could be ahead of"),
     (
@@ -398,7 +416,7 @@ AHEAD: list[Corruption] = [
     ),
 ]
 
-CORRUPTIONS = [*PLACES, *BUFFERS, *TILES, *INNER, *ORDER, *EARLY, *LATE, *AHEAD]
+CORRUPTIONS = [*PLACES, *BUFFERS, *TILES, *INNER, *ORDER, *EARLY, *LATE, *KEPT, *AHEAD]
 
 
 @pytest.mark.parametrize(("broken", "message"), [c[1:] for c in CORRUPTIONS], ids=[c[0] for c in CORRUPTIONS])

@@ -79,6 +79,15 @@ def test_tensors_stay_in_a_large_memory() -> None:
     assert {buffer.place.space for buffer in made.buffers} == {"L1"}
 
 
+def test_outputs_that_are_read_again_stay() -> None:
+    one = TensorType(DTYPES["float32"], (1, 1))
+    nodes = (Node("MatMul", ("x", "x"), ("y",)), Node("MatMul", ("x", "y"), ("z",)))
+    graph = Graph("again", ("x",), ("y", "z"), nodes, dict.fromkeys("xyz", one), {})
+    made = planned(run_pipeline(graph, machine(65_536)), machine(65_536))
+    assert made.schedule is not None
+    assert [b.tensor for group in made.schedule.groups for b in group.buffers if b.kept] == ["x", "y"]
+
+
 def test_layers_are_fused_where_tensors_do_not_fit() -> None:
     graph, platform = lowered(2, 48, 8), machine(32_768)
     made = planned(graph, platform)

@@ -75,13 +75,23 @@ def test_products_of_single_words() -> None:
     assert_right(b.graph(*outputs), "matmul_words_s8")
 
 
+def test_products_of_one_row() -> None:
+    b = Builder()
+    outputs: list[str] = []
+    shapes = [("int8[6,1,129]", "int8[6,129,4]"), ("uint8[1,34]", "int8[34,12]"), ("int8[2,1,3]", "int8[1,3,8]")]
+    for number, (left, right) in enumerate(shapes):
+        product = b.op("MatMul", b.input(f"a{number}", left), b.input(f"b{number}", right))
+        outputs += [requantised(b, product), product] if number else [requantised(b, product)]
+    assert_right(b.graph(*outputs), "matmul_flat_s8")
+
+
 def test_softmax() -> None:
     b = Builder()
     outputs: list[str] = []
     # Short reaches and long ones; sums near a power of two; sums of zero; powers of more than 16 bits; many rows, for
-    # which results are tabulated.
+    # which results are tabulated; few powers that differ.
     given = [(1, 5, 13, 4), (1, 173, 15599, 127), (1, 64, 2136, 47), (1, 0, 0, 1), (0, 3, 1, 2), (3, 16, 128, 12)]
-    given += [(20, 60, 5000, 90), (1, 80, 300, 58), (0, 0, 0, 300), (1, 85, 3778, 63)]
+    given += [(20, 60, 5000, 90), (1, 80, 300, 58), (0, 0, 0, 300), (1, 85, 3778, 63), (1, 4, 8, 3)]
     for number, (a, b_, c, log2) in enumerate(given):
         rows = 96 if number > 6 else 3 + number
         x = b.input(f"x{number}", f"{'uint8' if number % 2 else 'int8'}[{rows},{(64, 17, 65)[number % 3]}]")

@@ -118,9 +118,9 @@ class _Order:
         return self.group.group.ahead and self.group.read[buffer][0] == 0
 
     def _early(self, buffer: int) -> bool:
-        """Whether it is loaded before the group begins, and not again."""
+        """Whether it is there before the group begins, and not loaded again."""
         mine = self.group.group.buffers[buffer]
-        return mine.early > 0 and mine.slots == 1
+        return mine.kept > 0 or (mine.early > 0 and mine.slots == 1)
 
     def _distances(self) -> dict[int, int]:
         """How many steps ahead each buffer is loaded."""

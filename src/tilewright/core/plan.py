@@ -77,6 +77,8 @@ class TileBuffer:
     """How many groups before this one it, or its first slot, is loaded; then it has its bytes during those, too."""
     late: int = 0
     """How many groups behind this one the last store from it is awaited, likewise; 1 where there are several stores."""
+    kept: int = 0
+    """How many groups before this one left the whole tensor in these bytes, held since then; 0 where it is loaded."""
 
     @property
     def end(self) -> int:

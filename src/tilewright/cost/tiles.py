@@ -298,6 +298,8 @@ def priced(
         flows[index] = found if group.buffers[index].slots > 1 else replace(found, beside=found.beside & False)
         if group.buffers[index].early:
             flows[index] = scaled(flows[index], ~begins(grid))
+        if group.buffers[index].kept:
+            flows[index] = scaled(flows[index], np.zeros((1,) * grid.rank))
         if group.buffers[index].late:
             flows[index] = scaled(flows[index], ~ends(grid))
     return Priced(platform, grid, tuple(works), tuple(points), flows, group.ahead)

@@ -1,13 +1,14 @@
 """Transfers across the borders of groups, where there are bytes for them on both sides.
 
-What a group reads once, and the first part of what it reads turn by turn, is loaded while the group before it works, or
+What a group reads that one before it has left in the engine's memory is not loaded again. What else it reads once, and
+the first part of what it reads turn by turn, is loaded while the group before it works, or
 an earlier one where that is too short for it; what it stores last is awaited when the group behind it is done.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group, Stage, TileBuffer
@@ -43,9 +44,12 @@ class Prefetch:
     sources: Mapping[str, str]
     """The memory of each tensor outside the engine's."""
     stages: Sequence[Stage]
+    held: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
+    """The last group that reads what is left in a buffer, by group and index of the buffer."""
 
     def run(self) -> None:
         """Moves loads of one group after the other into the one before it, and further where they are too long."""
+        self._keep()
         for number in range(1, len(self.groups)):
             before = self.groups[number]
             for index in self._once(number):
@@ -60,6 +64,73 @@ class Prefetch:
         costs = [group_cost(self.graph, self.platform, self.choices, group, self.sources) for group in self.groups]
         waits = held_up(self.platform, self.groups, [cost.compute for cost in costs], self._source)
         self.groups = [replace(g, cycles=g.cycles + wait) for g, wait in zip(self.groups, waits, strict=True)]
+
+    def _keep(self) -> None:
+        """Leaves whole tensors where they are for groups that read them soon."""
+        chains: dict[tuple[str, str], list[tuple[int, int]]] = {}
+        for number, group in enumerate(self.groups):
+            members = self._members(group)
+            for index, buffer in enumerate(group.buffers):
+                if buffer.slots > 1 or not self._whole(group, members, index):
+                    continue
+                before = chains.get((buffer.tensor, buffer.pack), [])
+                if before and number - before[-1][0] <= EARLIEST and self._left(before, number, index):
+                    before.append((number, index))
+                else:
+                    chains[buffer.tensor, buffer.pack] = [(number, index)]
+
+    def _whole(self, group: Group, members: Sequence[Member], index: int) -> bool:
+        """Whether a buffer holds all of a tensor from outside, or what the group makes for the outside."""
+        tensor = group.buffers[index].tensor
+        if group.ahead or tensor in {mine.output.tensor for mine in members[:-1]} or not self._alone(group, index):
+            return False
+        first = trace(members, group.loops, group.keep, [0] * len(group.loops))
+        regions = [
+            (first.regions[position][use.key], use.type.shape)
+            for position, (work, mine) in enumerate(zip(group.works, members, strict=True))
+            for use in mine.uses
+            if work.buffers.get(use.key) == index
+        ]
+        whole = all(
+            (part.start, part.stop) == (0, extent)
+            for region, shape in regions
+            for part, extent in zip(region, shape, strict=True)
+        )
+        return whole and self._stays(group, members, index)
+
+    def _alone(self, group: Group, index: int) -> bool:
+        """Whether nothing else of a group has bytes of a buffer."""
+        mine = (group.buffers[index].offset, group.buffers[index].end)
+        cores = self.platform.cores.count
+        others = [(b.offset, b.end) for number, b in enumerate(group.buffers) if number != index]
+        others += [(work.scratch, work.sums_at(cores) + work.sums) for work in group.works]
+        return not any(_meet(mine, other) for other in others)
+
+    def _left(self, chain: Sequence[tuple[int, int]], number: int, index: int) -> bool:
+        """Keeps what a chain of groups has in a buffer for one more, if there are bytes for it."""
+        first, last = chain[0][0], chain[-1][0]
+        buffer = self.groups[first].buffers[chain[0][1]]
+        size = round_up(buffer.bytes, self.platform.alignment)
+        mine: Bytes | None = (buffer.offset, buffer.offset + size)
+        new = range(last + 1, number + 1)
+        if any(_meet(mine, other) for n in new for other in self.occupied[n]):
+            mine = self._gap(first, number, size)
+            new = range(first, number + 1)
+        if mine is None:
+            return False
+        for n in new:
+            self.occupied[n].append(mine)
+        for group, other in (*chain, (number, index)):
+            kept = number - last if group == number else self.groups[group].buffers[other].kept
+            self._put(group, other, replace(self.groups[group].buffers[other], offset=mine[0], kept=kept))
+            self.held[group, other] = number
+        return True
+
+    def _put(self, number: int, index: int, buffer: TileBuffer) -> None:
+        group = self.groups[number]
+        after = replace(group, buffers=(*group.buffers[:index], buffer, *group.buffers[index + 1 :]))
+        gain = self._cycles(group) - self._cycles(after)
+        self.groups[number] = replace(after, cycles=group.cycles - gain)
 
     def _spread(self) -> None:
         """Starts loads as many groups earlier as they take, the last first: each gets the time that others leave."""
@@ -104,7 +175,7 @@ class Prefetch:
         size = round_up(buffer.end - buffer.offset, self.platform.alignment)
         mine = (buffer.offset, buffer.offset + size)
         if any(_meet(mine, other) for other in self.occupied[first]):
-            found = self._gap(first, number, size)
+            found = None if (number, index) in self.held else self._gap(first, number, size)
             if found is None:
                 return False
             mine = found
@@ -127,13 +198,14 @@ class Prefetch:
             dma = self.platform.dma(self.sources[buffer.tensor], self.platform.cores.memory)
             beside = dma is not None and not dma.by_cores and not dma.through
             if beside and buffer.tensor in results:
-                buffers[index] = self._stored_late(number, buffer)
+                buffers[index] = self._stored_late(number, buffer, self.held.get((number, index), number))
         after = replace(group, buffers=tuple(buffers))
         gain = self._cycles(group) - self._cycles(after) if after != group else 0.0
         self.groups[number] = replace(after, cycles=group.cycles - gain)
 
-    def _stored_late(self, number: int, buffer: TileBuffer) -> TileBuffer:
-        """A buffer from which is stored while as many groups work as that takes, or as have bytes for it."""
+    def _stored_late(self, number: int, buffer: TileBuffer, held: int) -> TileBuffer:
+        """A buffer from which is stored while as many groups work as that takes, or as have bytes for it. It has those
+        up to the group `held`."""
         late, left = 1, self._load_cycles(number, buffer) - self.groups[number + 1].cycles / 2
         once = all(loop.count == 1 for loop in self.groups[number].loops)
         while once and left > 0 and late < LATEST and not self._wanted(number, number + late + 1):
@@ -141,10 +213,10 @@ class Prefetch:
             left -= self.groups[number + late].cycles / 2
         size = round_up(buffer.end - buffer.offset, self.platform.alignment)
         for count in range(late, 0, -1):
-            beside = range(number + 1, number + count + 1)
+            beside = range(held + 1, number + count + 1)
             mine: Bytes | None = (buffer.offset, buffer.offset + size)
             if any(_meet(mine, other) for n in beside for other in self.occupied[n]):
-                mine = self._gap(number, number + count, size)
+                mine = self._gap(number, number + count, size) if held == number else None
             if mine is not None:
                 for n in (number, *beside):
                     self.occupied[n].append(mine)
@@ -158,9 +230,9 @@ class Prefetch:
         soon = {
             use.tensor
             for group in self.groups[number + 1 : last + 1]
-            for mine in self._members(group)
+            for mine, work in zip(self._members(group), group.works, strict=True)
             for use in mine.uses
-            if not use.writes
+            if not use.writes and not (use.key in work.buffers and group.buffers[work.buffers[use.key]].kept)
         }
         later = enumerate(self.groups[last + 1 :], last + 1)
         soon |= {b.tensor for n, other in later for b in other.buffers if b.early and n - b.early <= last}
@@ -178,7 +250,7 @@ class Prefetch:
         own = {use.tensor for mine in members for use in mine.uses if use.writes}
         for index, buffer in enumerate(group.buffers):
             dma = self.platform.dma(self._source(number, buffer), self.platform.cores.memory)
-            there = buffer.tensor not in own and self.made.get(buffer.tensor, -1) < number - 1
+            there = buffer.tensor not in own and not buffer.kept and self.made.get(buffer.tensor, -1) < number - 1
             beside = dma is not None and not dma.by_cores and not dma.through
             ready = there and beside and not self._arriving(number, buffer)
             if ready and (buffer.slots > 1) != self._stays(group, members, index):
@@ -216,18 +288,18 @@ class Prefetch:
 
     def _earlier(self, number: int, index: int) -> None:
         group, buffer = self.groups[number], self.groups[number].buffers[index]
-        free = self._room(number - 1, number, buffer)
+        free = self._room(number - 1, number, buffer, (number, index) in self.held)
         if free is not None:
             moved = replace(buffer, offset=free[0], early=1)
             buffers = (*group.buffers[:index], moved, *group.buffers[index + 1 :])
             self.groups[number] = replace(group, buffers=buffers)
 
-    def _room(self, other: int, number: int, buffer: TileBuffer) -> Bytes | None:
+    def _room(self, other: int, number: int, buffer: TileBuffer, held: bool) -> Bytes | None:
         """Bytes for a buffer of a group during another one, too: those that it has, or outside of what both have."""
         size = round_up(buffer.end - buffer.offset, self.platform.alignment)
         free: Bytes | None = (buffer.offset, buffer.offset + size)
         if any(_meet(free, taken) for taken in self.occupied[other]):
-            free = self._gap(min(number, other), max(number, other), size)
+            free = None if held else self._gap(min(number, other), max(number, other), size)
             if free is not None:
                 self.occupied[number].append(free)
         if free is not None:

@@ -7,12 +7,12 @@ a staged copy from the group before which it is started, tile buffers and scratc
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from tilewright.core.plan import Place, Plan, Schedule, Stage
+from tilewright.core.plan import Place, Plan, Schedule, Stage, TileBuffer
 from tilewright.core.tiles import Use
 from tilewright.plan.validator.groups import Opened, covering
 from tilewright.plan.validator.inplace import replaceable
@@ -197,6 +197,8 @@ class Layout:
             arriving = any(start < stage.first <= opened.number for stage in copies)
             if buffer.late:
                 yield from self._late(opened, index)
+            if buffer.kept:
+                yield from self._kept(opened, index)
             if not buffer.early:
                 continue
             if start < 0 or opened.role(index) != "input":
@@ -206,6 +208,34 @@ class Layout:
             changes = any(np.ptp(np.asarray(end)) for part in opened.blocks[index] for end in (part.start, part.stop))
             if changes and buffer.slots == 1:
                 yield f"{name} changes from step to step"
+
+    def _kept(self, opened: Opened, index: int) -> Iterator[str]:
+        """What is not loaded is all there: a group before has it in the same bytes, as it is needed here."""
+        buffer = opened.group.buffers[index]
+        name = f"group {opened.number}: buffer {index} of '{buffer.tensor}' is not loaded, but"
+        if opened.role(index) != "input" or buffer.early or buffer.slots > 1:
+            yield f"{name} is no input with one slot that is there"
+        source = opened.number - buffer.kept
+        if source < 0:
+            yield f"{name} there is no group {source}"
+            return
+        if self._left(self._groups[source], buffer) is None:
+            yield f"{name} group {source} does not leave all of it in those bytes"
+        if not _all_of_it(opened, index):
+            yield f"{name} is not the whole tensor"
+
+    def _left(self, opened: Opened, buffer: TileBuffer) -> int | None:
+        """The buffer of a group that has a whole tensor in the same bytes at its end."""
+        for index, other in enumerate(opened.group.buffers):
+            same = (other.tensor, other.pack, other.offset, other.bytes) == (
+                buffer.tensor,
+                buffer.pack,
+                buffer.offset,
+                buffer.bytes,
+            )
+            if same and other.slots == 1 and opened.role(index) != "inner" and _all_of_it(opened, index):
+                return index
+        return None
 
     def _late(self, opened: Opened, index: int) -> Iterator[str]:
         """What is still being stored when a group ends is not read before it is awaited."""
@@ -220,6 +250,8 @@ class Layout:
             for position, use in _uses(other):
                 bound = other.bound(position, use)
                 early = 0 if bound is None else other.group.buffers[bound].early
+                if bound is not None and other.group.buffers[bound].kept:
+                    continue
                 soon = other.number - early <= last
                 if soon and not use.writes and self.root(use.tensor) == tensor:
                     yield f"{name} group {other.number} reads it"
@@ -298,8 +330,8 @@ class Layout:
         number, memory = opened.number, self._engine.memory
         for index, buffer in enumerate(opened.group.buffers):
             name = f"buffer {index} of '{buffer.tensor}' in group {number}"
-            span = (buffer.offset, buffer.end, number - buffer.early, number + buffer.late)
-            inside = None if buffer.early or buffer.late else opened.inside(index)
+            span = (buffer.offset, buffer.end, number - max(buffer.early, buffer.kept), number + buffer.late)
+            inside = None if buffer.early or buffer.late or buffer.kept else opened.inside(index)
             yield Held(name, memory, *span, group=number, buffer=index, inside=inside)
             kept = opened.kept_bytes(index)
             if kept and opened.inside(index) is not None:
@@ -348,12 +380,25 @@ class Layout:
             return True
         if (a.start, a.end) != (b.start, b.end):
             return False
+        if a.buffer >= 0 and b.buffer >= 0 and a.group != b.group:
+            return self._same(a, b) or self._same(b, a)
         if a.buffer >= 0 and b.buffer >= 0:
             opened = self._groups[a.group]
             return self._in_buffer(opened, a, b) or self._in_buffer(opened, b, a)
         if a.tensor and b.tensor:
             return self._in_tensor(a, b) or self._in_tensor(b, a)
         return False
+
+    def _same(self, a: Held, b: Held) -> bool:
+        """Whether the second buffer holds what the first one left there, directly or through groups between them."""
+        while b.group > a.group:
+            buffer = self._groups[b.group].group.buffers[b.buffer]
+            source = b.group - buffer.kept
+            left = self._left(self._groups[source], buffer) if buffer.kept and source >= a.group else None
+            if left is None:
+                return False
+            b = replace(b, group=source, buffer=left)
+        return (a.group, a.buffer) == (b.group, b.buffer)
 
     def _in_buffer(self, opened: Opened, operand: Held, result: Held) -> bool:
         """Whether a node may write its result over a buffer that it reads."""
@@ -427,3 +472,10 @@ def _uses(opened: Opened) -> Iterator[tuple[int, Use]]:
 
 def _of(stage: Stage, use: Use) -> bool:
     return not use.writes and (stage.tensor, stage.pack) == (use.tensor, use.pack)
+
+
+def _all_of_it(opened: Opened, index: int) -> bool:
+    """Whether a buffer holds the whole tensor at every step."""
+    wanted = whole(opened.users[index][0][1].type.shape)
+    boxes = zip(opened.blocks[index], wanted, strict=True)
+    return all(everywhere(x.start == y.start) and everywhere(x.stop == y.stop) for x, y in boxes)

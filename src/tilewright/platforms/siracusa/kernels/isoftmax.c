@@ -57,10 +57,14 @@ static inline int isoftmax_range(const T *x, int count, int *least) {
 }
 
 /* e(d) = ((A * (p + B)^2 + C) >> z) with p = z * log2 - d, for distances d below the maximum: the same numbers again and
- * again, each time shifted once more. They are written from the end of the table to its start, from distance `begin`, a
- * multiple of log2, up to `end` at least. Returns how far it got. */
-static int isoftmax_powers(uint32_t *table, int begin, int end, int coeffA, int coeffB, int coeffC, int log2) {
+ * again, each time shifted once more, so that all from distance `few` on are 0. They are written from the end of the table
+ * to its start, from distance `begin`, a multiple of log2, up to `end` at least. Returns how far it got. */
+static int isoftmax_powers(uint32_t *table, int begin, int end, int coeffA, int coeffB, int coeffC, int log2, int few) {
     while (begin < end) {
+        if (begin >= few) {
+            tw_fill_words(table, 0, 256 - begin);
+            return 256;
+        }
         const int z = tw_min(begin / log2, 31), count = tw_min(log2, 256 - begin);
         int32_t value = coeffA * coeffB * coeffB + coeffC, step = coeffA * (2 * coeffB - 1);
         uint32_t *to = table + 255 - begin;
@@ -141,6 +145,22 @@ static inline void isoftmax_results(const char *power, const T *x, int pairs, ui
                          : "t0", "t1", "t2", "t3", "memory");
 }
 
+/* The results of a row in which few powers differ: each distance has its own. `result` is where that of an element 0 would
+ * be. */
+static inline void isoftmax_spread(const unsigned char *result, const T *x, int count, unsigned char *to) {
+    if (count >= 2)
+        __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[pairs]", "12") ISOFTMAX_NEXT("t0")
+                             ISOFTMAX_NEXT("t1") ".insn r 0x03, 7, 0x20, t0, %[result], t0\n"
+                                                 ".insn r 0x03, 7, 0x20, t1, %[result], t1\n"
+                                                 ".insn s 0x2B, 0, t0, 1(%[to])\n"
+                                                 ".insn s 0x2B, 0, t1, 1(%[to])\n.option pop\n"
+                         : [x] "+r"(x), [to] "+r"(to)
+                         : [pairs] "r"(count >> 1), [result] "r"(result), [byte] "i"(ISOFTMAX_BYTE)
+                         : "t0", "t1", "memory");
+    if (count & 1)
+        *to = result[x[0]];
+}
+
 /* The same for larger powers and more levels: the quotient value / sum is value * r / 2^(31 + b) for values up to 2^30, if
  * b is the place of the sum's highest bit and r = 2^(31 + b) / sum, rounded up: the error is below 1 / sum. */
 static void isoftmax_wide_levels(const char *power, const T *x, int count, uint32_t twice, uint32_t reciprocal, int bit,
@@ -156,15 +176,23 @@ static void isoftmax_wide_levels(const char *power, const T *x, int count, uint3
 static void isoftmax(const T *x, U *y, int OUTER, int AXIS, int coeffA, int coeffB, int coeffC, int log2, int n_levels,
                      const struct Epilogue *epilogue) {
     uint32_t powers[256];
-    __typeof__(*y) results[sizeof *y == 1 ? 256 : 1];
+    __typeof__(*y) results[sizeof *y == 1 ? 256 : 4] __attribute__((aligned(4)));
     U out[16];
     const struct Epilogue e = *epilogue;
     const int turned = coeffB - tw_min(log2 - 1, 255);
     const int top = coeffA * tw_max(coeffB * coeffB, turned * turned) + coeffC;
     const int narrow = sizeof(U) == 1 && n_levels <= 256 && top < 65536 && AXIS * top < 1 << 24;
-    /* Where each result depends on its level alone, and there are many, all levels are stored once. */
-    const int once = STORE_POINTWISE && sizeof *y == 1 && narrow && OUTER * AXIS > 2 * n_levels;
+    const int few = tw_min(log2 * (top ? tw_highest_bit((uint32_t)top) + 1 : 0), 256), fours = (few + 3) & ~3;
+    /* Where each result depends on its level alone, and few powers differ, those of a row are computed once; otherwise, and
+     * where there are many results, all levels are stored once. */
+    const int alone = STORE_POINTWISE && sizeof *y == 1 && narrow;
+    const int by_distance = alone && 2 * fours <= AXIS;
+    const int once = alone && !by_distance && OUTER * AXIS > 2 * n_levels;
     int filled = 0;
+    if (by_distance) {
+        STORE_4(&e, results, 0, 0, 0, 0, 0, 0);
+        tw_fill_words(results, *(const unsigned char *)results, 64);
+    }
     for (int level = 0; level < n_levels && once; level += 16) {
         for (int i = 0; i < 16; i++)
             out[i] = (U)(level + i);
@@ -173,8 +201,9 @@ static void isoftmax(const T *x, U *y, int OUTER, int AXIS, int coeffA, int coef
     for (int at = 0; at < OUTER * AXIS; at += AXIS, x += AXIS) {
         int least;
         const int max = isoftmax_range(x, AXIS, &least);
-        if (max - least >= filled)
-            filled = isoftmax_powers(powers, filled, max - least + 1, coeffA, coeffB, coeffC, log2);
+        if (max - least >= filled || (by_distance && !filled))
+            filled = isoftmax_powers(powers, filled, tw_max(max - least + 1, by_distance ? fours : 0), coeffA, coeffB,
+                                     coeffC, log2, few);
         const char *power = (const char *)powers + 4 * (255 - max);
         uint32_t sum = isoftmax_sum(power, x, AXIS);
         sum = sum ? sum : 1; /* then all powers are 0 */
@@ -182,6 +211,16 @@ static void isoftmax(const T *x, U *y, int OUTER, int AXIS, int coeffA, int coef
         const uint32_t numerator = narrow ? (uint32_t)(n_levels - 1) << 24 : UINT32_C(1) << 31;
         const uint32_t factor = isoftmax_reciprocal(numerator, sum, bit) + 1;
         int first = 0;
+        for (int i = 256 - fours; i < 256 && by_distance; i += 4) {
+            U level[4];
+            TW_UNROLL for (int k = 0; k < 4; k++) level[k] =
+                (U)isoftmax_level((const char *)powers, i + k, factor, bit + 8);
+            STORE_4(&e, results, level[0], level[1], level[2], level[3], i, 0);
+        }
+        if (by_distance) {
+            first = AXIS;
+            isoftmax_spread((const unsigned char *)results + 255 - max, x, AXIS, (unsigned char *)y + at);
+        }
         if (once) {
             first = AXIS & ~1;
             isoftmax_results(power, x, first >> 1, factor, bit + 8, (const unsigned char *)results,

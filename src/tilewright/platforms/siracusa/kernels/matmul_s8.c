@@ -233,8 +233,14 @@ static void matmul_s8(const T *A, const U *B, void *Y, int BATCH, int M, int K, 
                     four_rows(&runs, A, a_row, rows, a_zero_point, b_zero ? minus : NULL, Y, at, N, n, count, epilogue);
                 else
                     one_row(&runs, A, a_zero_point, minus[0], Y, at, n, direct ? count & ~3 : count, epilogue);
-                if (direct && rows == 1 && count & 3) /* nothing is read beyond B */
+                if (!direct || rows > 1 || !(count & 3)) /* nothing is read beyond B */
+                    continue;
+                if (STORE_AGAIN && count > 4) {
+                    runs.b = (const uint32_t *)panel + count - 4;
+                    one_row(&runs, A, 0, 0, Y, at + count - 4, n + count - 4, 4, epilogue);
+                } else {
                     words_only(&runs, A, 1, Y, at + (count & ~3), N, n + (count & ~3), count & 3, epilogue);
+                }
             }
         }
     }
