@@ -14,7 +14,7 @@ from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group, Stage, TileBuffer
 from tilewright.core.platform import Platform
 from tilewright.core.tiles import Member, member, trace
-from tilewright.cost.tiles import group_cost
+from tilewright.cost.tiles import group_cost, priced
 from tilewright.cost.timeline import held_up
 from tilewright.plan.addresses.packing import round_up
 
@@ -53,7 +53,7 @@ class Prefetch:
         for number in range(1, len(self.groups)):
             before = self.groups[number]
             for index in self._once(number):
-                self._earlier(number, index)
+                self._taken(number, index, number - 1)
             after = self.groups[number]
             if after is not before:
                 gain = self._cycles(before) - self._cycles(after)
@@ -134,8 +134,7 @@ class Prefetch:
 
     def _spread(self) -> None:
         """Starts loads as many groups earlier as they take, the last first: each gets the time that others leave."""
-        costs = [group_cost(self.graph, self.platform, self.choices, group, self.sources) for group in self.groups]
-        free = [SHARE * cost.cycles - cost.transfers for cost in costs]
+        free = [free_cycles(self.graph, self.platform, self.choices, group, self.sources) for group in self.groups]
         for number in range(len(self.groups) - 1, 0, -1):
             for index in reversed(range(len(self.groups[number].buffers))):
                 if self.groups[number].buffers[index].early:
@@ -163,7 +162,7 @@ class Prefetch:
 
     def _one_earlier(self, number: int, index: int) -> bool:
         """Starts a load one more group earlier, if what it loads is there by then and there are bytes for it."""
-        group, buffer = self.groups[number], self.groups[number].buffers[index]
+        buffer = self.groups[number].buffers[index]
         first = number - buffer.early - 1
         staged = any(
             (stage.tensor, stage.pack) == (buffer.tensor, buffer.pack) and first < stage.first <= number
@@ -172,19 +171,7 @@ class Prefetch:
         # What is made right before would have to be stored at once.
         if first < 0 or staged or self.made.get(buffer.tensor, -2) >= first - 1:
             return False
-        size = round_up(buffer.end - buffer.offset, self.platform.alignment)
-        mine = (buffer.offset, buffer.offset + size)
-        if any(_meet(mine, other) for other in self.occupied[first]):
-            found = None if (number, index) in self.held else self._gap(first, number, size)
-            if found is None:
-                return False
-            mine = found
-            for other in range(first + 1, number + 1):
-                self.occupied[other].append(mine)
-        self.occupied[first].append(mine)
-        moved = replace(buffer, offset=mine[0], early=buffer.early + 1)
-        self.groups[number] = replace(group, buffers=(*group.buffers[:index], moved, *group.buffers[index + 1 :]))
-        return True
+        return self._taken(number, index, first)
 
     def _store_late(self, number: int) -> None:
         """Lets the last stores of a group run on, unless the next one needs what they store."""
@@ -286,25 +273,34 @@ class Prefetch:
                     return False
         return bool(uses)
 
-    def _earlier(self, number: int, index: int) -> None:
-        group, buffer = self.groups[number], self.groups[number].buffers[index]
-        free = self._room(number - 1, number, buffer, (number, index) in self.held)
-        if free is not None:
-            moved = replace(buffer, offset=free[0], early=1)
-            buffers = (*group.buffers[:index], moved, *group.buffers[index + 1 :])
-            self.groups[number] = replace(group, buffers=buffers)
-
-    def _room(self, other: int, number: int, buffer: TileBuffer, held: bool) -> Bytes | None:
-        """Bytes for a buffer of a group during another one, too: those that it has, or outside of what both have."""
+    def _taken(self, number: int, index: int, first: int) -> bool:
+        """Starts a load beside the group `first`, if there are bytes for it: those that it has, or others."""
+        buffer, last = self.groups[number].buffers[index], self.held.get((number, index), number)
         size = round_up(buffer.end - buffer.offset, self.platform.alignment)
-        free: Bytes | None = (buffer.offset, buffer.offset + size)
-        if any(_meet(free, taken) for taken in self.occupied[other]):
-            free = None if held else self._gap(min(number, other), max(number, other), size)
-            if free is not None:
-                self.occupied[number].append(free)
-        if free is not None:
-            self.occupied[other].append(free)
-        return free
+        mine = (buffer.offset, buffer.offset + size)
+        if any(_meet(mine, other) for other in self.occupied[first]):
+            found = self._gap(first, last, size)
+            if found is None:
+                return False
+            mine = found
+            for other in range(first + 1, last + 1):
+                self.occupied[other].append(mine)
+                self._move(other, buffer, mine[0])
+        self.occupied[first].append(mine)
+        group, moved = self.groups[number], replace(buffer, offset=mine[0], early=number - first)
+        self.groups[number] = replace(group, buffers=(*group.buffers[:index], moved, *group.buffers[index + 1 :]))
+        return True
+
+    def _move(self, number: int, left: TileBuffer, offset: int) -> None:
+        """Finds what is left for a group somewhere else."""
+        group = self.groups[number]
+        buffers = tuple(
+            replace(buffer, offset=offset)
+            if buffer.kept and (buffer.tensor, buffer.pack) == (left.tensor, left.pack)
+            else buffer
+            for buffer in group.buffers
+        )
+        self.groups[number] = replace(group, buffers=buffers)
 
     def _gap(self, first: int, last: int, size: int) -> Bytes | None:
         """Bytes that are free during some groups, one behind the other."""
@@ -317,6 +313,15 @@ class Prefetch:
 
     def _cycles(self, group: Group) -> float:
         return group_cost(self.graph, self.platform, self.choices, group, self.sources).cycles
+
+
+def free_cycles(
+    graph: Graph, platform: Platform, choices: Sequence[Choice], group: Group, sources: Mapping[str, str]
+) -> float:
+    """In which loads of later groups are expected to run beside a group, below 0 where it waits for its own."""
+    found = priced(graph, platform, choices, group, sources)
+    own = [flow for flow in found.flows.values() if not (flow.store and flow.duplex)]
+    return SHARE * found.cost.cycles - sum(found.total(flow.cycles * found.due(flow)) for flow in own)
 
 
 def _meet(a: Bytes, b: Bytes) -> bool:

@@ -20,6 +20,7 @@ from tilewright.plan.joint import Joint, Pick, Solution, fits_layer_by_layer, la
 from tilewright.plan.levels import Levels, Span, first_sources, levels_of, place
 from tilewright.plan.menu import Menu
 from tilewright.plan.network import Network, network_of
+from tilewright.plan.once import Once
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.prefetch import Prefetch
 from tilewright.plan.stages import PATIENCES, Stages
@@ -66,7 +67,10 @@ def _attempt(network: Network, options: PlanOptions) -> Plan | None:
     stages = min(tries, key=lambda stages: stages.choose(len(solution.picks)))
     copies = tuple(stages.found)
     found |= {name: Place(levels.near, offset) for name, offset in solution.residents.items()}
-    return _plan(network, levels, replace(solution, picks=final.picks(copies, stages.waits)), spans, found, copies)
+    ready = replace(solution, picks=final.picks(copies, stages.waits))
+    if not options.buffers and not copies:
+        ready = Once(menu, levels, ready, _sources(network, found), _written(network, ready.picks)).run()
+    return _plan(network, levels, ready, spans, found, copies)
 
 
 class _Final:
@@ -143,9 +147,7 @@ def _plan(
     found: Mapping[str, Place],
     stages: Sequence[Stage],
 ) -> Plan:
-    picks = solution.picks
-    places = {name: place.space for name, place in found.items()}
-    sources = {name: places.get(network.root(name), network.platform.home) for name in tensors(network.graph)}
+    picks, sources = solution.picks, _sources(network, found)
     groups = tuple(_moved(p.candidate.group, base) for p, base in zip(picks, solution.workspaces, strict=True))
     used = dict(levels.occupied)
     ends: dict[str, int] = {levels.near: 0}
@@ -213,6 +215,12 @@ def _plan(
             bound,
         ),
     )
+
+
+def _sources(network: Network, found: Mapping[str, Place]) -> dict[str, str]:
+    """The memory of each tensor outside the engine's, by its name and those of its views."""
+    places = {name: place.space for name, place in found.items()}
+    return {name: places.get(network.root(name), network.platform.home) for name in tensors(network.graph)}
 
 
 def _written(network: Network, picks: Sequence[Pick]) -> dict[str, int]:

@@ -1,0 +1,151 @@
+"""Groups that work in one step, where all they read can be in the engine's memory before they begin.
+
+Tiles are chosen as if a group had to wait for its first loads, so it is cut into steps to work while it loads. Where
+groups before it leave the DMA time and the memory bytes for all that it reads (`plan.prefetch`), steps are only in the
+way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from tilewright.core.plan import Group, TileBuffer
+from tilewright.core.tiles import Use
+from tilewright.cost.tiles import Cost, group_cost
+from tilewright.plan.addresses.packing import round_up
+from tilewright.plan.joint import Pick, Solution
+from tilewright.plan.levels import Levels
+from tilewright.plan.menu import Menu
+from tilewright.plan.prefetch import EARLIEST, free_cycles
+from tilewright.plan.tiling.candidates import Candidate
+
+
+@dataclass(frozen=True)
+class Once:
+    """The groups of a plan before anything is loaded early."""
+
+    menu: Menu
+    levels: Levels
+    solution: Solution
+    sources: Mapping[str, str]
+    """The memory of each tensor outside the engine's, by its name and those of its views."""
+    made: Mapping[str, int]
+    """The group that writes each tensor between groups, likewise."""
+
+    def run(self) -> Solution:
+        picks, workspaces = list(self.solution.picks), list(self.solution.workspaces)
+        for number in range(1, len(picks)):
+            found = self._in_one_step(number)
+            base = None if found is None else self._gap(picks[number], found.bytes)
+            if found is not None and base is not None:
+                waits = picks[number].candidate.group.cycles - self._cost(picks[number].candidate.group).cycles
+                group = replace(found.group, cycles=found.cycles + waits)
+                picks[number] = replace(picks[number], candidate=replace(found, group=group, cycles=group.cycles))
+                workspaces[number] = base
+        return replace(self.solution, picks=tuple(picks), workspaces=tuple(workspaces))
+
+    def _in_one_step(self, number: int) -> Candidate | None:
+        """The same group in one step, if that is faster once everything is loaded."""
+        pick = self.solution.picks[number]
+        before = pick.candidate.group
+        loads = [use for use in self._loads(pick) if use.type.bytes]
+        if before.ahead or not before.loops or not loads or not self._time_for(number, loads):
+            return None
+        network = self.menu.network
+        near = pick.near | self.levels.direct | {network.root(use.tensor) for use in loads}
+        names = {network.root(name): memory for name, memory in self.sources.items()}
+        whole = [c for c in self.menu.front(pick.run, near, names) if not c.group.loops]
+        if not whole:
+            return None
+        found = self._with_buffers(whole[-1], loads)
+        there = replace(found.group, buffers=tuple(replace(b, early=1) for b in found.group.buffers))
+        cost, now = self._cost(there), self._cost(self._begun(number, before))
+        if found.bytes > self.levels.capacity or cost.cycles >= now.cycles:
+            return None
+        alone = self._cost(found.group)
+        return replace(found, cycles=alone.cycles, moved=alone.moved)
+
+    def _begun(self, number: int, group: Group) -> Group:
+        """A group as it is, with its first loads before it begins."""
+        early = [self.made.get(buffer.tensor, -1) < number - 1 for buffer in group.buffers]
+        buffers = zip(group.buffers, early, strict=True)
+        return replace(group, buffers=tuple(replace(buffer, early=int(there)) for buffer, there in buffers))
+
+    def _loads(self, pick: Pick) -> Iterator[Use]:
+        """What a group reads from outside, each once."""
+        group, network, seen = pick.candidate.group, self.menu.network, set[int]()
+        members = network.members[pick.run.first : pick.run.last + 1]
+        inner = {mine.output.tensor for mine in members}
+        for work, mine in zip(group.works, members, strict=True):
+            for use in mine.uses:
+                buffer = work.buffers.get(use.key, -1)
+                if not use.writes and buffer >= 0 and buffer not in seen and use.tensor not in inner:
+                    seen.add(buffer)
+                    yield use
+
+    @cached_property
+    def _free(self) -> tuple[float, ...]:
+        """Cycles of each group in which the DMA has time for others, below 0 where it has less than none."""
+        network, groups = self.menu.network, [pick.candidate.group for pick in self.solution.picks]
+        parts = (network.graph, network.platform, network.choices)
+        return tuple(free_cycles(*parts, group, self.sources) for group in groups)
+
+    def _time_for(self, number: int, loads: Sequence[Use]) -> bool:
+        """Whether groups before one leave the DMA the time for all that it reads, or it is left there."""
+        free, platform = 0.0, self.menu.network.platform
+        for use in loads:
+            maker = self.made.get(use.tensor, -1)
+            dma = platform.dma(self.sources[use.tensor], platform.cores.memory)
+            if dma is None or dma.by_cores or dma.through:
+                return False
+            if maker >= 0 and not self._leaves(maker, number):
+                return False
+            free -= 0.0 if maker >= 0 else dma.setup + dma.issue + use.type.bytes / dma.bytes_per_cycle
+        return free + sum(self._free[max(number - EARLIEST, 0) : number]) >= 0
+
+    def _leaves(self, maker: int, number: int) -> bool:
+        """Whether a group makes all of its result in one step, not long before another."""
+        return number - maker <= EARLIEST and not self.solution.picks[maker].candidate.group.loops
+
+    def _with_buffers(self, candidate: Candidate, loads: Sequence[Use]) -> Candidate:
+        """A group with further buffers, behind its workspace, for all of what it reads."""
+        align = self.menu.network.platform.alignment
+        group, end = candidate.group, round_up(candidate.bytes, align)
+        buffers, bound = list(group.buffers), dict[tuple[str, str], int]()
+        for use in loads:
+            bound[use.tensor, use.pack] = len(buffers)
+            size = round_up(use.type.bytes, align)
+            buffers.append(TileBuffer(use.tensor, end, size, 1, use.pack))
+            end += size
+        network = self.menu.network
+        works = tuple(
+            replace(
+                work,
+                buffers={
+                    **work.buffers,
+                    **{
+                        use.key: bound[use.tensor, use.pack]
+                        for use in network.members[network.steps.index(work.step)].uses
+                        if not use.writes and (use.tensor, use.pack) in bound
+                    },
+                },
+            )
+            for work in group.works
+        )
+        return replace(candidate, group=replace(group, works=works, buffers=tuple(buffers)), bytes=end)
+
+    def _gap(self, pick: Pick, size: int) -> int | None:
+        """Where a workspace fits beside what stays in the engine's memory."""
+        lives, start = self.menu.network.lives, 0
+        taken = [(self.solution.residents[n], self.solution.residents[n] + lives[n].bytes) for n in pick.residents]
+        for low, high in sorted(taken):
+            if start + size <= low:
+                break
+            start = max(start, high)
+        return start if start + size <= self.levels.capacity else None
+
+    def _cost(self, group: Group) -> Cost:
+        network = self.menu.network
+        return group_cost(network.graph, network.platform, network.choices, group, self.sources)
