@@ -2,8 +2,9 @@
 
 Every pair of network and machine is costed with the settings that the command has by default. A pair `costs` when every
 operator of the network takes energy and cycles, but for views, which move no byte; it is `free` when another operator
-does not, and else it `failed`. Times are CPU seconds, searches of all layers and the import of the network included.
-The exit status is 1 when an operator was free or anything failed.
+does not, and else it `failed`. Layers of one shape are searched once for all networks of a machine, so networks that
+come later take less time. Times are CPU seconds, the import of the network included. The exit status is 1 when an
+operator was free or anything failed.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from rich.table import Table
 import tilewright
 from tilewright.api import find_cases, load_case
 from tilewright.api.costing import NetworkCost
+from tilewright.api.mapping import Known
 from tilewright.core.array_file import machine_names
 from tilewright.ops import operators
 
@@ -63,11 +65,18 @@ class Result:
     """Operators that cost nothing, and may."""
 
 
-def judge(pair: Pair) -> Result:
+def judge_machine(pairs: Sequence[Pair]) -> list[Result]:
+    """Costs networks on one machine."""
+    known: Known = {}
+    return [judge(pair, known) for pair in pairs]
+
+
+def judge(pair: Pair, known: Known) -> Result:
     """Costs a network; never raises for what goes wrong."""
     start = time.process_time()
     try:
-        result = _judged(pair, tilewright.cost(load_case(pair.network, pair.place).model, pair.machine))
+        model = load_case(pair.network, pair.place).model
+        result = _judged(pair, tilewright.cost(model, pair.machine, known=known))
     except tilewright.TilewrightError as error:
         result = Result(pair, "failed", str(error))
     except Exception as error:
@@ -95,13 +104,14 @@ def _judged(pair: Pair, found: NetworkCost) -> Result:
 
 
 def each(pairs: Sequence[Pair], jobs: int) -> list[Result]:
-    """Judges pairs in processes; prints what is wrong as it comes."""
+    """Judges the pairs of each machine in a process of their own; prints what is wrong as it comes."""
     console = Console(stderr=True)
     results: dict[Pair, Result] = {}
+    machines = [[p for p in pairs if p.machine == machine] for machine in dict.fromkeys(p.machine for p in pairs)]
     with ProcessPoolExecutor(max_workers=jobs) as pool:
-        waiting = [pool.submit(judge, pair) for pair in pairs]
-        for done in track(as_completed(waiting), "cost", len(pairs), console=console, disable=not console.is_terminal):
-            result = done.result()
+        waiting = [pool.submit(judge_machine, mine) for mine in machines]
+        shown = track(as_completed(waiting), "cost", len(machines), console=console, disable=not console.is_terminal)
+        for result in (result for done in shown for result in done.result()):
             results[result.pair] = result
             if not console.is_terminal:
                 console.print(f"{len(results)}/{len(pairs)} {result.pair}: {result.seconds:.1f} s", soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,9 @@ import tilewright
 from onnx_models import model, node, value, write
 from tilewright import MapOptions, TilewrightError
 from tilewright.api.costing import read_network
+from tilewright.api.mapping import Known
 from tilewright.core.array_file import machine_names
-from tilewright.core.workload import Layer
+from tilewright.core.workload import Layer, Workload
 from tilewright.core.workload_file import equation_layer, read_workload_file
 from tilewright.mapping.wired import Unrolling
 
@@ -56,6 +58,37 @@ def test_equal_layers_are_searched_once(tmp_path: Path) -> None:
     assert found.searched == len(found.layers) - 1
     assert (first.layer.name, second.layer.name) == ("conv1", "conv2")
     assert first.cost.cycles == second.cost.cycles
+
+
+def test_layers_that_are_known_are_not_searched(tmp_path: Path) -> None:
+    known: Known = {}
+    first = tilewright.cost(block(tmp_path), "tpu-like", known=known)
+    again = tilewright.cost(block(tmp_path), "tpu-like", known=known)
+    assert first.searched == len(known) > 0
+    assert again.searched == 0
+    assert (again.energy, again.cycles) == (first.energy, first.cycles)
+
+
+def test_layers_of_one_shape_have_one_search_and_names_of_their_own() -> None:
+    """The second product has other names, in the same places."""
+    layers = (
+        product(8, 16, 4),
+        replace(equation_layer("Y[a][b] += X[a][c] * W[c][b]", {"A": 8, "B": 16, "C": 4}), name="two"),
+    )
+    found = tilewright.cost(Workload("both", layers), "tpu-like")
+    first, second = found.layers
+    assert found.searched == 1
+    assert second.cost.energy == first.cost.energy
+    assert set(second.cost.temporal.cuts) == {"Y", "X", "W"}
+    assert {move.operand for move in second.cost.moves} == {"Y", "X", "W"}
+    assert tilewright.search(layers[1], "tpu-like")[0].cost.energy == second.cost.energy
+
+
+def test_zeros_save_energy() -> None:
+    dense = tilewright.search(product(16, 16, 16), "tpu-like")[0].cost
+    sparse = tilewright.search(product(16, 16, 16), "tpu-like", MapOptions(density={"I2": 0.25, "A": 0.5}))[0].cost
+    assert sparse.unit_energy == pytest.approx(dense.unit_energy / 8)
+    assert sparse.energy < dense.energy
 
 
 def test_results_do_not_depend_on_processes_or_repetition(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilewright.api.compiling import Observer
-from tilewright.api.mapping import SHORT, Machine, MapOptions, Mapped, as_wanted, best_of_each, find_machine
+from tilewright.api.mapping import SHORT, Known, Machine, MapOptions, Mapped, as_wanted, best_of_each, find_machine
 from tilewright.core.accelerator import ArrayEngine
 from tilewright.core.graph import Array, Graph
 from tilewright.core.platform import DEFAULT_PLATFORM, load_platform
@@ -139,8 +139,13 @@ def cost(
     options: MapOptions | None = None,
     *,
     progress: Observer = lambda _stage: None,
+    known: Known | None = None,
 ) -> NetworkCost:
-    """What a network costs on a machine, every layer with the best mapping for it."""
+    """What a network costs on a machine, every layer with the best mapping for it.
+
+    `known` is for several networks on the same machine with the same options: a dictionary, empty at first, that keeps
+    what was found, so that layers of one shape are searched once for all of them.
+    """
     chosen = options or MapOptions()
     chosen = replace(chosen, effort=chosen.effort or SHORT)
     if chosen.objective == "pareto":
@@ -153,7 +158,7 @@ def cost(
     layers = tuple(as_wanted(layer, engine, chosen) for layer in network.workload.layers)
     engines = local_engines(replace(network.workload, layers=layers), engine) if chosen.locality else {}
     tasks = [(layer, engines.get(layer.name, engine)) for layer in layers]
-    found, searched = best_of_each(tasks, chosen, progress)
+    found, searched = best_of_each(tasks, chosen, progress, known)
     best = {layer.name: mapped[0] for (layer, _), mapped in zip(tasks, found, strict=True)}
     return NetworkCost(
         network=network.workload.name,

@@ -111,6 +111,8 @@ def as_wanted(layer: Layer, engine: ArrayEngine, options: MapOptions) -> Layer:
 
 Task = tuple[Layer, ArrayEngine]
 _Key = tuple[object, ...]
+Known = dict[_Key, tuple[Mapped, ...]]
+"""What was found for layers of some shapes, on one machine with one set of options."""
 
 
 def _shape(layer: Layer, engine: ArrayEngine, *, named: bool) -> _Key:
@@ -145,9 +147,12 @@ def _as(mapped: Mapped, layer: Layer, *, corrected: bool) -> Mapped:
 
 
 def best_of_each(
-    tasks: Sequence[Task], options: MapOptions, progress: Observer
+    tasks: Sequence[Task], options: MapOptions, progress: Observer, known: Known | None = None
 ) -> tuple[list[tuple[Mapped, ...]], int]:
-    """The results of all tasks, and how many of those differ: layers of one shape are searched once."""
+    """The results of all tasks, and how many were searched: layers of one shape once, those that are known not at all.
+
+    What is found is added to what is known.
+    """
     _check_names(tasks, options)
     given = [pinned_for(*task, options.pinned) for task in tasks]
     named = bool(options.order or options.unrolling.given)
@@ -155,10 +160,10 @@ def best_of_each(
         (_shape(*task, named=named or pinned is not None), pinned and options.pinned.index(pinned))
         for task, pinned in zip(tasks, given, strict=True)
     ]
+    by_key: Known = {} if known is None else known
     different = dict(zip(reversed(keys), reversed(tasks), strict=True))
-    work = list(different.values())[::-1]
-    found = _results(work, options, progress)
-    by_key = dict(zip(list(different)[::-1], found, strict=True))
+    work = {key: task for key, task in reversed(different.items()) if key not in by_key}
+    by_key.update(zip(work, _results(list(work.values()), options, progress), strict=True))
     return [
         tuple(_as(mapped, layer, corrected=options.corrected) for mapped in by_key[key])
         for key, (layer, _) in zip(keys, tasks, strict=True)
