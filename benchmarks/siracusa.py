@@ -1,7 +1,9 @@
 """Cycles on Siracusa, simulated: single layers, and the networks of `--cases DIR`, on the cores and with NEUREKA.
 
 Every result is compared with the reference: integer ones have to be equal. Inputs, outputs and weights are in L2, so
-the figures include all transfers. The exit status is 1 where a result is wrong.
+the figures include all transfers. Of a single layer on the cores there are two more: what its kernel does in a cycle
+while the cores are at work, with its data in L1 but its code not yet in the caches; and what the layer could do at
+most, were it for the DMA alone. The exit status is 1 where a result is wrong.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from rich.table import Table
 
 from tilewright.api import Options, find_cases, load_case, run_model
 from tilewright.api.compiling import plan_model
+from tilewright.api.running import Ran
 from tilewright.core.graph import Array, Attr, Graph, Node, TensorType, attrs, type_of_array
 from tilewright.core.interpret import interpret
 from tilewright.core.op import REGISTRY, call_of
@@ -57,11 +60,21 @@ class Row:
     """Of the network; NEUREKA computes pixels that strides skip, too."""
     cycles: int
     right: bool
+    working: int = 0
+    """Cycles in which the cores were at work, where they are known."""
+    moving: float = 0.0
+    """Cycles that the DMA needs for all bytes at its full speed, the way of more of them."""
 
     @property
     def rate(self) -> float:
         """Multiply-accumulates in a cycle."""
         return self.macs / self.cycles
+
+    @property
+    def more_rates(self) -> tuple[str, str]:
+        """That of the kernel alone, and the most that the DMA allows."""
+        rates = [f"{self.macs / cycles:.2f}" if cycles else "" for cycles in (self.working, self.moving)]
+        return rates[0], rates[1]
 
 
 class Chain:
@@ -153,38 +166,51 @@ def single_layers() -> dict[str, Chain]:
 
 
 def run_row(
-    name: str, model: Path | Graph, inputs: Sequence[Array], expected: Sequence[Array], machine: Machine
-) -> Row:
+    name: str,
+    model: Path | Graph,
+    inputs: Sequence[Array],
+    expected: Sequence[Array],
+    machine: Machine,
+    *,
+    profile: bool = False,
+) -> tuple[Row, Ran]:
     """Compiles, simulates and compares."""
-    ran = run_model(model, machine.options(), inputs=inputs, expected=expected)
+    ran = run_model(model, machine.options(), inputs=inputs, expected=expected, profile=profile)
     plain = replace(machine, engines="cores").options()
     _, cores = plan_model(model, plain, samples=inputs)
     most = max(layers(ran.compiled.plan), key=lambda layer: layer.macs)
-    return Row(name, machine, most.code, sum(layer.macs for layer in layers(cores)), ran.cycles or 1, ran.right)
+    row = Row(name, machine, most.code, sum(layer.macs for layer in layers(cores)), ran.cycles or 1, ran.right)
+    return row, ran
 
 
 def layer_row(name: str, chain: Chain, machine: Machine) -> Row:
     """One layer alone, against the reference."""
     graph = chain.graph()
-    return run_row(name, graph, [chain.x], interpret(graph, [chain.x]), machine)
+    row, ran = run_row(name, graph, [chain.x], interpret(graph, [chain.x]), machine, profile=True)
+    if machine.engines != "cores":
+        return row
+    tiles = [tile for group in ran.groups for tile in group.tiles]
+    most = max(sum(tile.loaded for tile in tiles), sum(tile.stored for tile in tiles))
+    speed = max(dma.bytes_per_cycle for dma in ran.compiled.platform.dmas.values())
+    return replace(row, working=sum(tile.kernel for tile in tiles), moving=most / speed)
 
 
 def network_row(name: str, path: Path, machine: Machine) -> Row:
     """A network against the results that come with it."""
     case = load_case(name, path)
-    return run_row(name, case.model, case.inputs, case.expected, machine)
+    return run_row(name, case.model, case.inputs, case.expected, machine)[0]
 
 
 def show(title: str, rows: Sequence[Row]) -> None:
-    """Prints a table."""
+    """Prints a table. Behind MAC/cycle: the kernel's alone, and the most that the DMA allows."""
     table = Table("", "engines", "kernel", title=title)
-    for heading in ("cores", "L1", "MAC", "cycles", "MAC/cycle", "right"):
+    for heading in ("cores", "L1", "MAC", "cycles", "MAC/cycle", "kernel", "DMA", "right"):
         table.add_column(heading, justify="right")
     for row in rows:
         numbers = (row.machine.cores, row.machine.l1, row.macs, row.cycles)
         right = "yes" if row.right else "NO"
         texts = [f"{number:,}" for number in numbers]
-        table.add_row(row.name, row.machine.engines, row.kernel, *texts, f"{row.rate:.2f}", right)
+        table.add_row(row.name, row.machine.engines, row.kernel, *texts, f"{row.rate:.2f}", *row.more_rates, right)
     Console(width=150).print(table)
 
 

@@ -1,4 +1,4 @@
-"""Kernels of Siracusa for integer transformers against the references, on the simulated chip with all its checks."""
+"""Kernels of Siracusa for integer networks against the references, on the simulated chip with all its checks."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ def requantised(b: Builder, x: str, mul: int = 9) -> str:
     return b.op("RequantShift", x, np.asarray(mul, np.int32), np.asarray(-5000, np.int32), div=1 << 14)
 
 
-def assert_right(graph: Graph, *kernels: str, l1: int = 24_000) -> None:
-    """The chip computes what the references do, and with these kernels."""
+def assert_right(graph: Graph, *kernels: str, l1: int = 24_000) -> str:
+    """The chip computes what the references do, and with these kernels. Returns the program's text."""
     fed = [random(graph.types[n].dtype.name, *graph.types[n].shape, seed=i) for i, n in enumerate(graph.inputs)]
     ran = run_model(graph, Options(platform="siracusa", sizes=Sizes({"L1": l1}, without=("neureka",))), inputs=fed)
     for name, found, wanted in zip(graph.outputs, ran.outputs, interpret(graph, fed), strict=True):
         np.testing.assert_array_equal(found, wanted, err_msg=name)
     used = {choice.kernel.function for choice in ran.compiled.plan.choices if choice.kernel is not None}
     assert used.issuperset(kernels), used
+    return ran.compiled.files["network.c"].decode()
 
 
 def test_products_with_weights() -> None:
@@ -138,3 +139,59 @@ def test_concatenations() -> None:
         next_one = b.input(f"y{number}", f"{kind}[{','.join(str(1 if i == axis else n) for i, n in enumerate(shape))}]")
         outputs.append(b.op("Concat", first, next_one, axis=axis))
     assert_right(b.graph(*outputs), "concat")
+
+
+def convolved(b: Builder, number: int, x: str, weights: tuple[int, ...], *, group: int = 1) -> str:
+    """A convolution whose sums become bytes: by integers for each channel or all, or as floats do it."""
+    features, size = weights[0], weights[-1]
+    bias = [random("int16", features, seed=number).astype(np.int32)] if number % 2 else []
+    given = random("int8", *weights, seed=number)
+    sums = b.op("Conv", x, given, *bias, pads=(size // 2,) * 4, kernel_shape=(size, size), group=group)
+    signed = int(number % 5 > 1)
+    if number % 3 == 2:
+        factor, nothing = np.asarray(9_999_999 + 2 * number, np.int32), np.asarray(0, np.int32)
+        return b.op(
+            "RequantShift",
+            *(sums, factor, nothing),
+            div=1 << 32,
+            signed=signed,
+            half_to_even=1,
+            zero_point=number - 7,
+            x_limit=1 << 22,
+        )
+    channels = (features, 1, 1) if number % 3 else (1,)
+    factors = (3 + np.arange(np.prod(channels)).reshape(channels) % 50).astype(np.int32)
+    return b.op("RequantShift", sums, factors, -700 * factors, div=1 << 12, signed=signed)
+
+
+def test_convolutions_to_bytes() -> None:
+    b = Builder()
+    outputs: list[str] = []
+    # Channels, features, height, width, filter: more channels than a table has, runs of one word, ragged blocks, edges.
+    shapes = [
+        (16, 132, 4, 9, 1),
+        (4, 8, 5, 5, 1),
+        (20, 10, 6, 7, 3),
+        (3, 8, 7, 5, 3),
+        (8, 4, 1, 3, 1),
+        (64, 16, 8, 8, 3),
+    ]
+    for number in range(2 * len(shapes)):
+        channels, features, height, width, size = shapes[number % len(shapes)]
+        x = b.input(f"x{number}", f"{'uint8' if number % 4 > 1 else 'int8'}[1,{channels},{height},{width}]")
+        outputs.append(convolved(b, number, x, (features, channels, size, size)))
+    text = assert_right(b.graph(*outputs), "conv2d_s8")
+    assert "#define STORE_SHIFTS 1" in text
+    assert "#define STORE_SCALES 1" in text
+
+
+def test_depthwise_layers_to_bytes() -> None:
+    b = Builder()
+    outputs: list[str] = []
+    # Pairs of lines and one alone, odd and even numbers of pixels, one more than are computed at a time.
+    for number, (channels, height, width) in enumerate([(8, 4, 7), (5, 3, 6), (4, 2, 65), (7, 9, 3), (12, 2, 2)] * 2):
+        x = b.input(f"x{number}", f"{'uint8' if number % 4 > 1 else 'int8'}[1,{channels},{height},{width}]")
+        outputs.append(convolved(b, number, x, (channels, 1, 3, 3), group=channels))
+    text = assert_right(b.graph(*outputs), "depthwise_s8")
+    assert "#define STORE_SHIFTS 1" in text
+    assert "#define STORE_SCALES 1" in text
