@@ -16,7 +16,7 @@ cycles: "N*((KH == 3)*(KW == 3)*((min(OH, OW)*min(strides_0*strides_1*dilations_
   + (1-min(strides_0*strides_1*dilations_0*dilations_1-1, 1))
   *G*((min(OH, OW)+1)//2*37 + max(OH, OW)*(min(OH, OW)//2*9.5 + min(OH, OW)%2*13)))
   + (1-(KH == 3)*(KW == 3))*OH*(((KH+3)//4)*((OW*strides_1+KW)*((G//4)*20 + (G%4)*50) + (OW+15)//16*((G+3)//4)*640
-  + ((OW+3)//4*4)*G*KW*12.2) + ((OW+3)//4*4)*G*7.8 + OW*G*21)) + 950"
+  + ((OW+3)//4*4)*G*KW*15.5) + ((OW+3)//4*4)*G*7.8 + OW*G*21)) + 500"
 --- */
 #include "tilewright_kernel.h"
 #include "tilewright_pairs.h"
