@@ -22,6 +22,9 @@ from tilewright.mapping.lattice import Lattice
 from tilewright.mapping.search import Effort, Search, SearchResult, new_goal
 from tilewright.mapping.tables import problem
 
+FEW = 8
+"""Spatial mappings that are bounded closely even if the effort is spent."""
+
 
 def _frozen(items: dict[object, object]) -> MappingProxyType[object, object]:
     return MappingProxyType(items)
@@ -97,11 +100,14 @@ def best_mapping(
     why: TilewrightError | None = None
     found: dict[tuple[float, float], BestMapping] = {}
     results: list[SearchResult] = []
-    bound = inf
+    bound, proved = inf, True
     for (energy, latency), spatial in waiting:
         if goal is not None and not bool(goal.hopeful(np.array(energy), np.array(latency))):
             continue
         left = _left(effort, results)
+        if goal is not None and goal.found and len(results) >= FEW and min(left.seconds, left.mappings, left.steps) < 0:
+            bound, proved = min(bound, goal.rank(energy, latency)[0]), False
+            continue
         one = problem(layer, engine, spatial, corrected=corrected)
         goal = goal or new_goal(objective, wanted, one)
         try:
@@ -110,7 +116,7 @@ def best_mapping(
             why = why or error
             continue
         results.append(result)
-        bound = min(bound, result.bound)
+        bound, proved = min(bound, result.bound), proved and result.proved
         for new in result.best:
             key = (new.latency, new.energy)
             found.setdefault(key, BestMapping(spatial, new.mapping, new.energy, new.latency))
@@ -118,8 +124,8 @@ def best_mapping(
         raise why or TilewrightError("no-mapping", "nothing can be unrolled: there are no spatial mappings to try")
     return BestResult(
         best=tuple(found[key] for key in goal.found),
-        bound=bound,
-        proved=all(result.proved for result in results),
+        bound=bound if proved or objective != "pareto" else 0.0,
+        proved=proved,
         covered=sum(_covered(layer, engine, spatial) for spatial in spatials),
         evaluated=sum(result.evaluated for result in results),
         seconds=sum(result.seconds for result in results),
