@@ -64,6 +64,7 @@ class Evaluator:
         self.problem, self._xp = problem, xp
         lattice = problem.lattice
         self._periods = xp.asarray(lattice.periods)
+        self._exact = xp.asarray(np.zeros(1)).dtype
         self._times = xp.asarray(problem.times)
         self._spans = xp.asarray(problem.spans)
         self._tiles = [[xp.asarray(tile) for tile in table.tiles] for table in problem.operands]
@@ -158,8 +159,12 @@ class Evaluator:
     def _bit(self, number: Array) -> Array:
         """The position of the highest bit; numbers have far fewer bits than a float is exact for."""
         xp = self._xp
-        position = xp.floor(xp.log2(xp.where(number > 0, number, 1) * 1.0))
+        position = xp.floor(xp.log2(self._real(xp.where(number > 0, number, 1))))
         return xp.asarray(position, dtype=self._periods.dtype)
+
+    def _real(self, numbers: Array) -> Array:
+        """Whole numbers as floats of 64 bits; some libraries take 32 where nothing is said."""
+        return self._xp.asarray(numbers, dtype=self._exact)
 
     def energy(self, profile: Profile) -> Array:
         """Of each mapping."""
@@ -182,7 +187,7 @@ class Evaluator:
             if place[1] == 0:
                 found[place] = span
             elif place in flags:
-                alone = xp.ceil(cycles * (self._periods[node] // profile.same_runs[place]))
+                alone = xp.ceil(cycles * self._real(self._periods[node] // profile.same_runs[place]))
                 found[place] = xp.where(flags[place], span, alone)
         return found
 
@@ -213,7 +218,8 @@ class Evaluator:
             for level, memory in enumerate(table.memories):
                 place = (table.index, level + 1)
                 tile = self._tiles[table.index][level][profile.nodes[place]]
-                shares[place] = (tile // profile.new_runs[place]) / self.problem.engine.memories[memory].bits
+                bits = self.problem.engine.memories[memory].bits
+                shares[place] = self._real(tile // profile.new_runs[place]) / bits
                 used[memory] = used[memory] + shares[place] if memory in used else shares[place]
         return shares, used
 
@@ -300,7 +306,7 @@ class Evaluator:
         for port, moves in self.moves.items():
             kept = [i for i, move in enumerate(moves) if not self._ignored(move)]
             nodes = [self._node(moves[i], profile) for i in kept]
-            busy = [self._busy[id(moves[i])][node] * 1.0 for i, node in zip(kept, nodes, strict=True)]
+            busy = [self._real(self._busy[id(moves[i])][node]) for i, node in zip(kept, nodes, strict=True)]
             once = [self._times[node] == 1 for node in nodes]
             if not kept:
                 continue
@@ -333,10 +339,10 @@ class Evaluator:
             return list(busy)
         needed: Array = 0
         for move, node, flag in zip(moves, nodes, once, strict=True):
-            needed = needed + xp.where(flag, 0, xp.ceil(self._average[id(move)][node] / cycles))
+            needed = needed + xp.where(flag, 0, xp.ceil(self._real(self._average[id(move)][node]) / cycles))
         surplus = (bandwidth - needed) / bandwidth * working
         surplus = xp.where(surplus > 0, surplus, 0.0)
-        least = [-(-self._least[id(m)][profile.nodes[m.operand, 1]] // bandwidth) * 1.0 for m in moves]
+        least = [self._real(-(-self._least[id(m)][profile.nodes[m.operand, 1]] // bandwidth)) for m in moves]
         return (levelled if self.problem.corrected else reduced)(xp, busy, least, once, surplus)
 
     def _links_of(self, table: OperandTable) -> list[Link]:

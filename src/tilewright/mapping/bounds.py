@@ -17,7 +17,7 @@ from math import inf
 import numpy as np
 
 from tilewright.mapping.batch import Place
-from tilewright.mapping.hiding import Hiding, Loads, Sum
+from tilewright.mapping.hiding import Hiding, Loads, Sum, Weights
 from tilewright.mapping.parts import Part, Space
 from tilewright.mapping.tables import MIXED, NEW, SAME, Flags, Floats, MoveTable
 
@@ -37,21 +37,37 @@ class Bounds:
         self._open = [(operand, entry) for operand, entries in enumerate(self.places) for entry in entries]
         self._loads = loads
         self._hiding = Hiding(loads, space, part)
-        self._blocked = {place: np.where(self.allowed(place), 0.0, inf) for place in self._open}
-        latencies = self._useful(self._latencies())
+        self._nodes = {place: np.flatnonzero(self._allowed(place)) for place in self._open}
+        self._forms = self._all_forms()
+        self._rest: dict[State, Floats] = {}
+
+    @cached_property
+    def apart(self) -> tuple[float, float]:
+        """The least energy and latency, if each place were cut where it costs least."""
+        sums = [self._energy(), *self._latencies([Sum()])]
+        bound = np.array([found.constant for found in sums])
+        if self._open:
+            rows, starts = self._compact(sums)
+            bound = bound + np.minimum.reduceat(rows, starts, axis=1).sum(axis=1)
+        return float(bound[0]), float(bound[1:].max())
+
+    def _finish(self) -> None:
+        """Makes tables for all nodes, of the sums that matter."""
         demands = self._demands()
-        sums = [self._energy(), *latencies, *(found for _, found in demands)]
-        self.latencies = slice(1, 1 + len(latencies))
+        useful = self._useful(self._latencies(self._useful(self._stalls())))
+        sums = [self._energy(), *useful, *(found for _, found in demands)]
+        self.latencies = slice(1, 1 + len(useful))
         """Rows of which latency is not below any."""
         self.limits: Floats = np.array([limit for limit, _ in demands]).reshape(-1)
         """Of the rows after them."""
         self.constants: Floats = np.array([found.constant for found in sums])
-        nothing = np.zeros(self.problem.lattice.size)
-        self._terms = {
-            place: np.stack([found.terms.get(place, nothing) for found in sums]) + self._blocked[place]
-            for place in self._open
-        }
-        self._rest: dict[State, Floats] = {}
+        self._terms: dict[Place, Floats] = {}
+        rows, starts = self._compact(sums)
+        ends = [*starts[1:], rows.shape[1]]
+        for place, start, end in zip(self._open, starts, ends, strict=True):
+            self._terms[place] = np.full((len(sums), self.problem.lattice.size), inf)
+            self._terms[place][:, self._nodes[place]] = rows[:, start:end]
+        self._solve()
 
     @property
     def start(self) -> State:
@@ -63,23 +79,22 @@ class Bounds:
 
     def rest(self, state: State) -> Floats:
         """By family and node: the least that is still to come."""
-        if not self._rest:
-            self._solve()
         return self._rest[state]
-
-    @cached_property
-    def apart(self) -> tuple[float, float]:
-        """The least energy and latency, if each place were cut where it costs least."""
-        bound = self.constants + sum(terms.min(axis=1) for terms in self._terms.values())
-        return float(bound[0]), float(bound[self.latencies].max())
 
     @cached_property
     def root(self) -> tuple[float, float]:
         """The least energy and latency of any mapping."""
-        bound = self.constants + self.rest(self.start)[:, 0]
+        self._finish()
+        bound = self.constants + self._rest[self.start][:, 0]
         return float(bound[0]), float(bound[self.latencies].max())
 
-    def allowed(self, place: Place) -> Flags:
+    @property
+    def demanding(self) -> bool:
+        """Whether every mapping needs more of something than it may."""
+        least = self.constants + self._rest[self.start][:, 0]
+        return bool((least[self.latencies.stop :] > self.limits).any())
+
+    def _allowed(self, place: Place) -> Flags:
         """Nodes at which a place that is open can be cut."""
         found = self.space.allowed(place).copy()
         found[-1] = False
@@ -107,24 +122,19 @@ class Bounds:
             found.constant += float(self.problem.operands[operand].entries[entry].energy[-1])
         return found
 
-    def _latencies(self) -> list[Sum]:
-        """Sums that latency is not below."""
-        problem, hiding = self.problem, self._hiding
+    def _latencies(self, stalls: Sequence[Sum]) -> list[Sum]:
+        """Sums that latency is not below, given those that no stall is below."""
+        hiding = self._hiding
         found: list[Sum] = []
-        stalls = self._useful(self._stalls())
-        waits = self._waits().plus(Sum(problem.computing))
-        forms = self._forms()
-        for links, below in forms:
-            repeated = hiding.repeated(links)
+        waits = self._waits().plus(Sum(self.problem.computing))
+        for links, below in self._forms:
+            repeated = hiding.repeated(links).plus(Sum(below))
             loads = hiding.single(links).plus(repeated).plus(waits)
-            loads.constant += below
             found += [stall.plus(loads) for stall in stalls]
             for port, moves in self.space.evaluator.moves.items():
-                beside = hiding.beside(port, links)
-                if beside is not None:
-                    crossing = self._crossing(port, moves, beside[1]).plus(beside[0]).plus(repeated)
-                    crossing.constant += below
-                    found.append(crossing)
+                for left, hidden in hiding.beside(port, links):
+                    crossing = self._crossing(port, moves, hidden).plus(left).plus(repeated)
+                    found += [crossing.plus(stall, 1 - hidden) for stall in (stalls if hidden < 1 else [Sum()])]
         return found
 
     def _demands(self) -> list[tuple[float, Sum]]:
@@ -141,7 +151,7 @@ class Bounds:
 
     def _put(self, total: Sum, move: MoveTable, values: Floats) -> None:
         """Adds what a move takes, wherever its tile is cut; outputs leave a unit in every step (the first node)."""
-        if (move.operand, move.entry) in self._blocked:
+        if (move.operand, move.entry) in self._nodes:
             total.add((move.operand, move.entry), values)
         else:
             output = not move.entry and self.problem.operands[move.operand].is_output
@@ -216,53 +226,57 @@ class Bounds:
             self._put(total, move, hidden * np.minimum(average, move.busy * (problem.times - 1.0)))
         return total
 
-    def _forms(self) -> list[tuple[frozenset[Place], float]]:
+    def _all_forms(self) -> list[tuple[Weights, float]]:
         """Links whose sum loading and storing are not below, and how far others can bring it down.
 
-        Those are the links that all inputs share, or all of one input, or none.
+        Those are all links of one input, the links that all inputs share, none, or all on average over the inputs.
         """
         inputs = [table for table in self.problem.operands if not table.is_output]
-        storing = frozenset(
-            (t.index, entry) for t in self.problem.operands if t.is_output for entry in range(1, t.depth)
-        )
+        storing = {(t.index, entry): 1.0 for t in self.problem.operands if t.is_output for entry in range(1, t.depth)}
         alone = len(inputs) == 1 and not self.problem.corrected
-        common: dict[int, frozenset[Place]] = {}
-        counted: dict[int, frozenset[Place]] = {}
+        common: dict[int, dict[Place, float]] = {}
+        counted: dict[int, dict[Place, float]] = {}
         for table in inputs:
             shared = [link.shared for link in self.space.evaluator.links[table.index]]
-            counted[table.index] = frozenset(
-                (table.index, level + 1)
+            counted[table.index] = {
+                (table.index, level + 1): 1.0
                 for level, ends in enumerate(shared)
                 if self.problem.corrected or (ends == 0 if alone else ends != 1 or 1 not in shared[level + 1 :])
-            )
-            both = frozenset((table.index, level + 1) for level, ends in enumerate(shared) if ends == 2)
-            common[table.index] = both & counted[table.index]
-        low = {index: self._dips(common[index]) for index in common}
-        found = [(storing | links, sum(low.values()) - low[index]) for index, links in counted.items()]
-        if len(inputs) != 1:
-            apart = min((self._dips(counted[index] - common[index]) for index in common), default=0.0)
-            everything = frozenset(link for links in common.values() for link in links)
+            }
+            common[table.index] = {link: 1.0 for link in counted[table.index] if shared[link[1] - 1] == 2}
+        low = {index: self._dips(links) for index, links in common.items()}
+        found: list[tuple[Weights, float]] = [
+            (storing | links, sum(low.values()) - low[index]) for index, links in counted.items()
+        ]
+        if len(inputs) > 1:
+            parts = {index: {k: 1.0 for k in counted[index] if k not in common[index]} for index in common}
+            apart = min(self._dips(links) for links in parts.values())
+            everything = {link: 1.0 for links in common.values() for link in links}
+            mean = {link: 1 / len(inputs) for links in counted.values() for link in links}
             found.append((storing | everything, apart))
             found.append((storing, sum(low.values()) + apart))
-        return found
+            found.append((storing | mean, sum(low.values()) * (1 - 1 / len(inputs))))
+        return found or [(storing, 0.0)]
 
-    def _dips(self, links: frozenset[Place]) -> float:
+    def _dips(self, links: Weights) -> float:
         return 0.0 if self.problem.corrected else self._hiding.dips(links)
+
+    def _compact(self, sums: Sequence[Sum]) -> tuple[Floats, list[int]]:
+        """By sum the terms of all nodes that places can be cut at, one place after the other, and where each begins."""
+        sizes = [len(nodes) for nodes in self._nodes.values()]
+        rows = np.zeros((len(sums), sum(sizes)))
+        starts = [sum(sizes[:index]) for index in range(len(sizes))]
+        for start, size, (place, nodes) in zip(starts, sizes, self._nodes.items(), strict=True):
+            for row, found in enumerate(sums):
+                if place in found.terms:
+                    rows[row, start : start + size] = found.terms[place][nodes]
+        return rows, starts
 
     def _useful(self, sums: Sequence[Sum]) -> list[Sum]:
         """Leaves out sums that are never above another one, wherever places can be cut."""
         if not self._open:
             return [max(sums, key=lambda found: found.constant)]
-        inside = [(place, np.flatnonzero(self._blocked[place] == 0.0)) for place in self._open]
-        width = sum(len(nodes) for _, nodes in inside)
-        rows = np.zeros((len(sums), width))
-        starts, at = list[int](), 0
-        for place, nodes in inside:
-            starts.append(at)
-            for row, found in enumerate(sums):
-                if place in found.terms:
-                    rows[row, at : at + len(nodes)] = found.terms[place][nodes]
-            at += len(nodes)
+        rows, starts = self._compact(sums)
         constants = np.array([found.constant for found in sums])
         kept = list(range(len(sums)))
         for _ in range(2):  # the second time from the last one on

@@ -8,7 +8,7 @@ they end below nothing. Steps are bounded here with how many loads each is taken
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,6 +20,8 @@ from tilewright.mapping.tables import Floats, MoveTable
 
 End = tuple[int, int]
 """A port, and the position among its moves."""
+Weights = Mapping[Place, float]
+"""Links, and how much of their cycles counts in a sum."""
 
 
 @dataclass
@@ -32,10 +34,11 @@ class Sum:
     def add(self, place: Place, values: Floats) -> None:
         self.terms[place] = self.terms[place] + values if place in self.terms else values
 
-    def plus(self, other: Sum) -> Sum:
-        result = Sum(self.constant + other.constant, dict(self.terms))
+    def plus(self, other: Sum, share: float = 1.0) -> Sum:
+        """With another one, or a share of it."""
+        result = Sum(self.constant + share * other.constant, dict(self.terms))
         for place, values in other.terms.items():
-            result.add(place, values)
+            result.add(place, values if share == 1.0 else share * values)
         return result
 
 
@@ -70,6 +73,30 @@ class Loads:
         self.link = {link: np.maximum.reduce([self.busy[e] for e in ends]) for link, ends in self.ends.items() if ends}
         """Cycles of a link, if they do not hide."""
 
+        self._outer = sorted({max(ends, key=self.level)[0] for ends in self.ends.values() if ends})
+        """Ports at the outer ends of links."""
+
+    def level(self, end: End) -> int:
+        return self.moves[end[0]][end[1]].level
+
+    def least_latency(self, space: Space, part: Part) -> float:
+        """What any mapping of a part takes at least: the work, less what loads hide twice.
+
+        A link is as long as its longer end, so it cannot be further below nothing than its outer end.
+        """
+        if self.problem.corrected:
+            return self.problem.computing
+        twice = 0.0
+        for port in self._outer:
+            once = [
+                self.longest[port, position]
+                for position, move in enumerate(self.moves[port])
+                if not self.ignored(move) and space.once(part, move)
+            ]
+            if not self.exclusive(port):
+                twice += sum(place * cycles for place, cycles in enumerate(sorted(once, reverse=True)))
+        return self.problem.computing - twice
+
     def exclusive(self, port: int) -> bool:
         return self.problem.ports[port][1].exclusive
 
@@ -89,44 +116,65 @@ class Hiding:
             for port, moves in loads.moves.items()
         }
         self._open = frozenset((i, entry) for i, entries in enumerate(space.open(part)) for entry in entries)
-        self._singles: dict[frozenset[Place], Sum] = {}
+        self._singles: dict[frozenset[tuple[Place, float]], Sum] = {}
 
-    def repeated(self, links: Iterable[Place]) -> Sum:
+    def repeated(self, links: Weights) -> Sum:
         """Cycles of links whose tile comes more than once: the first one does not hide."""
         known = self._open & self._loads.link.keys()
-        return Sum(0.0, {link: self._loads.link[link] for link in links if link in known})
+        return Sum(0.0, {link: part * self._loads.link[link] for link, part in links.items() if link in known})
 
-    def _that_hide(self, links: Iterable[Place]) -> frozenset[Place]:
-        return frozenset(link for link in links if link not in self._open and link in self._loads.link)
+    def _that_hide(self, links: Weights) -> dict[Place, float]:
+        return {k: part for k, part in links.items() if k not in self._open and k in self._loads.link}
 
-    def single(self, links: Iterable[Place]) -> Sum:
+    def single(self, links: Weights) -> Sum:
         """Cycles of links whose tile comes once: what is left if the array works for ever."""
         mine = self._that_hide(links)
-        if mine not in self._singles:
-            self._singles[mine] = self._floors(mine) if self._corrected else self._stepped(mine)
-        return self._singles[mine]
+        key = frozenset(mine.items())
+        if key not in self._singles:
+            self._singles[key] = self._floors(mine) if self._corrected else self._stepped(mine)
+        return self._singles[key]
 
-    def dips(self, links: Iterable[Place]) -> float:
+    def dips(self, links: Weights) -> float:
         """How far below nothing links can come, each by itself."""
-        return sum(min(0.0, self._least(self.single([link]))) for link in links)
+        return sum(min(0.0, self._least(self.single({link: part}))) for link, part in links.items())
 
-    def beside(self, port: int, links: Iterable[Place]) -> tuple[Sum, float] | None:
+    def beside(self, port: int, links: Weights) -> list[tuple[Sum, float]]:
         """Cycles of links that come once if at one port they hide only in cycles that it has left.
 
-        Also the part of those cycles that can be taken off the links; nothing if none of them is at the port.
+        Each with the part of those cycles that is to be taken off besides; none if no link is at the port. What is
+        taken off a sum is never above some part of all cycles, and in full what counts more than that.
         """
         mine = self._that_hide(links)
-        here = {link: end for link in mine for end in self._loads.ends[link] if end[0] == port}
+        here = {end: part for link, part in mine.items() for end in self._loads.ends[link] if end[0] == port}
         if not here or self._loads.exclusive(port):
-            return None
-        total = self.single(mine - here.keys()).plus(Sum(sum(self._loads.longest[end] for end in here.values())))
+            return []
+        others = {k: part for k, part in mine.items() if all(end not in here for end in self._loads.ends[k])}
+        total = self.single(others).plus(Sum(sum(part * self._loads.longest[end] for end, part in here.items())))
         if self._corrected:
-            return total, 1.0
-        steps = self._steps(port, frozenset(end[1] for end in here.values()))
-        shares = [most / (place + 1) for place, (_, most, _) in enumerate(steps)]
-        for place, (position, _, _) in enumerate(steps):
-            total.constant -= self._loads.raised[port, position] * (place + 1) * (max(shares) - shares[place])
-        return total, max(shares)
+            return [(self._besides(total, here, rate), rate) for rate in sorted(set(here.values()))]
+        steps = self._steps(port, {end[1]: part for end, part in here.items()})
+        shares = [(port, position, most / (place + 1)) for place, (position, most, _) in enumerate(steps)]
+        return [
+            (total.plus(Sum(-self._stepped_besides(shares, rate))), rate)
+            for rate in sorted({share for _, _, share in shares})
+        ]
+
+    def _besides(self, total: Sum, here: Mapping[End, float], rate: float) -> Sum:
+        """Less all that can be taken off loads that count for more than a rate."""
+        result = total.plus(Sum())
+        for end, part in here.items():
+            if part > rate:
+                spare = self._loads.longest[end] - self._loads.floor[end]
+                self._put(result, self._loads.moves[end[0]][end[1]].operand, (rate - part) * spare)
+        return result
+
+    def _stepped_besides(self, shares: Sequence[tuple[int, int, float]], rate: float) -> float:
+        """The same for steps, and what floors above whole loads give back where less counts."""
+        total = 0.0
+        for place, (port, position, share) in enumerate(shares):
+            cycles = self._loads.longest[port, position] if share > rate else self._loads.raised[port, position]
+            total += cycles * (place + 1) * abs(share - rate)
+        return total
 
     def _least(self, total: Sum) -> float:
         return total.constant + sum(
@@ -140,54 +188,57 @@ class Hiding:
         else:
             total.constant += float(values[-1])
 
-    def _floors(self, links: Iterable[Place]) -> Sum:
+    def _floors(self, links: Weights) -> Sum:
         """In the corrected model no load comes below its floor."""
         total = Sum()
-        for link in links:
-            self._put(total, link[0], np.maximum.reduce([self._loads.floor[end] for end in self._loads.ends[link]]))
+        for link, part in links.items():
+            floors = [self._loads.floor[end] for end in self._loads.ends[link]]
+            self._put(total, link[0], part * np.maximum.reduce(floors))
         return total
 
-    def _stepped(self, links: Iterable[Place]) -> Sum:
+    def _stepped(self, links: Weights) -> Sum:
         """In the original model: loads less all steps that are taken off them, at the better end of each link."""
         groups: dict[frozenset[int], list[Place]] = {}
         for link in sorted(links):
             groups.setdefault(frozenset(port for port, _ in self._loads.ends[link]), []).append(link)
         total = Sum()
         for group in groups.values():
-            choices = [self._at_ports([self._end(link, outer) for link in group]) for outer in (False, True)]
+            choices = [
+                self._at_ports([(self._end(link, outer), links[link]) for link in group]) for outer in (False, True)
+            ]
             total = total.plus(max(choices, key=self._least))
         return total
 
     def _end(self, link: Place, outer: bool) -> End:
         """One end of a link, the outer or the inner one where it has two."""
-        moves = self._loads.moves
-        return (max if outer else min)(self._loads.ends[link], key=lambda end: moves[end[0]][end[1]].level)
+        return (max if outer else min)(self._loads.ends[link], key=self._loads.level)
 
-    def _at_ports(self, ends: Iterable[End]) -> Sum:
-        by_port: dict[int, set[int]] = {}
-        for port, position in ends:
-            by_port.setdefault(port, set()).add(position)
+    def _at_ports(self, ends: Sequence[tuple[End, float]]) -> Sum:
+        by_port: dict[int, dict[int, float]] = {}
+        for (port, position), part in ends:
+            by_port.setdefault(port, {})[position] = part
         total = Sum()
         for port, chosen in by_port.items():
-            total.constant += sum(self._loads.longest[port, position] for position in chosen)
+            total.constant += sum(part * self._loads.longest[port, position] for position, part in chosen.items())
             if self._loads.exclusive(port):
                 continue
-            for position, most, least in self._steps(port, frozenset(chosen)):
+            for position, most, least in self._steps(port, chosen):
                 total.constant -= most * self._loads.longest[port, position]
                 self._put(total, self._loads.moves[port][position].operand, least * self._loads.floor[port, position])
         return total
 
-    def _steps(self, port: int, chosen: frozenset[int]) -> list[tuple[int, int, int]]:
-        """Loads from the longest to the shortest: off how many chosen ones its step is taken, at most and at least.
+    def _steps(self, port: int, chosen: Mapping[int, float]) -> list[tuple[int, float, float]]:
+        """Loads from the longest to the shortest: how much counts of what its step is taken off, at most and at least.
 
         Among loads of equal length the order depends on their floors, which are not known.
         """
         busy = {position: self._loads.longest[port, position] for position in self._once[port]}
-        order = sorted(busy, key=lambda position: (-busy[position], position not in chosen))
-        found: list[tuple[int, int, int]] = []
-        until = 0
+        order = sorted(busy, key=lambda position: (-busy[position], -chosen.get(position, 0.0)))
+        found: list[tuple[int, float, float]] = []
+        until = 0.0
         for position in order:
-            until += position in chosen
-            longer = sum(other in chosen for other in order if busy[other] > busy[position])
-            found.append((position, until, longer + (position in chosen)))
+            own = chosen.get(position, 0.0)
+            until += own
+            longer = sum(part for other, part in chosen.items() if busy[other] > busy[position])
+            found.append((position, until, longer + own))
         return found

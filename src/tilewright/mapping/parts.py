@@ -117,8 +117,11 @@ class Space:
 
     def onwards(self, values: Floats) -> Floats:
         """By row and node: the least at the node and all that can follow."""
-        backwards = (slice(None), *(slice(None, None, -1) for _ in self.problem.lattice.shape))
-        grid = values.reshape((len(values), *self.problem.lattice.shape))[backwards]
-        for axis in range(1, grid.ndim):
-            grid = np.minimum.accumulate(grid, axis)
-        return np.ascontiguousarray(grid[backwards]).reshape(len(values), -1)
+        result = values.copy()
+        inner = result.size // len(values)
+        for steps in self.problem.lattice.shape:
+            inner //= steps
+            grid = result.reshape(-1, steps, inner)
+            for step in range(steps - 2, -1, -1):
+                np.minimum(grid[:, step], grid[:, step + 1], out=grid[:, step])
+        return result

@@ -21,7 +21,6 @@ from tilewright.core.mapping import TemporalMapping
 from tilewright.errors import TilewrightError
 from tilewright.mapping.batch import Evaluator, Place, Profile
 from tilewright.mapping.bounds import Bounds, State, after
-from tilewright.mapping.floors import Floors
 from tilewright.mapping.goals import Goal, Objective, Wanted
 from tilewright.mapping.hiding import Loads
 from tilewright.mapping.lattice import Ints
@@ -33,6 +32,8 @@ FOREVER = 1e18
 """Cycles, more than any layer takes."""
 BLOCK = 256
 """Partial mappings that are taken up together."""
+WIDTH = 64
+"""Partial mappings that are pursued together to find some mapping."""
 ORDERS = 4096
 """Orders of one mapping's loops that are evaluated together."""
 
@@ -154,7 +155,8 @@ class Search:
         bound = inf
         while heap:
             first, _, _, _, waiting = heap[0]
-            if self._stops(first, process_time() - started):
+            # What is known about parts without tables of them is no bound worth the name.
+            if isinstance(waiting, _Block) and self._stops(first, process_time() - started):
                 bound = first
                 break
             heapq.heappop(heap)
@@ -168,14 +170,12 @@ class Search:
 
     def _parts(self) -> _Heap:
         """All parts, with what they cost at least as far as this is known without tables of them."""
-        problem = self.problem
         heap: _Heap = []
-        _, fast = Floors(problem.layer, problem.engine, corrected=problem.corrected).least(problem.spatial)
         self._least_energy = inf
         for part in self._space.parts():
             energy = self._space.least_energy(part)
             self._least_energy = min(self._least_energy, energy)
-            self._wait(heap, part, energy, fast)
+            self._wait(heap, part, energy, max(0.0, self._loads.least_latency(self._space, part)))
         return heap
 
     def _wait(self, heap: _Heap, waiting: Part | Bounds, energy: float, latency: float) -> None:
@@ -189,15 +189,33 @@ class Search:
             bounds = Bounds(self._space, self._loads, waiting)
             self._wait(heap, bounds, *bounds.apart)
             return
-        if not bool(self._goal.hopeful(*map(np.array, waiting.root))):
+        if not bool(self._goal.hopeful(*map(np.array, waiting.root))) or waiting.demanding:
             return
         nodes = {place: np.full(1, self.problem.lattice.last) for place in waiting.whole}
         zero = np.zeros(1, dtype=np.int64)
         root = _Block(waiting, waiting.start, zero, zero - 1, nodes, waiting.constants[None, :].copy())
         if waiting.start == waiting.done:
             self._leaves(root)
-        else:
-            self._push(heap, root)
+            return
+        if not self._goal.found:
+            self._dive(root)
+        self._push(heap, root)
+
+    def _dive(self, block: _Block) -> None:
+        """Finds some mapping soon: goes on with the most promising cuts alone."""
+        while True:
+            children = self._expand(block)
+            if not children:
+                return
+            ranked = [(*self._order(child), child) for child in children]
+            _, _, rows, best = min(ranked, key=lambda one: (one[0][one[2][0]], one[1][one[2][0]], one[3].state))
+            block = best.take(rows[:WIDTH])
+
+    def _order(self, block: _Block) -> tuple[Floats, Floats, Ints]:
+        """What comes first and second, and the rows of a block from the best one on."""
+        rest = block.bounds.rest(block.state)[:, block.node].T + block.sums
+        first, second = self._goal.key(rest[:, 0], rest[:, block.bounds.latencies].max(axis=1))
+        return first, second, np.lexsort((second, first))
 
     def _stops(self, first: float, seconds: float) -> bool:
         effort = self.effort
@@ -226,9 +244,7 @@ class Search:
 
     def _push(self, heap: _Heap, block: _Block) -> None:
         """In blocks, best first."""
-        rest = block.bounds.rest(block.state)[:, block.node].T + block.sums
-        first, second = self._goal.key(rest[:, 0], rest[:, block.bounds.latencies].max(axis=1))
-        order = np.lexsort((second, first))
+        first, second, order = self._order(block)
         for start in range(0, len(order), BLOCK):
             rows = order[start : start + BLOCK]
             self._serial += 1
