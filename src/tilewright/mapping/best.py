@@ -19,9 +19,12 @@ from tilewright.errors import TilewrightError
 from tilewright.mapping.floors import Floors
 from tilewright.mapping.goals import Goal, Objective, Wanted
 from tilewright.mapping.lattice import Lattice
-from tilewright.mapping.search import Effort, Search, SearchResult, new_goal
-from tilewright.mapping.tables import problem
+from tilewright.mapping.search import Effort, Found, Search, SearchResult, new_goal
+from tilewright.mapping.strategies import loma
+from tilewright.mapping.tables import Problem, problem
 
+USUAL_FACTORS = 6
+"""Loops of the orders that other tools look at."""
 FEW = 8
 """Spatial mappings that are bounded closely even if the effort is spent."""
 
@@ -117,7 +120,7 @@ def best_mapping(
             continue
         results.append(result)
         bound, proved = min(bound, result.bound), proved and result.proved
-        for new in result.best:
+        for new in (*result.best, *(() if result.proved else _otherwise(one, objective, wanted, goal))):
             key = (new.latency, new.energy)
             found.setdefault(key, BestMapping(spatial, new.mapping, new.energy, new.latency))
     if not results or goal is None:
@@ -130,6 +133,17 @@ def best_mapping(
         evaluated=sum(result.evaluated for result in results),
         seconds=sum(result.seconds for result in results),
     )
+
+
+def _otherwise(one: Problem, objective: Objective, wanted: Wanted, goal: Goal) -> tuple[Found, ...]:
+    """What all orders of a few factors give where a search was cut short, if that is better."""
+    if wanted.room or wanted.bandwidth:
+        return ()
+    try:
+        other = loma(one, objective, USUAL_FACTORS).best
+    except TilewrightError:
+        return ()  # what is kept where follows a simpler rule there, which may find no room
+    return (other,) if goal.offer(other.energy, other.latency) else ()
 
 
 def _left(effort: Effort, results: Sequence[SearchResult]) -> Effort:
