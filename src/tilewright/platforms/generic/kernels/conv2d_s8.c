@@ -18,19 +18,7 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
                       int C, int KH, int KW, int X_n1, int X_n2, int strides_0, int strides_1, int pads_0, int pads_1,
                       int dilations_0, int dilations_1, int x_zero_point, void *scratch,
                       const struct Epilogue *epilogue) {
-    const struct tw_patch shape = {.C = C,
-                                   .KH = KH,
-                                   .KW = KW,
-                                   .IH = X_n1,
-                                   .IW = X_n2,
-                                   .strides_0 = strides_0,
-                                   .strides_1 = strides_1,
-                                   .pads_0 = pads_0,
-                                   .pads_1 = pads_1,
-                                   .dilations_0 = dilations_0,
-                                   .dilations_1 = dilations_1,
-                                   .x_zero_point = x_zero_point,
-                                   .x_col = (ptrdiff_t)G * C};
+    const struct tw_patch shape = TW_PATCH(C, (ptrdiff_t)G * C);
     const int length = tw_round16(KH * KW * C), pixels = N * OH * OW;
     const int pointwise = G == 1 && KH * KW == 1 && strides_0 * strides_1 == 1 && X_n1 == OH && X_n2 == OW;
     T *patch = scratch;

@@ -19,19 +19,7 @@ static void depthwise_s8(const T *X, const int8_t *W, const int32_t *B, void *Y,
     T outside[16];
     int32_t panel[16], out[4 * 16];
     struct tw_tap_list taps;
-    const struct tw_patch image = {.C = 1,
-                                   .KH = KH,
-                                   .KW = KW,
-                                   .IH = X_n1,
-                                   .IW = X_n2,
-                                   .strides_0 = strides_0,
-                                   .strides_1 = strides_1,
-                                   .pads_0 = pads_0,
-                                   .pads_1 = pads_1,
-                                   .dilations_0 = dilations_0,
-                                   .dilations_1 = dilations_1,
-                                   .x_zero_point = x_zero_point,
-                                   .x_col = G};
+    const struct tw_patch image = TW_PATCH(1, G);
     const struct tw_span interior = tw_interior(OW, X_n2, KW, strides_1, dilations_1, pads_1);
     const ptrdiff_t step = (ptrdiff_t)strides_1 * G;
     memset(outside, x_zero_point, sizeof outside);

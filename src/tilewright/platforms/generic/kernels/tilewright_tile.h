@@ -193,11 +193,94 @@ struct tw_line_f32 {
     int pixels, channel, channels;
 };
 
+/* A convolution of floats, from the names of a kernel's parameters. */
+struct tw_conv_f32 {
+    const float *X, *W;
+    int N, G, F, OH, OW, C, KH, KW, IH, IW, strides_0, strides_1, pads_0, pads_1, dilations_0, dilations_1;
+};
+#define TW_CONV_F32                                                                                                    \
+    ((struct tw_conv_f32){X, W, N, G, F, OH, OW, C, KH, KW, X_n1, X_n2, strides_0, strides_1, pads_0, pads_1,          \
+                          dilations_0, dilations_1})
+typedef void tw_line_action_f32(const struct tw_line_f32 *line, ptrdiff_t panel_size, const float *B, void *Y,
+                                const void *epilogue);
+
+/* Does something for all lines of a convolution: along the image, of up to `most` pixels, and downwards for what is left.
+ * Filters lie in panels of `WIDTH`. */
+TW_INLINE void tw_conv_lines_f32(struct tw_conv_f32 s, const int WIDTH, const int most, tw_line_action_f32 *action,
+                                 const float *B, void *Y, const void *epilogue) {
+    if (s.KH * s.KW == 1 && s.strides_0 * s.strides_1 == 1 && s.IH == s.OH && s.IW == s.OW) {
+        s.OW *= s.N * s.OH; /* pointwise: the image is one long line */
+        s.IW = s.OW;
+        s.N = s.OH = s.IH = 1;
+    }
+    const ptrdiff_t x_col = (ptrdiff_t)s.G * s.C, x_row = x_col * s.IW,
+                    panel_size = (ptrdiff_t)s.KH * s.KW * s.C * WIDTH;
+    const ptrdiff_t y_col = (ptrdiff_t)s.G * s.F, y_row = y_col * s.OW;
+    const int one_run = s.dilations_1 == 1 && s.G == 1; /* the taps of a row are contiguous */
+    const struct tw_span rows = tw_interior(s.OH, s.IH, s.KH, s.strides_0, s.dilations_0, s.pads_0);
+    struct tw_span cols = tw_interior(s.OW, s.IW, s.KW, s.strides_1, s.dilations_1, s.pads_1);
+    if (rows.end - rows.begin >= 4) /* columns left over by blocks of 4 pixels are better done downwards */
+        cols.end -= (cols.end - cols.begin) % 4;
+    for (int image = 0; image < s.N * s.G; image++) {
+        const int n = image / s.G, g = image % s.G;
+        const float *x = s.X + n * x_row * s.IH + (ptrdiff_t)g * s.C;
+        struct tw_line_f32 line = {.channel = g * s.F, .channels = s.F};
+        const float *w = s.W + (ptrdiff_t)g * ((s.F + WIDTH - 1) / WIDTH) * panel_size;
+        const ptrdiff_t y = n * y_row * s.OH + (ptrdiff_t)g * s.F;
+        line.taps.x_row = x_row * s.dilations_0;
+        line.taps.x_col = x_col * s.dilations_1;
+        line.taps.w_row = (ptrdiff_t)s.KW * s.C * WIDTH;
+        line.taps.w_col = (ptrdiff_t)s.C * WIDTH;
+        for (int oh = 0; oh < s.OH; oh++) {
+            const int ih = oh * s.strides_0 - s.pads_0;
+            const struct tw_span kh = tw_inside(ih, s.IH, s.KH, s.dilations_0);
+            line.taps.rows = kh.end - kh.begin;
+            line.taps.cols = one_run ? 1 : s.KW;
+            line.taps.len = one_run ? s.KW * s.C : s.C;
+            line.taps.x_pixel = x_col * s.strides_1;
+            line.y_pixel = y_col;
+            line.w = w + kh.begin * line.taps.w_row;
+            for (int ow = cols.begin; ow < cols.end; ow += line.pixels) {
+                line.pixels = tw_min(cols.end - ow, most);
+                line.x = x + (ih + kh.begin * s.dilations_0) * x_row + (ow * s.strides_1 - s.pads_1) * x_col;
+                line.at = y + oh * y_row + ow * y_col;
+                action(&line, panel_size, B, Y, epilogue);
+            }
+        }
+        for (int ow = 0; ow < s.OW; ow++) {
+            if (ow == cols.begin)
+                ow = cols.end;
+            if (ow >= s.OW)
+                break;
+            const int iw = ow * s.strides_1 - s.pads_1;
+            const struct tw_span kw = tw_inside(iw, s.IW, s.KW, s.dilations_1);
+            line.taps.cols = one_run ? 1 : kw.end - kw.begin;
+            line.taps.len = one_run ? (kw.end - kw.begin) * s.C : s.C;
+            line.taps.x_pixel = x_row * s.strides_0;
+            line.y_pixel = y_row;
+            for (int oh = 0; oh < s.OH; oh += line.pixels) {
+                const int ih = oh * s.strides_0 - s.pads_0;
+                const struct tw_span kh = tw_inside(ih, s.IH, s.KH, s.dilations_0);
+                line.taps.rows = kh.end - kh.begin;
+                line.pixels = oh >= rows.begin && oh < rows.end ? rows.end - oh : 1;
+                line.x = x + (ih + kh.begin * s.dilations_0) * x_row + (iw + kw.begin * s.dilations_1) * x_col;
+                line.w = w + kh.begin * line.taps.w_row + kw.begin * line.taps.w_col;
+                line.at = y + oh * y_row + ow * y_col;
+                action(&line, panel_size, B, Y, epilogue);
+            }
+        }
+    }
+}
+
 /* How the patch of an output pixel lies in an image of bytes. */
 struct tw_patch {
     int C, KH, KW, IH, IW, strides_0, strides_1, pads_0, pads_1, dilations_0, dilations_1, x_zero_point;
     ptrdiff_t x_col; /* distance of neighbouring pixels: C, or more where C is one group of several */
 };
+/* One from the names of a kernel's parameters. */
+#define TW_PATCH(channels, distance)                                                                                   \
+    {channels, KH,     KW,          X_n1,        X_n2,         strides_0, strides_1,                                   \
+     pads_0,   pads_1, dilations_0, dilations_1, x_zero_point, distance}
 
 /* Copies the taps of one output pixel side by side; taps outside the image are the zero point. */
 TW_APART void tw_gather(const struct tw_patch *s, const void *x, int oh, int ow, void *patch) {
