@@ -191,24 +191,44 @@ class Evaluator:
                 found[place] = xp.where(flags[place], span, alone)
         return found
 
-    def costs_with(self, profile: Profile, windows: Mapping[Place, Array], working: Array | None = None) -> Costs:
-        """The same with given windows, and (for bounds) with more cycles in which loads may hide."""
-        problem = self.problem
+    def costs_with(self, profile: Profile, windows: Mapping[Place, Array]) -> Costs:
+        """The same with given windows."""
+        held = self.held(profile, windows)
+        return self.costs_when(profile, held, ceil(self.problem.computing) + held)
+
+    def held(self, profile: Profile, windows: Mapping[Place, Array]) -> Array:
+        """Cycles for which the array waits."""
         stall: Array = 0
         waiting: Array = 0
         for port in self.moves:
-            if problem.ports[port][1].exclusive:
+            if self.problem.ports[port][1].exclusive:
                 waiting = waiting + self._waited(port, profile)
             else:
                 held = self._stall(port, profile, windows)
                 stall = self._xp.where(held > stall, held, stall)
-        stall = stall + waiting
-        computing = problem.computing
-        loads = self._loads(profile, ceil(computing) + stall if working is None else working)
-        loading = self._loading(loads)
-        storing = self._storing(loads)
-        energy = self.energy(profile)
-        return Costs(energy, stall, loading, storing, computing + stall + loading + storing)
+        return stall + waiting
+
+    def costs_when(self, profile: Profile, held: Array, working: Array, *, least: bool = False) -> Costs:
+        """Costs if the array waits for so long, and loads can hide behind so many cycles.
+
+        `least`: a load is never raised to what must be there at the start. With more cycles to hide behind, loads are
+        shorter then; as it is (in the original model), they can be longer.
+        """
+        loads = self._loads(profile, working, least)
+        loading, storing = self._loading(loads), self._storing(loads)
+        return Costs(self.energy(profile), held, loading, storing, self.problem.computing + held + loading + storing)
+
+    def raises(self, profile: Profile) -> Array:
+        """Whether some load that comes once is shorter than what must be there at the start."""
+        found: Array = False
+        for port, moves in self.moves.items():
+            bandwidth = self.problem.ports[port][1].bits
+            for move in moves:
+                if not self._ignored(move):
+                    node = self._node(move, profile)
+                    floor = -(-self._least[id(move)][profile.nodes[move.operand, 1]] // bandwidth)
+                    found = found | ((self._times[node] == 1) & (floor > self._busy[id(move)][node]))
+        return found
 
     def _shares(self, profile: Profile) -> tuple[dict[Place, Array], dict[int, Array]]:
         """The part of a memory that each tile needs at a time, and all tiles of each memory."""
@@ -300,7 +320,7 @@ class Evaluator:
         held = wanted - union
         return late + xp.where(held > 0, held, 0)
 
-    def _loads(self, profile: Profile, working: Array) -> dict[tuple[int, int], Array]:
+    def _loads(self, profile: Profile, working: Array, least: bool) -> dict[tuple[int, int], Array]:
         """By port and position among its moves: cycles of the first load or last store that are not hidden."""
         found: dict[tuple[int, int], Array] = {}
         for port, moves in self.moves.items():
@@ -312,7 +332,7 @@ class Evaluator:
                 continue
             used = self.problem.ports[port][1]
             if not used.exclusive:
-                busy = self._hidden(profile, [moves[i] for i in kept], nodes, busy, once, used.bits, working)
+                busy = self._hidden(profile, [moves[i] for i in kept], nodes, busy, once, used.bits, working, least)
             for i, value in zip(kept, busy, strict=True):
                 found[port, i] = value
         return found
@@ -329,6 +349,7 @@ class Evaluator:
         once: Sequence[Array],
         bandwidth: int,
         working: Array,
+        clipped: bool,
     ) -> list[Array]:
         """Tiles that come once may come while others are used: takes cycles off that the port has left."""
         xp, cycles = self._xp, self.problem.cycles
@@ -343,6 +364,8 @@ class Evaluator:
         surplus = (bandwidth - needed) / bandwidth * working
         surplus = xp.where(surplus > 0, surplus, 0.0)
         least = [self._real(-(-self._least[id(m)][profile.nodes[m.operand, 1]] // bandwidth)) for m in moves]
+        if clipped:
+            least = [xp.where(low < whole, low, whole) for low, whole in zip(least, busy, strict=True)]
         return (levelled if self.problem.corrected else reduced)(xp, busy, least, once, surplus)
 
     def _links_of(self, table: OperandTable) -> list[Link]:

@@ -12,7 +12,7 @@ import heapq
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from math import inf
+from math import ceil, inf
 from time import process_time
 
 import numpy as np
@@ -367,19 +367,30 @@ class Search:
         flags = evaluator.double_buffered_at_best(profile)
         surely = evaluator.double_buffered(Profile(nodes, ones, fewest))
         windows = evaluator.windows(profile, flags)
-        anything = evaluator.costs_with(profile, windows, working=np.full(len(last), FOREVER))
-        hidden = np.asarray(anything.loading + anything.storing) + np.zeros(len(last))
-        working = np.minimum(self._goal.slowest(self._least_energy) - hidden, FOREVER)
-        costs = evaluator.costs_with(profile, windows, working=working)
+        held = np.asarray(evaluator.held(profile, windows)) + np.zeros(len(last))
         watched: dict[Place, Flags] = {}
+        settled = np.ones(len(last), dtype=bool)
         for users in problem.memories.values():
             places = [(operand, level + 1) for operand, level in users]
             calm = np.ones(len(last), dtype=bool)
             for place in places:
                 calm &= surely[place]
-            for place in places:
-                watched[place] = ~calm
-        return np.asarray(costs.energy) + np.zeros(len(last)), np.asarray(costs.latency), watched
+            settled &= calm
+            watched |= dict.fromkeys(places, ~calm)
+        costs = evaluator.costs_when(profile, held, ceil(problem.computing) + held)
+        latency = np.asarray(costs.latency) + np.zeros(len(last))
+        if not bool(settled.all()):
+            latency = np.where(settled, latency, self._fastest(profile, held))
+        return np.asarray(costs.energy) + np.zeros(len(last)), latency, watched
+
+    def _fastest(self, profile: Profile, held: Floats) -> Floats:
+        """The least latency if the array may wait for longer, and loads hide behind that."""
+        evaluator = self.evaluator
+        anything = evaluator.costs_when(profile, held, np.full(len(held), FOREVER), least=True)
+        hidden = np.asarray(anything.loading + anything.storing) + np.zeros(len(held))
+        working = np.minimum(self._goal.slowest(self._least_energy) - hidden, FOREVER)
+        working = np.where(evaluator.raises(profile), FOREVER, working)
+        return np.asarray(evaluator.costs_when(profile, held, working, least=True).latency) + np.zeros(len(held))
 
     def _steps(self, lower: Ints, upper: Ints, kinds: tuple[int, ...], kind: int) -> Ints:
         """Steps between two nodes of loops of one kind."""
