@@ -96,8 +96,20 @@ def names_of(grid: Grid, position: int, mine: Task, sizes: Mapping[str, Value]) 
 
 
 def work_cycles(grid: Grid, platform: Platform, position: int, mine: Task, split: str, chunk: Value) -> Array:
-    """Cycles of the largest part that a core computes at a step, over classes."""
+    """Cycles of the slowest core at a step, over classes: of the largest part, or of the rest that is left for the last."""
     sizes = part_sizes(grid, position, split, chunk)
+    found = _part_cycles(grid, platform, position, mine, split, sizes)
+    whole = part_sizes(grid, position, "", 0)[split] if split else 1
+    rest = whole - (np.maximum(whole, 1) - 1) // np.maximum(sizes[split], 1) * sizes[split] if split else whole
+    if mine.kernel is None or not split or np.all(rest == sizes[split]):
+        return found
+    return np.maximum(found, _part_cycles(grid, platform, position, mine, split, sizes | {split: rest}))
+
+
+def _part_cycles(
+    grid: Grid, platform: Platform, position: int, mine: Task, split: str, sizes: Mapping[str, Value]
+) -> Array:
+    """Cycles of a part of a node, over classes."""
     points = grid.product(list(sizes.values()))
     reduced = set(mine.domain.reduction)
     results = grid.product([size for name, size in sizes.items() if name not in reduced])

@@ -8,10 +8,11 @@ epilogue: row
 strided: [X, Y]
 scratch: "16*KH*((KW*C+3)//4)"
 # Fitted on the simulator to 148 layers of networks and of random shapes.
-cycles: "G*(((N*OH*OW+3)//4)*(((F+3)//4)*(KH*((KW*C+3)//4)*(24.6 + min(C%4, 1)*min((KW*C-1)//4, 1)*7.5)
-  + (KH-1)*min((KW*C-1)//4, 1)*11.4 + 110) + 157) + N*OH*max(min(KH*KW*strides_1-1, 1), 1-(X_n2 == OW))*318
+cycles: "G*(((N*OH*OW+3)//4)*(((F+3)//4)*(KH*((KW*C+3)//4)*(24.6 + min(C%4, 1)*min((KW*C-1)//4, 1)*5.8)
+  + (KH-1)*min((KW*C-1)//4, 1)*11.4 + min(C%4, 1)*min((KW*C-1)//4, 1)*KH*10 + 110) + 157) + N*OH*max(min(KH*KW*strides_1-1, 1), 1-(X_n2 == OW))*318
   + N*(OH*min(OW, 2*((pads_1+strides_1-1)//strides_1)) + OW*min(OH, (pads_0+strides_0-1)//strides_0))*(KH*((KW*C+3)//4*3 + 35) + 25)
-  + N*OH*OW*(min(F%4, 1)*170 + min(G-1, 1)*KH*KW*(C/2 + 20)) + F*9) + 400"
+  + N*OH*OW*(min(F%4, 1)*170 + min(G-1, 1)*KH*KW*(C/2 + 20)) + F*9) + 400
+  + min(F%4, 1)*700"
 --- */
 #include "tilewright_kernel.h"
 #include "tilewright_quads.h"

@@ -12,7 +12,7 @@ scratch: "16*((KH+3)//4)*max((min(max(OH, OW), 64)+3)*max(strides_0, strides_1)
 # Fitted on the simulator to 73 layers of networks and of random shapes; filters of 3 x 3 without strides to 20.
 cycles: "N*((KH == 3)*(KW == 3)*((min(OH, OW)*min(strides_0*strides_1*dilations_0*dilations_1-1, 1)
   + ((min(OH, OW)+1)//2)*(1-min(strides_0*strides_1*dilations_0*dilations_1-1, 1)))
-  *((max(OH, OW)*strides_1+2)*((G//4)*56 + (G%4)*85) + G*58)
+  *((max(OH, OW)*strides_1+2)*((G//4)*56 + min(G%4, 1)*45 + (G%4)*65) + G*58)
   + (1-min(strides_0*strides_1*dilations_0*dilations_1-1, 1))
   *G*((min(OH, OW)+1)//2*37 + max(OH, OW)*(min(OH, OW)//2*9.5 + min(OH, OW)%2*13)))
   + (1-(KH == 3)*(KW == 3))*OH*(((KH+3)//4)*((OW*strides_1+KW)*((G//4)*20 + (G%4)*50) + (OW+15)//16*((G+3)//4)*640
