@@ -96,7 +96,7 @@ def names_of(grid: Grid, position: int, mine: Task, sizes: Mapping[str, Value]) 
 
 
 def work_cycles(grid: Grid, platform: Platform, position: int, mine: Task, split: str, chunk: Value) -> Array:
-    """Cycles of the slowest core at a step, over classes: of the largest part, or of the rest that is left for the last."""
+    """Cycles of the slowest core at a step, over classes: it has the largest part, or the rest that is left over."""
     sizes = part_sizes(grid, position, split, chunk)
     found = _part_cycles(grid, platform, position, mine, split, sizes)
     whole = part_sizes(grid, position, "", 0)[split] if split else 1
