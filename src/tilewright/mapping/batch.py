@@ -157,9 +157,12 @@ class Evaluator:
         return self._xp.where(free > 0, self._bit(free) + 1, 0)
 
     def _bit(self, number: Array) -> Array:
-        """The position of the highest bit; numbers have far fewer bits than a float is exact for."""
+        """The position of the highest bit; numbers have far fewer bits than a float is exact for.
+
+        A half is added because logarithms of powers of two are not exact on all devices.
+        """
         xp = self._xp
-        position = xp.floor(xp.log2(self._real(xp.where(number > 0, number, 1))))
+        position = xp.floor(xp.log2(self._real(xp.where(number > 0, number, 1)) + 0.5))
         return xp.asarray(position, dtype=self._periods.dtype)
 
     def _real(self, numbers: Array) -> Array:
