@@ -6,12 +6,15 @@ import pytest
 
 from mapping.brute_force import orders
 from mapping.random_problems import possible_problems, random_problem
+from tilewright.core.array_file import load_machine
+from tilewright.core.mapping import SpatialMapping
+from tilewright.core.workload import Layer, Operand
 from tilewright.cost.array import ArrayCost, evaluate
 from tilewright.errors import TilewrightError
 from tilewright.mapping.allocate import allocate
 from tilewright.mapping.search import Search
 from tilewright.mapping.strategies import fixed, loma, salsa
-from tilewright.mapping.tables import Problem
+from tilewright.mapping.tables import Problem, problem
 
 
 def one_by_one(found: Problem, even: bool) -> list[ArrayCost]:
@@ -41,6 +44,17 @@ def test_loma_tries_every_order(seed: int, even: bool) -> None:
     frugal = loma(found, "energy", even=even)
     assert (frugal.best.energy, frugal.best.latency) == pytest.approx(min((c.energy, c.cycles) for c in costs))
     assert Search(found, "latency").run().best[0].latency <= fast.best.latency * (1 + 1e-9)
+
+
+def test_ties_of_fractions_are_those_of_one_order() -> None:
+    """1000 columns on 16 units: equal tiles are told apart by how their extents were rounded."""
+    engine = load_machine("ascend-like")
+    inputs = (Operand("I", "I1", ("C",)), Operand("W", "I2", ("C", "K")))
+    layer = Layer("fc", "gemm", {"K": 1000, "C": 512}, Operand("O", "O", ("K",), (), 16, 8), inputs)
+    spatial = SpatialMapping({"D1": (("K", 16),), "D2": (("C", 16),), "D3": (), "D4": ()})
+    found = problem(layer, engine, spatial)
+    order = (("K", 3), ("K", 7), ("K", 3), ("C", 2), ("C", 4), ("C", 4))
+    assert fixed(found, order).best.mapping == allocate(layer, engine, spatial, order)
 
 
 def test_a_limit_joins_the_smallest_factors() -> None:

@@ -14,13 +14,14 @@ from math import exp, factorial, prod
 import numpy as np
 
 from tilewright.core.mapping import TemporalMapping
+from tilewright.cost.array_nest import spread
 from tilewright.errors import TilewrightError
 from tilewright.mapping.allocate import allocate
 from tilewright.mapping.batch import Evaluator, Loops
 from tilewright.mapping.goals import Objective
 from tilewright.mapping.lattice import Ints, prime_factors
 from tilewright.mapping.search import Found
-from tilewright.mapping.tables import Flags, Floats, Problem
+from tilewright.mapping.tables import Flags, Floats, OperandTable, Problem, sum_values
 
 ROWS = 16384
 """Orders that are taken up together."""
@@ -221,6 +222,7 @@ def kept(evaluator: Evaluator, loops: Loops, orders: Ints, even: bool = False) -
     cuts = [np.full((rows, table.depth), ends - 1, dtype=np.int64) for table in problem.operands]
     by_slot = {table.operand.slot: table for table in problem.operands}
     levels = dict.fromkeys(by_slot, 0)
+    paths = _Paths(problem, loops, orders)
     above = problem.steps // problem.lattice.periods[reached]
     for number, memory in enumerate(problem.engine.memories):
         bits_there = problem.room(number)
@@ -235,7 +237,9 @@ def kept(evaluator: Evaluator, loops: Loops, orders: Ints, even: bool = False) -
                 bits = np.where(
                     table.sums_open[level][reached[below, row]], table.operand.bits, table.operand.final_bits
                 )
-            size = table.elements[level][reached[first:]] * bits
+            size = (table.elements[level][reached] if paths.whole else paths.elements(table, level, below))[
+                first:
+            ] * bits
             usable = (np.arange(first, ends)[:, None] >= below) & (size <= bits_there)
             cost = np.zeros_like(size) if first else above * size
             options.append(_Options(first, np.where(usable, size, np.inf), np.where(usable, cost, np.inf)))
@@ -247,6 +251,48 @@ def kept(evaluator: Evaluator, loops: Loops, orders: Ints, even: bool = False) -
             cuts[table.index][:, levels[table.operand.slot]] = np.maximum(cut, 0)
             levels[table.operand.slot] += 1
     return cuts, fits
+
+
+class _Paths:
+    """Elements of tiles, multiplied up in the order of the loops.
+
+    Where a dimension is spread over units that it does not fill, extents are fractions. The original rounds them after
+    each loop, and which of two equal tiles it keeps hangs on that.
+    """
+
+    def __init__(self, problem: Problem, loops: Loops, orders: Ints) -> None:
+        self._layer, self._orders = problem.layer, orders
+        self._dims = [dim for dim, _ in loops]
+        self._steps = np.array([steps for _, steps in loops], dtype=np.float64)
+        unrolled = problem.spatial.fractional(problem.layer)
+        self.whole = all(count == int(count) for found in unrolled.values() for _, count in found)
+        self._entries = {t.index: spread(problem.engine, t.operand.slot, unrolled) for t in problem.operands}
+        self._until: dict[int, dict[str, Floats]] = {}
+        """By operand: extents at the memory below, after 0, 1, 2, ... loops."""
+
+    def elements(self, table: OperandTable, level: int, below: Ints) -> Floats:
+        """After 0, 1, 2, ... loops, of tiles that are cut at `below` in the memory below."""
+        rows, count = self._orders.shape
+        before = self._until.get(table.index, {})
+        extents: dict[str, Floats] = {}
+        for dim in self._layer.dims:
+            run = np.ones((count + 1, rows))
+            run[:] = before[dim][below, np.arange(rows)] if dim in before else 1.0
+            for name, steps in self._entries[table.index][level]:
+                run *= steps if name == dim else 1.0
+            mine = np.array([name == dim for name in self._dims])
+            for position in range(count):
+                loop = self._orders[:, position]
+                run[position + 1] = run[position] * np.where(mine[loop] & (position >= below), self._steps[loop], 1.0)
+            extents[dim] = run
+        self._until[table.index] = extents
+        found = np.ones((count + 1, rows))
+        for dim in self._layer.relevant(table.operand):
+            found = found * extents[dim]
+        for name in table.operand.sums:
+            axis = self._layer.sums[name]
+            found = found * sum_values(axis, extents[axis.first], extents[axis.second])
+        return found
 
 
 @dataclass(frozen=True)

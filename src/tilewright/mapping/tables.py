@@ -204,7 +204,7 @@ class _Side:
             result = result * run.get(dim, 1.0)
         for name in self._operand.sums:
             axis = self._layer.sums[name]
-            result = result * _values(axis, run.get(axis.first, 1.0), run.get(axis.second, 1.0))
+            result = result * sum_values(axis, run.get(axis.first, 1.0), run.get(axis.second, 1.0))
         return result
 
     @cached_property
@@ -349,7 +349,7 @@ def _flat(entries: tuple[tuple[Loop, ...], ...]) -> list[Loop]:
     return [loop for entry in entries for loop in entry]
 
 
-def _values(axis: Sum, first: Floats | float, second: Floats | float) -> Floats:
+def sum_values(axis: Sum, first: Floats | float, second: Floats | float) -> Floats:
     """`Sum.values` for many nodes at once."""
     a, b = np.trunc(first), np.trunc(second)
     common = gcd(axis.first_scale, axis.second_scale)
