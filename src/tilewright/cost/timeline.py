@@ -83,21 +83,24 @@ def held_up(
     Such loads run one after the other, and a group ends when those for the next one have arrived. `source` is the
     memory from which a group loads a buffer.
     """
-    started = [0.0] * len(groups)
+    started: list[list[tuple[int, float]]] = [[] for _ in groups]
     for number, group in enumerate(groups):
         for buffer in group.buffers:
             if buffer.early:
                 dmas = route(platform, source(number, buffer))
                 cycles = sum(dma.setup + buffer.bytes / dma.bytes_per_cycle for dma in dmas)
-                started[number - buffer.early] += max(cycles, sum(dma.issue for dma in dmas))
+                started[number - buffer.early].append((number, max(cycles, sum(dma.issue for dma in dmas))))
     arrive = platform.operations.get("arrive", 0.0)
     found: list[float] = []
-    left = 0.0
+    queue: list[tuple[int, float]] = []
     for number, compute in enumerate(computes):
-        left += started[number]
-        awaited = number + 1 < len(groups) and any(buffer.early for buffer in groups[number + 1].buffers)
-        found.append(max(left + arrive - compute, 0.0) if awaited else 0.0)
-        left = 0.0 if awaited else max(left - compute, 0.0)
+        queue += started[number]
+        awaited = max([n + 1 for n, (target, _) in enumerate(queue) if target == number + 1], default=0)
+        found.append(max(sum(cycles for _, cycles in queue[:awaited]) + arrive - compute, 0.0) if awaited else 0.0)
+        left = compute + found[-1]
+        while queue and queue[0][1] <= left:
+            left -= queue.pop(0)[1]
+        queue = [(target, cycles - left * (not n)) for n, (target, cycles) in enumerate(queue)]
     return found
 
 

@@ -8,7 +8,7 @@ epilogue: row
 accumulate: [K]
 scratch: "20*((K+3)//4)*4"
 # Fitted on the simulator to 123 layers of networks and of random shapes.
-cycles: "200+BATCH*(620+(K != 4 or B_sK != 1)*((N+15)//16*330+((N+3)//4)*((K+3)//4)*24
+cycles: "200+BATCH*(400+(K != 4 or B_sK != 1)*(220+(N+15)//16*330+((N+3)//4)*((K+3)//4)*24
   +(((B_sN == 1)*min(B_sK%4, 1)+(B_sN != 1)*min(B_sN%4, 1))*((N+3)//4)*((K+3)//4)
   +(1-((B_sN == 1)*min(B_sK%4, 1)+(B_sN != 1)*min(B_sN%4, 1)))*(min(N%4, 1)*((N%16+3)//4)*((K+3)//4)
   +min(K%4, 1)*((N+3)//4)))*160)
