@@ -88,9 +88,9 @@ def test_layers_of_one_shape_have_one_search_and_names_of_their_own() -> None:
 @pytest.mark.parametrize("objective", ["latency", "energy", "edp", "pareto"])
 def test_a_layer_with_nothing_left_to_run_in_time(objective: Objective) -> None:
     layer = equation_layer("Y[d] += A[d] * B[d]", {"D": 8})
-    (found,) = tilewright.search(layer, "edge-array", MapOptions(objective=objective))
-    assert found.proved
-    assert found.cost.cycles > 0
+    found = tilewright.search(layer, "edge-array", MapOptions(objective=objective))
+    assert len(found) == 1 or objective == "pareto"
+    assert all(one.proved and one.cost.cycles > 0 for one in found)
 
 
 def test_zeros_save_energy() -> None:
