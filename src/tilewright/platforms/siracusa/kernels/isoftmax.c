@@ -9,11 +9,13 @@ when:
   n_levels: "n_levels*(coeffA*(coeffB+255)*(coeffB+255)+coeffC) < 1073741824"
   AXIS: "AXIS*(coeffA*(coeffB+255)*(coeffB+255)+coeffC) < 1073741824"
 epilogue: row
-# Fitted on the simulator to 72 layers of networks and of random shapes.
+# Fitted on the simulator to 72 layers of networks and of random shapes; what is below 16 bits to 16 layers of networks.
+# The powers that are not 0 are taken for log2*(log2+2), as they are about, or 7 times log2.
 cycles: "1000+min(970, OUTER*AXIS*22)+256//log2*13+OUTER*(152+AXIS*28.7)
   -((coeffA*max(coeffB*coeffB, (coeffB-min(log2-1, 255))*(coeffB-min(log2-1, 255)))+coeffC) < 65536)
   *(AXIS*(coeffA*max(coeffB*coeffB, (coeffB-min(log2-1, 255))*(coeffB-min(log2-1, 255)))+coeffC) < 16777216)
-  *(OUTER*AXIS*14.3-(OUTER*AXIS > 2*n_levels)*2900-(OUTER*AXIS <= 2*n_levels)*OUTER*AXIS*1.4)"
+  *(OUTER*(62+AXIS*14.7)+(2*log2*min(log2+2, 7) <= AXIS)
+  *(256//log2*13-500+OUTER*(AXIS*6-65-log2*min(log2+2, 7)*9.6)))"
 --- */
 #include "tilewright_kernel.h"
 
@@ -125,9 +127,9 @@ TW_INLINE int isoftmax_level(const char *power, int x, uint32_t factor, int shif
 }
 
 /* The same for pairs of a row, where each level has its result in a table. */
-static inline void isoftmax_results(const char *power, const T *x, int pairs, uint32_t factor, int shift,
+static inline void isoftmax_results(const char *power, const T *x, int count, uint32_t factor, int shift,
                                     const unsigned char *results, unsigned char *to) {
-    if (pairs)
+    if (count >= 2)
         __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[pairs]", "32") ISOFTMAX_NEXT("t0")
                              ISOFTMAX_NEXT("t1") "slli t0, t0, 2\nslli t1, t1, 2\n" ISOFTMAX_POWER("t0", "t0")
                                  ISOFTMAX_POWER("t1", "t1") ".insn r 0x5B, 0, 0x10, t2, t0, %[low]\n"
@@ -140,9 +142,11 @@ static inline void isoftmax_results(const char *power, const T *x, int pairs, ui
                                                             ".insn s 0x2B, 0, t2, 1(%[to])\n"
                                                             ".insn s 0x2B, 0, t3, 1(%[to])\n.option pop\n"
                          : [x] "+r"(x), [to] "+r"(to)
-                         : [pairs] "r"(pairs), [power] "r"(power), [low] "r"(factor), [high] "r"(factor >> 16),
+                         : [pairs] "r"(count >> 1), [power] "r"(power), [low] "r"(factor), [high] "r"(factor >> 16),
                            [shift] "r"(shift), [table] "r"(results), [byte] "i"(ISOFTMAX_BYTE)
                          : "t0", "t1", "t2", "t3", "memory");
+    if (count & 1)
+        *to = results[isoftmax_level(power, x[0], factor, shift)];
 }
 
 /* The results of a row in which few powers differ: each distance has its own. `result` is where that of an element 0 would
@@ -183,20 +187,14 @@ static void isoftmax(const T *x, U *y, int OUTER, int AXIS, int coeffA, int coef
     const int top = coeffA * tw_max(coeffB * coeffB, turned * turned) + coeffC;
     const int narrow = sizeof(U) == 1 && n_levels <= 256 && top < 65536 && AXIS * top < 1 << 24;
     const int few = tw_min(log2 * (top ? tw_highest_bit((uint32_t)top) + 1 : 0), 256), fours = (few + 3) & ~3;
-    /* Where each result depends on its level alone, and few powers differ, those of a row are computed once; otherwise, and
-     * where there are many results, all levels are stored once. */
+    /* Where each result depends on its level alone, and few powers differ, those of a row are computed once; otherwise each
+     * level is stored once, when a row first has it. */
     const int alone = STORE_POINTWISE && sizeof *y == 1 && narrow;
     const int by_distance = alone && 2 * fours <= AXIS;
-    const int once = alone && !by_distance && OUTER * AXIS > 2 * n_levels;
-    int filled = 0;
+    int filled = 0, levels = 0;
     if (by_distance) {
         STORE_4(&e, results, 0, 0, 0, 0, 0, 0);
         tw_fill_words(results, *(const unsigned char *)results, 64);
-    }
-    for (int level = 0; level < n_levels && once; level += 16) {
-        for (int i = 0; i < 16; i++)
-            out[i] = (U)(level + i);
-        STORE(epilogue, results, out, level, 0, 0, 1, 16);
     }
     for (int at = 0; at < OUTER * AXIS; at += AXIS, x += AXIS) {
         int least;
@@ -221,13 +219,19 @@ static void isoftmax(const T *x, U *y, int OUTER, int AXIS, int coeffA, int coef
             first = AXIS;
             isoftmax_spread((const unsigned char *)results + 255 - max, x, AXIS, (unsigned char *)y + at);
         }
-        if (once) {
-            first = AXIS & ~1;
-            isoftmax_results(power, x, first >> 1, factor, bit + 8, (const unsigned char *)results,
-                             (unsigned char *)y + at);
+        if (alone && !by_distance) {
+            const int highest = isoftmax_level(power, max, factor, bit + 8);
+            for (; levels <= highest && highest - levels < AXIS; levels += 4)
+                STORE_4(&e, results, levels, levels + 1, levels + 2, levels + 3, levels, 0);
+            if (highest < levels) {
+                first = AXIS;
+                isoftmax_results(power, x, AXIS, factor, bit + 8, (const unsigned char *)results,
+                                 (unsigned char *)y + at);
+            }
         }
-        for (; narrow && first + 4 <= AXIS; first += 4) {
+        for (; narrow && first < AXIS && (first + 4 <= AXIS || (STORE_AGAIN && AXIS >= 4)); first += 4) {
             U level[4];
+            first = tw_min(first, AXIS - 4); /* the last four may begin with some of those before them */
             TW_UNROLL for (int i = 0; i < 4; i++) level[i] = (U)isoftmax_level(power, x[first + i], factor, bit + 8);
             STORE_4(&e, y, level[0], level[1], level[2], level[3], at + first, first);
         }
