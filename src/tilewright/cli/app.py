@@ -19,8 +19,10 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
-    help="Compiles neural networks in ONNX to bare-metal C, runs them and proves them right.",
+    help="Compiles neural networks in ONNX to bare-metal C, runs them and proves them right; says what they cost on "
+    "accelerators.",
     epilog="Start with `tilewright run MODEL.onnx`: it compiles, builds and runs a network on this machine. "
+    "`tilewright cost MODEL.onnx --machine tpu-like` says what it takes on an accelerator. "
     "`tilewright COMMAND --help` explains a command. The exit status is 0 where all is well, 1 where a result is wrong "
     "and 2 for an error, which is printed as `error[code]: what`.",
 )

@@ -49,6 +49,9 @@ MAP_EXAMPLES = """
 `tilewright map "O[m][n] += A[m][k] * B[k][n]" --sizes M=512,N=512,K=512 --machine tpu-like` proves a mapping best
 
 `tilewright map model.onnx --layer conv1 --machine my.yaml --objective pareto` shows what there is to choose from
+
+`tilewright map model.onnx --layer conv1 --machine tpu-like --export best.json` keeps a mapping; `--mapping best.json`
+costs it again, on this machine or another one
 """
 WIDE = 140
 """Columns of tables that go into a file."""
@@ -179,6 +182,10 @@ def map_command(
 
     All orders of all loop factors are searched, with every way to keep tiles in memories. Of a network, one layer can
     be named; otherwise the mapping of each is shown.
+
+    In an equation, operands begin with a capital letter and loops stand in brackets; a loop that the result does not
+    have is summed up. An axis that two loops index together is said behind a comma: `O[k][x] += I[c][ix] * W[k][c][f],
+    ix = 2*x + f`. The last input is the weights.
     """
     names = mapopt.machines(machine)
     options = mapopt.map_options(objective, mapping, limits)
