@@ -16,6 +16,7 @@ from tilewright.api.mapping import Known
 from tilewright.core.array_file import machine_names
 from tilewright.core.workload import Layer, Workload
 from tilewright.core.workload_file import equation_layer, read_workload_file
+from tilewright.mapping.goals import Objective
 from tilewright.mapping.wired import Unrolling
 
 
@@ -82,6 +83,14 @@ def test_layers_of_one_shape_have_one_search_and_names_of_their_own() -> None:
     assert set(second.cost.temporal.cuts) == {"Y", "X", "W"}
     assert {move.operand for move in second.cost.moves} == {"Y", "X", "W"}
     assert tilewright.search(layers[1], "tpu-like")[0].cost.energy == second.cost.energy
+
+
+@pytest.mark.parametrize("objective", ["latency", "energy", "edp", "pareto"])
+def test_a_layer_with_nothing_left_to_run_in_time(objective: Objective) -> None:
+    layer = equation_layer("Y[d] += A[d] * B[d]", {"D": 8})
+    found = tilewright.search(layer, "edge-array", MapOptions(objective=objective))
+    assert len(found) == 1 or objective == "pareto"
+    assert all(one.proved and one.cost.cycles > 0 for one in found)
 
 
 def test_zeros_save_energy() -> None:

@@ -63,7 +63,7 @@ class Bounds:
         self.constants: Floats = np.array([found.constant for found in sums])
         self._terms: dict[Place, Floats] = {}
         rows, starts = self._compact(sums)
-        ends = [*starts[1:], rows.shape[1]]
+        ends = [*starts[1:], rows.shape[1]][: len(starts)]  # none where nothing is left to cut
         for place, start, end in zip(self._open, starts, ends, strict=True):
             self._terms[place] = np.full((len(sums), self.problem.lattice.size), inf)
             self._terms[place][:, self._nodes[place]] = rows[:, start:end]

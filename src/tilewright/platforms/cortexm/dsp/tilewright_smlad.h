@@ -62,7 +62,7 @@ TW_ARM_TEXT void tw_smlad_3(TW_ARM_UNUSED const struct tw_smlad *job) {
             "mov r12, r8\n"
             "mov lr, r9\n"
             "ldr pc, [sp, #8]\n"
-            ".balign 4\n"
+            ".balign 4\n" /* ADR counts from words */
             "2:\n" TW_SMLAD_QUAD TW_SMLAD_QUAD TW_SMLAD_QUAD TW_SMLAD_QUAD "3: ldr r7, [sp, #4]\n"
             "cmp r0, r7\n"
             "bne 2b\n"
