@@ -131,9 +131,9 @@ class Bounds:
             repeated = hiding.repeated(links).plus(Sum(below))
             loads = hiding.single(links).plus(repeated).plus(waits)
             found += [stall.plus(loads) for stall in stalls]
-            for port, moves in self.space.evaluator.moves.items():
+            for port in hiding.ports(links):
                 for left, hidden in hiding.beside(port, links):
-                    crossing = self._crossing(port, moves, hidden).plus(left).plus(repeated)
+                    crossing = self._crossing(port, hidden).plus(left).plus(repeated)
                     found += [crossing.plus(stall, 1 - hidden) for stall in (stalls if hidden < 1 else [Sum()])]
         return found
 
@@ -209,21 +209,18 @@ class Bounds:
         alone = np.ceil(problem.cycles * (problem.lattice.periods // same))
         return np.where(single & (new == 1) & (mixed == 1), alone, spans)
 
-    def _crossing(self, port: int, moves: Sequence[MoveTable], hidden: float) -> Sum:
+    def _crossing(self, port: int, hidden: float) -> Sum:
         """A sum that work is not below, less the cycles that a port has left for loads that come once.
 
         What comes once can hide only in cycles that the port has left, so it takes its time in one way or the other;
         `hidden` is the part of those cycles that is taken off the loads that count.
         """
         problem = self.problem
-        bandwidth, computing = problem.ports[port][1].bits, problem.computing
-        rounded = float((problem.spans * problem.times).max()) - computing
-        total = Sum((1 - hidden) * computing - rounded)
-        for move in moves:
-            if self._loads.ignored(move) or self.space.once(self.part, move):
-                continue
-            average = np.ceil(move.average / problem.cycles) / bandwidth * computing
-            self._put(total, move, hidden * np.minimum(average, move.busy * (problem.times - 1.0)))
+        rounded = float((problem.spans * problem.times).max()) - problem.computing
+        total = Sum((1 - hidden) * problem.computing - rounded)
+        for move in self.space.evaluator.moves[port]:
+            if not self._loads.ignored(move) and not self.space.once(self.part, move):
+                self._put(total, move, hidden * self._loads.later(move))
         return total
 
     def _all_forms(self) -> list[tuple[Weights, float]]:

@@ -73,6 +73,7 @@ class Loads:
         self.link = {link: np.maximum.reduce([self.busy[e] for e in ends]) for link, ends in self.ends.items() if ends}
         """Cycles of a link, if they do not hide."""
 
+        self._later: dict[int, Floats] = {}
         self._outer = sorted({max(ends, key=self.level)[0] for ends in self.ends.values() if ends})
         """Ports at the outer ends of links."""
 
@@ -96,6 +97,15 @@ class Loads:
             if not self.exclusive(port):
                 twice += sum(place * cycles for place, cycles in enumerate(sorted(once, reverse=True)))
         return self.problem.computing - twice
+
+    def later(self, move: MoveTable) -> Floats:
+        """By node: cycles that a move which comes again needs of its port beside the work, at least."""
+        key = id(move)
+        if key not in self._later:
+            problem = self.problem
+            average = np.ceil(move.average / problem.cycles) / problem.ports[move.port][1].bits * problem.computing
+            self._later[key] = np.minimum(average, move.busy * (problem.times - 1.0))
+        return self._later[key]
 
     def exclusive(self, port: int) -> bool:
         return self.problem.ports[port][1].exclusive
@@ -138,16 +148,19 @@ class Hiding:
         """How far below nothing links can come, each by itself."""
         return sum(min(0.0, self._least(self.single({link: part}))) for link, part in links.items())
 
+    def ports(self, links: Weights) -> list[int]:
+        """Where links that come once have an end and can hide."""
+        found = {port for link in self._that_hide(links) for port, _ in self._loads.ends[link]}
+        return sorted(port for port in found if not self._loads.exclusive(port))
+
     def beside(self, port: int, links: Weights) -> list[tuple[Sum, float]]:
         """Cycles of links that come once if at one port they hide only in cycles that it has left.
 
-        Each with the part of those cycles that is to be taken off besides; none if no link is at the port. What is
-        taken off a sum is never above some part of all cycles, and in full what counts more than that.
+        Each with the part of those cycles that is to be taken off besides. What is taken off a sum is never above some
+        part of all cycles, and in full what counts more than that.
         """
         mine = self._that_hide(links)
         here = {end: part for link, part in mine.items() for end in self._loads.ends[link] if end[0] == port}
-        if not here or self._loads.exclusive(port):
-            return []
         others = {k: part for k, part in mine.items() if all(end not in here for end in self._loads.ends[k])}
         total = self.single(others).plus(Sum(sum(part * self._loads.longest[end] for end, part in here.items())))
         if self._corrected:

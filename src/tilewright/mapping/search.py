@@ -156,7 +156,7 @@ class Search:
         while heap:
             first, _, _, _, waiting = heap[0]
             # What is known about parts without tables of them is no bound worth the name.
-            if isinstance(waiting, _Block) and self._stops(first, process_time() - started):
+            if isinstance(waiting, _Block) and self._stops(first, started):
                 bound = first
                 break
             heapq.heappop(heap)
@@ -217,8 +217,9 @@ class Search:
         first, second = self._goal.key(rest[:, 0], rest[:, block.bounds.latencies].max(axis=1))
         return first, second, np.lexsort((second, first))
 
-    def _stops(self, first: float, seconds: float) -> bool:
+    def _stops(self, first: float, started: float) -> bool:
         effort = self.effort
+        seconds = process_time() - started if effort.seconds < inf else 0.0
         if seconds > effort.seconds or self._evaluated > effort.mappings or self._blocks > effort.steps:
             return bool(self._goal.found) or seconds > 10 * effort.seconds
         return bool(self._goal.found) and effort.gap > 0 and self._value() <= first * (1 + effort.gap)
