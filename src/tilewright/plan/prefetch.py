@@ -74,6 +74,8 @@ class Prefetch:
                 if buffer.slots > 1 or not self._whole(group, members, index):
                     continue
                 before = chains.get((buffer.tensor, buffer.pack), [])
+                if before and before[-1][0] == number:
+                    continue  # a node that reads it twice
                 if before and number - before[-1][0] <= EARLIEST and self._left(before, number, index):
                     before.append((number, index))
                 else:
