@@ -24,7 +24,7 @@ from tilewright.compat.zigzag import get_hardware_performance_zigzag, get_hardwa
 from tilewright.compat.zigzag_results import CostModelEvaluation
 from tilewright.mapping.best import BestResult, Job, best_mappings
 from tilewright.mapping.goals import Objective
-from tilewright.mapping.search import Effort
+from tilewright.mapping.results import Effort
 
 OBJECTIVES: dict[str, Objective] = {"latency": "latency", "energy": "energy", "EDP": "edp"}
 SAME = 1e-9

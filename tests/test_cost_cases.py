@@ -9,7 +9,7 @@ from support import Case
 from tilewright import MapOptions
 from tilewright.api.costing import read_network
 from tilewright.core.array_file import machine_names
-from tilewright.mapping.search import Effort
+from tilewright.mapping.results import Effort
 from tilewright.mapping.wired import Unrolling
 
 QUICK = MapOptions(objective="energy", unrolling=Unrolling(most=1), effort=Effort(mappings=1))

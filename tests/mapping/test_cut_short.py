@@ -10,7 +10,7 @@ from tilewright.cost.array import evaluate
 from tilewright.cost.layers import narrow
 from tilewright.mapping.best import USUAL_FACTORS, best_mapping
 from tilewright.mapping.goals import Objective
-from tilewright.mapping.search import Effort
+from tilewright.mapping.results import Effort
 from tilewright.mapping.strategies import loma
 from tilewright.mapping.tables import problem
 from tilewright.mapping.wired import unrollings

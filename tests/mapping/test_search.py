@@ -12,7 +12,8 @@ from tilewright.cost.array import evaluate
 from tilewright.errors import TilewrightError
 from tilewright.mapping.best import Job, best_mapping, best_mappings
 from tilewright.mapping.goals import Objective, Wanted
-from tilewright.mapping.search import Effort, Search, SearchResult
+from tilewright.mapping.results import Effort, SearchResult
+from tilewright.mapping.search import Search
 from tilewright.mapping.tables import Floats, Problem
 
 CLOSE = 1 + 1e-9

@@ -21,7 +21,7 @@ from tilewright.mapping.allocate import allocate
 from tilewright.mapping.best import BestResult, Job, best_mappings
 from tilewright.mapping.goals import Objective, Wanted
 from tilewright.mapping.pinned import Pinned, pinned_for
-from tilewright.mapping.search import Effort
+from tilewright.mapping.results import Effort
 from tilewright.mapping.strategies import StrategyResult, loma, salsa
 from tilewright.mapping.tables import Problem, problem
 from tilewright.mapping.wired import Unrolling, unrollings

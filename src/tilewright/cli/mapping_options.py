@@ -15,7 +15,7 @@ from tilewright.core.array_file import machine_names
 from tilewright.errors import TilewrightError
 from tilewright.mapping.goals import Objective, Wanted
 from tilewright.mapping.pinned import check_form, read_mappings
-from tilewright.mapping.search import Effort
+from tilewright.mapping.results import Effort
 from tilewright.mapping.wired import Unrolling
 
 MAPPING, SEARCH = "About the mapping", "About the search"

@@ -19,7 +19,8 @@ from tilewright.errors import TilewrightError
 from tilewright.mapping.floors import Floors
 from tilewright.mapping.goals import Goal, Objective, Wanted
 from tilewright.mapping.lattice import Lattice
-from tilewright.mapping.search import Effort, Found, Search, SearchResult, new_goal
+from tilewright.mapping.results import Effort, Found, SearchResult
+from tilewright.mapping.search import Search, new_goal
 from tilewright.mapping.strategies import loma
 from tilewright.mapping.tables import Problem, problem
 

@@ -20,7 +20,7 @@ from tilewright.mapping.allocate import allocate
 from tilewright.mapping.batch import Evaluator, Loops
 from tilewright.mapping.goals import Objective
 from tilewright.mapping.lattice import Ints, prime_factors
-from tilewright.mapping.search import Found
+from tilewright.mapping.results import Found
 from tilewright.mapping.tables import Flags, Floats, OperandTable, Problem, sum_values
 
 ROWS = 16384
