@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import ceil, inf
 from time import process_time
@@ -18,7 +18,7 @@ from time import process_time
 import numpy as np
 
 from tilewright.core.mapping import TemporalMapping
-from tilewright.errors import TilewrightError
+from tilewright.mapping.allocate import too_small
 from tilewright.mapping.batch import Evaluator, Place, Profile
 from tilewright.mapping.bounds import Bounds, State, after
 from tilewright.mapping.goals import Goal, Objective, Wanted
@@ -436,13 +436,5 @@ def check_room(problem: Problem, wanted: Wanted) -> None:
             least = room(table, level, nodes if level else np.zeros_like(nodes), upper).min()
             needs.append((table.operand.name, float(least)))
         size = wanted.bits(problem, memory)
-        total = sum(bits for _, bits in needs)
-        if total > size:
-            name = problem.engine.memories[memory].name
-            raise TilewrightError(
-                "no-mapping",
-                f"layer '{problem.layer.name}': memory '{name}' is {total - size:.0f} bits too small for "
-                + " and ".join(operand for operand, _ in needs),
-                reasons=[f"{operand} needs {bits:.0f} of {size:.0f} bits" for operand, bits in needs],
-                help="unroll less over the units that this memory serves, or make it larger",
-            )
+        if sum(bits for _, bits in needs) > size:
+            raise too_small(problem.layer, replace(problem.engine.memories[memory], bits=int(size)), needs)
