@@ -90,7 +90,7 @@ class Once:
     turns: float = 0.0
     """Of the loop over steps."""
     turn: float = 0.0
-    """Of each of its turns, before cores work: what it needs is waited for."""
+    """Of each of its turns, for each buffer that moves: it is waited for before cores work."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +151,8 @@ class Traffic:
     """Of all loads, where they are the first ones and nothing runs beside them, less what `single` has of them."""
     last: Array
     """The same of the last stores."""
+    moving: Array
+    """How many buffers move at a step, beside the computation of others."""
     moved: Array
     duplex: bool
     once: Once
@@ -173,6 +175,8 @@ class _Side:
     longest: Array
     """The longest of these starts."""
     single: Array
+    moving: Array
+    """How many run beside the computation."""
 
     def add(self, grid: Grid, flow: Flow, when: Array) -> None:
         cycles, start, beside = flow.cycles * when, flow.issue * when, grid.spread(flow.beside)
@@ -182,12 +186,13 @@ class _Side:
             self.single = self.single + np.where(beside, 0.0, cycles + start)
             cycles, start = np.where(beside, cycles, 0.0), np.where(beside, start, 0.0)
         self.cycles, self.issue = self.cycles + cycles, self.issue + start
+        self.moving = self.moving + when * beside
 
 
 def traffic(grid: Grid, flows: Sequence[tuple[Flow, Array]]) -> Traffic:
     """All flows, each with the steps at which it is due."""
     nothing = np.zeros((1,) * grid.rank)
-    loads, stores = (_Side(*(nothing for _ in range(6))) for _ in range(2))
+    loads, stores = (_Side(*(nothing for _ in range(7))) for _ in range(2))
     moved = nothing
     once = flows[0][0].once if flows else Once()
     for flow, when in flows:
@@ -203,6 +208,7 @@ def traffic(grid: Grid, flows: Sequence[tuple[Flow, Array]]) -> Traffic:
         stores.cycles,
         np.where(loads.alone > 0, first, 0.0) - loads.single,
         np.where(stores.alone > 0, stores.alone + stores.starts + once.leave, 0.0) - stores.single,
+        loads.moving + stores.moving,
         grid.total(moved),
         all(flow.duplex for flow, _ in flows),
         once,
@@ -213,13 +219,13 @@ def in_turn(grid: Grid, compute: Array, found: Traffic) -> Array:
     """Cycles of all steps for each tiling where no transfer runs beside the computation."""
     loads, stores = found.loads + found.load_issue, found.stores + found.store_issue
     first = grid.corner(found.first - loads, last=False) + grid.corner(found.last - stores, last=True)
-    total = grid.total(_turned(grid, compute, found)) + grid.total(found.single + loads + stores)
+    total = grid.total(compute + found.moving * found.once.turn) + grid.total(found.single + loads + stores)
     return total + first + np.where(grid.steps == 1, 0.0, found.once.turns)
 
 
 def overlapped(grid: Grid, compute: Array, found: Traffic) -> Array:
     """Cycles of all steps for each tiling."""
-    compute = _turned(grid, compute, found)
+    compute = compute + found.moving * found.once.turn
     loads, stores, issue = found.loads, found.stores, found.load_issue + found.store_issue
     total = grid.total(found.single) + grid.total(np.maximum(compute, found.both(loads, stores, issue)))
     c0, l0, s0, i0 = (grid.corner(v, last=False) for v in (compute, loads, stores, issue))
@@ -228,11 +234,6 @@ def overlapped(grid: Grid, compute: Array, found: Traffic) -> Array:
     ended = np.maximum(c1, l1 + i1) - np.maximum(c1, found.both(l1, s1, i1))
     total = total + begun + grid.corner(found.last, last=True)
     return total + np.where(grid.steps == 1, 0.0, ended + found.once.turns)
-
-
-def _turned(grid: Grid, compute: Array, found: Traffic) -> Array:
-    """The computation of each step with the turn of the loop in which it is."""
-    return compute + np.where(grid.spread(grid.steps == 1), 0.0, found.once.turn)
 
 
 def _shared(dma: Dma, cores: int) -> Dma:

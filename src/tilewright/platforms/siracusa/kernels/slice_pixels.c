@@ -6,7 +6,7 @@ when: {D0: "== 1", data_sD3: "data_sD3 == 1 or D3 == 1", data_sD1: ">= 0", data_
 epilogue: row
 strided: [data, output]
 # Lines are often a multiple of 64 bytes apart, so in the same bank: cores that read bytes of them wait for each other.
-cycles: "((D3+3)//4)*D1*(D2*(11 + (data_bytes == 1)*24) + 15)"
+cycles: "((D3+3)//4)*D1*(D2*11 + (D2-1)*(data_bytes == 1)*24 + 15)"
 --- */
 #include "tilewright_kernel.h"
 
