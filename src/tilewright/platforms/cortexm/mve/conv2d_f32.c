@@ -70,8 +70,10 @@ static void conv2d_f32(const float *X, const float *W, const float *B, void *Y, 
         tw_real_first(first, B ? B + g * F : B, F);
         for (int line = 0; line < N * OH; line++) {
             const int n = line / OH, oh = line - n * OH, ih = oh * strides_0 - pads_0;
-            const float *x = X + g * C + n * X_s0 + ih * X_s1 - pads_1 * X_s2;
-            if (!direct) {
+            const float *x = X + g * C + n * X_s0;
+            if (direct) {
+                x += ih * X_s1 - pads_1 * X_s2;
+            } else {
                 tw_strip_fill(&shape, x, ih, -pads_1, strip);
                 x = strip;
             }

@@ -82,9 +82,11 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
         tw_dots_first(first, 2, flip, B ? B + g * F : B, W, taps, F);
         for (int line = 0; line < N * OH; line++) {
             const int n = line / OH, oh = line - n * OH, ih = oh * strides_0 - pads_0;
-            const T *x = X + g * C + n * X_s0 + ih * X_s1 - pads_1 * X_s2;
+            const T *x = X + g * C + n * X_s0;
             const int at = n * Y_s0 + oh * Y_s1 + g * F;
-            if (!direct) {
+            if (direct) {
+                x += ih * X_s1 - pads_1 * X_s2;
+            } else {
                 tw_strip_fill(&shape, x, ih, -pads_1, strip);
                 x = strip;
             }

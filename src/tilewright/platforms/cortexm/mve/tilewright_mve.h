@@ -210,7 +210,7 @@ TW_INLINE void tw_scatter_runs(const struct tw_strip *s, const char *from, char 
     vstrbq_scatter_offset_p_u8((uint8_t *)to, place, bytes, some);
 }
 
-/* `x` is the pixel that the first tap sees, `ih` and `iw` its place, which may be outside the image. */
+/* `x` is the image, `ih` and `iw` the place that the first tap sees, which may be outside. */
 TW_APART void tw_strip_fill(const struct tw_strip *s, const void *x, int ih, int iw, void *to) {
     const int pitch = s->KH * s->C, each = s->width / s->dilation_1;
     const uint8x16_t flip = vdupq_n_u8((uint8_t)s->flip), outside = vdupq_n_u8((uint8_t)(s->zero ^ s->flip));
@@ -226,8 +226,8 @@ TW_APART void tw_strip_fill(const struct tw_strip *s, const void *x, int ih, int
             tw_fill(out + inside.end * pitch, outside, (each - inside.end) * pitch);
         }
         for (int row = rows.begin; row < rows.end; row++) {
-            const char *from =
-                (const char *)x + row * s->dilation_0 * s->x_row + phase * s->x_col + inside.begin * step;
+            const int first = (iw + phase) * s->x_col + inside.begin * step;
+            const char *from = (const char *)x + (ih + row * s->dilation_0) * s->x_row + first;
             char *const at = out + inside.begin * pitch + row * s->C;
             if (s->runs)
                 tw_scatter_runs(s, from, at, count, flip);
