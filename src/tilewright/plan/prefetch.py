@@ -287,6 +287,7 @@ class Prefetch:
             mine = found
             for other in range(first + 1, last + 1):
                 self.occupied[other].append(mine)
+            for other in range(number + 1, last + 1):
                 self._move(other, buffer, mine[0])
         self.occupied[first].append(mine)
         group, moved = self.groups[number], replace(buffer, offset=mine[0], early=number - first)
