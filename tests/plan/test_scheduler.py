@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import pytest
 
+from passes.build import Builder
 from tilewright.core.dtype import DTYPES
 from tilewright.core.graph import Array, Graph, Node, TensorType, attrs
 from tilewright.core.plan import Plan
@@ -86,6 +87,17 @@ def test_outputs_that_are_read_again_stay() -> None:
     made = planned(run_pipeline(graph, machine(65_536)), machine(65_536))
     assert made.schedule is not None
     assert [b.tensor for group in made.schedule.groups for b in group.buffers if b.kept] == ["x", "y"]
+
+
+def test_what_stays_is_not_moved_with_what_is_loaded() -> None:
+    b = Builder()
+    x = b.input("x", "float32[3,2]")
+    sums = b.op("CumSum", x, np.array(0), name="sums")
+    square = b.op("MatMul", x, b.op("Transpose", x, name="turned", perm=(1, 0)), name="square")
+    platform = resize(load_platform("siracusa"), Sizes({"L1": 16_384}, "L3", 8))
+    made = planned(run_pipeline(b.graph(sums, square), platform), platform)
+    assert made.schedule is not None
+    assert [(one.kept, one.early) for one in made.schedule.groups[1].buffers if one.tensor == "x"] == [(1, 0), (0, 1)]
 
 
 def test_layers_are_fused_where_tensors_do_not_fit() -> None:
