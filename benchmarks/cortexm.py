@@ -227,11 +227,13 @@ def main() -> int:
     parser.add_argument("--alone", action="store_true", help="without the other generator")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
+    found = {Path(name).name: place for name, place in find_cases(given.cases)}
+    if missing := [name for name in given.networks if name not in found]:
+        parser.error(f"--cases has none of these networks: {', '.join(missing)}")
     rows: list[Row] = []
-    for name, place in find_cases(given.cases):
-        if name in given.networks:
-            print(name, file=sys.stderr)
-            rows += measure(load_case(name, place), given.variants, alone=given.alone)
+    for name in given.networks:
+        print(name, file=sys.stderr)
+        rows += measure(load_case(name, found[name]), given.variants, alone=given.alone)
     kept = tuple(promises(rows))
     if given.json:
         print(json.dumps([asdict(row) for row in rows]))
