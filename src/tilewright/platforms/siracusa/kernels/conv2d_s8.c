@@ -83,7 +83,7 @@ TW_INLINE void tile(struct tw_runs *runs, const int single, const struct tw_line
         at0 += 4 * line->pitch, at1 += 4 * line->pitch, at2 += 4 * line->pitch, at3 += 4 * line->pitch;
     }
 }
-#define tabulate(quads, table, B, channel, count, epilogue) ((void)0)
+#define tabulate(quads, table, B, channel, count, epilogue) ((void)(table))
 TW_APART void tiles(struct tw_quads *quads, const struct tw_line *line, const T *X, const int32_t *B, void *Y,
                     int channel, int count, const struct Epilogue *epilogue) {
     struct tw_runs *const runs = &quads->runs;

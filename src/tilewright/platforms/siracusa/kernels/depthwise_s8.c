@@ -52,6 +52,7 @@ TW_INLINE void line_of(const struct tw_slide *s, const T *X, const uint32_t *t, 
 /* The last of an odd number of pixels is computed with the one before it, which is stored twice. */
 TW_INLINE void pair_of(const struct tw_slide *s, const T *X, const uint32_t *t, const uint32_t *w, int32_t bias,
                        void *Y, int to, int channel, const struct Epilogue *e) {
+    (void)channel; /* what is fused may be the same for all of them */
     const __typeof__(STORE_FACTOR(e, channel)) factor = STORE_FACTOR(e, channel);
     struct tw_pair pair = {.w = {w[0], w[1], w[2]}, .u = {w[0] << 8, w[1] << 8, w[2] << 8}, .next = s->next};
     pair.added = (int32_t)TW_FUSED_ADDED(e, bias, channel);

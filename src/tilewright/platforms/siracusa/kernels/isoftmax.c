@@ -222,7 +222,7 @@ static void isoftmax(const T *x, U *y, int OUTER, int AXIS, int coeffA, int coef
         if (alone && !by_distance) {
             const int highest = isoftmax_level(power, max, factor, bit + 8);
             for (; levels <= highest && highest - levels < AXIS; levels += 4)
-                STORE_4(&e, results, levels, levels + 1, levels + 2, levels + 3, levels, 0);
+                STORE_4(&e, results, (U)levels, (U)(levels + 1), (U)(levels + 2), (U)(levels + 3), levels, 0);
             if (highest < levels) {
                 first = AXIS;
                 isoftmax_results(power, x, AXIS, factor, bit + 8, (const unsigned char *)results,
