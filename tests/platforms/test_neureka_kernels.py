@@ -59,14 +59,15 @@ LAYERS = {"pointwise": POINTWISE, "dense": DENSE, "depthwise": DEPTHWISE, "matmu
 
 @cache
 def slow_cores() -> Platform:
-    """Siracusa with cores that multiply slowly."""
+    """Siracusa with cores that multiply and scale slowly."""
     found = load_platform("siracusa")
     cores = found.cores.name
     kernels = tuple(
         replace(k, cycles=f"1000*({k.cycles})") if k.engine == cores and k.op in ("Conv", "MatMul") else k
         for k in found.kernels
     )
-    return replace(found, kernels=kernels)
+    fused = {kind: 1000 * cycles for kind, cycles in found.fused.items()}
+    return replace(found, kernels=kernels, fused=fused)
 
 
 def given_slow_cores(name: str, kernels: tuple[Path, ...]) -> Platform:
