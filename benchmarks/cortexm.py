@@ -87,10 +87,15 @@ def with_less(case: Case, usual: Row) -> Row:
     return row
 
 
-def emx_source(case: Case, folder: Path) -> str | None:
-    """C of emx-onnx-cgen, where that is installed and takes the network."""
+def emx_command() -> str | None:
+    """Where emx-onnx-cgen is installed: beside Python, or on the path."""
     places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    command = shutil.which("emx-onnx-cgen", path=places)
+    return shutil.which("emx-onnx-cgen", path=places)
+
+
+def emx_source(case: Case, folder: Path) -> str | None:
+    """C of emx-onnx-cgen, where it takes the network."""
+    command = emx_command()
     if command is None:
         return None
     # All in one file of C, and everything that is no weight on the stack, where it is counted.
@@ -230,6 +235,8 @@ def main() -> int:
     found = {Path(name).name: place for name, place in find_cases(given.cases)}
     if missing := [name for name in given.networks if name not in found]:
         parser.error(f"--cases has none of these networks: {', '.join(missing)}")
+    if not given.alone and emx_command() is None:
+        parser.error("emx-onnx-cgen is not installed: pip install '.[bench]', or leave it out with --alone")
     rows: list[Row] = []
     for name in given.networks:
         print(name, file=sys.stderr)
