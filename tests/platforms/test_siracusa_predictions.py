@@ -1,4 +1,7 @@
-"""What the planner expects of layers on Siracusa, against the simulator: shapes to which no formula was fitted."""
+"""What the planner expects of layers on Siracusa, against the simulator.
+
+Other shapes than those of the networks; the formula of depthwise layers was corrected by the one here.
+"""
 
 from __future__ import annotations
 
