@@ -150,7 +150,6 @@ def test_the_makefile_builds_the_example_program(compiled: Compiled, folder: Pat
     assert not (folder / "tiny").exists()
 
 
-@pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
 @pytest.mark.parametrize("binary", [False, True])
 def test_cmake_builds_a_library_and_the_example_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, binary: bool
