@@ -23,6 +23,7 @@ _TOKEN = re.compile(
 _KINDS = {"*": "multiply", "/": "divide", "%": "divide", "?": "choose", "<<": "shift", ">>": "shift"}
 _FOLDED = re.compile(r"\b\d[\d.]*f? / \d[\d.]*f?\b")
 _POWER = re.compile(r"/ (?:\(float\))?(?:1|2|4|8|16|32|64|128|256|512|1024|2048|4096)\b")
+_SPLIT = re.compile(r"\bD\d+ [<>]=? -?\d+(?: && D\d+ [<>]=? -?\d+)* \?[^:]*:")
 _WIDE = re.compile(r"\bu?int64_t\b")
 _FLOAT = re.compile(r"\bfloat\b|\bdouble\b|[\d.]f\b")
 
@@ -30,8 +31,9 @@ _FLOAT = re.compile(r"\bfloat\b|\bdouble\b|[\d.]f\b")
 def expression(text: str, *, wide: bool, real: bool) -> Counter[str]:
     """Operations of an expression or statement; `wide` ones are of 64 bits, `real` ones of floating-point numbers."""
     found: Counter[str] = Counter()
-    # What is known is divided by the compiler; a division by a power of two is a multiplication, or a shift.
-    for token in _TOKEN.findall(_POWER.sub("* 1", _FOLDED.sub("1", text))):
+    # What is known is divided by the compiler; a division by a power of two is a multiplication, or a shift. Where an
+    # index is compared with numbers, the loop is split there.
+    for token in _TOKEN.findall(_POWER.sub("* 1", _FOLDED.sub("1", _SPLIT.sub("", text)))):
         if token.startswith("("):
             continue
         if token[0].isalpha() or token[0] == "_":
@@ -79,6 +81,22 @@ def read_counts(body: Body, call: Call, *, once: bool = False) -> Counter[str]:
         found["guard" if operand in body.fill else "test"] += outside
         found["convert"] += bool(kind.dtype.load)
     return found
+
+
+def streams(call: Call) -> tuple[str, ...]:
+    """Operands that a nest walks through: those of more than one element."""
+    body = call.op.body(call) if call.op.body is not None else None
+    domain = call.domain()
+    return tuple(
+        operand
+        for operand, kind in zip(call.operands, call.inputs, strict=True)
+        if kind is not None
+        and kind.size > 1
+        and operand in domain.access
+        and (body is None or body.reads(operand))
+        and call.baked(operand) is None
+        and not any(isinstance(axis, Whole) for axis in domain.access[operand])
+    )
 
 
 def _axes(domain: Domain, operand: str) -> tuple[Sequence[Axis], Sequence[int]]:

@@ -10,7 +10,7 @@ Transfers are in `cost.transfers`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -26,6 +26,7 @@ from tilewright.core.platform import Platform
 from tilewright.core.tiles import Member, Use, member, walked
 from tilewright.cost.formulas import Names, evaluate
 from tilewright.cost.grid import Array, Box, Cut, Grid, Value
+from tilewright.cost.nests import nest_cycles
 from tilewright.cost.operations import Counts, nest_counts, step_counts
 from tilewright.cost.operations import cycles as operation_cycles
 from tilewright.cost.transfers import Flow, due, flow, in_place, overlapped, route, scaled, traffic
@@ -95,19 +96,36 @@ def names_of(grid: Grid, position: int, mine: Task, sizes: Mapping[str, Value]) 
     return Names(mine.domain, mine.known, sizes, extent, walked(mine.member, mine.kernel))
 
 
-def work_cycles(grid: Grid, platform: Platform, position: int, mine: Task, split: str, chunk: Value) -> Array:
-    """Cycles of the slowest core at a step, over classes: it has the largest part, or the rest that is left over."""
+def work_cycles(
+    grid: Grid,
+    platform: Platform,
+    position: int,
+    mine: Task,
+    split: str,
+    chunk: Value,
+    whole: Collection[str] = (),
+) -> Array:
+    """Cycles of the slowest core at a step, over classes: it has the largest part, or the rest that is left over.
+
+    Operands of `whole` have no buffers: they lie in the engine's memory.
+    """
     sizes = part_sizes(grid, position, split, chunk)
-    found = _part_cycles(grid, platform, position, mine, split, sizes)
-    whole = part_sizes(grid, position, "", 0)[split] if split else 1
-    rest = whole - (np.maximum(whole, 1) - 1) // np.maximum(sizes[split], 1) * sizes[split] if split else whole
+    found = _part_cycles(grid, platform, position, mine, split, sizes, whole)
+    total = part_sizes(grid, position, "", 0)[split] if split else 1
+    rest = total - (np.maximum(total, 1) - 1) // np.maximum(sizes[split], 1) * sizes[split] if split else total
     if mine.kernel is None or not split or np.all(rest == sizes[split]):
         return found
-    return np.maximum(found, _part_cycles(grid, platform, position, mine, split, sizes | {split: rest}))
+    return np.maximum(found, _part_cycles(grid, platform, position, mine, split, sizes | {split: rest}, whole))
 
 
 def _part_cycles(
-    grid: Grid, platform: Platform, position: int, mine: Task, split: str, sizes: Mapping[str, Value]
+    grid: Grid,
+    platform: Platform,
+    position: int,
+    mine: Task,
+    split: str,
+    sizes: Mapping[str, Value],
+    whole: Collection[str],
 ) -> Array:
     """Cycles of a part of a node, over classes."""
     points = grid.product(list(sizes.values()))
@@ -119,16 +137,8 @@ def _part_cycles(
         found = evaluate(mine.kernel.cycles, names)
         found = found + _sum_cycles(grid, position, sizes) + results * _fused_cycles(platform, mine)
         return np.where(points > 0, found, 0.0)
-    costs = platform.operations or OPERATIONS
-    each, point = (operation_cycles(counts, costs) for counts in mine.nest)
-    # What cores share is a loop even where each has one turn of it.
-    inner: Value = 1
-    for name in reversed([*(n for n in sizes if n not in reduced), *reduced]):
-        inner = np.where(np.asarray(inner) > 1, inner, sizes[name])
-        if name == split:
-            break
-    loops = points / np.maximum(inner, 1) * costs.get("loop", 0.0)
-    return np.where(points > 0, costs.get("work", 0.0) + results * each + points * point + loops, 0.0)
+    ranges, costs = grid.projection.ranges[position], platform.operations or OPERATIONS
+    return nest_cycles(grid, ranges, mine.call, mine.domain, mine.nest, sizes, split, whole, costs)
 
 
 def _fused_cycles(platform: Platform, mine: Task) -> float:
@@ -161,7 +171,8 @@ def _begin_cycles(platform: Platform, mine: Task) -> float:
     """Cycles in which a node's code comes into the caches, where it is not there from other groups."""
     usual = platform.operations.get("begin", 0.0)
     if mine.kernel is None:
-        return usual
+        called = {f"begin {name}": min(count, 1.0) for counts in mine.nest for name, count in counts.items()}
+        return usual + operation_cycles(called, platform.operations)
     usual = platform.cores.begin if mine.kernel.epilogue else usual
     steps = {f"begin {name}": count for name, count in mine.steps.items()}
     return platform.operations.get(f"begin {mine.kernel.path.name}", usual) + operation_cycles(steps, platform.fused)
@@ -297,7 +308,8 @@ def priced(
     works: list[Array] = []
     points: list[Array] = []
     for position, (work, mine) in enumerate(zip(group.works, tasks, strict=True)):
-        cycles = work_cycles(grid, platform, position, mine, work.split, work.chunk)
+        whole = {use.key for use in mine.member.uses if use.key not in work.buffers}
+        cycles = work_cycles(grid, platform, position, mine, work.split, work.chunk, whole)
         cycles = cycles + start_cycles(grid, platform, mine, work.split)
         when = due(grid, grid.moves(tuple(grid.projection.ranges[position].values())), range(grid.rank))
         works.append(when * (cycles + kept_cycles(grid, platform, mine.member.output)))

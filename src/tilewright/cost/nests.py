@@ -1,0 +1,107 @@
+"""Cycles of a node that is a loop nest printed from its expressions, on one core.
+
+Operations of a point and turns of loops cost what the platform says (`operations`). Two things cost an instruction or
+two at every point, as compilers find no better way: an operand that the loops walk with other strides than the result
+(`skew`), and an innermost loop over a sum whose stride is known at run time only, so that its turns are counted instead
+of compared with an end (`odd`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import numpy as np
+
+from tilewright.core.domain import Affine, Domain
+from tilewright.core.op import Call
+from tilewright.cost.formulas import Names
+from tilewright.cost.grid import Array, Grid, Span, Value
+from tilewright.cost.operations import Counts, streams
+from tilewright.cost.operations import cycles as operation_cycles
+
+Costs = Mapping[str, float]
+
+
+def nest_cycles(
+    grid: Grid,
+    ranges: Mapping[str, Span],
+    call: Call,
+    domain: Domain,
+    counts: tuple[Counts, Counts],
+    sizes: Mapping[str, Value],
+    split: str,
+    whole: Collection[str],
+    costs: Costs,
+) -> Array:
+    """Cycles of a part of a nest with these sizes of dimensions, over classes.
+
+    `counts` are operations of a result and of a point of a sum; operands of `whole` lie in their tensors, others in
+    buffers of their tiles.
+    """
+    reduced = [name for name in sizes if name in domain.reduction]
+    loops = [*(name for name in sizes if name not in reduced), *reduced]
+    points = grid.product([*sizes.values()])
+    results = grid.product([size for name, size in sizes.items() if name not in reduced])
+    each, point = (operation_cycles(found, costs) for found in counts)
+    # What cores share is a loop even where each has one turn of it.
+    inner: Value = 1
+    for name in reversed(loops):
+        inner = np.where(np.asarray(inner) > 1, inner, sizes[name])
+        if name == split:
+            break
+    turns = points / np.maximum(inner, 1) * costs.get("loop", 0.0)
+    extra: Value | float = 0.0
+    if not reduced:
+        extra = _skewed(grid, ranges, call, domain, sizes, whole) * costs.get("skew", 0.0)
+    else:
+        extra = _odd(grid, ranges, call, domain, reduced[-1], whole) * costs.get("odd", 0.0)
+    return np.where(points > 0, costs.get("work", 0.0) + results * each + points * (point + extra) + turns, 0.0)
+
+
+def _skewed(
+    grid: Grid,
+    ranges: Mapping[str, Span],
+    call: Call,
+    domain: Domain,
+    sizes: Mapping[str, Value],
+    whole: Collection[str],
+) -> Value:
+    """How many operands are walked with other strides than the result by loops around the innermost, over classes."""
+
+    def extent(operand: str, axis: int) -> Value:
+        if operand in whole:
+            return domain.shapes[operand][axis]
+        return grid.size(grid.extent(domain, domain.access[operand][axis], domain.shapes[operand][axis], ranges))
+
+    names = Names(domain, {}, sizes, extent)
+    found: Value = 0
+    output = domain.outputs[0]
+    for operand in streams(call):
+        other: Value = np.asarray(False)
+        inside: Value = np.asarray(False)
+        for name in reversed([*sizes]):
+            many = np.asarray(sizes[name]) > 1
+            unlike = names[f"{operand}_s{name}"] != names[f"{output}_s{name}"]
+            other = other | (inside & many & unlike)
+            inside = inside | many
+        found = found + other
+    return found
+
+
+def _odd(
+    grid: Grid, ranges: Mapping[str, Span], call: Call, domain: Domain, inner: str, whole: Collection[str]
+) -> Value:
+    """Whether tiles of different sizes give the loop `inner` different strides, over classes."""
+    found: Value = np.asarray(False)
+    for operand in streams(call):
+        axes, shape = domain.access[operand], domain.shapes[operand]
+        along = [n for n, axis in enumerate(axes) if isinstance(axis, Affine) and inner in dict(axis.terms)]
+        if operand in whole or not along:
+            continue
+        for axis, size in zip(axes[along[-1] + 1 :], shape[along[-1] + 1 :], strict=True):
+            loop = grid.extent(domain, axis, size, ranges).loop
+            if loop >= 0:
+                cut = grid.cuts[loop]
+                uneven = np.asarray([cut.extent % size != 0 for size in cut.sizes])
+                found = found | grid.spread(uneven.reshape([-1 if n == loop else 1 for n in range(grid.rank)]))
+    return found
