@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from tilewright.codegen.lowering import CORE, Lowering, index_name
 from tilewright.codegen.naming import with_names
 from tilewright.codegen.pieces import Pieces
+from tilewright.codegen.roles import with_roles
 from tilewright.core.expr import Expr, Var
 from tilewright.core.plan import Plan, Schedule
 from tilewright.core.program import Await, For, If, Let, Mark, Routine, Statement, Test, Wait
@@ -24,9 +25,10 @@ STEP = "t"
 def lower_groups(plan: Plan, schedule: Schedule, pieces: Pieces) -> tuple[Routine, ...]:
     """What runs, in order."""
     groups = [Lowering(plan, schedule, index, group, pieces) for index, group in enumerate(schedule.groups)]
-    return tuple(
+    routines = [
         _Order(tuple(groups[:index]), group, tuple(groups[index + 1 :])).routine() for index, group in enumerate(groups)
-    )
+    ]
+    return with_roles(routines, plan.platform.engines[schedule.engine].memory)
 
 
 @dataclass(frozen=True)

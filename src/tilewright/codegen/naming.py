@@ -12,6 +12,7 @@ from tilewright.core.program import (
     Await,
     Copy,
     Cores,
+    Driven,
     For,
     If,
     Invoke,
@@ -19,6 +20,7 @@ from tilewright.core.program import (
     Literal,
     Mark,
     Maybe,
+    Meet,
     Move,
     Number,
     Pointer,
@@ -125,11 +127,11 @@ def _mapped(statement: Statement, rewrite: Rewrite) -> Statement:
         case If():
             tests = tuple(Test(rewrite(t.value), t.relation, t.bound) for t in statement.tests)
             return If(tests, tuple(_mapped(s, rewrite) for s in statement.body))
-        case For() | Cores() | Start():
+        case For() | Cores() | Driven() | Start():
             return replace(statement, body=tuple(_mapped(s, rewrite) for s in statement.body))
         case Let():
             return Let(statement.name, rewrite(statement.value))
-        case Mark() | Await():
+        case Mark() | Meet() | Await():
             return statement
         case Wait():
             return Wait(rewrite(statement.channel))

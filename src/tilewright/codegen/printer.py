@@ -200,29 +200,39 @@ def _tiled_run(program: Program, printer: StatementPrinter) -> list[str]:
     lines += [f'    {{"{name}", {size}}},' for name, size in program.memories]
     lines += ["};", ""]
     for routine in program.routines:
-        lines += _routine(routine, given, "memory", printer)
-    lines += [f"void {n}_run_in({given}) {{"]
-    lines += [f"    {routine.name}(memory, inputs, outputs);" for routine in program.routines]
+        lines += _routine(routine, f"int tw_me, {given}", "memory", printer, kind="TW_ROUTINE")
+    own = ", ".join(f"memory[{index}]" for index in range(len(program.memories)))
     return [
         *lines,
+        f"TW_ROUTINE void {n}_routines(int tw_me, {given}) {{",
+        *_unused("tw_me", "memory", "inputs", "outputs"),
+        *(f"    {routine.name}(tw_me, memory, inputs, outputs);" for routine in program.routines),
         *printer.lines([Mark(len(program.routines), "begin")] if program.routines else [], "    "),
-        *(["    (void)memory;", "    (void)inputs;", "    (void)outputs;"] if not program.routines else []),
+        "}",
+        "",
+        f"void {n}_run_in({given}) {{",
+        "    /* Nobody else knows these copies, so that they may stay in registers. */",
+        f"    unsigned char *const own[] = {{{own}}};",
+        f"    TW_ROLES({n}_routines, own, inputs, outputs);",
         "}",
         "",
     ]
 
 
-def _routine(routine: Routine, given: str, base: str, printer: StatementPrinter) -> list[str]:
+def _routine(routine: Routine, given: str, base: str, printer: StatementPrinter, kind: str = "static") -> list[str]:
     return [
         f"/* {safe_comment(routine.comment)} */",
-        f"static void {routine.name}({given}) {{",
-        f"    (void){base};",
-        "    (void)inputs;",
-        "    (void)outputs;",
+        f"{kind} void {routine.name}({given}) {{",
+        *_unused(*(["tw_me"] if kind != "static" else []), base, "inputs", "outputs"),
         *printer.lines(routine.body, "    "),
         "}",
         "",
     ]
+
+
+def _unused(*names: str) -> list[str]:
+    """Not every routine uses all that it is given."""
+    return [f"    (void){name};" for name in names]
 
 
 def _constant_names(program: Program, *, binary: bool) -> dict[Place, str]:

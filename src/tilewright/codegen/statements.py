@@ -12,6 +12,7 @@ from tilewright.core.program import (
     Await,
     Copy,
     Cores,
+    Driven,
     For,
     If,
     Invoke,
@@ -19,6 +20,7 @@ from tilewright.core.program import (
     Literal,
     Mark,
     Maybe,
+    Meet,
     Move,
     Number,
     Pointer,
@@ -108,6 +110,10 @@ class StatementPrinter:
             case Cores(name=name, count=count, body=body, beside=beside):
                 driven = self._block("TW_BESIDE {", beside, indent)
                 return [*driven, *self._block(f"TW_CORES_BESIDE({name}, {count}) {{", body, indent)]
+            case Meet():
+                return [f"{indent}TW_MEET;"]
+            case Driven(body=body):
+                return self._block("TW_DRIVEN {", body, indent)
             case Start(engine=engine, body=body, beside=beside):
                 return [*self._block(f"TW_START({engine}) {{", body, indent), *self.lines(beside, indent)]
             case Await(engine=engine):

@@ -108,13 +108,25 @@ class For:
 
 @dataclass(frozen=True)
 class Cores:
-    """Statements that every core runs, with `name` as its number; all are done behind it."""
+    """Statements that every core runs, with `name` as its number; behind it all are done, and together."""
 
     name: str
     count: int
     body: tuple[Statement, ...]
     beside: tuple[Statement, ...] = ()
     """What drives DMAs and other engines meanwhile; it has names of its own for all that it mentions."""
+
+
+@dataclass(frozen=True)
+class Meet:
+    """All cores, and what drives, go on when all of them are here."""
+
+
+@dataclass(frozen=True)
+class Driven:
+    """Statements that only what drives DMAs and other engines runs."""
+
+    body: tuple[Statement, ...]
 
 
 @dataclass(frozen=True)
@@ -181,7 +193,7 @@ class Mark:
     number: int = 0
 
 
-Statement = Invoke | If | Let | For | Cores | Copy | Wait | Move | Mark | Start | Await
+Statement = Invoke | If | Let | For | Cores | Meet | Driven | Copy | Wait | Move | Mark | Start | Await
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #define TW_CORES(core, cores) for (int core = 0; core < (cores); core++)
+#define TW_MEET ((void)0)
+#define TW_DRIVEN
 
 #if defined(__GNUC__) && defined(__ARM_FEATURE_MVE)
 /* The last round of the loop copies as many bytes as are left. */

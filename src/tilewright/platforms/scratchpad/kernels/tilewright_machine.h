@@ -14,6 +14,13 @@ void tw_dma_start(int channel, void *to, const void *from, size_t bytes, int row
 /* Returns when all transfers started on the channel are complete; there may be none. */
 void tw_dma_wait(int channel);
 
+/* Routines of the network are given the number of the core that runs them, where cores run them together. Here they do
+ * not: nobody has to meet, and one thread drives and works. */
+#define TW_ROUTINE static
+#define TW_ROLES(routines, ...) routines(0, __VA_ARGS__)
+#define TW_MEET ((void)0)
+#define TW_DRIVEN
+
 /* The block behind it runs once for every core, and all are done when it is left: TW_CORES(core, 8) { work(core); }
  * Here one core runs after the other, in an order that differs from call to call. The block must not be left by break. */
 #define TW_CORES(core, cores) for (int core = tw_first_core(cores); core >= 0; core = tw_next_core())

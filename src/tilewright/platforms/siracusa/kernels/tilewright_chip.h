@@ -31,9 +31,6 @@ static inline int tw_core(void) {
     return (int)(id & 31);
 }
 
-/* Whether this is the core that drives the DMA and other engines while the rest work. */
-static inline int tw_drives(void) { return tw_core() == TW_CORES_OF_CLUSTER; }
-
 /* Waits until all cores are here. */
 static inline void tw_barrier(void) { (void)TW_WAIT_AT(0x21C); }
 

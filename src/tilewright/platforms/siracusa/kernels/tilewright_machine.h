@@ -14,7 +14,8 @@
 extern int tw_team;
 
 /* Starts copying planes x rows runs of `bytes`; strides are in bytes. Until its channel is waited for, the destination may
- * be neither read nor written, and the source may not be written. There are shorter ways for one plane and for one run. */
+ * be neither read nor written, and the source may not be written. There are shorter ways for one plane and for one run.
+ * What drives calls them; copies within L1 are made, and so called, by all cores together. */
 void tw_dma_planes(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row,
                    ptrdiff_t from_row, int planes, ptrdiff_t to_plane, ptrdiff_t from_plane);
 void tw_dma_rows(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row, ptrdiff_t from_row);
@@ -31,27 +32,43 @@ static inline __attribute__((always_inline)) void tw_dma_start(int channel, void
 }
 
 /* Returns when all transfers started on the channel are complete; there may be none. The cores learn of it when they next
- * go to work together. */
+ * meet. */
 void tw_dma_wait(int channel);
 
 /* Bytes of L2, one for each that the network uses of L1, which copies between L3 and L1 pass on their way. */
 extern unsigned char *tw_relay;
 
+/* Routines of the network are given the number of the core that runs them. They are inlined into one that is there
+ * twice: for the core that drives and for those that work, and neither has instructions of the other. For each line of
+ * instructions that is new to it a core waits 18 cycles. */
+#define TW_ROUTINE static inline __attribute__((always_inline))
+#define TW_ROLES(routines, ...)                                                                                        \
+    do {                                                                                                               \
+        if (tw_core() == TW_CORES_OF_CLUSTER)                                                                          \
+            routines(TW_CORES_OF_CLUSTER, __VA_ARGS__);                                                                \
+        else                                                                                                           \
+            routines(tw_core() % TW_CORES_OF_CLUSTER, __VA_ARGS__);                                                    \
+    } while (0)
+
+/* All cores go on when all are here. */
+#define TW_MEET tw_barrier()
+
 /* The block behind it runs once on each of the first cores, and all are done when it is left: TW_CORES(core, 8) { ... }
  * The block must not be left by break. */
 #define TW_CORES(core, cores)                                                                                          \
-    for (int core = (tw_barrier(), tw_core()), core##_first = 1; core##_first; core##_first = (tw_barrier(), 0))       \
+    for (int core = tw_me, core##_first = 1; core##_first; core##_first = (tw_barrier(), 0))                           \
         if (core < (cores))
 
-/* Two blocks at once: what drives the DMA and other engines, and cores that work. Both are done when the second one is
- * left: TW_BESIDE { ... } TW_CORES_BESIDE(core, 8) { ... } */
-#define TW_BESIDE for (int tw_beside = (tw_barrier(), tw_drives()); tw_beside; tw_beside = 0)
-#define TW_CORES_BESIDE(core, cores)                                                                                   \
-    for (int core = tw_core(), core##_first = 1; core##_first; core##_first = (tw_barrier(), 0))                       \
-        if (core < (cores))
+/* What drives the DMA and other engines, and no other core. */
+#define TW_DRIVEN if (tw_me == TW_CORES_OF_CLUSTER)
+
+/* Two blocks at once: what drives, and cores that work. Both are done when the second one is left:
+ * TW_BESIDE { ... } TW_CORES_BESIDE(core, 8) { ... } */
+#define TW_BESIDE TW_DRIVEN
+#define TW_CORES_BESIDE(core, cores) TW_CORES(core, cores)
 
 /* The block behind it starts work on another engine; behind TW_AWAIT that is done. TW_START(neureka) { ... } */
-#define TW_START(engine) if (tw_drives())
+#define TW_START(engine) TW_DRIVEN
 #define TW_AWAIT(engine) tw_await_##engine()
 void tw_await_neureka(void);
 

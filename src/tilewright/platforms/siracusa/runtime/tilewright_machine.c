@@ -238,7 +238,7 @@ void tw_dma_planes(int channel, void *to, const void *from, size_t bytes, int ro
         copy_together(&(struct copies){to, from, bytes, rows, to_row, from_row, planes, to_plane, from_plane});
         return;
     }
-    if (!tw_drives() || bytes == 0 || rows == 0) /* parts of a tensor may be empty */
+    if (bytes == 0 || rows == 0) /* parts of a tensor may be empty */
         return;
     channel &= CHANNELS - 1;
     if (in_l3(from)) {
@@ -271,15 +271,15 @@ static inline int at_once(const void *to, const void *from, size_t bytes) {
 
 void tw_dma_run(int channel, void *to, const void *from, size_t bytes) {
     if (in_l3(from) && !in_l1(to)) {
-        if (tw_drives() && bytes)
+        if (bytes)
             copy_ahead(channel & (CHANNELS - 1), (uint32_t)to, (uint32_t)from, bytes);
         return;
     }
     if (!at_once(to, from, bytes))
         tw_dma_planes(channel, to, from, bytes, 1, 0, 0, 1, 0, 0);
-    else if (tw_drives() && in_l1(to))
+    else if (in_l1(to))
         command(channel & (CHANNELS - 1), (uint32_t)to, (uint32_t)from, bytes, TO_L1);
-    else if (tw_drives())
+    else
         command(channel & (CHANNELS - 1), (uint32_t)from, (uint32_t)to, bytes, 0);
 }
 
@@ -287,17 +287,15 @@ void tw_dma_rows(int channel, void *to, const void *from, size_t bytes, int rows
                  ptrdiff_t from_row) {
     if (rows < 2 || !at_once(to, from, bytes * (size_t)rows))
         tw_dma_planes(channel, to, from, bytes, rows, to_row, from_row, 1, 0, 0);
-    else if (tw_drives() && in_l1(to))
+    else if (in_l1(to))
         command_lines(channel & (CHANNELS - 1), (uint32_t)to, (uint32_t)from, bytes, (uint32_t)rows, (uint32_t)to_row,
                       (uint32_t)from_row, TO_L1);
-    else if (tw_drives())
+    else
         command_lines(channel & (CHANNELS - 1), (uint32_t)from, (uint32_t)to, bytes, (uint32_t)rows, (uint32_t)from_row,
                       (uint32_t)to_row, 0);
 }
 
 void tw_dma_wait(int channel) {
-    if (!tw_drives())
-        return;
     if (near.relays | near.far)
         finish(channel & (CHANNELS - 1));
     else
@@ -305,7 +303,7 @@ void tw_dma_wait(int channel) {
 }
 
 void tw_await_neureka(void) {
-    if (!tw_drives() || TW_REGISTER(TW_NEUREKA + 0x0C) == 0)
+    if (TW_REGISTER(TW_NEUREKA + 0x0C) == 0)
         return;
     TW_REGISTER(TW_EVENTS) = TW_NEUREKA_EVENT;
     while (TW_REGISTER(TW_NEUREKA + 0x0C) != 0)
