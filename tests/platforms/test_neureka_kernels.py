@@ -25,7 +25,7 @@ from tilewright.core.plan import Plan
 from tilewright.core.platform import Platform, Sizes, load_platform
 from tilewright.passes import run_pipeline
 from tilewright.passes.split import splits
-from tilewright.plan import offload
+from tilewright.plan import offload, plan
 
 L1 = 24_000
 """Few enough bytes for the larger layers to be cut into tiles."""
@@ -100,9 +100,9 @@ def requantised(graph: Graph, div: int) -> Graph:
     return Graph("layers", graph.inputs, outputs, tuple(nodes), MappingProxyType(types), MappingProxyType(constants))
 
 
-def kernels(plan: Plan) -> set[str]:
+def kernels(made: Plan) -> set[str]:
     return {
-        choice.kernel.function for choice in plan.choices if choice.kernel is not None and choice.engine == "neureka"
+        choice.kernel.function for choice in made.choices if choice.kernel is not None and choice.engine == "neureka"
     }
 
 
@@ -144,6 +144,22 @@ def test_cores_keep_what_they_do_faster() -> None:
     slow = replace(platform.engines["neureka"], fork=100_000)
     other = replace(platform, engines=MappingProxyType({**platform.engines, "neureka": slow}))
     assert not offload.offload(product, other, offload.PlanOptions()).engines
+
+
+def test_constants_that_come_early_favour_the_cores() -> None:
+    """The cores mostly wait for the weights of a matrix-vector product, unless a layer before it gives time to load."""
+    platform = load_platform("siracusa")
+    # Half way between both: as fast on the cores while they wait, slower where they need not.
+    engine = replace(platform.engines["neureka"], fork=1000)
+    platform = replace(platform, engines=MappingProxyType({**platform.engines, "neureka": engine}))
+    product, before = layer("MatMul", (1, 64), "int8", ((64, 256), "int8")), conv((1, 16, 12, 12), 16, (5, 5))
+    found: list[set[str]] = []
+    for layers in ([product], [before, product]):
+        graph = run_pipeline(requantised(network(layers)[0], 1 << 12), platform)
+        ways = offload.offloads(graph, platform, offload.PlanOptions())
+        assert [set(way.engines.values()) for way in ways] == [{"neureka"}, set()]
+        found.append(kernels(plan(graph, platform)))
+    assert found == [{"neureka_matmul_requant"}, set()]
 
 
 def unpacked(blocks: Array, bits: Sequence[int]) -> Array:

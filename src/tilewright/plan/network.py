@@ -14,7 +14,7 @@ from tilewright.core.plan import Choice
 from tilewright.core.platform import Engine, Platform
 from tilewright.core.tiles import Member, member
 from tilewright.plan.addresses.packing import round_up
-from tilewright.plan.offload import offload
+from tilewright.plan.offload import Offloaded, offloads
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.storage import fixed, in_order, is_view, root_of, storage
 
@@ -132,9 +132,13 @@ class Network:
         return f"{node.op} '{node.name or node.outputs[0]}'"
 
 
-def network_of(graph: Graph, platform: Platform, options: PlanOptions) -> Network:
-    """Chooses engines, orders the nodes and chooses their kernels."""
-    placed = offload(graph, platform, options)
+def networks_of(graph: Graph, platform: Platform, options: PlanOptions) -> tuple[Network, ...]:
+    """Chooses engines, in one way or several."""
+    return tuple(_network(placed, platform, options) for placed in offloads(graph, platform, options))
+
+
+def _network(placed: Offloaded, platform: Platform, options: PlanOptions) -> Network:
+    """Orders the nodes and chooses their kernels."""
     roots = storage(placed.graph)
     ordered = in_order(placed.graph, roots, options.order)
     choices = tuple(placed.choose(node, platform) for node in ordered.nodes)

@@ -1,6 +1,10 @@
 """Which nodes run on an engine beside the cores: those whose predicted cycles are fewer there.
 
 Such an engine only adds up products: what follows them becomes a node that the cores compute, tile by tile behind it.
+
+It reads its weights in place, cores have to load theirs. Whether they wait for that depends on the plan: often there is
+time and room to load constants while groups before them work. So nodes are compared both ways, which gives two graphs
+at most, and the planner takes the one of the faster plan.
 """
 
 from __future__ import annotations
@@ -33,21 +37,29 @@ class Offloaded:
         return select(self.graph, node, platform, self.engines.get(node.outputs[0], ""))
 
 
-def offload(graph: Graph, platform: Platform, options: PlanOptions) -> Offloaded:
-    """Compares the engines for every node."""
+def offloads(graph: Graph, platform: Platform, options: PlanOptions) -> tuple[Offloaded, ...]:
+    """What may be best: with constants that are loaded first, then, where that differs, with those that are there."""
+    first, then = (offload(graph, platform, options, early=early) for early in (False, True))
+    return (first,) if first.graph.nodes == then.graph.nodes and first.engines == then.engines else (first, then)
+
+
+def offload(graph: Graph, platform: Platform, options: PlanOptions, *, early: bool = False) -> Offloaded:
+    """Compares the engines for every node. With `early` the cores find their constants loaded."""
     beside = [engine for engine in platform.engines.values() if engine != platform.cores]
     engines: dict[str, str] = {}
     for engine in beside:
-        graph = _offload(graph, platform, engine, options, engines)
+        graph = _offload(graph, platform, engine, options, engines, early)
     return Offloaded(graph, MappingProxyType(engines))
 
 
-def _offload(graph: Graph, platform: Platform, engine: Engine, options: PlanOptions, engines: dict[str, str]) -> Graph:
+def _offload(
+    graph: Graph, platform: Platform, engine: Engine, options: PlanOptions, engines: dict[str, str], early: bool
+) -> Graph:
     names = Names(graph)
     nodes: list[Node] = []
     types, constants = dict(graph.types), dict(graph.constants)
     for node in graph.nodes:
-        best = None if node.outputs[0] in engines else _best(graph, node, names, platform, engine, options)
+        best = None if node.outputs[0] in engines else _best(graph, node, names, platform, engine, options, early)
         if best is None:
             nodes.append(node)
             continue
@@ -59,21 +71,24 @@ def _offload(graph: Graph, platform: Platform, engine: Engine, options: PlanOpti
 
 
 def _best(
-    graph: Graph, node: Node, names: Names, platform: Platform, engine: Engine, options: PlanOptions
+    graph: Graph, node: Node, names: Names, platform: Platform, engine: Engine, options: PlanOptions, early: bool
 ) -> Split | None:
     """The fastest way to compute a node with an engine; None where the cores alone are faster."""
     ops = {kernel.op for kernel in platform.kernels if kernel.engine == engine.name}
     found = [way for way in splits(graph, node, names) if way.nodes[0].op in ops]
     if not found:
         return None
-    cycles = [_cycles(graph, way, platform, engine.name, options) for way in found]
-    if min(cycles) >= _cycles(graph, Split((node,)), platform, "", options):
+    cycles = [_cycles(graph, way, platform, engine.name, options, early) for way in found]
+    if min(cycles) >= _cycles(graph, Split((node,)), platform, "", options, early):
         return None
     return found[cycles.index(min(cycles))]
 
 
-def _cycles(graph: Graph, way: Split, platform: Platform, engine: str, options: PlanOptions) -> float:
-    """Predicted cycles of nodes that run as one group, with tensors outside of the engine's memory."""
+def _cycles(graph: Graph, way: Split, platform: Platform, engine: str, options: PlanOptions, early: bool) -> float:
+    """Predicted cycles of nodes that run as one group, with tensors outside of the engine's memory.
+
+    With `early`, constants are there.
+    """
     small = graph.with_nodes(way.nodes, types=way.types, constants=way.constants, outputs=way.nodes[-1].outputs)
     try:
         choices = [select(small, node, platform, "" if index else engine) for index, node in enumerate(way.nodes)]
@@ -82,6 +97,8 @@ def _cycles(graph: Graph, way: Split, platform: Platform, engine: str, options: 
     if engine and choices[0].kernel is None:
         return inf
     near = frozenset(way.nodes[0].inputs[1:2]) if engine and _has_room(platform) else frozenset[str]()
+    if early:
+        near |= {name for node in way.nodes for name in node.reads if name in small.constants}
     size = platform.memories[platform.cores.memory].bytes
     capacity = 1 << 40 if size is None else size
     settings = Tiling(options.buffers, 0.0, dict.fromkeys(small.types, platform.home), capacity)

@@ -19,7 +19,7 @@ from tilewright.plan.impossible import why_impossible
 from tilewright.plan.joint import Joint, Pick, Solution, fits_layer_by_layer, layer_by_layer
 from tilewright.plan.levels import Levels, Span, first_sources, levels_of, place
 from tilewright.plan.menu import Menu
-from tilewright.plan.network import Network, network_of
+from tilewright.plan.network import Network, networks_of
 from tilewright.plan.once import Once
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.prefetch import Prefetch
@@ -30,11 +30,18 @@ from tilewright.plan.tiling.candidates import Candidate
 
 def schedule(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:
     """Places a lowered graph on a machine with several memories."""
-    network = network_of(graph, platform, options)
-    made = _attempt(network, options)
+    first, *others = networks_of(graph, platform, options)
+    made = _planned(first, options)
     if made is None:
-        raise why_impossible(network, options, lambda other: _attempt(other, options) is not None)
-    if options.joint and made.schedule is not None and made.schedule.stages:
+        raise why_impossible(first, options, lambda other: _attempt(other, options) is not None)
+    plans = [made, *(plan for network in others if (plan := _planned(network, options)) is not None)]
+    return min(plans, key=_cycles)
+
+
+def _planned(network: Network, options: PlanOptions) -> Plan | None:
+    """The plan of a network whose engines are chosen; None where some memory is too small."""
+    made = _attempt(network, options)
+    if options.joint and made is not None and made.schedule is not None and made.schedule.stages:
         # Copies from a slow home are chosen after the groups, so simpler groups may come out ahead.
         simple = _attempt(network, replace(options, joint=False))
         if simple is not None and simple.schedule is not None and _cycles(simple) < _cycles(made):
