@@ -186,8 +186,8 @@ def again(run: Run, platform: Platform) -> Run:
     )
     plan = replace(run.plan, platform=resize(platform, run.job.sizes), choices=choices)
     timed = timed_groups(plan, schedule)
-    computes = [t.cost.compute for t in timed]
-    waits = held_up(plan.platform, schedule.groups, computes, lambda n, buffer: timed[n].source[buffer.tensor])
+    costs = [t.cost for t in timed]
+    waits = held_up(plan.platform, schedule.groups, costs, lambda n, buffer: timed[n].source[buffer.tensor])
     start = platform.operations.get("network", 0.0)
     groups = tuple(
         replace(t.group, cycles=t.cost.cycles + wait + start * (not t.index))

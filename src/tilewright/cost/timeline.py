@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, product
+from math import prod
 from typing import Literal
 
 from tilewright.core.plan import Group, Plan, Schedule, TileBuffer
@@ -76,32 +77,51 @@ def timed_groups(plan: Plan, schedule: Schedule) -> tuple[Timed, ...]:
 
 
 def held_up(
-    platform: Platform, groups: Sequence[Group], computes: Sequence[float], source: Callable[[int, TileBuffer], str]
+    platform: Platform, groups: Sequence[Group], costs: Sequence[Cost], source: Callable[[int, TileBuffer], str]
 ) -> list[float]:
-    """Cycles by which loads for later groups make each group longer, given those in which it computes.
+    """Cycles by which loads for later groups make each group longer, given what these take by themselves.
 
-    Such loads run one after the other, and a group ends when those for the next one have arrived. `source` is the
-    memory from which a group loads a buffer.
+    Such loads run one after the other beside the cores, and a group ends when those for the next one have arrived. What
+    a group loads itself from its second step on waits for all that were started before. `source` is the memory from
+    which a group loads a buffer.
     """
+    beside = platform.operations.get("transfer", 1.0)
     started: list[list[tuple[int, float]]] = [[] for _ in groups]
     for number, group in enumerate(groups):
         for buffer in group.buffers:
             if buffer.early:
                 dmas = route(platform, source(number, buffer))
-                cycles = sum(dma.setup + buffer.bytes / dma.bytes_per_cycle for dma in dmas)
+                cycles = sum(dma.setup + buffer.bytes / dma.bytes_per_cycle for dma in dmas) * beside
                 started[number - buffer.early].append((number, max(cycles, sum(dma.issue for dma in dmas))))
     arrive = platform.operations.get("arrive", 0.0)
     found: list[float] = []
     queue: list[tuple[int, float]] = []
-    for number, compute in enumerate(computes):
+    for number, cost in enumerate(costs):
+        late = _late(prod(loop.count for loop in groups[number].loops), cost, queue, started[number])
         queue += started[number]
         awaited = max([n + 1 for n, (target, _) in enumerate(queue) if target == number + 1], default=0)
-        found.append(max(sum(cycles for _, cycles in queue[:awaited]) + arrive - compute, 0.0) if awaited else 0.0)
-        left = compute + found[-1]
+        until = sum(cycles for _, cycles in queue[:awaited]) + arrive if awaited else 0.0
+        found.append(late + max(until - cost.compute - late, 0.0))
+        left = max(cost.cycles + found[-1] - cost.transfers, 0.0)
         while queue and queue[0][1] <= left:
             left -= queue.pop(0)[1]
         queue = [(target, cycles - left * (not n)) for n, (target, cycles) in enumerate(queue)]
     return found
+
+
+def _late(steps: int, cost: Cost, before: Sequence[tuple[int, float]], started: Sequence[tuple[int, float]]) -> float:
+    """Cycles that the cores wait for what their group loads, behind loads for later groups.
+
+    Its second step's comes behind those that were started in groups before, its third step's behind those of its own
+    first step.
+    """
+    if steps == 1 or not cost.transfers:
+        return 0.0
+    compute, own = cost.compute / steps, cost.transfers / steps
+    usual = max(compute, own)
+    second = max(sum(cycles for _, cycles in before) + own, compute) - usual
+    third = max(sum(cycles for _, cycles in started) + own, compute) - usual if steps > 2 else 0.0
+    return second + third
 
 
 def sources(plan: Plan, schedule: Schedule, index: int) -> dict[str, str]:

@@ -225,9 +225,9 @@ def in_turn(grid: Grid, compute: Array, found: Traffic) -> Array:
 
 def overlapped(grid: Grid, compute: Array, found: Traffic) -> Array:
     """Cycles of all steps for each tiling."""
-    compute = compute + found.moving * found.once.turn
+    turn = found.moving * found.once.turn
     loads, stores, issue = found.loads, found.stores, found.load_issue + found.store_issue
-    total = grid.total(found.single) + grid.total(np.maximum(compute, found.both(loads, stores, issue)))
+    total = grid.total(found.single + turn) + grid.total(np.maximum(compute, found.both(loads, stores, issue)))
     c0, l0, s0, i0 = (grid.corner(v, last=False) for v in (compute, loads, stores, issue))
     c1, l1, s1, i1 = (grid.corner(v, last=True) for v in (compute, loads, stores, issue))
     begun = grid.corner(found.first, last=False) + np.maximum(c0, s0 + i0) - np.maximum(c0, found.both(l0, s0, i0))

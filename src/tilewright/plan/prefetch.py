@@ -62,7 +62,7 @@ class Prefetch:
         for number in range(len(self.groups) - 1):
             self._store_late(number)
         costs = [group_cost(self.graph, self.platform, self.choices, group, self.sources) for group in self.groups]
-        waits = held_up(self.platform, self.groups, [cost.compute for cost in costs], self._source)
+        waits = held_up(self.platform, self.groups, costs, self._source)
         self.groups = [replace(g, cycles=g.cycles + wait) for g, wait in zip(self.groups, waits, strict=True)]
 
     def _keep(self) -> None:
