@@ -138,6 +138,10 @@ def test_concatenations() -> None:
         first = b.input(f"x{number}", f"{kind}[{','.join(map(str, shape))}]")
         next_one = b.input(f"y{number}", f"{kind}[{','.join(str(1 if i == axis else n) for i, n in enumerate(shape))}]")
         outputs.append(b.op("Concat", first, next_one, axis=axis))
+        if kind != "uint8":
+            # What is loaded is not copied: these are, and one of them alone.
+            made = b.op("Neg", next_one)
+            outputs += [b.op("Concat", b.op("Neg", first), made, axis=axis), b.op("Concat", first, made, axis=axis)]
     assert_right(b.graph(*outputs), "concat")
 
 

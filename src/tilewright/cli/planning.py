@@ -17,7 +17,7 @@ from tilewright.cli.console import progress_line, results
 from tilewright.core.plan import Plan, Schedule
 from tilewright.core.platform import Memory
 from tilewright.plan import PlanOptions, check, plan
-from tilewright.report import GroupRow, GroupTable, Layer, Totals, group_table, layers
+from tilewright.report import BufferRow, GroupRow, GroupTable, Layer, Totals, group_table, layers
 
 LONGEST = 20
 """Letters of a tensor's name in a table."""
@@ -109,7 +109,12 @@ def _tiles(row: GroupRow) -> list[str]:
 
 
 def _buffers(row: GroupRow) -> list[str]:
-    return [f"{_short(b.tensor)}: {b.bytes:,} x {b.slots}{' kept' if b.kept else ''}" for b in row.buffers] or ["none"]
+    return [_buffer(buffer) for buffer in row.buffers] or ["none"]
+
+
+def _buffer(row: BufferRow) -> str:
+    size = f"within {_short(row.within)}" if row.within else f"{row.bytes:,} x {row.slots}"
+    return f"{_short(row.tensor)}: {size}{' kept' if row.kept else ''}"
 
 
 def _short(name: str) -> str:

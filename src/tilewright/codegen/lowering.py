@@ -14,24 +14,12 @@ from typing import Literal
 from tilewright.codegen.naming import Names
 from tilewright.codegen.pieces import Pieces
 from tilewright.codegen.transfers import copy
-from tilewright.codegen.works import Held, Parts, Task, invoke, packing_names, whole
+from tilewright.codegen.works import Held, Parts, Task, around, invoke, packing_names, whole
 from tilewright.core.expr import Expr, Size, Var, bounds_of, larger, plain, variable
 from tilewright.core.plan import Choice, Group, Place, Plan, Schedule, Stage, Work
 from tilewright.core.platform import Dma
-from tilewright.core.program import (
-    Await,
-    Copy,
-    Cores,
-    If,
-    Mark,
-    Move,
-    Pointer,
-    Start,
-    Statement,
-    Test,
-    Wait,
-)
-from tilewright.core.tiles import Member, Region, TileLoop, Trace, Use, hull, member, narrowed, trace
+from tilewright.core.program import Await, Copy, Cores, If, Mark, Move, Pointer, Start, Statement, Test, Wait
+from tilewright.core.tiles import Extent, Member, Region, TileLoop, Trace, Use, hull, left, member, narrowed, trace
 
 CORE = "core"
 
@@ -216,7 +204,11 @@ class Lowering:
 
     def in_buffer(self, buffer: int) -> Held:
         mine = self.group.buffers[buffer]
-        return Held(Place(self.memory, mine.offset), self.slot(buffer) * mine.bytes, self.regions[buffer])
+        held = Held(Place(self.memory, mine.offset), self.slot(buffer) * mine.bytes, self.regions[buffer])
+        if mine.within < 0:
+            return held
+        position, use = self.read[buffer]
+        return replace(held, region=around(self.members[position], use, self.regions[mine.within]))
 
     def at_home(self, position: int, use: Use) -> tuple[Held, str]:
         """The whole tensor of a use, and the memory that it is in."""
@@ -369,7 +361,9 @@ class Lowering:
         """Computes a node; `beside` is what is done meanwhile."""
         work, mine = self.group.works[position], self.members[position]
         choice = self.choice(position)
-        ranges = self.trace.ranges[position]
+        inlaid = self.group.inlaid(work)
+        rest = {name: Extent(*ends) for name, ends in left(mine, inlaid).items()}
+        ranges = {**self.trace.ranges[position], **rest}
         core: Size = 0
         shared = choice.kernel is not None and choice.kernel.shared and not work.split and self.schedule.cores > 1
         if work.split or shared:
@@ -384,9 +378,10 @@ class Lowering:
         scratch = Pointer(place, "void", False, plain(core * work.scratch_bytes)) if work.scratch_bytes else None
         share = (core, self.schedule.cores) if shared else (0, 1)
         parts = self._parts(position, work)
-        task = Task(self.plan.graph, choice, mine, ranges, self.held(position), scratch, parts, share)
-        call = invoke(task, self.pieces)
-        body: tuple[Statement, ...] = (If(tests, (call,)),) if tests else (call,)
+        task = Task(self.plan.graph, choice, mine, ranges, self.held(position), scratch, parts, share, inlaid)
+        idle = any(part.size == 0 for part in rest.values())
+        body: tuple[Statement, ...] = () if idle else (invoke(task, self.pieces),)
+        body = (If(tests, body),) if tests and body else body
         if self.plan.platform.beside(choice.kernel) is None:
             body = (Cores(CORE, self.schedule.cores if work.split or shared else 1, body, tuple(beside)),)
         else:

@@ -20,7 +20,7 @@ from tilewright.core.matching import binding_names, tile_names
 from tilewright.core.op import call_node
 from tilewright.core.plan import Choice, Place
 from tilewright.core.program import Argument, Invoke, Literal, Maybe, Number, Pointer, Struct
-from tilewright.core.tiles import Extent, Member, Ranges, Region, Use, region, walked
+from tilewright.core.tiles import Extent, Member, Ranges, Region, Use, region, shift, walked
 from tilewright.errors import TilewrightError
 
 
@@ -64,6 +64,12 @@ def whole(kind: TensorType) -> Region:
     return tuple(Extent(0, extent) for extent in kind.shape)
 
 
+def around(mine: Member, use: Use, result: Region) -> Region:
+    """A part of the result in which an operand lies, counted in the operand's own indices."""
+    behind = shift(mine.domain, use.key, mine.output.key) or ()
+    return tuple(Extent(plain(p.start - by), plain(p.stop - by)) for p, by in zip(result, behind, strict=True))
+
+
 @dataclass(frozen=True)
 class Task:
     """One node, or the part of one that a tile covers."""
@@ -79,6 +85,8 @@ class Task:
     parts: Parts | None = None
     share: tuple[Size, int] = (0, 1)
     """Which part of the results a kernel computes that cores share, and of how many."""
+    inlaid: frozenset[str] = frozenset()
+    """Operands that lie within the result already, so that the tile is just the rest of it."""
 
     @property
     def comment(self) -> str:
@@ -114,7 +122,8 @@ def _kernel(task: Task, pieces: Pieces) -> Invoke:
     function = pieces.function(kernel.function, text)
     uses = {use.key: use for use in task.member.uses}
     operands = {*call.operands, *call.op.output_names(len(node.outputs))}
-    strides = {key: task.held[key].strides() for key in walked(task.member, kernel) if key in task.held}
+    strided = walked(task.member, kernel) | ({task.member.output.key} if task.inlaid else set[str]())
+    strides = {key: task.held[key].strides() for key in strided if key in task.held}
     names = tile_names(call, domain, task.ranges, strides) | {"PART": task.share[0], "PARTS": task.share[1]}
     arguments: list[Argument] = []
     for parameter in kernel.parameters:

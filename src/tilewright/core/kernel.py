@@ -63,6 +63,8 @@ class Kernel:
     """Whether its epilogue also takes vectors of four results, where all that is fused behind it has such a text."""
     near: tuple[str, ...] = ()
     """Operands that have to be in the engine's own memory, also where it reads others from elsewhere."""
+    within: tuple[str, ...] = ()
+    """Operands that may lie within the result already: it is then called for the rest, and walks that by strides."""
 
     @property
     def shared(self) -> bool:
@@ -78,7 +80,7 @@ _HEADER = re.compile(r"\A\s*/\*\s*---\n(.*?)\n\s*---\s*\*/", re.DOTALL)
 _PROTOTYPE = re.compile(r"^static\s+(?:\w+\s+)?void\s+(\w+)\s*\(([^)]*)\)\s*\{", re.MULTILINE | re.DOTALL)
 _KEYS = {
     *("op", "engine", "types", "when", "pack", "epilogue", "scratch", "cycles"),
-    *("inplace", "strided", "whole", "accumulate", "near"),
+    *("inplace", "strided", "whole", "accumulate", "near", "within"),
 }
 
 
@@ -216,6 +218,7 @@ def _kernel(path: Path, text: str) -> Kernel:
         tuple(cast("list[str]", header.get("accumulate") or [])),
         header.get("epilogue") == "lanes",
         tuple(cast("list[str]", header.get("near") or [])),
+        tuple(cast("list[str]", header.get("within") or [])),
     )
 
 

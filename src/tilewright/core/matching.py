@@ -50,6 +50,7 @@ def tile_names(
     for operand in domain.access:
         steps = [names[f"{operand}_s{axis}"] for axis in range(len(shapes[operand]))]
         names.update(_dimension_strides(domain, operand, [s for s in steps if not isinstance(s, float)], sizes))
+        names.update(_dimension_extents(domain, operand, shapes[operand]))
     if call.op.numbers is not None:
         names.update(call.op.numbers(call))
     if call.op.padding is not None and tile is not None:
@@ -87,6 +88,12 @@ def _dimension_strides(
         if all(plain(linear[a] - linear[b] * sizes[b]) == 0 for a, b in pairwise(real)):
             found[f"{operand}_s{product}"] = linear[real[-1]] if real else 0
     return found
+
+
+def _dimension_extents(domain: Domain, operand: str, shape: Sequence[Size]) -> dict[str, Size]:
+    """`A_nM`: how many elements there are along the axis that a loop dimension indexes alone."""
+    axes = zip(domain.access[operand], shape, strict=True)
+    return {f"{operand}_n{a.dims[0]}": size for a, size in axes if isinstance(a, Affine) and len(a.dims) == 1}
 
 
 def operand_types(call: Call) -> dict[str, TensorType]:

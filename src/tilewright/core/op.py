@@ -198,6 +198,8 @@ class Operator:
     """Further numbers that kernels may name: defaults worked out (`pads_0` under auto_pad), codes of named choices."""
     padding: Callable[[Call], Mapping[str, tuple[str, int, Literal["before", "after"]]]] | None = None
     """Which of these numbers say how far accesses reach out of an operand's axis: a tile inside has less padding."""
+    joins: bool = False
+    """Whether the result is its inputs side by side, each where its access lies inside of it, as they are."""
 
     limit: Callable[[Call, Mapping[str, int]], int] | None = None
     """The largest magnitude of an integer result, were its type wide enough, from those of the operands."""

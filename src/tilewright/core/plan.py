@@ -79,6 +79,9 @@ class TileBuffer:
     """How many groups behind this one the last store from it is awaited, likewise; 1 where there are several stores."""
     kept: int = 0
     """How many groups before this one left the whole tensor in these bytes, held since then; 0 where it is loaded."""
+    within: int = -1
+    """The buffer of the result whose bytes it has: each element is loaded to where the result has it, and not copied
+    any more. -1 where it has bytes of its own."""
 
     @property
     def end(self) -> int:
@@ -124,6 +127,10 @@ class Group:
     """Predicted."""
     ahead: bool = False
     """Whether the first node runs one step ahead of the others, on an engine that works beside the cores."""
+
+    def inlaid(self, work: Work) -> frozenset[str]:
+        """Operands of a node that lie within its result already when it is computed."""
+        return frozenset(key for key, index in work.buffers.items() if self.buffers[index].within >= 0)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ planner, which asks with numbers, and the code generator, which asks with expres
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
@@ -221,6 +221,39 @@ def tile_of(domain: Domain, key: str, wanted: Region) -> dict[str, Extent]:
         if name:
             stop = part.stop if factor == 1 else (part.stop + (factor - 1)) // factor
             found[name] = Extent(part.start if factor == 1 else part.start // factor, stop)
+    return found
+
+
+def shift(domain: Domain, key: str, output: str) -> tuple[int, ...] | None:
+    """How much larger than its own the index of an operand's element is in a result, for each axis; None for others."""
+    found: list[int] = []
+    if len(domain.access[key]) != len(domain.access[output]):
+        return None
+    for mine, other in zip(domain.access[key], domain.access[output], strict=True):
+        if isinstance(mine, Whole) or len(mine.dims) != 1 or other != dim(mine.dims[0]):
+            return None
+        if mine + -mine.constant != other or mine.divisor != 1:
+            return None
+        found.append(-mine.constant)
+    return tuple(found)
+
+
+def left(mine: Member, inlaid: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """What is left to compute of dimensions where operands lie at their ends, within the result: start and stop."""
+    domain = mine.domain
+    taken: dict[str, list[tuple[int, int]]] = {}
+    for key in inlaid:
+        for axis, extent in zip(domain.access[key], domain.shapes[key], strict=True):
+            if isinstance(axis, Affine) and extent < domain.dims[axis.dims[0]]:
+                taken.setdefault(axis.dims[0], []).append((-axis.constant, extent - axis.constant))
+    found: dict[str, tuple[int, int]] = {}
+    for name, parts in taken.items():
+        low, high = 0, domain.dims[name]
+        for start, stop in sorted(parts):
+            low = stop if start == low else low
+        for start, stop in sorted(parts, reverse=True):
+            high = start if stop == high and start >= low else high
+        found[name] = low, high
     return found
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from tilewright.core.matching import binding_names
 from tilewright.core.op import Call, call_node
 from tilewright.core.plan import Choice, Group, TileBuffer
 from tilewright.core.platform import Platform
-from tilewright.core.tiles import Member, Use, member, walked
+from tilewright.core.tiles import Member, Use, left, member, walked
 from tilewright.cost.formulas import Names, evaluate
 from tilewright.cost.grid import Array, Box, Cut, Grid, Value
 from tilewright.cost.nests import nest_cycles
@@ -36,6 +37,7 @@ NEST_CYCLES = 4.0
 STEP_CYCLES = 2.0
 """Of a step of the epilogue of such a nest, per result, likewise."""
 OPERATIONS = {"point": NEST_CYCLES, "term": NEST_CYCLES, "step": STEP_CYCLES}
+NOTHING: Mapping[str, int] = MappingProxyType({})
 SUM_CYCLES = 1.0
 """To add what one part of a reduction gives to the sum of others, per result."""
 
@@ -76,10 +78,13 @@ def task(graph: Graph, node: Node, kernel: Kernel | None) -> Task:
 # Compute
 
 
-def part_sizes(grid: Grid, position: int, split: str, chunk: Value) -> dict[str, Value]:
-    """Sizes of the dimensions of the largest part that a core computes, over classes."""
+def part_sizes(
+    grid: Grid, position: int, split: str, chunk: Value, rest: Mapping[str, int] = NOTHING
+) -> dict[str, Value]:
+    """Sizes of the dimensions of the largest part that a core computes, over classes; `rest` has smaller ones."""
     ranges, dims = grid.projection.ranges[position], grid.members[position].domain.dims
     sizes: dict[str, Value] = {n: grid.size(ranges[n]) if n in ranges else size for n, size in dims.items()}
+    sizes |= rest
     if split:
         sizes[split] = np.minimum(grid.spread(chunk), sizes[split])
     return sizes
@@ -104,18 +109,20 @@ def work_cycles(
     split: str,
     chunk: Value,
     whole: Collection[str] = (),
+    rest: Mapping[str, int] = NOTHING,
 ) -> Array:
-    """Cycles of the slowest core at a step, over classes: it has the largest part, or the rest that is left over.
+    """Cycles of the slowest core at a step, over classes: it has the largest part, or what is left over for the last.
 
-    Operands of `whole` have no buffers: they lie in the engine's memory.
+    Operands of `whole` have no buffers: they lie in the engine's memory. `rest` are sizes of dimensions of which some
+    lies within the result already.
     """
-    sizes = part_sizes(grid, position, split, chunk)
+    sizes = part_sizes(grid, position, split, chunk, rest)
     found = _part_cycles(grid, platform, position, mine, split, sizes, whole)
-    total = part_sizes(grid, position, "", 0)[split] if split else 1
-    rest = total - (np.maximum(total, 1) - 1) // np.maximum(sizes[split], 1) * sizes[split] if split else total
-    if mine.kernel is None or not split or np.all(rest == sizes[split]):
+    total = part_sizes(grid, position, "", 0, rest)[split] if split else 1
+    last = total - (np.maximum(total, 1) - 1) // np.maximum(sizes[split], 1) * sizes[split] if split else total
+    if mine.kernel is None or not split or np.all(last == sizes[split]):
         return found
-    return np.maximum(found, _part_cycles(grid, platform, position, mine, split, sizes | {split: rest}, whole))
+    return np.maximum(found, _part_cycles(grid, platform, position, mine, split, sizes | {split: last}, whole))
 
 
 def _part_cycles(
@@ -309,13 +316,17 @@ def priced(
     points: list[Array] = []
     for position, (work, mine) in enumerate(zip(group.works, tasks, strict=True)):
         whole = {use.key for use in mine.member.uses if use.key not in work.buffers}
-        cycles = work_cycles(grid, platform, position, mine, work.split, work.chunk, whole)
+        rest = {name: stop - start for name, (start, stop) in left(mine.member, group.inlaid(work)).items()}
+        cycles = work_cycles(grid, platform, position, mine, work.split, work.chunk, whole, rest)
         cycles = cycles + start_cycles(grid, platform, mine, work.split)
         when = due(grid, grid.moves(tuple(grid.projection.ranges[position].values())), range(grid.rank))
         works.append(when * (cycles + kept_cycles(grid, platform, mine.member.output)))
         points.append(when * work_points(grid, position))
     flows: dict[int, Flow] = {}
     for index, use, box in bound:
+        if group.buffers[index].within >= 0:
+            # Its runs of bytes are as long as those in the result.
+            use = replace(use, type=tasks[-1].member.output.type)
         found = flow(grid, platform, box, use, source.get(use.tensor, engine.memory))
         if found.store and any(_meet(group.buffers[index], group.buffers[other]) for other, _, _ in bound):
             found = in_place(found)

@@ -48,13 +48,6 @@ def _domain(call: Call) -> Domain:
     return domain(dict(zip(names, shape, strict=True)), access, shapes, "concat_result", products=products)
 
 
-def _numbers(call: Call) -> dict[str, int]:
-    """The extent of each input along the axis, and the bytes of an element."""
-    axis = call.axis("axis", call.outputs[0].rank)
-    extents = {f"{operand}_AXIS": call.shape(operand)[axis] for operand in call.operands}
-    return {**extents, "ELEMENT_BYTES": call.outputs[0].dtype.bytes}
-
-
 def _reference(call: Call, *inputs: Array) -> Array:
     return np.concatenate(inputs, axis=call.int("axis"))
 
@@ -84,7 +77,8 @@ declare(
         MappingProxyType({"axis": REQUIRED}),
         "move",
         _body,
-        numbers=_numbers,
+        numbers=lambda call: {"ELEMENT_BYTES": call.outputs[0].dtype.bytes},
+        joins=True,
         doc=__doc__ or "",
     )
 )

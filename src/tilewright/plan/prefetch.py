@@ -62,7 +62,8 @@ class Prefetch:
         for number in range(len(self.groups) - 1):
             self._store_late(number)
         costs = [group_cost(self.graph, self.platform, self.choices, group, self.sources) for group in self.groups]
-        waits = held_up(self.platform, self.groups, costs, self._source)
+        loads = [replace(group, buffers=tuple(self._loaded(b) for b in group.buffers)) for group in self.groups]
+        waits = held_up(self.platform, loads, costs, self._source)
         self.groups = [replace(g, cycles=g.cycles + wait) for g, wait in zip(self.groups, waits, strict=True)]
 
     def _keep(self) -> None:
@@ -84,7 +85,12 @@ class Prefetch:
     def _whole(self, group: Group, members: Sequence[Member], index: int) -> bool:
         """Whether a buffer holds all of a tensor from outside, or what the group makes for the outside."""
         tensor = group.buffers[index].tensor
-        if group.ahead or tensor in {mine.output.tensor for mine in members[:-1]} or not self._alone(group, index):
+        if (
+            group.buffers[index].within >= 0
+            or group.ahead
+            or tensor in {mine.output.tensor for mine in members[:-1]}
+            or not self._alone(group, index)
+        ):
             return False
         first = trace(members, group.loops, group.keep, [0] * len(group.loops))
         regions = [
@@ -101,10 +107,10 @@ class Prefetch:
         return whole and self._stays(group, members, index)
 
     def _alone(self, group: Group, index: int) -> bool:
-        """Whether nothing else of a group has bytes of a buffer."""
+        """Whether nothing else of a group has bytes of a buffer, but what becomes a part of it."""
         mine = (group.buffers[index].offset, group.buffers[index].end)
         cores = self.platform.cores.count
-        others = [(b.offset, b.end) for number, b in enumerate(group.buffers) if number != index]
+        others = [(b.offset, b.end) for n, b in enumerate(group.buffers) if index not in (n, b.within)]
         others += [(work.scratch, work.sums_at(cores) + work.sums) for work in group.works]
         return not any(_meet(mine, other) for other in others)
 
@@ -130,7 +136,7 @@ class Prefetch:
 
     def _put(self, number: int, index: int, buffer: TileBuffer) -> None:
         group = self.groups[number]
-        after = replace(group, buffers=(*group.buffers[:index], buffer, *group.buffers[index + 1 :]))
+        after = _with_buffer(group, index, buffer)
         gain = self._cycles(group) - self._cycles(after)
         self.groups[number] = replace(after, cycles=group.cycles - gain)
 
@@ -160,7 +166,12 @@ class Prefetch:
 
     def _load_cycles(self, number: int, buffer: TileBuffer) -> float:
         dma = self.platform.dma(self._source(number, buffer), self.platform.cores.memory)
-        return 0.0 if dma is None else dma.setup + dma.issue + buffer.bytes / dma.bytes_per_cycle
+        return 0.0 if dma is None else dma.setup + dma.issue + self._loaded(buffer).bytes / dma.bytes_per_cycle
+
+    def _loaded(self, buffer: TileBuffer) -> TileBuffer:
+        """A buffer with the bytes that are loaded into it: what lies within a result is less than that."""
+        size = self.graph.types[buffer.tensor].bytes if buffer.within >= 0 else buffer.bytes
+        return replace(buffer, bytes=min(buffer.bytes, size))
 
     def _one_earlier(self, number: int, index: int) -> bool:
         """Starts a load one more group earlier, if what it loads is there by then and there are bytes for it."""
@@ -182,19 +193,21 @@ class Prefetch:
         group = self.groups[number]
         members = self._members(group)
         results = {use.tensor for use in members[-1].uses if use.writes}
-        buffers = list(group.buffers)
-        for index, buffer in enumerate(buffers):
+        after = group
+        for index, buffer in enumerate(group.buffers):
             dma = self.platform.dma(self.sources[buffer.tensor], self.platform.cores.memory)
             beside = dma is not None and not dma.by_cores and not dma.through
             if beside and buffer.tensor in results:
-                buffers[index] = self._stored_late(number, buffer, self.held.get((number, index), number))
-        after = replace(group, buffers=tuple(buffers))
+                # What lies within it has its bytes since it is loaded.
+                first = number - max(b.early for b in group.buffers if b is buffer or b.within == index)
+                last = self.held.get((number, index), number)
+                after = _with_buffer(after, index, self._stored_late(number, buffer, first, last))
         gain = self._cycles(group) - self._cycles(after) if after != group else 0.0
         self.groups[number] = replace(after, cycles=group.cycles - gain)
 
-    def _stored_late(self, number: int, buffer: TileBuffer, held: int) -> TileBuffer:
+    def _stored_late(self, number: int, buffer: TileBuffer, first: int, held: int) -> TileBuffer:
         """A buffer from which is stored while as many groups work as that takes, or as have bytes for it. It has those
-        up to the group `held`."""
+        from the group `first` to the group `held`."""
         late, left = 1, self._load_cycles(number, buffer) - self.groups[number + 1].cycles / 2
         once = all(loop.count == 1 for loop in self.groups[number].loops)
         while once and left > 0 and late < LATEST and not self._wanted(number, number + late + 1):
@@ -205,9 +218,9 @@ class Prefetch:
             beside = range(held + 1, number + count + 1)
             mine: Bytes | None = (buffer.offset, buffer.offset + size)
             if any(_meet(mine, other) for n in beside for other in self.occupied[n]):
-                mine = self._gap(number, number + count, size) if held == number else None
+                mine = self._gap(first, number + count, size) if held == number else None
             if mine is not None:
-                for n in (number, *beside):
+                for n in (*range(first, number + 1), *beside):
                     self.occupied[n].append(mine)
                 return replace(buffer, offset=mine[0], late=count)
         return buffer
@@ -277,9 +290,17 @@ class Prefetch:
 
     def _taken(self, number: int, index: int, first: int) -> bool:
         """Starts a load beside the group `first`, if there are bytes for it: those that it has, or others."""
-        buffer, last = self.groups[number].buffers[index], self.held.get((number, index), number)
+        group = self.groups[number]
+        buffer = group.buffers[index]
+        left = index if buffer.within < 0 else buffer.within
+        last = self.held.get((number, left), number)
         size = round_up(buffer.end - buffer.offset, self.platform.alignment)
         mine = (buffer.offset, buffer.offset + size)
+        beside = [b.early for b in group.buffers if b.within == buffer.within >= 0]
+        if number - max(beside, default=0) <= first:
+            # What lies within the same result has the bytes already.
+            self.groups[number] = _with_buffer(group, index, replace(buffer, early=number - first))
+            return True
         if any(_meet(mine, other) for other in self.occupied[first]):
             found = self._gap(first, last, size)
             if found is None:
@@ -288,10 +309,10 @@ class Prefetch:
             for other in range(first + 1, last + 1):
                 self.occupied[other].append(mine)
             for other in range(number + 1, last + 1):
-                self._move(other, buffer, mine[0])
+                self._move(other, group.buffers[left], mine[0])
         self.occupied[first].append(mine)
-        group, moved = self.groups[number], replace(buffer, offset=mine[0], early=number - first)
-        self.groups[number] = replace(group, buffers=(*group.buffers[:index], moved, *group.buffers[index + 1 :]))
+        moved = replace(buffer, offset=mine[0], early=number - first)
+        self.groups[number] = _with_buffer(group, index, moved)
         return True
 
     def _move(self, number: int, left: TileBuffer, offset: int) -> None:
@@ -325,6 +346,16 @@ def free_cycles(
     found = priced(graph, platform, choices, group, sources)
     own = [flow for flow in found.flows.values() if not (flow.store and flow.duplex)]
     return SHARE * found.cost.cycles - sum(found.total(flow.cycles * found.due(flow)) for flow in own)
+
+
+def _with_buffer(group: Group, index: int, new: TileBuffer) -> Group:
+    """A group with another buffer; a result and what lies within it stay together."""
+    outer = new.within if new.within >= 0 else index
+    buffers = tuple(
+        new if number == index else replace(other, offset=new.offset) if outer in (number, other.within) else other
+        for number, other in enumerate(group.buffers)
+    )
+    return replace(group, buffers=buffers)
 
 
 def _meet(a: Bytes, b: Bytes) -> bool:

@@ -16,6 +16,7 @@ from tilewright.core.plan import Buffer, Group, Place, Plan, Schedule, Stage
 from tilewright.core.platform import Platform
 from tilewright.cost.tiles import priced
 from tilewright.plan.impossible import why_impossible
+from tilewright.plan.inlay import Inlay
 from tilewright.plan.joint import Joint, Pick, Solution, fits_layer_by_layer, layer_by_layer
 from tilewright.plan.levels import Levels, Span, first_sources, levels_of, place
 from tilewright.plan.menu import Menu
@@ -77,6 +78,7 @@ def _attempt(network: Network, options: PlanOptions) -> Plan | None:
     ready = replace(solution, picks=final.picks(copies, stages.waits))
     if not options.buffers and not copies:
         ready = Once(menu, levels, ready, _sources(network, found), _written(network, ready.picks)).run()
+    ready = replace(ready, picks=tuple(Inlay(network, pick, _sources(network, found)).run() for pick in ready.picks))
     return _plan(network, levels, ready, spans, found, copies)
 
 

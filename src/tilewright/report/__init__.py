@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from tilewright.report.groups import GroupRow, GroupTable, Totals, group_table
+from tilewright.report.groups import BufferRow, GroupRow, GroupTable, Totals, group_table
 from tilewright.report.layers import Layer, layers
 from tilewright.report.page import render_report, write_report
 
-__all__ = ["GroupRow", "GroupTable", "Layer", "Totals", "group_table", "layers", "render_report", "write_report"]
+__all__ = [
+    "BufferRow",
+    "GroupRow",
+    "GroupTable",
+    "Layer",
+    "Totals",
+    "group_table",
+    "layers",
+    "render_report",
+    "write_report",
+]

@@ -9,7 +9,7 @@ from math import prod
 from typing import Literal
 
 from tilewright.core.op import call_node
-from tilewright.core.plan import Group, Plan, Schedule, Work
+from tilewright.core.plan import Group, Plan, Schedule, TileBuffer, Work
 from tilewright.cost.timeline import Timed, timed_groups
 from tilewright.report.layers import LOOP_NEST, is_view, multiply_accumulates
 
@@ -26,6 +26,8 @@ class BufferRow:
     slots: int
     kept: bool
     """Whether lines stay from one tile to the next."""
+    within: str
+    """The tensor in whose buffer it lies; "" where it has bytes of its own."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ def _row(plan: Plan, schedule: Schedule, timed: Timed) -> GroupRow:
         tuple(kernel.path.name if kernel else LOOP_NEST for kernel in kernels),
         tuple((loop.dim, loop.size, loop.count) for loop in group.loops),
         prod(loop.count for loop in group.loops),
-        tuple(BufferRow(b.tensor, b.bytes, b.slots, b.tensor in group.keep) for b in group.buffers),
+        tuple(_buffer(group, buffer) for buffer in group.buffers),
         tuple(work.split for work in group.works),
         covered([*_whole(plan, schedule, timed.index, engine.memory), *workspace(group, schedule.cores)]),
         timed.cost.moved,
@@ -127,6 +129,11 @@ def _row(plan: Plan, schedule: Schedule, timed: Timed) -> GroupRow:
         timed.bound,
         sum(_computed(plan, timed, position, work) for position, work in enumerate(group.works)),
     )
+
+
+def _buffer(group: Group, buffer: TileBuffer) -> BufferRow:
+    within = group.buffers[buffer.within].tensor if buffer.within >= 0 else ""
+    return BufferRow(buffer.tensor, buffer.bytes, buffer.slots, buffer.tensor in group.keep, within)
 
 
 def _macs(plan: Plan, step: int) -> int:

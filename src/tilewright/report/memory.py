@@ -130,7 +130,7 @@ def _workspaces(plan: Plan, schedule: Schedule, *, merged: bool = False) -> list
             start, stop = min((a for a, _ in parts), default=0), max((b for _, b in parts), default=0)
             add(f"tiles of group {index}", start, stop - start, index)
             continue
-        for buffer in group.buffers:
+        for buffer in (buffer for buffer in group.buffers if buffer.within < 0):
             for slot in range(buffer.slots):
                 which = f", slot {slot} of {buffer.slots}" if buffer.slots > 1 else ""
                 kept = ", lines kept" if buffer.tensor in group.keep else ""

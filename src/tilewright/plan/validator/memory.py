@@ -18,6 +18,7 @@ from tilewright.plan.validator.groups import Opened, covering
 from tilewright.plan.validator.inplace import replaceable
 from tilewright.plan.validator.nodes import is_view
 from tilewright.plan.validator.regions import everywhere, whole
+from tilewright.plan.validator.within import inlaid
 
 
 @dataclass(frozen=True)
@@ -384,7 +385,7 @@ class Layout:
             return self._same(a, b) or self._same(b, a)
         if a.buffer >= 0 and b.buffer >= 0:
             opened = self._groups[a.group]
-            return self._in_buffer(opened, a, b) or self._in_buffer(opened, b, a)
+            return inlaid(opened, a.buffer, b.buffer) or self._in_buffer(opened, a, b) or self._in_buffer(opened, b, a)
         if a.tensor and b.tensor:
             return self._in_tensor(a, b) or self._in_tensor(b, a)
         return False
@@ -398,7 +399,9 @@ class Layout:
             if left is None:
                 return False
             b = replace(b, group=source, buffer=left)
-        return (a.group, a.buffer) == (b.group, b.buffer)
+        # What lies within the result of a group is a part of what that leaves.
+        same = a.buffer == b.buffer or self._groups[a.group].group.buffers[a.buffer].within == b.buffer
+        return a.group == b.group and same
 
     def _in_buffer(self, opened: Opened, operand: Held, result: Held) -> bool:
         """Whether a node may write its result over a buffer that it reads."""

@@ -17,6 +17,8 @@ every step of every group at once (`check_regions`), so nothing below is a sampl
 - memories: tensors from first write to last read, staged copies from their start, tile buffers and scratch bytes lie
   aligned inside their memories and apart while they live, with the exceptions that nodes allow (`check_memory`). Home
   and weight memory also have room for ports and constants. `used` must cover what has an address.
+- parts: operands that are loaded to where the result has them have their place inside of its tile, at every step, and
+  with what is left to the cores are all of it, each element once (`within`).
 - transfers: whatever is not within the engine's reach has a DMA to it, and no group loads what it makes itself.
 
 Not checked, because no plan says it: that generated code waits for transfers, the numbers kernels are called with, and
@@ -32,6 +34,7 @@ from tilewright.plan.validator.groups import Opened, group_problems, open_group
 from tilewright.plan.validator.kernels import work_problems
 from tilewright.plan.validator.memory import Layout
 from tilewright.plan.validator.nodes import is_view
+from tilewright.plan.validator.within import within_problems
 
 
 def tiled(plan: Plan, schedule: Schedule) -> Iterator[str]:
@@ -49,6 +52,7 @@ def tiled(plan: Plan, schedule: Schedule) -> Iterator[str]:
         return
     for opened in groups:
         yield from group_problems(opened)
+        yield from within_problems(opened, plan.choices[opened.group.works[-1].step])
         for position, work in enumerate(opened.group.works):
             yield from work_problems(opened, position, plan.graph, plan.choices[work.step], schedule.cores)
     yield from Layout(plan, schedule, groups).problems()

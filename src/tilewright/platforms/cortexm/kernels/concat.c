@@ -4,7 +4,7 @@ types: {inputs0: T, inputs1: T, concat_result: T}
 T: [int8, uint8, bool, int16, uint16, float16, int32, uint32, float32]
 when: {OUTER: ">= 2"}
 whole: [AXIS]
-cycles: "30+OUTER*(60+(inputs0_AXIS+inputs1_AXIS)*INNER*ELEMENT_BYTES*0.6)"
+cycles: "30+OUTER*(60+AXIS*INNER*ELEMENT_BYTES*0.6)"
 --- */
 #include "tilewright_kernel.h"
 
@@ -13,9 +13,9 @@ typedef int8_t T;
 #endif
 
 /* Two runs of bytes for each index in front of the axis: a cache of keys or values with those of the next token. */
-static void concat(const T *inputs0, const T *inputs1, T *concat_result, int OUTER, int INNER, int inputs0_AXIS,
-                   int inputs1_AXIS) {
-    const int first = inputs0_AXIS * INNER, second = inputs1_AXIS * INNER;
+static void concat(const T *inputs0, const T *inputs1, T *concat_result, int OUTER, int INNER, int inputs0_nAXIS,
+                   int inputs1_nAXIS) {
+    const int first = inputs0_nAXIS * INNER, second = inputs1_nAXIS * INNER;
     for (int outer = 0; outer < OUTER; outer++) {
         tw_copy_bytes(concat_result, inputs0, first * (int)sizeof(T));
         tw_copy_bytes(concat_result + first, inputs1, second * (int)sizeof(T));

@@ -2,9 +2,10 @@
 op: Concat
 types: {inputs0: T, inputs1: T, concat_result: T}
 T: [int8, uint8, bool, int16, uint16, float16, int32, uint32, float32]
-when: {OUTER: "OUTER >= 2 and (inputs0_AXIS+inputs1_AXIS)*INNER*ELEMENT_BYTES <= 8192"}
+when: {OUTER: "OUTER >= 2 and AXIS*INNER*ELEMENT_BYTES <= 8192"}
 whole: [AXIS]
-cycles: "50+OUTER*(25+(inputs0_AXIS+inputs1_AXIS)*INNER*ELEMENT_BYTES*0.5)"
+within: [inputs0, inputs1]
+cycles: "50+OUTER*(25+AXIS*INNER*ELEMENT_BYTES*0.5)"
 --- */
 #include "tilewright_kernel.h"
 
@@ -12,15 +13,16 @@ cycles: "50+OUTER*(25+(inputs0_AXIS+inputs1_AXIS)*INNER*ELEMENT_BYTES*0.5)"
 typedef int8_t T;
 #endif
 
-/* Two runs of bytes for each index in front of the axis: a cache of keys or values with those of the next token. */
-static void concat(const T *inputs0, const T *inputs1, T *concat_result, int OUTER, int INNER, int inputs0_AXIS,
-                   int inputs1_AXIS) {
-    const int first = inputs0_AXIS * INNER, second = inputs1_AXIS * INNER;
+/* Two runs of bytes for each index in front of the axis: a cache of keys or values with those of the next token. One that
+ * is there already is empty. */
+static void concat(const T *inputs0, const T *inputs1, T *concat_result, int OUTER, int INNER, int inputs0_nAXIS,
+                   int inputs1_nAXIS, int concat_result_sOUTER) {
+    const int first = inputs0_nAXIS * INNER, second = inputs1_nAXIS * INNER;
     for (int outer = 0; outer < OUTER; outer++) {
         tw_copy_bytes(concat_result, inputs0, first * (int)sizeof(T));
         tw_copy_bytes(concat_result + first, inputs1, second * (int)sizeof(T));
         inputs0 += first;
         inputs1 += second;
-        concat_result += first + second;
+        concat_result += concat_result_sOUTER;
     }
 }
