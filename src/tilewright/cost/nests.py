@@ -3,7 +3,8 @@
 Operations of a point and turns of loops cost what the platform says (`operations`). Two things cost an instruction or
 two at every point, as compilers find no better way: an operand that the loops walk with other strides than the result
 (`skew`), and an innermost loop over a sum whose stride is known at run time only, so that its turns are counted instead
-of compared with an end (`odd`).
+of compared with an end (`odd`). Where results are chosen by their index, compilers split an innermost loop whose ends
+they know; at all others each point is compared (`split`).
 """
 
 from __future__ import annotations
@@ -42,6 +43,9 @@ def nest_cycles(
     loops = [*(name for name in sizes if name not in reduced), *reduced]
     points = grid.product([*sizes.values()])
     results = grid.product([size for name, size in sizes.items() if name not in reduced])
+    known = not loops or (loops[-1] != split and (loops[-1] not in ranges or ranges[loops[-1]].loop < 0))
+    if known:
+        costs = {**costs, "split": 0.0}
     each, point = (operation_cycles(found, costs) for found in counts)
     # What cores share is a loop even where each has one turn of it.
     inner: Value = 1

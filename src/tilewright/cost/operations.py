@@ -31,9 +31,10 @@ _FLOAT = re.compile(r"\bfloat\b|\bdouble\b|[\d.]f\b")
 def expression(text: str, *, wide: bool, real: bool) -> Counter[str]:
     """Operations of an expression or statement; `wide` ones are of 64 bits, `real` ones of floating-point numbers."""
     found: Counter[str] = Counter()
-    # What is known is divided by the compiler; a division by a power of two is a multiplication, or a shift. Where an
-    # index is compared with numbers, the loop is split there.
-    for token in _TOKEN.findall(_POWER.sub("* 1", _FOLDED.sub("1", _SPLIT.sub("", text)))):
+    # Where an index is compared with numbers, loops with known ends are split there.
+    text, found["split"] = _SPLIT.subn("", text)
+    # What is known is divided by the compiler; a division by a power of two is a multiplication, or a shift.
+    for token in _TOKEN.findall(_POWER.sub("* 1", _FOLDED.sub("1", text))):
         if token.startswith("("):
             continue
         if token[0].isalpha() or token[0] == "_":
