@@ -30,9 +30,9 @@ _FLOAT = re.compile(r"\bfloat\b|\bdouble\b|[\d.]f\b")
 
 def expression(text: str, *, wide: bool, real: bool) -> Counter[str]:
     """Operations of an expression or statement; `wide` ones are of 64 bits, `real` ones of floating-point numbers."""
-    found: Counter[str] = Counter()
     # Where an index is compared with numbers, loops with known ends are split there.
-    text, found["split"] = _SPLIT.subn("", text)
+    text, splits = _SPLIT.subn("", text)
+    found: Counter[str] = Counter(split=splits) if splits else Counter()
     # What is known is divided by the compiler; a division by a power of two is a multiplication, or a shift.
     for token in _TOKEN.findall(_POWER.sub("* 1", _FOLDED.sub("1", text))):
         if token.startswith("("):
