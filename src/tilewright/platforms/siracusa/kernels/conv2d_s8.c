@@ -27,7 +27,25 @@ TW_APART void tabulate(struct tw_quads *quads, int32_t *table, const int32_t *B,
     const struct Epilogue e = *epilogue;
     TW_TABULATE(quads, table, &e, B, channel, count);
 }
-/* Whole blocks of four channels. */
+/* Whole blocks of four channels for 4 * `fours` pixels that are equally far apart, as are their results; one run each. */
+TW_APART void even_line(const struct tw_quads *quads, const T *x, int next, void *y, int pitch, int fours, int count) {
+    struct tw_even even = {.b = quads->runs.b,
+                           .table = quads->table,
+                           .blocks = count / 4,
+                           .y_next = 4 * pitch - count,
+                           .x_next = 4 * next,
+                           .x_end = x + fours * 4 * next,
+                           .pitch = pitch,
+                           .x = x,
+                           .y = y,
+                           .next = next,
+                           .back = 4 - 3 * next,
+                           .y_back = 4 - 3 * pitch,
+                           .more = quads->more,
+                           .shift = quads->last};
+    TW_FOR_BYTES(x, tw_even)(&even, STORE_SIGNED);
+}
+/* Whole blocks of four channels for any four pixels, and those behind them. */
 TW_INLINE void tile(struct tw_quads *quads, const int single, const struct tw_line *line, const T *X) {
     for (int left = line->fours; left > 0; left--) {
         TW_FOR_BYTES(X, tw_quads)(quads, single, STORE_SHIFTS, STORE_SIGNED);
@@ -38,11 +56,19 @@ TW_INLINE void tile(struct tw_quads *quads, const int single, const struct tw_li
 }
 TW_APART void tiles(struct tw_quads *quads, const struct tw_line *line, const T *X, const int32_t *B, void *Y,
                     int channel, int count, const struct Epilogue *epilogue) {
-    (void)B, (void)channel, (void)count, (void)epilogue; /* all in the table */
+    (void)B, (void)channel, (void)epilogue; /* all in the table */
+    const T *const *a = (const T *const *)quads->runs.a;
+    int single = quads->runs.rows == 1 && quads->more;
     quads->y = (char *)Y + line->at[0];
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         quads->apart[i] = line->at[i + 1] - line->at[0];
-    if (quads->runs.rows == 1 && quads->more)
+        if (STORE_SHIFTS &&
+            (quads->apart[i] != (i + 1) * quads->apart[0] || a[i + 1] - a[0] != (i + 1) * (a[1] - a[0])))
+            single = 0;
+    }
+    if (STORE_SHIFTS && single)
+        even_line(quads, a[0], (int)(a[1] - a[0]), quads->y, quads->apart[0], line->fours, count);
+    else if (single)
         tile(quads, 1, line, X);
     else
         tile(quads, 0, line, X);
@@ -84,6 +110,7 @@ TW_INLINE void tile(struct tw_runs *runs, const int single, const struct tw_line
     }
 }
 #define tabulate(quads, table, B, channel, count, epilogue) ((void)(table))
+#define even_line(quads, x, next, y, pitch, fours, count) ((void)0)
 TW_APART void tiles(struct tw_quads *quads, const struct tw_line *line, const T *X, const int32_t *B, void *Y,
                     int channel, int count, const struct Epilogue *epilogue) {
     struct tw_runs *const runs = &quads->runs;
@@ -149,6 +176,8 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
     quads.more = runs->words - 1;
     if (KW * C % 4) /* behind each row the weights are zero; the bytes just have to be there */
         tw_fill_words(patch, 0, patch_bytes);
+    /* pixels that are done at once */
+    const int along = STORE_SHIFTS && flat && OH * N == 1 && C % 4 == 0 && F % 4 == 0 && words > 1 ? OW & ~3 : 0;
     const int most = STORE_SCALES || STORE_SHIFTS ? TW_TABLED : F; /* channels at a time */
     for (int g = 0, first = 0; g < G; first + most < F ? (first += most) : (first = 0, g++)) {
         const int channel = g * F + first, channels = tw_min(most, F - first);
@@ -156,7 +185,11 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
         const int8_t *weights = W + (g * ((F + 3) & ~3) + first) * patch_bytes;
         const T *image = X + g * C;
         tabulate(&quads, table, bias, channel, channels, epilogue);
-        for (int pixel = 0, done = 0, oh = 0, ow = 0, out = channel; pixel < count; pixel += done) {
+        if (along) {
+            runs->b = weights;
+            even_line(&quads, image, X_s2, (char *)Y + channel, Y_s2, along / 4, channels);
+        }
+        for (int pixel = along, done = 0, oh = 0, ow = along, out = channel; pixel < count; pixel += done) {
             struct tw_line line;
             line.fours = 0;
             line.next = next;

@@ -100,22 +100,23 @@ struct tw_line {
 /* sum[i * 4 + j] = bias[j] + the products of all runs of pixel i with channel j, for four of both: eight loads and 16
  * products. The weights of the four channels take turns, word by word; `b` is moved on to those of the next four. There
  * are more registers in it than operands can name, so all are named here; those of pointers have short instructions,
- * because a core's cache holds 512 bytes. */
-#define TW_PRODUCTS(CODE, B, BEFORE_LAST)                                                                              \
+ * because a core's cache holds 512 bytes. Pixels are read in even cycles and weights in odd ones: cores that are an even
+ * number of cycles apart then seldom meet in a bank, and each meeting makes a core that is not one cycle later. */
+#define TW_PRODUCTS(CODE, B, FIRST, SECOND, THIRD, FOURTH, BEFORE_LAST)                                                \
+    FIRST                                                                                                              \
     TW_NEXT_WORD("a4", B)                                                                                              \
-    TW_NEXT_WORD("t0", "s0")                                                                                           \
-    TW_NEXT_WORD("a5", B)                                                                                              \
-    TW_NEXT_WORD("t1", "s1")                                                                                           \
+    SECOND                                                                                                             \
     TW_SDOT(CODE, "a6", "t0", "a4")                                                                                    \
-    TW_SDOT(CODE, "a7", "t0", "a5")                                                                                    \
-    TW_NEXT_WORD("t2", "a1")                                                                                           \
+    THIRD                                                                                                              \
     TW_SDOT(CODE, "s4", "t1", "a4")                                                                                    \
-    TW_SDOT(CODE, "s5", "t1", "a5")                                                                                    \
-    TW_NEXT_WORD("t3", "a2")                                                                                           \
+    FOURTH                                                                                                             \
+    TW_NEXT_WORD("a5", B)                                                                                              \
     TW_SDOT(CODE, "s8", "t2", "a4")                                                                                    \
-    TW_SDOT(CODE, "s9", "t2", "a5")                                                                                    \
     TW_SDOT(CODE, "t4", "t3", "a4")                                                                                    \
+    TW_SDOT(CODE, "a7", "t0", "a5")                                                                                    \
     TW_NEXT_WORD("a4", B)                                                                                              \
+    TW_SDOT(CODE, "s5", "t1", "a5")                                                                                    \
+    TW_SDOT(CODE, "s9", "t2", "a5")                                                                                    \
     TW_SDOT(CODE, "t5", "t3", "a5")                                                                                    \
     TW_NEXT_WORD("a5", B)                                                                                              \
     TW_SDOT(CODE, "s2", "t0", "a4")                                                                                    \
@@ -127,7 +128,10 @@ struct tw_line {
     TW_SDOT(CODE, "s7", "t1", "a5")                                                                                    \
     TW_SDOT(CODE, "s11", "t2", "a5")                                                                                   \
     TW_SDOT(CODE, "ra", "t3", "a5")
-#define TW_RUN(CODE, B) TW_REPEAT("a5", "48") TW_PRODUCTS(CODE, B, "")
+#define TW_PRODUCTS_OF_FOUR(CODE, B)                                                                                   \
+    TW_PRODUCTS(CODE, B, TW_NEXT_WORD("t0", "s0"), TW_NEXT_WORD("t1", "s1"), TW_NEXT_WORD("t2", "a1"),                 \
+                TW_NEXT_WORD("t3", "a2"), "")
+#define TW_RUN(CODE, B) TW_REPEAT("a5", "48") TW_PRODUCTS_OF_FOUR(CODE, B)
 #define TW_SAME_SUMS                                                                                                   \
     "mv s4, a6\nmv s5, a7\nmv s6, s2\nmv s7, s3\nmv s8, a6\nmv s9, a7\nmv s10, s2\nmv s11, s3\n"                       \
     "mv t4, a6\nmv t5, a7\nmv t6, s2\nmv ra, s3\n"

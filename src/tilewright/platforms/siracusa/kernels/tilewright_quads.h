@@ -18,9 +18,21 @@ struct tw_quads {
     int32_t more; /* words of a run behind its first */
 };
 
+/* Pixels by fours, `next` bytes apart, and their results `pitch` bytes apart. */
+struct tw_even {
+    const void *b, *table;
+    int32_t blocks, y_next, x_next; /* columns by fours; from behind the last one of four pixels to the next four */
+    const void *x_end;
+    int32_t pitch;
+    const void *x;
+    void *y;
+    int32_t next, back, y_back; /* from the last of four pixels to the next word of the first */
+    int32_t more, shift;
+};
+
 #define TW_CLIP_SIGNED(sum) ".insn r 0x33, 1, 0x0A, " sum ", " sum ", x8\n"          /* p.clip */
 #define TW_CLIP_UNSIGNED(sum) ".insn r 0x33, 2, 0x0A, " sum ", " sum ", x9\n"        /* p.clipu */
-#define TW_ROUND_SHIFT(sum, added) ".insn r 0x5B, 6, 0x20, " sum ", " added ", a4\n" /* p.addRNr */
+#define TW_ROUND_SHIFT(sum, added) ".insn r 0x5B, 6, 0x20, " sum ", " added ", a2\n" /* p.addRNr */
 
 /* Integers: (sum * factor + added) >> shift. */
 #define TW_SHIFT_COLUMN(CLIP, factor, added, s0, s1, s2, s3)                                                           \
@@ -32,12 +44,14 @@ struct tw_quads {
     TW_NEXT_WORD("t1", "a3")                                                                                           \
     TW_NEXT_WORD("t2", "a3")                                                                                           \
     TW_NEXT_WORD("t3", "a3")                                                                                           \
-    TW_NEXT_WORD("a2", "a3")                                                                                           \
+    TW_NEXT_WORD("a4", "a3")                                                                                           \
     TW_NEXT_WORD("a5", "a3")                                                                                           \
-    "lw a4, 72(a0)\nlw s0, 60(a0)\n" TW_SHIFT_COLUMN(CLIP, "a2", "t0", "a6", "s4", "s8", "t4")                         \
-        TW_NEXT_WORD("a2", "a3") "lw s1, 64(a0)\n" TW_SHIFT_COLUMN(CLIP, "a5", "t1", "a7", "s5", "s9", "t5")           \
-            TW_NEXT_WORD("a5", "a3") "lw a1, 68(a0)\n" TW_SHIFT_COLUMN(CLIP, "a2", "t2", "s2", "s6", "s10", "t6")      \
-                TW_SHIFT_COLUMN(CLIP, "a5", "t3", "s3", "s7", "s11", "ra")
+    TW_SHIFT_COLUMN(CLIP, "a4", "t0", "a6", "s4", "s8", "t4")                                                          \
+    TW_NEXT_WORD("a4", "a3")                                                                                           \
+    TW_SHIFT_COLUMN(CLIP, "a5", "t1", "a7", "s5", "s9", "t5")                                                          \
+    TW_NEXT_WORD("a5", "a3")                                                                                           \
+    TW_SHIFT_COLUMN(CLIP, "a4", "t2", "s2", "s6", "s10", "t6")                                                         \
+    TW_SHIFT_COLUMN(CLIP, "a5", "t3", "s3", "s7", "s11", "ra")
 
 /* Floats: what tw_scale does; the column's own was there before the products. */
 #define TW_SCALE_COLUMN(CLIP, factor, s0, s1, s2, s3)                                                                  \
@@ -56,13 +70,14 @@ struct tw_quads {
 /* pv.packlo.b, pv.packhi.b; p.sw at a distance, and that moves on. */
 #define TW_PACK_FOUR(s0, s1, s2, s3)                                                                                   \
     ".insn r 0x57, 1, 0x70, " s0 ", " s1 ", " s0 "\n.insn r 0x57, 1, 0x6C, " s0 ", " s3 ", " s2 "\n"
-#define TW_STORE_QUAD                                                                                                  \
+#define TW_PACK_QUAD                                                                                                   \
     TW_PACK_FOUR("a6", "a7", "s2", "s3")                                                                               \
     TW_PACK_FOUR("s4", "s5", "s6", "s7")                                                                               \
     TW_PACK_FOUR("s8", "s9", "s10", "s11")                                                                             \
-    TW_PACK_FOUR("t4", "t5", "t6", "ra")                                                                               \
-    ".insn r 0x23, 6, 0x00, s0, gp, s4\n.insn r 0x23, 6, 0x00, s1, gp, "                                               \
-    "s8\n.insn r 0x23, 6, 0x00, a1, gp, t4\n"                                                                          \
+    TW_PACK_FOUR("t4", "t5", "t6", "ra")
+#define TW_STORE_QUAD                                                                                                  \
+    TW_PACK_QUAD                                                                                                       \
+    ".insn r 0x23, 6, 0x00, s0, gp, s4\n.insn r 0x23, 6, 0x00, s1, gp, s8\n.insn r 0x23, 6, 0x00, a1, gp, t4\n"        \
     ".insn s 0x2B, 2, a6, 4(gp)\n"
 #define TW_FOUR_ROWS "lw s0, 0(a0)\nlw s1, 4(a0)\nlw a1, 8(a0)\nlw a2, 12(a0)\n"
 
@@ -71,17 +86,29 @@ struct tw_quads {
     "56(a0)\n" TW_FOUR_ROWS
 #define TW_QUADS_AGAIN TW_STORE_QUAD TW_FOUR_ROWS "lw a4, 52(a0)\nbne a4, a3, 1b\n"
 #define TW_QUADS_END "fmv.x.w gp, ft8\nfmv.x.w tp, ft9\n.option pop\n"
-/* One run of at least two words: 126 instructions for four columns besides those of the loop over words. The first word
- * makes sums, the others add to them. */
-#define TW_SHIFT_RUN(SDOT, DOT, CLIP)                                                                                  \
-    TW_QUADS_BEGIN                                                                                                     \
-    "lw a4, 52(a0)\nsub a4, a4, a3\nsrli a4, a4, 5\n.balign 16\n.option norvc\nnop\nnop\nnop\n"                        \
-    ".insn i 0x7B, 4, x1, a4, 252\n" TW_PRODUCTS(DOT, "tp", "lw a4, 76(a0)\n") TW_REPEAT("a4", "48")                   \
-        TW_PRODUCTS(SDOT, "tp", "") TW_SHIFT_QUAD(CLIP) TW_STORE_QUAD TW_FOUR_ROWS TW_QUADS_END
+/* One run of at least two words for each pixel. One pointer goes from pixel to pixel, and what does not change is in
+ * registers, some of it in those of floats. The first word makes sums, the others add to them: 96 instructions for four
+ * columns besides 24 for each word behind the first, so that all cores stay an even number of cycles apart. */
+#define TW_MOVE_ON(to, from, step) ".insn r 0x0B, 7, 0x10, " to ", " from ", " step "\n"
+#define TW_EVEN_PRODUCTS(CODE, BEFORE_LAST)                                                                            \
+    TW_PRODUCTS(CODE, "a1", TW_MOVE_ON("t0", "s0", "s1"), TW_MOVE_ON("t1", "s0", "s1"), TW_MOVE_ON("t2", "s0", "s1"),  \
+                TW_MOVE_ON("t3", "s0", "tp"), BEFORE_LAST)
+#define TW_STORE_ON(from, step) ".insn r 0x2B, 6, 0x00, " step ", gp, " from "\n"
+#define TW_EVEN_LINE(SDOT, DOT, CLIP)                                                                                  \
+    ".option push\n.option rvc\nfmv.w.x ft8, gp\nfmv.w.x ft9, tp\nfmv.w.x ft4, a0\n"                                   \
+    "lw s0, 28(a0)\nlw gp, 32(a0)\nlw s1, 36(a0)\nlw tp, 40(a0)\nlw a2, 52(a0)\nflw ft5, 44(a0)\nflw ft6, 48(a0)\n"    \
+    "fmv.w.x ft7, s0\n.balign 16\n1:\nlw a1, 0(a0)\nlw a3, 4(a0)\nlw a4, 8(a0)\nlw a0, 24(a0)\n.option norvc\n"        \
+    ".insn i 0x7B, 4, x1, a4, 240\n" TW_EVEN_PRODUCTS(DOT, "fmv.x.w a4, ft6\n") TW_REPEAT("a4", "48")                  \
+        TW_EVEN_PRODUCTS(SDOT, "") TW_SHIFT_QUAD(CLIP) TW_PACK_QUAD "fmv.x.w a4, ft5\n" TW_STORE_ON("a6", "a0")        \
+            TW_STORE_ON("s4", "a0") TW_STORE_ON("s8", "a0")                                                            \
+                TW_STORE_ON("t4", "a4") "fmv.x.w s0, ft7\n.option rvc\nfmv.x.w a0, ft4\nlw a4, 16(a0)\nlw a5, "        \
+                                        "12(a0)\nadd s0, s0, a4\nadd gp, gp, a5\n"                                     \
+                                        "lw a4, 20(a0)\nfmv.w.x ft7, s0\nbne s0, a4, 1b\n" TW_QUADS_END
 #define TW_SHIFT_RUNS(SDOT, DOT, CLIP)                                                                                 \
     TW_QUADS_BEGIN                                                                                                     \
-    "1:\nli a6, 0\nli a7, 0\nli s2, 0\nli s3, 0\n" TW_SAME_SUMS TW_ALL_RUNS(SDOT, "tp") ".option rvc\n" TW_SHIFT_QUAD( \
-        CLIP) TW_QUADS_AGAIN TW_QUADS_END
+    "1:\nli a6, 0\nli a7, 0\nli s2, 0\nli s3, 0\n" TW_SAME_SUMS TW_ALL_RUNS(                                           \
+        SDOT, "tp") ".option rvc\nlw a2, 72(a0)\nlw s0, 60(a0)\nlw s1, 64(a0)\nlw a1, 68(a0)\n" TW_SHIFT_QUAD(CLIP)    \
+        TW_QUADS_AGAIN TW_QUADS_END
 #define TW_SCALE_START                                                                                                 \
     TW_QUADS_BEGIN                                                                                                     \
     ".balign 16\n1:\n" TW_NEXT_WORD("a6", "a3") TW_NEXT_WORD("a7", "a3") TW_NEXT_WORD("s2", "a3")                      \
@@ -90,34 +117,39 @@ struct tw_quads {
     TW_SCALE_START TW_ONE_RUN(SDOT, "tp") ".option rvc\n" TW_SCALE_QUAD(CLIP) TW_QUADS_AGAIN TW_QUADS_END
 #define TW_SCALE_RUNS(SDOT, DOT, CLIP)                                                                                 \
     TW_SCALE_START TW_ALL_RUNS(SDOT, "tp") ".option rvc\n" TW_SCALE_QUAD(CLIP) TW_QUADS_AGAIN TW_QUADS_END
-#define TW_QUADS_TEXT(TEXT)                                                                                            \
+#define TW_QUADS_TEXT(GIVEN, TEXT)                                                                                     \
     __asm__ volatile(TEXT                                                                                              \
                      :                                                                                                 \
-                     : "r"(quads), [magic] "f"(12582912.0f)                                                            \
+                     : "r"(GIVEN), [magic] "f"(12582912.0f)                                                            \
                      : "ra", "t0", "t1", "t2", "t3", "t4", "t5", "t6", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", \
                        "s8", "s9", "s10", "s11", "a1", "a2", "a3", "a4", "a5", "a6", "a7", "fa0", "fa1", "fa2", "fa3", \
                        "ft4", "ft5", "ft6", "ft7", "ft8", "ft9", "memory")
-#define TW_QUADS_BYTES(TEXT, SDOT, DOT)                                                                                \
+#define TW_QUADS_BYTES(GIVEN, TEXT, SDOT, DOT)                                                                         \
     if (is_signed)                                                                                                     \
-        TW_QUADS_TEXT(TEXT(SDOT, DOT, TW_CLIP_SIGNED));                                                                \
+        TW_QUADS_TEXT(GIVEN, TEXT(SDOT, DOT, TW_CLIP_SIGNED));                                                         \
     else                                                                                                               \
-        TW_QUADS_TEXT(TEXT(SDOT, DOT, TW_CLIP_UNSIGNED));
+        TW_QUADS_TEXT(GIVEN, TEXT(SDOT, DOT, TW_CLIP_UNSIGNED));
 #define TW_DEFINE_QUADS(NAME, SDOT, DOT)                                                                               \
     static inline __attribute__((always_inline)) void NAME(struct tw_quads *given, const int single, const int shifts, \
                                                            const int is_signed) {                                      \
         register struct tw_quads *quads __asm__("a0") = given;                                                         \
-        if (shifts && single) {                                                                                        \
-            TW_QUADS_BYTES(TW_SHIFT_RUN, SDOT, DOT)                                                                    \
-        } else if (shifts) {                                                                                           \
-            TW_QUADS_BYTES(TW_SHIFT_RUNS, SDOT, DOT)                                                                   \
+        if (shifts) {                                                                                                  \
+            TW_QUADS_BYTES(quads, TW_SHIFT_RUNS, SDOT, DOT)                                                            \
         } else if (single) {                                                                                           \
-            TW_QUADS_BYTES(TW_SCALE_RUN, SDOT, DOT)                                                                    \
+            TW_QUADS_BYTES(quads, TW_SCALE_RUN, SDOT, DOT)                                                             \
         } else {                                                                                                       \
-            TW_QUADS_BYTES(TW_SCALE_RUNS, SDOT, DOT)                                                                   \
+            TW_QUADS_BYTES(quads, TW_SCALE_RUNS, SDOT, DOT)                                                            \
         }                                                                                                              \
+    }
+#define TW_DEFINE_EVEN(NAME, SDOT, DOT)                                                                                \
+    static inline __attribute__((always_inline)) void NAME(struct tw_even *given, const int is_signed) {               \
+        register struct tw_even *even __asm__("a0") = given;                                                           \
+        TW_QUADS_BYTES(even, TW_EVEN_LINE, SDOT, DOT)                                                                  \
     }
 TW_DEFINE_QUADS(tw_quads_s8, TW_SDOT_S8, "0x4C")
 TW_DEFINE_QUADS(tw_quads_u8, TW_SDOT_U8, "0x44")
+TW_DEFINE_EVEN(tw_even_s8, TW_SDOT_S8, "0x4C")
+TW_DEFINE_EVEN(tw_even_u8, TW_SDOT_U8, "0x44")
 
 /* What is fused behind a kernel: what is added to a sum, or to its product with the factor of its channel; what is added at
  * last, or the shift. */
@@ -136,13 +168,17 @@ TW_DEFINE_QUADS(tw_quads_u8, TW_SDOT_U8, "0x44")
         (quads)->table = entry_;                                                                                       \
         (quads)->end = entry_ + 2 * ((count) & ~3);                                                                    \
         (quads)->last = TW_FUSED_LAST(e);                                                                              \
-        for (int at_ = (channel), to_ = at_ + ((count) & ~3); at_ < to_; at_ += 4, entry_ += 8)                        \
+        for (int at_ = (channel), to_ = at_ + ((count) & ~3); at_ < to_; at_ += 4, entry_ += 8) {                      \
+            __typeof__(STORE_FACTOR(e, at_)) factor_[4];                                                               \
+            int32_t added_[4];                                                                                         \
+            TW_UNROLL for (int i_ = 0; i_ < 4; i_++) factor_[i_] = STORE_FACTOR(e, at_ + i_);                          \
             TW_UNROLL for (int i_ = 0; i_ < 4; i_++) {                                                                 \
-                const __typeof__(STORE_FACTOR(e, at_)) factor_ = STORE_FACTOR(e, at_ + i_);                            \
                 const int32_t more_ = bias_ ? *bias_++ : 0;                                                            \
-                entry_[i_] = (int32_t)TW_FUSED_ADDED(e, more_, at_ + i_);                                              \
-                memcpy(entry_ + 4 + i_, &factor_, 4);                                                                  \
+                added_[i_] = (int32_t)TW_FUSED_ADDED(e, more_, at_ + i_);                                              \
             }                                                                                                          \
+            memcpy(entry_, added_, 16);                                                                                \
+            memcpy(entry_ + 4, factor_, 16);                                                                           \
+        }                                                                                                              \
     } while (0)
 
 #endif
