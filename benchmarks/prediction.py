@@ -29,7 +29,7 @@ from benchmarks.siracusa import ENGINES, PLATFORM
 from tilewright.api import Options, find_cases, load_case, run_model
 from tilewright.core.plan import Plan
 from tilewright.core.platform import Platform, Sizes, load_platform, resize
-from tilewright.cost.timeline import held_up, timed_groups
+from tilewright.cost.timeline import held_up, repeated, timed_groups
 from tilewright.errors import TilewrightError
 from tilewright.report.profile import profile_rows
 from tilewright.sim.marks import GroupProfile
@@ -188,10 +188,11 @@ def again(run: Run, platform: Platform) -> Run:
     timed = timed_groups(plan, schedule)
     costs = [t.cost for t in timed]
     waits = held_up(plan.platform, schedule.groups, costs, lambda n, buffer: timed[n].source[buffer.tensor])
+    saved = repeated(plan.graph, plan.platform, choices, schedule.groups)
     start = platform.operations.get("network", 0.0)
     groups = tuple(
-        replace(t.group, cycles=t.cost.cycles + wait + start * (not t.index))
-        for t, wait in zip(timed, waits, strict=True)
+        replace(t.group, cycles=t.cost.cycles + wait - less + start * (not t.index))
+        for t, wait, less in zip(timed, waits, saved, strict=True)
     )
     return replace(run, plan=replace(plan, schedule=replace(schedule, groups=groups)))
 

@@ -171,10 +171,10 @@ def start_cycles(grid: Grid, platform: Platform, mine: Task, split: str) -> Arra
     beside = platform.beside(mine.kernel)
     if beside is not None:
         return beside.fork + begins(grid) * beside.begin
-    return (platform.cores.fork if split else 0) + begins(grid) * _begin_cycles(platform, mine)
+    return (platform.cores.fork if split else 0) + begins(grid) * begin_cycles(platform, mine)
 
 
-def _begin_cycles(platform: Platform, mine: Task) -> float:
+def begin_cycles(platform: Platform, mine: Task) -> float:
     """Cycles in which a node's code comes into the caches, where it is not there from other groups."""
     usual = platform.operations.get("begin", 0.0)
     if mine.kernel is None:

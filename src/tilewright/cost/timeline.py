@@ -14,9 +14,10 @@ from itertools import islice, product
 from math import prod
 from typing import Literal
 
-from tilewright.core.plan import Group, Plan, Schedule, TileBuffer
+from tilewright.core.graph import Graph
+from tilewright.core.plan import Choice, Group, Plan, Schedule, TileBuffer
 from tilewright.core.platform import Platform
-from tilewright.cost.tiles import Cost, Priced, priced
+from tilewright.cost.tiles import Cost, Priced, begin_cycles, priced, task
 from tilewright.cost.transfers import Flow, route
 
 CORES = ""
@@ -122,6 +123,30 @@ def _late(steps: int, cost: Cost, before: Sequence[tuple[int, float]], started: 
     second = max(sum(cycles for _, cycles in before) + own, compute) - usual
     third = max(sum(cycles for _, cycles in started) + own, compute) - usual if steps > 2 else 0.0
     return second + third
+
+
+RECENT = 3
+"""Nodes whose code is still in the caches."""
+
+
+def repeated(graph: Graph, platform: Platform, choices: Sequence[Choice], groups: Sequence[Group]) -> list[float]:
+    """Cycles that each group saves as code of its nodes ran a short while before, and so is in the caches."""
+    found: list[float] = []
+    recent: list[tuple[str, ...]] = []
+    for group in groups:
+        saved = 0.0
+        for work in group.works:
+            node, kernel = graph.nodes[work.step], choices[work.step].kernel
+            if kernel is None or platform.beside(kernel) is not None:
+                recent.append((node.op,))
+                continue
+            code = (kernel.path.name, *(step.op for step in node.epilogue))
+            begin = begin_cycles(platform, task(graph, node, kernel))
+            if code in recent[-RECENT:] and begin <= platform.operations.get("cached", 0.0):
+                saved += begin + (platform.operations.get("again", 0.0) if node.epilogue else 0.0)
+            recent.append(code)
+        found.append(saved)
+    return found
 
 
 def sources(plan: Plan, schedule: Schedule, index: int) -> dict[str, str]:

@@ -15,7 +15,7 @@ from tilewright.core.plan import Choice, Group, Stage, TileBuffer
 from tilewright.core.platform import Platform
 from tilewright.core.tiles import Member, member, trace
 from tilewright.cost.tiles import group_cost, priced
-from tilewright.cost.timeline import held_up
+from tilewright.cost.timeline import held_up, repeated
 from tilewright.plan.addresses.packing import round_up
 
 Bytes = tuple[int, int]
@@ -64,7 +64,11 @@ class Prefetch:
         costs = [group_cost(self.graph, self.platform, self.choices, group, self.sources) for group in self.groups]
         loads = [replace(group, buffers=tuple(self._loaded(b) for b in group.buffers)) for group in self.groups]
         waits = held_up(self.platform, loads, costs, self._source)
-        self.groups = [replace(g, cycles=g.cycles + wait) for g, wait in zip(self.groups, waits, strict=True)]
+        saved = repeated(self.graph, self.platform, self.choices, self.groups)
+        self.groups = [
+            replace(group, cycles=group.cycles + wait - less)
+            for group, wait, less in zip(self.groups, waits, saved, strict=True)
+        ]
 
     def _keep(self) -> None:
         """Leaves whole tensors where they are for groups that read them soon."""
