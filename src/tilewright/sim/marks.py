@@ -166,7 +166,13 @@ class Profiler:
         self, groups: Sequence[GroupProfile], mine: Sequence[int], addresses: Sequence[int], columns: Mapping[str, Any]
     ) -> None:
         """Adds what one core counted from the start of each group to that of the next."""
-        begins = [n for n in mine if any(place.name == "begin" for place in self._places[addresses[n]])]
+        begins: list[int] = []
+        begun = -1
+        for passage in mine:
+            for place in self._places[addresses[passage]]:
+                if place.name == "begin" and place.group != begun:
+                    begun = place.group
+                    begins.append(passage)
         for group, first, last in zip(groups, begins, begins[1:], strict=False):
             group.counters.append({name: values[last] - values[first] for name, values in columns.items()})
 
@@ -188,6 +194,9 @@ class _Walk:
         self._last: tuple[int, Place] | None = None
 
     def come(self, time: int, place: Place) -> None:
+        if place.name == "begin" and self.groups and self.groups[-1].index == place.group:
+            # Where nothing lies between a group's begin and its loop, each turn passes there.
+            return
         if place.name == "work":
             self.works.append(time)
             time = max([time, *self._released[len(self.works) - 1 : len(self.works)]])
