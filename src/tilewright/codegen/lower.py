@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilewright.codegen.baked import baked
 from tilewright.codegen.groups import lower_groups
 from tilewright.codegen.pieces import Pieces
 from tilewright.codegen.works import Held, Task, invoke, packing_names, whole
@@ -25,7 +26,7 @@ def lower(plan: Plan, name: str = "network") -> Program:
     routines = () if plan.schedule is None else lower_groups(plan, plan.schedule, pieces)
     blocks = _blocks(plan, plan.schedule) if plan.schedule is not None else {}
     arena = blocks[plan.platform.cores.memory] if blocks and plan.platform.whole else plan.arena_bytes
-    return Program(
+    program = Program(
         name,
         tuple(Port(n, types[n]) for n in plan.graph.inputs),
         tuple(Port(n, types[n]) for n in plan.graph.outputs),
@@ -40,6 +41,7 @@ def lower(plan: Plan, name: str = "network") -> Program:
         "" if plan.schedule is None else plan.schedule.home,
         pieces.sections,
     )
+    return baked(program)
 
 
 def _blocks(plan: Plan, schedule: Schedule) -> dict[str, int]:

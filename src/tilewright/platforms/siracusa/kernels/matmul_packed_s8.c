@@ -26,7 +26,7 @@ TW_APART void four_rows(struct tw_runs *runs, const T *A, const int32_t *C, void
         runs->bias = C ? C + n : bias;
         if (n + 4 <= count) {
             TW_FOR_BYTES(A, tw_dot_runs)(runs, 1, sum);
-            TW_UNROLL_BY(sizeof(struct Epilogue) <= 16 ? 4 : 1) for (int i = 0; i < 4; i++) {
+            TW_UNROLL_BY(STORE_STEPS <= 1 ? 4 : 1) for (int i = 0; i < 4; i++) {
                 const int32_t *row = sum + 4 * i;
                 STORE_4(&e, Y, row[0], row[1], row[2], row[3], at + i * pitch + n, n);
             }

@@ -52,10 +52,16 @@ static inline __attribute__((always_inline)) int32_t tw_clamp(int32_t x, int32_t
     return clamped;
 }
 
-/* p.addRNr: (a + b + half) >> shift, where half is 1 << shift >> 1 and shift is not 0. */
+/* p.addRN or p.addRNr: (a + b + half) >> shift, where half is 1 << shift >> 1 and shift is not 0. */
 #define TW_CORE_ROUNDS
 static inline __attribute__((always_inline)) int32_t tw_sum_rounded(int32_t a, int32_t b, int32_t half, int shift) {
     (void)half;
+#ifdef __OPTIMIZE__ /* or no compiler knows that it is constant */
+    if (__builtin_constant_p(shift)) {
+        __asm__(".insn r 0x5B, 6, %3, %0, %1, %2" : "=r"(a) : "r"(a), "r"(b), "i"(shift));
+        return a;
+    }
+#endif
     __asm__(".insn r 0x5B, 6, 0x20, %0, %1, %2" : "+r"(a) : "r"(b), "r"(shift));
     return a;
 }
