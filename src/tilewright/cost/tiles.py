@@ -201,16 +201,12 @@ def ends(grid: Grid) -> Array:
     return found
 
 
-def together(grid: Grid, platform: Platform, works: Sequence[Array], *, ahead: bool) -> Array:
-    """Cycles of all nodes at each step. With `ahead` the first one is a step ahead and runs beside the others.
-
-    Those wait for memory in a share of its cycles (`beside` of the platform's operations).
-    """
+def together(grid: Grid, works: Sequence[Array], *, ahead: bool) -> Array:
+    """Cycles of all nodes at each step. With `ahead` the first one is a step ahead and runs beside the others."""
     if not ahead:
         return sum(works, np.zeros((1,) * grid.rank))
     first, others = works[0], sum(works[1:], np.zeros((1,) * grid.rank))
-    slower = others + first * platform.operations.get("beside", 0.0)
-    return np.maximum(first, slower) + np.where(begins(grid), np.minimum(first, others), 0.0)
+    return np.maximum(first, others) + np.where(begins(grid), np.minimum(first, others), 0.0)
 
 
 def parted(grid: Grid) -> Value:
@@ -284,7 +280,7 @@ class Priced:
     @property
     def cost(self) -> Cost:
         nothing = np.zeros((1,) * self.grid.rank)
-        compute = together(self.grid, self.platform, self.works, ahead=self.ahead)
+        compute = together(self.grid, self.works, ahead=self.ahead)
         moves = traffic(self.grid, [(flow, self.due(flow)) for flow in self.flows.values()])
         return Cost(
             float(overlapped(self.grid, compute, moves).sum()),

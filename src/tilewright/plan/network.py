@@ -50,6 +50,8 @@ class Network:
     roots: Mapping[str, str]
     steps: tuple[int, ...]
     """The step of each position in the graph."""
+    saved: float = 0.0
+    """Predicted cycles that engines beside the cores save, each node on its own."""
 
     @property
     def engine(self) -> Engine:
@@ -143,4 +145,4 @@ def _network(placed: Offloaded, platform: Platform, options: PlanOptions) -> Net
     ordered = in_order(placed.graph, roots, options.order)
     choices = tuple(placed.choose(node, platform) for node in ordered.nodes)
     steps = tuple(step for step, node in enumerate(ordered.nodes) if not is_view(node))
-    return Network(ordered, platform, choices, roots, steps)
+    return Network(ordered, platform, choices, roots, steps, placed.saved)

@@ -3,8 +3,8 @@
 Such an engine only adds up products: what follows them becomes a node that the cores compute, tile by tile behind it.
 
 It reads its weights in place, cores have to load theirs. Whether they wait for that depends on the plan: often there is
-time and room to load constants while groups before them work. So nodes are compared both ways, which gives two graphs
-at most, and the planner takes the one of the faster plan.
+time and room to load constants while groups before them work. So nodes are compared both ways. That gives two graphs at
+most, beside the one for the cores alone, and the planner takes the one of the fastest plan.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ class Offloaded:
     graph: Graph
     engines: Mapping[str, str]
     """The engine of such a node, by its output."""
+    saved: float = 0.0
+    """Predicted cycles that this saves, each node on its own."""
 
     def choose(self, node: Node, platform: Platform) -> Choice:
         """The kernel of a node."""
@@ -38,28 +40,33 @@ class Offloaded:
 
 
 def offloads(graph: Graph, platform: Platform, options: PlanOptions) -> tuple[Offloaded, ...]:
-    """What may be best: with constants that are loaded first, then, where that differs, with those that are there."""
+    """What may be best, the one without other engines last."""
     first, then = (offload(graph, platform, options, early=early) for early in (False, True))
-    return (first,) if first.graph.nodes == then.graph.nodes and first.engines == then.engines else (first, then)
+    found = [first]
+    for way in (then, Offloaded(graph, MappingProxyType({}))):
+        if all((way.graph.nodes, way.engines) != (other.graph.nodes, other.engines) for other in found):
+            found.append(way)
+    return tuple(found)
 
 
 def offload(graph: Graph, platform: Platform, options: PlanOptions, *, early: bool = False) -> Offloaded:
     """Compares the engines for every node. With `early` the cores find their constants loaded."""
     beside = [engine for engine in platform.engines.values() if engine != platform.cores]
-    engines: dict[str, str] = {}
+    found = Offloaded(graph, MappingProxyType({}))
     for engine in beside:
-        graph = _offload(graph, platform, engine, options, engines, early)
-    return Offloaded(graph, MappingProxyType(engines))
+        found = _offload(found, platform, engine, options, early=early)
+    return found
 
 
-def _offload(
-    graph: Graph, platform: Platform, engine: Engine, options: PlanOptions, engines: dict[str, str], early: bool
-) -> Graph:
+def _offload(before: Offloaded, platform: Platform, engine: Engine, options: PlanOptions, *, early: bool) -> Offloaded:
+    graph, engines, saved = before.graph, dict(before.engines), before.saved
     names = Names(graph)
     nodes: list[Node] = []
     types, constants = dict(graph.types), dict(graph.constants)
     for node in graph.nodes:
-        best = None if node.outputs[0] in engines else _best(graph, node, names, platform, engine, options, early)
+        best, gain = (None, 0.0)
+        if node.outputs[0] not in engines:
+            best, gain = _best(graph, node, names, platform, engine, options, early)
         if best is None:
             nodes.append(node)
             continue
@@ -67,21 +74,21 @@ def _offload(
         types |= best.types
         constants |= best.constants
         engines[best.nodes[0].outputs[0]] = engine.name
-    return graph.with_nodes(nodes, types=types, constants=constants)
+        saved += gain
+    return Offloaded(graph.with_nodes(nodes, types=types, constants=constants), MappingProxyType(engines), saved)
 
 
 def _best(
     graph: Graph, node: Node, names: Names, platform: Platform, engine: Engine, options: PlanOptions, early: bool
-) -> Split | None:
-    """The fastest way to compute a node with an engine; None where the cores alone are faster."""
+) -> tuple[Split | None, float]:
+    """The fastest way to compute a node with an engine, and cycles saved; None where the cores alone are faster."""
     ops = {kernel.op for kernel in platform.kernels if kernel.engine == engine.name}
     found = [way for way in splits(graph, node, names) if way.nodes[0].op in ops]
     if not found:
-        return None
+        return None, 0.0
     cycles = [_cycles(graph, way, platform, engine.name, options, early) for way in found]
-    if min(cycles) >= _cycles(graph, Split((node,)), platform, "", options, early):
-        return None
-    return found[cycles.index(min(cycles))]
+    gain = _cycles(graph, Split((node,)), platform, "", options, early) - min(cycles)
+    return (found[cycles.index(min(cycles))], gain) if gain > 0 else (None, 0.0)
 
 
 def _cycles(graph: Graph, way: Split, platform: Platform, engine: str, options: PlanOptions, early: bool) -> float:

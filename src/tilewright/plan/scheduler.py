@@ -28,6 +28,9 @@ from tilewright.plan.stages import PATIENCES, Stages
 from tilewright.plan.storage import tensors
 from tilewright.plan.tiling.candidates import Candidate
 
+DOUBT = 0.1
+"""Share of a plan's cycles that predictions may be off by: engines that save less are compared with the cores alone."""
+
 
 def schedule(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:
     """Places a lowered graph on a machine with several memories."""
@@ -35,8 +38,12 @@ def schedule(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:
     made = _planned(first, options)
     if made is None:
         raise why_impossible(first, options, lambda other: _attempt(other, options) is not None)
-    plans = [made, *(plan for network in others if (plan := _planned(network, options)) is not None)]
-    return min(plans, key=_cycles)
+    saved = [network.saved for network in (first, *others) if network.saved]
+    for network in others:
+        if network.saved or min(saved) < DOUBT * _cycles(made):
+            other = _planned(network, options)
+            made = made if other is None else min(made, other, key=_cycles)
+    return made
 
 
 def _planned(network: Network, options: PlanOptions) -> Plan | None:

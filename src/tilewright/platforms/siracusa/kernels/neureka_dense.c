@@ -5,7 +5,7 @@ types: {X: T, W: int8, Y: int32}
 T: [int8, uint8]
 when: {channels_last: "== 1", N: "== 1", G: "== 1", KH: "== 3", KW: "== 3", strides_0: "== 1", strides_1: "== 1", dilations_0: "== 1", dilations_1: "== 1", pads_0: "<= 1", pads_1: "<= 1", pads_2: "<= 1", pads_3: "<= 1"}
 pack: {W: "G,F,C,KH,KW -> G,F,C/28,plane,bits(KH,KW,C%28)/256"}
-cycles: "(F//32)*(((OH+5)//6)*((OW+5)//6)*((76 + max(0, 32*weight_planes - 53))*((C+27)//28) + 0) + OH*OW*(((32)+7)//8) + 32*weight_planes) + min(F%32, 1)*(((OH+5)//6)*((OW+5)//6)*((76 + max(0, (F%32)*weight_planes - 53))*((C+27)//28) + 0) + OH*OW*(((F%32)+7)//8) + (F%32)*weight_planes) + 20"
+cycles: "(F//32)*(((OH+5)//6)*((OW+5)//6)*((C+27)//28)*12 + max(((C+27)//28)*(2*((OH+5)//6) + OH - pads_2)*(2*((OW+5)//6) + OW - pads_3), ((OH+5)//6)*((OW+5)//6)*((C+27)//28)*(32*weight_planes + 11)) - max(0, 32*weight_planes + 11 - min(8, OH + 2 - pads_2)*min(8, OW + 2 - pads_3)) + 32*weight_planes + 11 - 3 + (6*((OW+5)//6)*(OH - ((OH+5)//6)) + ((OH+5)//6)*OW)*((32 + 7)//8)) + min(F%32, 1)*(((OH+5)//6)*((OW+5)//6)*((C+27)//28)*12 + max(((C+27)//28)*(2*((OH+5)//6) + OH - pads_2)*(2*((OW+5)//6) + OW - pads_3), ((OH+5)//6)*((OW+5)//6)*((C+27)//28)*((F%32)*weight_planes + 11)) - max(0, (F%32)*weight_planes + 11 - min(8, OH + 2 - pads_2)*min(8, OW + 2 - pads_3)) + (F%32)*weight_planes + 11 - 3 + (6*((OW+5)//6)*(OH - ((OH+5)//6)) + ((OH+5)//6)*OW)*(((F%32) + 7)//8)) + 12"
 --- */
 #include "tilewright_kernel.h"
 #include "tilewright_neureka.h"

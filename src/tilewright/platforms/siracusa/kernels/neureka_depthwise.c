@@ -5,7 +5,7 @@ types: {X: T, W: int8, Y: int32}
 T: [int8, uint8]
 when: {channels_last: "== 1", N: "== 1", C: "== 1", F: "== 1", KH: "== 3", KW: "== 3", strides_0: "== 1", strides_1: "== 1", dilations_0: "== 1", dilations_1: "== 1", pads_0: "<= 1", pads_1: "<= 1", pads_2: "<= 1", pads_3: "<= 1"}
 pack: {W: "G,F,C,KH,KW -> G/28,F,C,plane,bits(KH,KW,G%28)/256"}
-cycles: "(G//28)*(((OH+5)//6)*((OW+5)//6)*104 + OH*OW*(((28)+7)//8) + 28*weight_planes) + min(G%28, 1)*(((OH+5)//6)*((OW+5)//6)*104 + OH*OW*(((G%28)+7)//8) + (G%28)*weight_planes) + 20"
+cycles: "(G//28)*(((OH+5)//6)*((OW+5)//6)*40 + (2*((OH+5)//6) + OH - pads_2)*(2*((OW+5)//6) + OW - pads_3) + 28*weight_planes + (6*((OW+5)//6)*(OH - ((OH+5)//6)) + ((OH+5)//6)*OW)*((28 + 7)//8)) + min(G%28, 1)*(((OH+5)//6)*((OW+5)//6)*40 + (2*((OH+5)//6) + OH - pads_2)*(2*((OW+5)//6) + OW - pads_3) + (G%28)*weight_planes + (6*((OW+5)//6)*(OH - ((OH+5)//6)) + ((OH+5)//6)*OW)*(((G%28) + 7)//8)) + 12"
 --- */
 #include "tilewright_kernel.h"
 #include "tilewright_neureka.h"

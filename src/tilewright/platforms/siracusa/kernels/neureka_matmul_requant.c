@@ -7,7 +7,7 @@ U: [int8, uint8]
 when: {A_sK: "A_sK == 1 or K == 1", B_sBATCH: "== 0"}
 pack: {B: "K,N -> N,bits(K/4,bit,K%4)/256"}
 near: [mul, add]
-cycles: "(N//32)*(min((ROWS//6+5)//6 + min(ROWS%6, 1), (ROWS//5+5)//6 + min(ROWS%5, 1)*999, (ROWS//4+5)//6 + min(ROWS%4, 1)*999, (ROWS//3+5)//6 + min(ROWS%3, 1)*999)*(55*((K+31)//32) + 56) + ROWS + 32) + min(N%32, 1)*(min((ROWS//6+5)//6 + min(ROWS%6, 1), (ROWS//5+5)//6 + min(ROWS%5, 1)*999, (ROWS//4+5)//6 + min(ROWS%4, 1)*999, (ROWS//3+5)//6 + min(ROWS%3, 1)*999)*(55*((K+31)//32) + 56) + ROWS + N%32) + 20"
+cycles: "(N//32)*(min((ROWS//6+5)//6 + min(ROWS%6, 1), (ROWS//5+5)//6 + min(ROWS%5, 1)*999, (ROWS//4+5)//6 + min(ROWS%4, 1)*999, (ROWS//3+5)//6 + min(ROWS%3, 1)*999)*(55*((K+31)//32) + 56) + ROWS + 32) + min(N%32, 1)*(min((ROWS//6+5)//6 + min(ROWS%6, 1), (ROWS//5+5)//6 + min(ROWS%5, 1)*999, (ROWS//4+5)//6 + min(ROWS%4, 1)*999, (ROWS//3+5)//6 + min(ROWS%3, 1)*999)*(55*((K+31)//32) + ((N%32) + 24)) + ROWS + (N%32)) + 12"
 --- */
 #include "tilewright_kernel.h"
 #include "tilewright_neureka.h"

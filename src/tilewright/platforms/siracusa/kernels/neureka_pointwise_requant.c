@@ -7,7 +7,7 @@ U: [int8, uint8]
 when: {channels_last: "== 1", N: "== 1", G: "== 1", KH: "== 1", KW: "== 1", pads_0: "== 0", pads_1: "== 0", pads_2: "== 0", pads_3: "== 0"}
 pack: {W: "G,F,C,KH,KW -> G,F,KH,KW,bits(C/4,bit,C%4)/256"}
 near: [mul, add]
-cycles: "(F//32)*(min(((OH*OW)//6+5)//6 + min((OH*OW)%6, 1), ((OH*OW)//5+5)//6 + min((OH*OW)%5, 1)*999, ((OH*OW)//4+5)//6 + min((OH*OW)%4, 1)*999, ((OH*OW)//3+5)//6 + min((OH*OW)%3, 1)*999)*(55*((C+31)//32) + 56) + OH*OW + 32) + min(F%32, 1)*(min(((OH*OW)//6+5)//6 + min((OH*OW)%6, 1), ((OH*OW)//5+5)//6 + min((OH*OW)%5, 1)*999, ((OH*OW)//4+5)//6 + min((OH*OW)%4, 1)*999, ((OH*OW)//3+5)//6 + min((OH*OW)%3, 1)*999)*(55*((C+31)//32) + 56) + OH*OW + F%32) + 20"
+cycles: "(strides_0*strides_1 == 1)*((F//32)*(min(((OH*OW)//6+5)//6 + min((OH*OW)%6, 1), ((OH*OW)//5+5)//6 + min((OH*OW)%5, 1)*999, ((OH*OW)//4+5)//6 + min((OH*OW)%4, 1)*999, ((OH*OW)//3+5)//6 + min((OH*OW)%3, 1)*999)*(55*((C+31)//32) + 56) + OH*OW + 32) + min(F%32, 1)*(min(((OH*OW)//6+5)//6 + min((OH*OW)%6, 1), ((OH*OW)//5+5)//6 + min((OH*OW)%5, 1)*999, ((OH*OW)//4+5)//6 + min((OH*OW)%4, 1)*999, ((OH*OW)//3+5)//6 + min((OH*OW)%3, 1)*999)*(55*((C+31)//32) + ((F%32) + 24)) + OH*OW + (F%32)) + 12) + (strides_0*strides_1 > 1)*((F//32)*(((OH+5)//6)*((OW+5)//6)*(55*((C+31)//32) + 56) + (6*((OW+5)//6)*(OH - ((OH+5)//6)) + ((OH+5)//6)*OW) + 32) + min(F%32, 1)*(((OH+5)//6)*((OW+5)//6)*(55*((C+31)//32) + ((F%32) + 24)) + (6*((OW+5)//6)*(OH - ((OH+5)//6)) + ((OH+5)//6)*OW) + (F%32)) + 12)"
 --- */
 #include "tilewright_kernel.h"
 #include "tilewright_neureka.h"

@@ -5,8 +5,9 @@ T: [int8, uint8, int32]
 when: {D0: "== 1", data_sD3: "data_sD3 == 1 or D3 == 1", data_sD1: ">= 0", data_sD2: ">= 0"}
 epilogue: row
 strided: [data, output]
-# Lines are often a multiple of 64 bytes apart, so in the same bank: cores that read bytes of them wait for each other.
-cycles: "((D3+3)//4)*D1*(D2*11 + (D2-1)*(data_bytes == 1)*24 + 15)"
+# Pixels are often a multiple of 64 bytes apart, so in the same bank: cores that read them wait for each other. Fitted to 9
+# layers, of bytes, and of words that become bytes (of which 15 are in the cycles of what is fused).
+cycles: "((D3+3)//4)*D1*((data_bytes == 1)*(D2*17 + 18) + (data_bytes > 1)*(D2*18 + 15))"
 --- */
 #include "tilewright_kernel.h"
 
