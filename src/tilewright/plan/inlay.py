@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from tilewright.core.op import REGISTRY
 from tilewright.core.plan import Group
-from tilewright.core.tiles import Member, Use, left, shift
-from tilewright.cost.tiles import group_cost
+from tilewright.core.tiles import Member, left
+from tilewright.cost.tiles import group_cost, task
 from tilewright.plan.addresses.packing import round_up
 from tilewright.plan.joint import Pick
 from tilewright.plan.network import Network
+from tilewright.plan.tiling.rules import at_ends
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class Inlay:
 
     def run(self) -> Pick:
         """The same group with operands within its result, unless that is slower."""
-        uses, before = self._uses(), self._group
-        if not uses:
+        keys, before = self._keys(), self._group
+        if not keys:
             return self.pick
-        after, size = self._within(uses)
+        after, size = self._within(keys)
         parts = (self.network.graph, self.network.platform, self.network.choices)
         gain = group_cost(*parts, before, self.sources).cycles - group_cost(*parts, after, self.sources).cycles
         if gain < 0:
@@ -57,37 +57,30 @@ class Inlay:
         """The buffer of the result, -1 where it has none."""
         return self._group.works[-1].buffers.get(self._mine.output.key, -1)
 
-    def _uses(self) -> list[Use]:
-        """Operands at both ends of the result that may lie there; what is left between them is one part."""
-        if self._outer < 0 or not REGISTRY[self._mine.node.op].joins or self._mine.node.epilogue:
-            return []
-        inputs = [use for use in self._mine.uses if not use.writes and use.type.bytes]
-        others = [number for number, use in enumerate(inputs) if not self._may(use)]
-        first, last = (others[0], others[-1]) if others else (len(inputs), len(inputs))
-        return [*inputs[:first], *inputs[last + 1 :]]
-
-    def _may(self, use: Use) -> bool:
-        """Whether an operand is loaded to where nothing else reads it, tile by tile as the result is made."""
+    def _keys(self) -> tuple[str, ...]:
+        """Operands that may lie within the result and do not yet."""
         group, mine = self._group, self._mine
-        kernel = self.network.choices[group.works[-1].step].kernel
-        index = group.works[-1].buffers.get(use.key, -1)
-        readers = [other for work in group.works for other in work.buffers.values()].count(index)
+        work = group.works[-1]
+        bound = [index for each in group.works for index in each.buffers.values()]
         made = {self.network.members[at].output.tensor for at in range(self.pick.run.first, self.pick.run.last)}
-        if index < 0 or readers > 1 or use.tensor in made or (kernel is not None and use.key not in kernel.within):
-            return False
-        joined, cut = left(mine, [use.key]), {loop.dim for loop in group.loops}
-        return (
-            self.sources[use.tensor] != self.network.platform.cores.memory
-            and group.buffers[index].slots == group.buffers[self._outer].slots
-            and shift(mine.domain, use.key, mine.output.key) is not None
-            and len(joined) == 1
-            and not cut & joined.keys()
-        )
+        alone = {
+            use.key
+            for use in mine.uses
+            if not use.writes
+            and bound.count(work.buffers.get(use.key, -1)) == 1
+            and use.tensor not in made
+            and self.sources[use.tensor] != self.network.platform.cores.memory
+            and group.buffers[work.buffers[use.key]].slots == group.buffers[self._outer].slots
+        }
+        step = task(self.network.graph, mine.node, self.network.choices[work.step].kernel)
+        found = at_ends(step, alone) if self._outer >= 0 and not group.inlaid(work) else ()
+        cut = {loop.dim for loop in group.loops}
+        return () if cut & left(mine, found).keys() else found
 
-    def _within(self, uses: list[Use]) -> tuple[Group, int]:
+    def _within(self, keys: tuple[str, ...]) -> tuple[Group, int]:
         """The group with these operands within its result, and the bytes that it needs."""
         group, align = self._group, self.network.platform.alignment
-        chosen = {group.works[-1].buffers[use.key] for use in uses}
+        chosen = {group.works[-1].buffers[key] for key in keys}
         buffers, size = list(group.buffers), self.pick.candidate.bytes
         if len(group.works) == 1 and not group.works[0].scratch_bytes and not group.works[0].sums:
             # Nothing but buffers, which are there all the time: they close up.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
 
@@ -11,10 +11,11 @@ import numpy as np
 
 from tilewright.core.domain import Affine
 from tilewright.core.platform import Platform
-from tilewright.core.tiles import Use, walked
+from tilewright.core.tiles import Use, left, walked
 from tilewright.cost.formulas import evaluate
-from tilewright.cost.grid import Array, Box, Grid, Span, Value
+from tilewright.cost.grid import Array, Box, Grid, Value
 from tilewright.cost.tiles import (
+    NOTHING,
     Task,
     kept_cycles,
     kept_lines,
@@ -28,11 +29,14 @@ from tilewright.cost.transfers import Flow, Traffic, due, flow, in_place, stream
 from tilewright.plan.tiling.rules import (
     Density,
     Rules,
+    at_ends,
     conditions,
     density,
     legal_sizes,
+    lies_in,
     overwritten,
     rounded,
+    same_box,
     tile_names,
 )
 
@@ -98,7 +102,8 @@ class Frame:
             for span in grid.projection.held[tensor][:axis]:
                 legal = legal & (grid.most(grid.size(span)) <= 1)
         self.legal = legal
-        self._flows: dict[tuple[int, str], Flow] = {}
+        self._flows: dict[tuple[int, str, bool], Flow] = {}
+        self._options: dict[frozenset[int], tuple[tuple[Option, ...], ...]] = {}
         self._due: dict[tuple[int, Order], Array] = {}
         self._direct: dict[int, Value] = {}
 
@@ -163,7 +168,7 @@ class Frame:
         for index, other in enumerate(holders):
             a, b = holder.use, other.use
             same = index != number and (a.tensor, a.pack, a.type) == (b.tensor, b.pack, b.type)
-            if same and other.within < 0 and all(_covered(x, y) for x, y in zip(holder.box, other.box, strict=True)):
+            if same and other.within < 0 and all(lies_in(x, y) for x, y in zip(holder.box, other.box, strict=True)):
                 holder.within, holder.inside = index, self._dense_in(holder, other)
                 return
 
@@ -191,7 +196,7 @@ class Frame:
                 and taken.within < 0
                 and all(other.within != index for other in holders)
                 and not (taken.inner and (taken.through or taken.use.tensor in self.grid.keep))
-                and _equal(taken.box, given.box)
+                and same_box(taken.box, given.box)
                 and ((taken.inner and given.inner) or (taken.through and given.through))
                 and all(other.over != index for other in holders)
             ):
@@ -206,12 +211,38 @@ class Frame:
     def aligned(self, size: Value) -> Value:
         return rounded(size, self.platform.alignment)
 
-    def flow(self, index: int, memory: str) -> Flow:
+    def inlaid(self, memories: Mapping[int, str]) -> frozenset[int]:
+        """Holders that may lie within that of the result, of those that are loaded or stored."""
+        last, holders = len(self.tasks) - 1, self.holders
+        keys = {
+            h.served[0][1]: index
+            for index, h in enumerate(holders)
+            if memories.get(index, self.engine.memory) != self.engine.memory
+            and [position for position, _ in h.served] == [last]
+            and h.within < 0
+            and all(other.within != index for other in holders)
+        }
+        found = at_ends(self.tasks[-1], keys) if self.grid.members[-1].output.key in keys else ()
+        return frozenset(keys[key] for key in found)
+
+    def uncut(self, inlaid: frozenset[int]) -> Value:
+        """Tilings with which the dimension along which they lie within the result is not cut."""
+        counts = [self.grid.counts[loop] for loop, cut in enumerate(self.grid.cuts) if cut.dim in self._left(inlaid)]
+        return self.grid.product(counts) == 1
+
+    def _left(self, inlaid: frozenset[int]) -> dict[str, int]:
+        """How much of that dimension is left."""
+        ends = left(self.grid.members[-1], [self.holders[index].served[0][1] for index in inlaid])
+        return {name: stop - start for name, (start, stop) in ends.items()}
+
+    def flow(self, index: int, memory: str, inlaid: bool = False) -> Flow:
         """How a holder is filled from a memory or emptied into it."""
-        key = (index, memory)
+        key = (index, memory, inlaid)
         if key not in self._flows:
             holder = self.holders[index]
-            self._flows[key] = flow(self.grid, self.platform, holder.box, holder.use, memory)
+            # Within a result its runs of bytes are as long as there.
+            use = replace(holder.use, type=self.grid.members[-1].output.type) if inlaid else holder.use
+            self._flows[key] = flow(self.grid, self.platform, holder.box, use, memory)
         return self._flows[key]
 
     def absent(self, index: int, direct: Mapping[int, Value]) -> Value:
@@ -249,18 +280,20 @@ class Frame:
 
     # Cores
 
-    @cached_property
-    def options(self) -> tuple[tuple[Option, ...], ...]:
+    def options(self, inlaid: frozenset[int]) -> tuple[tuple[Option, ...], ...]:
         """For each node the ways to share it, one core first."""
-        found: list[tuple[Option, ...]] = []
-        for position, asked in enumerate(self.rules):
-            alone = self.engine.count == 1 or self.platform.beside(self.tasks[position].kernel) is not None
-            names = () if alone else asked.free
-            ways = [self._option(position, ""), *(self._option(position, name) for name in names)]
-            found.append(tuple(way for way in ways if np.any(way.fits & way.cut)))
-        return tuple(found)
+        if inlaid not in self._options:
+            first = [self._ways(position, NOTHING) for position in range(len(self.tasks) - 1)]
+            self._options[inlaid] = (*first, self._ways(len(self.tasks) - 1, self._left(inlaid)))
+        return self._options[inlaid]
 
-    def _option(self, position: int, split: str) -> Option:
+    def _ways(self, position: int, rest: Mapping[str, int]) -> tuple[Option, ...]:
+        alone = self.engine.count == 1 or self.platform.beside(self.tasks[position].kernel) is not None
+        names = () if alone else self.rules[position].free
+        ways = [self._option(position, "", rest), *(self._option(position, name, rest) for name in names)]
+        return tuple(way for way in ways if np.any(way.fits & way.cut))
+
+    def _option(self, position: int, split: str, rest: Mapping[str, int]) -> Option:
         grid, mine, asked = self.grid, self.tasks[position], self.rules[position]
         chunk: Value = 0
         cut: Value = np.asarray(True)
@@ -269,7 +302,7 @@ class Frame:
             largest = mine.member.domain.dims[split] if span is None else grid.most(grid.size(span))
             chunk = rounded(-(-largest // self.engine.count), asked.blocks.get(split, 1))
             cut = np.asarray(chunk < largest)
-        cycles = work_cycles(grid, self.platform, position, mine, split, chunk)
+        cycles = work_cycles(grid, self.platform, position, mine, split, chunk, rest=rest)
         cycles = cycles + start_cycles(grid, self.platform, mine, split)
         fits = conditions(grid, position, mine, asked, split, chunk)
         return Option(split, chunk, cut, fits, cycles, grid.most(cycles), self._scratch(position, split, chunk))
@@ -379,12 +412,14 @@ class Frame:
             result = result + when * work_points(self.grid, position)
         return self.grid.total(result)
 
-    def traffic(self, order: Order, memories: Mapping[int, str], direct: Mapping[int, Value]) -> Traffic:
+    def traffic(
+        self, order: Order, memories: Mapping[int, str], direct: Mapping[int, Value], inlaid: frozenset[int]
+    ) -> Traffic:
         """Transfers of the holders of outside tensors, less those that are used where they live."""
         found: list[tuple[Flow, Array]] = []
         for index, memory in memories.items():
-            mine = self.flow(index, memory)
-            if self.holders[index].over in memories:
+            mine = self.flow(index, memory, index in inlaid)
+            if self.holders[index].over in memories or (inlaid and self.holders[index].use.writes):
                 mine = in_place(mine)
             when, absent = self.when(index, mine.moves, order), self.absent(index, direct)
             found.append((mine, when & ~self.grid.spread(absent) if np.any(absent) else when))
@@ -394,26 +429,10 @@ class Frame:
 def _add(found: list[Holder], wanted: Holder) -> None:
     for other in found:
         a, b = other.use, wanted.use
-        if (a.tensor, a.pack, a.type) == (b.tensor, b.pack, b.type) and _equal(other.box, wanted.box):
+        if (a.tensor, a.pack, a.type) == (b.tensor, b.pack, b.type) and same_box(other.box, wanted.box):
             other.served += wanted.served
             return
     found.append(wanted)
-
-
-def _equal(a: Box, b: Box) -> bool:
-    return all(
-        x is y or (x.loop == y.loop and np.array_equal(x.start, y.start) and np.array_equal(x.stop, y.stop))
-        for x, y in zip(a, b, strict=True)
-    )
-
-
-def _covered(a: Span, b: Span) -> bool:
-    """Whether a span lies inside another one at every step of all tilings."""
-    if a is b:
-        return True
-    if a.loop >= 0 and b.loop >= 0 and a.loop != b.loop:
-        return False
-    return bool(np.all(a.start >= b.start) and np.all(a.stop <= b.stop))
 
 
 def _reuse(order: Order, boxes: Sequence[frozenset[int]]) -> list[frozenset[int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -58,6 +58,8 @@ class Tilings:
     macs: Array
     order: Array
     """Which order of the loops is the best."""
+    inlaid: frozenset[int]
+    """Holders that lie within that of the result."""
 
 
 def evaluated(frame: Frame, around: Surroundings) -> list[Tilings]:
@@ -70,27 +72,42 @@ def evaluated(frame: Frame, around: Surroundings) -> list[Tilings]:
         for index, tensor in outside.items()
         if not np.all(frame.absent(index, direct))
     }
-    transfers = [frame.traffic(order, memories, direct) for order in frame.orders]
     found: list[Tilings] = []
-    for alone in (False, True) if frame.engine.count > 1 else (True,):
-        shares = [_share(frame, position, direct, alone) for position in range(len(frame.tasks))]
-        if found and not any(np.any(share.scratch) for share in found[0].shares):
-            # One core takes less scratch, and there is none.
-            break
-        allowed = frame.legal
-        for share in shares:
-            allowed = allowed & (share.choice >= 0)
-        if np.any(allowed):
-            found += _tilings(frame, around, direct, shares, transfers, allowed)
+    for inlaid in dict.fromkeys((frame.inlaid(memories), frozenset[int]())):
+        transfers = [frame.traffic(order, memories, direct, inlaid) for order in frame.orders]
+        found += _shared(frame, around, direct, transfers, inlaid)
     return found
 
 
-def _share(frame: Frame, position: int, direct: Mapping[int, Value], alone: bool) -> Share:
+def _shared(
+    frame: Frame,
+    around: Surroundings,
+    direct: Mapping[int, Value],
+    transfers: Sequence[Traffic],
+    inlaid: frozenset[int],
+) -> list[Tilings]:
+    """By all cores and, where these take more scratch, by one."""
+    found: list[Tilings] = []
+    for alone in (False, True) if frame.engine.count > 1 else (True,):
+        shares = [_share(frame, position, direct, alone, inlaid) for position in range(len(frame.tasks))]
+        if found and not any(np.any(share.scratch) for share in found[0].shares):
+            # One core takes less scratch, and there is none.
+            break
+        allowed = frame.legal & frame.uncut(inlaid)
+        for share in shares:
+            allowed = allowed & (share.choice >= 0)
+        if np.any(allowed):
+            found += _tilings(frame, around, direct, shares, transfers, allowed, inlaid)
+    return found
+
+
+def _share(frame: Frame, position: int, direct: Mapping[int, Value], alone: bool, inlaid: frozenset[int]) -> Share:
     """The fastest way to share a node, of those that its kernel allows."""
     shape = (1,) * frame.grid.rank
     best, choice = np.full(shape, np.inf), np.full(shape, -1)
     cycles, scratch = np.zeros(shape), np.zeros(shape, int)
-    for index, option in enumerate(frame.options[position]):
+    options = frame.options(inlaid)[position]
+    for index, option in enumerate(options):
         if alone and option.split:
             continue
         worst = np.where(frame.allowed(position, option, direct), option.worst, np.inf)
@@ -98,7 +115,7 @@ def _share(frame: Frame, position: int, direct: Mapping[int, Value], alone: bool
         best, choice = np.where(better, worst, best), np.where(better, index, choice)
         cycles = np.where(frame.grid.spread(better), option.cycles, cycles)
         scratch = np.where(better, option.scratch, scratch)
-    return Share(frame.options[position], choice, cycles, scratch)
+    return Share(options, choice, cycles, scratch)
 
 
 def _tilings(
@@ -108,6 +125,7 @@ def _tilings(
     shares: Sequence[Share],
     transfers: Sequence[Traffic],
     allowed: Array,
+    inlaid: frozenset[int],
 ) -> list[Tilings]:
     """With each number of slots: the bytes, and the best order."""
     counts = [around.buffers] if around.buffers else [2, 1]
@@ -130,16 +148,20 @@ def _tilings(
         cycles = np.stack(timed[count])
         best = np.argmin(cycles, axis=0)[None]
         taken, most, points = (np.take_along_axis(v, best, 0)[0] for v in (cycles, np.stack(moved), np.stack(macs)))
-        size = np.broadcast_to(_bytes(frame, direct, shares, count), shape)
-        found.append(Tilings(frame, direct, shares, count, size, taken, most, points, best[0]))
+        size = np.broadcast_to(_bytes(frame, direct, shares, count, inlaid), shape)
+        found.append(Tilings(frame, direct, shares, count, size, taken, most, points, best[0], inlaid))
     return found
 
 
-def _bytes(frame: Frame, direct: Mapping[int, Value], shares: Sequence[Share], slots: int) -> Array:
+def _bytes(
+    frame: Frame, direct: Mapping[int, Value], shares: Sequence[Share], slots: int, inlaid: frozenset[int]
+) -> Array:
     """Bytes of each tiling: what lives through a step, and the fullest moment of the rest."""
     through = np.zeros((1,) * frame.grid.rank, int) + frame.sums
     moments: list[Value] = [share.scratch for share in shares]
     for index, holder in enumerate(frame.holders):
+        if index in inlaid:
+            continue
         size = holder.room * np.where(holder.again, slots, 1)
         size = np.where(frame.absent(index, direct), 0, size)
         if not holder.through:
@@ -182,13 +204,15 @@ def built(found: Tilings, number: int, steps: Sequence[int]) -> tuple[Group, int
     sizes = [at(holder.room) for holder in holders]
     slots = [found.slots if at(holder.again) else 1 for holder in holders]
     scratch = [at(share.scratch) for share in found.shares]
-    taken = [size * count for size, count in zip(sizes, slots, strict=True)]
+    parts = [chosen.index(index) for index in found.inlaid]
+    taken = [0 if n in parts else size * slots[n] for n, size in enumerate(sizes)]
     kept = [at(holder.kept) for holder in holders]
     offsets, end = placed(holders, over, taken, kept, scratch)
     buffers = tuple(
         TileBuffer(h.use.tensor, offset, size, count, h.use.pack)
         for h, offset, size, count in zip(holders, offsets, sizes, slots, strict=False)
     )
+    buffers = _within(buffers, bound[-1].get(frame.grid.members[-1].output.key, -1), parts)
     sums = at(frame.sums)
     works: list[Work] = []
     for position, share in enumerate(found.shares):
@@ -206,6 +230,14 @@ def built(found: Tilings, number: int, steps: Sequence[int]) -> tuple[Group, int
     real = tuple(loop for loop in loops if loop.count > 1)
     ahead = frame.ahead and found.slots > 1 and bool(real)
     return Group(tuple(works), real, buffers, keep, cycles, ahead), end + sums
+
+
+def _within(buffers: tuple[TileBuffer, ...], result: int, parts: Sequence[int]) -> tuple[TileBuffer, ...]:
+    """Buffers of which some have the bytes of the result's."""
+    if not parts:
+        return buffers
+    same = replace(buffers[result], within=result)
+    return tuple(replace(same, tensor=b.tensor, pack=b.pack) if n in parts else b for n, b in enumerate(buffers))
 
 
 def placed(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from tilewright.core.domain import Affine, Domain, Whole
 from tilewright.core.graph import TensorType
 from tilewright.core.kernel import BIT, PLANE, Kernel, packing
 from tilewright.core.op import Call
-from tilewright.core.tiles import Extent, Member, axis_dim, region, walked
+from tilewright.core.tiles import Extent, Member, axis_dim, left, region, shift, walked
 from tilewright.cost.formulas import Names, condition
 from tilewright.cost.grid import Array, Box, Grid, Span, Value
 from tilewright.cost.tiles import Task
@@ -100,6 +100,25 @@ def overwritten(mine: Task) -> frozenset[str]:
             fine = (kernel.epilogue and behind and aligned) or (keys == [kernel.inplace] and bool(keys[0]))
         found |= {*keys} if fine else set()
     return frozenset(found)
+
+
+def parts(mine: Task) -> tuple[str, ...]:
+    """Operands that are side by side in the result as they are, in their order; empty for other results."""
+    member, result = mine.member, mine.member.output.key
+    if not mine.call.op.joins or member.node.epilogue:
+        return ()
+    keys = tuple(use.key for use in member.uses if not use.writes and use.type.bytes)
+    apart = all(shift(member.domain, key, result) is not None and len(left(member, [key])) == 1 for key in keys)
+    return keys if apart else ()
+
+
+def at_ends(mine: Task, allowed: Collection[str]) -> tuple[str, ...]:
+    """Which of its parts may lie within the result already: what is left between them is one part."""
+    keys = parts(mine)
+    if mine.kernel is not None:
+        allowed = {*allowed} & {*mine.kernel.within}
+    others = [number for number, key in enumerate(keys) if key not in allowed]
+    return (*keys[: others[0]], *keys[others[-1] + 1 :]) if others else keys
 
 
 def _separate(domain: Domain, name: str) -> bool:
@@ -261,6 +280,23 @@ def density(grid: Grid, box: Box, block: Sequence[Value]) -> Density:
             whole = whole & ~(longer & grid.most(np.asarray(size != extent)))
         longer = longer | grid.most(np.asarray(size > 1))
     return Density(whole, tuple(before))
+
+
+def same_box(a: Box, b: Box) -> bool:
+    """Whether two boxes are the same at every step of all tilings."""
+    return all(
+        x is y or (x.loop == y.loop and np.array_equal(x.start, y.start) and np.array_equal(x.stop, y.stop))
+        for x, y in zip(a, b, strict=True)
+    )
+
+
+def lies_in(a: Span, b: Span) -> bool:
+    """Whether a span lies inside another one at every step of all tilings."""
+    if a is b:
+        return True
+    if a.loop >= 0 and b.loop >= 0 and a.loop != b.loop:
+        return False
+    return bool(np.all(a.start >= b.start) and np.all(a.stop <= b.stop))
 
 
 def conditions(grid: Grid, position: int, mine: Task, asked: Rules, split: str, chunk: Value) -> Value:
