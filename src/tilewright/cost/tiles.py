@@ -40,6 +40,8 @@ OPERATIONS = {"point": NEST_CYCLES, "term": NEST_CYCLES, "step": STEP_CYCLES}
 NOTHING: Mapping[str, int] = MappingProxyType({})
 SUM_CYCLES = 1.0
 """To add what one part of a reduction gives to the sum of others, per result."""
+SHIFTED = "tw_sum_rounded"
+"""What scales sums of integers back with a product and a shift; formulas ask for it as `SHIFTS`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +143,7 @@ def _part_cycles(
     if mine.kernel is not None:
         names = names_of(grid, position, mine, sizes)
         names["PARTS"] = 1 if split else platform.cores.count
+        names["SHIFTS"] = min(mine.steps.get(SHIFTED, 0), 1)
         found = evaluate(mine.kernel.cycles, names)
         found = found + _sum_cycles(grid, position, sizes) + results * _fused_cycles(platform, mine)
         return np.where(points > 0, found, 0.0)
