@@ -143,7 +143,7 @@ def _part_cycles(
     if mine.kernel is not None:
         names = names_of(grid, position, mine, sizes)
         names["PARTS"] = 1 if split else platform.cores.count
-        names["SHIFTS"] = min(mine.steps.get(SHIFTED, 0), 1)
+        names["SHIFTS"] = int(mine.steps.get(SHIFTED, 0) == 1 and mine.steps.get("step", 0) <= 2)
         found = evaluate(mine.kernel.cycles, names)
         found = found + _sum_cycles(grid, position, sizes) + results * _fused_cycles(platform, mine)
         return np.where(points > 0, found, 0.0)
@@ -185,7 +185,12 @@ def begin_cycles(platform: Platform, mine: Task) -> float:
         return usual + operation_cycles(called, platform.operations)
     usual = platform.cores.begin if mine.kernel.epilogue else usual
     steps = {f"begin {name}": count for name, count in mine.steps.items()}
-    return platform.operations.get(f"begin {mine.kernel.path.name}", usual) + operation_cycles(steps, platform.fused)
+    name = f"begin {mine.kernel.path.name}"
+    own = platform.operations.get(name, usual)
+    if mine.steps:
+        # What is fused behind a node is compiled into several places of some kernels.
+        own = platform.operations.get(f"{name} fused", own)
+    return own + operation_cycles(steps, platform.fused)
 
 
 def begins(grid: Grid) -> Array:

@@ -12,7 +12,7 @@ scratch: "16*KH*((KW*C+3)//4)"
 cycles: "G*(((N*OH*OW+3)//4)*(((F+3)//4)*(KH*((KW*C+3)//4)*(24.6 + min(C%4, 1)*min((KW*C-1)//4, 1)*5.8)
   + (KH-1)*min((KW*C-1)//4, 1)*11.4 + min(C%4, 1)*min((KW*C-1)//4, 1)*KH*10 + 110) + 157) + N*OH*max(min(KH*KW*strides_1-1, 1), 1-(X_n2 == OW))*318
   + N*(OH*min(OW, 2*((pads_1+strides_1-1)//strides_1)) + OW*min(OH, (pads_0+strides_0-1)//strides_0))*(KH*((KW*C+3)//4*3 + 35) + 25)
-  - SHIFTS*((N*OH*OW+3)//4)*(F//4*20 + (KH*KW*strides_1 == 1 and C > 4)*(F//4*54 + (C%4 == 0 and F%4 == 0)*100))
+  - SHIFTS*((N*OH*OW+3)//4)*((C > 1)*(F//4)*20 + (KH*KW*strides_1 == 1 and C > 4)*(F//4*54 + (C%4 == 0 and F%4 == 0)*100))
   + N*OH*OW*(min(F%4, 1)*170 + min(G-1, 1)*KH*KW*(C/2 + 20)) + F*9) + 400
   + min(F%4, 1)*700"
 --- */
