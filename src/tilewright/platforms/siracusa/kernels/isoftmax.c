@@ -45,7 +45,7 @@ static inline int isoftmax_range(const T *x, int count, int *least) {
                          : [x] "+r"(x), [most] "+r"(most), [few] "+r"(few)
                          : [pairs] "r"(count >> 3), [max] "i"(ISOFTMAX_MOST), [min] "i"(ISOFTMAX_LEAST)
                          : "t0", "t1", "memory");
-        for (int i = 0; i < 4; i++, most >>= 8, few >>= 8) {
+        TW_UNROLL_BY(1) for (int i = 0; i < 4; i++, most >>= 8, few >>= 8) {
             max = tw_max(max, (T)most);
             min = tw_min(min, (T)few);
         }
@@ -221,8 +221,8 @@ static void isoftmax(const T *x, U *y, int OUTER, int AXIS, int coeffA, int coef
         }
         if (alone && !by_distance) {
             const int highest = isoftmax_level(power, max, factor, bit + 8);
-            for (; levels <= highest && highest - levels < AXIS; levels += 4)
-                STORE_4(&e, results, (U)levels, (U)(levels + 1), (U)(levels + 2), (U)(levels + 3), levels, 0);
+            for (; levels <= highest && highest - levels < AXIS; levels++)
+                STORE_1(&e, results, (U)levels, levels, 0);
             if (highest < levels) {
                 first = AXIS;
                 isoftmax_results(power, x, AXIS, factor, bit + 8, (const unsigned char *)results,

@@ -24,9 +24,11 @@ static void matmul_words_s8(const T *A, const int8_t *B, void *Y, int BATCH, int
                 const uint32_t low = (uint8_t)b[0] | (uint32_t)(uint8_t)b[B_sK] << 8;
                 column[i] = low | (uint32_t)(uint8_t)b[2 * B_sK] << 16 | (uint32_t)(uint8_t)b[3 * B_sK] << 24;
             }
-            TW_UNROLL_BY(1) for (int m = 0; m < M; m++) {
+            int rows = M;
+            TW_KEEP(rows); /* or the loop is unrolled where there are two */
+            for (int m = 0; m < rows; m++) {
                 uint32_t a;
-                memcpy(&a, A + batch * A_sBATCH + m * A_sM, 4);
+                __asm__("lw %0, %1" : "=r"(a) : "m"(*(const T(*)[4])(A + batch * A_sBATCH + m * A_sM)));
                 STORE_4(&e, Y, TW_FOR_BYTES(A, tw_sdot)(0, a, column[0]), TW_FOR_BYTES(A, tw_sdot)(0, a, column[1]),
                         TW_FOR_BYTES(A, tw_sdot)(0, a, column[2]), TW_FOR_BYTES(A, tw_sdot)(0, a, column[3]),
                         (batch * M + m) * N + n, n);
