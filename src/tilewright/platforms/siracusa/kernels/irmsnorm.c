@@ -58,7 +58,7 @@ TW_APART void irmsnorm_wide(const T *x, const int32_t *weight, U *out, int count
 
 /* Of each row the results from `from` on, a multiple of four, up to `end`. */
 TW_INLINE void irmsnorm_rows(const T *x, const int32_t *weight, U *y, int OUTER, int AXIS, int from, int end, int shift,
-                            int32_t top, int narrow, const struct Epilogue *epilogue) {
+                             int32_t top, int narrow, const struct Epilogue *epilogue) {
     const struct Epilogue e = *epilogue;
     for (int outer = 0; outer < OUTER; outer++, x += AXIS) {
         const int32_t deviation = irmsnorm_root(irmsnorm_squares(x, AXIS) / AXIS + 1);
@@ -69,8 +69,9 @@ TW_INLINE void irmsnorm_rows(const T *x, const int32_t *weight, U *y, int OUTER,
         const uint32_t rest = (UINT32_C(1) << 31) - first * (uint32_t)deviation;
         const uint32_t m = (first << k) + (rest << k) / (uint32_t)deviation + 1;
         const int at = outer * AXIS, whole = narrow ? end : from;
-        TW_UNROLL_BY(1) for (int i = from; i < whole; i++)
-            STORE_1(&e, y, irmsnorm_value(x[i], weight[i], m, k, shift, top), at + i, i);
+        /* Cores have few each, and code comes cold: four at a time take longer. */
+        TW_UNROLL_BY(1)
+        for (int i = from; i < whole; i++) STORE_1(&e, y, irmsnorm_value(x[i], weight[i], m, k, shift, top), at + i, i);
         for (int i = whole; i < end; i += 16) {
             U out[16];
             const int count = tw_min(16, end - i);
