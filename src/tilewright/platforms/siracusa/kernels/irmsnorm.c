@@ -71,7 +71,8 @@ TW_INLINE void irmsnorm_rows(const T *x, const int32_t *weight, U *y, int OUTER,
         const int at = outer * AXIS, whole = narrow ? end : from;
         /* Cores have few each, and code comes cold: four at a time take longer. */
         TW_UNROLL_BY(1)
-        for (int i = from; i < whole; i++) STORE_1(&e, y, irmsnorm_value(x[i], weight[i], m, k, shift, top), at + i, i);
+        for (int i = from; i < whole; i++)
+            STORE_1(&e, y, irmsnorm_value(x[i], weight[i], m, k, shift, top), at + i, i);
         for (int i = whole; i < end; i += 16) {
             U out[16];
             const int count = tw_min(16, end - i);
