@@ -14,7 +14,7 @@ from functools import cached_property
 from tilewright.core.plan import Group, TileBuffer
 from tilewright.core.tiles import Use
 from tilewright.cost.tiles import Cost, group_cost
-from tilewright.plan.addresses.packing import round_up
+from tilewright.plan.addresses.packing import first_gap, round_up
 from tilewright.plan.joint import Pick, Solution
 from tilewright.plan.levels import Levels
 from tilewright.plan.menu import Menu
@@ -138,12 +138,8 @@ class Once:
 
     def _gap(self, pick: Pick, size: int) -> int | None:
         """Where a workspace fits beside what stays in the engine's memory."""
-        lives, start = self.menu.network.lives, 0
-        taken = [(self.solution.residents[n], self.solution.residents[n] + lives[n].bytes) for n in pick.residents]
-        for low, high in sorted(taken):
-            if start + size <= low:
-                break
-            start = max(start, high)
+        lives, residents = self.menu.network.lives, self.solution.residents
+        start = first_gap(size, ((residents[n], residents[n] + lives[n].bytes) for n in pick.residents))
         return start if start + size <= self.levels.capacity else None
 
     def _cost(self, group: Group) -> Cost:

@@ -16,7 +16,7 @@ from tilewright.core.platform import Platform
 from tilewright.core.tiles import Member, member, trace
 from tilewright.cost.tiles import group_cost, priced
 from tilewright.cost.timeline import held_up, repeated
-from tilewright.plan.addresses.packing import round_up
+from tilewright.plan.addresses.packing import first_gap, round_up
 
 Bytes = tuple[int, int]
 
@@ -332,11 +332,7 @@ class Prefetch:
 
     def _gap(self, first: int, last: int, size: int) -> Bytes | None:
         """Bytes that are free during some groups, one behind the other."""
-        start = 0
-        for low, high in sorted(taken for group in self.occupied[first : last + 1] for taken in group):
-            if start + size <= low:
-                break
-            start = max(start, high)
+        start = first_gap(size, (taken for group in self.occupied[first : last + 1] for taken in group))
         return (start, start + size) if start + size <= self.capacity else None
 
     def _cycles(self, group: Group) -> float:

@@ -7,7 +7,7 @@ lower bound nearly always; `solver` closes the gaps that remain.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 # What one call may spend, in looks at a pair of items that live at the same time; an item costs about eight such looks.
@@ -111,15 +111,17 @@ def neighbours(items: Sequence[Item]) -> list[list[int]]:
 
 def lowest_gap(item: Item, taken: list[tuple[int, int]]) -> int:
     """The lowest aligned offset where the item meets none of the taken [begin, end) byte ranges."""
-    if item.pin is not None:
-        return item.pin
-    taken.sort()
+    return first_gap(item.size, taken, item.align) if item.pin is None else item.pin
+
+
+def first_gap(size: int, taken: Iterable[tuple[int, int]], align: int = 1) -> int:
+    """The lowest aligned offset from which so many bytes meet none of the taken [begin, end) ranges."""
     offset = 0
-    for begin, end in taken:
-        if offset + item.size <= begin:
+    for begin, end in sorted(taken):
+        if offset + size <= begin:
             break
         if end > offset:
-            offset = round_up(end, item.align)
+            offset = round_up(end, align)
     return offset
 
 
