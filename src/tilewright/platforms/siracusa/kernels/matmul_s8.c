@@ -132,7 +132,8 @@ TW_APART void four_rows(struct tw_runs *runs, const T *A, int row, int rows, int
                 TW_UNROLL for (int i = 0; i < 16; i++) sum[i] -= minus[i / 4];
             }
             if (n + 4 <= count) {
-                TW_UNROLL_BY(STORE_STEPS <= 1 ? 4 : 1) for (int i = 0; i < 4; i++) {
+                /* Unrolled, the loop over columns is longer than the 512 bytes of a core's cache. */
+                TW_UNROLL_BY(1) for (int i = 0; i < 4; i++) {
                     const int32_t *four = sum + 4 * i;
                     STORE_4(&e, Y, four[0], four[1], four[2], four[3], at + i * pitch + n, channel + n);
                 }

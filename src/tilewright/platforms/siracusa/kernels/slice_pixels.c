@@ -5,8 +5,7 @@ T: [int8, uint8, int32]
 when: {D0: "== 1", data_sD3: "data_sD3 == 1 or D3 == 1", data_sD1: ">= 0", data_sD2: ">= 0"}
 epilogue: row
 strided: [data, output]
-# Pixels are often a multiple of 64 bytes apart, so in the same bank: cores that read them wait for each other. Fitted to 9
-# layers, of bytes, and of words that become bytes (of which 15 are in the cycles of what is fused).
+# Fitted to 9 layers, of bytes, and of words that become bytes (of which 15 are in the cycles of what is fused).
 cycles: "((D3+3)//4)*D1*((data_bytes == 1)*(D2*17 + 18) + (data_bytes > 1)*(D2*18 + 15))"
 --- */
 #include "tilewright_kernel.h"
@@ -28,13 +27,16 @@ static void slice_pixels(const T *data, void *output, int D1, int D2, int D3, in
                              (char *)output + row * output_sD1 + channel, output_sD2, D2, &scale);
     }
 #endif
-    for (; channel + 4 <= D3; channel += 4)
-        for (int row = 0; row < D1; row++) {
-            const T *pixel = data + row * data_sD1 + channel;
-            int at = row * output_sD1 + channel;
-            for (int column = 0; column < D2; column++, pixel += data_sD2, at += output_sD2)
-                STORE_4(&e, output, pixel[0], pixel[1], pixel[2], pixel[3], at, channel);
-        }
+    /* Along the channels: pixels are often a multiple of 64 bytes apart, and cores would meet in one bank. */
+    const int fours = D3 & ~3;
+    for (int row = 0; row < D1 && channel < fours; row++) {
+        const T *pixel = data + row * data_sD1;
+        int at = row * output_sD1;
+        for (int column = 0; column < D2; column++, pixel += data_sD2, at += output_sD2)
+            for (int i = channel; i < fours; i += 4)
+                STORE_4(&e, output, pixel[i], pixel[i + 1], pixel[i + 2], pixel[i + 3], at + i, i);
+    }
+    channel = fours;
     if (channel == D3)
         return;
     for (int row = 0; row < D1; row++)
