@@ -29,6 +29,7 @@ WALKS = (
     "docs/profiling.md",
     "docs/which_accelerator.md",
     "docs/cost_model.md",
+    "docs/mapping.md",
     "docs/zigzag.md",
     "examples/siracusa/README.md",
 )
