@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from types import MappingProxyType
 from typing import Literal
 
@@ -223,6 +224,7 @@ def declare(operator: Operator) -> Operator:
     return operator
 
 
+@cache
 def _expand(names: str, count: int) -> tuple[str, ...]:
     result: list[str] = []
     for name in names.split():

@@ -65,7 +65,8 @@ class Menu:
             network.platform.name,
             tuple(network.platform.engines.values()),
             tuple(network.platform.dmas.values()),
-            (self.capacity, options.buffers, self.extra, options.joint),
+            # A node alone computes nothing twice.
+            (self.capacity, options.buffers, self.extra if run.last > run.first else 0.0, options.joint),
             self.content(run),
             tuple(sorted(number[name] for name in close)),
             tuple(sorted((number[name], memory) for name, memory in where.items())),

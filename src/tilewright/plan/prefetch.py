@@ -46,6 +46,8 @@ class Prefetch:
     stages: Sequence[Stage]
     held: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
     """The last group that reads what is left in a buffer, by group and index of the buffer."""
+    known: dict[int, Member] = field(default_factory=dict[int, Member])
+    """Members by step."""
 
     def run(self) -> None:
         """Moves loads of one group after the other into the one before it, and further where they are too long."""
@@ -246,8 +248,11 @@ class Prefetch:
         return any(self.made.get(tensor, -1) == number for tensor in soon)
 
     def _members(self, group: Group) -> list[Member]:
-        nodes = self.graph.nodes
-        return [member(self.graph, nodes[work.step], self.choices[work.step].kernel) for work in group.works]
+        for work in group.works:
+            if work.step not in self.known:
+                node, choice = self.graph.nodes[work.step], self.choices[work.step]
+                self.known[work.step] = member(self.graph, node, choice.kernel)
+        return [self.known[work.step] for work in group.works]
 
     def _once(self, number: int) -> Iterator[int]:
         """Buffers that a group fills once, or turn by turn, with what is there before the group before it begins."""
