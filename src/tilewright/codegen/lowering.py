@@ -248,10 +248,14 @@ class Lowering:
 
     @cached_property
     def stores_behind(self) -> bool:
-        """Whether what a step makes may be stored while the next one works."""
-        stores = [s for b, use in self.written.items() for s in self.store(b, use)]
+        """Whether what a step makes may be stored while the next one works.
+
+        What cores copy to bytes that a result takes, they copy before that, for a later step.
+        """
+        moved = [s for b, use in self.written.items() for s in self.store(b, use)]
+        moved += [s for b in self.read if any(self._shares(b, other) for other in self.written) for s in self.start(b)]
         slots = all(self.group.buffers[b].slots > 1 for b in self.written)
-        return len(self.carriers) > 0 and slots and self.by_driver(stores)
+        return len(self.carriers) > 0 and slots and self.by_driver(moved)
 
     @cached_property
     def hands_on(self) -> bool:
