@@ -1,10 +1,10 @@
 """Predicted against simulated cycles of every layer of `--cases DIR`, on the cores and with NEUREKA (`--engines`).
 
-`--l1 BYTES ...` and `--cores N ...` say on which machines; `--random N` adds N layers of random sizes of every kind. A
-layer is what runs together as one group, with its transfers. Layers of fewer cycles than `--least` are counted in their
-networks, but not on their own. The exit status is 1 where a layer is off by more than 15 % or a network by more than
-10 %. `--keep DIR` saves every plan with its profile; `--again DIR` predicts saved plans anew, without simulating: so
-constants of a platform, and formulas of kernels, are tried.
+`--l1 BYTES ...`, `--cores N ...` and `--home MEMORY ...` say on which machines; `--random N` adds N layers of random
+sizes of every kind. A layer is what runs together as one group, with its transfers. Layers of fewer cycles than
+`--least` are counted in their networks, but not on their own. The exit status is 1 where a layer is off by more than
+15 % or a network by more than 10 %. `--keep DIR` saves every plan with its profile; `--again DIR` predicts saved plans
+anew, without simulating: so constants of a platform, and formulas of kernels, are tried.
 """
 
 from __future__ import annotations
@@ -50,10 +50,11 @@ class Job:
     l1: int
     cores: int
     engines: str
+    home: str = "L2"
 
     @property
     def sizes(self) -> Sizes:
-        return Sizes({"L1": self.l1}, cores=self.cores, without=ENGINES[self.engines])
+        return Sizes({"L1": self.l1}, self.home, self.cores, ENGINES[self.engines])
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class Row:
     l1: int
     cores: int
     engines: str
+    home: str
     group: int
     layers: str
     code: str
@@ -106,7 +108,7 @@ def measure(job: Job, keep: Path | None) -> list[Row]:
         print(f"{job.network} with {job.l1} bytes: {reason}")
         return []
     if keep is not None:
-        name = f"{job.network}@{job.l1}@{job.cores}@{job.engines}".replace("/", "__")
+        name = f"{job.network}@{job.l1}@{job.home}@{job.cores}@{job.engines}".replace("/", "__")
         (keep / f"{name}.run").write_bytes(pickle.dumps(replace(run, plan=without_weights(run.plan))))
     return rows_of(run)
 
@@ -136,7 +138,7 @@ def rows_of(run: Run) -> list[Row]:
         ]
         names = (", ".join(row.layers), " ".join(texts))
         numbers = (row.tiles, row.cycles, row.predicted, row.kernel, row.waiting, run.cycles)
-        found.append(Row(job.network, job.l1, job.cores, job.engines, row.group, *names, *numbers))
+        found.append(Row(job.network, job.l1, job.cores, job.engines, job.home, row.group, *names, *numbers))
     return found
 
 
@@ -197,11 +199,11 @@ def again(run: Run, platform: Platform) -> Run:
     return replace(run, plan=replace(plan, schedule=replace(schedule, groups=groups)))
 
 
-def by_network(rows: Iterable[Row]) -> list[tuple[str, int, int, str, int, float]]:
-    """Name, L1, cores, engines, simulated and predicted cycles of every network."""
-    sums: dict[tuple[str, int, int, str], tuple[int, float]] = {}
+def by_network(rows: Iterable[Row]) -> list[tuple[str, int, int, str, str, int, float]]:
+    """Name, L1, cores, engines, home, simulated and predicted cycles of every network."""
+    sums: dict[tuple[str, int, int, str, str], tuple[int, float]] = {}
     for row in rows:
-        key = (row.network, row.l1, row.cores, row.engines)
+        key = (row.network, row.l1, row.cores, row.engines, row.home)
         sums[key] = row.total, sums.get(key, (0, 0.0))[1] + row.predicted
     return [(*key, *value) for key, value in sums.items()]
 
@@ -209,7 +211,7 @@ def by_network(rows: Iterable[Row]) -> list[tuple[str, int, int, str, int, float
 def show_layers(rows: Sequence[Row], most: int) -> None:
     """The worst layers."""
     table = Table(
-        *("network", "L1", "cores", "engines", "group", "layers", "code"),
+        *("network", "L1", "cores", "engines", "home", "group", "layers", "code"),
         title=f"the {most} worst layers",
         title_justify="left",
     )
@@ -218,7 +220,7 @@ def show_layers(rows: Sequence[Row], most: int) -> None:
     for row in sorted(rows, key=lambda row: -row.off)[:most]:
         table.add_row(
             row.network[-28:],
-            *(f"{row.l1:,}", f"{row.cores}", row.engines, f"{row.group}"),
+            *(f"{row.l1:,}", f"{row.cores}", row.engines, row.home, f"{row.group}"),
             row.layers[:30],
             row.code,
             *(f"{number:,.0f}" for number in (row.tiles, row.cycles, row.predicted)),
@@ -250,14 +252,14 @@ def show_kernels(rows: Sequence[Row]) -> None:
 
 def show_networks(rows: Sequence[Row], most: int) -> None:
     """The worst networks."""
-    table = Table("network", "L1", "cores", "engines", title=f"the {most} worst networks", title_justify="left")
+    table = Table("network", "L1", "cores", "engines", "home", title=f"the {most} worst networks", title_justify="left")
     for heading in ("simulated", "predicted", "ratio"):
         table.add_column(heading, justify="right")
-    for name, l1, cores, engines, cycles, predicted in sorted(
+    for name, l1, cores, engines, home, cycles, predicted in sorted(
         by_network(rows), key=lambda network: -abs(np.log(network[-1] / network[-2]))
     )[:most]:
         ratio = f"{predicted / cycles:.2f}"
-        table.add_row(name, f"{l1:,}", str(cores), engines, f"{cycles:,}", f"{predicted:,.0f}", ratio)
+        table.add_row(name, f"{l1:,}", str(cores), engines, home, f"{cycles:,}", f"{predicted:,.0f}", ratio)
     Console(width=190).print(table)
 
 
@@ -267,6 +269,7 @@ def main() -> int:
     parser.add_argument("--cases", type=Path, action="append", default=[])
     parser.add_argument("--l1", type=int, nargs="+", default=[16_384, 65_536, 229_376], help="bytes of L1")
     parser.add_argument("--cores", type=int, nargs="+", default=[1, 8])
+    parser.add_argument("--home", nargs="+", default=["L2"], help="memories that networks are in")
     parser.add_argument("--engines", nargs="+", choices=[*ENGINES], default=[*ENGINES])
     parser.add_argument("--least", type=int, default=5000, help="cycles of a layer that counts on its own")
     parser.add_argument("--only", default="", help="part of the names of networks to run")
@@ -293,12 +296,13 @@ def simulated(options: argparse.Namespace) -> list[Row]:
     models: list[tuple[str, Path | int]] = [*find_cases(options.cases)]
     models += [(f"{kind}/{n}", n) for kind in KINDS for n in range(options.first, options.first + options.random)]
     jobs = [
-        Job(name, model, l1, cores, engines)
+        Job(name, model, l1, cores, engines, home)
         for name, model in models
         if options.only in name
         for l1 in options.l1
         for cores in options.cores
         for engines in options.engines
+        for home in options.home
     ]
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
