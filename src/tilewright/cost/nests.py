@@ -43,10 +43,10 @@ def nest_cycles(
     loops = [*(name for name in sizes if name not in reduced), *reduced]
     points = grid.product([*sizes.values()])
     results = grid.product([size for name, size in sizes.items() if name not in reduced])
-    known = not loops or (loops[-1] != split and (loops[-1] not in ranges or ranges[loops[-1]].loop < 0))
-    if known:
-        costs = {**costs, "split": 0.0}
-    each, point = (operation_cycles(found, costs) for found in counts)
+    choice = _run_time(grid, ranges, loops[-1], split) * costs.get("split", 0.0) if loops else 0.0
+    each, point = (
+        operation_cycles(found, {**costs, "split": 0.0}) + found.get("split", 0.0) * choice for found in counts
+    )
     # What cores share is a loop even where each has one turn of it.
     inner: Value = 1
     for name in reversed(loops):
@@ -60,6 +60,12 @@ def nest_cycles(
     else:
         extra = _odd(grid, ranges, call, domain, reduced[-1], whole) * costs.get("odd", 0.0)
     return np.where(points > 0, costs.get("work", 0.0) + results * each + points * (point + extra) + turns, 0.0)
+
+
+def _run_time(grid: Grid, ranges: Mapping[str, Span], inner: str, split: str) -> Value:
+    """Whether the ends of the innermost loop are known at run time only, over classes: cores share it, or it is cut."""
+    loop = ranges[inner].loop if inner in ranges else -1
+    return np.asarray(inner == split) if loop < 0 else grid.spread((grid.counts[loop] > 1) | (inner == split))
 
 
 def _skewed(

@@ -92,15 +92,22 @@ def part_sizes(
     return sizes
 
 
-def names_of(grid: Grid, position: int, mine: Task, sizes: Mapping[str, Value]) -> Names:
-    """Names for the kernel's cycles, over classes."""
+def names_of(grid: Grid, position: int, mine: Task, sizes: Mapping[str, Value], whole: Collection[str] = ()) -> Names:
+    """Names for the kernel's cycles, over classes; operands of `whole` lie in their tensors."""
     ranges = grid.projection.ranges[position]
 
     def extent(operand: str, axis: int) -> Value:
         domain = mine.domain
+        if operand in whole:
+            return domain.shapes[operand][axis]
         return grid.size(grid.extent(domain, domain.access[operand][axis], domain.shapes[operand][axis], ranges))
 
     return Names(mine.domain, mine.known, sizes, extent, walked(mine.member, mine.kernel))
+
+
+def asks_strides(mine: Task, operand: str) -> bool:
+    """Whether cycles of a node depend on the strides or extents of an operand: in its tensor or in a tile."""
+    return mine.kernel is None or any(f"{operand}_{kind}" in mine.kernel.cycles for kind in "sn")
 
 
 def work_cycles(
@@ -141,7 +148,7 @@ def _part_cycles(
     reduced = set(mine.domain.reduction)
     results = grid.product([size for name, size in sizes.items() if name not in reduced])
     if mine.kernel is not None:
-        names = names_of(grid, position, mine, sizes)
+        names = names_of(grid, position, mine, sizes, whole)
         names["PARTS"] = 1 if split else platform.cores.count
         names["SHIFTS"] = int(mine.steps.get(SHIFTED, 0) == 1 and mine.steps.get("step", 0) <= 2)
         found = evaluate(mine.kernel.cycles, names)

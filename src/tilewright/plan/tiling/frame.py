@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
@@ -17,6 +17,7 @@ from tilewright.cost.grid import Array, Box, Grid, Value
 from tilewright.cost.tiles import (
     NOTHING,
     Task,
+    asks_strides,
     kept_cycles,
     kept_lines,
     parted,
@@ -28,6 +29,7 @@ from tilewright.cost.tiles import (
 from tilewright.cost.transfers import Flow, Traffic, due, flow, in_place, streamed, traffic
 from tilewright.plan.tiling.rules import (
     Density,
+    Option,
     Rules,
     at_ends,
     conditions,
@@ -73,24 +75,6 @@ class Holder:
     """Tilings with which its uses can be served from there."""
 
 
-@dataclass(frozen=True, eq=False)
-class Option:
-    """One way in which cores may share a node; `split` is "" where one core does it all."""
-
-    split: str
-    chunk: Value
-    cut: Value
-    """Tilings with which cores take less than the tile."""
-    fits: Value
-    """Tilings with which the kernel takes the part of a core."""
-    cycles: Array
-    """Over classes."""
-    worst: Value
-    """The largest of them for each tiling."""
-    scratch: Value
-    """Bytes of all cores for each tiling."""
-
-
 class Frame:
     """A grid of tilings with everything about it that does not depend on where tensors live."""
 
@@ -103,7 +87,7 @@ class Frame:
                 legal = legal & (grid.most(grid.size(span)) <= 1)
         self.legal = legal
         self._flows: dict[tuple[int, str, bool], Flow] = {}
-        self._options: dict[frozenset[int], tuple[tuple[Option, ...], ...]] = {}
+        self._options: dict[tuple[int, frozenset[int], frozenset[str]], tuple[Option, ...]] = {}
         self._due: dict[tuple[int, Order], Array] = {}
         self._direct: dict[int, Value] = {}
 
@@ -280,20 +264,23 @@ class Frame:
 
     # Cores
 
-    def options(self, inlaid: frozenset[int]) -> tuple[tuple[Option, ...], ...]:
-        """For each node the ways to share it, one core first."""
-        if inlaid not in self._options:
-            first = [self._ways(position, NOTHING) for position in range(len(self.tasks) - 1)]
-            self._options[inlaid] = (*first, self._ways(len(self.tasks) - 1, self._left(inlaid)))
-        return self._options[inlaid]
+    def options(self, position: int, inlaid: frozenset[int], near: Iterable[int]) -> tuple[Option, ...]:
+        """The ways to share a node, one core first. Operands that `near` holders have are walked in their tensors."""
+        last = position == len(self.tasks) - 1
+        served = (key for holder in near for at, key in self.holders[holder].served if at == position)
+        whole = frozenset(key for key in served if asks_strides(self.tasks[position], key))
+        asked = (position, inlaid if last else frozenset[int](), whole)
+        if asked not in self._options:
+            self._options[asked] = self._ways(position, self._left(inlaid) if last else NOTHING, whole)
+        return self._options[asked]
 
-    def _ways(self, position: int, rest: Mapping[str, int]) -> tuple[Option, ...]:
+    def _ways(self, position: int, rest: Mapping[str, int], whole: frozenset[str]) -> tuple[Option, ...]:
         alone = self.engine.count == 1 or self.platform.beside(self.tasks[position].kernel) is not None
         names = () if alone else self.rules[position].free
-        ways = [self._option(position, "", rest), *(self._option(position, name, rest) for name in names)]
+        ways = [self._option(position, name, rest, whole) for name in ("", *names)]
         return tuple(way for way in ways if np.any(way.fits & way.cut))
 
-    def _option(self, position: int, split: str, rest: Mapping[str, int]) -> Option:
+    def _option(self, position: int, split: str, rest: Mapping[str, int], whole: frozenset[str]) -> Option:
         grid, mine, asked = self.grid, self.tasks[position], self.rules[position]
         chunk: Value = 0
         cut: Value = np.asarray(True)
@@ -302,7 +289,7 @@ class Frame:
             largest = mine.member.domain.dims[split] if span is None else grid.most(grid.size(span))
             chunk = rounded(-(-largest // self.engine.count), asked.blocks.get(split, 1))
             cut = np.asarray(chunk < largest)
-        cycles = work_cycles(grid, self.platform, position, mine, split, chunk, rest=rest)
+        cycles = work_cycles(grid, self.platform, position, mine, split, chunk, whole, rest)
         cycles = cycles + start_cycles(grid, self.platform, mine, split)
         fits = conditions(grid, position, mine, asked, split, chunk)
         return Option(split, chunk, cut, fits, cycles, grid.most(cycles), self._scratch(position, split, chunk))

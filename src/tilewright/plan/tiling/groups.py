@@ -13,7 +13,8 @@ from tilewright.core.tiles import TileLoop
 from tilewright.cost.grid import Array, Value
 from tilewright.cost.transfers import Traffic, in_turn, overlapped
 from tilewright.plan.addresses.stacking import Piece, stack
-from tilewright.plan.tiling.frame import Frame, Holder, Option, Order
+from tilewright.plan.tiling.frame import Frame, Holder, Order
+from tilewright.plan.tiling.rules import Option
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def _share(frame: Frame, position: int, direct: Mapping[int, Value], alone: bool
     shape = (1,) * frame.grid.rank
     best, choice = np.full(shape, np.inf), np.full(shape, -1)
     cycles, scratch = np.zeros(shape), np.zeros(shape, int)
-    options = frame.options(inlaid)[position]
+    options = frame.options(position, inlaid, direct)
     for index, option in enumerate(options):
         if alone and option.split:
             continue

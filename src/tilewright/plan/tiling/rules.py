@@ -252,6 +252,24 @@ def legal_sizes(grid: Grid, everything: Sequence[Rules]) -> list[Array]:
 
 
 @dataclass(frozen=True, eq=False)
+class Option:
+    """One way in which cores may share a node; `split` is "" where one core does it all."""
+
+    split: str
+    chunk: Value
+    cut: Value
+    """Tilings with which cores take less than the tile."""
+    fits: Value
+    """Tilings with which the kernel takes the part of a core."""
+    cycles: Array
+    """Over classes."""
+    worst: Value
+    """The largest of them for each tiling."""
+    scratch: Value
+    """Bytes of all cores for each tiling."""
+
+
+@dataclass(frozen=True, eq=False)
 class Density:
     """Whether the part of a block that a node touches is one run of bytes, for each tiling."""
 

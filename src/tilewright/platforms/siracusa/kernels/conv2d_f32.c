@@ -10,7 +10,7 @@ scratch: "16*KH*KW*C"
 # Fitted on the simulator to 107 layers of networks and of random shapes.
 cycles: "G*(((N*OH*OW+3)//4)*(((F+3)//4)*KH*(KW*C*28.9 + 22) + 590) + N*OH*OW*F*15.4 + N*OH*23
   + N*(OH*min(OW, 2*((pads_1+strides_1-1)//strides_1)) + OW*min(OH, (pads_0+strides_0-1)//strides_0))*KH*(KW*C*2 + 68)
-  + N*OH*OW*min(group-1, 1)*KH*KW*(C*24 + 17))"
+  + N*OH*OW*(KW > 1 and (X_s2 != C or dilations_1 > 1))*KH*KW*(C*24 + 17))"
 --- */
 #include "tilewright_kernel.h"
 
