@@ -75,6 +75,17 @@ class Dma:
     memory has."""
     by_cores: bool = False
     """Whether it is a core that copies, so that nothing is computed meanwhile."""
+    row: float = 0.0
+    """Cycles of each row of a transfer besides its bytes."""
+    latency: int = 0
+    """Cycles from a request until it begins, and until its end is known, where another core drives it; what runs goes
+    on meanwhile."""
+    request: int = 0
+    """Cycles between two transfers at least, as that core takes to start one."""
+    passing: int = 0
+    """Cycles to hand bytes from one of two DMAs to the other."""
+    cold: int = 0
+    """Cycles of code around the first transfer of a group, which is in no cache."""
 
 
 @dataclass(frozen=True)
@@ -461,6 +472,8 @@ def _dma(name: str, part: Reader, memories: Mapping[str, Memory]) -> Dma:
         bool(part.optional_int("duplex")),
         part.text("through") if part.has("through") else "",
         bool(part.integer("by_cores")) if part.has("by_cores") else False,
+        part.number("row") if part.has("row") else 0.0,
+        *(part.optional_int(name) or 0 for name in ("latency", "request", "passing", "cold")),
     )
     if dma.through and dma.through not in memories:
         raise part.wrong("through", f"'{dma.through}' is not among memories ({', '.join(memories)})")

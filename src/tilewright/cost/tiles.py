@@ -30,7 +30,7 @@ from tilewright.cost.grid import Array, Box, Cut, Grid, Value
 from tilewright.cost.nests import nest_cycles
 from tilewright.cost.operations import Counts, nest_counts, step_counts
 from tilewright.cost.operations import cycles as operation_cycles
-from tilewright.cost.transfers import Flow, due, flow, in_place, overlapped, route, scaled, traffic
+from tilewright.cost.transfers import Flow, Traffic, due, flow, in_place, overlapped, route, scaled, traffic
 
 NEST_CYCLES = 4.0
 """Of a point of a loop nest that no kernel covers, where the platform does not say."""
@@ -149,7 +149,7 @@ def _part_cycles(
     results = grid.product([size for name, size in sizes.items() if name not in reduced])
     if mine.kernel is not None:
         names = names_of(grid, position, mine, sizes, whole)
-        names["PARTS"] = 1 if split else platform.cores.count
+        names["PARTS"], names["OTHERS"] = 1 if split else platform.cores.count, platform.cores.count - 1
         names["SHIFTS"] = int(mine.steps.get(SHIFTED, 0) == 1 and mine.steps.get("step", 0) <= 2)
         found = evaluate(mine.kernel.cycles, names)
         found = found + _sum_cycles(grid, position, sizes) + results * _fused_cycles(platform, mine)
@@ -293,10 +293,19 @@ class Priced:
         return float(self.grid.total(values).sum())
 
     @property
+    def lead(self) -> float:
+        """Cycles until the first loads have arrived."""
+        return float(self._moves.lead(self.grid).sum())
+
+    @property
+    def _moves(self) -> Traffic:
+        return traffic(self.grid, [(flow, self.due(flow)) for flow in self.flows.values()])
+
+    @property
     def cost(self) -> Cost:
         nothing = np.zeros((1,) * self.grid.rank)
         compute = together(self.grid, self.works, ahead=self.ahead)
-        moves = traffic(self.grid, [(flow, self.due(flow)) for flow in self.flows.values()])
+        moves = self._moves
         return Cost(
             float(overlapped(self.grid, compute, moves).sum()),
             int(moves.moved.sum()),

@@ -18,7 +18,7 @@ from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group, Plan, Schedule, TileBuffer
 from tilewright.core.platform import Platform
 from tilewright.cost.tiles import Cost, Priced, begin_cycles, priced, task
-from tilewright.cost.transfers import Flow, route
+from tilewright.cost.transfers import Flow, copied, route
 
 CORES = ""
 """The lane of the cores, among those named after DMAs."""
@@ -207,7 +207,7 @@ def staging(plan: Plan, schedule: Schedule, groups: Sequence[Timed]) -> tuple[Ba
         dma = plan.platform.dma(schedule.home, stage.place.space)
         if dma is not None:
             start = max(groups[stage.start].start, free.get(dma.name, 0.0))
-            stop = free[dma.name] = start + dma.setup + stage.bytes / dma.bytes_per_cycle
+            stop = free[dma.name] = start + copied(dma, [stage.bytes])
             found.append(Bar(dma.name, "stage", stage.tensor, start, stop, -1, bytes=stage.bytes))
     return tuple(found)
 

@@ -57,6 +57,13 @@ def descriptors(grid: Grid, box: Box, shape: Sequence[int], rank: int) -> Value:
     return result
 
 
+def copied(dma: Dma, amounts: Sequence[int]) -> float:
+    """Cycles of a DMA for runs of so many bytes, one after the other: behind the last one nothing is asked for."""
+    each = [dma.setup + amount / dma.bytes_per_cycle for amount in amounts]
+    idle = [max(dma.request - cycles, 0.0) for cycles in each]
+    return sum(each) + sum(idle) - max(idle, default=0.0)
+
+
 def transfer(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Dma], *, store: bool = False) -> Array:
     """Cycles to bring or take a part of a tensor, over classes.
 
@@ -69,6 +76,8 @@ def transfer(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Dma], *, sto
         alone = amount / dma.bytes_per_cycle
         bytes_cycles = alone + runs * dma.run / 2 if store and dma.duplex else np.maximum(alone, runs * dma.run)
         cycles = cycles + descriptors(grid, box, kind.shape, dma.rank) * float(dma.setup) + bytes_cycles
+        if dma.row:
+            cycles = cycles + (runs - 1) * dma.row
     return grid.product([]) * np.where(np.asarray(amount) > 0, cycles, 0.0)
 
 
@@ -94,6 +103,20 @@ class Once:
 
 
 @dataclass(frozen=True, eq=False)
+class Far:
+    """What a buffer needs besides the transfer on the slower part of its way."""
+
+    passing: Array
+    """Cycles on the rest of the way, over classes: nothing runs beside those of a load, which the cores wait for."""
+    latency: float
+    """Of the first of several transfers, until it begins and until its end is known."""
+    request: float
+    """To ask for a transfer, beside others."""
+    cold: float
+    """Of the first load of a group; half of it where there are only stores."""
+
+
+@dataclass(frozen=True, eq=False)
 class Flow:
     """A buffer that is loaded or stored: cycles and bytes of one transfer over classes, and when it happens."""
 
@@ -111,6 +134,8 @@ class Flow:
     duplex: bool
     """Whether loads and stores happen at once."""
     once: Once
+    far: Far | None = None
+    """Where its bytes pass a memory on their way."""
 
 
 def streamed(grid: Grid, moves: Mapping[int, Array]) -> Array:
@@ -137,6 +162,18 @@ def due(grid: Grid, moves: Mapping[int, Array], order: Sequence[int], *, store: 
 
 
 @dataclass(frozen=True, eq=False)
+class Slow:
+    """Transfers whose bytes pass a memory on their way, over classes: cycles beside the computation and other ones."""
+
+    loads: Array
+    stores: Array
+    """Without the request, which the next one's hides."""
+    both: Array
+    passing: Array
+    """Of loads: from there on, with nothing beside it."""
+
+
+@dataclass(frozen=True, eq=False)
 class Traffic:
     """All transfers of a group with its loops in one order: cycles over classes, bytes for each tiling."""
 
@@ -156,10 +193,16 @@ class Traffic:
     moved: Array
     duplex: bool
     once: Once
+    slow: Slow | None
 
     def both(self, loads: Array, stores: Array, issue: Array) -> Array:
         """Cycles of loads and stores of the same step."""
         return (np.maximum(loads, stores) if self.duplex else loads + stores) + issue
+
+    def lead(self, grid: Grid) -> Array:
+        """Until the first loads have arrived."""
+        found = self.first if self.slow is None else self.first + self.slow.passing
+        return grid.corner(found + self.single, last=False)
 
 
 @dataclass(eq=False)
@@ -177,47 +220,96 @@ class _Side:
     single: Array
     moving: Array
     """How many run beside the computation."""
+    idle: Array
+    """Cycles in which transfers that are shorter than it takes to ask for the next one leave their DMA alone."""
+    most: Array
+    """The longest of these: nothing is asked for behind the last transfer."""
 
     def add(self, grid: Grid, flow: Flow, when: Array) -> None:
         cycles, start, beside = flow.cycles * when, flow.issue * when, grid.spread(flow.beside)
         self.alone = self.alone + flow.alone * when
         self.starts, self.longest = self.starts + start, np.maximum(self.longest, start)
         if not np.all(beside):
-            self.single = self.single + np.where(beside, 0.0, cycles + start)
+            alone = cycles + start if flow.far is None else cycles + start + flow.far.latency * when
+            self.single = self.single + np.where(beside, 0.0, alone)
             cycles, start = np.where(beside, cycles, 0.0), np.where(beside, start, 0.0)
         self.cycles, self.issue = self.cycles + cycles, self.issue + start
         self.moving = self.moving + when * beside
+        if flow.far is not None:
+            idle = np.maximum(flow.far.request - flow.cycles, 0.0) * (flow.cycles > 0) * when
+            self.idle, self.most = self.idle + idle, np.maximum(self.most, idle)
+
+
+def _chain(far: Far, less: Array | float, cycles: Array, *sides: _Side) -> Array:
+    """Cycles of transfers that follow each other, from the first request on: others are made meanwhile."""
+    issue, idle, most = sides[0].longest, sides[0].idle, sides[0].most
+    for side in sides[1:]:
+        issue, idle = np.maximum(issue, side.longest), idle + side.idle
+        most = np.maximum(most, side.most)
+    return np.where(cycles > 0, np.maximum(cycles + idle - most + issue + far.latency - less, 0.0), 0.0)
 
 
 def traffic(grid: Grid, flows: Sequence[tuple[Flow, Array]]) -> Traffic:
     """All flows, each with the steps at which it is due."""
     nothing = np.zeros((1,) * grid.rank)
-    loads, stores = (_Side(*(nothing for _ in range(7))) for _ in range(2))
-    moved = nothing
+    loads, stores, far_loads, far_stores = (_Side(*(nothing for _ in range(9))) for _ in range(4))
+    moved, passing, hidden, longest = nothing, nothing, nothing, nothing
     once = flows[0][0].once if flows else Once()
     for flow, when in flows:
         moved = moved + flow.bytes * when
-        (stores if flow.store else loads).add(grid, flow, when)
+        if flow.far is None:
+            (stores if flow.store else loads).add(grid, flow, when)
+        else:
+            (far_stores if flow.store else far_loads).add(grid, flow, when)
+            if not flow.store:
+                # While one passes, another one comes to where it passes from.
+                own = flow.far.passing * when
+                beside = np.minimum(own, flow.alone * when)
+                passing, hidden, longest = passing + own, hidden + beside, np.maximum(longest, beside)
     # While one transfer runs, the next one is started.
     first = np.maximum(loads.alone + loads.longest, loads.starts + once.arrive)
+    first = np.where(loads.alone > 0, first, 0.0) - loads.single
+    last = np.where(stores.alone > 0, stores.alone + stores.starts + once.leave, 0.0) - stores.single
+    single, slow = loads.single + stores.single, None
+    far = next((flow.far for flow, _ in flows if flow.far is not None), None)
+    if far is not None:
+        less = hidden - longest
+        slow = Slow(
+            _chain(far, less, far_loads.cycles, far_loads),
+            far_stores.cycles,
+            _chain(far, less, far_loads.cycles + far_stores.cycles, far_loads, far_stores),
+            passing,
+        )
+        ahead, behind = _chain(far, less, far_loads.alone, far_loads), _chain(far, 0.0, far_stores.alone, far_stores)
+        cold = far.cold if np.any(ahead) else 0.0
+        first = (
+            np.maximum(first + loads.single, np.where(ahead > 0, ahead + cold - np.minimum(cold / 2, less), 0.0))
+            - loads.single
+        )
+        first = first - far_loads.single
+        last = last + np.where(behind > 0, behind + (far.cold - cold) / 2, 0.0) - far_stores.single
+        single = single + far_loads.single + far_stores.single
     return Traffic(
-        loads.single + stores.single,
+        single,
         loads.issue,
         stores.issue,
         loads.cycles,
         stores.cycles,
-        np.where(loads.alone > 0, first, 0.0) - loads.single,
-        np.where(stores.alone > 0, stores.alone + stores.starts + once.leave, 0.0) - stores.single,
-        loads.moving + stores.moving,
+        first,
+        last,
+        loads.moving + stores.moving + far_loads.moving + far_stores.moving,
         grid.total(moved),
-        all(flow.duplex for flow, _ in flows),
+        all(flow.duplex for flow, _ in flows if flow.far is None),
         once,
+        slow,
     )
 
 
 def in_turn(grid: Grid, compute: Array, found: Traffic) -> Array:
     """Cycles of all steps for each tiling where no transfer runs beside the computation."""
     loads, stores = found.loads + found.load_issue, found.stores + found.store_issue
+    if found.slow is not None:
+        loads, stores, compute = loads + found.slow.loads, stores + found.slow.stores, compute + found.slow.passing
     first = grid.corner(found.first - loads, last=False) + grid.corner(found.last - stores, last=True)
     total = grid.total(compute + found.moving * found.once.turn) + grid.total(found.single + loads + stores)
     return total + first + np.where(grid.steps == 1, 0.0, found.once.turns)
@@ -225,13 +317,17 @@ def in_turn(grid: Grid, compute: Array, found: Traffic) -> Array:
 
 def overlapped(grid: Grid, compute: Array, found: Traffic) -> Array:
     """Cycles of all steps for each tiling."""
-    turn = found.moving * found.once.turn
+    alone = found.single + found.moving * found.once.turn
     loads, stores, issue = found.loads, found.stores, found.load_issue + found.store_issue
-    total = grid.total(found.single + turn) + grid.total(np.maximum(compute, found.both(loads, stores, issue)))
-    c0, l0, s0, i0 = (grid.corner(v, last=False) for v in (compute, loads, stores, issue))
-    c1, l1, s1, i1 = (grid.corner(v, last=True) for v in (compute, loads, stores, issue))
-    begun = grid.corner(found.first, last=False) + np.maximum(c0, s0 + i0) - np.maximum(c0, found.both(l0, s0, i0))
-    ended = np.maximum(c1, l1 + i1) - np.maximum(c1, found.both(l1, s1, i1))
+    beside = np.maximum(compute, found.both(loads, stores, issue))
+    # At the first step nothing is loaded beside the cores, at the last one nothing stored.
+    unloaded, unstored = np.maximum(compute, stores + issue), np.maximum(compute, loads + issue)
+    if found.slow is not None:
+        alone, beside = alone + found.slow.passing, np.maximum(beside, found.slow.both)
+        unloaded, unstored = np.maximum(unloaded, found.slow.stores), np.maximum(unstored, found.slow.loads)
+    total = grid.total(alone) + grid.total(beside)
+    begun = grid.corner(found.first + unloaded - beside, last=False)
+    ended = grid.corner(unstored - beside, last=True)
     total = total + begun + grid.corner(found.last, last=True)
     return total + np.where(grid.steps == 1, 0.0, ended + found.once.turns)
 
@@ -255,7 +351,15 @@ def flow(grid: Grid, platform: Platform, box: Box, use: Use, memory: str) -> Flo
     once = Once(*(costs.get(name, 0.0) for name in ("arrive", "leave", "turns", "turn")))
     issue = issued(grid, box, use.type, dmas)
     duplex = all(dma.duplex for dma in dmas)
-    return Flow(cycles, alone, issue, amount if away else amount * 0, moves, use.writes, beside, duplex, once)
+    far = None
+    if dmas and dmas[0].through:
+        slow = dmas[0]
+        passing = transfer(grid, box, use.type, route(platform, slow.through), store=use.writes) + slow.passing
+        far = Far(passing, slow.latency, slow.request, slow.cold)
+        # A store passes first: only then the slower transfer is asked for.
+        cycles, issue = alone, grid.product([]) * float(slow.issue) + (passing if use.writes else 0.0)
+    amount = amount if away else amount * 0
+    return Flow(cycles, alone, issue, amount, moves, use.writes, beside, duplex, once, far)
 
 
 def in_place(found: Flow) -> Flow:
@@ -264,4 +368,5 @@ def in_place(found: Flow) -> Flow:
 
 
 def scaled(found: Flow, share: Array) -> Flow:
-    return replace(found, cycles=found.cycles * share, alone=found.alone * share, issue=found.issue * share)
+    far = found.far and replace(found.far, passing=found.far.passing * share)
+    return replace(found, cycles=found.cycles * share, alone=found.alone * share, issue=found.issue * share, far=far)

@@ -14,7 +14,7 @@ from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group, Stage, TileBuffer
 from tilewright.core.platform import Platform
 from tilewright.core.tiles import Member, member, trace
-from tilewright.cost.tiles import group_cost, priced
+from tilewright.cost.tiles import Cost, group_cost, priced
 from tilewright.cost.timeline import held_up, repeated
 from tilewright.plan.addresses.packing import first_gap, round_up
 
@@ -58,12 +58,12 @@ class Prefetch:
                 self._taken(number, index, number - 1)
             after = self.groups[number]
             if after is not before:
-                gain = self._cycles(before) - self._cycles(after)
+                gain = self._cycles(number, before) - self._cycles(number, after)
                 self.groups[number] = replace(after, cycles=after.cycles - gain)
         self._spread()
         for number in range(len(self.groups) - 1):
             self._store_late(number)
-        costs = [group_cost(self.graph, self.platform, self.choices, group, self.sources) for group in self.groups]
+        costs = [self._cost(number, group) for number, group in enumerate(self.groups)]
         loads = [replace(group, buffers=tuple(self._loaded(b) for b in group.buffers)) for group in self.groups]
         waits = held_up(self.platform, loads, costs, self._source)
         saved = repeated(self.graph, self.platform, self.choices, self.groups)
@@ -143,12 +143,15 @@ class Prefetch:
     def _put(self, number: int, index: int, buffer: TileBuffer) -> None:
         group = self.groups[number]
         after = _with_buffer(group, index, buffer)
-        gain = self._cycles(group) - self._cycles(after)
+        gain = self._cycles(number, group) - self._cycles(number, after)
         self.groups[number] = replace(after, cycles=group.cycles - gain)
 
     def _spread(self) -> None:
         """Starts loads as many groups earlier as they take, the last first: each gets the time that others leave."""
-        free = [free_cycles(self.graph, self.platform, self.choices, group, self.sources) for group in self.groups]
+        free = [
+            free_cycles(self.graph, self.platform, self.choices, group, self._around(number))
+            for number, group in enumerate(self.groups)
+        ]
         for number in range(len(self.groups) - 1, 0, -1):
             for index in reversed(range(len(self.groups[number].buffers))):
                 if self.groups[number].buffers[index].early:
@@ -208,7 +211,7 @@ class Prefetch:
                 first = number - max(b.early for b in group.buffers if b is buffer or b.within == index)
                 last = self.held.get((number, index), number)
                 after = _with_buffer(after, index, self._stored_late(number, buffer, first, last))
-        gain = self._cycles(group) - self._cycles(after) if after != group else 0.0
+        gain = self._cycles(number, group) - self._cycles(number, after) if after != group else 0.0
         self.groups[number] = replace(after, cycles=group.cycles - gain)
 
     def _stored_late(self, number: int, buffer: TileBuffer, first: int, held: int) -> TileBuffer:
@@ -340,8 +343,16 @@ class Prefetch:
         start = first_gap(size, (taken for group in self.occupied[first : last + 1] for taken in group))
         return (start, start + size) if start + size <= self.capacity else None
 
-    def _cycles(self, group: Group) -> float:
-        return group_cost(self.graph, self.platform, self.choices, group, self.sources).cycles
+    def _around(self, number: int) -> Mapping[str, str]:
+        """The memory of each tensor outside the engine's, as a group finds it: some have been copied nearer."""
+        staged = {s.tensor: s.place.space for s in self.stages if s.first <= number <= s.last}
+        return {**self.sources, **staged} if staged else self.sources
+
+    def _cost(self, number: int, group: Group) -> Cost:
+        return group_cost(self.graph, self.platform, self.choices, group, self._around(number))
+
+    def _cycles(self, number: int, group: Group) -> float:
+        return self._cost(number, group).cycles
 
 
 def free_cycles(

@@ -96,31 +96,32 @@ class _Final:
         self._menu, self._levels, self._solution = menu, levels, solution
         home = menu.network.platform.home
         self._sources = {**sources, **dict.fromkeys(menu.network.graph.constants, home)}
-        self._times: dict[tuple[int, frozenset[str]], tuple[float, float]] = {}
+        self._times: dict[tuple[int, frozenset[str]], tuple[float, float, float]] = {}
 
-    def cycles(self, group: int, staged: frozenset[str]) -> tuple[float, float]:
-        """Of a group, and those in which it uses the DMA that copies what is staged, too."""
+    def cycles(self, group: int, staged: frozenset[str]) -> tuple[float, float, float]:
+        """Of a group, those in which it uses the DMA that copies what is staged, too, and of its first loads."""
         if (group, staged) not in self._times:
             best = self._best(group, staged)
-            self._times[group, staged] = best.cycles, self._passing(best.group, staged)
+            self._times[group, staged] = best.cycles, *self._passing(best.group, staged)
         return self._times[group, staged]
 
-    def _passing(self, group: Group, staged: frozenset[str]) -> float:
-        """Cycles of what a group brings from the home by way of the memory in between."""
+    def _passing(self, group: Group, staged: frozenset[str]) -> tuple[float, float]:
+        """Cycles of what a group brings from the home by way of the memory in between, and of its first loads."""
         network, levels = self._menu.network, self._levels
         home, near = network.platform.home, levels.near
         way = network.platform.dma(home, near)
         if way is None or not way.through:
-            return 0.0
+            return 0.0, 0.0
         sources = {**self._sources, **{network.root(name): way.through for name in staged}}
         roots = {buffer.tensor: network.root(buffer.tensor) for buffer in group.buffers}
         where = {tensor: sources[root] for tensor, root in roots.items() if root in sources}
         found = priced(network.graph, network.platform, network.choices, group, where)
-        return sum(
+        passing = sum(
             found.total(flow.cycles * found.due(flow))
             for number, flow in found.flows.items()
             if where.get(group.buffers[number].tensor) == home
         )
+        return passing, found.lead
 
     def picks(self, stages: Sequence[Stage], waits: Mapping[int, float]) -> tuple[Pick, ...]:
         found: list[Pick] = []

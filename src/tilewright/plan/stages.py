@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from tilewright.core.plan import Place, Stage
 from tilewright.core.platform import Dma
 from tilewright.core.tiles import Use
+from tilewright.cost.transfers import copied
 from tilewright.plan.addresses.packing import Item, lowest_gap, round_up
 from tilewright.plan.joint import Pick
 from tilewright.plan.levels import Levels, Span
@@ -26,9 +27,9 @@ PATIENCES = (1.0, 0.5, 0.2, 0.0)
 # How many groups ahead a copy may be started.
 FURTHEST = 8
 
-Cycles = Callable[[int, frozenset[str]], tuple[float, float]]
+Cycles = Callable[[int, frozenset[str]], tuple[float, float, float]]
 """Predicted cycles of a group with some tensors read from the nearer memory; in how many of them it uses the DMA
-between that memory and the home for others."""
+between that memory and the home for others; how many pass until its first loads have arrived."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,8 @@ class Stages:
             if places[s.tensor].space == self._memory
         ]
         self._passing: dict[int, float] = {}
+        self._leads: dict[int, float] = {}
+        """When each group starts copies for later ones: its own loads go first."""
         self.found: list[Stage] = []
         self.waits: dict[int, float] = {}
         """How long groups wait for copies that could not be hidden, and to start copies."""
@@ -97,23 +100,23 @@ class Stages:
         for group in range(count):
             stall, free = self._group(group, begins, free, dma)
             staged = frozenset(s.tensor for s in self.found if s.first <= group <= s.last)
-            alone, shared = self._cycles(group, staged)
+            alone, shared, lead = self._cycles(group, staged)
             start = begins[-1] + stall
-            self._passing[group] = shared
+            self._passing[group], self._leads[group] = shared, stall + lead
             if shared:
                 free = max(free, start) + shared
                 stall += max(0.0, free - start - alone)
             self.waits[group] = stall
             begins.append(begins[-1] + stall + alone)
-        return begins[-1] + self._starts(dma)
+        return begins[-1] + self._awaited(dma)
 
-    def _starts(self, dma: Dma) -> float:
-        """What it takes to start the copies, where the cores do."""
+    def _awaited(self, dma: Dma) -> float:
+        """What it takes to see that copies are there; they are started beside the cores."""
         through = (other.through for other in self._network.platform.dmas.values())
-        each = dma.setup if self._memory in through else 0
+        each = dma.issue / 2 if self._memory in through else 0.0
         for stage in self.found:
-            self.waits[stage.start] += each
-        return float(each * len(self.found))
+            self.waits[stage.first] += each
+        return each * len(self.found)
 
     def _group(self, group: int, begins: Sequence[float], free: float, dma: Dma) -> tuple[float, float]:
         """Copies what a group reads and is not there yet, if that pays; how long the group waits, and the DMA works."""
@@ -124,10 +127,10 @@ class Stages:
         there = frozenset(tensor for tensor, _ in known)
         nearer = there.union(use.tensor for use in missing)
         gain = self._cycles(group, there)[0] - self._cycles(group, nearer)[0]
-        copy = sum(dma.setup + use.type.bytes / dma.bytes_per_cycle for use in missing)
+        copy = copied(dma, [use.type.bytes for use in missing])
         best: tuple[float, int, list[_Taken]] | None = None
         for start in range(group, max(-1, group - FURTHEST), -1):
-            stall = max(0.0, max(free, begins[start]) + copy - begins[group])
+            stall = max(0.0, self._begin(start, group, begins, free, dma) + copy - begins[group])
             # Waiting for a copy keeps the DMA from those of later groups, too.
             if stall >= (gain if best is None else best[0]) or stall > self._patience * gain:
                 continue
@@ -145,7 +148,12 @@ class Stages:
             self.found.append(Stage(use.tensor, use.pack, place, use.type.bytes, start, group, taken.last))
             self._taken.append(taken)
             self.end = max(self.end, taken.end)
-        return stall, max(free, begins[start]) + copy
+        return stall, self._begin(start, group, begins, free, dma) + copy
+
+    def _begin(self, start: int, group: int, begins: Sequence[float], free: float, dma: Dma) -> float:
+        """When the DMA begins with copies that one group starts for another, or for itself."""
+        lead = self._leads[start] if start < group else 0.0
+        return max(free, begins[start] + lead + dma.issue + dma.latency)
 
     def _earlier(
         self, best: tuple[float, int, list[_Taken]], missing: Sequence[Use], group: int
