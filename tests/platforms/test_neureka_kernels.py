@@ -26,6 +26,7 @@ from tilewright.core.platform import Platform, Sizes, load_platform
 from tilewright.passes import run_pipeline
 from tilewright.passes.split import splits
 from tilewright.plan import offload, plan
+from tilewright.plan.content import Contents
 
 L1 = 24_000
 """Few enough bytes for the larger layers to be cut into tiles."""
@@ -140,10 +141,12 @@ def test_all_ways_to_split_give_the_same(kind: str) -> None:
 def test_cores_keep_what_they_do_faster() -> None:
     platform = load_platform("siracusa")
     product, _ = network([layer("MatMul", (64, 256), "int8", ((256, 64), "int8"))])
-    assert set(offload.offload(product, platform, offload.PlanOptions()).engines.values()) == {"neureka"}
+    assert set(offload.offloads(product, platform, offload.PlanOptions(), Contents())[0].engines.values()) == {
+        "neureka"
+    }
     slow = replace(platform.engines["neureka"], fork=100_000)
     other = replace(platform, engines=MappingProxyType({**platform.engines, "neureka": slow}))
-    assert not offload.offload(product, other, offload.PlanOptions()).engines
+    assert not offload.offloads(product, other, offload.PlanOptions(), Contents())[0].engines
 
 
 def test_constants_that_come_early_favour_the_cores() -> None:
@@ -156,7 +159,7 @@ def test_constants_that_come_early_favour_the_cores() -> None:
     found: list[set[str]] = []
     for layers in ([product], [before, product]):
         graph = run_pipeline(requantised(network(layers)[0], 1 << 12), platform)
-        ways = offload.offloads(graph, platform, offload.PlanOptions())
+        ways = offload.offloads(graph, platform, offload.PlanOptions(), Contents())
         assert [set(way.engines.values()) for way in ways] == [{"neureka"}, set()]
         found.append(kernels(plan(graph, platform)))
     assert found == [{"neureka_matmul_requant"}, set()]

@@ -72,9 +72,30 @@ class Task:
     def known(self) -> Mapping[str, Number]:
         return binding_names(self.call, self.domain)
 
+    def holds(self, graph: Graph) -> bool:
+        """Whether it is the same in another graph that has its node."""
+        node, mine = self.member.node, self.graph
+        return mine is graph or all(
+            mine.types.get(name) == graph.types.get(name) and mine.constants.get(name) is graph.constants.get(name)
+            for name in (*node.reads, *node.outputs)
+        )
+
 
 def task(graph: Graph, node: Node, kernel: Kernel | None) -> Task:
-    return Task(member(graph, node, kernel), kernel, call_node(graph, node), graph)
+    """Nodes that were asked about last are known: plans ask for their costs again and again."""
+    key = (id(node), id(kernel))
+    found = _TASKS.pop(key, None)
+    if found is None or not found.holds(graph):
+        found = Task(member(graph, node, kernel), kernel, call_node(graph, node), graph)
+    _TASKS[key] = found
+    if len(_TASKS) > MOST_TASKS:
+        del _TASKS[next(iter(_TASKS))]
+    return found
+
+
+MOST_TASKS = 2048
+_TASKS: dict[tuple[int, int], Task] = {}
+"""By the identity of node and kernel, which is theirs as long as the task has them; what was asked for last is last."""
 
 
 # Compute

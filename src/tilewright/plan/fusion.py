@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterator, Sequence
 
 from tilewright.core.domain import Whole
 from tilewright.core.tiles import axis_dim
+from tilewright.plan.content import attributes
 from tilewright.plan.menu import Menu
 from tilewright.plan.network import Network, Run
 
@@ -66,7 +67,8 @@ def _most_useful(menu: Menu, found: Sequence[Run], wanted: frozenset[str], effor
     saved: dict[Hashable, int] = {}
     for run in found:
         inner = (name for position in range(run.first, run.last) for name in network.writes[position])
-        content = menu.content(run)
+        nodes = [network.node(position) for position in range(run.first, run.last + 1)]
+        content = (menu.content(run), *(attributes(node) for node in nodes))
         alike.setdefault(content, []).append(run)
         saved[content] = saved.get(content, 0) + sum(network.lives[name].bytes for name in inner if name in wanted)
     kept: list[Run] = []

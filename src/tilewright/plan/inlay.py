@@ -13,7 +13,6 @@ from functools import cached_property
 
 from tilewright.core.plan import Group
 from tilewright.core.tiles import Member, left
-from tilewright.cost.tiles import group_cost, task
 from tilewright.plan.addresses.packing import round_up
 from tilewright.plan.joint import Pick
 from tilewright.plan.network import Network
@@ -35,8 +34,8 @@ class Inlay:
         if not keys:
             return self.pick
         after, size = self._within(keys)
-        parts = (self.network.graph, self.network.platform, self.network.choices)
-        gain = group_cost(*parts, before, self.sources).cycles - group_cost(*parts, after, self.sources).cycles
+        now, then = (self.network.price(group, self.sources).cost for group in (before, after))
+        gain = now.cycles - then.cycles
         if gain < 0:
             return self.pick
         cycles = before.cycles - gain
@@ -72,7 +71,7 @@ class Inlay:
             and self.sources[use.tensor] != self.network.platform.cores.memory
             and group.buffers[work.buffers[use.key]].slots == group.buffers[self._outer].slots
         }
-        step = task(self.network.graph, mine.node, self.network.choices[work.step].kernel)
+        step = self.network.task(work.step)
         found = at_ends(step, alone) if self._outer >= 0 and not group.inlaid(work) else ()
         cut = {loop.dim for loop in group.loops}
         return () if cut & left(mine, found).keys() else found

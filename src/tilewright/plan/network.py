@@ -6,16 +6,18 @@ Views do nothing, so they have no position; a view has the life and place of the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from tilewright.core.graph import Graph, Node
-from tilewright.core.plan import Choice
+from tilewright.core.plan import Choice, Group
 from tilewright.core.platform import Engine, Platform
-from tilewright.core.tiles import Member, member
+from tilewright.core.tiles import Member
+from tilewright.cost.tiles import Task, task
 from tilewright.plan.addresses.packing import round_up
 from tilewright.plan.offload import Offloaded, offloads
 from tilewright.plan.options import PlanOptions
+from tilewright.plan.prices import Price, Prices
 from tilewright.plan.storage import fixed, in_order, is_view, root_of, storage
 
 
@@ -52,6 +54,7 @@ class Network:
     """The step of each position in the graph."""
     saved: float = 0.0
     """Predicted cycles that engines beside the cores save, each node on its own."""
+    prices: Prices = field(default_factory=Prices)
 
     @property
     def engine(self) -> Engine:
@@ -66,7 +69,15 @@ class Network:
     @cached_property
     def members(self) -> tuple[Member, ...]:
         """By position."""
-        return tuple(member(self.graph, self.graph.nodes[step], self.choices[step].kernel) for step in self.steps)
+        return tuple(self.task(step).member for step in self.steps)
+
+    def task(self, step: int) -> Task:
+        """A node of the graph with its kernel."""
+        return task(self.graph, self.graph.nodes[step], self.choices[step].kernel)
+
+    def price(self, group: Group, source: Mapping[str, str]) -> Price:
+        """What a group takes; `source` is the memory of each tensor from outside."""
+        return self.prices.of(self.graph, self.platform, self.choices, group, source)
 
     @cached_property
     def lives(self) -> Mapping[str, Life]:
@@ -136,13 +147,15 @@ class Network:
 
 def networks_of(graph: Graph, platform: Platform, options: PlanOptions) -> tuple[Network, ...]:
     """Chooses engines, in one way or several."""
-    return tuple(_network(placed, platform, options) for placed in offloads(graph, platform, options))
+    prices = Prices()
+    found = offloads(graph, platform, options, prices.contents)
+    return tuple(_network(placed, platform, options, prices) for placed in found)
 
 
-def _network(placed: Offloaded, platform: Platform, options: PlanOptions) -> Network:
+def _network(placed: Offloaded, platform: Platform, options: PlanOptions, prices: Prices) -> Network:
     """Orders the nodes and chooses their kernels."""
     roots = storage(placed.graph)
     ordered = in_order(placed.graph, roots, options.order)
     choices = tuple(placed.choose(node, platform) for node in ordered.nodes)
     steps = tuple(step for step, node in enumerate(ordered.nodes) if not is_view(node))
-    return Network(ordered, platform, choices, roots, steps, placed.saved)
+    return Network(ordered, platform, choices, roots, steps, placed.saved, prices)

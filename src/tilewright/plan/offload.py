@@ -9,16 +9,18 @@ most, beside the one for the cores alone, and the planner takes the one of the f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import inf
 from types import MappingProxyType
 
 from tilewright.core.graph import Graph, Names, Node
 from tilewright.core.plan import Choice
 from tilewright.core.platform import Engine, Platform
+from tilewright.cost.tiles import task
 from tilewright.errors import TilewrightError
 from tilewright.passes.split import Split, splits
+from tilewright.plan.content import Contents, Key, connections, mentioned
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.select import select
 from tilewright.plan.tiling.candidates import Tiling, candidates
@@ -39,9 +41,10 @@ class Offloaded:
         return select(self.graph, node, platform, self.engines.get(node.outputs[0], ""))
 
 
-def offloads(graph: Graph, platform: Platform, options: PlanOptions) -> tuple[Offloaded, ...]:
+def offloads(graph: Graph, platform: Platform, options: PlanOptions, contents: Contents) -> tuple[Offloaded, ...]:
     """What may be best, the one without other engines last."""
-    first, then = (offload(graph, platform, options, early=early) for early in (False, True))
+    compared = _Compared(platform, options, contents)
+    first, then = (compared.offload(graph, early=early) for early in (False, True))
     found = [first]
     for way in (then, Offloaded(graph, MappingProxyType({}))):
         if all((way.graph.nodes, way.engines) != (other.graph.nodes, other.engines) for other in found):
@@ -49,68 +52,83 @@ def offloads(graph: Graph, platform: Platform, options: PlanOptions) -> tuple[Of
     return tuple(found)
 
 
-def offload(graph: Graph, platform: Platform, options: PlanOptions, *, early: bool = False) -> Offloaded:
-    """Compares the engines for every node. With `early` the cores find their constants loaded."""
-    beside = [engine for engine in platform.engines.values() if engine != platform.cores]
-    found = Offloaded(graph, MappingProxyType({}))
-    for engine in beside:
-        found = _offload(found, platform, engine, options, early=early)
-    return found
+@dataclass(frozen=True)
+class _Compared:
+    """Compares the engines for every node; nodes that are alike once."""
 
+    platform: Platform
+    options: PlanOptions
+    contents: Contents
+    _known: dict[Key, float] = field(default_factory=dict[Key, float])
+    """Cycles of nodes that run as one group."""
 
-def _offload(before: Offloaded, platform: Platform, engine: Engine, options: PlanOptions, *, early: bool) -> Offloaded:
-    graph, engines, saved = before.graph, dict(before.engines), before.saved
-    names = Names(graph)
-    nodes: list[Node] = []
-    types, constants = dict(graph.types), dict(graph.constants)
-    for node in graph.nodes:
-        best, gain = (None, 0.0)
-        if node.outputs[0] not in engines:
-            best, gain = _best(graph, node, names, platform, engine, options, early)
-        if best is None:
-            nodes.append(node)
-            continue
-        nodes += best.nodes
-        types |= best.types
-        constants |= best.constants
-        engines[best.nodes[0].outputs[0]] = engine.name
-        saved += gain
-    return Offloaded(graph.with_nodes(nodes, types=types, constants=constants), MappingProxyType(engines), saved)
+    def offload(self, graph: Graph, *, early: bool) -> Offloaded:
+        """Each node where it is fastest. With `early` the cores find their constants loaded."""
+        beside = [engine for engine in self.platform.engines.values() if engine != self.platform.cores]
+        found = Offloaded(graph, MappingProxyType({}))
+        for engine in beside:
+            found = self._offload(found, engine, early=early)
+        return found
 
+    def _offload(self, before: Offloaded, engine: Engine, *, early: bool) -> Offloaded:
+        graph, engines, saved = before.graph, dict(before.engines), before.saved
+        names = Names(graph)
+        nodes: list[Node] = []
+        types, constants = dict(graph.types), dict(graph.constants)
+        for node in graph.nodes:
+            best, gain = (None, 0.0)
+            if node.outputs[0] not in engines:
+                best, gain = self._best(graph, node, names, engine, early)
+            if best is None:
+                nodes.append(node)
+                continue
+            nodes += best.nodes
+            types |= best.types
+            constants |= best.constants
+            engines[best.nodes[0].outputs[0]] = engine.name
+            saved += gain
+        return Offloaded(graph.with_nodes(nodes, types=types, constants=constants), MappingProxyType(engines), saved)
 
-def _best(
-    graph: Graph, node: Node, names: Names, platform: Platform, engine: Engine, options: PlanOptions, early: bool
-) -> tuple[Split | None, float]:
-    """The fastest way to compute a node with an engine, and cycles saved; None where the cores alone are faster."""
-    ops = {kernel.op for kernel in platform.kernels if kernel.engine == engine.name}
-    found = [way for way in splits(graph, node, names) if way.nodes[0].op in ops]
-    if not found:
-        return None, 0.0
-    cycles = [_cycles(graph, way, platform, engine.name, options, early) for way in found]
-    gain = _cycles(graph, Split((node,)), platform, "", options, early) - min(cycles)
-    return (found[cycles.index(min(cycles))], gain) if gain > 0 else (None, 0.0)
+    def _best(self, graph: Graph, node: Node, names: Names, engine: Engine, early: bool) -> tuple[Split | None, float]:
+        """The fastest way to compute a node with an engine, and cycles saved; None where the cores alone are faster."""
+        ops = {kernel.op for kernel in self.platform.kernels if kernel.engine == engine.name}
+        found = [way for way in splits(graph, node, names) if way.nodes[0].op in ops]
+        if not found:
+            return None, 0.0
+        cycles = [self._cycles(graph, way, engine.name, early) for way in found]
+        gain = self._cycles(graph, Split((node,)), "", early) - min(cycles)
+        return (found[cycles.index(min(cycles))], gain) if gain > 0 else (None, 0.0)
 
+    def _cycles(self, graph: Graph, way: Split, engine: str, early: bool) -> float:
+        """Predicted cycles of nodes that run as one group, with tensors outside of the engine's memory.
 
-def _cycles(graph: Graph, way: Split, platform: Platform, engine: str, options: PlanOptions, early: bool) -> float:
-    """Predicted cycles of nodes that run as one group, with tensors outside of the engine's memory.
+        With `early`, constants are there.
+        """
+        small = graph.with_nodes(way.nodes, types=way.types, constants=way.constants, outputs=way.nodes[-1].outputs)
+        nodes, platform = way.nodes, self.platform
+        try:
+            choices = [select(small, node, platform, "" if index else engine) for index, node in enumerate(nodes)]
+        except TilewrightError:
+            return inf
+        if engine and choices[0].kernel is None:
+            return inf
+        near = frozenset(nodes[0].inputs[1:2]) if engine and _has_room(platform) else frozenset[str]()
+        if early:
+            near |= {name for node in nodes for name in node.reads if name in small.constants}
+        tasks = [task(small, node, choice.kernel) for node, choice in zip(nodes, choices, strict=True)]
+        numbers = mentioned(nodes)
+        key = (*map(self.contents.of, tasks), connections(nodes, numbers), *sorted(numbers[name] for name in near))
+        if key not in self._known:
+            self._known[key] = self._predicted(small, choices, near)
+        return self._known[key]
 
-    With `early`, constants are there.
-    """
-    small = graph.with_nodes(way.nodes, types=way.types, constants=way.constants, outputs=way.nodes[-1].outputs)
-    try:
-        choices = [select(small, node, platform, "" if index else engine) for index, node in enumerate(way.nodes)]
-    except TilewrightError:
-        return inf
-    if engine and choices[0].kernel is None:
-        return inf
-    near = frozenset(way.nodes[0].inputs[1:2]) if engine and _has_room(platform) else frozenset[str]()
-    if early:
-        near |= {name for node in way.nodes for name in node.reads if name in small.constants}
-    size = platform.memories[platform.cores.memory].bytes
-    capacity = 1 << 40 if size is None else size
-    settings = Tiling(options.buffers, 0.0, dict.fromkeys(small.types, platform.home), capacity)
-    found = candidates(small, platform, range(len(way.nodes)), choices, settings, near=near)
-    return min((candidate.cycles for candidate in found if candidate.bytes <= capacity), default=inf)
+    def _predicted(self, graph: Graph, choices: Sequence[Choice], near: frozenset[str]) -> float:
+        platform = self.platform
+        size = platform.memories[platform.cores.memory].bytes
+        capacity = 1 << 40 if size is None else size
+        settings = Tiling(self.options.buffers, 0.0, dict.fromkeys(graph.types, platform.home), capacity)
+        found = candidates(graph, platform, range(len(choices)), choices, settings, near=near)
+        return min((candidate.cycles for candidate in found if candidate.bytes <= capacity), default=inf)
 
 
 def _has_room(platform: Platform) -> bool:

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from tilewright.core.plan import Group, TileBuffer
 from tilewright.core.tiles import Use
-from tilewright.cost.tiles import Cost, group_cost
+from tilewright.cost.tiles import Cost
 from tilewright.plan.addresses.packing import first_gap, round_up
 from tilewright.plan.joint import Pick, Solution
 from tilewright.plan.levels import Levels
@@ -89,8 +89,7 @@ class Once:
     def _free(self) -> tuple[float, ...]:
         """Cycles of each group in which the DMA has time for others, below 0 where it has less than none."""
         network, groups = self.menu.network, [pick.candidate.group for pick in self.solution.picks]
-        parts = (network.graph, network.platform, network.choices)
-        return tuple(free_cycles(*parts, group, self.sources) for group in groups)
+        return tuple(free_cycles(network, group, self.sources) for group in groups)
 
     def _time_for(self, number: int, loads: Sequence[Use]) -> bool:
         """Whether groups before one leave the DMA the time for all that it reads, or it is left there."""
@@ -143,5 +142,4 @@ class Once:
         return start if start + size <= self.levels.capacity else None
 
     def _cost(self, group: Group) -> Cost:
-        network = self.menu.network
-        return group_cost(network.graph, network.platform, network.choices, group, self.sources)
+        return self.menu.network.price(group, self.sources).cost

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tilewright.core.graph import Graph
-from tilewright.core.plan import Choice, Group, Stage, TileBuffer
+from tilewright.core.plan import Group, Stage, TileBuffer
 from tilewright.core.platform import Platform
-from tilewright.core.tiles import Member, member, trace
-from tilewright.cost.tiles import Cost, group_cost, priced
+from tilewright.core.tiles import Member, trace
+from tilewright.cost.tiles import Cost
 from tilewright.cost.timeline import held_up, repeated
 from tilewright.plan.addresses.packing import first_gap, round_up
+from tilewright.plan.network import Network
 
 Bytes = tuple[int, int]
 
@@ -32,9 +32,7 @@ SHARE = 0.5
 class Prefetch:
     """Groups of a plan, with what else is in the engine's memory."""
 
-    graph: Graph
-    platform: Platform
-    choices: Sequence[Choice]
+    network: Network
     groups: list[Group]
     occupied: list[list[Bytes]]
     """Bytes of the engine's memory that are taken during each group: its workspace, and tensors that stay."""
@@ -46,8 +44,10 @@ class Prefetch:
     stages: Sequence[Stage]
     held: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
     """The last group that reads what is left in a buffer, by group and index of the buffer."""
-    known: dict[int, Member] = field(default_factory=dict[int, Member])
-    """Members by step."""
+
+    @property
+    def platform(self) -> Platform:
+        return self.network.platform
 
     def run(self) -> None:
         """Moves loads of one group after the other into the one before it, and further where they are too long."""
@@ -66,7 +66,7 @@ class Prefetch:
         costs = [self._cost(number, group) for number, group in enumerate(self.groups)]
         loads = [replace(group, buffers=tuple(self._loaded(b) for b in group.buffers)) for group in self.groups]
         waits = held_up(self.platform, loads, costs, self._source)
-        saved = repeated(self.graph, self.platform, self.choices, self.groups)
+        saved = repeated(self.network.graph, self.platform, self.network.choices, self.groups)
         self.groups = [
             replace(group, cycles=group.cycles + wait - less)
             for group, wait, less in zip(self.groups, waits, saved, strict=True)
@@ -148,10 +148,7 @@ class Prefetch:
 
     def _spread(self) -> None:
         """Starts loads as many groups earlier as they take, the last first: each gets the time that others leave."""
-        free = [
-            free_cycles(self.graph, self.platform, self.choices, group, self._around(number))
-            for number, group in enumerate(self.groups)
-        ]
+        free = [free_cycles(self.network, group, self._around(number)) for number, group in enumerate(self.groups)]
         for number in range(len(self.groups) - 1, 0, -1):
             for index in reversed(range(len(self.groups[number].buffers))):
                 if self.groups[number].buffers[index].early:
@@ -179,7 +176,7 @@ class Prefetch:
 
     def _loaded(self, buffer: TileBuffer) -> TileBuffer:
         """A buffer with the bytes that are loaded into it: what lies within a result is less than that."""
-        size = self.graph.types[buffer.tensor].bytes if buffer.within >= 0 else buffer.bytes
+        size = self.network.graph.types[buffer.tensor].bytes if buffer.within >= 0 else buffer.bytes
         return replace(buffer, bytes=min(buffer.bytes, size))
 
     def _one_earlier(self, number: int, index: int) -> bool:
@@ -251,11 +248,7 @@ class Prefetch:
         return any(self.made.get(tensor, -1) == number for tensor in soon)
 
     def _members(self, group: Group) -> list[Member]:
-        for work in group.works:
-            if work.step not in self.known:
-                node, choice = self.graph.nodes[work.step], self.choices[work.step]
-                self.known[work.step] = member(self.graph, node, choice.kernel)
-        return [self.known[work.step] for work in group.works]
+        return [self.network.task(work.step).member for work in group.works]
 
     def _once(self, number: int) -> Iterator[int]:
         """Buffers that a group fills once, or turn by turn, with what is there before the group before it begins."""
@@ -349,19 +342,16 @@ class Prefetch:
         return {**self.sources, **staged} if staged else self.sources
 
     def _cost(self, number: int, group: Group) -> Cost:
-        return group_cost(self.graph, self.platform, self.choices, group, self._around(number))
+        return self.network.price(group, self._around(number)).cost
 
     def _cycles(self, number: int, group: Group) -> float:
         return self._cost(number, group).cycles
 
 
-def free_cycles(
-    graph: Graph, platform: Platform, choices: Sequence[Choice], group: Group, sources: Mapping[str, str]
-) -> float:
+def free_cycles(network: Network, group: Group, sources: Mapping[str, str]) -> float:
     """In which loads of later groups are expected to run beside a group, below 0 where it waits for its own."""
-    found = priced(graph, platform, choices, group, sources)
-    own = [flow for flow in found.flows.values() if not (flow.store and flow.duplex)]
-    return SHARE * found.cost.cycles - sum(found.total(flow.cycles * found.due(flow)) for flow in own)
+    found = network.price(group, sources)
+    return SHARE * found.cost.cycles - found.loads
 
 
 def _with_buffer(group: Group, index: int, new: TileBuffer) -> Group:

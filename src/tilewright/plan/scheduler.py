@@ -34,16 +34,21 @@ DOUBT = 0.1
 
 def schedule(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:
     """Places a lowered graph on a machine with several memories."""
-    first, *others = networks_of(graph, platform, options)
-    made = _planned(first, options)
+    networks = networks_of(graph, platform, options)
+    saved = [network.saved for network in networks if network.saved]
+    made: Plan | None = None
+    for network in networks:
+        if made is None or network.saved or min(saved) < DOUBT * _cycles(made):
+            found = [plan for plan in (made, _planned(network, options)) if plan is not None]
+            made = min(found, key=_cycles, default=None)
     if made is None:
-        raise why_impossible(first, options, lambda other: _attempt(other, options) is not None)
-    saved = [network.saved for network in (first, *others) if network.saved]
-    for network in others:
-        if network.saved or min(saved) < DOUBT * _cycles(made):
-            other = _planned(network, options)
-            made = made if other is None else min(made, other, key=_cycles)
+        raise why_impossible(networks[0], options, lambda other: _fits(networks, other.platform, options))
     return made
+
+
+def _fits(networks: Sequence[Network], platform: Platform, options: PlanOptions) -> bool:
+    """Whether a machine is large enough, with one choice of engines or another."""
+    return any(_attempt(replace(network, platform=platform), options) is not None for network in networks)
 
 
 def _planned(network: Network, options: PlanOptions) -> Plan | None:
@@ -188,9 +193,7 @@ def _plan(
     )
     near = [span for span in spans if found[span.tensor].space == levels.near]
     prefetch = Prefetch(
-        network.graph,
-        network.platform,
-        network.choices,
+        network,
         list(groups),
         [
             [(base, base + pick.candidate.bytes)]

@@ -81,31 +81,14 @@ def candidates(
     `steps` are the nodes of the group, the last its sink. Tensors in `near` are whole in the engine's memory, or in one
     that it reads in place. More bytes than the capacity has at most one: that of the fewest bytes.
     """
-    tasks = tuple(_TASKS.get(graph, step, choice) for step, choice in zip(steps, choices, strict=True))
-    frames = _FRAMES.get(platform, [t for t, _ in tasks], [r for _, r in tasks])
-    points = sum(t.member.domain.points() for t, _ in tasks)
+    tasks = [task(graph, graph.nodes[step], choice.kernel) for step, choice in zip(steps, choices, strict=True)]
+    frames = _FRAMES.get(platform, tasks)
+    points = sum(t.member.domain.points() for t in tasks)
     around = Surroundings(near, settings.source, settings.buffers, points + settings.extra)
     found = [t for frame in frames for t in evaluated(frame, around)]
     if settings.largest:
         return largest(found, settings.capacity, steps) or front(found, settings.capacity, steps)[:1]
     return front(found, settings.capacity, steps)
-
-
-class _Tasks:
-    """Nodes of the graph asked about last."""
-
-    def __init__(self) -> None:
-        self._graph: Graph | None = None
-        self._found: dict[tuple[int, int], tuple[Task, Rules]] = {}
-
-    def get(self, graph: Graph, step: int, choice: Choice) -> tuple[Task, Rules]:
-        if graph is not self._graph:
-            self._graph, self._found = graph, {}
-        key = (step, id(choice.kernel))
-        if key not in self._found:
-            found = task(graph, graph.nodes[step], choice.kernel)
-            self._found[key] = (found, rules(found))
-        return self._found[key]
 
 
 class _Frames:
@@ -115,19 +98,18 @@ class _Frames:
         self._most = most
         self._found: dict[tuple[Hashable, ...], tuple[tuple[Task, ...], tuple[Frame, ...]]] = {}
 
-    def get(self, platform: Platform, tasks: Sequence[Task], asked: Sequence[Rules]) -> tuple[Frame, ...]:
-        machine = (platform.alignment, tuple(platform.dmas.values()), platform.cores, tuple(platform.memories))
+    def get(self, platform: Platform, tasks: Sequence[Task]) -> tuple[Frame, ...]:
+        parts = (*platform.dmas.values(), *platform.engines.values(), *platform.memories)
         costs = (*platform.operations.items(), *platform.fused.items())
-        key = (machine, costs, tuple(id(mine) for mine in tasks))
+        key = (platform.alignment, parts, costs, tuple(id(mine) for mine in tasks))
         # Frames are kept with their tasks, so that the identity of these stays theirs.
-        kept = self._found.pop(key, None) or (tuple(tasks), _frames(platform, tasks, asked))
+        kept = self._found.pop(key, None) or (tuple(tasks), _frames(platform, tasks, [rules(mine) for mine in tasks]))
         self._found[key] = kept
         if len(self._found) > self._most:
             del self._found[next(iter(self._found))]
         return kept[1]
 
 
-_TASKS = _Tasks()
 _FRAMES = _Frames(64)
 
 

@@ -1,0 +1,78 @@
+"""What nodes are to a planner, but for the names of their tensors: those that are alike are planned once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Mapping, Sequence
+
+from tilewright.core.domain import Domain
+from tilewright.core.graph import RESULT, Node
+from tilewright.cost.operations import streams
+from tilewright.cost.tiles import Task
+from tilewright.plan.tiling.rules import rules
+
+Key = tuple[Hashable, ...]
+
+
+class Contents:
+    """Keys of nodes with their kernels: equal ones have the same tiles and the same cycles."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[int, tuple[Task, Key]] = {}
+        """By the identity of a task, which is its own as long as it is here."""
+        self._keys: dict[Key, Key] = {}
+        """Equal keys are one object, so that they are soon compared."""
+
+    def of(self, mine: Task) -> Key:
+        known = self._tasks.get(id(mine))
+        if known is None:
+            found = _described(mine)
+            known = self._tasks[id(mine)] = (mine, self._keys.setdefault(found, found))
+        return known[1]
+
+
+def mentioned(nodes: Sequence[Node]) -> dict[str, int]:
+    """The tensors that nodes name, numbered in order of mention."""
+    names = dict.fromkeys(name for node in nodes for name in _mentions(node))
+    return {name: number for number, name in enumerate(names)}
+
+
+def connections(nodes: Sequence[Node], numbers: Mapping[str, int]) -> Key:
+    """The tensors of each node by their numbers, as often as it names them: equal ones mean equal connections."""
+    return tuple(tuple(numbers[name] for name in _mentions(node)) for node in nodes)
+
+
+def attributes(node: Node) -> Key:
+    """What a node and the steps behind it are told."""
+    told = (node.attrs, *(step.attrs for step in node.epilogue))
+    return tuple(tuple(sorted((name, repr(value)) for name, value in attrs.items())) for attrs in told)
+
+
+def _mentions(node: Node) -> tuple[str, ...]:
+    extra = (name for step in node.epilogue for name in step.inputs if not name.startswith(RESULT))
+    return (*node.inputs, *extra, *node.outputs)
+
+
+def _described(mine: Task) -> Key:
+    """Everything that is asked of a task. Attributes and values of constants are in what follows from them."""
+    node, kernel, asked = mine.member.node, mine.kernel, rules(mine)
+    if kernel is None:
+        code = (tuple(tuple(counts.items()) for counts in mine.nest), streams(mine.call))
+    else:
+        text = " ".join([kernel.cycles, kernel.scratch, *(word for pair in asked.asks for word in pair)])
+        numbers = sorted((name, mine.known[name]) for name in {*re.findall(r"\w+", text)} & mine.known.keys())
+        code = ((kernel.path, kernel.function, kernel.source, kernel.cycles, kernel.scratch), tuple(numbers))
+    return (
+        (node.op, len(node.outputs), tuple((step.op, step.type) for step in node.epilogue)),
+        (mine.call.inputs, mine.call.outputs),
+        tuple((use.key, use.writes, use.type, use.pack, use.behind) for use in mine.member.uses),
+        (_domain(mine.member.domain), _domain(mine.domain)),
+        (asked.free, tuple(asked.blocks.items()), asked.fixed, asked.asks, asked.sums),
+        tuple(mine.steps.items()),
+        code,
+    )
+
+
+def _domain(domain: Domain) -> Key:
+    maps = (domain.dims, domain.access, domain.shapes, domain.products)
+    return (*(tuple(each.items()) for each in maps), domain.outputs, domain.whole)

@@ -1,0 +1,71 @@
+"""Costs of the groups of plans; those of groups that are alike are worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tilewright.core.graph import Graph
+from tilewright.core.plan import Choice, Group
+from tilewright.core.platform import Platform
+from tilewright.cost.tiles import Cost, priced, task
+from tilewright.plan.content import Contents, Key, connections, mentioned
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a group takes."""
+
+    cost: Cost
+    loads: float
+    """Cycles of its transfers, but for stores that others do not wait for."""
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What is known of the groups of one network, whichever engines its nodes are for."""
+
+    contents: Contents = field(default_factory=Contents)
+    known: dict[Key, Price] = field(default_factory=dict[Key, Price])
+
+    def of(
+        self, graph: Graph, platform: Platform, choices: Sequence[Choice], group: Group, source: Mapping[str, str]
+    ) -> Price:
+        """The price of a group; arguments as of `cost.tiles.priced`."""
+        key = self._key(graph, platform, choices, group, source)
+        found = self.known.get(key)
+        if found is None:
+            parts = priced(graph, platform, choices, group, source)
+            own = [flow for flow in parts.flows.values() if not (flow.store and flow.duplex)]
+            loads = sum(parts.total(flow.cycles * parts.due(flow)) for flow in own)
+            found = self.known[key] = Price(parts.cost, loads)
+        return found
+
+    def _key(
+        self, graph: Graph, platform: Platform, choices: Sequence[Choice], group: Group, source: Mapping[str, str]
+    ) -> Key:
+        """All of a group but names and addresses, of which it matters which buffers share bytes."""
+        tasks = [task(graph, graph.nodes[work.step], choices[work.step].kernel) for work in group.works]
+        nodes = [mine.member.node for mine in tasks]
+        numbers = mentioned(nodes)
+        buffers = group.buffers
+        return (
+            tuple(platform.memories.values()),
+            tuple(map(self.contents.of, tasks)),
+            connections(nodes, numbers),
+            tuple(
+                (
+                    *work.buffers.items(),
+                    work.scratch_bytes,
+                    work.split,
+                    work.chunk,
+                    work.sums,
+                )
+                for work in group.works
+            ),
+            tuple((numbers[b.tensor], b.bytes, b.slots, b.pack, b.early, b.late, b.kept, b.within) for b in buffers),
+            tuple(a.offset < b.end and b.offset < a.end for a in buffers for b in buffers),
+            tuple((numbers[tensor], axis) for tensor, axis in group.keep.items()),
+            (group.loops, group.ahead),
+            tuple(source.get(name) for name in numbers),
+        )
