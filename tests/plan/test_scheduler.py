@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache
 from typing import Literal
 
@@ -16,7 +17,8 @@ from tilewright.core.plan import Plan
 from tilewright.core.platform import Platform, Sizes, load_platform, resize
 from tilewright.errors import TilewrightError
 from tilewright.passes import run_pipeline
-from tilewright.plan import PlanOptions, check, plan
+from tilewright.plan import PlanOptions, check, plan, scheduler
+from tilewright.plan.network import Network, networks_of
 
 ROWS = PlanOptions(joint=False)
 
@@ -192,3 +194,20 @@ def test_the_smallest_home_is_exact(home: str, memory: str) -> None:
     planned(graph, other(least))
     with pytest.raises(TilewrightError):
         plan(graph, other(least - 1))
+
+
+def test_other_engines_are_tried_where_the_first_choice_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, room = lowered(2), machine(16_384)
+    (fitting,) = networks_of(graph, room, PlanOptions())
+    wide = replace(fitting, platform=machine(64), saved=1.0)
+    networks = [wide, fitting]
+
+    def chosen(_graph: Graph, _platform: Platform, _options: PlanOptions) -> tuple[Network, ...]:
+        return tuple(networks)
+
+    monkeypatch.setattr(scheduler, "networks_of", chosen)
+    assert cycles(planned(graph, room)) > 0
+    del networks[1]
+    with pytest.raises(TilewrightError) as raised:
+        plan(graph, room)
+    assert "64 given" in raised.value.what
