@@ -2,7 +2,7 @@
 
 #include "tilewright_machine.h"
 
-#define REQUESTS 4u      /* that the fabric controller has not begun yet */
+#define REQUESTS 16u     /* that the fabric controller has not begun yet */
 #define BEGUN 16u        /* and those that it has: more than the DMA takes at once */
 #define QUEUE 8u         /* transfers that wait in the DMA */
 #define LARGEST 0xffff0u /* bytes of one of them: its size has 20 bits */
