@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from types import MappingProxyType
 
 import numpy as np
@@ -119,16 +120,19 @@ def names_of(grid: Grid, position: int, mine: Task, sizes: Mapping[str, Value], 
 
     def extent(operand: str, axis: int) -> Value:
         domain = mine.domain
-        if operand in whole:
-            return domain.shapes[operand][axis]
         return grid.size(grid.extent(domain, domain.access[operand][axis], domain.shapes[operand][axis], ranges))
 
-    return Names(mine.domain, mine.known, sizes, extent, walked(mine.member, mine.kernel))
+    names = Names(mine.domain, mine.known, sizes, extent, walked(mine.member, mine.kernel))
+    for operand in mine.domain.shapes.keys() & set(whole):
+        # Its strides are those of the tensor, what is read of it is as much as of a tile.
+        shape = mine.domain.shapes[operand]
+        names.update({f"{operand}_s{axis}": prod(shape[axis + 1 :]) for axis in range(len(shape))})
+    return names
 
 
 def asks_strides(mine: Task, operand: str) -> bool:
-    """Whether cycles of a node depend on the strides or extents of an operand: in its tensor or in a tile."""
-    return mine.kernel is None or any(f"{operand}_{kind}" in mine.kernel.cycles for kind in "sn")
+    """Whether cycles of a node depend on the strides of an operand: in its tensor or in a tile."""
+    return mine.kernel is None or f"{operand}_s" in mine.kernel.cycles
 
 
 def work_cycles(

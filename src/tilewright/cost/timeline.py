@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, product
-from math import prod
+from math import exp, factorial, prod
 from typing import Literal
 
 from tilewright.core.graph import Graph
@@ -125,28 +125,40 @@ def _late(steps: int, cost: Cost, before: Sequence[tuple[int, float]], started: 
     return second + third
 
 
-RECENT = 3
-"""Nodes whose code is still in the caches."""
-
-
 def repeated(graph: Graph, platform: Platform, choices: Sequence[Choice], groups: Sequence[Group]) -> list[float]:
-    """Cycles that each group saves as code of its nodes ran a short while before, and so is in the caches."""
+    """Cycles that each group saves as code of its nodes is in the caches since an earlier one ran it."""
+    line, own = platform.operations.get("line", 0.0), platform.operations.get("own", 0.0)
     found: list[float] = []
-    recent: list[tuple[str, ...]] = []
-    for group in groups:
+    ran: list[tuple[tuple[str, ...], float]] = []
+    for number, group in enumerate(groups):
         saved = 0.0
         for work in group.works:
             node, kernel = graph.nodes[work.step], choices[work.step].kernel
-            if kernel is None or platform.beside(kernel) is not None:
-                recent.append((node.op,))
-                continue
-            code = (kernel.path.name, *(step.op for step in node.epilogue))
             begin = begin_cycles(platform, task(graph, node, kernel))
-            if code in recent[-RECENT:] and begin <= platform.operations.get("cached", 0.0):
-                saved += begin + (platform.operations.get("again", 0.0) if node.epilogue else 0.0)
-            recent.append(code)
+            shared = kernel is not None and platform.beside(kernel) is None
+            # A nest is code of its own. Kernels are compiled anew for each chain of steps behind them.
+            name = kernel.path.name if kernel is not None and shared else f"{number} {work.step}"
+            code = (name, *(step.op for step in node.epilogue))
+            cold = max(min(begin, platform.operations.get(f"code {name}", begin)) - own, 0.0)
+            saved += cold * _kept(platform, code, ran) if cold else 0.0
+            if line:
+                ran.append((code, begin / line))
         found.append(saved)
     return found
+
+
+def _kept(platform: Platform, code: tuple[str, ...], ran: Sequence[tuple[tuple[str, ...], float]]) -> float:
+    """The share of a kernel's code that is still in a cache, given what ran: its lines fall on sets at random."""
+    sets, ways = platform.operations.get("sets", 1.0), int(platform.operations.get("ways", 0.0))
+    since: dict[tuple[str, ...], float] = {}
+    for other, lines in reversed(ran):
+        if other == code:
+            load = sum(since.values()) / sets
+            return exp(-load) * sum(load**n / factorial(n) for n in range(ways))
+        since[other] = lines
+        if sum(since.values()) > 4 * sets * ways:
+            break
+    return 0.0
 
 
 def sources(plan: Plan, schedule: Schedule, index: int) -> dict[str, str]:

@@ -11,7 +11,7 @@ when:
 epilogue: row
 # Fitted on the simulator to 72 layers of networks and of random shapes; what is below 16 bits to 16 layers of networks.
 # The powers that are not 0 are taken for log2*(log2+2), as they are about, or 7 times log2.
-cycles: "1000+min(970, OUTER*AXIS*22)+256//log2*13+OUTER*(152+AXIS*28.7)
+cycles: "100+min(970, OUTER*AXIS*22)+256//log2*13+OUTER*(152+AXIS*28.7)
   -((coeffA*max(coeffB*coeffB, (coeffB-min(log2-1, 255))*(coeffB-min(log2-1, 255)))+coeffC) < 65536)
   *(AXIS*(coeffA*max(coeffB*coeffB, (coeffB-min(log2-1, 255))*(coeffB-min(log2-1, 255)))+coeffC) < 16777216)
   *(OUTER*(62+AXIS*14.7)+(2*log2*min(log2+2, 7) <= AXIS)

@@ -3,7 +3,7 @@ op: Lookup
 types: {X: T, table: U, Y: U}
 T: [int8, uint8]
 U: [int8, uint8]
-cycles: "60+SIZE*(4.5+0.6*min(1,SIZE%4))" # the table's banks are shared; parts may leave the next one unaligned
+cycles: "20+SIZE*(3.2+0.6*min(1,SIZE%4))" # the table's banks are shared; parts may leave the next one unaligned
 --- */
 #include "tilewright_kernel.h"
 

@@ -8,7 +8,7 @@ W: [int8, uint8, int16, int32, int64]
 when: {shift: ">= 1", x_sCOLUMNS: "x_sCOLUMNS == 1 or COLUMNS == 1", x_sROWS: ">= 0", y_sROWS: ">= 0"}
 epilogue: row
 strided: [x, y]
-cycles: "ROWS*((COLUMNS//4)*28 + (COLUMNS%4)*14 + 20) + 110"
+cycles: "ROWS*((COLUMNS//4)*28 + (COLUMNS%4)*14 + 20)"
 --- */
 #include "tilewright_kernel.h"
 
