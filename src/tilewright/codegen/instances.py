@@ -89,7 +89,7 @@ def instance_text(
     pointwise = not parts and not replaced and not any(field.tensor for field in epilogue_fields(steps, replaced))
     macros = {"Epilogue": f"{name}_epilogue", "STORE": f"{name}_store", "STORE_4": f"{name}_four{'_sums' * parts}"}
     macros |= {"STORE_1": f"{name}_one", "STORE_POINTWISE": str(int(pointwise)), "STORE_STEPS": str(len(steps))}
-    macros |= {"STORE_AGAIN": str(int(not parts and not replaced)), "STORE_SCALES": "0", "STORE_SHIFTS": "0"}
+    macros |= {"STORE_AGAIN": str(int(not parts and not replaced)), "STORE_SCALES": "0", "STORE_SHIFTS": "0", "STORE_LISTS": "0"}
     macros |= {} if parts or replaced else _scaling(steps, output, row_axes)
     vectors: list[str] = []
     if kernel.lanes:
@@ -132,7 +132,14 @@ def _scaling(steps: tuple[StepCode, ...], output: TensorType, row_axes: int) -> 
         macros |= {"STORE_SCALES": "1", "STORE_FACTOR(e, channel)": f"tw_factor({factor}, (e)->s{last}_shift)"}
         return macros | {"STORE_OFFSET(e, channel)": "0", "STORE_ZERO(e)": f"(e)->s{last}_zero"}
     macros |= {"STORE_SHIFTS": "1", "STORE_FACTOR(e, channel)": f"(int32_t){factor}"}
+    if not added and all(_by_channel(steps[-1], text, name) for text, name in ((factor, "mul"), (offset, "add"))):
+        macros |= {"STORE_LISTS": "1", "STORE_FACTORS(e)": f"(e)->s{last}_mul", "STORE_OFFSETS(e)": f"(e)->s{last}_add"}
     return macros | {"STORE_OFFSET(e, channel)": f"(int32_t){offset}", "STORE_ZERO(e)": "0"}
+
+
+def _by_channel(step: StepCode, text: str, operand: str) -> bool:
+    """Whether an operand is a list of words, one for each channel."""
+    return text.endswith("[channel]") and step.call.type(operand).dtype.name == "int32"
 
 
 def _lanes_text(

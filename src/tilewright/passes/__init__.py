@@ -8,6 +8,7 @@ from tilewright.core.graph import Graph
 from tilewright.core.platform import Platform
 from tilewright.passes.attention import attention
 from tilewright.passes.batch_norm import batch_norm
+from tilewright.passes.biases import biases
 from tilewright.passes.conv1d import conv1d
 from tilewright.passes.conv_transpose import conv_transpose
 from tilewright.passes.dead_code import dead_code
@@ -69,6 +70,7 @@ PIPELINE: tuple[Pass, ...] = (
     dead_code,
     # Every operator has code now, and as few as possible store their results.
     halves,
+    biases,
     requant_limits,
     fuse,
     outputs,

@@ -15,7 +15,7 @@ def requant_limits(graph: Graph, platform: Platform) -> Graph:
     del platform
     if not any(node.op == "RequantShift" for node in graph.nodes):
         return graph
-    limits = _Limits(graph)
+    limits = Limits(graph)
     nodes: list[Node] = []
     for node in graph.nodes:
         nodes.append(limits.told(node) if node.op == "RequantShift" else node)
@@ -27,7 +27,7 @@ def _most(kind: TensorType) -> int:
     return max(-kind.dtype.lo, kind.dtype.hi)
 
 
-class _Limits:
+class Limits:
     """The largest magnitudes of the integer tensors computed so far; others are limited by their type alone."""
 
     def __init__(self, graph: Graph) -> None:

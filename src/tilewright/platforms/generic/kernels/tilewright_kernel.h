@@ -19,7 +19,8 @@
  * channel before, the factor is STORE_FACTOR(epilogue, channel),
  * its zero point STORE_ZERO(epilogue), and STORE_SIGNED tells int8 from uint8. Where STORE_SHIFTS is 1, it is
  * tw_clamp(tw_sum_rounded(..)) of the sum times STORE_FACTOR, of STORE_OFFSET(epilogue, channel) and of
- * STORE_SHIFT(epilogue). Of a kernel
+ * STORE_SHIFT(epilogue); where STORE_LISTS is 1 too, STORE_FACTORS(epilogue) and STORE_OFFSETS(epilogue) are where those of
+ * all channels lie. Of a kernel
  * with `epilogue: lanes`, STORE_HAS_LANES tells whether there is STORE_LANES(epilogue, Y, v, at, channel), which takes four
  * neighbours in a vector of the machine (tw_lanes of integers, tw_reals of floats), and STORE_BY_CHANNEL whether `channel`
  * matters. */
@@ -50,6 +51,7 @@ struct Epilogue {
 #define STORE_POINTWISE 1
 #define STORE_SCALES 0
 #define STORE_SHIFTS 0
+#define STORE_LISTS 0
 #define STORE_HAS_LANES 0
 #define STORE_BY_CHANNEL 0
 #endif

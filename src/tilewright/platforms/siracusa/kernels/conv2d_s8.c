@@ -29,6 +29,17 @@ TW_APART void tabulate(struct tw_quads *quads, int32_t *table, const int32_t *B,
     const struct Epilogue e = *epilogue;
     TW_TABULATE(quads, table, &e, B, channel, count);
 }
+/* How the sums of channels become bytes. */
+TW_INLINE void take(struct tw_quads *quads, int32_t *table, const int32_t *B, int channel, int count,
+                    const struct Epilogue *epilogue) {
+#if STORE_LISTS
+    if (!B) {
+        TW_TAKE_LISTS(quads, epilogue, channel, count);
+        return;
+    }
+#endif
+    tabulate(quads, table, B, channel, count, epilogue);
+}
 /* Whole blocks of four channels for 4 * `fours` pixels that are equally far apart, as are their results; one run each. */
 TW_APART void even_line(const struct tw_quads *quads, const T *x, int next, void *y, int pitch, int fours, int count) {
     struct tw_even even = {.b = quads->runs.b,
@@ -44,7 +55,8 @@ TW_APART void even_line(const struct tw_quads *quads, const T *x, int next, void
                            .back = 4 - 3 * next,
                            .y_back = 4 - 3 * pitch,
                            .more = quads->more,
-                           .shift = quads->last};
+                           .shift = quads->last,
+                           .factors = quads->factors};
     TW_FOR_BYTES(x, tw_even)(&even, STORE_SIGNED);
 }
 /* Whole blocks of four channels for any four pixels, and those behind them. */
@@ -111,7 +123,7 @@ TW_INLINE void tile(struct tw_runs *runs, const int single, const struct tw_line
         at0 += 4 * line->pitch, at1 += 4 * line->pitch, at2 += 4 * line->pitch, at3 += 4 * line->pitch;
     }
 }
-#define tabulate(quads, table, B, channel, count, epilogue) ((void)(table))
+#define take(quads, table, B, channel, count, epilogue) ((void)(table))
 #define even_line(quads, x, next, y, pitch, fours, count) ((void)0)
 TW_APART void tiles(struct tw_quads *quads, const struct tw_line *line, const T *X, const int32_t *B, void *Y,
                     int channel, int count, const struct Epilogue *epilogue) {
@@ -152,6 +164,21 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
         OH = X_n1 = 1;
     }
     const int words = (KW * C + 3) / 4, patch_bytes = KH * words * 4, count = N * OH * OW;
+    const int most = (STORE_SCALES || STORE_SHIFTS) && (B || !STORE_LISTS) ? TW_TABLED : F; /* channels at a time */
+    /* pixels that are done at once */
+    const int along = STORE_SHIFTS && flat && OH * N == 1 && C % 4 == 0 && F % 4 == 0 && words > 1 ? OW & ~3 : 0;
+    int32_t table[2 * TW_TABLED];
+    struct tw_quads quads;
+    if (along == OW && G == 1) { /* all of them: no more code than that is fetched */
+        quads.more = words - 1;
+        for (int first = 0; first < F; first += most) {
+            const int channels = tw_min(most, F - first);
+            take(&quads, table, B ? B + first : B, first, channels, epilogue);
+            quads.runs.b = W + first * patch_bytes;
+            even_line(&quads, X, X_s2, (char *)Y + first, Y_s2, along / 4, channels);
+        }
+        return;
+    }
     const struct tw_window_patch shape = {.x_col = X_s2,
                                           .x_row = X_s1,
                                           .C = C,
@@ -170,23 +197,18 @@ static void conv2d_s8(const T *X, const int8_t *W, const int32_t *B, void *Y, in
     const T *end = X + (N - 1) * X_s0 + (last_row - 1) * X_s1 + (X_n2 - 1) * X_s2 + G * C - words * 4;
     char *patch = scratch;
     const int narrow = words == 1 && KH > 2; /* short runs are put together */
-    int32_t table[2 * TW_TABLED];
-    struct tw_quads quads;
     struct tw_runs *const runs = &quads.runs;
     runs->words = narrow ? KH : words;
     runs->rows = narrow ? 1 : KH;
     quads.more = runs->words - 1;
     if (KW * C % 4) /* behind each row the weights are zero; the bytes just have to be there */
         tw_fill_words(patch, 0, patch_bytes);
-    /* pixels that are done at once */
-    const int along = STORE_SHIFTS && flat && OH * N == 1 && C % 4 == 0 && F % 4 == 0 && words > 1 ? OW & ~3 : 0;
-    const int most = STORE_SCALES || STORE_SHIFTS ? TW_TABLED : F; /* channels at a time */
     for (int g = 0, first = 0; g < G; first + most < F ? (first += most) : (first = 0, g++)) {
         const int channel = g * F + first, channels = tw_min(most, F - first);
         const int32_t *bias = B ? B + channel : B;
         const int8_t *weights = W + (g * ((F + 3) & ~3) + first) * patch_bytes;
         const T *image = X + g * C;
-        tabulate(&quads, table, bias, channel, channels, epilogue);
+        take(&quads, table, bias, channel, channels, epilogue);
         if (along) {
             runs->b = weights;
             even_line(&quads, image, X_s2, (char *)Y + channel, Y_s2, along / 4, channels);

@@ -102,7 +102,7 @@ struct tw_line {
  * are more registers in it than operands can name, so all are named here; those of pointers have short instructions,
  * because a core's cache holds 512 bytes. Pixels are read in even cycles and weights in odd ones: cores that are an even
  * number of cycles apart then seldom meet in a bank, and each meeting makes a core that is not one cycle later. */
-#define TW_PRODUCTS(CODE, B, FIRST, SECOND, THIRD, FOURTH, BEFORE_LAST)                                                \
+#define TW_PRODUCTS(CODE, B, FIRST, SECOND, THIRD, FOURTH)                                                             \
     FIRST                                                                                                              \
     TW_NEXT_WORD("a4", B)                                                                                              \
     SECOND                                                                                                             \
@@ -123,14 +123,13 @@ struct tw_line {
     TW_SDOT(CODE, "s6", "t1", "a4")                                                                                    \
     TW_SDOT(CODE, "s10", "t2", "a4")                                                                                   \
     TW_SDOT(CODE, "t6", "t3", "a4")                                                                                    \
-    BEFORE_LAST                                                                                                        \
     TW_SDOT(CODE, "s3", "t0", "a5")                                                                                    \
     TW_SDOT(CODE, "s7", "t1", "a5")                                                                                    \
     TW_SDOT(CODE, "s11", "t2", "a5")                                                                                   \
     TW_SDOT(CODE, "ra", "t3", "a5")
 #define TW_PRODUCTS_OF_FOUR(CODE, B)                                                                                   \
     TW_PRODUCTS(CODE, B, TW_NEXT_WORD("t0", "s0"), TW_NEXT_WORD("t1", "s1"), TW_NEXT_WORD("t2", "a1"),                 \
-                TW_NEXT_WORD("t3", "a2"), "")
+                TW_NEXT_WORD("t3", "a2"))
 #define TW_RUN(CODE, B) TW_REPEAT("a5", "48") TW_PRODUCTS_OF_FOUR(CODE, B)
 #define TW_SAME_SUMS                                                                                                   \
     "mv s4, a6\nmv s5, a7\nmv s6, s2\nmv s7, s3\nmv s8, a6\nmv s9, a7\nmv s10, s2\nmv s11, s3\n"                       \

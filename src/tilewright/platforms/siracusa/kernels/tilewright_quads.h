@@ -8,14 +8,15 @@
 #include <string.h>
 
 /* Four rows, and where their results go: those of the first one to `y`, of the others `apart` bytes behind it. `table` has
- * what is added to four columns, then their factors, up to `end`. The assembler text below knows where each member is. */
+ * what is added to the columns, up to `end`. The assembler text below knows where each member is. */
 struct tw_quads {
     struct tw_runs runs;
     const void *table, *end;
     void *y;
     int32_t apart[3];
-    int32_t last; /* the shift, or what is added at last */
-    int32_t more; /* words of a run behind its first */
+    int32_t last;    /* the shift, or what is added at last */
+    int32_t more;    /* words of a run behind its first */
+    int32_t factors; /* of integers, in bytes behind what is added */
 };
 
 /* Pixels by fours, `next` bytes apart, and their results `pitch` bytes apart. */
@@ -27,31 +28,26 @@ struct tw_even {
     const void *x;
     void *y;
     int32_t next, back, y_back; /* from the last of four pixels to the next word of the first */
-    int32_t more, shift;
+    int32_t more, shift, factors;
 };
 
 #define TW_CLIP_SIGNED(sum) ".insn r 0x33, 1, 0x0A, " sum ", " sum ", x8\n"          /* p.clip */
 #define TW_CLIP_UNSIGNED(sum) ".insn r 0x33, 2, 0x0A, " sum ", " sum ", x9\n"        /* p.clipu */
 #define TW_ROUND_SHIFT(sum, added) ".insn r 0x5B, 6, 0x20, " sum ", " added ", a2\n" /* p.addRNr */
 
-/* Integers: (sum * factor + added) >> shift. */
-#define TW_SHIFT_COLUMN(CLIP, factor, added, s0, s1, s2, s3)                                                           \
-    "mul " s0 ", " s0 ", " factor "\nmul " s1 ", " s1 ", " factor "\nmul " s2 ", " s2 ", " factor "\n"                 \
-    "mul " s3 ", " s3 ", " factor "\n" TW_ROUND_SHIFT(s0, added) TW_ROUND_SHIFT(s1, added) TW_ROUND_SHIFT(s2, added)   \
-        TW_ROUND_SHIFT(s3, added) CLIP(s0) CLIP(s1) CLIP(s2) CLIP(s3)
+/* Integers: (sum * factor + added) >> shift. What is added to the next column is at a3, its factor a5 bytes behind. */
+#define TW_LOAD_AT(to, from, offset) ".insn r 0x03, 7, 0x10, " to ", " from ", " offset "\n"
+#define TW_SHIFT_COLUMN(CLIP, FACTOR, added, s0, s1, s2, s3, ADDED)                                                    \
+    "mul " s0 ", " s0 ", a4\nmul " s1 ", " s1 ", a4\nmul " s2 ", " s2 ", a4\nmul " s3 ", " s3 ", a4\n" FACTOR          \
+    TW_ROUND_SHIFT(s0, added) TW_ROUND_SHIFT(s1, added) TW_ROUND_SHIFT(s2, added) TW_ROUND_SHIFT(s3, added)            \
+        ADDED CLIP(s0) CLIP(s1) CLIP(s2) CLIP(s3)
+#define TW_NEXT_FACTOR TW_LOAD_AT("a4", "a3", "a5")
 #define TW_SHIFT_QUAD(CLIP)                                                                                            \
-    TW_NEXT_WORD("t0", "a3")                                                                                           \
-    TW_NEXT_WORD("t1", "a3")                                                                                           \
-    TW_NEXT_WORD("t2", "a3")                                                                                           \
-    TW_NEXT_WORD("t3", "a3")                                                                                           \
-    TW_NEXT_WORD("a4", "a3")                                                                                           \
-    TW_NEXT_WORD("a5", "a3")                                                                                           \
-    TW_SHIFT_COLUMN(CLIP, "a4", "t0", "a6", "s4", "s8", "t4")                                                          \
-    TW_NEXT_WORD("a4", "a3")                                                                                           \
-    TW_SHIFT_COLUMN(CLIP, "a5", "t1", "a7", "s5", "s9", "t5")                                                          \
-    TW_NEXT_WORD("a5", "a3")                                                                                           \
-    TW_SHIFT_COLUMN(CLIP, "a4", "t2", "s2", "s6", "s10", "t6")                                                         \
-    TW_SHIFT_COLUMN(CLIP, "a5", "t3", "s3", "s7", "s11", "ra")
+    TW_NEXT_FACTOR TW_NEXT_WORD("t0", "a3")                                                                            \
+        TW_SHIFT_COLUMN(CLIP, TW_NEXT_FACTOR, "t0", "a6", "s4", "s8", "t4", TW_NEXT_WORD("t1", "a3"))                  \
+            TW_SHIFT_COLUMN(CLIP, TW_NEXT_FACTOR, "t1", "a7", "s5", "s9", "t5", TW_NEXT_WORD("t2", "a3"))              \
+                TW_SHIFT_COLUMN(CLIP, TW_NEXT_FACTOR, "t2", "s2", "s6", "s10", "t6", TW_NEXT_WORD("t3", "a3"))         \
+                    TW_SHIFT_COLUMN(CLIP, "", "t3", "s3", "s7", "s11", "ra", "")
 
 /* Floats: what tw_scale does; the column's own was there before the products. */
 #define TW_SCALE_COLUMN(CLIP, factor, s0, s1, s2, s3)                                                                  \
@@ -87,28 +83,61 @@ struct tw_even {
 #define TW_QUADS_AGAIN TW_STORE_QUAD TW_FOUR_ROWS "lw a4, 52(a0)\nbne a4, a3, 1b\n"
 #define TW_QUADS_END "fmv.x.w gp, ft8\nfmv.x.w tp, ft9\n.option pop\n"
 /* One run of at least two words for each pixel. One pointer goes from pixel to pixel, and what does not change is in
- * registers, some of it in those of floats. The first word makes sums, the others add to them: 96 instructions for four
- * columns besides 24 for each word behind the first, so that all cores stay an even number of cycles apart. */
+ * registers, some of it in those of floats. The first word makes sums, the others add to them: 97 instructions for four
+ * columns besides 24 for each word behind the first. Words of the four pixels are often in one bank, as are those of the
+ * other cores' pixels, so they are read five cycles apart: of some 600 orders that were tried in a model of the banks and
+ * seven of them on the simulator, cores wait least for each other in this one. */
 #define TW_MOVE_ON(to, from, step) ".insn r 0x0B, 7, 0x10, " to ", " from ", " step "\n"
 #define TW_EVEN_PRODUCTS(CODE, BEFORE_LAST)                                                                            \
-    TW_PRODUCTS(CODE, "a1", TW_MOVE_ON("t0", "s0", "s1"), TW_MOVE_ON("t1", "s0", "s1"), TW_MOVE_ON("t2", "s0", "s1"),  \
-                TW_MOVE_ON("t3", "s0", "tp"), BEFORE_LAST)
+    TW_NEXT_WORD("t0", "a1")                                                                                           \
+    TW_MOVE_ON("a4", "s0", "s1")                                                                                       \
+    TW_NEXT_WORD("t1", "a1")                                                                                           \
+    TW_NEXT_WORD("t2", "a1")                                                                                           \
+    TW_SDOT(CODE, "a6", "a4", "t0")                                                                                    \
+    TW_NEXT_WORD("t3", "a1")                                                                                           \
+    TW_MOVE_ON("a5", "s0", "s1")                                                                                       \
+    TW_SDOT(CODE, "a7", "a4", "t1")                                                                                    \
+    TW_SDOT(CODE, "s2", "a4", "t2")                                                                                    \
+    TW_SDOT(CODE, "s3", "a4", "t3")                                                                                    \
+    TW_SDOT(CODE, "s4", "a5", "t0")                                                                                    \
+    TW_MOVE_ON("a4", "s0", "s1")                                                                                       \
+    TW_SDOT(CODE, "s5", "a5", "t1")                                                                                    \
+    TW_SDOT(CODE, "s6", "a5", "t2")                                                                                    \
+    TW_SDOT(CODE, "s7", "a5", "t3")                                                                                    \
+    TW_SDOT(CODE, "s8", "a4", "t0")                                                                                    \
+    TW_MOVE_ON("a5", "s0", "tp")                                                                                       \
+    TW_SDOT(CODE, "s9", "a4", "t1")                                                                                    \
+    TW_SDOT(CODE, "s10", "a4", "t2")                                                                                   \
+    TW_SDOT(CODE, "s11", "a4", "t3")                                                                                   \
+    BEFORE_LAST                                                                                                        \
+    TW_SDOT(CODE, "t4", "a5", "t0")                                                                                    \
+    TW_SDOT(CODE, "t5", "a5", "t1")                                                                                    \
+    TW_SDOT(CODE, "t6", "a5", "t2")                                                                                    \
+    TW_SDOT(CODE, "ra", "a5", "t3")
 #define TW_STORE_ON(from, step) ".insn r 0x2B, 6, 0x00, " step ", gp, " from "\n"
+/* Stores apart from each other, so that cores that come a cycle later do not meet in a bank. */
+#define TW_EVEN_STORES                                                                                                 \
+    TW_PACK_FOUR("a6", "a7", "s2", "s3")                                                                               \
+    TW_STORE_ON("a6", "a0")                                                                                            \
+    TW_PACK_FOUR("s4", "s5", "s6", "s7")                                                                               \
+    TW_STORE_ON("s4", "a0")                                                                                            \
+    TW_PACK_FOUR("s8", "s9", "s10", "s11")                                                                             \
+    TW_STORE_ON("s8", "a0") TW_PACK_FOUR("t4", "t5", "t6", "ra") "fmv.x.w a4, ft5\n" TW_STORE_ON("t4", "a4")
 #define TW_EVEN_LINE(SDOT, DOT, CLIP)                                                                                  \
     ".option push\n.option rvc\nfmv.w.x ft8, gp\nfmv.w.x ft9, tp\nfmv.w.x ft4, a0\n"                                   \
-    "lw s0, 28(a0)\nlw gp, 32(a0)\nlw s1, 36(a0)\nlw tp, 40(a0)\nlw a2, 52(a0)\nflw ft5, 44(a0)\nflw ft6, 48(a0)\n"    \
+    "lw s0, 28(a0)\nlw gp, 32(a0)\nlw s1, 36(a0)\nlw tp, 40(a0)\nlw a2, 52(a0)\nflw ft5, 44(a0)\nflw ft6, "            \
+    "48(a0)\nflw fa0, 56(a0)\n"                                                                                        \
     "fmv.w.x ft7, s0\n.balign 16\n1:\nlw a1, 0(a0)\nlw a3, 4(a0)\nlw a4, 8(a0)\nlw a0, 24(a0)\n.option norvc\n"        \
-    ".insn i 0x7B, 4, x1, a4, 240\n" TW_EVEN_PRODUCTS(DOT, "fmv.x.w a4, ft6\n") TW_REPEAT("a4", "48")                  \
-        TW_EVEN_PRODUCTS(SDOT, "") TW_SHIFT_QUAD(CLIP) TW_PACK_QUAD "fmv.x.w a4, ft5\n" TW_STORE_ON("a6", "a0")        \
-            TW_STORE_ON("s4", "a0") TW_STORE_ON("s8", "a0")                                                            \
-                TW_STORE_ON("t4", "a4") "fmv.x.w s0, ft7\n.option rvc\nfmv.x.w a0, ft4\nlw a4, 16(a0)\nlw a5, "        \
-                                        "12(a0)\nadd s0, s0, a4\nadd gp, gp, a5\n"                                     \
-                                        "lw a4, 20(a0)\nfmv.w.x ft7, s0\nbne s0, a4, 1b\n" TW_QUADS_END
+    ".insn i 0x7B, 4, x1, a4, 242\n" TW_EVEN_PRODUCTS(DOT, "fmv.x.w a4, ft6\n") TW_REPEAT("a4", "48")                  \
+        TW_EVEN_PRODUCTS(SDOT, "") "fmv.x.w a5, fa0\n" TW_SHIFT_QUAD(CLIP) TW_EVEN_STORES                              \
+        "fmv.x.w s0, ft7\n.option rvc\nfmv.x.w a0, ft4\nlw a4, 16(a0)\nlw a5, "                                        \
+        "12(a0)\nadd s0, s0, a4\nadd gp, gp, a5\n"                                                                     \
+        "lw a4, 20(a0)\nfmv.w.x ft7, s0\nbne s0, a4, 1b\n" TW_QUADS_END
 #define TW_SHIFT_RUNS(SDOT, DOT, CLIP)                                                                                 \
     TW_QUADS_BEGIN                                                                                                     \
     "1:\nli a6, 0\nli a7, 0\nli s2, 0\nli s3, 0\n" TW_SAME_SUMS TW_ALL_RUNS(                                           \
-        SDOT, "tp") ".option rvc\nlw a2, 72(a0)\nlw s0, 60(a0)\nlw s1, 64(a0)\nlw a1, 68(a0)\n" TW_SHIFT_QUAD(CLIP)    \
-        TW_QUADS_AGAIN TW_QUADS_END
+        SDOT, "tp") ".option rvc\nlw a5, 80(a0)\nlw a2, 72(a0)\nlw s0, 60(a0)\nlw s1, 64(a0)\nlw a1, "                 \
+                    "68(a0)\n" TW_SHIFT_QUAD(CLIP) TW_QUADS_AGAIN TW_QUADS_END
 #define TW_SCALE_START                                                                                                 \
     TW_QUADS_BEGIN                                                                                                     \
     ".balign 16\n1:\n" TW_NEXT_WORD("a6", "a3") TW_NEXT_WORD("a7", "a3") TW_NEXT_WORD("s2", "a3")                      \
@@ -159,16 +188,18 @@ TW_DEFINE_EVEN(tw_even_u8, TW_SDOT_U8, "0x44")
                   : (uint32_t)(bias) + (uint32_t)STORE_ADDED(e, channel))
 #define TW_FUSED_LAST(e) (STORE_SHIFTS ? STORE_SHIFT(e) : (int32_t)((uint32_t)STORE_ZERO(e) - 0x4B400000u))
 /* The same for up to TW_TABLED columns from `channel` on; B has their biases, or is NULL. Of the last few columns just
- * whole fours count. */
+ * whole fours count. Floats take turns with what is added before, by fours; factors of integers are behind all of it. */
 #define TW_TABLED 64
 #define TW_TABULATE(quads, entries, e, B, channel, count)                                                              \
     do {                                                                                                               \
         int32_t *entry_ = (entries);                                                                                   \
         const int32_t *bias_ = (B);                                                                                    \
+        const int behind_ = STORE_SHIFTS ? TW_TABLED : 4;                                                              \
         (quads)->table = entry_;                                                                                       \
-        (quads)->end = entry_ + 2 * ((count) & ~3);                                                                    \
+        (quads)->end = entry_ + (STORE_SHIFTS ? 1 : 2) * ((count) & ~3);                                               \
         (quads)->last = TW_FUSED_LAST(e);                                                                              \
-        for (int at_ = (channel), to_ = at_ + ((count) & ~3); at_ < to_; at_ += 4, entry_ += 8) {                      \
+        (quads)->factors = behind_ * 4;                                                                                \
+        for (int at_ = (channel), to_ = at_ + ((count) & ~3); at_ < to_; at_ += 4, entry_ += STORE_SHIFTS ? 4 : 8) {   \
             __typeof__(STORE_FACTOR(e, at_)) factor_[4];                                                               \
             int32_t added_[4];                                                                                         \
             TW_UNROLL for (int i_ = 0; i_ < 4; i_++) factor_[i_] = STORE_FACTOR(e, at_ + i_);                          \
@@ -177,8 +208,17 @@ TW_DEFINE_EVEN(tw_even_u8, TW_SDOT_U8, "0x44")
                 added_[i_] = (int32_t)TW_FUSED_ADDED(e, more_, at_ + i_);                                              \
             }                                                                                                          \
             memcpy(entry_, added_, 16);                                                                                \
-            memcpy(entry_ + 4, factor_, 16);                                                                           \
+            memcpy(entry_ + behind_, factor_, 16);                                                                     \
         }                                                                                                              \
+    } while (0)
+/* The same without a bias, where the numbers lie in lists already. */
+#define TW_TAKE_LISTS(quads, e, channel, count)                                                                        \
+    do {                                                                                                               \
+        const int32_t *const added_ = STORE_OFFSETS(e) + (channel);                                                    \
+        (quads)->table = added_;                                                                                       \
+        (quads)->end = added_ + ((count) & ~3);                                                                        \
+        (quads)->last = STORE_SHIFT(e);                                                                                \
+        (quads)->factors = (int32_t)((const char *)(STORE_FACTORS(e) + (channel)) - (const char *)added_);             \
     } while (0)
 
 #endif
