@@ -89,7 +89,8 @@ def instance_text(
     pointwise = not parts and not replaced and not any(field.tensor for field in epilogue_fields(steps, replaced))
     macros = {"Epilogue": f"{name}_epilogue", "STORE": f"{name}_store", "STORE_4": f"{name}_four{'_sums' * parts}"}
     macros |= {"STORE_1": f"{name}_one", "STORE_POINTWISE": str(int(pointwise)), "STORE_STEPS": str(len(steps))}
-    macros |= {"STORE_AGAIN": str(int(not parts and not replaced)), "STORE_SCALES": "0", "STORE_SHIFTS": "0", "STORE_LISTS": "0"}
+    macros |= {"STORE_AGAIN": str(int(not parts and not replaced))}
+    macros |= {"STORE_SCALES": "0", "STORE_SHIFTS": "0", "STORE_LISTS": "0"}
     macros |= {} if parts or replaced else _scaling(steps, output, row_axes)
     vectors: list[str] = []
     if kernel.lanes:

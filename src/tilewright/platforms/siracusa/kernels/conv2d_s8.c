@@ -44,7 +44,7 @@ TW_INLINE void take(struct tw_quads *quads, int32_t *table, const int32_t *B, in
 TW_APART void even_line(const struct tw_quads *quads, const T *x, int next, void *y, int pitch, int fours, int count) {
     struct tw_even even = {.b = quads->runs.b,
                            .table = quads->table,
-                           .blocks = count / 4,
+                           .blocks = count >> 2,
                            .y_next = 4 * pitch - count,
                            .x_next = 4 * next,
                            .x_end = x + fours * 4 * next,
