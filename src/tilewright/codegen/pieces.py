@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +15,8 @@ from tilewright.core.plan import Place, Plan
 from tilewright.core.program import Constant, Function
 
 ALIGNMENT = 16
+UNLIMITED = re.compile(r"(?<=\bclamped = )tw_within\(")
+"""Where a step does not limit its result, because it is known to need no limits."""
 
 
 class Pieces:
@@ -43,14 +47,23 @@ class Pieces:
         return tuple(self._ends) or ("",)
 
     def function(self, hint: str, text: str) -> str:
-        """The name of the function with this text, which uses %NAME% for its own name."""
-        if text not in self._functions:
+        """The name of the function with this text, which uses %NAME% for its own name.
+
+        Of texts that differ in what they limit there is one function that limits all of it: an instruction more is less
+        than another function.
+        """
+        limited = UNLIMITED.sub("tw_clamp(", text)
+        known = self._functions.get(limited)
+        if known is None:
             name, count = hint, 2
             while name in self._names:
                 name, count = f"{hint}_{count}", count + 1
             self._names.add(name)
-            self._functions[text] = Function(name, text.replace("%NAME%", name))
-        return self._functions[text].name
+            known = Function(name, text.replace("%NAME%", name))
+        elif known.text != text.replace("%NAME%", known.name):
+            known = replace(known, text=limited.replace("%NAME%", known.name))
+        self._functions[limited] = known
+        return known.name
 
     def constant(
         self, tensor: str, spec: str = "", names: Mapping[str, Number] | None = None, kernel: Kernel | None = None

@@ -20,7 +20,7 @@ from tilewright.plan.network import Network
 
 Bytes = tuple[int, int]
 
-LATEST = 4
+LATEST = 8
 """Groups beside which a store may run."""
 EARLIEST = 12
 """Groups beside which a load may run."""
@@ -56,13 +56,12 @@ class Prefetch:
             before = self.groups[number]
             for index in self._once(number):
                 self._taken(number, index, number - 1)
-            after = self.groups[number]
-            if after is not before:
-                gain = self._cycles(number, before) - self._cycles(number, after)
-                self.groups[number] = replace(after, cycles=after.cycles - gain)
-        self._spread()
+            after, self.groups[number] = self.groups[number], before
+            self.groups[number] = self._repriced(number, after)
+        working = [self._running_on(number) for number in range(len(self.groups))]
+        self._spread(working)
         for number in range(len(self.groups) - 1):
-            self._store_late(number)
+            self._store_late(number, working)
         costs = [self._cost(number, group) for number, group in enumerate(self.groups)]
         loads = [replace(group, buffers=tuple(self._loaded(b) for b in group.buffers)) for group in self.groups]
         waits = held_up(self.platform, loads, costs, self._source)
@@ -141,14 +140,11 @@ class Prefetch:
         return True
 
     def _put(self, number: int, index: int, buffer: TileBuffer) -> None:
-        group = self.groups[number]
-        after = _with_buffer(group, index, buffer)
-        gain = self._cycles(number, group) - self._cycles(number, after)
-        self.groups[number] = replace(after, cycles=group.cycles - gain)
+        self.groups[number] = self._repriced(number, _with_buffer(self.groups[number], index, buffer))
 
-    def _spread(self) -> None:
+    def _spread(self, working: Sequence[Group]) -> None:
         """Starts loads as many groups earlier as they take, the last first: each gets the time that others leave."""
-        free = [free_cycles(self.network, group, self._around(number)) for number, group in enumerate(self.groups)]
+        free = [free_cycles(self.network, group, self._around(number)) for number, group in enumerate(working)]
         for number in range(len(self.groups) - 1, 0, -1):
             for index in reversed(range(len(self.groups[number].buffers))):
                 if self.groups[number].buffers[index].early:
@@ -192,33 +188,53 @@ class Prefetch:
             return False
         return self._taken(number, index, first)
 
-    def _store_late(self, number: int) -> None:
-        """Lets the last stores of a group run on, unless the next one needs what they store."""
+    def _running_on(self, number: int) -> Group:
+        """A group that leaves its last stores to those behind it, whether or not there are bytes for that."""
+        after = self.groups[number]
+        for index in self._stored(number):
+            after = _with_buffer(after, index, replace(after.buffers[index], late=1))
+        return self._repriced(number, after)
+
+    def _stored(self, number: int) -> list[int]:
+        """Buffers whose last stores may run on: the next group does not need what they store."""
         if self._wanted(number, number + 1):
-            return
+            return []
         group = self.groups[number]
-        members = self._members(group)
-        results = {use.tensor for use in members[-1].uses if use.writes}
-        after = group
+        results = {use.tensor for use in self._members(group)[-1].uses if use.writes}
+        found: list[int] = []
         for index, buffer in enumerate(group.buffers):
             dma = self.platform.dma(self.sources[buffer.tensor], self.platform.cores.memory)
-            beside = dma is not None and not dma.by_cores and not dma.through
-            if beside and buffer.tensor in results:
-                # What lies within it has its bytes since it is loaded.
-                first = number - max(b.early for b in group.buffers if b is buffer or b.within == index)
-                last = self.held.get((number, index), number)
-                after = _with_buffer(after, index, self._stored_late(number, buffer, first, last))
-        gain = self._cycles(number, group) - self._cycles(number, after) if after != group else 0.0
-        self.groups[number] = replace(after, cycles=group.cycles - gain)
+            if buffer.tensor in results and dma is not None and not dma.by_cores and not dma.through:
+                found.append(index)
+        return found
 
-    def _stored_late(self, number: int, buffer: TileBuffer, first: int, held: int) -> TileBuffer:
+    def _store_late(self, number: int, working: Sequence[Group]) -> None:
+        """Lets the last stores of a group run on."""
+        after = group = self.groups[number]
+        for index in self._stored(number):
+            buffer = group.buffers[index]
+            # What lies within it has its bytes since it is loaded.
+            first = number - max(b.early for b in group.buffers if b is buffer or b.within == index)
+            last = self.held.get((number, index), number)
+            after = _with_buffer(after, index, self._stored_late(number, buffer, first, last, working))
+        self.groups[number] = self._repriced(number, after)
+
+    def _repriced(self, number: int, after: Group) -> Group:
+        """A group that was changed, with the cycles that this saves."""
+        before = self.groups[number]
+        gain = self._cycles(number, before) - self._cycles(number, after) if after != before else 0.0
+        return replace(after, cycles=before.cycles - gain)
+
+    def _stored_late(
+        self, number: int, buffer: TileBuffer, first: int, held: int, working: Sequence[Group]
+    ) -> TileBuffer:
         """A buffer from which is stored while as many groups work as that takes, or as have bytes for it. It has those
         from the group `first` to the group `held`."""
-        late, left = 1, self._load_cycles(number, buffer) - self.groups[number + 1].cycles / 2
+        late, left = 1, self._load_cycles(number, buffer) - SHARE * working[number + 1].cycles
         once = all(loop.count == 1 for loop in self.groups[number].loops)
         while once and left > 0 and late < LATEST and not self._wanted(number, number + late + 1):
             late += 1
-            left -= self.groups[number + late].cycles / 2
+            left -= SHARE * working[number + late].cycles
         size = round_up(buffer.end - buffer.offset, self.platform.alignment)
         for count in range(late, 0, -1):
             beside = range(held + 1, number + count + 1)

@@ -4,7 +4,7 @@ types: {x: T, y: U}
 T: [int8, uint8]
 U: [uint8, uint16]
 when:
-  coeffA: "coeffA >= 0 and coeffB >= 0 and coeffC >= 0 and log2 >= 1"
+  coeffA: "coeffA >= 0 and coeffB >= 0 and coeffC >= 0 and log2 >= 2"
   # All powers, their sums and their multiples fit 30 bits.
   n_levels: "n_levels*(coeffA*(coeffB+255)*(coeffB+255)+coeffC) < 1073741824"
   AXIS: "AXIS*(coeffA*(coeffB+255)*(coeffB+255)+coeffC) < 1073741824"
@@ -32,25 +32,35 @@ typedef uint8_t U;
 /* p.lw of the power of an element. */
 #define ISOFTMAX_POWER(to, at) ".insn r 0x03, 7, 0x10, " to ", %[power], " at "\n"
 
+/* Two words, from each the largest and the least byte. */
+#define ISOFTMAX_PAIR                                                                                                  \
+    TW_NEXT_WORD("t0", "%[x]")                                                                                         \
+    TW_NEXT_WORD("t1", "%[x]")                                                                                         \
+    ".insn r 0x57, 1, %[max], %[most], %[most], t0\n.insn r 0x57, 1, %[min], %[few], %[few], t0\n"                     \
+    ".insn r 0x57, 1, %[max], %[most], %[most], t1\n.insn r 0x57, 1, %[min], %[few], %[few], t1\n"
+
 /* The largest and the least element of a row. */
 static inline int isoftmax_range(const T *x, int count, int *least) {
     int max = x[0], min = x[0];
     if (count >= 8) {
-        uint32_t most = (uint32_t)(uint8_t)x[0] * 0x01010101u, few = most;
-        __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[pairs]", "12") TW_NEXT_WORD("t0", "%[x]")
-                             TW_NEXT_WORD("t1", "%[x]") ".insn r 0x57, 1, %[max], %[most], %[most], t0\n"
-                                                        ".insn r 0x57, 1, %[min], %[few], %[few], t0\n"
-                                                        ".insn r 0x57, 1, %[max], %[most], %[most], t1\n"
-                                                        ".insn r 0x57, 1, %[min], %[few], %[few], t1\n.option pop\n"
-                         : [x] "+r"(x), [most] "+r"(most), [few] "+r"(few)
-                         : [pairs] "r"(count >> 3), [max] "i"(ISOFTMAX_MOST), [min] "i"(ISOFTMAX_LEAST)
-                         : "t0", "t1", "memory");
-        TW_UNROLL_BY(1) for (int i = 0; i < 4; i++, most >>= 8, few >>= 8) {
-            max = tw_max(max, (T)most);
-            min = tw_min(min, (T)few);
-        }
+        uint32_t most, few;
+        /* The last eight may begin with some of those before them. */
+        __asm__ volatile(
+            ".option push\n.option norvc\nlw %[most], 0(%[x])\nmv %[few], %[most]\n" TW_REPEAT("%[pairs]", "12")
+                ISOFTMAX_PAIR "add %[x], %[x], %[back]\n" ISOFTMAX_PAIR "srli t0, %[most], 16\nsrli t1, %[few], 16\n"
+                              ".insn r 0x57, 1, %[max], %[most], %[most], t0\n"
+                              ".insn r 0x57, 1, %[min], %[few], %[few], t1\n"
+                              "srli t0, %[most], 8\nsrli t1, %[few], 8\n"
+                              ".insn r 0x57, 1, %[max], %[most], %[most], t0\n"
+                              ".insn r 0x57, 1, %[min], %[few], %[few], t1\n"
+                              ".option pop\n"
+            : [x] "+r"(x), [most] "=&r"(most), [few] "=&r"(few)
+            : [pairs] "r"(count >> 3), [back] "r"((count & 7) - 8), [max] "i"(ISOFTMAX_MOST), [min] "i"(ISOFTMAX_LEAST)
+            : "t0", "t1", "memory");
+        *least = (T)few;
+        return (T)most;
     }
-    for (int i = 0; i < (count & 7); i++) {
+    for (int i = 1; i < count; i++) {
         max = tw_max(max, x[i]);
         min = tw_min(min, x[i]);
     }
@@ -58,27 +68,35 @@ static inline int isoftmax_range(const T *x, int count, int *least) {
     return max;
 }
 
-/* e(d) = ((A * (p + B)^2 + C) >> z) with p = z * log2 - d, for distances d below the maximum: the same numbers again and
- * again, each time shifted once more, so that all from distance `few` on are 0. They are written from the end of the table
- * to its start, from distance `begin`, a multiple of log2, up to `end` at least. Returns how far it got. */
-static int isoftmax_powers(uint32_t *table, int begin, int end, int coeffA, int coeffB, int coeffC, int log2, int few) {
-    while (begin < end) {
-        if (begin >= few) {
-            tw_fill_words(table, 0, 256 - begin);
-            return 256;
-        }
-        const int z = tw_min(begin / log2, 31), count = tw_min(log2, 256 - begin);
+/* e(d) = ((A * (p + B)^2 + C) >> z) with p = z * log2 - d, for distances d below the maximum: those of log2 distances, by
+ * differences, and then the same again and again, each time shifted once more. They are written from the end of the table
+ * to its start, from distance `begin` up to `end` at least. Returns how far it got. */
+static int isoftmax_powers(uint32_t *table, int begin, int end, int coeffA, int coeffB, int coeffC, int log2) {
+    uint32_t *to = table + 255 - begin;
+    if (begin == 0) {
         int32_t value = coeffA * coeffB * coeffB + coeffC, step = coeffA * (2 * coeffB - 1);
-        uint32_t *to = table + 255 - begin;
-        __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[count]", "8") "srl t0, %[value], %[z]\n"
-                                                                                    ".insn s 0x2B, 2, t0, -4(%[to])\n"
-                                                                                    "sub %[value], %[value], %[step]\n"
-                                                                                    "sub %[step], %[step], %[twice]\n"
-                                                                                    ".option pop\n"
-                         : [to] "+r"(to), [value] "+r"(value), [step] "+r"(step)
-                         : [count] "r"(count), [z] "r"(z), [twice] "r"(2 * coeffA)
-                         : "t0", "memory");
-        begin += count;
+        begin = tw_min(log2, 256);
+        __asm__ volatile(
+            ".option push\n.option norvc\n" TW_REPEAT("%[count]", "6") ".insn s 0x2B, 2, %[value], -4(%[to])\n"
+                                                                       "sub %[value], %[value], %[step]\n"
+                                                                       "sub %[step], %[step], %[twice]\n"
+                                                                       ".option pop\n"
+            : [to] "+r"(to), [value] "+r"(value), [step] "+r"(step)
+            : [count] "r"(begin), [twice] "r"(2 * coeffA)
+            : "memory");
+    }
+    if (begin < end) {
+        /* The next is loaded before this one is stored, which is another one where log2 is at least 2. */
+        const uint32_t *from = to + log2;
+        __asm__ volatile(".option push\n.option norvc\n.insn i 0x0B, 2, t0, -4(%[from])\n" TW_REPEAT(
+                             "%[count]", "6") "srli t1, t0, 1\n"
+                                              ".insn i 0x0B, 2, t0, -4(%[from])\n"
+                                              ".insn s 0x2B, 2, t1, -4(%[to])\n"
+                                              ".option pop\n"
+                         : [to] "+r"(to), [from] "+r"(from)
+                         : [count] "r"(end - begin)
+                         : "t0", "t1", "memory");
+        begin = end;
     }
     return begin;
 }
@@ -201,7 +219,7 @@ static void isoftmax(const T *x, U *y, int OUTER, int AXIS, int coeffA, int coef
         const int max = isoftmax_range(x, AXIS, &least);
         if (max - least >= filled || (by_distance && !filled))
             filled = isoftmax_powers(powers, filled, tw_max(max - least + 1, by_distance ? fours : 0), coeffA, coeffB,
-                                     coeffC, log2, few);
+                                     coeffC, log2);
         const char *power = (const char *)powers + 4 * (255 - max);
         uint32_t sum = isoftmax_sum(power, x, AXIS);
         sum = sum ? sum : 1; /* then all powers are 0 */
@@ -252,3 +270,4 @@ static void isoftmax(const T *x, U *y, int OUTER, int AXIS, int coeffA, int coef
 #undef ISOFTMAX_MOST
 #undef ISOFTMAX_LEAST
 #undef ISOFTMAX_POWER
+#undef ISOFTMAX_PAIR

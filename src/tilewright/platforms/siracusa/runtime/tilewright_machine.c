@@ -188,7 +188,7 @@ SMALL static void finish_relays(int channel) {
     near.relays = left;
 }
 
-static void finish(int channel) {
+SMALL static void finish(int channel) {
     if (near.relays)
         finish_relays(channel);
     finish_near(channel);
@@ -282,35 +282,42 @@ void tw_dma_planes(int channel, void *to, const void *from, size_t bytes, int ro
     }
 }
 
+/* A copy that may be one command: where its sides are, and which way it goes. */
+struct sides {
+    uint32_t l1, l2, direction;
+};
+
+static inline struct sides sides(void *to, const void *from) {
+    if (in_l1(to))
+        return (struct sides){(uint32_t)to, (uint32_t)from, TO_L1};
+    return (struct sides){(uint32_t)from, (uint32_t)to, 0};
+}
+
 /* Whether one command does it: all of it is between L2 and L1, and a counter is free. */
-static inline int at_once(const void *to, const void *from, size_t bytes) {
-    return in_l1(to) != in_l1(from) && !in_l3(to) && !in_l3(from) && bytes - 1 < LARGEST && near.busy != ALL_COUNTERS;
+static inline int at_once(struct sides s, size_t bytes) {
+    const void *const l1 = (const void *)s.l1, *const l2 = (const void *)s.l2;
+    return in_l1(l1) && !in_l1(l2) && !in_l3(l2) && bytes - 1 < LARGEST && near.busy != ALL_COUNTERS;
 }
 
 void tw_dma_run(int channel, void *to, const void *from, size_t bytes) {
-    if (in_l3(from) && !in_l1(to)) {
-        if (bytes)
-            copy_ahead(channel & (CHANNELS - 1), (uint32_t)to, (uint32_t)from, bytes);
-        return;
-    }
-    if (!at_once(to, from, bytes))
-        tw_dma_planes(channel, to, from, bytes, 1, 0, 0, 1, 0, 0);
-    else if (in_l1(to))
-        command(channel & (CHANNELS - 1), (uint32_t)to, (uint32_t)from, bytes, TO_L1);
+    const struct sides s = sides(to, from);
+    if (at_once(s, bytes))
+        command(channel & (CHANNELS - 1), s.l1, s.l2, bytes, s.direction);
+    else if (bytes && in_l3(from) && !in_l1(to))
+        copy_ahead(channel & (CHANNELS - 1), (uint32_t)to, (uint32_t)from, bytes);
     else
-        command(channel & (CHANNELS - 1), (uint32_t)from, (uint32_t)to, bytes, 0);
+        tw_dma_planes(channel, to, from, bytes, 1, 0, 0, 1, 0, 0);
 }
 
 void tw_dma_rows(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row,
                  ptrdiff_t from_row) {
-    if (rows < 2 || !at_once(to, from, bytes * (size_t)rows))
+    const struct sides s = sides(to, from);
+    if (rows < 2 || !at_once(s, bytes * (size_t)rows))
         tw_dma_planes(channel, to, from, bytes, rows, to_row, from_row, 1, 0, 0);
-    else if (in_l1(to))
-        command_lines(channel & (CHANNELS - 1), (uint32_t)to, (uint32_t)from, bytes, (uint32_t)rows, (uint32_t)to_row,
-                      (uint32_t)from_row, TO_L1);
     else
-        command_lines(channel & (CHANNELS - 1), (uint32_t)from, (uint32_t)to, bytes, (uint32_t)rows, (uint32_t)from_row,
-                      (uint32_t)to_row, 0);
+        command_lines(channel & (CHANNELS - 1), s.l1, s.l2, bytes, (uint32_t)rows,
+                      (uint32_t)(s.direction ? to_row : from_row), (uint32_t)(s.direction ? from_row : to_row),
+                      s.direction);
 }
 
 void tw_dma_wait(int channel) {
