@@ -76,6 +76,16 @@ def test_products_of_single_words() -> None:
     assert_right(b.graph(*outputs), "matmul_words_s8")
 
 
+def test_products_with_columns_one_behind_another() -> None:
+    b = Builder()
+    outputs: list[str] = []
+    shapes = [("int8[6,1,4]", "int8[6,129,4]"), ("uint8[3,2,16]", "int8[3,7,16]"), ("int8[1,8]", "int8[4,8]")]
+    for number, (left, right) in enumerate(shapes):
+        product = b.op("MatMul", b.input(f"a{number}", left), b.input(f"b{number}", right), transB=1)
+        outputs += [requantised(b, product), product] if number else [requantised(b, product)]
+    assert_right(b.graph(*outputs), "matmul_along_s8")
+
+
 def test_products_of_one_row() -> None:
     b = Builder()
     outputs: list[str] = []

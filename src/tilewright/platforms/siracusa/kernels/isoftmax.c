@@ -4,7 +4,7 @@ types: {x: T, y: U}
 T: [int8, uint8]
 U: [uint8, uint16]
 when:
-  coeffA: "coeffA >= 0 and coeffB >= 0 and coeffC >= 0 and log2 >= 2"
+  coeffA: "coeffA >= 0 and coeffB >= 0 and coeffC >= 0 and log2 >= 1"
   # All powers, their sums and their multiples fit 30 bits.
   n_levels: "n_levels*(coeffA*(coeffB+255)*(coeffB+255)+coeffC) < 1073741824"
   AXIS: "AXIS*(coeffA*(coeffB+255)*(coeffB+255)+coeffC) < 1073741824"
@@ -85,8 +85,10 @@ static int isoftmax_powers(uint32_t *table, int begin, int end, int coeffA, int 
             : [count] "r"(begin), [twice] "r"(2 * coeffA)
             : "memory");
     }
+    for (; log2 == 1 && begin < end; begin++)
+        table[255 - begin] = table[256 - begin] >> 1;
     if (begin < end) {
-        /* The next is loaded before this one is stored, which is another one where log2 is at least 2. */
+        /* The next is loaded before this one is stored: another one. */
         const uint32_t *from = to + log2;
         __asm__ volatile(".option push\n.option norvc\n.insn i 0x0B, 2, t0, -4(%[from])\n" TW_REPEAT(
                              "%[count]", "6") "srli t1, t0, 1\n"
