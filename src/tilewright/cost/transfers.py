@@ -322,12 +322,15 @@ def overlapped(grid: Grid, compute: Array, found: Traffic) -> Array:
     beside = np.maximum(compute, found.both(loads, stores, issue))
     # At the first step nothing is loaded beside the cores, at the last one nothing stored.
     unloaded, unstored = np.maximum(compute, stores + issue), np.maximum(compute, loads + issue)
+    begin, end = grid.corner(unloaded, last=False), grid.corner(unstored, last=True)
     if found.slow is not None:
         alone, beside = alone + found.slow.passing, np.maximum(beside, found.slow.both)
-        unloaded, unstored = np.maximum(unloaded, found.slow.stores), np.maximum(unstored, found.slow.loads)
+        # The first step loads for the second one, and what was made before is stored while the last one computes.
+        begin = np.maximum(begin, grid.corner(found.slow.loads, last=True))
+        end = np.maximum(end, grid.corner(found.slow.stores, last=False))
     total = grid.total(alone) + grid.total(beside)
-    begun = grid.corner(found.first + unloaded - beside, last=False)
-    ended = grid.corner(unstored - beside, last=True)
+    begun = grid.corner(found.first - beside, last=False) + begin
+    ended = end - grid.corner(beside, last=True)
     total = total + begun + grid.corner(found.last, last=True)
     return total + np.where(grid.steps == 1, 0.0, ended + found.once.turns)
 
