@@ -139,7 +139,7 @@ def repeated(graph: Graph, platform: Platform, choices: Sequence[Choice], groups
             # A nest is code of its own. Kernels are compiled anew for each chain of steps behind them.
             name = kernel.path.name if kernel is not None and shared else f"{number} {work.step}"
             code = (name, *(step.op for step in node.epilogue))
-            cold = max(min(begin, platform.operations.get(f"code {name}", begin)) - own, 0.0)
+            cold = max(platform.operations.get(f"code {name}", begin) - own, 0.0)
             saved += cold * _kept(platform, code, ran) if cold else 0.0
             if line:
                 ran.append((code, begin / line))

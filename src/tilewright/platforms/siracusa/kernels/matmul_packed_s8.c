@@ -8,7 +8,7 @@ epilogue: row
 accumulate: [K]
 scratch: "min(K%4, 1)*min(ROWS, 4)*((K+3)//4)*4"
 # Fitted on the simulator to 150 layers of networks and of random shapes.
-cycles: "20+min(ROWS//4, 1)*200+((N+3)//4)*(ROWS//4*(((K+3)//4)*25.5+116)+ROWS%4*(((K+3)//4)*9.75+12))
+cycles: "220+((N+3)//4)*(ROWS//4*(((K+3)//4)*25.5+116)+ROWS%4*(((K+3)//4)*9.75+12))
   +min(N%4, 1)*(ROWS*150+200)+min(K%4, 1)*ROWS*(100+K/2)"
 --- */
 #include "tilewright_kernel.h"
