@@ -123,7 +123,7 @@ TW_INLINE void tile(struct tw_runs *runs, const int single, const struct tw_line
         at0 += 4 * line->pitch, at1 += 4 * line->pitch, at2 += 4 * line->pitch, at3 += 4 * line->pitch;
     }
 }
-#define take(quads, table, B, channel, count, epilogue) ((void)(table))
+#define take(quads, table, B, channel, count, epilogue) ((void)(table), (void)(count))
 #define even_line(quads, x, next, y, pitch, fours, count) ((void)0)
 TW_APART void tiles(struct tw_quads *quads, const struct tw_line *line, const T *X, const int32_t *B, void *Y,
                     int channel, int count, const struct Epilogue *epilogue) {
