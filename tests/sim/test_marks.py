@@ -10,7 +10,7 @@ import pytest
 from onnx_models import model, node, value, write
 from tilewright.api import Options, Ran, run_model
 from tilewright.core.platform import Sizes
-from tilewright.sim.marks import marks_of
+from tilewright.sim.marks import Place, Walk, marks_of
 from tilewright.sim.program import load_program
 
 OPTIONS = Options(platform="siracusa", sizes=Sizes({"L1": 8192}))
@@ -83,3 +83,14 @@ def test_marks_are_in_the_program_but_not_in_memory(ran: Ran, folder: Path) -> N
     assert {place.name for place in places} >= {"begin", "now", "work", "end"}
     assert max(place.group for place in places) == len(ran.groups)
     assert not any(b"begin" in segment.data for segment in program.segments)
+
+
+def test_places_of_other_groups_are_passed_by() -> None:
+    """A place without instructions has the address of those behind it, to which other groups may jump."""
+    walk = Walk()
+    for time, (group, name) in enumerate(
+        [(0, "begin"), (0, "now"), (0, "work"), (1, "begin"), (0, "work"), (0, "begin"), (1, "now"), (1, "work")]
+    ):
+        walk.come(time, Place(group, name, 0))
+    assert [group.index for group in walk.groups] == [0, 1]
+    assert [len(group.tiles) for group in walk.groups] == [1, 1]

@@ -138,8 +138,8 @@ class Profiler:
         """What every group took."""
         times, harts, addresses, counts = self._simulator.native.take_passages()
         # A core behind those that work drives the DMAs, or the first one does.
-        driver = self._walk(self._driver, times, harts, addresses, _Walk())
-        first = self._walk(self._first, times, harts, addresses, _Walk(driver.works))
+        driver = self._walk(self._driver, times, harts, addresses, Walk())
+        first = self._walk(self._first, times, harts, addresses, Walk(driver.works))
         first.assign(self._simulator, driver if driver.groups else first)
         groups = first.groups[:-1]
         for group, after, driven in zip(groups, groups[1:], driver.groups[1:], strict=False):
@@ -155,7 +155,7 @@ class Profiler:
             self._count(groups, [n for n, h in enumerate(harts.tolist()) if h == hart], addresses.tolist(), columns)
         return tuple(groups)
 
-    def _walk(self, hart: int, times: Any, harts: Any, addresses: Any, walk: _Walk) -> _Walk:
+    def _walk(self, hart: int, times: Any, harts: Any, addresses: Any, walk: Walk) -> Walk:
         own = harts == hart
         for time, address in zip(times[own].tolist(), addresses[own].tolist(), strict=True):
             for place in self._places[address]:
@@ -177,7 +177,7 @@ class Profiler:
             group.counters.append({name: values[last] - values[first] for name, values in columns.items()})
 
 
-class _Walk:
+class Walk:
     """Follows a core from mark to mark. It begins to work when the one that drives comes there, too (`released`)."""
 
     def __init__(self, released: Sequence[int] = ()) -> None:
@@ -194,8 +194,7 @@ class _Walk:
         self._last: tuple[int, Place] | None = None
 
     def come(self, time: int, place: Place) -> None:
-        if place.name == "begin" and self.groups and self.groups[-1].index == place.group:
-            # Where nothing lies between a group's begin and its loop, each turn passes there.
+        if self._passed_by(place):
             return
         if place.name == "work":
             self.works.append(time)
@@ -220,6 +219,16 @@ class _Walk:
         self.asked.append((group, step))
         self._last = (time, place)
 
+    def _passed_by(self, place: Place) -> bool:
+        """Whether a core comes only to instructions behind a place that it has left, or that is another group's.
+
+        A place has none of its own, so that each turn of a loop, and what else jumps to those behind it, passes there.
+        """
+        if place.name == "begin":
+            return bool(self.groups) and place.group <= self.groups[-1].index
+        around = self.groups[-2:] if place.name == "store" else self.groups[-1:]
+        return all(place.group != group.index for group in around)
+
     def _leave(self, time: int) -> None:
         if self._last is None:
             return
@@ -235,7 +244,7 @@ class _Walk:
             # For the step behind the one that cores work on.
             group.tile(self._step + 1).add(place.number, spent)
 
-    def assign(self, simulator: Simulator, driver: _Walk) -> None:
+    def assign(self, simulator: Simulator, driver: Walk) -> None:
         """Gives every transfer to the tile for which it was asked."""
         free: dict[str, int] = {}
         for transfer in simulator.native.transfers():

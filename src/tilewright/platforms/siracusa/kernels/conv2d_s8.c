@@ -40,8 +40,10 @@ TW_INLINE void take(struct tw_quads *quads, int32_t *table, const int32_t *B, in
 #endif
     tabulate(quads, table, B, channel, count, epilogue);
 }
-/* Whole blocks of four channels for 4 * `fours` pixels that are equally far apart, as are their results; one run each. */
-TW_APART void even_line(const struct tw_quads *quads, const T *x, int next, void *y, int pitch, int fours, int count) {
+TW_APART void even_pixels(struct tw_even *even, const T *x) { TW_FOR_BYTES(x, tw_even)(even, STORE_SIGNED); }
+/* Whole blocks of four channels for 4 * `fours` pixels that are equally far apart, as are their results; one run each. What
+ * is known of them where they are called for need not be computed. */
+TW_INLINE void even_line(const struct tw_quads *quads, const T *x, int next, void *y, int pitch, int fours, int count) {
     struct tw_even even = {.b = quads->runs.b,
                            .table = quads->table,
                            .blocks = count >> 2,
@@ -57,7 +59,7 @@ TW_APART void even_line(const struct tw_quads *quads, const T *x, int next, void
                            .more = quads->more,
                            .shift = quads->last,
                            .factors = quads->factors};
-    TW_FOR_BYTES(x, tw_even)(&even, STORE_SIGNED);
+    even_pixels(&even, x);
 }
 /* Whole blocks of four channels for any four pixels, and those behind them. */
 TW_INLINE void tile(struct tw_quads *quads, const int single, const struct tw_line *line, const T *X) {

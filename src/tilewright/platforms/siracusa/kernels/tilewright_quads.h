@@ -146,34 +146,35 @@ struct tw_even {
     TW_SCALE_START TW_ONE_RUN(SDOT, "tp") ".option rvc\n" TW_SCALE_QUAD(CLIP) TW_QUADS_AGAIN TW_QUADS_END
 #define TW_SCALE_RUNS(SDOT, DOT, CLIP)                                                                                 \
     TW_SCALE_START TW_ALL_RUNS(SDOT, "tp") ".option rvc\n" TW_SCALE_QUAD(CLIP) TW_QUADS_AGAIN TW_QUADS_END
-#define TW_QUADS_TEXT(GIVEN, TEXT)                                                                                     \
+#define TW_QUADS_TEXT(TEXT, ...)                                                                                       \
     __asm__ volatile(TEXT                                                                                              \
                      :                                                                                                 \
-                     : "r"(GIVEN), [magic] "f"(12582912.0f)                                                            \
+                     : __VA_ARGS__                                                                                     \
                      : "ra", "t0", "t1", "t2", "t3", "t4", "t5", "t6", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", \
                        "s8", "s9", "s10", "s11", "a1", "a2", "a3", "a4", "a5", "a6", "a7", "fa0", "fa1", "fa2", "fa3", \
                        "ft4", "ft5", "ft6", "ft7", "ft8", "ft9", "memory")
-#define TW_QUADS_BYTES(GIVEN, TEXT, SDOT, DOT)                                                                         \
+#define TW_QUADS_BYTES(TEXT, SDOT, DOT, ...)                                                                           \
     if (is_signed)                                                                                                     \
-        TW_QUADS_TEXT(GIVEN, TEXT(SDOT, DOT, TW_CLIP_SIGNED));                                                         \
+        TW_QUADS_TEXT(TEXT(SDOT, DOT, TW_CLIP_SIGNED), __VA_ARGS__);                                                   \
     else                                                                                                               \
-        TW_QUADS_TEXT(GIVEN, TEXT(SDOT, DOT, TW_CLIP_UNSIGNED));
+        TW_QUADS_TEXT(TEXT(SDOT, DOT, TW_CLIP_UNSIGNED), __VA_ARGS__);
+#define TW_MAGIC [magic] "f"(12582912.0f)
 #define TW_DEFINE_QUADS(NAME, SDOT, DOT)                                                                               \
     static inline __attribute__((always_inline)) void NAME(struct tw_quads *given, const int single, const int shifts, \
                                                            const int is_signed) {                                      \
         register struct tw_quads *quads __asm__("a0") = given;                                                         \
         if (shifts) {                                                                                                  \
-            TW_QUADS_BYTES(quads, TW_SHIFT_RUNS, SDOT, DOT)                                                            \
+            TW_QUADS_BYTES(TW_SHIFT_RUNS, SDOT, DOT, "r"(quads))                                                       \
         } else if (single) {                                                                                           \
-            TW_QUADS_BYTES(quads, TW_SCALE_RUN, SDOT, DOT)                                                             \
+            TW_QUADS_BYTES(TW_SCALE_RUN, SDOT, DOT, "r"(quads), TW_MAGIC)                                              \
         } else {                                                                                                       \
-            TW_QUADS_BYTES(quads, TW_SCALE_RUNS, SDOT, DOT)                                                            \
+            TW_QUADS_BYTES(TW_SCALE_RUNS, SDOT, DOT, "r"(quads), TW_MAGIC)                                             \
         }                                                                                                              \
     }
 #define TW_DEFINE_EVEN(NAME, SDOT, DOT)                                                                                \
     static inline __attribute__((always_inline)) void NAME(struct tw_even *given, const int is_signed) {               \
         register struct tw_even *even __asm__("a0") = given;                                                           \
-        TW_QUADS_BYTES(even, TW_EVEN_LINE, SDOT, DOT)                                                                  \
+        TW_QUADS_BYTES(TW_EVEN_LINE, SDOT, DOT, "r"(even))                                                             \
     }
 TW_DEFINE_QUADS(tw_quads_s8, TW_SDOT_S8, "0x4C")
 TW_DEFINE_QUADS(tw_quads_u8, TW_SDOT_U8, "0x44")
