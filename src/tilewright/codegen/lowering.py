@@ -275,8 +275,8 @@ class Lowering:
                 case If(body=body) | Start(body=body):
                     if not self.by_driver(body):
                         return False
-                case Copy(to=to, source=source):
-                    if to.place.space == source.place.space == self.memory:
+                case Copy():
+                    if statement.inside(self.memory):
                         return False
                 case _:
                     pass

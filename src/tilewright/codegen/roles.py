@@ -62,8 +62,8 @@ def _divided(statements: Sequence[Statement], memory: str) -> list[Statement]:
 def _driven(statement: Statement, memory: str) -> bool:
     """Whether no core runs any of it: cores copy within their memory, and pass marks, by which they are seen."""
     match statement:
-        case Copy(to=to, source=source):
-            return not to.place.space == source.place.space == memory
+        case Copy():
+            return not statement.inside(memory)
         case Wait() | Await() | Let():
             return True
         case If(body=body) | For(body=body):

@@ -143,6 +143,10 @@ class Copy:
     rank: int
     """Dimensions of one transfer of the DMA, the run included; loops around it do the rest."""
 
+    def inside(self, memory: str) -> bool:
+        """Whether both sides are in a memory: in their own, cores copy."""
+        return self.to.place.space == self.source.place.space == memory
+
 
 @dataclass(frozen=True)
 class Wait:

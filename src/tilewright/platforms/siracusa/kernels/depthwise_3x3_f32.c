@@ -5,8 +5,9 @@ when: {channels_last: "== 1", C: "== 1", F: "== 1", KH: "== 3", KW: "== 3"}
 epilogue: row
 strided: [X, Y]
 scratch: "12*(min(max(OH, OW), 64)*max(strides_0, strides_1) + 2*max(dilations_0, dilations_1) + 1)"
-# Fitted on the simulator to 36 layers of networks and of random shapes, strides to three. Where pixels are a multiple of 64 bytes apart
-# and all cores are at the same channel, they read from one bank: 8 times 3 columns for each pixel and stride.
+# Fitted on the simulator to 36 layers of networks and of random shapes, strides to three. Where pixels are a multiple
+# of 64 bytes apart and all cores are at the same channel, they read from one bank: 8 times 3 columns for each pixel and
+# stride.
 cycles: "N*(G*(OH*OW*max(13.3 + strides_1*15.5, (X_s2%16 == 0 and G == X_n3)*strides_1*25) + min(OH, OW)*48 + 110)
   + min(OH, OW)*280) + 100"
 --- */
