@@ -36,6 +36,8 @@ from tilewright.sim.marks import GroupProfile
 
 LAYER, NETWORK = 0.15, 0.10
 """What predictions may be off by."""
+LEAST = 5000
+"""Cycles of a layer that counts on its own, unless told otherwise."""
 LARGE = 4096
 """Bytes of constants of which only the range is kept."""
 
@@ -96,8 +98,18 @@ class Row:
 
     @property
     def off(self) -> float:
-        """How far that is from one, the same for twice and for half."""
-        return max(self.ratio, 1 / self.ratio if self.ratio else 1e9) - 1
+        return layer_off(self.predicted, self.cycles)
+
+
+def layer_off(predicted: float, cycles: int) -> float:
+    """How far a prediction is from the cycles simulated, the same for twice and for half."""
+    ratio = predicted / max(cycles, 1)
+    return max(ratio, 1 / ratio if ratio else 1e9) - 1
+
+
+def network_off(predicted: float, cycles: int) -> float:
+    """How far a prediction is from the cycles simulated, as a share of these."""
+    return abs(predicted / cycles - 1)
 
 
 def measure(job: Job, keep: Path | None) -> list[Row]:
@@ -108,8 +120,7 @@ def measure(job: Job, keep: Path | None) -> list[Row]:
         print(f"{job.network} with {job.l1} bytes: {reason}")
         return []
     if keep is not None:
-        name = f"{job.network}@{job.l1}@{job.home}@{job.cores}@{job.engines}".replace("/", "__")
-        (keep / f"{name}.run").write_bytes(pickle.dumps(replace(run, plan=without_weights(run.plan))))
+        save(run, keep)
     return rows_of(run)
 
 
@@ -154,6 +165,14 @@ def _reduced(values: MappingProxyType[Any, Any]) -> tuple[Any, ...]:
 
 
 copyreg.pickle(MappingProxyType, _reduced)
+
+
+def save(run: Run, folder: Path) -> None:
+    """Keeps a run for `--again`."""
+    job = run.job
+    name = f"{job.network}@{job.l1}@{job.home}@{job.cores}@{job.engines}".replace("/", "__")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.run").write_bytes(pickle.dumps(replace(run, plan=without_weights(run.plan))))
 
 
 def without_weights(plan: Plan) -> Plan:
@@ -271,7 +290,7 @@ def main() -> int:
     parser.add_argument("--cores", type=int, nargs="+", default=[1, 8])
     parser.add_argument("--home", nargs="+", default=["L2"], help="memories that networks are in")
     parser.add_argument("--engines", nargs="+", choices=[*ENGINES], default=[*ENGINES])
-    parser.add_argument("--least", type=int, default=5000, help="cycles of a layer that counts on its own")
+    parser.add_argument("--least", type=int, default=LEAST, help="cycles of a layer that counts on its own")
     parser.add_argument("--only", default="", help="part of the names of networks to run")
     parser.add_argument("--random", type=int, default=0, help="how many layers of each kind to make up")
     parser.add_argument("--first", type=int, default=0, help="number of the first of them")
@@ -304,8 +323,6 @@ def simulated(options: argparse.Namespace) -> list[Row]:
         for engines in options.engines
         for home in options.home
     ]
-    if options.keep:
-        options.keep.mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(options.jobs) as pool:
         return [row for found in pool.map(measure, jobs, [options.keep] * len(jobs)) for row in found]
 
@@ -318,7 +335,7 @@ def judged(rows: Sequence[Row], least: int, most: int) -> int:
     show_networks(rows, most)
     bad = sum(row.off > LAYER for row in counted)
     networks = by_network(rows)
-    wrong = sum(abs(predicted / cycles - 1) > NETWORK for *_, cycles, predicted in networks)
+    wrong = sum(network_off(predicted, cycles) > NETWORK for *_, cycles, predicted in networks)
     print(f"{bad} of {len(counted)} layers off by more than {LAYER:.0%}")
     print(f"{wrong} of {len(networks)} networks off by more than {NETWORK:.0%}")
     return 1 if bad or wrong else 0
