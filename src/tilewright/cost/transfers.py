@@ -184,6 +184,8 @@ class Traffic:
     store_issue: Array
     loads: Array
     stores: Array
+    in_line: Array
+    """Of both with their starts, where they cannot happen at once: while one runs, the next one is started."""
     first: Array
     """Of all loads, where they are the first ones and nothing runs beside them, less what `single` has of them."""
     last: Array
@@ -195,9 +197,12 @@ class Traffic:
     once: Once
     slow: Slow | None
 
-    def both(self, loads: Array, stores: Array, issue: Array) -> Array:
+    @property
+    def both(self) -> Array:
         """Cycles of loads and stores of the same step."""
-        return (np.maximum(loads, stores) if self.duplex else loads + stores) + issue
+        if not self.duplex:
+            return self.in_line
+        return np.maximum(self.loads, self.stores) + self.load_issue + self.store_issue
 
     def lead(self, grid: Grid) -> Array:
         """Until the first loads have arrived."""
@@ -212,11 +217,13 @@ class _Side:
     cycles: Array
     """Of those that run beside the computation."""
     issue: Array
+    """To start these."""
+    ahead: Array
+    """The longest of these starts."""
     alone: Array
     """Of all, as if nothing ran beside them."""
     starts: Array
     longest: Array
-    """The longest of these starts."""
     single: Array
     moving: Array
     """How many run beside the computation."""
@@ -233,11 +240,16 @@ class _Side:
             alone = cycles + start if flow.far is None else cycles + start + flow.far.latency * when
             self.single = self.single + np.where(beside, 0.0, alone)
             cycles, start = np.where(beside, cycles, 0.0), np.where(beside, start, 0.0)
-        self.cycles, self.issue = self.cycles + cycles, self.issue + start
+        self.cycles, self.issue, self.ahead = self.cycles + cycles, self.issue + start, np.maximum(self.ahead, start)
         self.moving = self.moving + when * beside
         if flow.far is not None:
             idle = np.maximum(flow.far.request - flow.cycles, 0.0) * (flow.cycles > 0) * when
             self.idle, self.most = self.idle + idle, np.maximum(self.most, idle)
+
+    @property
+    def chain(self) -> Array:
+        """Cycles of those that run beside the computation, with their starts: each while the one before it runs."""
+        return np.maximum(self.cycles + self.ahead, self.issue)
 
 
 def _chain(far: Far, less: Array | float, cycles: Array, *sides: _Side) -> Array:
@@ -252,7 +264,7 @@ def _chain(far: Far, less: Array | float, cycles: Array, *sides: _Side) -> Array
 def traffic(grid: Grid, flows: Sequence[tuple[Flow, Array]]) -> Traffic:
     """All flows, each with the steps at which it is due."""
     nothing = np.zeros((1,) * grid.rank)
-    loads, stores, far_loads, far_stores = (_Side(*(nothing for _ in range(9))) for _ in range(4))
+    loads, stores, far_loads, far_stores = (_Side(*(nothing for _ in range(10))) for _ in range(4))
     moved, passing, hidden, longest = nothing, nothing, nothing, nothing
     once = flows[0][0].once if flows else Once()
     for flow, when in flows:
@@ -295,6 +307,7 @@ def traffic(grid: Grid, flows: Sequence[tuple[Flow, Array]]) -> Traffic:
         stores.issue,
         loads.cycles,
         stores.cycles,
+        loads.chain + stores.chain,
         first,
         last,
         loads.moving + stores.moving + far_loads.moving + far_stores.moving,
@@ -317,11 +330,12 @@ def in_turn(grid: Grid, compute: Array, found: Traffic) -> Array:
 
 def overlapped(grid: Grid, compute: Array, found: Traffic) -> Array:
     """Cycles of all steps for each tiling."""
-    alone = found.single + found.moving * found.once.turn
-    loads, stores, issue = found.loads, found.stores, found.load_issue + found.store_issue
-    beside = np.maximum(compute, found.both(loads, stores, issue))
+    # While transfers take longer than the cores, these have time for the turns of their loop.
+    alone, busy = found.single, compute + found.moving * found.once.turn
+    issue = found.load_issue + found.store_issue
+    beside = np.maximum(busy, found.both)
     # At the first step nothing is loaded beside the cores, at the last one nothing stored.
-    unloaded, unstored = np.maximum(compute, stores + issue), np.maximum(compute, loads + issue)
+    unloaded, unstored = np.maximum(busy, found.stores + issue), np.maximum(busy, found.loads + issue)
     begin, end = grid.corner(unloaded, last=False), grid.corner(unstored, last=True)
     if found.slow is not None:
         alone, beside = alone + found.slow.passing, np.maximum(beside, found.slow.both)
