@@ -26,7 +26,7 @@ def tile_names(
     Each is dense in memory, or has strides of its own.
     """
     ranges = tile or {}
-    names: dict[str, Number | Expr] = {"PART": 0, "PARTS": 1, "SHIFTS": 0, "OTHERS": 0}
+    names: dict[str, Number | Expr] = {"PART": 0, "PARTS": 1, "SHIFTS": 0, "STEPS": 0, "OTHERS": 0}
     for key, value in call.attrs.items():
         if isinstance(value, (int, float)):
             names[key] = value
@@ -51,6 +51,7 @@ def tile_names(
         steps = [names[f"{operand}_s{axis}"] for axis in range(len(shapes[operand]))]
         names.update(_dimension_strides(domain, operand, [s for s in steps if not isinstance(s, float)], sizes))
         names.update(_dimension_extents(domain, operand, shapes[operand]))
+        names[f"{operand}_sPART"] = 0  # of all cores one: see `cost.formulas`
     if call.op.numbers is not None:
         names.update(call.op.numbers(call))
     if call.op.padding is not None and tile is not None:

@@ -41,6 +41,7 @@ class Names(dict[str, Numbers]):
 
     `sizes` are those of the dimensions, `extent` gives that of an operand's axis, `strided` operands may be parts of
     larger ones. `complete` turns false where a product of dimensions has no stride because they are not walked as one.
+    `split` is the dimension that cores share: `X_sPART` are the elements of an operand between parts of two cores.
     """
 
     def __init__(
@@ -50,8 +51,10 @@ class Names(dict[str, Numbers]):
         sizes: Mapping[str, Numbers],
         extent: Callable[[str, int], Numbers],
         strided: frozenset[str] = frozenset(),
+        split: str = "",
     ) -> None:
         super().__init__(sizes)
+        self._split = split
         self._strided = strided
         self._domain, self._known, self._sizes, self._extent = domain, known, sizes, extent
         self.complete: Numbers = True
@@ -67,6 +70,8 @@ class Names(dict[str, Numbers]):
         operand, _, rest = name.rpartition("_")
         if operand in self._domain.access and rest[:1] == "n" and rest[1:].isdigit():
             return self._extent(operand, int(rest[1:]))
+        if operand in self._domain.access and rest == "sPART":
+            return self._stride(operand, self._split) * self[self._split] if self._split else 0
         along = rest[1:].isdigit() or rest[1:] in {*self._domain.dims, *self._domain.products}
         if operand in self._domain.access and rest[:1] == "s" and along:
             return self._stride(operand, rest[1:])

@@ -114,7 +114,9 @@ def part_sizes(
     return sizes
 
 
-def names_of(grid: Grid, position: int, mine: Task, sizes: Mapping[str, Value], whole: Collection[str] = ()) -> Names:
+def names_of(
+    grid: Grid, position: int, mine: Task, sizes: Mapping[str, Value], whole: Collection[str] = (), split: str = ""
+) -> Names:
     """Names for the kernel's cycles, over classes; operands of `whole` lie in their tensors."""
     ranges = grid.projection.ranges[position]
 
@@ -122,7 +124,7 @@ def names_of(grid: Grid, position: int, mine: Task, sizes: Mapping[str, Value], 
         domain = mine.domain
         return grid.size(grid.extent(domain, domain.access[operand][axis], domain.shapes[operand][axis], ranges))
 
-    names = Names(mine.domain, mine.known, sizes, extent, walked(mine.member, mine.kernel))
+    names = Names(mine.domain, mine.known, sizes, extent, walked(mine.member, mine.kernel), split)
     for operand in mine.domain.shapes.keys() & set(whole):
         # Its strides are those of the tensor, what is read of it is as much as of a tile.
         shape = mine.domain.shapes[operand]
@@ -173,9 +175,10 @@ def _part_cycles(
     reduced = set(mine.domain.reduction)
     results = grid.product([size for name, size in sizes.items() if name not in reduced])
     if mine.kernel is not None:
-        names = names_of(grid, position, mine, sizes, whole)
+        names = names_of(grid, position, mine, sizes, whole, split)
         names["PARTS"], names["OTHERS"] = 1 if split else platform.cores.count, platform.cores.count - 1
         names["SHIFTS"] = int(mine.steps.get(SHIFTED, 0) == 1 and mine.steps.get("step", 0) <= 2)
+        names["STEPS"] = mine.steps.get("step", 0)
         found = evaluate(mine.kernel.cycles, names)
         found = found + _sum_cycles(grid, position, sizes) + results * _fused_cycles(platform, mine)
         return np.where(points > 0, found, 0.0)

@@ -5,7 +5,7 @@ T: [int8, uint8, bool, int16, uint16, float16, int32, uint32, float32]
 when: {OUTER: "OUTER >= 2 and AXIS*INNER*ELEMENT_BYTES <= 8192"}
 whole: [AXIS]
 within: [inputs0, inputs1]
-cycles: "OUTER*(25+AXIS*INNER*ELEMENT_BYTES*0.5)"
+cycles: "OUTER*(12+AXIS*INNER*ELEMENT_BYTES*0.5)-20" # and with the start of a loop 25 at least
 --- */
 #include "tilewright_kernel.h"
 

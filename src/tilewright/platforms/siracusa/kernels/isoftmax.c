@@ -9,13 +9,18 @@ when:
   n_levels: "n_levels*(coeffA*(coeffB+255)*(coeffB+255)+coeffC) < 1073741824"
   AXIS: "AXIS*(coeffA*(coeffB+255)*(coeffB+255)+coeffC) < 1073741824"
 epilogue: row
-# Fitted on the simulator to 72 layers of networks and of random shapes; what is below 16 bits to 16 layers of networks.
-# The powers that are not 0 are taken for log2*(log2+2), as they are about, or 7 times log2.
-cycles: "100+min(970, OUTER*AXIS*22)+256//log2*13+OUTER*(152+AXIS*28.7)
-  -((coeffA*max(coeffB*coeffB, (coeffB-min(log2-1, 255))*(coeffB-min(log2-1, 255)))+coeffC) < 65536)
+# 3 cycles for each power, of which there are log2 or as many as values of the core's rows are apart, at most about 190.
+# Below 16 bits levels come from a table: where powers fall fast (log2 < 32) the largest of one row or another needs most
+# of its levels, which take three times as long with steps behind them; otherwise rows take one more division. The powers
+# that are not 0 are taken for log2*(log2+2), as they are about, or 7 times log2: where rows have twice as many elements,
+# each power's result is stored once. From tiles of 16 networks and of random layers.
+cycles: "100+max(min(log2, 256), min(OUTER*AXIS*7, 190))*3+OUTER*(60+AXIS*30.2)
+  +(coeffA*max(coeffB*coeffB, (coeffB-min(log2-1, 255))*(coeffB-min(log2-1, 255)))+coeffC < 65536)
   *(AXIS*(coeffA*max(coeffB*coeffB, (coeffB-min(log2-1, 255))*(coeffB-min(log2-1, 255)))+coeffC) < 16777216)
-  *(OUTER*(62+AXIS*14.7)+(2*log2*min(log2+2, 7) <= AXIS)
-  *(256//log2*13-500+OUTER*(AXIS*6-65-log2*min(log2+2, 7)*9.6)))"
+  *(OUTER*(90+(log2 >= 32)*95-AXIS*17.4)+(log2 < 32)*min((OUTER-1)*170, 1000)*(1+(STEPS > 0)*2)
+  +(2*log2*min(log2+2, 7) <= AXIS)*(900-max(min(log2, 256), min(OUTER*AXIS*7, 190))*3
+  -(log2 < 32)*min((OUTER-1)*170, 1000)*(1+(STEPS > 0)*2)
+  +OUTER*(15-(log2 >= 32)*95-AXIS*4.5+log2*min(log2+2, 7)*9.6)))"
 --- */
 #include "tilewright_kernel.h"
 

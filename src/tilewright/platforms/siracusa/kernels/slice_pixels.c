@@ -5,8 +5,10 @@ T: [int8, uint8, int32]
 when: {D0: "== 1", data_sD3: "data_sD3 == 1 or D3 == 1", data_sD1: ">= 0", data_sD2: ">= 0"}
 epilogue: row
 strided: [data, output]
-# Fitted to 9 layers, of bytes, and of words that become bytes (of which 15 are in the cycles of what is fused).
-cycles: "((D3+3)//4)*D1*((data_bytes == 1)*(D2*17 + 18) + (data_bytes > 1)*(D2*18 + 15))"
+# Four channels as they are take 10 cycles, with steps behind them 14 more, of words that become bytes 15 more of which
+# are in the cycles of what is fused.
+cycles: "(STEPS == 0 or data_bytes == 1)*D1*(10 + D2*(5 + (D3+3)//4*(10 + (STEPS > 0)*14)))
+  + (STEPS > 0 and data_bytes > 1)*((D3+3)//4)*D1*(D2*18 + 15)"
 --- */
 #include "tilewright_kernel.h"
 
