@@ -26,7 +26,8 @@ def tile_names(
     Each is dense in memory, or has strides of its own.
     """
     ranges = tile or {}
-    names: dict[str, Number | Expr] = {"PART": 0, "PARTS": 1, "SHIFTS": 0, "STEPS": 0, "OTHERS": 0}
+    names: dict[str, Number | Expr] = {"PART": 0, "PARTS": 1}
+    names |= dict.fromkeys(("SHIFTS", "STEPS", "FUSED", "SUMS", "FIRST", "OTHERS"), 0)
     for key, value in call.attrs.items():
         if isinstance(value, (int, float)):
             names[key] = value

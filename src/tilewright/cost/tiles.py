@@ -178,9 +178,12 @@ def _part_cycles(
         names = names_of(grid, position, mine, sizes, whole, split)
         names["PARTS"], names["OTHERS"] = 1 if split else platform.cores.count, platform.cores.count - 1
         names["SHIFTS"] = int(mine.steps.get(SHIFTED, 0) == 1 and mine.steps.get("step", 0) <= 2)
-        names["STEPS"] = mine.steps.get("step", 0)
+        # Of parts of a reduction, only the last ones are scaled: others are words that are stored as they are.
+        names["STEPS"] = int(mine.steps.get("step", 0)) * (whole_sums := _whole(grid, position))
+        names["FIRST"], names["SUMS"] = begins(grid), _parts(grid, position)
+        names["FUSED"] = fused = _fused_cycles(platform, mine) * (whole_sums if mine.steps else 1)
         found = evaluate(mine.kernel.cycles, names)
-        found = found + _sum_cycles(grid, position, sizes) + results * _fused_cycles(platform, mine)
+        found = found + _sum_cycles(grid, position, sizes) + results * fused
         return np.where(points > 0, found, 0.0)
     ranges, costs = grid.projection.ranges[position], platform.operations or OPERATIONS
     return nest_cycles(grid, ranges, mine.call, mine.domain, mine.nest, sizes, split, whole, costs)
@@ -259,14 +262,30 @@ def parted(grid: Grid) -> Value:
     return grid.product(counts) > 1 if counts else np.asarray(False)
 
 
+def _whole(grid: Grid, position: int) -> Array:
+    """Steps at which a node's reduction is complete, over classes."""
+    found = np.ones((1,) * grid.rank, bool)
+    if position < len(grid.members) - 1:
+        return found
+    for cut, edge in zip(grid.cuts, grid.last, strict=True):
+        if cut.dim in grid.members[position].domain.reduction:
+            found = found & edge
+    return found
+
+
 def _sum_cycles(grid: Grid, position: int, sizes: Mapping[str, Value]) -> Value | float:
     """Cycles to add up parts, over classes."""
-    found = parted(grid) if position == len(grid.members) - 1 else np.asarray(False)
+    found = _parts(grid, position)
     if not np.any(found):
         return 0.0
     reduced = grid.members[position].domain.reduction
     results = grid.product([size for name, size in sizes.items() if name not in reduced])
-    return np.where(grid.spread(found), results * SUM_CYCLES, 0.0)
+    return np.where(found, results * SUM_CYCLES, 0.0)
+
+
+def _parts(grid: Grid, position: int) -> Value:
+    """Where a node's reduction is cut into parts, over classes."""
+    return grid.spread(parted(grid) if position == len(grid.members) - 1 else np.asarray(False))
 
 
 def work_points(grid: Grid, position: int) -> Array:

@@ -134,11 +134,13 @@ def repeated(graph: Graph, platform: Platform, choices: Sequence[Choice], groups
         saved = 0.0
         for work in group.works:
             node, kernel = graph.nodes[work.step], choices[work.step].kernel
-            begin = begin_cycles(platform, task(graph, node, kernel))
+            mine = task(graph, node, kernel)
+            begin = begin_cycles(platform, mine)
             shared = kernel is not None and platform.beside(kernel) is None
-            # A nest is code of its own. Kernels are compiled anew for each chain of steps behind them.
+            # A nest is code of its own. Kernels are compiled anew for each chain of steps behind them, and for parts.
             name = kernel.path.name if kernel is not None and shared else f"{number} {work.step}"
-            code = (name, *(step.op for step in node.epilogue))
+            cut = work is group.works[-1] and any(loop.dim in mine.member.domain.reduction for loop in group.loops)
+            code = (name, *(step.op for step in node.epilogue), *(["sums"] * cut))
             cold = max(platform.operations.get(f"code {name}", begin) - own, 0.0)
             saved += cold * _kept(platform, code, ran) if cold else 0.0
             if line:
