@@ -139,6 +139,7 @@ class _Order:
         group, distances, buffers = self.group, self._distances(), self.group.group.buffers
         inline: list[Statement] = []
         beside: list[Statement] = []
+        later: list[Statement] = []
         for distance in sorted({*distances.values()} - {0}, reverse=True):
             mine = [b for b, far in distances.items() if far == distance and not self._early(b)]
             loads = [s for b in mine for s in group.load(b)]
@@ -147,14 +148,15 @@ class _Order:
             mark: list[Statement] = [Mark(group.index, "ahead", distance)]
             placed = self._placed(distance, [*mark, *first] if first else [], [*mark, *loads] if loads else [])
             inline += placed[0]
-            beside += placed[1]
+            # The other engine stands still until it is started: first what it needs, then loads for steps behind.
+            (later if group.group.ahead and distance > 1 else beside).extend(placed[1])
         if group.group.ahead:
             lead = [b for b in group.read if self._leads(b) and not self._early(b)]
             start = [*group.arrived(lead), *group.work(0)]
             placed = self._placed(1, start, start)
             inline += placed[0]
             beside += placed[1]
-        return inline, beside
+        return inline, [*beside, *later]
 
     def _placed(
         self, distance: int, first: list[Statement], body: list[Statement]
