@@ -4,7 +4,8 @@ Operations of a point and turns of loops cost what the platform says (`operation
 two at every point, as compilers find no better way: an operand that the loops walk with other strides than the result
 (`skew`), and an innermost loop over a sum whose stride is known at run time only, so that its turns are counted instead
 of compared with an end (`odd`). Where results are chosen by their index, compilers split an innermost loop whose ends
-they know; at all others each point is compared (`split`).
+they know; at all others each point is compared (`split`). Cores that work side by side wait for banks now and then, at
+each element that they load or store (`meet`). Neighbouring loops that all operands walk as one are printed as one.
 """
 
 from __future__ import annotations
@@ -47,12 +48,23 @@ def nest_cycles(
     each, point = (
         operation_cycles(found, {**costs, "split": 0.0}) + found.get("split", 0.0) * choice for found in counts
     )
+    if split:
+        meet = costs.get("meet", 0.0)
+        each, point = each + meet * (1 + _loads(counts[0])), point + meet * _loads(counts[1])
     # What cores share is a loop even where each has one turn of it.
     inner: Value = 1
+    last = ""
     for name in reversed(loops):
-        inner = np.where(np.asarray(inner) > 1, inner, sizes[name])
+        size = np.asarray(sizes[name])
+        joins = _joins(grid, ranges, call, domain, counts, name, last, split) if last and not reduced else False
+        inner = np.where(np.asarray(inner) > 1, np.where(joins, inner * size, inner), size)
         if name == split:
             break
+        # Only neighbours are joined: with a loop between them that stands alone, nothing further out is.
+        if domain.dims[name] > 1:
+            last = name if not last or np.any(joins) else ""
+            if not last:
+                break
     turns = points / np.maximum(inner, 1) * costs.get("loop", 0.0)
     extra: Value | float = 0.0
     if not reduced:
@@ -60,6 +72,34 @@ def nest_cycles(
     else:
         extra = _odd(grid, ranges, call, domain, reduced[-1], whole) * costs.get("odd", 0.0)
     return np.where(points > 0, costs.get("work", 0.0) + results * each + points * (point + extra) + turns, 0.0)
+
+
+def _loads(counts: Counts) -> float:
+    return counts.get("load", 0.0) + counts.get("lookup", 0.0)
+
+
+def _joins(
+    grid: Grid,
+    ranges: Mapping[str, Span],
+    call: Call,
+    domain: Domain,
+    counts: tuple[Counts, Counts],
+    outer: str,
+    inner: str,
+    split: str,
+) -> Value:
+    """Whether two neighbouring dimensions are printed as one loop, over classes: neither is cut, none is looked at."""
+    if split in (outer, inner) or any(found.get(name) for found in counts for name in ("guard", "test", "split")):
+        return np.asarray(False)
+    names = Names(domain, {}, domain.dims, lambda operand, axis: domain.shapes[operand][axis])
+    for operand in (*streams(call), domain.outputs[0]):
+        if names[f"{operand}_s{outer}"] != names[f"{operand}_s{inner}"] * domain.dims[inner]:
+            return np.asarray(False)
+    loops = [ranges[name].loop for name in (outer, inner) if name in ranges and ranges[name].loop >= 0]
+    found: Value = np.asarray(True)
+    for loop in loops:
+        found = found & grid.spread(grid.counts[loop] == 1)
+    return found
 
 
 def _run_time(grid: Grid, ranges: Mapping[str, Span], inner: str, split: str) -> Value:

@@ -220,6 +220,9 @@ def begin_cycles(platform: Platform, mine: Task) -> float:
     usual = platform.operations.get("begin", 0.0)
     if mine.kernel is None:
         called = {f"begin {name}": min(count, 1.0) for counts in mine.nest for name, count in counts.items()}
+        # Each operation is an instruction or two, each loop a line of code.
+        called["begin operation"] = float(sum(sum(counts.values()) for counts in mine.nest))
+        called["begin loop"] = float(sum(size > 1 for size in mine.domain.dims.values()))
         return usual + operation_cycles(called, platform.operations)
     usual = platform.cores.begin if mine.kernel.epilogue else usual
     steps = {f"begin {name}": count for name, count in mine.steps.items()}
