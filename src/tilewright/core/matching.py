@@ -27,7 +27,7 @@ def tile_names(
     """
     ranges = tile or {}
     names: dict[str, Number | Expr] = {"PART": 0, "PARTS": 1}
-    names |= dict.fromkeys(("SHIFTS", "STEPS", "FUSED", "SUMS", "FIRST", "OTHERS"), 0)
+    names |= dict.fromkeys(("SHIFTS", "SCALES", "STEPS", "FUSED", "SUMS", "FIRST", "OTHERS"), 0)
     for key, value in call.attrs.items():
         if isinstance(value, (int, float)):
             names[key] = value
@@ -43,6 +43,8 @@ def tile_names(
             names[f"{operand}_n{axis}"] = shape[axis]
             names[f"{operand}_s{axis}"] = stride
             stride = stride * shape[axis]
+        if tile is None:
+            names.update(_beyond(domain, operand))
     for operand, steps in (strides or {}).items():
         names.update({f"{operand}_s{axis}": step for axis, step in enumerate(steps)})
     sizes = {name: ranges[name].size if name in ranges else size for name, size in domain.dims.items()}
@@ -96,6 +98,16 @@ def _dimension_extents(domain: Domain, operand: str, shape: Sequence[Size]) -> d
     """`A_nM`: how many elements there are along the axis that a loop dimension indexes alone."""
     axes = zip(domain.access[operand], shape, strict=True)
     return {f"{operand}_n{a.dims[0]}": size for a, size in axes if isinstance(a, Affine) and len(a.dims) == 1}
+
+
+def _beyond(domain: Domain, operand: str) -> dict[str, int]:
+    """`A_o1`: how far windows reach over the edges of an axis, both together. Just cycles ask for it."""
+    axes = zip(domain.access[operand], domain.shapes[operand], strict=True)
+    return {
+        f"{operand}_o{number}": max(1 + sum(abs(c) * (domain.dims[n] - 1) for n, c in axis.terms) - size, 0)
+        for number, (axis, size) in enumerate(axes)
+        if isinstance(axis, Affine) and axis.divisor == 1
+    }
 
 
 def operand_types(call: Call) -> dict[str, TensorType]:

@@ -40,8 +40,9 @@ class Names(dict[str, Numbers]):
     """Numbers of a call on a tile by name, worked out when asked for: `core.matching.tile_names` over many tiles.
 
     `sizes` are those of the dimensions, `extent` gives that of an operand's axis, `strided` operands may be parts of
-    larger ones. `complete` turns false where a product of dimensions has no stride because they are not walked as one.
-    `split` is the dimension that cores share: `X_sPART` are the elements of an operand between parts of two cores.
+    larger ones. `split` is the dimension that cores share: `X_sPART` are the elements of an operand between parts of two
+    cores. `beyond` is how far windows of the tile reach over the edges of an operand's axis, both together: `X_o1`.
+    `complete` turns false where a product of dimensions has no stride because they are not walked as one.
     """
 
     def __init__(
@@ -52,11 +53,13 @@ class Names(dict[str, Numbers]):
         extent: Callable[[str, int], Numbers],
         strided: frozenset[str] = frozenset(),
         split: str = "",
+        beyond: Callable[[str, int], Numbers] = lambda operand, axis: 0,
     ) -> None:
         super().__init__(sizes)
         self._split = split
         self._strided = strided
         self._domain, self._known, self._sizes, self._extent = domain, known, sizes, extent
+        self._beyond = beyond
         self.complete: Numbers = True
 
     def __missing__(self, name: str) -> Numbers:
@@ -72,6 +75,8 @@ class Names(dict[str, Numbers]):
             return self._extent(operand, int(rest[1:]))
         if operand in self._domain.access and rest == "sPART":
             return self._stride(operand, self._split) * self[self._split] if self._split else 0
+        if operand in self._domain.access and rest[:1] == "o" and rest[1:].isdigit():
+            return self._beyond(operand, int(rest[1:]))
         along = rest[1:].isdigit() or rest[1:] in {*self._domain.dims, *self._domain.products}
         if operand in self._domain.access and rest[:1] == "s" and along:
             return self._stride(operand, rest[1:])

@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tilewright.core.domain import Domain
+from tilewright.core.domain import Affine, Domain
 from tilewright.core.graph import Graph, Node
 from tilewright.core.kernel import Kernel, Number
 from tilewright.core.matching import binding_names
@@ -41,8 +41,8 @@ OPERATIONS = {"point": NEST_CYCLES, "term": NEST_CYCLES, "step": STEP_CYCLES}
 NOTHING: Mapping[str, int] = MappingProxyType({})
 SUM_CYCLES = 1.0
 """To add what one part of a reduction gives to the sum of others, per result."""
-SHIFTED = "tw_sum_rounded"
-"""What scales sums of integers back with a product and a shift; formulas ask for it as `SHIFTS`."""
+SCALED = {"SHIFTS": ("tw_sum_rounded",), "SCALES": ("tw_scale", "tw_scale_untied")}
+"""What scales sums of integers back with a product and a shift, or with a float, by the name of it in formulas."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +124,17 @@ def names_of(
         domain = mine.domain
         return grid.size(grid.extent(domain, domain.access[operand][axis], domain.shapes[operand][axis], ranges))
 
-    names = Names(mine.domain, mine.known, sizes, extent, walked(mine.member, mine.kernel), split)
+    def beyond(operand: str, axis: int) -> Value:
+        index, dims = mine.domain.access[operand][axis], mine.domain.dims
+        if not isinstance(index, Affine) or index.divisor != 1:
+            return 0
+        reach: Value = 1
+        for name, coefficient in index.terms:
+            size = grid.size(ranges[name]) if name in ranges else dims[name]
+            reach = reach + (np.maximum(size, 1) - 1) * abs(coefficient)
+        return np.maximum(reach - extent(operand, axis), 0)
+
+    names = Names(mine.domain, mine.known, sizes, extent, walked(mine.member, mine.kernel), split, beyond)
     for operand in mine.domain.shapes.keys() & set(whole):
         # Its strides are those of the tensor, what is read of it is as much as of a tile.
         shape = mine.domain.shapes[operand]
@@ -177,7 +187,8 @@ def _part_cycles(
     if mine.kernel is not None:
         names = names_of(grid, position, mine, sizes, whole, split)
         names["PARTS"], names["OTHERS"] = 1 if split else platform.cores.count, platform.cores.count - 1
-        names["SHIFTS"] = int(mine.steps.get(SHIFTED, 0) == 1 and mine.steps.get("step", 0) <= 2)
+        for name, step in SCALED.items():
+            names[name] = int(sum(mine.steps.get(s, 0) for s in step) == 1 and mine.steps.get("step", 0) <= 2)
         # Of parts of a reduction, only the last ones are scaled: others are words that are stored as they are.
         names["STEPS"] = int(mine.steps.get("step", 0)) * (whole_sums := _whole(grid, position))
         names["FIRST"], names["SUMS"] = begins(grid), _parts(grid, position)
