@@ -40,9 +40,9 @@ class Names(dict[str, Numbers]):
     """Numbers of a call on a tile by name, worked out when asked for: `core.matching.tile_names` over many tiles.
 
     `sizes` are those of the dimensions, `extent` gives that of an operand's axis, `strided` operands may be parts of
-    larger ones. `split` is the dimension that cores share: `X_sPART` are the elements of an operand between parts of two
-    cores. `beyond` is how far windows of the tile reach over the edges of an operand's axis, both together: `X_o1`.
-    `complete` turns false where a product of dimensions has no stride because they are not walked as one.
+    larger ones. `complete` turns false where a product of dimensions has no stride because they are not walked as one.
+    `split` is the dimension that cores share: `X_sPART` are the elements of an operand between parts of two cores.
+    `beyond` is how far windows of the tile reach over the edges of an operand's axis, both together: `X_o1`.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Names(dict[str, Numbers]):
         extent: Callable[[str, int], Numbers],
         strided: frozenset[str] = frozenset(),
         split: str = "",
-        beyond: Callable[[str, int], Numbers] = lambda operand, axis: 0,
+        beyond: Callable[[str, int], Numbers] | None = None,
     ) -> None:
         super().__init__(sizes)
         self._split = split
@@ -76,7 +76,7 @@ class Names(dict[str, Numbers]):
         if operand in self._domain.access and rest == "sPART":
             return self._stride(operand, self._split) * self[self._split] if self._split else 0
         if operand in self._domain.access and rest[:1] == "o" and rest[1:].isdigit():
-            return self._beyond(operand, int(rest[1:]))
+            return self._beyond(operand, int(rest[1:])) if self._beyond else 0
         along = rest[1:].isdigit() or rest[1:] in {*self._domain.dims, *self._domain.products}
         if operand in self._domain.access and rest[:1] == "s" and along:
             return self._stride(operand, rest[1:])
