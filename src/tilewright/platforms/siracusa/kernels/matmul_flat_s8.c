@@ -6,7 +6,7 @@ when: {M: "== 1", N: "N % 4 == 0", A_sK: "== 1", B_sN: "== 1", A_sBATCH: ">= 0",
 epilogue: row
 accumulate: [K]
 # Fitted on the simulator to 60 steps of networks and of random shapes.
-cycles: "20+(K >= 4)*40+BATCH*(10+N//4*(18+K//4*21.6+K%4*20+(STEPS > 0)*10))"
+cycles: "20+(K >= 4)*40-(K < 4)*FIRST*200+BATCH*(10+N//4*(18+K//4*21.6+K%4*20+(STEPS > 0)*10))"
 --- */
 #include "tilewright_kernel.h"
 

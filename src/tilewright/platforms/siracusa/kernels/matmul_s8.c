@@ -7,16 +7,15 @@ when: {A_sBATCH: ">= 0", B_sBATCH: ">= 0", A_sK: "A_sK == 1 or K == 1"}
 epilogue: row
 accumulate: [K]
 scratch: "20*((K+3)//4)*4"
-# Fitted on the simulator to 90 steps of networks and of random shapes. Columns are copied four by four, words of them at
-# once: turned where they lie across, byte by byte where they are no words. Rows by fours are cold at FIRST.
-cycles: "100+FIRST*(M >= 4)*400+BATCH*(200+(K != 4 or B_sK != 1)*(((N+3)//4)*((K+3)//4)*32
-  +(B_sN != 1)*((N+3)//4)*(100+((K+3)//4)*23)
-  +(((B_sN == 1)*min(B_sK%4, 1)+(B_sN != 1)*min(B_sN%4, 1))*((N+3)//4)*((K+3)//4)
-  +(1-((B_sN == 1)*min(B_sK%4, 1)+(B_sN != 1)*min(B_sN%4, 1)))*(min(N%4, 1)*((N%16+3)//4)*((K+3)//4)
-  +min(K%4, 1)*((N+3)//4)))*136)
-  +max(min(K%4, 1), min(A_sM%4, 1))*M*((N+15)//16)*K*2.6+min(N%4, 1)*M*68+M*N*FUSED*0.3
-  +((N+15)//16)*((a_zero_point != 0)*545+(b_zero_point != 0)*((M+3)//4)*390)-(K <= 4)*(M//4)*(N//16)*128
-  +((N+3)//4)*(M//4*(((K+3)//4)*24.2+140+(STEPS > 0)*58)+M%4*(((K+3)//4)*10+10+(STEPS > 0)*56)))"
+# Fitted on the simulator to 130 steps of networks and of random shapes. Words of four columns are copied at once, turned
+# where they lie across; bytes where they are no words. Rows by fours are cold at FIRST, and called anew where A is copied.
+cycles: "300+FIRST*(M >= 4)*450+BATCH*(80+(K != 4 or B_sK != 1)*(((N+3)//4)*(18+((K+3)//4)*(33+(B_sN != 1)*24)+K%4*42)
+  +K//4*168*(((B_sN == 1)*min(B_sK%4, 1)+(B_sN != 1)*min(B_sN%4, 1))*((N+3)//4)
+  +(1-((B_sN == 1)*min(B_sK%4, 1)+(B_sN != 1)*min(B_sN%4, 1)))*min(N%4, 1)*((N%16+3)//4)))
+  +max(min(K%4, 1), min(A_sM%4, 1))*M*((N+15)//16)*(51+K*0.8)+min(N%4, 1)*M*64+M*N*FUSED*0.3
+  +((N+15)//16)*((a_zero_point != 0)*354+(b_zero_point != 0)*M%4*60)-(K <= 4)*(M//4)*(N//16)*88
+  +((N+3)//4)*(M//4*(((K+3)//4)*24+142+(STEPS > 0)*46+SUMS*242+(b_zero_point != 0)*133)
+  +M%4*(((K+3)//4)*10+10+(STEPS > 0)*59+SUMS*52)))"
 --- */
 #include "tilewright_kernel.h"
 
