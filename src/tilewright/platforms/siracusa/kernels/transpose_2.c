@@ -16,7 +16,7 @@ cycles: "(D0*D1*(2 + (OTHERS > 0)*max(
   + (((D0 > D1)*transposed_sD0 + (D0 <= D1)*transposed_sD1)*data_bytes%64 == 0)
   *(1 + (transposed_sPART*data_bytes%16 == 0)
   + (transposed_sPART*data_bytes%32 == 0)*2 + (transposed_sPART*data_bytes%64 == 0)*4) - 2))
-  + min(D0, D1)*7 + 13) + 37 - (OTHERS > 0)*67"
+  + min(D0, D1)*7 + 13) + 37 - (PARTS <= OTHERS)*67"
 --- */
 #include "tilewright_kernel.h"
 

@@ -16,7 +16,7 @@ cycles: "D0*(D1*D2*(2 + (OTHERS > 0)*max(
   + (((D1 > D2)*transposed_sD1 + (D1 <= D2)*transposed_sD2)*data_bytes%64 == 0)
   *(1 + (transposed_sPART*data_bytes%16 == 0)
   + (transposed_sPART*data_bytes%32 == 0)*2 + (transposed_sPART*data_bytes%64 == 0)*4) - 2))
-  + min(D1, D2)*7 + 13) + 37 - (OTHERS > 0)*67"
+  + min(D1, D2)*7 + 13) + 37 - (PARTS <= OTHERS)*67"
 --- */
 #include "tilewright_kernel.h"
 
