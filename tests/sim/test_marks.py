@@ -94,3 +94,16 @@ def test_places_of_other_groups_are_passed_by() -> None:
         walk.come(time, Place(group, name, 0))
     assert [group.index for group in walk.groups] == [0, 1]
     assert [len(group.tiles) for group in walk.groups] == [1, 1]
+
+
+def test_work_that_a_driver_does_not_pass_moves_nothing_else() -> None:
+    """What drives the DMA need not come to all nodes: those behind begin when it comes to them, not to others."""
+    places = [(group, name) for group in (0, 1, 2) for name in ("begin", "now", "work")]
+    driver = Walk()
+    for time, (group, name) in enumerate(places):
+        if (group, name) != (0, "work"):
+            driver.come(time * 100, Place(group, name, 0))
+    core = Walk(driver.works)
+    for time, (group, name) in enumerate([*places, (3, "begin")]):
+        core.come(time, Place(group, name, 0))
+    assert [group.start for group in core.groups] == [0, 3, 500, 800]

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
+from types import MappingProxyType
 from typing import Any, cast
 
 from elftools.elf.elffile import ELFFile
@@ -112,6 +113,9 @@ def marks_of(program: Program) -> dict[int, list[Place]]:
     return found
 
 
+NEVER: Mapping[tuple[int, int, int], int] = MappingProxyType({})
+
+
 class Profiler:
     """Watches a network in a simulator: made before it runs, asked afterwards."""
 
@@ -180,9 +184,9 @@ class Profiler:
 class Walk:
     """Follows a core from mark to mark. It begins to work when the one that drives comes there, too (`released`)."""
 
-    def __init__(self, released: Sequence[int] = ()) -> None:
-        self.works: list[int] = []
-        """When it comes to work."""
+    def __init__(self, released: Mapping[tuple[int, int, int], int] = NEVER) -> None:
+        self.works: dict[tuple[int, int, int], int] = {}
+        """When it comes to work, by group, step and node: not every core passes all of these."""
         self._released = released
         self._now = 0
         self.groups: list[GroupProfile] = []
@@ -197,8 +201,9 @@ class Walk:
         if self._passed_by(place):
             return
         if place.name == "work":
-            self.works.append(time)
-            time = max([time, *self._released[len(self.works) - 1 : len(self.works)]])
+            key = (place.group, self._step, place.number)
+            self.works[key] = time
+            time = max(time, self._released.get(key, time))
         time = self._now = max(time, self._now)
         self._leave(time)
         step = self._step
