@@ -49,6 +49,7 @@ def tile_names(
         names.update({f"{operand}_s{axis}": step for axis, step in enumerate(steps)})
     sizes = {name: ranges[name].size if name in ranges else size for name, size in domain.dims.items()}
     names.update(sizes)
+    names.update({f"{name}_all": size for name, size in sizes.items()})
     names.update({name: _product(sizes[part] for part in parts) for name, parts in domain.products.items()})
     for operand in domain.access:
         steps = [names[f"{operand}_s{axis}"] for axis in range(len(shapes[operand]))]

@@ -192,7 +192,10 @@ def _part_cycles(
         # Of parts of a reduction, only the last ones are scaled: others are words that are stored as they are.
         names["STEPS"] = int(mine.steps.get("step", 0)) * (whole_sums := _whole(grid, position))
         names["FIRST"], names["SUMS"] = begins(grid), _parts(grid, position)
-        names["FUSED"] = fused = _fused_cycles(platform, mine) * (whole_sums if mine.steps else 1)
+        names["FUSED"] = fused = np.where(whole_sums, _fused_cycles(platform, mine), _plain_cycles(platform, mine))
+        if "_all" in mine.kernel.cycles:
+            # Sizes of the parts of all cores together.
+            names.update({f"{name}_all": size for name, size in part_sizes(grid, position, "", 0).items()})
         found = evaluate(mine.kernel.cycles, names)
         found = found + _sum_cycles(grid, position, sizes) + results * fused
         return np.where(points > 0, found, 0.0)
@@ -207,8 +210,7 @@ def _fused_cycles(platform: Platform, mine: Task) -> float:
     kind = mine.call.outputs[0].dtype
     counted = platform.fused["counted real" if not kind.is_integer else "counted" if kind.bits > 8 else "counted bytes"]
     if not mine.steps:
-        # What is stored as it is takes less than a step of floats; words of integers are as many instructions.
-        return -counted if not kind.is_integer and mine.kernel.epilogue and mine.domain.reduction else 0.0
+        return _plain_cycles(platform, mine)
     beyond = max(operation_cycles(mine.steps, platform.fused) - counted, 0.0)
     if mine.domain.reduction:
         return beyond
@@ -216,6 +218,15 @@ def _fused_cycles(platform: Platform, mine: Task) -> float:
     long = {name: count for name, count in mine.steps.items() if name.startswith("wide")}
     wide = min(operation_cycles(long, platform.fused), beyond)
     return (beyond - wide) * platform.fused.get("alone", 1.0) + wide * platform.fused.get("alone wide", 1.0)
+
+
+def _plain_cycles(platform: Platform, mine: Task) -> float:
+    """The same where nothing is fused: what is stored as it is takes less than a step of floats."""
+    if not platform.fused or mine.kernel is None or platform.beside(mine.kernel) is not None:
+        return 0.0
+    # Words of integers are as many instructions.
+    real = not mine.call.outputs[0].dtype.is_integer
+    return -platform.fused["counted real"] if real and mine.kernel.epilogue and mine.domain.reduction else 0.0
 
 
 def start_cycles(grid: Grid, platform: Platform, mine: Task, split: str) -> Array:

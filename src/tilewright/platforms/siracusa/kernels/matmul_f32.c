@@ -5,9 +5,10 @@ when: {A_sBATCH: ">= 0", B_sBATCH: ">= 0", A_sK: "A_sK == 1 or K == 1"}
 epilogue: row
 accumulate: [K]
 scratch: "K*16"
-# Fitted on the simulator to 60 layers of networks and of random shapes.
-cycles: "BATCH*(((N+3)//4)*(((M+3)//4)*(K*(28.6 + min(N%4, 1)*8) + 277 + min(N%4, 1)*26) + (B_sN != 1)*(K*16 + 24)) + M*N*4.7)
-  + 330"
+# Fitted on the simulator to 369 layers of networks and of random shapes, at their first and later steps: blocks of four
+# rows by four columns, columns that are copied, and results. Those of fewer than four columns take longer to add up.
+cycles: "BATCH*(((N+3)//4)*((M+3)//4)*(K*29.65 + 285) + ((N+3)//4*(B_sN != 1) + (N%4 > 0)*(B_sN == 1))*K*15.7
+  + (N%4 > 0)*((M+3)//4)*SUMS*260 + M*N*(5.8 + SUMS*3.3)) + 240"
 --- */
 #include "tilewright_kernel.h"
 
