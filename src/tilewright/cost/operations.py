@@ -150,6 +150,13 @@ def nest_counts(graph: Graph, node: Node) -> tuple[Counter[str], Counter[str]]:
     each = result_counts(body, call) + step_counts(graph, node, call.outputs[0])
     each["convert"] += bool(graph.types[node.outputs[0]].dtype.store) if node.outputs[0] else 0
     reads = read_counts(body, call, once=True)
+    others = _chosen(body, call) - 1
+    if others > 0 and not body.update:
+        # Compilers choose once for all turns of an inner loop.
+        reads["load"] -= others
+        reads["guard"] = 0
+        each["choose"] = max(each["choose"] - others, 0)
+        each["plain"] = max(each["plain"] - others, 0)
     if not body.update:
         return each + reads + Counter({"point": 1}), Counter()
     updates = update_counts(body, call)
@@ -157,6 +164,20 @@ def nest_counts(graph: Graph, node: Node) -> tuple[Counter[str], Counter[str]]:
         # An index is worked out once for all results that it selects.
         updates = Counter({name: count for name, count in updates.items() if not name.startswith("wide")})
     return each + Counter({"result": 1}), updates + reads + Counter({"term": 1})
+
+
+def _chosen(body: Body, call: Call) -> int:
+    """How many operands are read in turn, as a loop around the innermost says; 0 where that one says it, too."""
+    domain = call.domain()
+    inner = next((name for name, size in [*domain.dims.items()][::-1] if size > 1), "")
+    found = 0
+    for operand in body.fill:
+        if operand in domain.access and body.reads(operand):
+            axes = [axis for axis, n in zip(*_axes(domain, operand), strict=True) if _leaves(domain, axis, n)]
+            if any(isinstance(axis, Whole) or inner in dict(axis.terms) for axis in axes):
+                return 0
+            found += bool(axes)
+    return found
 
 
 def cycles(counts: Counts, costs: Mapping[str, float]) -> float:
