@@ -258,8 +258,11 @@ def _parse(text: str) -> ast.expr:
 
 
 def formula(text: str, names: Mapping[str, Number]) -> Number:
-    """The value of an arithmetic formula of a header; KeyError for an unknown name, ValueError for anything else."""
-    return _value(_parse(text), names)
+    """The value of an arithmetic formula of a header; KeyError for an unknown name, ValueError for anything else.
+
+    Where `(A := ...)` names a part of it, `A` stands for the same behind it.
+    """
+    return _value(_parse(text), {**names} if ":=" in text else names)
 
 
 def holds(name: str, condition: str, names: Mapping[str, Number]) -> bool:
@@ -273,6 +276,9 @@ def _value(node: ast.expr, names: Mapping[str, Number]) -> Number:
             return value
         case ast.Name(id=name):
             return names[name]
+        case ast.NamedExpr(target=ast.Name(id=name), value=value) if isinstance(names, dict):
+            names[name] = found = _value(value, names)
+            return found
         case ast.BinOp(left=left, op=symbol, right=right) if type(symbol) in _BINARY:
             return _BINARY[type(symbol)](_value(left, names), _value(right, names))
         case ast.UnaryOp(op=ast.USub(), operand=operand):

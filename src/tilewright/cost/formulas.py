@@ -129,6 +129,9 @@ def _value(node: ast.expr, names: Names) -> Numbers:
             return value
         case ast.Name(id=name):
             return names[name]
+        case ast.NamedExpr(target=ast.Name(id=name), value=value):
+            names[name] = found = _value(value, names)
+            return found
         case ast.BinOp(left=left, op=symbol, right=right):
             return _OPERATORS[type(symbol)](_value(left, names), _value(right, names))
         case ast.UnaryOp(operand=operand):

@@ -8,25 +8,26 @@ epilogue: row
 strided: [X, Y]
 scratch: "16*KH*((KW*C+3)//4)"
 # Four pixels and four channels at a time: words of their runs, longer where pixels lie at odd addresses; results of a
-# block, or a call of `rest`. Then what is done in C, of which much comes into the core's cache each time: a line of pixels by
-# fours, a call for four pixels of their own, those at edges (X_o1, X_o2: how far the tile's windows reach over them), which
-# are copied, and words of narrow filters, which are put together. Fitted on the simulator to 523 steps of 260 layers of
-# networks and of random shapes.
-cycles: "G*(((N*OH*OW+3)//4)*(((F+3)//4)*(KH*((KW*C+3)//4)*(24.1 + (C%4 > 0)*(1-(KH > 2 and KW*C <= 4))*(1-(KW > 1 and (G > 1 or dilations_1 > 1)))*(2.1 + C%2))
-  + (KH-1)*(1-(KH > 2 and KW*C <= 4))*16)
-  + (F//4)*(139 - SHIFTS*67 - SCALES*29) + (F%4 > 0)*515
-  + 123*(1 - SHIFTS*(KH*KW*C > 4)*((KH*KW*strides_0*strides_1 == 1 and X_o1+X_o2 == 0 and (OH == 1 or (X_s1 == OW*X_s2 and Y_s1 == OW*Y_s2))) or (KH > 2 and KW*C <= 4) or (KH == 1 and OW > 3))))
-  + (1-(KH > 2 and KW*C <= 4))*(1-(KW > 1 and (G > 1 or dilations_1 > 1)))*(F > 3)*617
-  *max((F%4 > 0)*((N*OH*OW+3)//4)*0.7, (KH*KW*strides_0*strides_1 == 1 and X_o1+X_o2 == 0 and (OH == 1 or (X_s1 == OW*X_s2 and Y_s1 == OW*Y_s2)))*(1 - SHIFTS*(C%4 == 0)*(F%4 == 0)*(C > 4))
-  + (1-(KH*KW*strides_0*strides_1 == 1 and X_o1+X_o2 == 0 and (OH == 1 or (X_s1 == OW*X_s2 and Y_s1 == OW*Y_s2))))*N*(OH-min(OH, (min(X_o1, pads_0)+strides_0-1)//strides_0 + (OH == Y_n1)*((max(X_o1-pads_0, 0)+strides_0-1)//strides_0)))
-  *(OW > 3 + (X_o2 > 0)*4 + (X_o2 > pads_1)*(OW == Y_n2)))
-  + 340*max(((KH > 2 and KW*C <= 4) or (KW > 1 and (G > 1 or dilations_1 > 1)))*((N*OH*OW+3)//4), (KH*KW*strides_0*strides_1 == 1 and X_o1+X_o2 == 0 and (OH == 1 or (X_s1 == OW*X_s2 and Y_s1 == OW*Y_s2)))*(N*OH*OW%4 > 0)
-  + (1-(KH*KW*strides_0*strides_1 == 1 and X_o1+X_o2 == 0 and (OH == 1 or (X_s1 == OW*X_s2 and Y_s1 == OW*Y_s2))))*N*((OH-min(OH, (min(X_o1, pads_0)+strides_0-1)//strides_0 + (OH == Y_n1)*((max(X_o1-pads_0, 0)+strides_0-1)//strides_0)))
-  *(min(OW/4, 1 + (X_o2 > 0) + (X_o2 > pads_1)*(OW == Y_n2) + (OW%4 > 0)*0.7)-(OW > 3 + (X_o2 > 0)*4 + (X_o2 > pads_1)*(OW == Y_n2)))
-  + min(OH, (min(X_o1, pads_0)+strides_0-1)//strides_0 + (OH == Y_n1)*((max(X_o1-pads_0, 0)+strides_0-1)//strides_0))*OW/4))
-  + max((KW > 1 and (G > 1 or dilations_1 > 1))*N*OH*OW, N*(OH*min(OW, (min(X_o2, pads_1)+strides_1-1)//strides_1 + (OW == Y_n2)*((max(X_o2-pads_1, 0)+strides_1-1)//strides_1)) + min(OH, (min(X_o1, pads_0)+strides_0-1)//strides_0 + (OH == Y_n1)*((max(X_o1-pads_0, 0)+strides_0-1)//strides_0))
-  *(OW-min(OW, (min(X_o2, pads_1)+strides_1-1)//strides_1 + (OW == Y_n2)*((max(X_o2-pads_1, 0)+strides_1-1)//strides_1)))))*(KH*((KW*C+3)//4*4 + 36) + 107)
-  + N*OH*OW*KH*(KH > 2 and KW*C <= 4)*19 + F*(SHIFTS+SCALES)*7) + 140"
+# block, or a call of `rest`. Then what is done in C, much of which comes into the core's cache each time: lines of pixels
+# by fours, calls for four pixels of their own, those at edges (X_o1, X_o2: how far the tile's windows reach over them),
+# which are copied, and words of narrow filters, which are put together. Sums that become bytes in assembler take as long
+# whatever is fused. Where all pixels are done at once, less code is fetched at first. Fitted on the simulator to 576 steps
+# of 270 layers of networks and of random shapes.
+cycles: "G*((QUADS := (N*OH*OW+3)//4)*(((F+3)//4)*(KH*(WORDS := (KW*C+3)//4)*(23.9
+  + (C%4 > 0)*(1-(NARROW := (KH > 2 and KW*C <= 4)))*(1-(COPIED := (KW > 1 and (G > 1 or dilations_1 > 1))))*(2.1 + C%2))
+  + (KH-1)*(1-NARROW)*19) + (F//4)*(139 - SHIFTS*37) + (F%4 > 0)*530
+  + 123*(1 - SHIFTS*(KH*KW*C > 4)*((FLAT := (KH*KW*strides_0*strides_1 == 1 and X_o1+X_o2 == 0
+  and (OH == 1 or (X_s1 == OW*X_s2 and Y_s1 == OW*Y_s2)))) or NARROW or (KH == 1 and OW > 3))))
+  + (1-NARROW)*(1-COPIED)*(F > 3)*610*max((F%4 > 0)*QUADS*0.7, FLAT*(1 - SHIFTS*(C%4 == 0)*(F%4 == 0)*(C > 4))
+  + (1-FLAT)*N*(OH-(ROWS := min(OH, (min(X_o1, pads_0)+strides_0-1)//strides_0
+  + (OH == Y_n1)*((max(X_o1-pads_0, 0)+strides_0-1)//strides_0))))
+  *(LINE := (OW > 3 + (X_o2 > 0)*4 + (X_o2 > pads_1)*(OW == Y_n2))))
+  + 370*max((NARROW or COPIED)*QUADS, FLAT*(N*OH*OW%4 > 0) + (1-FLAT)*N*((OH-ROWS)
+  *(min(OW/4, 1 + (X_o2 > 0) + (X_o2 > pads_1)*(OW == Y_n2) + (OW%4 > 0)*0.7)-LINE*1) + ROWS*OW/4))
+  + max(COPIED*N*OH*OW, N*(OH*(SIDES := min(OW, (min(X_o2, pads_1)+strides_1-1)//strides_1
+  + (OW == Y_n2)*((max(X_o2-pads_1, 0)+strides_1-1)//strides_1))) + ROWS*(OW-SIDES)))*(KH*(WORDS*4 + 37) + 90)
+  + N*OH*OW*KH*NARROW*17 + (SHIFTS+SCALES)*F*(7 - N*OH*OW*FUSED)) + 145
+  - FIRST*SHIFTS*350*(FLAT and G == 1 and C > 4 and C%4+F%4+N*OH*OW%4 == 0)"
 --- */
 #include "tilewright_kernel.h"
 #include "tilewright_quads.h"
