@@ -7,12 +7,13 @@ pack: {B: "K,N -> N/4,K/4,N%4,K%4"}
 epilogue: row
 accumulate: [K]
 scratch: "min(K%4, 1)*min(ROWS, 4)*((K+3)//4)*4"
-# Fitted on the simulator to 300 steps of networks and of random shapes. Rows by fours are code of their own, which is cold at
+# Fitted on the simulator to 300 steps of networks and of random shapes. Rows by fours are code of their own, cold at
 # FIRST; columns that are not four are stored one by one; where K is not words, rows are copied. To add to SUMS, and what
 # is fused, does not fit the caches beside the products of four rows.
-cycles: "95+(ROWS >= 4)*(200+FIRST*370)+((N+3)//4)*(ROWS//4*(((K+3)//4)*24.45+91+(STEPS > 0)*12+SUMS*133)
+cycles: "95+(ROWS >= 4)*(100+FIRST*270+(OTHERS > 0)*(100+FIRST*100))
+  +((N+3)//4)*(ROWS//4*(((K+3)//4)*24.45+91+(STEPS > 0)*12+SUMS*133)
   +ROWS%4*(((K+3)//4)*9.1+16+(STEPS > 0)*20+SUMS*15))+N*FUSED*(ROWS//4*0.84-ROWS%4*0.3*(1-SUMS))
-  +min(N%4, 1)*(60+ROWS*125)+min(K%4, 1)*ROWS*(60+K*0.9)"
+  +min(N%4, 1)*(60+ROWS*125)+min(K%4, 1)*((ROWS >= 4)*FIRST*130+ROWS*(60+K*0.65))"
 --- */
 #include "tilewright_kernel.h"
 
