@@ -14,12 +14,13 @@ epilogue: row
 # of its levels, which take three times as long with steps behind them; otherwise rows take one more division. The powers
 # that are not 0 are taken for log2*(log2+2), as they are about, or 7 times log2: where rows have twice as many elements,
 # each power's result is stored once. From tiles of 16 networks and of random layers.
-cycles: "30+max(min(log2, 256), min(OUTER*AXIS*7, 190))*3+OUTER*(108+AXIS*29.8)
+cycles: "30+max(min(log2, 256), min(OUTER*AXIS*14, 190))*3+OUTER*(108+AXIS*29.8)
   +(coeffA*max(coeffB*coeffB, (coeffB-min(log2-1, 255))*(coeffB-min(log2-1, 255)))+coeffC < 65536)
   *(AXIS*(coeffA*max(coeffB*coeffB, (coeffB-min(log2-1, 255))*(coeffB-min(log2-1, 255)))+coeffC) < 16777216)
-  *(70+OUTER*(42+(log2 >= 32)*95-AXIS*17)+(log2 < 32)*min((OUTER-1)*170, 1000)*(1+(STEPS > 0)*2)
-  +(2*log2*min(log2+2, 7) <= AXIS)*(900-max(min(log2, 256), min(OUTER*AXIS*7, 190))*3
-  -(log2 < 32)*min((OUTER-1)*170, 1000)*(1+(STEPS > 0)*2)
+  *(70+OUTER*(42+(log2 >= 32)*95-AXIS*17)
+  +(log2 < 32)*((STEPS > 0)*min((OUTER-1)*510, 3000)+(STEPS == 0)*min(OUTER*200, 900))
+  +(2*log2*min(log2+2, 7) <= AXIS)*(900-max(min(log2, 256), min(OUTER*AXIS*14, 190))*3
+  -(log2 < 32)*((STEPS > 0)*min((OUTER-1)*510, 3000)+(STEPS == 0)*min(OUTER*200, 900))
   +OUTER*(15-(log2 >= 32)*95-AXIS*4.5+log2*min(log2+2, 7)*9.6)))"
 --- */
 #include "tilewright_kernel.h"
