@@ -10,7 +10,7 @@ scratch: "K*16"
 # and are other code, which the first step loads.
 cycles: "BATCH*(((N+3)//4)*((M+3)//4)*(K*29.65 + 285) + ((N+3)//4*(B_sN != 1) + (N%4 > 0)*(B_sN == 1))*K*15.7
   + (N%4 > 0)*((M+3)//4)*SUMS*260 + M*N*(5.8 + SUMS*3.3))
-  + FIRST*(N > 4 and N%4 > 0)*350 + 240"
+  + FIRST*(N%4 > 0)*((N > 4)*150 + 200) + 240"
 --- */
 #include "tilewright_kernel.h"
 
