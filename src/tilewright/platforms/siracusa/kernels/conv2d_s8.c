@@ -15,7 +15,7 @@ scratch: "16*KH*((KW*C+3)//4)"
 # of 270 layers of networks and of random shapes.
 cycles: "G*((QUADS := (N*OH*OW+3)//4)*(((F+3)//4)*(KH*(WORDS := (KW*C+3)//4)*(23.9
   + (C%4 > 0)*(1-(NARROW := (KH > 2 and KW*C <= 4)))*(1-(COPIED := (KW > 1 and (G > 1 or dilations_1 > 1))))*(2.1 + C%2))
-  + (KH-1)*(1-NARROW)*19) + (F//4)*(139 - SHIFTS*37) + (F%4 > 0)*530
+  + (KH-1)*(1-NARROW)*19) + (F//4)*(139 - SHIFTS*37) + (F%4 > 0)*(530 + (OTHERS > 0)*150)
   + 123*(1 - SHIFTS*(KH*KW*C > 4)*((FLAT := (KH*KW*strides_0*strides_1 == 1 and X_o1+X_o2 == 0
   and (OH == 1 or (X_s1 == OW*X_s2 and Y_s1 == OW*Y_s2)))) or NARROW or (KH == 1 and OW > 3))))
   + (1-NARROW)*(1-COPIED)*(F > 3)*610*max((F%4 > 0)*QUADS*0.7, FLAT*(1 - SHIFTS*(C%4 == 0)*(F%4 == 0)*(C > 4))
