@@ -51,6 +51,10 @@ class Engine:
     """Cycles more of a kernel with a hook when it first runs in a group: its code comes into the caches."""
     peak: float = 0.0
     """Multiply-accumulates of bytes that one core, or the array, does in a cycle at best; 0 where nobody says."""
+    turn: int = 0
+    """Cycles of an array between jobs of two steps, besides those to describe one."""
+    slows: float = 0.0
+    """Cycles that cores wait for memory in each cycle of an array beside them."""
 
 
 @dataclass(frozen=True)
@@ -325,6 +329,8 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
             part.optional_int("fork") or 0,
             part.optional_int("begin") or 0,
             part.number("peak") if part.has("peak") else 0.0,
+            part.optional_int("turn") or 0,
+            part.number("slows") if part.has("slows") else 0.0,
         )
         for name in (engines[key].memory, *engines[key].reads):
             if name not in memories:

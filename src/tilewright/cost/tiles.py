@@ -233,7 +233,7 @@ def start_cycles(grid: Grid, platform: Platform, mine: Task, split: str) -> Arra
     """Cycles to start a node at a step, over classes."""
     beside = platform.beside(mine.kernel)
     if beside is not None:
-        return beside.fork + begins(grid) * beside.begin
+        return beside.fork + np.where(begins(grid), beside.begin, beside.turn)
     return (platform.cores.fork if split else 0) + begins(grid) * begin_cycles(platform, mine)
 
 
@@ -272,12 +272,14 @@ def ends(grid: Grid) -> Array:
     return found
 
 
-def together(grid: Grid, works: Sequence[Array], *, ahead: bool) -> Array:
+def together(grid: Grid, platform: Platform, works: Sequence[Array], *, ahead: bool) -> Array:
     """Cycles of all nodes at each step. With `ahead` the first one is a step ahead and runs beside the others."""
     if not ahead:
         return sum(works, np.zeros((1,) * grid.rank))
     first, others = works[0], sum(works[1:], np.zeros((1,) * grid.rank))
-    return np.maximum(first, others) + np.where(begins(grid), np.minimum(first, others), 0.0)
+    slows = max(engine.slows for engine in platform.engines.values())
+    slower = others + slows * np.minimum(first, others)
+    return np.maximum(first, slower) + np.where(begins(grid), np.minimum(first, others), 0.0)
 
 
 def parted(grid: Grid) -> Value:
@@ -376,7 +378,7 @@ class Priced:
     @property
     def cost(self) -> Cost:
         nothing = np.zeros((1,) * self.grid.rank)
-        compute = together(self.grid, self.works, ahead=self.ahead)
+        compute = together(self.grid, self.platform, self.works, ahead=self.ahead)
         moves = self._moves
         return Cost(
             float(overlapped(self.grid, compute, moves).sum()),

@@ -383,7 +383,7 @@ class Frame:
             self.when(-1 - position, self._moves[position], order) * (mine + self._kept[position])
             for position, mine in enumerate(cycles)
         ]
-        return together(self.grid, found, ahead=ahead)
+        return together(self.grid, self.platform, found, ahead=ahead)
 
     @cached_property
     def _kept(self) -> tuple[Array, ...]:

@@ -111,13 +111,13 @@ static TW_IN_PLACE void tw_neureka_image(struct tw_neureka_job *job, int rows, i
 }
 
 /* Rows of a matrix, `bytes` apart, as pixels: the array holds 6 x 6 of them, so they are taken six at a time, and what is left over in a
- * second job, unless another width needs fewer tiles; that is looked for where it costs nothing, when the program is compiled. */
+ * second job, unless another width needs fewer tiles. */
 static TW_IN_PLACE void tw_neureka_rows(struct tw_neureka_job *job, int rows, int bytes) {
     int width = rows < 6 ? rows : 6, height = rows < 6 ? 1 : rows / 6;
     int rest = rows - width * height, tiles = (height + 5) / 6 + (rest != 0);
 #pragma GCC unroll 3
     for (int other = 5; other > 2; other--)
-        if (__builtin_constant_p(rows) && rest != 0 && rows % other == 0 && (rows / other + 5) / 6 < tiles) {
+        if (rest != 0 && rows % other == 0 && (rows / other + 5) / 6 < tiles) {
             width = other;
             height = rows / other;
             rest = 0;
