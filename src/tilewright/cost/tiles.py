@@ -187,12 +187,11 @@ def _part_cycles(
     if mine.kernel is not None:
         names = names_of(grid, position, mine, sizes, whole, split)
         names["PARTS"], names["OTHERS"] = 1 if split else platform.cores.count, platform.cores.count - 1
-        for name, step in SCALED.items():
-            names[name] = int(sum(mine.steps.get(s, 0) for s in step) == 1 and mine.steps.get("step", 0) <= 2)
-        # Of parts of a reduction, only the last ones are scaled: others are words that are stored as they are.
-        names["STEPS"] = int(mine.steps.get("step", 0)) * (whole_sums := _whole(grid, position))
         names["FIRST"], names["SUMS"] = begins(grid), _parts(grid, position)
-        names["FUSED"] = fused = np.where(whole_sums, _fused_cycles(platform, mine), _plain_cycles(platform, mine))
+        behind, whole_sums = step_names(platform, mine), _whole(grid, position)
+        # Of parts of a reduction, only the last ones are scaled: others are words that are stored as they are.
+        fused = np.where(whole_sums, behind["FUSED"], _plain_cycles(platform, mine))
+        names.update({**behind, "STEPS": behind["STEPS"] * whole_sums, "FUSED": fused})
         if "_all" in mine.kernel.cycles:
             # Sizes of the parts of all cores together.
             names.update({f"{name}_all": size for name, size in part_sizes(grid, position, "", 0).items()})
@@ -201,6 +200,13 @@ def _part_cycles(
         return np.where(points > 0, found, 0.0)
     ranges, costs = grid.projection.ranges[position], platform.operations or OPERATIONS
     return nest_cycles(grid, ranges, mine.call, mine.domain, mine.nest, sizes, split, whole, costs)
+
+
+def step_names(platform: Platform, mine: Task) -> dict[str, Number]:
+    """What formulas ask about the steps behind a kernel."""
+    count = int(mine.steps.get("step", 0))
+    scaled = {name: int(sum(mine.steps.get(s, 0) for s in steps) == 1 and count <= 2) for name, steps in SCALED.items()}
+    return {**scaled, "STEPS": count, "FUSED": _fused_cycles(platform, mine)}
 
 
 def _fused_cycles(platform: Platform, mine: Task) -> float:

@@ -10,6 +10,7 @@ from tilewright.core.matching import binding_names, why_not
 from tilewright.core.op import call_node
 from tilewright.core.plan import Choice, Rejection
 from tilewright.core.platform import Platform
+from tilewright.cost.tiles import step_names, task
 from tilewright.errors import TilewrightError
 
 
@@ -33,7 +34,8 @@ def select(graph: Graph, node: Node, platform: Platform, engine: str = "") -> Ch
         else:
             # A type variable of operands that are all absent may stand for anything.
             chosen = {**{name: allowed[0] for name, allowed in kernel.variables.items()}, **variables}
-            fitting.append((float(formula(kernel.cycles, names)), index, kernel, chosen))
+            known = {**names, **step_names(platform, task(graph, node, kernel))}
+            fitting.append((float(formula(kernel.cycles, known)), index, kernel, chosen))
     if fitting:
         _, _, kernel, variables = min(fitting, key=lambda item: item[:2])
         scratch = int(formula(kernel.scratch, names))
