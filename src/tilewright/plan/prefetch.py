@@ -59,14 +59,23 @@ class Prefetch:
             after, self.groups[number] = self.groups[number], before
             self.groups[number] = self._repriced(number, after)
         working = [self._running_on(number) for number in range(len(self.groups))]
-        self._spread(working)
+        free = self._spread(working)
+        other = replace(
+            self, groups=list(self.groups), occupied=[list(taken) for taken in self.occupied], held=dict(self.held)
+        )
+        other._in_order(free)
+        ways = [self._completed(working), other._completed(working)]
+        self.groups = min(ways, key=lambda groups: sum(group.cycles for group in groups))
+
+    def _completed(self, working: Sequence[Group]) -> list[Group]:
+        """Groups with stores that run on, and with what loads make them wait for."""
         for number in range(len(self.groups) - 1):
             self._store_late(number, working)
         costs = [self._cost(number, group) for number, group in enumerate(self.groups)]
         loads = [replace(group, buffers=tuple(self._loaded(b) for b in group.buffers)) for group in self.groups]
         waits = held_up(self.platform, loads, costs, self._source)
         saved = repeated(self.network.graph, self.platform, self.network.choices, self.groups)
-        self.groups = [
+        return [
             replace(group, cycles=group.cycles + wait - less)
             for group, wait, less in zip(self.groups, waits, saved, strict=True)
         ]
@@ -142,13 +151,26 @@ class Prefetch:
     def _put(self, number: int, index: int, buffer: TileBuffer) -> None:
         self.groups[number] = self._repriced(number, _with_buffer(self.groups[number], index, buffer))
 
-    def _spread(self, working: Sequence[Group]) -> None:
-        """Starts loads as many groups earlier as they take, the last first: each gets the time that others leave."""
+    def _spread(self, working: Sequence[Group]) -> list[float]:
+        """Starts loads as many groups earlier as they take, the last first: each gets the time that others leave.
+        Returns the cycles of each group in which others might run."""
         free = [free_cycles(self.network, group, self._around(number)) for number, group in enumerate(working)]
         for number in range(len(self.groups) - 1, 0, -1):
             for index in reversed(range(len(self.groups[number].buffers))):
                 if self.groups[number].buffers[index].early:
                     self._begun(number, index, free)
+        return free
+
+    def _in_order(self, free: Sequence[float]) -> None:
+        """Starts no load behind one for a later group, which it would wait for: that helps where time
+        is short, as at the start of a network. None is started before a group that waits for its own loads."""
+        first = len(self.groups)
+        for number in range(len(self.groups) - 1, 0, -1):
+            for index, buffer in enumerate(self.groups[number].buffers):
+                begin = number - buffer.early
+                while buffer.early and begin > first and free[begin - 1] >= 0 and self._one_earlier(number, index):
+                    begin -= 1
+            first = min([first, *(number - b.early for b in self.groups[number].buffers if b.early)])
 
     def _begun(self, number: int, index: int, free: list[float]) -> None:
         """Starts a load beside the last group with which there is time for it, and takes that from all of them. None is
