@@ -74,6 +74,9 @@ def test_a_size_of_the_whole_memory_means_what_is_free() -> None:
 
 
 def test_no_program_for_a_memory_that_the_machine_does_not_have() -> None:
-    plan_model(large(), Options("siracusa", sizes=Sizes({"L1": 2_000_000})))
+    b = Builder()
+    between = b.op("MatMul", b.input("x", "float32[1,96,300]"), b.weights(300, 600))
+    graph = b.graph(b.op("MatMul", between, b.weights(600, 300), name="y"))  # stays in L1 where it has the bytes
+    plan_model(graph, Options("siracusa", sizes=Sizes({"L1": 2_000_000})))
     with pytest.raises(TilewrightError, match=r"bytes of L1, 'siracusa' has 229376"):
-        compile_model(large(), Options("siracusa", sizes=Sizes({"L1": 2_000_000})))
+        compile_model(graph, Options("siracusa", sizes=Sizes({"L1": 2_000_000})))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import prod
 from types import MappingProxyType
 
 from tilewright.core.graph import Graph, Node
-from tilewright.core.kernel import Kernel, formula
+from tilewright.core.kernel import Kernel, Number, formula
 from tilewright.core.matching import binding_names, why_not
 from tilewright.core.op import call_node
 from tilewright.core.plan import Choice, Rejection
 from tilewright.core.platform import Platform
-from tilewright.cost.tiles import step_names, task
+from tilewright.cost.tiles import Task, step_names, task
 from tilewright.errors import TilewrightError
 
 
@@ -34,8 +36,7 @@ def select(graph: Graph, node: Node, platform: Platform, engine: str = "") -> Ch
         else:
             # A type variable of operands that are all absent may stand for anything.
             chosen = {**{name: allowed[0] for name, allowed in kernel.variables.items()}, **variables}
-            known = {**names, **step_names(platform, task(graph, node, kernel))}
-            fitting.append((float(formula(kernel.cycles, known)), index, kernel, chosen))
+            fitting.append((_cycles(platform, task(graph, node, kernel), kernel, names), index, kernel, chosen))
     if fitting:
         _, _, kernel, variables = min(fitting, key=lambda item: item[:2])
         scratch = int(formula(kernel.scratch, names))
@@ -48,3 +49,10 @@ def select(graph: Graph, node: Node, platform: Platform, engine: str = "") -> Ch
         reasons=[f"{r.kernel:<28} {r.reason}" for r in rejected] or [f"no kernel file declares op: {node.op}"],
         help="cast the tensors to a type a kernel takes, or add a kernel with --kernels DIR (docs/add_a_kernel.md)",
     )
+
+
+def _cycles(platform: Platform, mine: Task, kernel: Kernel, names: Mapping[str, Number]) -> float:
+    """What a kernel takes for all of a node with the steps behind it, on one core."""
+    behind = step_names(platform, mine)
+    results = prod(size for name, size in mine.domain.dims.items() if name not in mine.domain.reduction)
+    return float(formula(kernel.cycles, {**names, **behind})) + results * behind["FUSED"]

@@ -8,14 +8,11 @@ strided: [data, transposed]
 # Cores that copy words wait a third of a cycle for banks at each, those of bytes longer, unless they read side by side.
 # Where steps keep to a bank, each waits for all cores whose parts begin in it, too.
 cycles: "D0*(D1*D2*(2 + (OTHERS > 0)*max(
-  (1 - (((D1 > D2)*data_sD1 + (D1 <= D2)*data_sD2)*data_bytes%64 == 0)
-  *(((D1 > D2)*transposed_sD1 + (D1 <= D2)*transposed_sD2)*data_bytes%64 == 0))
+  (1 - (READ := ((LONGER := (D1 > D2))*data_sD1 + (1-LONGER)*data_sD2)*data_bytes%64 == 0)
+  *(WRITTEN := (LONGER*transposed_sD1 + (1-LONGER)*transposed_sD2)*data_bytes%64 == 0))
   *((data_bytes > 1)*0.35 + (data_bytes == 1)*(0.87 - (data_sPART <= 8)*(0.25 + (transposed_sPART >= 64)*0.25))),
-  (((D1 > D2)*data_sD1 + (D1 <= D2)*data_sD2)*data_bytes%64 == 0)*(1 + (data_sPART*data_bytes%16 == 0)
-  + (data_sPART*data_bytes%32 == 0)*2 + (data_sPART*data_bytes%64 == 0)*4)
-  + (((D1 > D2)*transposed_sD1 + (D1 <= D2)*transposed_sD2)*data_bytes%64 == 0)
-  *(1 + (transposed_sPART*data_bytes%16 == 0)
-  + (transposed_sPART*data_bytes%32 == 0)*2 + (transposed_sPART*data_bytes%64 == 0)*4) - 2))
+  READ*(1 + ((FROM := data_sPART*data_bytes)%16 == 0) + (FROM%32 == 0)*2 + (FROM%64 == 0)*4)
+  + WRITTEN*(1 + ((TO := transposed_sPART*data_bytes)%16 == 0) + (TO%32 == 0)*2 + (TO%64 == 0)*4) - 2))
   + min(D1, D2)*7 + 13) + 37 - (PARTS <= OTHERS)*67"
 --- */
 #include "tilewright_kernel.h"
