@@ -14,7 +14,7 @@ scratch: "16*KH*((KW*C+3)//4)"
 # whatever is fused. Where all pixels are done at once, less code is fetched at first. Fitted on the simulator to 576 steps
 # of 270 layers of networks and of random shapes; pointwise ones by blocks of channels, and again for each call (FLAT).
 cycles: "G*((QUADS := (N*OH*OW+3)//4)*(((F+3)//4)*(KH*(WORDS := (KW*C+3)//4)*(23.9
-  + (C%4 > 0)*(1-(NARROW := (KH > 2 and KW*C <= 4)))*(1-(COPIED := (KW > 1 and (G > 1 or dilations_1 > 1))))*(2.1 + C%2))
+  + (C%4 > 0)*(1-(NARROW := (KH > 2 and KW*C <= 4)))*(1-(COPIED := (KW > 1 and (X_s2 > C or dilations_1 > 1))))*(2.1 + C%2))
   + (KH-1)*(1-NARROW)*19) + (F//4)*(139 - SHIFTS*(37 + (FLAT := (KH*KW*strides_0*strides_1 == 1
   and X_o1+X_o2 == 0 and (OH == 1 or (X_s1 == OW*X_s2 and Y_s1 == OW*Y_s2))))*(35 - WORDS*0.85)))
   + (F%4 > 0)*(530 + (OTHERS > 0)*150) + SHIFTS*FLAT*36
@@ -27,7 +27,7 @@ cycles: "G*((QUADS := (N*OH*OW+3)//4)*(((F+3)//4)*(KH*(WORDS := (KW*C+3)//4)*(23
   *(min(OW/4, 1 + (X_o2 > 0) + (X_o2 > pads_1)*(OW == Y_n2) + (OW%4 > 0)*0.7)-LINE*1) + ROWS*OW/4))
   + max(COPIED*N*OH*OW, N*(OH*(SIDES := min(OW, (min(X_o2, pads_1)+strides_1-1)//strides_1
   + (OW == Y_n2)*((max(X_o2-pads_1, 0)+strides_1-1)//strides_1))) + ROWS*(OW-SIDES)))*(KH*(WORDS*4 + 37) + 90)
-  + N*OH*OW*KH*NARROW*17 + (SHIFTS+SCALES)*F*(7 + FLAT*4 - N*OH*OW*FUSED)) + 145
+  + N*OH*OW*(KH*NARROW*17 + COPIED*KH*KW*(C/2 + 38)) + (SHIFTS+SCALES)*F*(7 + FLAT*4 - N*OH*OW*FUSED)) + 145
   - FIRST*SHIFTS*350*(FLAT and G == 1 and C > 4 and C%4+F%4+N*OH*OW%4 == 0)"
 --- */
 #include "tilewright_kernel.h"
