@@ -394,7 +394,16 @@ KEPT: list[Corruption] = [
 ]
 
 AHEAD: list[Corruption] = [
-    ("ahead of nothing", lambda: ahead(by_layer()), "runs ahead, but there is nothing that it could be ahead of"),
+    (
+        "ahead of nothing",
+        lambda: ahead(in_group(by_layer(), 0, lambda g: replace(g, loops=()))),
+        "runs ahead, but there is nothing that it could be ahead of",
+    ),
+    (
+        "queued with one slot",
+        lambda: ahead(with_buffer(by_layer(), 0, 0, slots=1)),
+        "runs ahead, but its buffer 0",
+    ),
     (
         "ahead on the cores",
         lambda: in_group(by_layer(), 0, lambda g: replace(g, ahead=True)),

@@ -123,6 +123,23 @@ def test_layers_are_right(kind: str, *, scaled: bool, weight_memory: int, monkey
     assert bool(ran.compiled.plan.schedule.used["WMEM"]) == bool(weight_memory)
 
 
+@pytest.mark.parametrize(("rows", "inputs", "features"), [(192, 96, 48), (200, 96, 48), (63, 64, 256), (90, 200, 33)])
+def test_the_next_tile_is_queued(rows: int, inputs: int, features: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the last tile is smaller, and where a tile takes two jobs."""
+    monkeypatch.setattr("tilewright.api.compiling.load_platform", given_slow_cores)
+    plain, fed = network([layer("MatMul", (rows, inputs), "int8", ((inputs, features), "int8"))])
+    graph = requantised(plain, 1 << 12)
+    options = Options(platform="siracusa", sizes=Sizes({"L1": 16_000}))
+    ran = run_model(graph, options, inputs=fed, expected=interpret(graph, fed), profile=True)
+    assert [c for c in ran.comparisons if c.wrong] == []
+    assert ran.compiled.plan.schedule is not None
+    groups = ran.compiled.plan.schedule.groups
+    assert any(group.queued for group in groups)
+    for group, measured in zip(groups, ran.groups, strict=True):
+        if group.queued:
+            assert measured.cycles == pytest.approx(group.cycles, rel=0.15)
+
+
 @pytest.mark.parametrize("kind", LAYERS)
 def test_all_ways_to_split_give_the_same(kind: str) -> None:
     plain, fed = network(LAYERS[kind])

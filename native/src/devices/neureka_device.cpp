@@ -86,6 +86,7 @@ uint32_t NeurekaDevice::acquire() {
     if (acquired_)
         return being_written;
     acquired_ = true;
+    observe_end(offered());
     return next_job_;
 }
 
@@ -97,13 +98,17 @@ uint32_t NeurekaDevice::status() {
     return busy;
 }
 
-// A hart reads which jobs have ended.
+// A hart reads which jobs have ended, or gets registers that the job before the last one had.
 void NeurekaDevice::observe_ends() {
     for (Context &context : contexts_)
-        if (!context.busy && context.unseen != no_transfer) {
-            machine_.transfer_observed(context.unseen);
-            context.unseen = no_transfer;
-        }
+        observe_end(context);
+}
+
+void NeurekaDevice::observe_end(Context &context) {
+    if (!context.busy && context.unseen != no_transfer) {
+        machine_.transfer_observed(context.unseen);
+        context.unseen = no_transfer;
+    }
 }
 
 void NeurekaDevice::trigger(const Access &access) {

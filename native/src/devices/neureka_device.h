@@ -41,6 +41,7 @@ class NeurekaDevice final : public Device {
     uint32_t acquire();
     uint32_t status();
     void observe_ends();
+    void observe_end(Context &context);
     void trigger(const Access &access);
     void describe(Queued &queued);
     void start(int64_t time);

@@ -53,7 +53,8 @@ class _Order:
         what = ", ".join(f"{node.op} {node.name or node.outputs[0]}" for node in nodes)
         tiles = "".join(f"; {loop.dim}: {loop.count} x {loop.size}" for loop in group.group.loops if loop.count > 1)
         arrived = [] if self.before is not None and self.before.carriers else group.early_arrived()
-        body = (Mark(group.index, "begin"), *group.staged(), *arrived, *self._pipeline())
+        turns = self._queue() if group.group.queued else self._pipeline()
+        body = (Mark(group.index, "begin"), *group.staged(), *arrived, *turns)
         return Routine(f"group_{group.index}", f"{what}{tiles}", body)
 
     # What is done once
@@ -115,6 +116,34 @@ class _Order:
         ends = [] if carried else self._stored_late()
         return (*loop, Mark(group.index, "end"), *ends, *group.drain(0))
 
+    def _queue(self) -> tuple[Statement, ...]:
+        """The same for an engine that works alone: it always has the next step's work before it is done with one.
+
+        A step's loads go where those of two steps before it were, so they are started when that one is done.
+        """
+        group, engine = self.group, self.group.choice(0).engine
+        streams = [b for b in group.read if not self._early(b)]
+        loads = [s for b in streams for s in self._unless_early(b, 2, group.load(b))]
+        free = [Wait(group.channel(b)) for b in group.written if group.stores > group.group.buffers[b].slots]
+        start = [*group.arrived(streams), *group.guarded(group.outer - 1, [*free]), *group.work(0)]
+        stores = [s for b, use in group.written.items() for s in group.store(b, use)]
+        done: list[Statement] = [
+            Mark(group.index, "work"),
+            If((self._before_last(),), (Await(engine, recent=False),)),
+            If(self._last(), (Await(engine),)),
+            *([If((self._before_last(),), tuple(stores))] if self._gives_stores and stores else stores),
+        ]
+        turn = [
+            *self._when(0, 2, [Mark(group.index, "now")]),
+            *self._when(1, 2, start),
+            *self._once(-1, [Await(engine, recent=False)]),
+            *self._when(0, 2, done),
+            *self._when(2, 2, [Mark(group.index, "ahead", 2), *loads] if loads else []),
+            *self._once(0, self._at_first()),
+        ]
+        loop = For(STEP, -2, group.steps, tuple(turn))
+        return (*self._handed_on(), loop, Mark(group.index, "end"), *self._at_last(), *group.drain(0))
+
     def _leads(self, buffer: int) -> bool:
         """Whether it is read by a node that runs a step ahead."""
         return self.group.group.ahead and self.group.read[buffer][0] == 0
@@ -132,7 +161,7 @@ class _Order:
 
     @property
     def _furthest(self) -> int:
-        return max([int(self.group.group.ahead), *self._distances().values()])
+        return 2 if self.group.group.queued else max([int(self.group.group.ahead), *self._distances().values()])
 
     def _ahead(self) -> tuple[list[Statement], list[Statement]]:
         """What is done for later steps: at the start of a turn, and beside its computation."""

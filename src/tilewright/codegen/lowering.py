@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from typing import Literal
@@ -35,6 +35,10 @@ class Lowering:
     pieces: Pieces
     step: Literal["any", "first", "last"] = "any"
     """Which step statements are for: any, as expressions of the loop variables, or one that is known."""
+    edge: tuple[int, bool] | None = None
+    """A loop, and whether it stands at its last tile or before that, where statements are for one of these alone."""
+    names: Names = field(default_factory=Names, compare=False)
+    """The same for all steps: statements for some of them come to stand beside others."""
 
     # What the group touches, as expressions of its loop variables
 
@@ -47,7 +51,12 @@ class Lowering:
     def at(self) -> tuple[Size, ...]:
         if self.step != "any":
             return tuple(loop.count - 1 if self.step == "last" else 0 for loop in self.group.loops)
-        return tuple(variable(index_name(loop), loop.count) for loop in self.group.loops)
+        found = [variable(index_name(loop), loop.count) for loop in self.group.loops]
+        if self.edge is not None:
+            number, last = self.edge
+            loop = self.group.loops[number]
+            found[number] = loop.count - 1 if last else variable(index_name(loop), loop.count - 1)
+        return tuple(found)
 
     @cached_property
     def trace(self) -> Trace:
@@ -60,12 +69,8 @@ class Lowering:
         return trace(self.members, self.group.loops, self.group.keep, at, self.names)
 
     @cached_property
-    def names(self) -> Names:
-        return Names()
-
-    @cached_property
     def _general(self) -> Lowering:
-        return replace(self, step="any")
+        return replace(self, step="any", edge=None)
 
     @cached_property
     def steps(self) -> int:
@@ -138,11 +143,13 @@ class Lowering:
     def buffer_depth(self, buffer: int) -> int:
         if buffer in self.written:
             return self.outer - 1
-        if self.step != "any":
+        if self.step != "any" or self.edge is not None:
             return self._general.buffer_depth(buffer)
         return self.depth([end for part in self.regions[buffer] for end in (part.start, part.stop)])
 
     def work_depth(self, position: int) -> int:
+        if self.edge is not None:
+            return self._general.work_depth(position)
         ranges = self.trace.ranges[position].values()
         return self.depth([end for part in ranges for end in (part.start, part.stop)])
 
@@ -244,7 +251,8 @@ class Lowering:
     @cached_property
     def carriers(self) -> list[int]:
         """Nodes that are computed at every step, so that something can be done beside each."""
-        return [p for p in range(int(self.group.ahead), len(self.members)) if not self.tests(self.work_depth(p))]
+        first = int(self.group.ahead and not self.group.queued)
+        return [p for p in range(first, len(self.members)) if not self.tests(self.work_depth(p))]
 
     @cached_property
     def stores_behind(self) -> bool:
@@ -363,13 +371,40 @@ class Lowering:
 
     def work(self, position: int, beside: Sequence[Statement] = ()) -> list[Statement]:
         """Computes a node; `beside` is what is done meanwhile."""
+        work, choice = self.group.works[position], self.choice(position)
+        if self.plan.platform.beside(choice.kernel) is None:
+            count = self.schedule.cores if work.split or self._takes_turns(position) else 1
+            body: tuple[Statement, ...] = (Cores(CORE, count, self._invoked(position), tuple(beside)),)
+        else:
+            wait = () if self.group.ahead else (Await(choice.engine),)
+            body = (Start(choice.engine, self._invoked_by_size(position), tuple(beside)), *wait)
+        mark = Mark(self.index, "start" if self.group.ahead and position == 0 else "work", position)
+        return self.guarded(self.work_depth(position), [mark, *self._crops(position), *body]) + self._keep(position)
+
+    def _takes_turns(self, position: int) -> bool:
+        """Whether the cores share a node as its kernel says."""
+        kernel, split = self.choice(position).kernel, self.group.works[position].split
+        return kernel is not None and kernel.shared and not split and self.schedule.cores > 1
+
+    def _invoked_by_size(self, position: int) -> tuple[Statement, ...]:
+        """The call with sizes that are known, if the last tile is smaller: most of a job then is, too."""
+        dims = self.members[-1].domain.dims
+        uneven = [number for number, loop in enumerate(self.group.loops) if dims[loop.dim] % loop.size]
+        if not uneven:
+            return self._invoked(position)
+        at, last = self.at[uneven[0]], self.group.loops[uneven[0]].count - 1
+        assert isinstance(at, Expr)
+        before, behind = (replace(self, edge=(uneven[0], ends))._invoked(position) for ends in (False, True))
+        return If((Test(at, "<", last),), before), If((Test(at, "==", last),), behind)
+
+    def _invoked(self, position: int) -> tuple[Statement, ...]:
         work, mine = self.group.works[position], self.members[position]
         choice = self.choice(position)
         inlaid = self.group.inlaid(work)
         rest = {name: Extent(*ends) for name, ends in left(mine, inlaid).items()}
         ranges = {**self.trace.ranges[position], **rest}
         core: Size = 0
-        shared = choice.kernel is not None and choice.kernel.shared and not work.split and self.schedule.cores > 1
+        shared = self._takes_turns(position)
         if work.split or shared:
             core = Expr(((Var(CORE, 0, self.schedule.cores - 1), 1),))
         if work.split:
@@ -385,14 +420,7 @@ class Lowering:
         task = Task(self.plan.graph, choice, mine, ranges, self.held(position), scratch, parts, share, inlaid)
         idle = any(part.size == 0 for part in rest.values())
         body: tuple[Statement, ...] = () if idle else (invoke(task, self.pieces),)
-        body = (If(tests, body),) if tests and body else body
-        if self.plan.platform.beside(choice.kernel) is None:
-            body = (Cores(CORE, self.schedule.cores if work.split or shared else 1, body, tuple(beside)),)
-        else:
-            wait = () if self.group.ahead else (Await(choice.engine),)
-            body = (Start(choice.engine, body, tuple(beside)), *wait)
-        mark = Mark(self.index, "start" if self.group.ahead and position == 0 else "work", position)
-        return self.guarded(self.work_depth(position), [mark, *self._crops(position), *body]) + self._keep(position)
+        return (If(tests, body),) if tests and body else body
 
     def _parts(self, position: int, work: Work) -> Parts | None:
         """Which part of a reduction that is cut a step computes."""

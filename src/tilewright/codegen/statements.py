@@ -116,8 +116,8 @@ class StatementPrinter:
                 return self._block("TW_DRIVEN {", body, indent)
             case Start(engine=engine, body=body, beside=beside):
                 return [*self._block(f"TW_START({engine}) {{", body, indent), *self.lines(beside, indent)]
-            case Await(engine=engine):
-                return [f"{indent}TW_AWAIT({engine});"]
+            case Await(engine=engine, recent=recent):
+                return [f"{indent}TW_AWAIT({engine}, {int(recent)});"]
             case Mark(group=group, place=place, number=number):
                 return [f"{indent}TW_MARK({group}, {place}, {number});"]
             case Wait(channel=channel):

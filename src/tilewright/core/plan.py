@@ -126,7 +126,15 @@ class Group:
     cycles: float = 0.0
     """Predicted."""
     ahead: bool = False
-    """Whether the first node runs one step ahead of the others, on an engine that works beside the cores."""
+    """Whether the first node runs one step ahead of the others, on an engine that works beside the cores.
+
+    A node that is alone has its next step's work queued there before it is done with one.
+    """
+
+    @property
+    def queued(self) -> bool:
+        """Whether an engine beside the cores works alone, with two steps at a time on their way."""
+        return self.ahead and len(self.works) == 1
 
     def inlaid(self, work: Work) -> frozenset[str]:
         """Operands of a node that lie within its result already when it is computed."""

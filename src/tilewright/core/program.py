@@ -179,6 +179,8 @@ class Await:
     """Goes on when an engine has done all that was started."""
 
     engine: str
+    recent: bool = True
+    """Whether that includes what was started since this was waited for last."""
 
 
 MarkedPlace = TypeLiteral["begin", "ahead", "start", "now", "work", "store", "await", "end"]

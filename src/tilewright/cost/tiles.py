@@ -24,7 +24,7 @@ from tilewright.core.kernel import Kernel, Number
 from tilewright.core.matching import binding_names
 from tilewright.core.op import Call, call_node
 from tilewright.core.plan import Choice, Group, TileBuffer
-from tilewright.core.platform import Platform
+from tilewright.core.platform import Engine, Platform
 from tilewright.core.tiles import Member, Use, left, member, walked
 from tilewright.cost.formulas import Names, evaluate
 from tilewright.cost.grid import Array, Box, Cut, Grid, Value
@@ -288,6 +288,17 @@ def together(grid: Grid, platform: Platform, works: Sequence[Array], *, ahead: b
     return np.maximum(first, slower) + np.where(begins(grid), np.minimum(first, others), 0.0)
 
 
+def queue_cycles(grid: Grid, engine: Engine, work: Array, moves: Traffic) -> Array:
+    """Cycles of all steps of a node that is alone on an engine, which has the next step's work before it is done.
+
+    What it takes to start a step passes while the engine works on the one before. Only where transfers take longer it
+    comes in between: results go where those of two steps before were.
+    """
+    start = engine.fork + engine.turn
+    jobs = np.where(begins(grid), work + engine.queue, np.maximum(work - start, start))
+    return overlapped(grid, jobs, replace(moves, moving=moves.moving * 0.0), start)
+
+
 def parted(grid: Grid) -> Value:
     """Tilings with which a reduction of the last node is cut into parts."""
     reduced = grid.members[-1].domain.reduction
@@ -358,6 +369,8 @@ class Priced:
     """Transfers of tile buffers, by their number."""
     ahead: bool = False
     """Whether the first node runs a step ahead, beside the others."""
+    queue: Engine | None = None
+    """What has two steps at a time on their way."""
 
     @property
     def order(self) -> range:
@@ -386,8 +399,12 @@ class Priced:
         nothing = np.zeros((1,) * self.grid.rank)
         compute = together(self.grid, self.platform, self.works, ahead=self.ahead)
         moves = self._moves
+        if self.queue is None:
+            cycles = overlapped(self.grid, compute, moves)
+        else:
+            cycles = queue_cycles(self.grid, self.queue, self.works[0], moves)
         return Cost(
-            float(overlapped(self.grid, compute, moves).sum()),
+            float(cycles.sum()),
             int(moves.moved.sum()),
             int(self.total(sum(self.points, nothing))),
             self.total(compute),
@@ -437,7 +454,8 @@ def priced(
             flows[index] = scaled(flows[index], np.zeros((1,) * grid.rank))
         if group.buffers[index].late:
             flows[index] = scaled(flows[index], ~ends(grid))
-    return Priced(platform, grid, tuple(works), tuple(points), flows, group.ahead)
+    queue = platform.beside(tasks[0].kernel) if group.queued else None
+    return Priced(platform, grid, tuple(works), tuple(points), flows, group.ahead and queue is None, queue)
 
 
 def _meet(a: TileBuffer, b: TileBuffer) -> bool:

@@ -325,7 +325,7 @@ def _turn(
     stores = [mine for mine in traffic.values() if mine.flow.store]
     for mine in loads:
         current = sum(at <= step for at in mine.steps)
-        while len(mine.done) < min(current + mine.slots - 1 + timed.group.ahead, len(mine.steps)):
+        while len(mine.done) < min(current + mine.slots - 1 + timed.priced.ahead, len(mine.steps)):
             move(mine, "load", mine.steps[len(mine.done)])
     if timed.group.ahead:
         for begun in range(step + (step > 0), min(step + 2, len(ways))):

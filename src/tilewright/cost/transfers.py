@@ -332,12 +332,13 @@ def in_turn(grid: Grid, compute: Array, found: Traffic) -> Array:
     return total + first + np.where(grid.steps == 1, 0.0, found.once.turns)
 
 
-def overlapped(grid: Grid, compute: Array, found: Traffic) -> Array:
-    """Cycles of all steps for each tiling."""
+def overlapped(grid: Grid, compute: Array, found: Traffic, between: float = 0.0) -> Array:
+    """Cycles of all steps for each tiling; `between` is what passes after the transfers of one before the next's."""
     # While transfers take longer than the cores, these have time for the turns of their loop.
     alone, busy = found.single, compute + found.moving * found.once.turn
     issue = found.load_issue + found.store_issue
-    beside = np.maximum(busy, found.both)
+    both = found.both
+    beside = np.maximum(busy, both + np.where(both > 0, between, 0.0))
     # At the first step nothing is loaded beside the cores, at the last one nothing stored.
     unloaded, unstored = np.maximum(busy, found.stores + issue), np.maximum(busy, found.loads + issue)
     begin, end = grid.corner(unloaded, last=False), grid.corner(unstored, last=True)

@@ -51,7 +51,7 @@ class Once:
         pick = self.solution.picks[number]
         before = pick.candidate.group
         loads = [use for use in self._loads(pick) if use.type.bytes]
-        if before.ahead or not before.loops or not loads or not self._time_for(number, loads):
+        if (before.ahead and not before.queued) or not before.loops or not loads or not self._time_for(number, loads):
             return None
         network = self.menu.network
         near = pick.near | self.levels.direct | {network.root(use.tensor) for use in loads}

@@ -101,7 +101,7 @@ class Prefetch:
         tensor = group.buffers[index].tensor
         if (
             group.buffers[index].within >= 0
-            or group.ahead
+            or (group.ahead and not group.queued)
             or tensor in {mine.output.tensor for mine in members[:-1]}
             or not self._alone(group, index)
         ):

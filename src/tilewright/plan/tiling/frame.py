@@ -10,7 +10,7 @@ from itertools import permutations
 import numpy as np
 
 from tilewright.core.domain import Affine
-from tilewright.core.platform import Platform
+from tilewright.core.platform import Engine, Platform
 from tilewright.core.tiles import Use, left, walked
 from tilewright.cost.formulas import evaluate
 from tilewright.cost.grid import Array, Box, Grid, Value
@@ -129,6 +129,12 @@ class Frame:
     def ahead(self) -> bool:
         """Whether the first node can run on its engine while cores work on what it made the step before."""
         return self._works_ahead(self.holders)
+
+    @cached_property
+    def queue(self) -> Engine | None:
+        """What can be given the next step while it works on one, as nothing else is computed at its steps."""
+        copies = [h for h in self.holders if h.over >= 0 or h.within >= 0]
+        return self.platform.beside(self.tasks[0].kernel) if len(self.tasks) == 1 and not copies else None
 
     def _works_ahead(self, holders: Sequence[Holder]) -> bool:
         beside = [self.platform.beside(task.kernel) is not None for task in self.tasks]

@@ -11,6 +11,7 @@ import numpy as np
 from tilewright.core.plan import Group, TileBuffer, Work
 from tilewright.core.tiles import TileLoop
 from tilewright.cost.grid import Array, Value
+from tilewright.cost.tiles import parted, queue_cycles
 from tilewright.cost.transfers import Traffic, in_turn, overlapped
 from tilewright.plan.addresses.stacking import Piece, stack
 from tilewright.plan.tiling.frame import Frame, Holder, Order
@@ -59,6 +60,8 @@ class Tilings:
     macs: Array
     order: Array
     """Which order of the loops is the best."""
+    ahead: Array
+    """Whether the first node runs a step ahead, or, if it is alone, has its next step queued."""
     inlaid: frozenset[int]
     """Holders that lie within that of the result."""
 
@@ -132,6 +135,7 @@ def _tilings(
     counts = [around.buffers] if around.buffers else [2, 1]
     shape = frame.grid.steps.shape
     timed: dict[int, list[Array]] = {count: [] for count in counts}
+    ahead: dict[int, list[Array]] = {count: [] for count in counts}
     macs: list[Array] = []
     for order, moves in zip(frame.orders, transfers, strict=True):
         works = [share.cycles for share in shares]
@@ -141,16 +145,23 @@ def _tilings(
         fine = allowed & (points <= around.most_points)
         for count in counts:
             cycles = overlapped(frame.grid, beside, moves) if count > 1 else in_turn(frame.grid, serial, moves)
+            sooner = np.full(shape, frame.ahead and count > 1)
+            if frame.queue is not None and count > 1:
+                queued = queue_cycles(frame.grid, frame.queue, beside, moves)
+                sooner = np.broadcast_to((queued < cycles) & ~parted(frame.grid), shape)
+                cycles = np.where(sooner, queued, cycles)
             timed[count].append(np.broadcast_to(np.where(fine, cycles, np.inf), shape))
+            ahead[count].append(sooner)
         macs.append(np.broadcast_to(points, shape))
     moved = [np.broadcast_to(moves.moved, shape) for moves in transfers]
     found: list[Tilings] = []
     for count in counts:
         cycles = np.stack(timed[count])
         best = np.argmin(cycles, axis=0)[None]
-        taken, most, points = (np.take_along_axis(v, best, 0)[0] for v in (cycles, np.stack(moved), np.stack(macs)))
+        values = (cycles, np.stack(moved), np.stack(macs), np.stack(ahead[count]))
+        taken, most, points, sooner = (np.take_along_axis(v, best, 0)[0] for v in values)
         size = np.broadcast_to(_bytes(frame, direct, shares, count, inlaid), shape)
-        found.append(Tilings(frame, direct, shares, count, size, taken, most, points, best[0], inlaid))
+        found.append(Tilings(frame, direct, shares, count, size, taken, most, points, best[0], sooner, inlaid))
     return found
 
 
@@ -229,7 +240,7 @@ def built(found: Tilings, number: int, steps: Sequence[int]) -> tuple[Group, int
     keep = MappingProxyType(dict(grid.keep) if grid.keep and at(grid.counts[grid.sweep]) > 1 else {})
     cycles = float(found.cycles[index])
     real = tuple(loop for loop in loops if loop.count > 1)
-    ahead = frame.ahead and found.slots > 1 and bool(real)
+    ahead = bool(found.ahead[index]) and bool(real)
     return Group(tuple(works), real, buffers, keep, cycles, ahead), end + sums
 
 

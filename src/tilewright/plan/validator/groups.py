@@ -291,8 +291,11 @@ def _inner(opened: Opened) -> Iterator[str]:
 def _ahead(opened: Opened) -> Iterator[str]:
     """What a first node that runs a step ahead writes and reads is not what the others work on at that time."""
     made = opened.members[0].output.tensor
-    if len(opened.members) < 2 or not opened.group.loops:
+    reduced = opened.members[-1].domain.reduction
+    if not opened.group.loops:
         yield "there is nothing that it could be ahead of"
+    elif len(opened.members) == 1 and any(loop.dim in reduced for loop in opened.group.loops):
+        yield "its results take several steps"
     if made in opened.group.keep:
         yield f"lines of '{made}' are kept"
     for index, (buffer, users) in enumerate(zip(opened.group.buffers, opened.users, strict=True)):

@@ -21,12 +21,12 @@ static inline void npu_fill(uint32_t left_out) {
 
 static inline void npu_set(uint32_t number, uint32_t value) { REGISTER(NPU + 0x20 + 4 * number) = value; }
 
-static inline void npu_start(void) {
+static inline void npu_start_for(volatile uint8_t *output) {
     while ((int32_t)REGISTER(NPU + 4) < 0)
         ;
     npu_set(0, (uint32_t)npu_weights);
     npu_set(1, (uint32_t)npu_input);
-    npu_set(2, (uint32_t)npu_output);
+    npu_set(2, (uint32_t)output);
     npu_set(3, (uint32_t)npu_scale);
     npu_set(4, 0);
     npu_set(5, 0);
@@ -51,4 +51,6 @@ static inline void npu_start(void) {
     npu_set(23, 7 | 1 << 4 | 2 << 5 | 8 << 16);
     REGISTER(NPU) = 0; /* STARTS */
 }
+
+static inline void npu_start(void) { npu_start_for(npu_output); }
 #endif

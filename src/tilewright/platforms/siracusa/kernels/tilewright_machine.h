@@ -67,10 +67,11 @@ extern unsigned char *tw_relay;
 #define TW_BESIDE TW_DRIVEN
 #define TW_CORES_BESIDE(core, cores) TW_CORES(core, cores)
 
-/* The block behind it starts work on another engine; behind TW_AWAIT that is done. TW_START(neureka) { ... } */
+/* The block behind it starts work on another engine. TW_START(neureka) { ... } Behind TW_AWAIT that is done; if not `recent`,
+ * what was started before the last TW_AWAIT. */
 #define TW_START(engine) TW_DRIVEN
-#define TW_AWAIT(engine) tw_await_##engine()
-void tw_await_neureka(void);
+#define TW_AWAIT(engine, recent) tw_await_##engine(recent)
+void tw_await_neureka(int recent);
 
 /* Places in a network that profilers know: each is an entry of a section that is not loaded, its address and a name; there
  * is no instruction for it. Define it otherwise to store the cycle counter on the chip itself. */
