@@ -87,13 +87,17 @@ class _Order:
     def _pipeline(self) -> tuple[Statement, ...]:
         group = self.group
         carried = bool(group.carriers)
-        inline, first = self._ahead()
+        inline, soon, later = self._ahead()
+        first = [*soon, *later]
         last: list[Statement] = []
         if group.group.ahead:
             last = self._when(1, 1, self._awaited())
         if carried:
             stores = [*self._once(0, self._handed_on()), *self._stored_behind()]
-            first = [*stores, *first, *self._once(0, self._at_first())]
+            # The other engine stands still until it is started. Only loads into bytes that are stored come behind that.
+            waits = group.group.ahead and not group.in_place
+            first = [*soon, *stores, *later] if waits else [*stores, *first]
+            first += self._once(0, self._at_first())
             last += self._once(group.steps - 1, self._at_last())
         now: list[Statement] = [Mark(group.index, "now")]
         now += [s for b, mine in self._distances().items() if mine == 0 and not self._early(b) for s in group.load(b)]
@@ -163,8 +167,8 @@ class _Order:
     def _furthest(self) -> int:
         return 2 if self.group.group.queued else max([int(self.group.group.ahead), *self._distances().values()])
 
-    def _ahead(self) -> tuple[list[Statement], list[Statement]]:
-        """What is done for later steps: at the start of a turn, and beside its computation."""
+    def _ahead(self) -> tuple[list[Statement], list[Statement], list[Statement]]:
+        """What is done for later steps: at the start of a turn, beside its computation, and behind that."""
         group, distances, buffers = self.group, self._distances(), self.group.group.buffers
         inline: list[Statement] = []
         beside: list[Statement] = []
@@ -177,7 +181,7 @@ class _Order:
             mark: list[Statement] = [Mark(group.index, "ahead", distance)]
             placed = self._placed(distance, [*mark, *first] if first else [], [*mark, *loads] if loads else [])
             inline += placed[0]
-            # The other engine stands still until it is started: first what it needs, then loads for steps behind.
+            # First what the other engine needs, then loads for steps behind.
             (later if group.group.ahead and distance > 1 else beside).extend(placed[1])
         if group.group.ahead:
             lead = [b for b in group.read if self._leads(b) and not self._early(b)]
@@ -185,7 +189,7 @@ class _Order:
             placed = self._placed(1, start, start)
             inline += placed[0]
             beside += placed[1]
-        return inline, [*beside, *later]
+        return inline, beside, later
 
     def _placed(
         self, distance: int, first: list[Statement], body: list[Statement]

@@ -255,13 +255,18 @@ class Lowering:
         return [p for p in range(first, len(self.members)) if not self.tests(self.work_depth(p))]
 
     @cached_property
+    def in_place(self) -> list[int]:
+        """Buffers that are loaded where results are stored from."""
+        return [b for b in self.read if any(self._shares(b, other) for other in self.written)]
+
+    @cached_property
     def stores_behind(self) -> bool:
         """Whether what a step makes may be stored while the next one works.
 
         What cores copy to bytes that a result takes, they copy before that, for a later step.
         """
         moved = [s for b, use in self.written.items() for s in self.store(b, use)]
-        moved += [s for b in self.read if any(self._shares(b, other) for other in self.written) for s in self.start(b)]
+        moved += [s for b in self.in_place for s in self.start(b)]
         slots = all(self.group.buffers[b].slots > 1 for b in self.written)
         return len(self.carriers) > 0 and slots and self.by_driver(moved)
 

@@ -5,7 +5,7 @@ when: {B_sROWS: "== 0", B_sCOLUMNS: "B_sCOLUMNS == 1 or COLUMNS == 1", A_sCOLUMN
 epilogue: row
 strided: [A, Y]
 # 26: fitted to 10 layers that become bytes, one step fused.
-cycles: "(COLUMNS//4)*(ROWS*26 + 25) + min(COLUMNS%4, 1)*(ROWS*150 + 50)"
+cycles: "(COLUMNS//4)*(ROWS*26 + 5 + 20*min(SCALES + SHIFTS, 1)) + min(COLUMNS%4, 1)*(ROWS*150 + 50)"
 --- */
 #include "tilewright_kernel.h"
 
