@@ -53,6 +53,8 @@ class Engine:
     """Multiply-accumulates of bytes that one core, or the array, does in a cycle at best; 0 where nobody says."""
     turn: int = 0
     """Cycles of an array between jobs of two steps, besides those to describe one."""
+    uneven: int = 0
+    """Cycles more between jobs of several loops where tiles differ in size."""
     queue: int = 0
     """Cycles that code takes more to come into caches if it queues a step's jobs while those of another one run."""
     slows: float = 0.0
@@ -332,6 +334,7 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
             part.optional_int("begin") or 0,
             part.number("peak") if part.has("peak") else 0.0,
             part.optional_int("turn") or 0,
+            part.optional_int("uneven") or 0,
             part.optional_int("queue") or 0,
             part.number("slows") if part.has("slows") else 0.0,
         )

@@ -240,6 +240,16 @@ class Grid:
         return self.product(self.counts)
 
     @cached_property
+    def uneven(self) -> Array:
+        """Tilings of several loops in which tiles differ in size."""
+        sizes = [self._along(loop, np.asarray(cut.sizes)) for loop, cut in enumerate(self.cuts)]
+        rest = self.product([cut.extent % size == 0 for cut, size in zip(self.cuts, sizes, strict=True)]) == 0
+        loops = np.zeros((1,) * self.rank, int)
+        for count in self.counts:
+            loops = loops + (count > 1)
+        return rest & (loops > 1)
+
+    @cached_property
     def _begin(self) -> tuple[Array, ...]:
         """The first class of each size."""
         return tuple(np.searchsorted(c[0], p.begin) for c, p in zip(self._classes, self.points, strict=True))

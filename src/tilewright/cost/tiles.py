@@ -239,8 +239,13 @@ def start_cycles(grid: Grid, platform: Platform, mine: Task, split: str) -> Arra
     """Cycles to start a node at a step, over classes."""
     beside = platform.beside(mine.kernel)
     if beside is not None:
-        return beside.fork + np.where(begins(grid), beside.begin, beside.turn)
+        return np.where(begins(grid), beside.fork + beside.begin, _next_cycles(grid, beside))
     return (platform.cores.fork if split else 0) + begins(grid) * begin_cycles(platform, mine)
+
+
+def _next_cycles(grid: Grid, engine: Engine) -> Array:
+    """Cycles to start an engine's work at a further step, over classes."""
+    return engine.fork + engine.turn + engine.uneven * np.asarray(grid.spread(grid.uneven))
 
 
 def begin_cycles(platform: Platform, mine: Task) -> float:
@@ -294,7 +299,7 @@ def queue_cycles(grid: Grid, engine: Engine, work: Array, moves: Traffic) -> Arr
     What it takes to start a step passes while the engine works on the one before. Only where transfers take longer it
     comes in between: results go where those of two steps before were.
     """
-    start = engine.fork + engine.turn
+    start = _next_cycles(grid, engine)
     jobs = np.where(begins(grid), work + engine.queue, np.maximum(work - start, start))
     return overlapped(grid, jobs, replace(moves, moving=moves.moving * 0.0), start)
 

@@ -332,7 +332,7 @@ def in_turn(grid: Grid, compute: Array, found: Traffic) -> Array:
     return total + first + np.where(grid.steps == 1, 0.0, found.once.turns)
 
 
-def overlapped(grid: Grid, compute: Array, found: Traffic, between: float = 0.0) -> Array:
+def overlapped(grid: Grid, compute: Array, found: Traffic, between: Array | float = 0.0) -> Array:
     """Cycles of all steps for each tiling; `between` is what passes after the transfers of one before the next's."""
     # While transfers take longer than the cores, these have time for the turns of their loop.
     alone, busy = found.single, compute + found.moving * found.once.turn
