@@ -173,6 +173,9 @@ class Slow:
     stores: Array
     """Without the request, which the next one's hides."""
     both: Array
+    starts: Array
+    """To start all of these, one after the other: cores wait for who does it, at the end of a step."""
+    store_starts: Array
     passing: Array
     """Of loads: from there on, with nothing beside it."""
 
@@ -323,6 +326,8 @@ def traffic(grid: Grid, flows: Sequence[tuple[Flow, Array]]) -> Traffic:
             _chain(far, less, far_loads.cycles, far_loads),
             far_stores.cycles,
             _chain(far, less, far_loads.cycles + far_stores.cycles, far_loads, far_stores),
+            far_loads.issue + far_stores.issue,
+            far_stores.issue,
             passing,
         )
         ahead = _arrived(far, [(flow, when) for flow, when in flows if flow.far is not None and not flow.store])
@@ -371,10 +376,11 @@ def overlapped(grid: Grid, compute: Array, found: Traffic, between: float = 0.0)
     unloaded, unstored = np.maximum(busy, found.stores + issue), np.maximum(busy, found.loads + issue)
     begin, end = grid.corner(unloaded, last=False), grid.corner(unstored, last=True)
     if found.slow is not None:
-        alone, beside = alone + found.slow.passing, np.maximum(beside, found.slow.both)
+        slow = found.slow
+        alone, beside = alone + slow.passing, np.maximum(beside, np.maximum(slow.both, slow.starts))
         # The first step loads for the second one, and what was made before is stored while the last one computes.
-        begin = np.maximum(begin, grid.corner(found.slow.loads, last=True))
-        end = np.maximum(end, grid.corner(found.slow.stores, last=False))
+        begin = np.maximum(begin, grid.corner(slow.loads, last=True))
+        end = np.maximum(end, grid.corner(np.maximum(slow.stores, slow.store_starts), last=False))
     total = grid.total(alone) + grid.total(beside)
     begun = grid.corner(found.first - beside, last=False) + begin
     ended = end - grid.corner(beside, last=True)
@@ -406,7 +412,8 @@ def flow(grid: Grid, platform: Platform, box: Box, use: Use, memory: str) -> Flo
         slow, rest = dmas[0], route(platform, dmas[0].through)
         # It takes as long as code to start it, and what comes behind a load, at least.
         least = sum(float(dma.issue) for dma in rest) + (0.0 if use.writes else once.arrive)
-        passing = np.maximum(transfer(grid, box, use.type, rest, store=use.writes), least) + slow.passing
+        code = slow.passing + (once.leave if use.writes else 0.0)
+        passing = np.maximum(transfer(grid, box, use.type, rest, store=use.writes), least) + code
         far = Far(passing, slow.latency, slow.request, slow.cold)
         # A store passes first: only then the slower transfer is asked for.
         cycles, issue = alone, grid.product([]) * float(slow.issue) + (passing if use.writes else 0.0)
