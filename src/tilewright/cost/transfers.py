@@ -377,7 +377,9 @@ def overlapped(grid: Grid, compute: Array, found: Traffic, between: float = 0.0)
     begin, end = grid.corner(unloaded, last=False), grid.corner(unstored, last=True)
     if found.slow is not None:
         slow = found.slow
-        alone, beside = alone + slow.passing, np.maximum(beside, np.maximum(slow.both, slow.starts))
+        # A load waits for a store in its place.
+        both = slow.both if found.duplex else slow.both + found.in_line
+        alone, beside = alone + slow.passing, np.maximum(beside, np.maximum(both, slow.starts))
         # The first step loads for the second one, and what was made before is stored while the last one computes.
         begin = np.maximum(begin, grid.corner(slow.loads, last=True))
         end = np.maximum(end, grid.corner(np.maximum(slow.stores, slow.store_starts), last=False))
