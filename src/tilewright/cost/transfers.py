@@ -274,7 +274,7 @@ def _arrived(far: Far, flows: Sequence[tuple[Flow, Array]]) -> Array:
     """When loads have arrived that pass a memory, from the first request on, with nothing beside them.
 
     One core asks for all of them, another one starts them, which takes it a while each, and sees that they are there.
-    Then the first one sends each on its way, and waits for it.
+    Then the first one sends each on its way, and waits for it. Code for that is cold at the first of them.
     """
     asked = ended = np.zeros(())
     started: Array = np.full((), -np.inf)
@@ -287,13 +287,14 @@ def _arrived(far: Far, flows: Sequence[tuple[Flow, Array]]) -> Array:
         ended = np.where(there, np.maximum(started, ended) + flow.alone, ended)
         starts.append(started)
         ends.append(ended)
-    now = asked
+    now, cold = asked, np.asarray(far.cold)
     for number, (flow, when) in enumerate(flows):
         # While it starts another one, the second core does not look.
         known = np.maximum(ends[number], starts[min(number + 1, len(starts) - 1)])
         there = (flow.alone * when) > 0
         assert flow.far is not None
-        now = np.where(there, np.maximum(now, known) + flow.far.passing, now)
+        now = np.where(there, np.maximum(now, known) + flow.far.passing + cold, now)
+        cold = np.where(there, 0.0, cold)
     return now
 
 
@@ -333,7 +334,7 @@ def traffic(grid: Grid, flows: Sequence[tuple[Flow, Array]]) -> Traffic:
         ahead = _arrived(far, [(flow, when) for flow, when in flows if flow.far is not None and not flow.store])
         behind = _chain(far, 0.0, far_stores.alone, far_stores)
         cold = far.cold if np.any(ahead) else 0.0
-        first = np.maximum(first + loads.single, np.where(ahead > 0, ahead + cold - passing, 0.0)) - loads.single
+        first = np.maximum(first + loads.single, np.where(ahead > 0, ahead - passing, 0.0)) - loads.single
         first = first - far_loads.single
         last = last + np.where(behind > 0, behind + far.cold - cold, 0.0) - far_stores.single
         single = single + far_loads.single + far_stores.single
