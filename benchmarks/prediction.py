@@ -29,6 +29,7 @@ from benchmarks.siracusa import ENGINES, PLATFORM
 from tilewright.api import Options, find_cases, load_case, run_model
 from tilewright.core.plan import Plan
 from tilewright.core.platform import Platform, Sizes, load_platform, resize
+from tilewright.cost.slow import brought, fetched
 from tilewright.cost.timeline import held_up, repeated, timed_groups
 from tilewright.errors import TilewrightError
 from tilewright.report.profile import profile_rows
@@ -209,12 +210,15 @@ def again(run: Run, platform: Platform) -> Run:
     timed = timed_groups(plan, schedule)
     costs = [t.cost for t in timed]
     waits = held_up(plan.platform, schedule.groups, costs, lambda n, buffer: timed[n].source[buffer.tensor])
-    saved = repeated(plan.graph, plan.platform, choices, schedule.groups)
+    slow = [brought(t.priced) for t in timed]
+    saved = repeated(plan.graph, plan.platform, choices, schedule.groups, slow)
     start = platform.operations.get("network", 0.0)
     groups = tuple(
         replace(t.group, cycles=t.cost.cycles + wait - less + start * (not t.index))
         for t, wait, less in zip(timed, waits, saved, strict=True)
     )
+    waits = fetched(plan.platform, groups, slow, schedule.stages)
+    groups = tuple(replace(group, cycles=group.cycles + wait) for group, wait in zip(groups, waits, strict=True))
     return replace(run, plan=replace(plan, schedule=replace(schedule, groups=groups)))
 
 

@@ -94,6 +94,8 @@ class Dma:
     """Cycles to hand bytes from one of two DMAs to the other."""
     cold: int = 0
     """Cycles of code around the first transfer of a group, which is in no cache."""
+    cold_start: int = 0
+    """Cycles of further such code at the first transfer of all."""
 
 
 @dataclass(frozen=True)
@@ -485,7 +487,7 @@ def _dma(name: str, part: Reader, memories: Mapping[str, Memory]) -> Dma:
         part.text("through") if part.has("through") else "",
         bool(part.integer("by_cores")) if part.has("by_cores") else False,
         part.number("row") if part.has("row") else 0.0,
-        *(part.optional_int(name) or 0 for name in ("latency", "request", "passing", "cold")),
+        *(part.optional_int(name) or 0 for name in ("latency", "request", "passing", "cold", "cold_start")),
     )
     if dma.through and dma.through not in memories:
         raise part.wrong("through", f"'{dma.through}' is not among memories ({', '.join(memories)})")

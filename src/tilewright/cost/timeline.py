@@ -17,11 +17,15 @@ from typing import Literal
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group, Plan, Schedule, TileBuffer
 from tilewright.core.platform import Platform
+from tilewright.cost.slow import Brought
 from tilewright.cost.tiles import Cost, Priced, begin_cycles, priced, task
 from tilewright.cost.transfers import Flow, copied, route
 
 CORES = ""
 """The lane of the cores, among those named after DMAs."""
+
+FAR_CODE = ("transfers",)
+"""What runs for transfers by way of a memory in between, among the code of nodes."""
 
 Kind = Literal["compute", "load", "store", "stage"]
 
@@ -125,13 +129,21 @@ def _late(steps: int, cost: Cost, before: Sequence[tuple[int, float]], started: 
     return second + third
 
 
-def repeated(graph: Graph, platform: Platform, choices: Sequence[Choice], groups: Sequence[Group]) -> list[float]:
-    """Cycles that each group saves as code of its nodes is in the caches since an earlier one ran it."""
+def repeated(
+    graph: Graph, platform: Platform, choices: Sequence[Choice], groups: Sequence[Group], slow: Sequence[Brought]
+) -> list[float]:
+    """Cycles that each group saves as code is in the caches since an earlier one ran it: that of its nodes, and of
+    transfers by way of a memory in between.
+    """
+    way = max((dma.cold for dma in platform.dmas.values()), default=0)
     line, own = platform.operations.get("line", 0.0), platform.operations.get("own", 0.0)
     found: list[float] = []
     ran: list[tuple[tuple[str, ...], float]] = []
-    for number, group in enumerate(groups):
+    for number, (group, brought) in enumerate(zip(groups, slow, strict=True)):
         saved = 0.0
+        if line and way and brought.any:
+            saved += way * _kept(platform, FAR_CODE, ran)
+            ran.append((FAR_CODE, way / line))
         for work in group.works:
             node, kernel = graph.nodes[work.step], choices[work.step].kernel
             mine = task(graph, node, kernel)

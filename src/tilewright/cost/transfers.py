@@ -117,7 +117,7 @@ class Far:
     request: float
     """To ask for a transfer, beside others."""
     cold: float
-    """Of the first load of a group; half of it where there are only stores."""
+    """Of the first load of a group, or of its last stores where it loads nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +173,9 @@ class Slow:
     stores: Array
     """Without the request, which the next one's hides."""
     both: Array
+    starts: Array
+    """To start all of these, one after the other: cores wait for who does it, at the end of a step."""
+    store_starts: Array
     passing: Array
     """Of loads: from there on, with nothing beside it."""
 
@@ -183,6 +186,8 @@ class Traffic:
 
     single: Array
     """Of transfers with which nothing overlaps, and to start them."""
+    single_loads: Array
+    """Of loads among them."""
     load_issue: Array
     """To start all other loads, one after the other."""
     store_issue: Array
@@ -211,7 +216,7 @@ class Traffic:
     def lead(self, grid: Grid) -> Array:
         """Until the first loads have arrived."""
         found = self.first if self.slow is None else self.first + self.slow.passing
-        return grid.corner(found + self.single, last=False)
+        return grid.corner(found + self.single_loads, last=False)
 
 
 @dataclass(eq=False)
@@ -265,6 +270,34 @@ def _chain(far: Far, less: Array | float, cycles: Array, *sides: _Side) -> Array
     return np.where(cycles > 0, np.maximum(cycles + idle - most + issue + far.latency - less, 0.0), 0.0)
 
 
+def _arrived(far: Far, flows: Sequence[tuple[Flow, Array]]) -> Array:
+    """When loads have arrived that pass a memory, from the first request on, with nothing beside them.
+
+    One core asks for all of them, another one starts them, which takes it a while each, and sees that they are there.
+    Then the first one sends each on its way, and waits for it. Code for that is cold at the first of them.
+    """
+    asked = ended = np.zeros(())
+    started: Array = np.full((), -np.inf)
+    starts: list[Array] = []
+    ends: list[Array] = []
+    for flow, when in flows:
+        there = (flow.alone * when) > 0
+        asked = asked + flow.issue * there
+        started = np.where(there, np.maximum(asked + far.latency, started + far.request), started)
+        ended = np.where(there, np.maximum(started, ended) + flow.alone, ended)
+        starts.append(started)
+        ends.append(ended)
+    now, cold = asked, np.asarray(far.cold)
+    for number, (flow, when) in enumerate(flows):
+        # While it starts another one, the second core does not look.
+        known = np.maximum(ends[number], starts[min(number + 1, len(starts) - 1)])
+        there = (flow.alone * when) > 0
+        assert flow.far is not None
+        now = np.where(there, np.maximum(now, known) + flow.far.passing + cold, now)
+        cold = np.where(there, 0.0, cold)
+    return now
+
+
 def traffic(grid: Grid, flows: Sequence[tuple[Flow, Array]]) -> Traffic:
     """All flows, each with the steps at which it is due."""
     nothing = np.zeros((1,) * grid.rank)
@@ -294,19 +327,20 @@ def traffic(grid: Grid, flows: Sequence[tuple[Flow, Array]]) -> Traffic:
             _chain(far, less, far_loads.cycles, far_loads),
             far_stores.cycles,
             _chain(far, less, far_loads.cycles + far_stores.cycles, far_loads, far_stores),
+            far_loads.issue + far_stores.issue,
+            far_stores.issue,
             passing,
         )
-        ahead, behind = _chain(far, less, far_loads.alone, far_loads), _chain(far, 0.0, far_stores.alone, far_stores)
+        ahead = _arrived(far, [(flow, when) for flow, when in flows if flow.far is not None and not flow.store])
+        behind = _chain(far, 0.0, far_stores.alone, far_stores)
         cold = far.cold if np.any(ahead) else 0.0
-        first = (
-            np.maximum(first + loads.single, np.where(ahead > 0, ahead + cold - np.minimum(cold / 2, less), 0.0))
-            - loads.single
-        )
+        first = np.maximum(first + loads.single, np.where(ahead > 0, ahead - passing, 0.0)) - loads.single
         first = first - far_loads.single
-        last = last + np.where(behind > 0, behind + (far.cold - cold) / 2, 0.0) - far_stores.single
+        last = last + np.where(behind > 0, behind + far.cold - cold, 0.0) - far_stores.single
         single = single + far_loads.single + far_stores.single
     return Traffic(
         single,
+        loads.single + far_loads.single,
         loads.issue,
         stores.issue,
         loads.cycles,
@@ -343,10 +377,13 @@ def overlapped(grid: Grid, compute: Array, found: Traffic, between: Array | floa
     unloaded, unstored = np.maximum(busy, found.stores + issue), np.maximum(busy, found.loads + issue)
     begin, end = grid.corner(unloaded, last=False), grid.corner(unstored, last=True)
     if found.slow is not None:
-        alone, beside = alone + found.slow.passing, np.maximum(beside, found.slow.both)
+        slow = found.slow
+        # A load waits for a store in its place.
+        both = slow.both if found.duplex else slow.both + found.in_line
+        alone, beside = alone + slow.passing, np.maximum(beside, np.maximum(both, slow.starts))
         # The first step loads for the second one, and what was made before is stored while the last one computes.
-        begin = np.maximum(begin, grid.corner(found.slow.loads, last=True))
-        end = np.maximum(end, grid.corner(found.slow.stores, last=False))
+        begin = np.maximum(begin, grid.corner(slow.loads, last=True))
+        end = np.maximum(end, grid.corner(np.maximum(slow.stores, slow.store_starts), last=False))
     total = grid.total(alone) + grid.total(beside)
     begun = grid.corner(found.first - beside, last=False) + begin
     ended = end - grid.corner(beside, last=True)
@@ -375,8 +412,11 @@ def flow(grid: Grid, platform: Platform, box: Box, use: Use, memory: str) -> Flo
     duplex = all(dma.duplex for dma in dmas)
     far = None
     if dmas and dmas[0].through:
-        slow = dmas[0]
-        passing = transfer(grid, box, use.type, route(platform, slow.through), store=use.writes) + slow.passing
+        slow, rest = dmas[0], route(platform, dmas[0].through)
+        # It takes as long as code to start it, and what comes behind a load, at least.
+        least = sum(float(dma.issue) for dma in rest) + (0.0 if use.writes else once.arrive)
+        code = slow.passing + (once.leave if use.writes else 0.0)
+        passing = np.maximum(transfer(grid, box, use.type, rest, store=use.writes), least) + code
         far = Far(passing, slow.latency, slow.request, slow.cold)
         # A store passes first: only then the slower transfer is asked for.
         cycles, issue = alone, grid.product([]) * float(slow.issue) + (passing if use.writes else 0.0)

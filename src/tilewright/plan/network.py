@@ -13,6 +13,7 @@ from tilewright.core.graph import Graph, Node
 from tilewright.core.plan import Choice, Group
 from tilewright.core.platform import Engine, Platform
 from tilewright.core.tiles import Member
+from tilewright.cost.slow import Brought
 from tilewright.cost.tiles import Task, task
 from tilewright.plan.addresses.packing import round_up
 from tilewright.plan.offload import Offloaded, offloads
@@ -78,6 +79,10 @@ class Network:
     def price(self, group: Group, source: Mapping[str, str]) -> Price:
         """What a group takes; `source` is the memory of each tensor from outside."""
         return self.prices.of(self.graph, self.platform, self.choices, group, source)
+
+    def brought(self, group: Group, source: Mapping[str, str]) -> Brought:
+        """What a group brings from a slow home; arguments as of `price`."""
+        return self.prices.brought(self.graph, self.platform, self.choices, group, source)
 
     @cached_property
     def lives(self) -> Mapping[str, Life]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from tilewright.core.plan import Group, Stage, TileBuffer
 from tilewright.core.platform import Platform
 from tilewright.core.tiles import Member, trace
+from tilewright.cost.slow import Brought
 from tilewright.cost.tiles import Cost
 from tilewright.cost.timeline import held_up, repeated
 from tilewright.plan.addresses.packing import first_gap, round_up
@@ -74,7 +75,7 @@ class Prefetch:
         costs = [self._cost(number, group) for number, group in enumerate(self.groups)]
         loads = [replace(group, buffers=tuple(self._loaded(b) for b in group.buffers)) for group in self.groups]
         waits = held_up(self.platform, loads, costs, self._source)
-        saved = repeated(self.network.graph, self.platform, self.network.choices, self.groups)
+        saved = repeated(self.network.graph, self.platform, self.network.choices, self.groups, self.brought)
         return [
             replace(group, cycles=group.cycles + wait - less)
             for group, wait, less in zip(self.groups, waits, saved, strict=True)
@@ -378,6 +379,14 @@ class Prefetch:
         """The memory of each tensor outside the engine's, as a group finds it: some have been copied nearer."""
         staged = {s.tensor: s.place.space for s in self.stages if s.first <= number <= s.last}
         return {**self.sources, **staged} if staged else self.sources
+
+    @property
+    def brought(self) -> list[Brought]:
+        """What groups bring from a slow home."""
+        ways = [dma for dma in self.platform.dmas.values() if dma.through and self.platform.home in dma.between]
+        if not self.stages and not ways:
+            return [Brought()] * len(self.groups)
+        return [self.network.brought(group, self._around(number)) for number, group in enumerate(self.groups)]
 
     def _cost(self, number: int, group: Group) -> Cost:
         return self.network.price(group, self._around(number)).cost

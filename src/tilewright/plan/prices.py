@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group
 from tilewright.core.platform import Platform
+from tilewright.cost.slow import Brought, brought
 from tilewright.cost.tiles import Cost, priced, task
 from tilewright.plan.content import Contents, Key, connections, mentioned
 
@@ -27,6 +28,7 @@ class Prices:
 
     contents: Contents = field(default_factory=Contents)
     known: dict[Key, Price] = field(default_factory=dict[Key, Price])
+    slow: dict[Key, Brought] = field(default_factory=dict[Key, Brought])
 
     def of(
         self, graph: Graph, platform: Platform, choices: Sequence[Choice], group: Group, source: Mapping[str, str]
@@ -39,6 +41,16 @@ class Prices:
             own = [flow for flow in parts.flows.values() if not (flow.store and flow.duplex)]
             loads = sum(parts.total(flow.cycles * parts.due(flow)) for flow in own)
             found = self.known[key] = Price(parts.cost, loads)
+        return found
+
+    def brought(
+        self, graph: Graph, platform: Platform, choices: Sequence[Choice], group: Group, source: Mapping[str, str]
+    ) -> Brought:
+        """What a group brings from a slow home; arguments as of `cost.tiles.priced`."""
+        key = self._key(graph, platform, choices, group, source)
+        found = self.slow.get(key)
+        if found is None:
+            found = self.slow[key] = brought(priced(graph, platform, choices, group, source))
         return found
 
     def _key(

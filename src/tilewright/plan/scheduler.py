@@ -14,6 +14,7 @@ from types import MappingProxyType
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Buffer, Group, Place, Plan, Schedule, Stage
 from tilewright.core.platform import Platform
+from tilewright.cost.slow import fetched
 from tilewright.cost.tiles import priced
 from tilewright.plan.impossible import why_impossible
 from tilewright.plan.inlay import Inlay
@@ -84,10 +85,9 @@ def _attempt(network: Network, options: PlanOptions) -> Plan | None:
         return None
     final = _Final(menu, levels, solution, {**sources, **{name: where.space for name, where in found.items()}})
     tries = [Stages(network, levels, solution.picks, far, found, final.cycles, patience) for patience in PATIENCES]
-    stages = min(tries, key=lambda stages: stages.choose(len(solution.picks)))
-    copies = tuple(stages.found)
+    copies = min((stages.choose(len(solution.picks)) for stages in tries), key=final.total)
     found |= {name: Place(levels.near, offset) for name, offset in solution.residents.items()}
-    ready = replace(solution, picks=final.picks(copies, stages.waits))
+    ready = replace(solution, picks=final.picks(copies))
     if not options.buffers and not copies:
         ready = Once(menu, levels, ready, _sources(network, found), _written(network, ready.picks)).run()
     ready = replace(ready, picks=tuple(Inlay(network, pick, _sources(network, found)).run() for pick in ready.picks))
@@ -117,9 +117,7 @@ class _Final:
         way = network.platform.dma(home, near)
         if way is None or not way.through:
             return 0.0, 0.0
-        sources = {**self._sources, **{network.root(name): way.through for name in staged}}
-        roots = {buffer.tensor: network.root(buffer.tensor) for buffer in group.buffers}
-        where = {tensor: sources[root] for tensor, root in roots.items() if root in sources}
+        where = self._around(group, staged)
         found = priced(network.graph, network.platform, network.choices, group, where)
         passing = sum(
             found.total(flow.cycles * found.due(flow))
@@ -128,14 +126,27 @@ class _Final:
         )
         return passing, found.lead
 
-    def picks(self, stages: Sequence[Stage], waits: Mapping[int, float]) -> tuple[Pick, ...]:
+    def _around(self, group: Group, staged: frozenset[str]) -> dict[str, str]:
+        """The memory of each tensor of a group outside the engine's."""
+        network, levels = self._menu.network, self._levels
+        sources = {**self._sources, **{network.root(name): levels.far[0] for name in staged}}
+        roots = {buffer.tensor: network.root(buffer.tensor) for buffer in group.buffers}
+        return {tensor: sources[root] for tensor, root in roots.items() if root in sources}
+
+    def total(self, stages: Sequence[Stage]) -> float:
+        """Cycles of all groups with some copies."""
+        network, groups = self._menu.network, [pick.candidate.group for pick in self.picks(stages)]
+        if not stages:
+            return sum(group.cycles for group in groups)
+        staged = [frozenset(s.tensor for s in stages if s.first <= n <= s.last) for n in range(len(groups))]
+        slow = [network.brought(g, self._around(g, near)) for g, near in zip(groups, staged, strict=True)]
+        return sum(group.cycles for group in groups) + sum(fetched(network.platform, groups, slow, stages))
+
+    def picks(self, stages: Sequence[Stage]) -> tuple[Pick, ...]:
         found: list[Pick] = []
         for group, pick in enumerate(self._solution.picks):
             staged = frozenset(stage.tensor for stage in stages if stage.first <= group <= stage.last)
-            best = self._best(group, staged)
-            cycles = best.cycles + waits.get(group, 0.0)
-            slower = replace(best, group=replace(best.group, cycles=cycles), cycles=cycles)
-            found.append(replace(pick, candidate=slower))
+            found.append(replace(pick, candidate=self._best(group, staged)))
         return tuple(found)
 
     def _best(self, group: int, staged: frozenset[str]) -> Candidate:
@@ -209,7 +220,11 @@ def _plan(
     saved = sum(a.cycles - b.cycles for a, b in zip(groups, prefetch.groups, strict=True))
     # What every network runs first comes into the caches with its first group.
     start = network.platform.operations.get("network", 0.0)
-    groups = tuple(replace(g, cycles=g.cycles + start * (not n)) for n, g in enumerate(prefetch.groups))
+    waits = fetched(network.platform, prefetch.groups, prefetch.brought, stages)
+    groups = tuple(
+        replace(group, cycles=group.cycles + wait + start * (not number))
+        for number, (group, wait) in enumerate(zip(prefetch.groups, waits, strict=True))
+    )
     bound = solution.bound - saved + (start if groups else 0.0)
     ends[levels.near] = max([ends[levels.near], *(buffer.end for group in groups for buffer in group.buffers)])
     used = {name: used.get(name, 0) + ends.get(name, 0) for name in network.platform.memories}

@@ -86,16 +86,14 @@ class Stages:
         self._leads: dict[int, float] = {}
         """When each group starts copies for later ones: its own loads go first."""
         self.found: list[Stage] = []
-        self.waits: dict[int, float] = {}
-        """How long groups wait for copies that could not be hidden, and to start copies."""
         self.end = max((taken.end for taken in self._taken), default=0)
 
-    def choose(self, count: int) -> float:
-        """Finds the copies that make groups faster; how long all groups take with them."""
+    def choose(self, count: int) -> tuple[Stage, ...]:
+        """Finds the copies that make groups faster."""
         dma = self._network.platform.dma(self._network.platform.home, self._memory) if self._reads else None
         begins = [0.0]
         if dma is None:
-            return sum(self._cycles(group, frozenset())[0] for group in range(count))
+            return ()
         free = 0.0
         for group in range(count):
             stall, free = self._group(group, begins, free, dma)
@@ -106,17 +104,8 @@ class Stages:
             if shared:
                 free = max(free, start) + shared
                 stall += max(0.0, free - start - alone)
-            self.waits[group] = stall
             begins.append(begins[-1] + stall + alone)
-        return begins[-1] + self._awaited(dma)
-
-    def _awaited(self, dma: Dma) -> float:
-        """What it takes to see that copies are there; they are started beside the cores."""
-        through = (other.through for other in self._network.platform.dmas.values())
-        each = dma.issue / 2 if self._memory in through else 0.0
-        for stage in self.found:
-            self.waits[stage.first] += each
-        return each * len(self.found)
+        return tuple(self.found)
 
     def _group(self, group: int, begins: Sequence[float], free: float, dma: Dma) -> tuple[float, float]:
         """Copies what a group reads and is not there yet, if that pays; how long the group waits, and the DMA works."""
