@@ -11,7 +11,8 @@ scratch: "16*((KH+3)//4)*max((min(max(OH, OW), 64)+3)*max(strides_0, strides_1)
   + (max(KH, KW)-1)*max(dilations_0, dilations_1) + 1)))"
 # Filters of 3 x 3: columns of all lines, four channels at a time or byte by byte; what is done for a channel of as many
 # lines as fit the columns, with code that comes into the core's cache each time; pixels, in pairs of lines where nothing
-# has strides. Others: columns and products of at most 16 pixels and channels, those of three columns in assembler. Fitted
+# has strides. Others: columns and products of at most 16 pixels and channels, those of three columns in assembler; pixels
+# that are computed to fill fours see columns outside of what the core has of the image, which are only filled in. Fitted
 # on the simulator to 260 steps of 100 layers of networks and of random shapes.
 cycles: "N*((KH == 3 and KW == 3)*((LINES := ((SHORT := min(OH, OW))+(PAIRS := (strides_0*strides_1*dilations_0*dilations_1 == 1)*1))
   //(1+PAIRS))*(((LONG := max(OH, OW))*strides_1+2)*((G//4)*20.8 + (G%4)*68) + 90)
@@ -19,8 +20,8 @@ cycles: "N*((KH == 3 and KW == 3)*((LINES := ((SHORT := min(OH, OW))+(PAIRS := (
   + (SHORT-PAIRS*(SHORT//2*2)+AT_ONCE-1)//AT_ONCE*95)
   + G*(PAIRS*(SHORT//2)*((LONG+1)//2)*(47 - SHIFTS*16) + (SHORT-PAIRS*(SHORT//2*2))*LONG*(24 - SHIFTS*4.5))
   - (SHIFTS+SCALES)*G*OH*OW*FUSED)
-  + (KH != 3 or KW != 3)*OH*(((KH+3)//4)*((((OW+3)//4)*4*strides_1 + (OW+15)//16*(KW-1)*dilations_1)*((G//4)*20 + (G%4)*55)
-  + (OW+15)//16*((G+3)//4)*255) + (OW+15)//16*((G+15)//16)*445
+  + (KH != 3 or KW != 3)*OH*(((KH+3)//4)*((OW*strides_1 + (OW+15)//16*((KW-1)*dilations_1 + 1 - strides_1))*((G//4)*21 + (G%4)*(51 + 4.2*KH/((KH+3)//4)))
+  + ((OW+3)//4*4-OW)*strides_1*(1 + (KH > 4)*((G-1)//4))*12 + (OW+15)//16*((G+3)//4)*255) + (OW+15)//16*((G+15)//16)*445
   + (OW+3)//4*4*G*(7 + (KH > 4 or KW*strides_1*dilations_1 != 3)*(((KH+3)//4)*(KW*10.5 + 24) - 7)) + OW*G*(STEPS > 0)*8)) + 500"
 --- */
 #include "tilewright_kernel.h"
