@@ -1,11 +1,12 @@
 """Cycles of a node that is a loop nest printed from its expressions, on one core.
 
-Operations of a point and turns of loops cost what the platform says (`operations`). Two things cost an instruction or
+Operations of a point and turns of loops cost what the platform says (`operations`). Three things cost an instruction or
 two at every point, as compilers find no better way: an operand that the loops walk with other strides than the result
-(`skew`), and an innermost loop over a sum whose stride is known at run time only, so that its turns are counted instead
-of compared with an end (`odd`). Where results are chosen by their index, compilers split an innermost loop whose ends
-they know; at all others each point is compared (`split`). Cores that work side by side wait for banks now and then, at
-each element that they load or store (`meet`). Neighbouring loops that all operands walk as one are printed as one.
+(`skew`), one that they walk alike from another origin (`apart`), and an innermost loop over a sum whose stride is known
+at run time only, so that its turns are counted instead of compared with an end (`odd`). Where results are chosen by
+their index, compilers split an innermost loop whose ends they know; at all others each point is compared (`split`).
+Cores that work side by side wait for banks now and then, at each element that they load or store (`meet`). Neighbouring
+loops that all operands walk as one are printed as one.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def nest_cycles(
     turns = points / np.maximum(inner, 1) * costs.get("loop", 0.0)
     extra: Value | float = 0.0
     if not reduced:
-        extra = _skewed(grid, ranges, call, domain, sizes, whole) * costs.get("skew", 0.0)
+        extra = _skewed(grid, ranges, call, domain, sizes, whole, costs)
     else:
         extra = _odd(grid, ranges, call, domain, reduced[-1], whole) * costs.get("odd", 0.0)
     return np.where(points > 0, costs.get("work", 0.0) + results * each + points * (point + extra) + turns, 0.0)
@@ -115,8 +116,9 @@ def _skewed(
     domain: Domain,
     sizes: Mapping[str, Value],
     whole: Collection[str],
+    costs: Costs,
 ) -> Value:
-    """How many operands are walked with other strides than the result by loops around the innermost, over classes."""
+    """Cycles of a point for operands that loops around the innermost walk unlike the result, over classes."""
 
     def extent(operand: str, axis: int) -> Value:
         if operand in whole:
@@ -124,7 +126,7 @@ def _skewed(
         return grid.size(grid.extent(domain, domain.access[operand][axis], domain.shapes[operand][axis], ranges))
 
     names = Names(domain, {}, sizes, extent)
-    found: Value = 0
+    found: Value = 0.0
     output = domain.outputs[0]
     for operand in streams(call):
         other: Value = np.asarray(False)
@@ -134,7 +136,23 @@ def _skewed(
             unlike = names[f"{operand}_s{name}"] != names[f"{output}_s{name}"]
             other = other | (inside & many & unlike)
             inside = inside | many
-        found = found + other
+        apart = _apart(grid, ranges, domain, operand, output, whole)
+        found = found + np.where(other, costs.get("skew", 0.0), apart * costs.get("apart", 0.0))
+    return found
+
+
+def _apart(
+    grid: Grid, ranges: Mapping[str, Span], domain: Domain, operand: str, output: str, whole: Collection[str]
+) -> Value:
+    """Whether an operand has another origin than the result, over classes: one has tiles, one lies in its tensor."""
+    found: Value = np.asarray(False)
+    if (operand in whole) == (output in whole):
+        return found
+    tiled = output if operand in whole else operand
+    for axis, size in zip(domain.access[tiled], domain.shapes[tiled], strict=True):
+        loop = grid.extent(domain, axis, size, ranges).loop
+        if loop >= 0:
+            found = found | grid.spread(grid.counts[loop] > 1)
     return found
 
 
