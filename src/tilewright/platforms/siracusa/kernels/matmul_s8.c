@@ -11,10 +11,10 @@ scratch: "20*((K+3)//4)*4"
 # where they lie across; bytes where they are no words. Rows by fours are cold at FIRST, and called anew where A is copied.
 cycles: "300+FIRST*(M >= 4)*450+BATCH*(80+(K != 4 or B_sK != 1)*(((N+3)//4)*(18+((K+3)//4)*(33+(B_sN != 1)*24)+K%4*41)
   +K//4*165*(((B_sN == 1)*min(B_sK%4, 1)+(B_sN != 1)*min(B_sN%4, 1))*((N+3)//4)
-  +(1-((B_sN == 1)*min(B_sK%4, 1)+(B_sN != 1)*min(B_sN%4, 1)))*min(N%4, 1)*((N%16+3)//4)))
+  +(1-((B_sN == 1)*min(B_sK%4, 1)+(B_sN != 1)*min(B_sN%4, 1)))*min(N%4, 1)*(N%16)/4))
   +max(min(K%4, 1), min(A_sM%4, 1))*M*((N+15)//16)*(51+K*0.8)+min(N%4, 1)*M*(64+(K == 4)*(B_sK == 1)*55)+M*N*FUSED*0.3
   +((N+15)//16)*((a_zero_point != 0)*354+(b_zero_point != 0)*M%4*60)-(K <= 4)*(M//4)*(N//16)*88
-  +((N+3)//4)*(M//4*(((K+3)//4)*24+142+(STEPS > 0)*46+SUMS*300+(b_zero_point != 0)*133)
+  +((N+3)//4)*(M//4*(((K+3)//4)*24+142+(STEPS > 0)*46+SUMS*190+(b_zero_point != 0)*133)
   +M%4*(((K+3)//4)*10+10+(STEPS > 0)*59+SUMS*52)))"
 --- */
 #include "tilewright_kernel.h"
