@@ -240,7 +240,9 @@ def start_cycles(grid: Grid, platform: Platform, mine: Task, split: str) -> Arra
     beside = platform.beside(mine.kernel)
     if beside is not None:
         return beside.fork + np.where(begins(grid), beside.begin, beside.turn)
-    return (platform.cores.fork if split else 0) + begins(grid) * begin_cycles(platform, mine)
+    # Formulas of kernels count their own call.
+    call = platform.operations.get("call", 0.0) if mine.kernel is None else 0.0
+    return (platform.cores.fork if split else call) + begins(grid) * begin_cycles(platform, mine)
 
 
 def begin_cycles(platform: Platform, mine: Task) -> float:
