@@ -137,7 +137,7 @@ def _skewed(
             other = other | (inside & many & unlike)
             inside = inside | many
         apart = _apart(grid, ranges, domain, operand, output, whole)
-        found = found + np.where(other, costs.get("skew", 0.0), apart * costs.get("apart", 0.0))
+        found = found + np.where(apart, costs.get("apart", 0.0), other * costs.get("skew", 0.0))
     return found
 
 
