@@ -59,3 +59,10 @@ def test_choices_by_index_split_loops_whose_ends_are_known(cuts: list[Cut], comp
     x, value = build.input("x", "float32[4,6]"), 1.0
     graph = build.graph(build.op("Pad", x, np.array([0, 1, 0, 1]), value))
     assert points(graph, cuts, "split") == compared * 4 * 4
+
+
+def test_tiles_have_other_origins_than_a_result_in_its_tensor() -> None:
+    graph = added("float32[4,6]", "float32[4,6]")
+    assert points(graph, [Cut("D0", 4, (2,))], "apart", {"Y"}) == 2 * 2 * 6
+    assert points(graph, [Cut("D0", 4, (2,))], "apart", {"A", "B", "Y"}) == 0
+    assert points(graph, [], "apart", {"Y"}) == 0

@@ -126,7 +126,7 @@ def _skewed(
         return grid.size(grid.extent(domain, domain.access[operand][axis], domain.shapes[operand][axis], ranges))
 
     names = Names(domain, {}, sizes, extent)
-    found: Value = 0.0
+    found: Value = np.asarray(0.0)
     output = domain.outputs[0]
     for operand in streams(call):
         other: Value = np.asarray(False)
@@ -137,7 +137,7 @@ def _skewed(
             other = other | (inside & many & unlike)
             inside = inside | many
         apart = _apart(grid, ranges, domain, operand, output, whole)
-        found = found + np.where(other, costs.get("skew", 0.0), apart * costs.get("apart", 0.0))
+        found = found + np.maximum(other * costs.get("skew", 0.0), apart * costs.get("apart", 0.0))
     return found
 
 

@@ -240,7 +240,9 @@ def start_cycles(grid: Grid, platform: Platform, mine: Task, split: str) -> Arra
     beside = platform.beside(mine.kernel)
     if beside is not None:
         return np.where(begins(grid), beside.fork + beside.begin, _next_cycles(grid, beside))
-    return (platform.cores.fork if split else 0) + begins(grid) * begin_cycles(platform, mine)
+    # Formulas of kernels count their own call.
+    call = platform.operations.get("call", 0.0) if mine.kernel is None else 0.0
+    return (platform.cores.fork if split else call) + begins(grid) * begin_cycles(platform, mine)
 
 
 def _next_cycles(grid: Grid, engine: Engine) -> Array:

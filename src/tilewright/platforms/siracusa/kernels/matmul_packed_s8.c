@@ -15,7 +15,7 @@ cycles: "95+(ROWS >= 4)*(100+FIRST*270+(OTHERS > 0)*(100+FIRST*100))
   +((N+3)//4)*(ROWS//4*(((K+3)//4)*24.45+91+(STEPS > 0)*12+SUMS*133)
   +ROWS%4*(((K+3)//4)*9.1+16+(STEPS > 0)*20+SUMS*15))+N*FUSED*(ROWS//4*0.84-ROWS%4*0.3*(1-SUMS))
   +min(N%4, 1)*(60+ROWS*(45+N%4*40)+FIRST*(STEPS > 0)*(N > 4)*230)
-  +min(K%4, 1)*((OTHERS > 0)*FIRST*80+(ROWS >= 4)*FIRST*50+ROWS*(60+K*(0.65+(A_sPART%4 > 0)*0.25)))"
+  +min(K%4, 1)*(FIRST*max((N > 4)*(OTHERS > 0)*80, (ROWS >= 4)*130)+ROWS*(60+K*(0.65+(N > 4)*(A_sPART%4 > 0)*0.25)))"
 --- */
 #include "tilewright_kernel.h"
 
