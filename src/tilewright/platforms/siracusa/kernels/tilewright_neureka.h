@@ -7,8 +7,8 @@
 
 #define TW_NEUREKA 0x10201000u
 #define TW_NEUREKA_EVENT (1u << 12)
-/* The number of the job that was started last. */
-extern uint32_t tw_neureka_last;
+/* How many jobs have been started. */
+extern uint32_t tw_neureka_jobs;
 #define TW_WEIGHT_MEMORY 0x10400000u
 #define TW_WEIGHT_MEMORY_BYTES 0x800000u
 
@@ -67,7 +67,7 @@ static TW_IN_PLACE void tw_neureka_start(const struct tw_neureka_job *job, uint3
     do /* until fewer than two jobs are on their way */
         number = TW_REGISTER(TW_NEUREKA + 4);
     while ((int32_t)number < 0);
-    tw_neureka_last = number;
+    tw_neureka_jobs = number + 1;
     r[0] = in_weight_memory ? here : (uint32_t)(uintptr_t)job->weights;
     r[1] =
         (uint32_t)(uintptr_t)job->input - (uint32_t)job->top * job->input_row - (uint32_t)job->left * job->input_pixel;

@@ -327,21 +327,21 @@ void tw_dma_wait(int channel) {
         finish_near(channel & (CHANNELS - 1));
 }
 
-TW_NEAR uint32_t tw_neureka_last;
-static TW_NEAR uint32_t neureka_awaited; /* the last job when jobs were last waited for */
+TW_NEAR uint32_t tw_neureka_jobs;
+static TW_NEAR uint32_t neureka_awaited; /* how many there were when jobs were last waited for */
 
-/* Whether a job, or one before it, is on its way. */
-static inline int neureka_has(uint32_t job) {
-    return TW_REGISTER(TW_NEUREKA + 0x0C) != 0 && (int32_t)(job - TW_REGISTER(TW_NEUREKA + 0x10)) >= 0;
+/* Whether one of the first jobs is on its way: they have numbers from 0 on. */
+static inline int neureka_has(uint32_t jobs) {
+    return TW_REGISTER(TW_NEUREKA + 0x0C) != 0 && (int32_t)(jobs - TW_REGISTER(TW_NEUREKA + 0x10)) > 0;
 }
 
 void tw_await_neureka(int recent) {
-    const uint32_t job = recent ? tw_neureka_last : neureka_awaited;
-    neureka_awaited = tw_neureka_last;
-    if (!neureka_has(job))
+    const uint32_t jobs = recent ? tw_neureka_jobs : neureka_awaited;
+    neureka_awaited = tw_neureka_jobs;
+    if (!neureka_has(jobs))
         return;
     TW_REGISTER(TW_EVENTS) = TW_NEUREKA_EVENT;
-    while (neureka_has(job))
+    while (neureka_has(jobs))
         (void)tw_wait_for_event();
     TW_REGISTER(TW_EVENTS) = TW_BARRIER_EVENT;
 }
