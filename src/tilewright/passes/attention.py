@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tilewright.core.domain import Domain
 from tilewright.core.graph import Graph, Node, attrs
-from tilewright.core.kernel import formula
+from tilewright.core.kernel import Kernel, formula
 from tilewright.core.matching import binding_names, why_not
 from tilewright.core.op import REGISTRY, Call, call_of
 from tilewright.core.platform import Platform
@@ -96,16 +97,23 @@ def _pays(edit: Edit, parts: _Parts, mask: tuple[str, ...], platform: Platform) 
 
 
 def _cycles(edit: Edit, call: Call, node: Node, platform: Platform) -> float | None:
-    """The cycles of the fastest kernel that fits; None where there is none."""
-    names = binding_names(call, call.domain())
+    """The cycles of the fastest kernel that fits, shared by the cores; None where there is none."""
+    domain = call.domain()
+    names = binding_names(call, domain)
     return min(
         (
-            float(formula(kernel.cycles, names))
+            float(formula(kernel.cycles, names)) * _share(kernel, domain, platform.cores.count)
             for kernel in platform.kernels
             if kernel.op == call.op.name and not why_not(kernel, call, node, edit.graph, names, {})
         ),
         default=None,
     )
+
+
+def _share(kernel: Kernel, domain: Domain, cores: int) -> float:
+    """The largest part of one core, where a dimension can be divided among them."""
+    longest = max((domain.dims[name] for name in domain.parallel if name not in kernel.whole), default=1)
+    return -(-longest // cores) / max(longest, 1)
 
 
 def _masked(edit: Edit, name: str) -> list[tuple[str, str]]:
