@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import MappingProxyType
+
 import pytest
 
 from passes.build import Builder, applied, ops, text
 from support import Golden
+from tilewright.core.platform import load_platform
 from tilewright.passes.attention import attention
 from tilewright.passes.simplify import simplify
 from tilewright.passes.transposes import transposes
@@ -49,3 +53,15 @@ def test_weights_that_are_wanted_themselves_stay() -> None:
     weights = b.op("Softmax", b.op("MatMul", q, k, transB=1), name="weights")
     graph = b.graph(b.op("MatMul", weights, v, name="y"), weights)
     assert "Attention" not in ops(applied(graph, attention))
+
+
+@pytest.mark.parametrize(("cores", "heads", "together"), [(1, 1, True), (8, 1, False), (8, 8, True)])
+def test_cores_share_the_steps_or_the_heads(cores: int, heads: int, *, together: bool) -> None:
+    """One kernel for all of a head leaves the others without work where there is one head."""
+    platform = load_platform("siracusa")
+    engine = platform.cores
+    engines = {**platform.engines, engine.name: replace(engine, count=cores)}
+    b = Builder()
+    q, k, v = (b.input(name, f"float32[1,{heads},64,8]") for name in "qkv")
+    graph = attention(b.graph(_attended(b, q, k, v)), replace(platform, engines=MappingProxyType(engines)))
+    assert ("Attention" in ops(graph)) == together
