@@ -362,7 +362,7 @@ def in_turn(grid: Grid, compute: Array, found: Traffic) -> Array:
     if found.slow is not None:
         loads, stores, compute = loads + found.slow.loads, stores + found.slow.stores, compute + found.slow.passing
     first = grid.corner(found.first - loads, last=False) + grid.corner(found.last - stores, last=True)
-    total = grid.total(compute + found.moving * found.once.turn) + grid.total(found.single + loads + stores)
+    total = grid.total(compute) + grid.total(found.single + loads + stores)
     return total + first + np.where(grid.steps == 1, 0.0, found.once.turns)
 
 
