@@ -95,8 +95,8 @@ class _Order:
         if carried:
             stores = [*self._once(0, self._handed_on()), *self._stored_behind()]
             # The other engine stands still until it is started. Only loads into bytes that are stored come behind that.
-            waits = group.group.ahead and not group.in_place
-            first = [*soon, *stores, *later] if waits else [*stores, *first]
+            behind = group.group.ahead and not group.in_place
+            first = [*soon, *stores, *later] if behind else [*stores, *first]
             first += self._once(0, self._at_first())
             last += self._once(group.steps - 1, self._at_last())
         now: list[Statement] = [Mark(group.index, "now")]
