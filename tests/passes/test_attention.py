@@ -9,7 +9,7 @@ import pytest
 
 from passes.build import Builder, applied, ops, text
 from support import Golden
-from tilewright.core.platform import load_platform
+from tilewright.core.platform import Sizes, load_platform, resize
 from tilewright.passes.attention import attention
 from tilewright.passes.simplify import simplify
 from tilewright.passes.transposes import transposes
@@ -55,10 +55,13 @@ def test_weights_that_are_wanted_themselves_stay() -> None:
     assert "Attention" not in ops(applied(graph, attention))
 
 
-@pytest.mark.parametrize(("cores", "heads", "together"), [(1, 1, True), (8, 1, False), (8, 8, True)])
-def test_cores_share_the_steps_or_the_heads(cores: int, heads: int, *, together: bool) -> None:
-    """One kernel for all of a head leaves the others without work where there is one head."""
-    platform = load_platform("siracusa")
+@pytest.mark.parametrize(
+    ("cores", "heads", "room", "together"),
+    [(1, 1, 65536, True), (8, 1, 65536, False), (8, 8, 65536, True), (1, 1, 8192, False)],
+)
+def test_cores_share_the_steps_or_the_heads(cores: int, heads: int, room: int, *, together: bool) -> None:
+    """One kernel for all of a head leaves the others without work where there is one head, and takes more bytes."""
+    platform = resize(load_platform("siracusa"), Sizes({"L1": room}))
     engine = platform.cores
     engines = {**platform.engines, engine.name: replace(engine, count=cores)}
     b = Builder()

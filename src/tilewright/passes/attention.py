@@ -7,8 +7,9 @@ reads and writes them so.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
-from tilewright.core.domain import Domain
+from tilewright.core.domain import Affine, Domain
 from tilewright.core.graph import Graph, Node, attrs
 from tilewright.core.kernel import Kernel, formula
 from tilewright.core.matching import binding_names, why_not
@@ -100,14 +101,30 @@ def _cycles(edit: Edit, call: Call, node: Node, platform: Platform) -> float | N
     """The cycles of the fastest kernel that fits, shared by the cores; None where there is none."""
     domain = call.domain()
     names = binding_names(call, domain)
+    memory = platform.memories.get(platform.cores.memory)
+    room = memory.bytes if memory is not None and memory.bytes else float("inf")
     return min(
         (
             float(formula(kernel.cycles, names)) * _share(kernel, domain, platform.cores.count)
             for kernel in platform.kernels
             if kernel.op == call.op.name and not why_not(kernel, call, node, edit.graph, names, {})
+            if _smallest(kernel, call, domain) + formula(kernel.scratch, names) <= room
         ),
         default=None,
     )
+
+
+def _smallest(kernel: Kernel, call: Call, domain: Domain) -> float:
+    """Bytes of all operands where dimensions that can be divided are single elements."""
+    free = {name for name in domain.parallel if name not in kernel.whole}
+    types = [*zip(call.operands, call.inputs, strict=True), *zip(domain.outputs, call.outputs, strict=True)]
+    total = 0.0
+    for key, kind in types:
+        if kind is not None and key in domain.access:
+            axes = [axis for axis in domain.access[key] if isinstance(axis, Affine)]
+            cut = {name for axis in axes for name, _ in axis.terms} & free
+            total += kind.bytes / prod(domain.dims[name] for name in cut)
+    return total
 
 
 def _share(kernel: Kernel, domain: Domain, cores: int) -> float:
