@@ -405,6 +405,11 @@ AHEAD: list[Corruption] = [
         "runs ahead, but its buffer 0",
     ),
     (
+        "queued parts of results",
+        lambda: ahead(with_loop(by_layer(), 0, 0, dim="C", size=2, count=2)),
+        "runs ahead, but its results take several steps",
+    ),
+    (
         "ahead on the cores",
         lambda: in_group(by_layer(), 0, lambda g: replace(g, ahead=True)),
         "is for 'cpu', but the first node alone runs ahead",

@@ -25,7 +25,7 @@ from tilewright.core.plan import Plan
 from tilewright.core.platform import Platform, Sizes, load_platform
 from tilewright.passes import run_pipeline
 from tilewright.passes.split import splits
-from tilewright.plan import offload, plan
+from tilewright.plan import PlanOptions, offload, plan
 from tilewright.plan.content import Contents
 
 L1 = 24_000
@@ -77,6 +77,13 @@ def given_slow_cores(name: str, kernels: tuple[Path, ...]) -> Platform:
     return slow_cores()
 
 
+def given_no_queue(name: str, kernels: tuple[Path, ...]) -> Platform:
+    """The same, with a queue that is too dear to be used."""
+    found = given_slow_cores(name, kernels)
+    dear = replace(found.engines["neureka"], queue=1_000_000)
+    return replace(found, engines=MappingProxyType({**found.engines, "neureka": dear}))
+
+
 def requantised(graph: Graph, div: int) -> Graph:
     """The same layers with a requantisation of each channel behind them."""
     rng = np.random.default_rng(2)
@@ -125,7 +132,7 @@ def test_layers_are_right(kind: str, *, scaled: bool, weight_memory: int, monkey
 
 @pytest.mark.parametrize(("rows", "inputs", "features"), [(192, 96, 48), (200, 96, 48), (63, 64, 256), (90, 200, 33)])
 def test_the_next_tile_is_queued(rows: int, inputs: int, features: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where the last tile is smaller, and where a tile takes two jobs."""
+    """Faster than without, also where the last tile is smaller, and where a tile takes two jobs."""
     monkeypatch.setattr("tilewright.api.compiling.load_platform", given_slow_cores)
     plain, fed = network([layer("MatMul", (rows, inputs), "int8", ((inputs, features), "int8"))])
     graph = requantised(plain, 1 << 12)
@@ -138,6 +145,11 @@ def test_the_next_tile_is_queued(rows: int, inputs: int, features: int, monkeypa
     for group, measured in zip(groups, ran.groups, strict=True):
         if group.queued:
             assert measured.cycles == pytest.approx(group.cycles, rel=0.15)
+    monkeypatch.setattr("tilewright.api.compiling.load_platform", given_no_queue)
+    alone = run_model(graph, replace(options, planning=PlanOptions(buffers=2)), inputs=fed)
+    assert alone.cycles is not None
+    assert ran.cycles is not None
+    assert ran.cycles < alone.cycles
 
 
 @pytest.mark.parametrize("kind", LAYERS)

@@ -103,10 +103,7 @@ class _Order:
         now += [s for b, mine in self._distances().items() if mine == 0 and not self._early(b) for s in group.load(b)]
         now += [] if carried else self._once(0, self._at_first())
         now += group.arrived([b for b in group.read if not self._leads(b) and not self._early(b)])
-        waits: list[Statement] = [
-            Wait(group.channel(b)) for b in group.written if group.stores > group.group.buffers[b].slots
-        ]
-        now += group.guarded(group.outer - 1, waits)
+        now += self._freed()
         for position in range(int(group.group.ahead), len(group.members)):
             beside = first if carried and position == group.carriers[0] else []
             now += group.work(position, [*beside, *(last if carried and position == group.carriers[-1] else [])])
@@ -128,8 +125,7 @@ class _Order:
         group, engine = self.group, self.group.choice(0).engine
         streams = [b for b in group.read if not self._early(b)]
         loads = [s for b in streams for s in self._unless_early(b, 2, group.load(b))]
-        free = [Wait(group.channel(b)) for b in group.written if group.stores > group.group.buffers[b].slots]
-        start = [*group.arrived(streams), *group.guarded(group.outer - 1, [*free]), *group.work(0)]
+        start = [*group.arrived(streams), *self._freed(), *group.work(0)]
         stores = [s for b, use in group.written.items() for s in group.store(b, use)]
         done: list[Statement] = [
             Mark(group.index, "work"),
@@ -147,6 +143,12 @@ class _Order:
         ]
         loop = For(STEP, -2, group.steps, tuple(turn))
         return (*self._handed_on(), loop, Mark(group.index, "end"), *self._at_last(), *group.drain(0))
+
+    def _freed(self) -> list[Statement]:
+        """Waits until what lies where a step's results go has been stored."""
+        group = self.group
+        full = [b for b in group.written if group.stores > group.group.buffers[b].slots]
+        return group.guarded(group.outer - 1, [Wait(group.channel(b)) for b in full])
 
     def _leads(self, buffer: int) -> bool:
         """Whether it is read by a node that runs a step ahead."""

@@ -115,7 +115,7 @@ def _cycles(edit: Edit, call: Call, node: Node, platform: Platform) -> float | N
 
 
 def _smallest(kernel: Kernel, call: Call, domain: Domain) -> float:
-    """Bytes of all operands where dimensions that can be divided are single elements."""
+    """Bytes of all operands where dimensions that can be divided are single elements: planners need no fewer."""
     free = {name for name in domain.parallel if name not in kernel.whole}
     types = [*zip(call.operands, call.inputs, strict=True), *zip(domain.outputs, call.outputs, strict=True)]
     total = 0.0
@@ -123,7 +123,7 @@ def _smallest(kernel: Kernel, call: Call, domain: Domain) -> float:
         if kind is not None and key in domain.access:
             axes = [axis for axis in domain.access[key] if isinstance(axis, Affine)]
             cut = {name for axis in axes for name, _ in axis.terms} & free
-            total += kind.bytes / prod(domain.dims[name] for name in cut)
+            total += kind.bytes / prod(max(domain.dims[name], 1) for name in cut)
     return total
 
 

@@ -4,7 +4,8 @@ types: {A: int32, B: int32, Y: int32}
 when: {B_sROWS: "== 0", B_sCOLUMNS: "B_sCOLUMNS == 1 or COLUMNS == 1", A_sCOLUMNS: "A_sCOLUMNS == 1 or COLUMNS == 1", A_sROWS: ">= 0", Y_sROWS: ">= 0"}
 epilogue: row
 strided: [A, Y]
-# 26: fitted to 10 layers that become bytes, one step fused.
+# 26 and 25: fitted to 10 layers that become bytes, one step fused. 5: with several steps, of two networks; factors are
+# then not taken from lists.
 cycles: "(COLUMNS//4)*(ROWS*26 + 5 + 20*min(SCALES + SHIFTS, 1)) + min(COLUMNS%4, 1)*(ROWS*150 + 50)"
 --- */
 #include "tilewright_kernel.h"
