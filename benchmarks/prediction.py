@@ -316,7 +316,8 @@ def predicted_again(folder: Path, only: str) -> list[Row]:
 
 def simulated(options: argparse.Namespace) -> list[Row]:
     """All networks and layers that are asked for."""
-    models: list[tuple[str, Path | int]] = [*find_cases(options.cases)]
+    alone = options.random and not options.cases
+    models: list[tuple[str, Path | int]] = [] if alone else [*find_cases(options.cases)]
     models += [(f"{kind}/{n}", n) for kind in KINDS for n in range(options.first, options.first + options.random)]
     jobs = [
         Job(name, model, l1, cores, engines, home)
