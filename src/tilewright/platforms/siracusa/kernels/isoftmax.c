@@ -9,19 +9,24 @@ when:
   n_levels: "n_levels*(coeffA*(coeffB+255)*(coeffB+255)+coeffC) < 1073741824"
   AXIS: "AXIS*(coeffA*(coeffB+255)*(coeffB+255)+coeffC) < 1073741824"
 epilogue: row
-# 3 cycles for each power, of which there are log2 or as many as values of the core's rows are apart, at most about 190.
-# Below 16 bits levels come from a table: where powers fall fast (log2 < 32) the largest of one row or another needs most
-# of its levels, which take three times as long with steps behind them; otherwise rows take one more division. The powers
-# that are not 0 are taken for log2*(log2+2), as they are about, or 7 times log2: where rows have twice as many elements,
-# each power's result is stored once. From tiles of 16 networks and of random layers.
-cycles: "30+max(min(log2, 256), min(OUTER*AXIS*14, 190))*3+OUTER*(108+AXIS*29.8)
-  +(coeffA*max(coeffB*coeffB, (coeffB-min(log2-1, 255))*(coeffB-min(log2-1, 255)))+coeffC < 65536)
-  *(AXIS*(coeffA*max(coeffB*coeffB, (coeffB-min(log2-1, 255))*(coeffB-min(log2-1, 255)))+coeffC) < 16777216)
-  *(70+OUTER*(42+(log2 >= 32)*95-AXIS*17)
-  +(log2 < 32)*((STEPS > 0)*min((OUTER-1)*510, 3000)+(STEPS == 0)*min(OUTER*200, 900))
-  +(2*log2*min(log2+2, 7) <= AXIS)*(900-max(min(log2, 256), min(OUTER*AXIS*14, 190))*3
-  -(log2 < 32)*((STEPS > 0)*min((OUTER-1)*510, 3000)+(STEPS == 0)*min(OUTER*200, 900))
-  +OUTER*(15-(log2 >= 32)*95-AXIS*4.5+log2*min(log2+2, 7)*9.6)))"
+# 3 cycles for each power, of which there are log2 or as many as values of the core's rows are apart: about 60 in a short
+# row, 220 in many. Then rows, of at least 8 elements or fewer, with two long divisions, three where sums have 17 bits.
+# Below 16 bits results come from a table of levels, filled up to that of a row's largest (LEVEL) unless it is more than
+# AXIS above what is there: never in rows of up to 16 elements, whose results are computed four by four, or one by one
+# (ALONE: the share of such rows). How many elements share in a sum (SHARE, times the largest's power) depends on the
+# data: log2 of 50 distances are taken. Where rows have twice as many elements as powers differ (FEW), each
+# power's result is stored once. From tiles of 16 networks and 120 random layers, of which paths and levels were counted.
+cycles: "(POWERS := max(min(log2, 256), (AXIS > 1)*min(40+OUTER*AXIS*8, 220)))*3
+  +(NARROW := (coeffA*max(coeffB*coeffB, (LAST := coeffB-min(log2-1, 255))*LAST)+coeffC < 65536)
+  *(AXIS*(coeffA*max(coeffB*coeffB, LAST*LAST)+coeffC) < 16777216))
+  *((BY := 2*(FEW := log2*min(log2+2, 7)) <= AXIS)*(1000-POWERS*3+OUTER*(165+AXIS*8.3+FEW*9.6))
+  +(1-BY)*(65+OUTER*(102+min(AXIS*10-10, 52)+AXIS*2.1
+  +((TOP := max(coeffA*coeffB*coeffB+coeffC, 1))*(SHARE := max(min(log2*0.02, 1.07)*AXIS
+  *(coeffA*(coeffB*coeffB+coeffB*LAST+LAST*LAST)/3+coeffC)/TOP, 1)) >= 65536)*23.5
+  +(1-(ALONE := min(max((LEVEL := 255/SHARE)/AXIS*2-1.5, 0), 1)))*AXIS*(10.6+OTHERS*0.15)
+  +ALONE*((AXIS >= 4)*((AXIS+3)//4)*(50+(STEPS > 0)*20)+(AXIS < 4)*AXIS*(38+(STEPS > 0)*7)))
+  +(1-ALONE)*min(LEVEL*min(0.5+OUTER/16, 3), 256)*(11+(STEPS > 0)*18)))
+  +(1-NARROW)*(30+OUTER*(108+AXIS*29.8))"
 --- */
 #include "tilewright_kernel.h"
 
