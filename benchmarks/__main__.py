@@ -42,9 +42,9 @@ LONG = frozenset({"cost", "prediction", "scratchpad_matrix", "siracusa_matrix", 
 
 
 def run(name: str, options: list[str]) -> int:
-    """Runs one benchmark; without --cases it takes its folders of TILEWRIGHT_CASES, unless it looks at saved runs."""
+    """Runs one benchmark; without --cases it takes its folders of TILEWRIGHT_CASES, unless it needs none."""
     root = os.environ.get("TILEWRIGHT_CASES", "")
-    if FOLDERS[name] and not {"--cases", "--again", "-h", "--help"} & {*options}:
+    if FOLDERS[name] and not {"--cases", "--again", "--random", "-h", "--help"} & {*options}:
         if not root:
             print(f"{name}: no cases; give --cases DIR or set TILEWRIGHT_CASES", file=sys.stderr)
             return 2

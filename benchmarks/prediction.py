@@ -316,8 +316,7 @@ def predicted_again(folder: Path, only: str) -> list[Row]:
 
 def simulated(options: argparse.Namespace) -> list[Row]:
     """All networks and layers that are asked for."""
-    alone = options.random and not options.cases
-    models: list[tuple[str, Path | int]] = [] if alone else [*find_cases(options.cases)]
+    models: list[tuple[str, Path | int]] = [*find_cases(options.cases)] if options.cases else []
     models += [(f"{kind}/{n}", n) for kind in KINDS for n in range(options.first, options.first + options.random)]
     jobs = [
         Job(name, model, l1, cores, engines, home)
