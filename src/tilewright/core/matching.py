@@ -34,7 +34,9 @@ def tile_names(
         elif isinstance(value, tuple):
             names.update({f"{key}_{i}": v for i, v in enumerate(value) if isinstance(v, (int, float))})
     kinds = zip(call.operands, call.inputs, strict=True)
-    names.update({f"{operand}_bytes": kind.dtype.bytes for operand, kind in kinds if kind is not None})
+    there = {operand: kind.dtype for operand, kind in kinds if kind is not None}
+    names.update({f"{operand}_bytes": dtype.bytes for operand, dtype in there.items()})
+    names.update({f"{operand}_signed": int(dtype.lo < 0) for operand, dtype in there.items()})
     regions = {operand: region(domain, operand, ranges) for operand in domain.access}
     shapes = {o: tuple(e.size for e in found) if tile is not None else domain.shapes[o] for o, found in regions.items()}
     for operand, shape in shapes.items():
@@ -50,6 +52,7 @@ def tile_names(
     sizes = {name: ranges[name].size if name in ranges else size for name, size in domain.dims.items()}
     names.update(sizes)
     names.update({f"{name}_all": size for name, size in sizes.items()})
+    names.update({f"{name}_whole": size for name, size in domain.dims.items()})
     names.update({name: _product(sizes[part] for part in parts) for name, parts in domain.products.items()})
     for operand in domain.access:
         steps = [names[f"{operand}_s{axis}"] for axis in range(len(shapes[operand]))]
