@@ -96,6 +96,9 @@ class Dma:
     """Cycles of code around the first transfer of a group, which is in no cache."""
     cold_start: int = 0
     """Cycles of further such code at the first transfer of all."""
+    again: int = 0
+    """Cycles of such code at each step, to start transfers and to hand them on, where several nodes run in between and
+    take its places in the caches."""
 
 
 @dataclass(frozen=True)
@@ -487,7 +490,7 @@ def _dma(name: str, part: Reader, memories: Mapping[str, Memory]) -> Dma:
         part.text("through") if part.has("through") else "",
         bool(part.integer("by_cores")) if part.has("by_cores") else False,
         part.number("row") if part.has("row") else 0.0,
-        *(part.optional_int(name) or 0 for name in ("latency", "request", "passing", "cold", "cold_start")),
+        *(part.optional_int(name) or 0 for name in ("latency", "request", "passing", "cold", "cold_start", "again")),
     )
     if dma.through and dma.through not in memories:
         raise part.wrong("through", f"'{dma.through}' is not among memories ({', '.join(memories)})")

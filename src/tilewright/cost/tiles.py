@@ -31,7 +31,7 @@ from tilewright.cost.grid import Array, Box, Cut, Grid, Value
 from tilewright.cost.nests import nest_cycles
 from tilewright.cost.operations import Counts, nest_counts, step_counts
 from tilewright.cost.operations import cycles as operation_cycles
-from tilewright.cost.transfers import Flow, Traffic, due, flow, in_place, overlapped, route, scaled, traffic
+from tilewright.cost.transfers import Flow, Traffic, due, first_work, flow, in_place, overlapped, route, scaled, traffic
 
 NEST_CYCLES = 4.0
 """Of a point of a loop nest that no kernel covers, where the platform does not say."""
@@ -407,7 +407,7 @@ class Priced:
         compute = together(self.grid, self.platform, self.works, ahead=self.ahead)
         moves = self._moves
         if self.queue is None:
-            cycles = overlapped(self.grid, compute, moves)
+            cycles = overlapped(self.grid, compute, moves, first=first_work(self.works, ahead=self.ahead))
         else:
             cycles = queue_cycles(self.grid, self.queue, self.works[0], moves)
         return Cost(

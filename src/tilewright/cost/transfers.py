@@ -114,10 +114,12 @@ class Far:
     """Cycles on the rest of the way, over classes: nothing runs beside those of a load, which the cores wait for."""
     latency: float
     """Of the first of several transfers, until it begins and until its end is known."""
-    request: float
-    """To ask for a transfer, beside others."""
+    request: Array
+    """To ask for its transfers, beside others."""
     cold: float
     """Of the first load of a group, or of its last stores where it loads nothing."""
+    again: float = 0.0
+    """Of a step's loads, and to start transfers, where code of several nodes took the places of this in the caches."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +180,8 @@ class Slow:
     store_starts: Array
     passing: Array
     """Of loads: from there on, with nothing beside it."""
+    again: float
+    """Of these, and of starts, as code is fetched anew where several nodes run in between."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,8 +286,9 @@ def _arrived(far: Far, flows: Sequence[tuple[Flow, Array]]) -> Array:
     ends: list[Array] = []
     for flow, when in flows:
         there = (flow.alone * when) > 0
+        assert flow.far is not None
         asked = asked + flow.issue * there
-        started = np.where(there, np.maximum(asked + far.latency, started + far.request), started)
+        started = np.where(there, np.maximum(asked + far.latency, started + flow.far.request), started)
         ended = np.where(there, np.maximum(started, ended) + flow.alone, ended)
         starts.append(started)
         ends.append(ended)
@@ -330,6 +335,7 @@ def traffic(grid: Grid, flows: Sequence[tuple[Flow, Array]]) -> Traffic:
             far_loads.issue + far_stores.issue,
             far_stores.issue,
             passing,
+            far.again,
         )
         ahead = _arrived(far, [(flow, when) for flow, when in flows if flow.far is not None and not flow.store])
         behind = _chain(far, 0.0, far_stores.alone, far_stores)
@@ -366,20 +372,29 @@ def in_turn(grid: Grid, compute: Array, found: Traffic) -> Array:
     return total + first + np.where(grid.steps == 1, 0.0, found.once.turns)
 
 
-def overlapped(grid: Grid, compute: Array, found: Traffic, between: Array | float = 0.0) -> Array:
-    """Cycles of all steps for each tiling; `between` is what passes after the transfers of one before the next's."""
+def overlapped(
+    grid: Grid, compute: Array, found: Traffic, between: Array | float = 0.0, first: Array | None = None
+) -> Array:
+    """Cycles of all steps for each tiling; `between` is what passes after the transfers of one before the next's.
+
+    Who starts transfers does so beside the first of several nodes, whose cycles are `first`: the next one waits for it.
+    """
     # While transfers take longer than the cores, these have time for the turns of their loop.
     alone, busy = found.single, compute + found.moving * found.once.turn
     issue = found.load_issue + found.store_issue
     both = found.both
-    beside = np.maximum(busy, both + np.where(both > 0, between, 0.0))
+    held, held_begin, held_end = _held(found, first)
+    beside = np.maximum(busy + held, both + np.where(both > 0, between, 0.0))
     # At the first step nothing is loaded beside the cores, at the last one nothing stored.
-    unloaded, unstored = np.maximum(busy, found.stores + issue), np.maximum(busy, found.loads + issue)
+    unloaded = np.maximum(busy + held_begin, found.stores + issue)
+    unstored = np.maximum(busy + held_end, found.loads + issue)
     begin, end = grid.corner(unloaded, last=False), grid.corner(unstored, last=True)
     if found.slow is not None:
         slow = found.slow
         # A load waits for a store in its place.
         both = slow.both if found.duplex else slow.both + found.in_line
+        if first is not None:
+            alone = alone + np.where(slow.passing > 0, slow.again, 0.0)
         alone, beside = alone + slow.passing, np.maximum(beside, np.maximum(both, slow.starts))
         # The first step loads for the second one, and what was made before is stored while the last one computes.
         begin = np.maximum(begin, grid.corner(slow.loads, last=True))
@@ -389,6 +404,31 @@ def overlapped(grid: Grid, compute: Array, found: Traffic, between: Array | floa
     ended = end - grid.corner(beside, last=True)
     total = total + begun + grid.corner(found.last, last=True)
     return total + np.where(grid.steps == 1, 0.0, ended + found.once.turns)
+
+
+def first_work(works: Sequence[Array], *, ahead: bool) -> Array | None:
+    """Cycles of the first node that runs at each step, where others wait for it."""
+    if ahead or len(works) == 1:
+        return None
+    found = works[0]
+    for work in works[1:]:
+        found = np.where(found > 0, found, work)
+    return found
+
+
+def _held(found: Traffic, first: Array | None) -> tuple[Array, Array, Array]:
+    """Cycles for which nodes behind the first one wait until transfers are started: of any step, the first, the last."""
+    if first is None:
+        nothing = np.zeros(())
+        return nothing, nothing, nothing
+    loads, stores = found.load_issue, found.store_issue
+    if found.slow is not None:
+        slow = found.slow
+        loads, stores = loads + slow.starts - slow.store_starts, stores + slow.store_starts
+        first = first - np.where(slow.starts > 0, slow.again, 0.0)
+    # Those of a step are its predecessor's stores and its successor's loads.
+    both, begin, end = (np.maximum(starts - first, 0.0) for starts in (loads + stores, loads, stores))
+    return both, begin, end
 
 
 def _shared(dma: Dma, cores: int) -> Dma:
@@ -414,12 +454,16 @@ def flow(grid: Grid, platform: Platform, box: Box, use: Use, memory: str) -> Flo
     if dmas and dmas[0].through:
         slow, rest = dmas[0], route(platform, dmas[0].through)
         # It takes as long as code to start it, and what comes behind a load, at least.
+        count = grid.product([]) * descriptors(grid, box, use.type.shape, slow.rank)
         least = sum(float(dma.issue) for dma in rest) + (0.0 if use.writes else once.arrive)
         code = slow.passing + (once.leave if use.writes else 0.0)
-        passing = np.maximum(transfer(grid, box, use.type, rest, store=use.writes), least) + code
-        far = Far(passing, slow.latency, slow.request, slow.cold)
+        # Parts of a store follow each other, those of a load are sent on one after the other and awaited together.
+        turns = count if use.writes else 1
+        passing = np.maximum(transfer(grid, box, use.type, rest, store=use.writes), turns * least) + turns * code
+        passing = passing + (count - turns) * sum(float(dma.issue) for dma in rest)
+        far = Far(passing, slow.latency, slow.request * count, slow.cold, slow.again)
         # A store passes first: only then the slower transfer is asked for.
-        cycles, issue = alone, grid.product([]) * float(slow.issue) + (passing if use.writes else 0.0)
+        cycles, issue = alone, count * float(slow.issue) + (passing if use.writes else 0.0)
     amount = amount if away else amount * 0
     return Flow(cycles, alone, issue, amount, moves, use.writes, beside, duplex, once, far)
 

@@ -26,7 +26,7 @@ from tilewright.cost.tiles import (
     work_cycles,
     work_points,
 )
-from tilewright.cost.transfers import Flow, Traffic, due, flow, in_place, streamed, traffic
+from tilewright.cost.transfers import Flow, Traffic, due, first_work, flow, in_place, streamed, traffic
 from tilewright.plan.tiling.rules import (
     Density,
     Option,
@@ -381,15 +381,18 @@ class Frame:
             self._due[key] = due(self.grid, moves, order, store=store)
         return self._due[key]
 
-    def compute(self, order: Order, cycles: Sequence[Array], *, ahead: bool) -> Array:
-        """Cycles of each step, given those of each node; `ahead`: the first one runs beside the others."""
+    def compute(self, order: Order, cycles: Sequence[Array], *, ahead: bool) -> tuple[Array, Array | None]:
+        """Cycles of each step, given those of each node; `ahead`: the first one runs beside the others.
+
+        Then those of the first node, where others wait for it.
+        """
         if len(cycles) == 1:
-            return cycles[0]
+            return cycles[0], None
         found = [
             self.when(-1 - position, self._moves[position], order) * (mine + self._kept[position])
             for position, mine in enumerate(cycles)
         ]
-        return together(self.grid, self.platform, found, ahead=ahead)
+        return together(self.grid, self.platform, found, ahead=ahead), first_work(found, ahead=ahead)
 
     @cached_property
     def _kept(self) -> tuple[Array, ...]:

@@ -139,12 +139,15 @@ def _tilings(
     macs: list[Array] = []
     for order, moves in zip(frame.orders, transfers, strict=True):
         works = [share.cycles for share in shares]
-        beside = frame.compute(order, works, ahead=frame.ahead)
-        serial = frame.compute(order, works, ahead=False)
+        beside, first = frame.compute(order, works, ahead=frame.ahead)
+        serial, _ = frame.compute(order, works, ahead=False)
         points = frame.points(order)
         fine = allowed & (points <= around.most_points)
         for count in counts:
-            cycles = overlapped(frame.grid, beside, moves) if count > 1 else in_turn(frame.grid, serial, moves)
+            if count > 1:
+                cycles = overlapped(frame.grid, beside, moves, first=first)
+            else:
+                cycles = in_turn(frame.grid, serial, moves)
             sooner = np.full(shape, frame.ahead and count > 1)
             if frame.queue is not None and count > 1:
                 queued = queue_cycles(frame.grid, frame.queue, beside, moves)

@@ -9,10 +9,10 @@ accumulate: [C]
 scratch: "16*KH*KW*C"
 # Fitted on the simulator to 308 layers of networks and of random shapes, at their first and later steps: blocks of four
 # pixels by four channels, what is done for each block of pixels and for each 16 of its channels (more where it lies in
-# two rows of the result), and results, which are loaded where they are sums. Then pixels that are copied: those at the
-# edges of the image that the part has, or all.
+# two rows of the result, or where long steps behind take the kernel's place in the core's cache), and results, which are
+# loaded where they are sums. Then pixels that are copied: those at the edges of the image that the part has, or all.
 cycles: "G*(((N*OH*OW+3)//4)*(((F+3)//4)*(KH*(KW*C*29.15 + 21) + 27) + 266
-  + ((F+15)//16)*(336 + (OW > 1 and OH > 1 and OW%4 > 0 and OW < OW_all)*150)) + N*OH*OW*F*(12.9 + SUMS*16)
+  + ((F+15)//16)*(336 + (FUSED > 40)*220 + (OW > 1 and OH > 1 and OW%4 > 0 and OW < OW_all)*150)) + N*OH*OW*F*(12.9 + SUMS*16)
   + (KW == 1 or (X_s2 == C and dilations_1 == 1))*N*(OH*OW
   - max(OH - (min(max((OH_all-1)*strides_0 + (KH-1)*dilations_0 + 1 - X_n1, 0),
     max(pads_0, pads_2) + (OH == OH_all)*KH*dilations_0) + strides_0 - 1)//strides_0, 0)
