@@ -417,7 +417,7 @@ def first_work(works: Sequence[Array], *, ahead: bool) -> Array | None:
 
 
 def _held(found: Traffic, first: Array | None) -> tuple[Array, Array, Array]:
-    """Cycles for which nodes behind the first one wait until transfers are started: of any step, the first, the last."""
+    """Cycles for which nodes behind the first one wait until transfers are started: any, the first, the last."""
     if first is None:
         nothing = np.zeros(())
         return nothing, nothing, nothing
