@@ -6,10 +6,10 @@ epilogue: row
 accumulate: [K]
 scratch: "K*16"
 # Fitted on the simulator to 369 layers of networks and of random shapes, at their first and later steps: blocks of four
-# rows by four columns, columns that are copied, and results. Those of fewer than four columns take longer to add up,
-# and are other code, which the first step loads.
+# rows by four columns, columns that are copied, and results. Those of fewer than four columns are stored row by row and
+# take longer to add up, and are other code, which the first step loads.
 cycles: "BATCH*(((N+3)//4)*((M+3)//4)*(K*29.65 + 285) + ((N+3)//4*(B_sN != 1) + (N%4 > 0)*(B_sN == 1))*K*15.7
-  + (N%4 > 0)*((M+3)//4)*SUMS*260 + M*N*(5.8 + SUMS*3.3))
+  + (N%4 > 0)*(M*35 + ((M+3)//4)*(SUMS*260 + (STEPS > 0)*40 - 75)) + M*N*(5.8 + SUMS*3.3))
   + FIRST*(N%4 > 0)*((N > 4)*150 + 200) + 240"
 --- */
 #include "tilewright_kernel.h"
