@@ -14,13 +14,15 @@ from tilewright.cost.nests import nest_cycles
 from tilewright.cost.tiles import part_sizes, task
 
 
-def points(graph: Graph, cuts: list[Cut], kind: str, whole: Collection[str] = ()) -> float:
+def points(
+    graph: Graph, cuts: list[Cut], kind: str, whole: Collection[str] = (), shared: Collection[str] = ()
+) -> float:
     """How many operations of a kind the first tile has."""
     mine = task(graph, graph.nodes[-1], None)
     grid = Grid([mine.member], cuts)
     sizes = part_sizes(grid, 0, "", 0)
     ranges = grid.projection.ranges[0]
-    found = nest_cycles(grid, ranges, mine.call, mine.domain, mine.nest, sizes, "", whole, {kind: 1.0})
+    found = nest_cycles(grid, ranges, mine.call, mine.domain, mine.nest, sizes, "", whole, {kind: 1.0}, shared)
     return float(np.max(found))
 
 
@@ -66,3 +68,41 @@ def test_tiles_have_other_origins_than_a_result_in_its_tensor() -> None:
     assert points(graph, [Cut("D0", 4, (2,))], "apart", {"Y"}) == 2 * 2 * 6
     assert points(graph, [Cut("D0", 4, (2,))], "apart", {"A", "B", "Y"}) == 0
     assert points(graph, [], "apart", {"Y"}) == 0
+
+
+def test_loops_with_ends_of_a_tile_need_addresses_within_others() -> None:
+    graph = added("float32[4,6]", "float32[4,6]")
+    assert points(graph, [Cut("D1", 6, (3,))], "cut") == 2 * 4 * 3
+    assert points(graph, [Cut("D0", 4, (2,))], "cut") == 0
+    assert points(graph, [Cut("D1", 6, (3,))], "cut", shared={"A"}) == 4 * 3
+    assert points(graph, [], "in place", shared={"A"}) == -4 * 6
+
+
+def test_where_nothing_else_lies_outside_all_points_are_compared() -> None:
+    build = Builder()
+    graph = build.graph(build.op("Pad", build.input("x", "float32[4,6]"), np.array([0, 1, 0, 1]), 0.0))
+    assert points(graph, [], "compared") == 4 * 8
+    assert points(graph, [Cut("D1", 8, (4,))], "split") == 0
+
+
+def test_sums_of_two_are_written_out() -> None:
+    build = Builder()
+    graph = build.graph(build.op("ReduceSum", build.input("x", "float32[2,6]"), np.array([0]), keepdims=0))
+    assert points(graph, [], "term") == 0
+    assert points(graph, [], "load") == 2 * 6
+
+
+def test_what_lies_outside_is_compared_only() -> None:
+    build = Builder()
+    x = build.input("x", "float32[1,1,4,4]")
+    graph = build.graph(build.op("MaxPool", x, kernel_shape=(3, 3), pads=(1, 1, 1, 1)))
+    assert points(graph, [], "test") == 4 * 4 * 9 * 2
+    assert points(graph, [], "load") == pytest.approx(10 * 10)
+
+
+@pytest.mark.parametrize(("factor", "more"), [(1, 0), (8, 0), (6, 2), (13, 3), (336, 0)])
+def test_products_with_known_numbers_are_shifts_and_additions(factor: int, more: int) -> None:
+    build = Builder()
+    x, mul, add = build.input("x", "int8[4,6]"), np.array([factor], np.int32), np.array([0], np.int32)
+    graph = build.graph(build.op("RequantShift", x, mul, add, div=256, n_levels_out=256))
+    assert points(graph, [], "add shifted") == more * 4 * 6

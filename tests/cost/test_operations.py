@@ -26,5 +26,10 @@ def test_expressions(text: str, wide: bool, real: bool, counts: dict[str, int]) 
     assert dict(expression(text, wide=wide, real=real)) == counts
 
 
+def test_what_is_written_twice_is_computed_once() -> None:
+    text = "(2 * X + 1) < 0 ? 0 : (2 * X + 1)"
+    assert expression(text, wide=False, real=True, once=True) == {"multiply": 1, "plain": 2, "choose": 1}
+
+
 def test_what_is_not_named_costs_nothing() -> None:
     assert cycles({"plain": 3, "tw_expf": 1}, {"plain": 0.5}) == 1.5

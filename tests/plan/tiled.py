@@ -15,7 +15,7 @@ from tilewright.core.op import call_node
 from tilewright.core.plan import Choice, Group
 from tilewright.core.platform import Dma, Platform, Sizes, load_platform, resize
 from tilewright.core.tiles import Extent, Member, Region, Trace, hull, member, narrowed, trace
-from tilewright.cost.tiles import NEST_CYCLES, STEP_CYCLES, SUM_CYCLES
+from tilewright.cost.tiles import OPERATIONS, SUM_CYCLES
 from tilewright.passes import run_pipeline
 from tilewright.plan.select import select
 
@@ -172,7 +172,9 @@ class Walk:
                 formula(kernel.cycles, {k: v for k, v in names.items() if isinstance(v, (int, float))})
             )
         results = prod(size for name, size in sizes.items() if name not in mine.domain.reduction)
-        return extra + prod(sizes.values()) * NEST_CYCLES + results * STEP_CYCLES * len(mine.node.epilogue)
+        return (
+            extra + prod(sizes.values()) * OPERATIONS["point"] + results * OPERATIONS["step"] * len(mine.node.epilogue)
+        )
 
     def _kept(self, position: int, step: Step) -> float:
         tensor = self.members[position].output.tensor

@@ -5,6 +5,8 @@ two at every point, as compilers find no better way: an operand that the loops w
 (`skew`), one that they walk alike from another origin (`apart`), and an innermost loop over a sum whose stride is known
 at run time only, so that its turns are counted instead of compared with an end (`odd`). Where results are chosen by
 their index, compilers split an innermost loop whose ends they know; at all others each point is compared (`split`).
+A result that is written over an operand spares an address (`in place`); within other loops, one whose ends are those of
+a tile needs one more for each operand (`cut`). Terms of a sum that lie outside of its operands are compared only.
 Cores that work side by side wait for banks now and then, at each element that they load or store (`meet`). Neighbouring
 loops that all operands walk as one are printed as one.
 """
@@ -12,17 +14,23 @@ loops that all operands walk as one are printed as one.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import cache
+from math import prod
 
 import numpy as np
 
 from tilewright.core.domain import Affine, Domain
 from tilewright.core.op import Call
+from tilewright.core.plan import Group, Work
+from tilewright.core.tiles import Member
 from tilewright.cost.formulas import Names
 from tilewright.cost.grid import Array, Grid, Span, Value
 from tilewright.cost.operations import Counts, streams
 from tilewright.cost.operations import cycles as operation_cycles
 
 Costs = Mapping[str, float]
+WRITTEN_OUT = 2
+"""Terms of a sum that compilers write out one by one instead of a loop: more would be more code."""
 
 
 def nest_cycles(
@@ -35,12 +43,14 @@ def nest_cycles(
     split: str,
     whole: Collection[str],
     costs: Costs,
+    shared: Collection[str] = (),
 ) -> Array:
     """Cycles of a part of a nest with these sizes of dimensions, over classes.
 
     `counts` are operations of a result and of a point of a sum; operands of `whole` lie in their tensors, others in
-    buffers of their tiles.
+    buffers of their tiles, those of `shared` where the result is written.
     """
+    counts, sizes = _written_out(domain, counts, sizes)
     reduced = [name for name in sizes if name in domain.reduction]
     loops = [*(name for name in sizes if name not in reduced), *reduced]
     points = grid.product([*sizes.values()])
@@ -69,10 +79,77 @@ def nest_cycles(
     turns = points / np.maximum(inner, 1) * costs.get("loop", 0.0)
     extra: Value | float = 0.0
     if not reduced:
-        extra = _skewed(grid, ranges, call, domain, sizes, whole, costs)
+        mine = frozenset(shared) & frozenset(streams(call))
+        each = each - costs.get("in place", 0.0) * len(mine)
+        cut = np.asarray(_cut(grid, ranges, domain, sizes, split)) * costs.get("cut", 0.0)
+        extra = _skewed(grid, ranges, call, domain, sizes, whole, costs, mine, cut)
+        # What is looked up has a row and a column.
+        extra = extra + cut * (max(_loads(counts[0]) - len(streams(call)), 0.0) + 2 * counts[1].get("lookup", 0.0))
     else:
         extra = _odd(grid, ranges, call, domain, reduced[-1], whole) * costs.get("odd", 0.0)
+    if counts[1].get("test"):
+        # What lies outside is compared, no more.
+        passed = {name: count for name, count in counts[1].items() if name in ("term", "test")}
+        outside = 1.0 - _inside(call, domain, split)
+        point = point + outside * (operation_cycles(passed, costs) - point)
     return np.where(points > 0, costs.get("work", 0.0) + results * each + points * (point + extra) + turns, 0.0)
+
+
+def written_over(group: Group, work: Work, node: Member) -> frozenset[str]:
+    """Operands of a node of a group that its result is written over."""
+
+    def place(key: str) -> tuple[int, int, int]:
+        buffer = group.buffers[work.buffers[key]]
+        return buffer.offset, buffer.bytes, buffer.slots
+
+    buffered = [use for use in node.uses if use.key in work.buffers]
+    written = {place(use.key) for use in buffered if use.writes}
+    return frozenset(use.key for use in buffered if not use.writes and place(use.key) in written)
+
+
+def _written_out(
+    domain: Domain, counts: tuple[Counts, Counts], sizes: Mapping[str, Value]
+) -> tuple[tuple[Counts, Counts], Mapping[str, Value]]:
+    """Operations and sizes of loops, where those over a sum of so few terms that compilers write it out are gone."""
+    terms = prod(domain.dims[name] for name in domain.reduction)
+    if not counts[1] or not domain.reduction or terms > WRITTEN_OUT or counts[1].get("test"):
+        return counts, sizes
+    each = {name: count for name, count in counts[0].items() if name != "result"}
+    for name, count in counts[1].items():
+        each[name] = each.get(name, 0.0) + (count * terms if name != "term" else 0.0)
+    return ({**each, "point": 1.0}, {}), {name: size for name, size in sizes.items() if name not in domain.reduction}
+
+
+def _inside(call: Call, domain: Domain, split: str) -> float:
+    """Which part of the points of a sum lies inside of its operands; along `split`, that of the busiest core."""
+    body = call.op.body(call) if call.op.body is not None else None
+    found = 1.0
+    for operand in streams(call):
+        if body is not None and operand in body.fill:
+            continue
+        for axis, extent in zip(domain.access[operand], domain.shapes[operand], strict=True):
+            if isinstance(axis, Affine):
+                found *= _share(axis, tuple(domain.dims[name] for name, _ in axis.terms), extent, split)
+    return found
+
+
+@cache
+def _share(axis: Affine, sizes: tuple[int, ...], extent: int, split: str) -> float:
+    """Which part of the points of an axis lies inside of it; at the best place along `split`."""
+    at = np.asarray(axis.constant)
+    for n, ((_, coefficient), size) in enumerate(zip(axis.terms, sizes, strict=True)):
+        along = [1] * len(sizes)
+        along[n] = size
+        at = at + coefficient * np.arange(size).reshape(along)
+    inside = (at // axis.divisor >= 0) & (at // axis.divisor < extent) & ((at % axis.divisor == 0) | (not axis.exact))
+    others = tuple(n for n, (name, _) in enumerate(axis.terms) if name != split)
+    return float(np.max(np.mean(inside, axis=others))) if inside.size else 1.0
+
+
+def _cut(grid: Grid, ranges: Mapping[str, Span], domain: Domain, sizes: Mapping[str, Value], split: str) -> Value:
+    """Whether the ends of the innermost of several loops are known at run time only, over classes."""
+    loops = [name for name in sizes if domain.dims[name] > 1]
+    return _run_time(grid, ranges, loops[-1], split) if len(loops) > 1 else np.asarray(False)
 
 
 def _loads(counts: Counts) -> float:
@@ -117,6 +194,8 @@ def _skewed(
     sizes: Mapping[str, Value],
     whole: Collection[str],
     costs: Costs,
+    shared: Collection[str],
+    cut: Array,
 ) -> Value:
     """Cycles of a point for operands that loops around the innermost walk unlike the result, over classes."""
 
@@ -137,7 +216,8 @@ def _skewed(
             other = other | (inside & many & unlike)
             inside = inside | many
         apart = _apart(grid, ranges, domain, operand, output, whole)
-        found = found + np.maximum(other * costs.get("skew", 0.0), apart * costs.get("apart", 0.0))
+        unlike = np.maximum(other * costs.get("skew", 0.0), apart * costs.get("apart", 0.0))
+        found = found + np.maximum(unlike, cut * (operand not in shared))
     return found
 
 

@@ -28,8 +28,12 @@ _WIDE = re.compile(r"\bu?int64_t\b")
 _FLOAT = re.compile(r"\bfloat\b|\bdouble\b|[\d.]f\b")
 
 
-def expression(text: str, *, wide: bool, real: bool) -> Counter[str]:
-    """Operations of an expression or statement; `wide` ones are of 64 bits, `real` ones of floating-point numbers."""
+def expression(text: str, *, wide: bool, real: bool, once: bool = False) -> Counter[str]:
+    """Operations of an expression or statement; `wide` ones are of 64 bits, `real` ones of floating-point numbers.
+
+    With `once`, what is written several times is computed once.
+    """
+    text = _once(text) if once else text
     # Where an index is compared with numbers, loops with known ends are split there.
     text, splits = _SPLIT.subn("", text)
     found: Counter[str] = Counter(split=splits) if splits else Counter()
@@ -45,16 +49,31 @@ def expression(text: str, *, wide: bool, real: bool) -> Counter[str]:
     return found
 
 
-def result_counts(body: Body, call: Call) -> Counter[str]:
+def _once(text: str) -> str:
+    """Without what stands in the same brackets a second time."""
+    opened: list[int] = []
+    parts: set[str] = set()
+    for at, letter in enumerate(text):
+        if letter == "(":
+            opened.append(at)
+        elif letter == ")" and opened:
+            parts.add(text[opened.pop() : at + 1])
+    for part in sorted((part for part in parts if " " in part), key=len, reverse=True):
+        head, found, tail = text.partition(part)
+        text = head + found + tail.replace(part, "again")
+    return text
+
+
+def result_counts(body: Body, call: Call, *, once: bool = False) -> Counter[str]:
     """Operations of a result: the start of its state, and its expressions."""
     real = call.outputs[0].dtype.is_float
     found: Counter[str] = Counter()
     for ctype, _, init in body.state:
         wide = _WIDE.search(ctype) is not None or _WIDE.search(init) is not None
-        found += expression(init, wide=wide, real=_FLOAT.search(f"{ctype} {init}") is not None)
+        found += expression(init, wide=wide, real=_FLOAT.search(f"{ctype} {init}") is not None, once=once)
     for text in body.result.values():
         wide = call.outputs[0].dtype.bits > 32 or _WIDE.search(text) is not None
-        found += expression(text, wide=wide, real=real or _FLOAT.search(text) is not None)
+        found += expression(text, wide=wide, real=real or _FLOAT.search(text) is not None, once=once)
     return found
 
 
@@ -113,7 +132,7 @@ def _leaves(domain: Domain, axis: Axis, extent: int) -> bool:
     return axis.exact or low < 0 or (axis.constant + sum(max(pair) for pair in ends)) // axis.divisor >= extent
 
 
-def step_counts(graph: Graph, node: Node, result: TensorType) -> Counter[str]:
+def step_counts(graph: Graph, node: Node, result: TensorType, *, once: bool = False) -> Counter[str]:
     """Operations of all that is fused behind a node, for each result."""
     values: list[TensorType] = [result]
     found: Counter[str] = Counter()
@@ -127,7 +146,9 @@ def step_counts(graph: Graph, node: Node, result: TensorType) -> Counter[str]:
         if call.op.body is None:
             continue
         body = call.op.body(call)
-        found += result_counts(body, call) + update_counts(body, call)
+        found += result_counts(body, call, once=once) + update_counts(body, call)
+        if once:
+            found += _known_products(body, call)
         reads = read_counts(body, call)
         own = sum(name.startswith(RESULT) for name in step.inputs)
         reads["load"] = max(reads["load"] - own, 0)
@@ -147,23 +168,71 @@ def nest_counts(graph: Graph, node: Node) -> tuple[Counter[str], Counter[str]]:
     if call.op.body is None:
         return Counter({"point": 1}), Counter()
     body = call.op.body(call)
-    each = result_counts(body, call) + step_counts(graph, node, call.outputs[0])
+    each = result_counts(body, call, once=True) + step_counts(graph, node, call.outputs[0], once=True)
+    each += _known_products(body, call)
     each["convert"] += bool(graph.types[node.outputs[0]].dtype.store) if node.outputs[0] else 0
     reads = read_counts(body, call, once=True)
     others = _chosen(body, call) - 1
+    if len(body.fill) > 1:
+        each["pick"] += each.pop("choose", 0)
     if others > 0 and not body.update:
         # Compilers choose once for all turns of an inner loop.
         reads["load"] -= others
         reads["guard"] = 0
-        each["choose"] = max(each["choose"] - others, 0)
+        each["pick"] = max(each["pick"] - others, 0)
         each["plain"] = max(each["plain"] - others, 0)
     if not body.update:
+        if reads["guard"] and _merged(body, call):
+            each["compared"] = 1
+            each["split"] = 0
         return each + reads + Counter({"point": 1}), Counter()
     updates = update_counts(body, call)
     if reads["lookup"]:
-        # An index is worked out once for all results that it selects.
+        # An index is read and worked out once for all results that it selects.
+        reads["load"] = 0
         updates = Counter({name: count for name, count in updates.items() if not name.startswith("wide")})
     return each + Counter({"result": 1}), updates + reads + Counter({"term": 1})
+
+
+def _known_products(body: Body, call: Call) -> Counter[str]:
+    """Instructions beyond one of products of integers with known numbers: compilers shift and add up to four times."""
+    found: Counter[str] = Counter()
+    text = " ".join([*body.result.values(), *(init for _, _, init in body.state)])
+    for operand, kind in zip(call.operands, call.inputs, strict=True):
+        known = call.baked(operand) if kind is not None and kind.dtype.is_integer else None
+        if known is not None:
+            count = len(re.findall(rf"\* (?:\(u?int32_t\))?{operand}\b", text))
+            found["add shifted"] += count * max(_shifts(int(known)) - 1, 0)
+    return +found
+
+
+def _shifts(factor: int) -> int:
+    """Instructions of a product of an integer with a known one: shifts and additions, or a product."""
+    rest = abs(factor)
+    even = rest > 0 and rest % 2 == 0
+    digits = 0
+    while rest:
+        # Digits of 1, 0 and -1, of which no neighbours are both other than 0.
+        if rest % 2:
+            digits += 1
+            rest -= 2 - rest % 4
+        rest //= 2
+    count = {0: 0, 1: 0, 2: 2, 3: 4}.get(digits, 5) + even
+    return count if count < 5 else 1
+
+
+def _merged(body: Body, call: Call) -> bool:
+    """Whether what lies outside of an operand along the innermost loop is what is read there: no loop is split."""
+    domain = call.domain()
+    inner = next((name for name, size in [*domain.dims.items()][::-1] if size > 1), "")
+    if len(body.fill) != 1:
+        return False
+    ((operand, value),) = body.fill.items()
+    axes = [axis for axis, n in zip(*_axes(domain, operand), strict=True) if _leaves(domain, axis, n)]
+    others = {call.baked(name) for name in call.operands if name != operand and body.reads(name)}
+    return all(str(other) == value or other == 0 == float(value) for other in others) and any(
+        not isinstance(axis, Whole) and inner in dict(axis.terms) for axis in axes
+    )
 
 
 def _chosen(body: Body, call: Call) -> int:

@@ -28,16 +28,13 @@ from tilewright.core.platform import Engine, Platform
 from tilewright.core.tiles import Member, Use, left, member, walked
 from tilewright.cost.formulas import Names, evaluate
 from tilewright.cost.grid import Array, Box, Cut, Grid, Value
-from tilewright.cost.nests import nest_cycles
+from tilewright.cost.nests import nest_cycles, written_over
 from tilewright.cost.operations import Counts, nest_counts, step_counts
 from tilewright.cost.operations import cycles as operation_cycles
 from tilewright.cost.transfers import Flow, Traffic, due, first_work, flow, in_place, overlapped, route, scaled, traffic
 
-NEST_CYCLES = 4.0
-"""Of a point of a loop nest that no kernel covers, where the platform does not say."""
-STEP_CYCLES = 2.0
-"""Of a step of the epilogue of such a nest, per result, likewise."""
-OPERATIONS = {"point": NEST_CYCLES, "term": NEST_CYCLES, "step": STEP_CYCLES}
+OPERATIONS = {"point": 4.0, "term": 4.0, "step": 2.0}
+"""Cycles of a point of a loop nest that no kernel covers and of a step behind it, where the platform does not say."""
 NOTHING: Mapping[str, int] = MappingProxyType({})
 SUM_CYCLES = 1.0
 """To add what one part of a reduction gives to the sum of others, per result."""
@@ -156,14 +153,15 @@ def work_cycles(
     chunk: Value,
     whole: Collection[str] = (),
     rest: Mapping[str, int] = NOTHING,
+    shared: Collection[str] = (),
 ) -> Array:
     """Cycles of the slowest core at a step, over classes: it has the largest part, or what is left over for the last.
 
     Operands of `whole` have no buffers: they lie in the engine's memory. `rest` are sizes of dimensions of which some
-    lies within the result already.
+    lies within the result already; it is written over operands of `shared`.
     """
     sizes = part_sizes(grid, position, split, chunk, rest)
-    found = _part_cycles(grid, platform, position, mine, split, sizes, whole)
+    found = _part_cycles(grid, platform, position, mine, split, sizes, whole, shared)
     total = part_sizes(grid, position, "", 0, rest)[split] if split else 1
     last = total - (np.maximum(total, 1) - 1) // np.maximum(sizes[split], 1) * sizes[split] if split else total
     if mine.kernel is None or not split or np.all(last == sizes[split]):
@@ -179,6 +177,7 @@ def _part_cycles(
     split: str,
     sizes: Mapping[str, Value],
     whole: Collection[str],
+    shared: Collection[str] = (),
 ) -> Array:
     """Cycles of a part of a node, over classes."""
     points = grid.product(list(sizes.values()))
@@ -199,7 +198,7 @@ def _part_cycles(
         found = found + _sum_cycles(grid, position, sizes) + results * fused
         return np.where(points > 0, found, 0.0)
     ranges, costs = grid.projection.ranges[position], platform.operations or OPERATIONS
-    return nest_cycles(grid, ranges, mine.call, mine.domain, mine.nest, sizes, split, whole, costs)
+    return nest_cycles(grid, ranges, mine.call, mine.domain, mine.nest, sizes, split, whole, costs, shared)
 
 
 def step_names(platform: Platform, mine: Task) -> dict[str, Number]:
@@ -240,9 +239,10 @@ def start_cycles(grid: Grid, platform: Platform, mine: Task, split: str) -> Arra
     beside = platform.beside(mine.kernel)
     if beside is not None:
         return np.where(begins(grid), beside.fork + beside.begin, _next_cycles(grid, beside))
-    # Formulas of kernels count their own call.
-    call = platform.operations.get("call", 0.0) if mine.kernel is None else 0.0
-    return (platform.cores.fork if split else call) + begins(grid) * begin_cycles(platform, mine)
+    # Formulas of kernels count their own call. Of a tile of a nest, ends and origins are worked out first.
+    nest: Mapping[str, float] = platform.operations if mine.kernel is None else {}
+    begin = begin_cycles(platform, mine) + nest.get("begin tile", 0.0) * np.asarray(grid.spread(grid.steps > 1))
+    return (platform.cores.fork if split else nest.get("call", 0.0)) + begins(grid) * begin
 
 
 def _next_cycles(grid: Grid, engine: Engine) -> Array:
@@ -441,8 +441,9 @@ def priced(
     for position, (work, mine) in enumerate(zip(group.works, tasks, strict=True)):
         whole = {use.key for use in mine.member.uses if use.key not in work.buffers}
         rest = {name: stop - start for name, (start, stop) in left(mine.member, group.inlaid(work)).items()}
-        cycles = work_cycles(grid, platform, position, mine, work.split, work.chunk, whole, rest)
-        cycles = cycles + start_cycles(grid, platform, mine, work.split)
+        over = written_over(group, work, mine.member)
+        cycles = start_cycles(grid, platform, mine, work.split)
+        cycles = cycles + work_cycles(grid, platform, position, mine, work.split, work.chunk, whole, rest, over)
         when = due(grid, grid.moves(tuple(grid.projection.ranges[position].values())), range(grid.rank))
         works.append(when * (cycles + kept_cycles(grid, platform, mine.member.output)))
         points.append(when * work_points(grid, position))
