@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from tilewright.core.domain import Axis, Domain, Whole
+from tilewright.core.dtype import DType
 from tilewright.core.graph import RESULT, Graph, Node, TensorType
 from tilewright.core.op import REGISTRY, Body, Call, call_node, call_of
 
@@ -149,11 +150,21 @@ def step_counts(graph: Graph, node: Node, result: TensorType, *, once: bool = Fa
         found += result_counts(body, call, once=once) + update_counts(body, call)
         if once:
             found += _known_products(body, call)
+        found["power"] += _powers(body, call)
+        found["real"] += call.outputs[0].dtype.is_float and not call.inputs[0].dtype.is_float if call.inputs[0] else 0
         reads = read_counts(body, call)
         own = sum(name.startswith(RESULT) for name in step.inputs)
         reads["load"] = max(reads["load"] - own, 0)
         found += reads
     return found
+
+
+def _powers(body: Body, call: Call) -> int:
+    """How many factors are known powers of two: compilers shift instead."""
+    text = " ".join([*(init for _, _, init in body.state), *body.result.values()])
+    known = {name: call.baked(name) for name in call.operands}
+    factors = (value for name, value in known.items() if re.search(rf"\* (?:\(\w+\))?{name}\b", text) and value)
+    return sum(value > 1 and int(value).bit_count() == 1 and value == int(value) for value in factors)
 
 
 def _type(graph: Graph, values: Sequence[TensorType], name: str) -> TensorType | None:
@@ -252,3 +263,19 @@ def _chosen(body: Body, call: Call) -> int:
 def cycles(counts: Counts, costs: Mapping[str, float]) -> float:
     """What operations take; those that a platform does not name take nothing."""
     return sum(count * costs.get(name, 0.0) for name, count in counts.items())
+
+
+def fused_cycles(counts: Counts, costs: Mapping[str, float], kind: DType, *, alone: bool) -> float:
+    """What operations behind a kernel take beyond the step that its formula counts; `kind` is that of its own results.
+
+    Kernels that are `alone`, without sums, are short: the compiler has registers left for what is fused behind them.
+    """
+    known = "counted real" if not kind.is_integer else "counted" if kind.bits > 8 else "counted bytes"
+    if not alone:
+        return max(cycles(counts, costs) - costs[known], 0.0)
+    share, wide = costs.get("alone", 1.0), costs.get("alone wide", 1.0)
+    own = {name: costs.get(name, 0.0) * (wide if name.startswith("wide") else share) for name in (*counts, known)}
+    if not kind.is_integer:
+        return max(cycles(counts, own) - own[known], 0.0)
+    own |= {name: costs[f"alone {name}"] for name in own if f"alone {name}" in costs}
+    return cycles(counts, own) - own[known]

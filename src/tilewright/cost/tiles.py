@@ -29,7 +29,7 @@ from tilewright.core.tiles import Member, Use, left, member, walked
 from tilewright.cost.formulas import Names, evaluate
 from tilewright.cost.grid import Array, Box, Cut, Grid, Value
 from tilewright.cost.nests import nest_cycles, written_over
-from tilewright.cost.operations import Counts, nest_counts, step_counts
+from tilewright.cost.operations import Counts, fused_cycles, nest_counts, step_counts
 from tilewright.cost.operations import cycles as operation_cycles
 from tilewright.cost.transfers import Flow, Traffic, due, first_work, flow, in_place, overlapped, route, scaled, traffic
 
@@ -212,17 +212,9 @@ def _fused_cycles(platform: Platform, mine: Task) -> float:
     """Cycles of what is fused behind a kernel, for each result, beyond the step that its formula counts."""
     if not platform.fused or mine.kernel is None or platform.beside(mine.kernel) is not None:
         return 0.0
-    kind = mine.call.outputs[0].dtype
-    counted = platform.fused["counted real" if not kind.is_integer else "counted" if kind.bits > 8 else "counted bytes"]
     if not mine.steps:
         return _plain_cycles(platform, mine)
-    beyond = max(operation_cycles(mine.steps, platform.fused) - counted, 0.0)
-    if mine.domain.reduction:
-        return beyond
-    # Kernels without sums are short: the compiler has registers left for what is fused behind them.
-    long = {name: count for name, count in mine.steps.items() if name.startswith("wide")}
-    wide = min(operation_cycles(long, platform.fused), beyond)
-    return (beyond - wide) * platform.fused.get("alone", 1.0) + wide * platform.fused.get("alone wide", 1.0)
+    return fused_cycles(mine.steps, platform.fused, mine.call.outputs[0].dtype, alone=not mine.domain.reduction)
 
 
 def _plain_cycles(platform: Platform, mine: Task) -> float:
@@ -360,6 +352,10 @@ class Cost:
     """Cycles of the cores alone."""
     transfers: float
     """Cycles of all transfers alone."""
+    beside: float = 0.0
+    """Cycles of the node beside whose first step loads for later groups are started."""
+    behind: float = 0.0
+    """Of the node beside whose last step these are waited for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -416,6 +412,8 @@ class Priced:
             int(self.total(sum(self.points, nothing))),
             self.total(compute),
             self.total(sum((flow.cycles * self.due(flow) for flow in self.flows.values()), nothing)),
+            float(self.grid.corner(self.works[int(self.ahead)], last=False).sum()),
+            float(self.grid.corner(self.works[-1], last=True).sum()),
         )
 
 

@@ -87,22 +87,31 @@ def held_up(
     """Cycles by which loads for later groups make each group longer, given what these take by themselves.
 
     Such loads run one after the other beside the cores, and a group ends when those for the next one have arrived. What
-    a group loads itself from its second step on waits for all that were started before. `source` is the memory from
-    which a group loads a buffer.
+    a group loads itself from its second step on waits for all that were started before. Cores wait for who starts them,
+    and sees that they have arrived, where that takes longer than they work. `source` is the memory from which a group
+    loads a buffer.
     """
     beside = platform.operations.get("transfer", 1.0)
     started: list[list[tuple[int, float]]] = [[] for _ in groups]
+    starts, waits = [0.0] * len(groups), [0.0] * len(groups)
     for number, group in enumerate(groups):
         for buffer in group.buffers:
             if buffer.early:
                 dmas = route(platform, source(number, buffer))
                 cycles = sum(dma.setup + buffer.bytes / dma.bytes_per_cycle for dma in dmas) * beside
                 started[number - buffer.early].append((number, max(cycles, sum(dma.issue for dma in dmas))))
+                starts[number - buffer.early] += sum(dma.issue for dma in dmas)
+                waits[number - 1] += platform.operations.get("seen", 0.0)
     arrive = platform.operations.get("arrive", 0.0)
     found: list[float] = []
     queue: list[tuple[int, float]] = []
     for number, cost in enumerate(costs):
-        late = _late(prod(loop.count for loop in groups[number].loops), cost, queue, started[number])
+        steps = prod(loop.count for loop in groups[number].loops)
+        late = _late(steps, cost, queue, started[number])
+        if steps * len(groups[number].works) == 1:
+            late += max(starts[number] + waits[number] - cost.beside, 0.0)
+        else:
+            late += max(starts[number] - cost.beside, 0.0) + max(waits[number] - cost.behind, 0.0)
         queue += started[number]
         awaited = max([n + 1 for n, (target, _) in enumerate(queue) if target == number + 1], default=0)
         until = sum(cycles for _, cycles in queue[:awaited]) + arrive if awaited else 0.0

@@ -6,7 +6,8 @@ U: [int8, uint8]
 when: {A_sCOLUMNS: "A_sCOLUMNS == 1 or COLUMNS == 1", B_sCOLUMNS: "B_sCOLUMNS == 1 or COLUMNS == 1", A_sROWS: ">= 0", B_sROWS: ">= 0", Y_sROWS: ">= 0"}
 epilogue: row
 strided: [A, B, Y]
-cycles: "ROWS*((COLUMNS//4)*36 + (COLUMNS%4)*14 + 20) + 80"
+# OTHERS: cores begin in the same bank where rows are a multiple of 64 bytes; 8 layers of 1 and 8 cores.
+cycles: "ROWS*((COLUMNS//4)*(33.5 + OTHERS*0.9) + (COLUMNS%4)*14 + 5) + 80"
 --- */
 #include "tilewright_kernel.h"
 

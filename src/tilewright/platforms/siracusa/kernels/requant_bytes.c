@@ -9,7 +9,7 @@ when: {shift: ">= 1", x_sCOLUMNS: "x_sCOLUMNS == 1 or COLUMNS == 1", x_sROWS: ">
 epilogue: row
 strided: [x, y]
 # Rows of which nothing is left out are one; with steps behind it, it has fewer registers: 60 tiles of networks.
-cycles: "ROWS*((COLUMNS//4)*(25 + (STEPS > 0)*3) + (COLUMNS%4)*14
+cycles: "ROWS*((COLUMNS//4)*(25 + (STEPS > 0)*10.5) + (COLUMNS%4)*14
   + (STEPS > 0 or x_sROWS != COLUMNS or y_sROWS != COLUMNS)*20) + 45"
 --- */
 #include "tilewright_kernel.h"

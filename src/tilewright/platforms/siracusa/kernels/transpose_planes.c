@@ -4,7 +4,7 @@ types: {data: T, transposed: T}
 T: [int8, uint8]
 when: {D3: "== 3", data_sD2: "== 1"}
 strided: [data]
-cycles: "D0*D1*((D2//4)*15 + (D2%4)*25 + 25) + 80"
+cycles: "D0*D1*((D2//4)*14.2 + (D2%4)*25 + 10) + 30"
 --- */
 #include "tilewright_kernel.h"
 
