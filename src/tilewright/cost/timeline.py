@@ -134,7 +134,8 @@ def _late(steps: int, cost: Cost, before: Sequence[tuple[int, float]], started: 
     compute, own = cost.compute / steps, cost.transfers / steps
     usual = max(compute, own)
     second = max(sum(cycles for _, cycles in before) + own, compute) - usual
-    third = max(sum(cycles for _, cycles in started) + own, compute) - usual if steps > 2 else 0.0
+    # They are started during the first step: the rest of it, and the second one, pass until then.
+    third = max(sum(cycles for _, cycles in started) - 1.5 * (usual - own), 0.0) if steps > 2 else 0.0
     return second + third
 
 
