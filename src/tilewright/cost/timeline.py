@@ -149,10 +149,12 @@ def repeated(
     line, own = platform.operations.get("line", 0.0), platform.operations.get("own", 0.0)
     found: list[float] = []
     ran: list[tuple[tuple[str, ...], float]] = []
+    started = 0
     for number, (group, brought) in enumerate(zip(groups, slow, strict=True)):
         saved = 0.0
         if line and way and brought.any:
-            saved += way * _kept(platform, FAR_CODE, ran)
+            saved += way * _kept(platform, FAR_CODE, ran, number - started)
+            started = number
             ran.append((FAR_CODE, way / line))
         for work in group.works:
             node, kernel = graph.nodes[work.step], choices[work.step].kernel
@@ -171,13 +173,18 @@ def repeated(
     return found
 
 
-def _kept(platform: Platform, code: tuple[str, ...], ran: Sequence[tuple[tuple[str, ...], float]]) -> float:
-    """The share of a kernel's code that is still in a cache, given what ran: its lines fall on sets at random."""
+def _kept(
+    platform: Platform, code: tuple[str, ...], ran: Sequence[tuple[tuple[str, ...], float]], groups: int = 0
+) -> float:
+    """The share of a kernel's code that is still in a cache, given what ran: its lines fall on sets at random.
+
+    On the core that starts transfers, code of `groups` ran besides.
+    """
     sets, ways = platform.operations.get("sets", 1.0), int(platform.operations.get("ways", 0.0))
     since: dict[tuple[str, ...], float] = {}
     for other, lines in reversed(ran):
         if other == code:
-            load = sum(since.values()) / sets
+            load = (sum(since.values()) + groups * platform.operations.get("group", 0.0)) / sets
             return exp(-load) * sum(load**n / factorial(n) for n in range(ways))
         since[other] = lines
         if sum(since.values()) > 4 * sets * ways:
