@@ -159,8 +159,9 @@ def repeated(
         for work in group.works:
             node, kernel = graph.nodes[work.step], choices[work.step].kernel
             mine = task(graph, node, kernel)
-            begin = begin_cycles(platform, mine)
-            shared = kernel is not None and platform.beside(kernel) is None
+            beside = platform.beside(kernel)
+            begin = begin_cycles(platform, mine) if beside is None else beside.fork + beside.begin
+            shared = kernel is not None and beside is None
             # A nest is code of its own. Kernels are compiled anew for each chain of steps behind them, and for parts.
             name = kernel.path.name if kernel is not None and shared else f"{number} {work.step}"
             cut = work is group.works[-1] and any(loop.dim in mine.member.domain.reduction for loop in group.loops)

@@ -237,7 +237,10 @@ class _Side:
     """Of all, as if nothing ran beside them."""
     starts: Array
     longest: Array
-    single: Array
+    own: Array
+    """Of those that nothing runs beside."""
+    own_starts: Array
+    own_longest: Array
     moving: Array
     """How many run beside the computation."""
     idle: Array
@@ -250,14 +253,22 @@ class _Side:
         self.alone = self.alone + flow.alone * when
         self.starts, self.longest = self.starts + start, np.maximum(self.longest, start)
         if not np.all(beside):
-            alone = cycles + start if flow.far is None else cycles + start + flow.far.latency * when
-            self.single = self.single + np.where(beside, 0.0, alone)
+            far = start + flow.far.latency * when if flow.far is not None else 0.0
+            self.own = self.own + np.where(beside, 0.0, cycles + far)
+            if flow.far is None:
+                own = np.where(beside, 0.0, start)
+                self.own_starts, self.own_longest = self.own_starts + own, np.maximum(self.own_longest, own)
             cycles, start = np.where(beside, cycles, 0.0), np.where(beside, start, 0.0)
         self.cycles, self.issue, self.ahead = self.cycles + cycles, self.issue + start, np.maximum(self.ahead, start)
         self.moving = self.moving + when * beside
         if flow.far is not None:
             idle = np.maximum(flow.far.request - flow.cycles, 0.0) * (flow.cycles > 0) * when
             self.idle, self.most = self.idle + idle, np.maximum(self.most, idle)
+
+    @property
+    def single(self) -> Array:
+        """Cycles of those that nothing runs beside, with their starts: each while the one before it runs."""
+        return np.maximum(self.own + self.own_longest, self.own_starts)
 
     @property
     def chain(self) -> Array:
@@ -306,7 +317,7 @@ def _arrived(far: Far, flows: Sequence[tuple[Flow, Array]]) -> Array:
 def traffic(grid: Grid, flows: Sequence[tuple[Flow, Array]]) -> Traffic:
     """All flows, each with the steps at which it is due."""
     nothing = np.zeros((1,) * grid.rank)
-    loads, stores, far_loads, far_stores = (_Side(*(nothing for _ in range(10))) for _ in range(4))
+    loads, stores, far_loads, far_stores = (_Side(*(nothing for _ in range(12))) for _ in range(4))
     moved, passing, hidden, longest = nothing, nothing, nothing, nothing
     once = flows[0][0].once if flows else Once()
     for flow, when in flows:
@@ -323,8 +334,11 @@ def traffic(grid: Grid, flows: Sequence[tuple[Flow, Array]]) -> Traffic:
     # While one transfer runs, the next one is started.
     first = np.maximum(loads.alone + loads.longest, loads.starts + once.arrive)
     first = np.where(loads.alone > 0, first, 0.0) - loads.single
-    last = np.where(stores.alone > 0, stores.alone + stores.starts + once.leave, 0.0) - stores.single
-    single, slow = loads.single + stores.single, None
+    duplex = all(flow.duplex for flow, _ in flows if flow.far is None)
+    # With one slot, too, results are on their way while the next step's operands are loaded.
+    shown = stores.single - np.minimum(stores.own, loads.single) * duplex
+    last = np.where(stores.alone > 0, stores.alone + stores.starts + once.leave, 0.0) - shown
+    single, slow = loads.single + shown, None
     far = next((flow.far for flow, _ in flows if flow.far is not None), None)
     if far is not None:
         less = hidden - longest
@@ -356,7 +370,7 @@ def traffic(grid: Grid, flows: Sequence[tuple[Flow, Array]]) -> Traffic:
         last,
         loads.moving + stores.moving + far_loads.moving + far_stores.moving,
         grid.total(moved),
-        all(flow.duplex for flow, _ in flows if flow.far is None),
+        duplex,
         once,
         slow,
     )
