@@ -22,7 +22,7 @@ cycles: "G*((QUADS := (N*OH*OW+3)//4)*(((F+3)//4)*(KH*(WORDS := (KW*C+3)//4)*(23
   and X_o1+X_o2 == 0 and (OH == 1 or (X_s1 == OW*X_s2 and Y_s1 == OW*Y_s2))))*(35 - WORDS*0.85)))
   + (F%4 > 0)*(530 + (OTHERS > 0)*150) + SHIFTS*FLAT*36
   + 123*(1 - SHIFTS*(KH*KW*C > 4)*(FLAT or NARROW or (KH == 1 and OW > 3))))
-  + (1-NARROW)*(1-COPIED)*(F > 3)*610*max((F%4 > 0)*QUADS*0.7, FLAT*(1 - SHIFTS*(C%4 == 0)*(F%4 == 0)*(C > 4))
+  + (1-NARROW)*(1-COPIED)*(F > 3)*610*max((F%4 > 0)*QUADS*0.7, FLAT*(1 - (STEPS > 2)*0.85 - SHIFTS*(C%4 == 0)*(F%4 == 0)*(C > 4))
   + (1-FLAT)*N*(OH-(ROWS := min(OH, (min(X_o1, pads_0)+strides_0-1)//strides_0
   + (OH == Y_n1)*((max(X_o1-pads_0, 0)+strides_0-1)//strides_0))))
   *(LINE := (OW > 3 + (X_o2 > 0)*4 + (X_o2 > pads_1)*(OW == Y_n2))))
