@@ -240,14 +240,18 @@ class Grid:
         return self.product(self.counts)
 
     @cached_property
-    def uneven(self) -> Array:
-        """Tilings of several loops in which tiles differ in size."""
+    def ragged(self) -> Array:
+        """Tilings in which tiles differ in size."""
         sizes = [self._along(loop, np.asarray(cut.sizes)) for loop, cut in enumerate(self.cuts)]
-        rest = self.product([cut.extent % size == 0 for cut, size in zip(self.cuts, sizes, strict=True)]) == 0
+        return self.product([cut.extent % size == 0 for cut, size in zip(self.cuts, sizes, strict=True)]) == 0
+
+    @cached_property
+    def uneven(self) -> Array:
+        """Those of several loops: what sizes there are is known at run time only."""
         loops = np.zeros((1,) * self.rank, int)
         for count in self.counts:
             loops = loops + (count > 1)
-        return rest & (loops > 1)
+        return self.ragged & (loops > 1)
 
     @cached_property
     def _begin(self) -> tuple[Array, ...]:

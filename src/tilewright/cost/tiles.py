@@ -187,6 +187,7 @@ def _part_cycles(
         names = names_of(grid, position, mine, sizes, whole, split)
         names["PARTS"], names["OTHERS"] = 1 if split else platform.cores.count, platform.cores.count - 1
         names["FIRST"], names["SUMS"] = begins(grid), _parts(grid, position)
+        names["UNEVEN"] = grid.spread(grid.ragged * 1 + grid.uneven)
         behind, whole_sums = step_names(platform, mine), _whole(grid, position)
         # Of parts of a reduction, only the last ones are scaled: others are words that are stored as they are.
         fused = np.where(whole_sums, behind["FUSED"], _plain_cycles(platform, mine))

@@ -18,7 +18,7 @@ from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group, Plan, Schedule, TileBuffer
 from tilewright.core.platform import Platform
 from tilewright.cost.slow import Brought
-from tilewright.cost.tiles import Cost, Priced, begin_cycles, priced, task
+from tilewright.cost.tiles import Cost, Priced, Task, begin_cycles, priced, task
 from tilewright.cost.transfers import Flow, copied, route
 
 CORES = ""
@@ -166,12 +166,19 @@ def repeated(
             name = kernel.path.name if kernel is not None and shared else f"{number} {work.step}"
             cut = work is group.works[-1] and any(loop.dim in mine.member.domain.reduction for loop in group.loops)
             code = (name, *(step.op for step in node.epilogue), *(["sums"] * cut))
+            if f"one tap {name}" in platform.operations and _one_tap(mine):
+                code = (*code, "one tap")
             cold = max(platform.operations.get(f"code {name}", begin) - own, 0.0)
             saved += cold * _kept(platform, code, ran) if cold else 0.0
             if line:
                 ran.append((code, begin / line))
         found.append(saved)
     return found
+
+
+def _one_tap(mine: Task) -> bool:
+    """Whether it is a convolution with filters of one tap, each pixel with one result."""
+    return all(mine.known.get(name, 0) == 1 for name in ("KH", "KW", "strides_0", "strides_1"))
 
 
 def _kept(

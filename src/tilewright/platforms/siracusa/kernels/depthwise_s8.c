@@ -14,6 +14,7 @@ scratch: "16*((KH+3)//4)*max((min(max(OH, OW), 64)+3)*max(strides_0, strides_1)
 # has strides. Others: columns and products of at most 16 pixels and channels, those of three columns in assembler; pixels
 # that are computed to fill fours see columns outside of what the core has of the image, which are only filled in. Fitted
 # on the simulator to 260 steps of 100 layers of networks and of random shapes.
+# Where sizes of tiles are known at run time only (UNEVEN), a call takes longer: 24 steps.
 cycles: "N*((KH == 3 and KW == 3)*((LINES := ((SHORT := min(OH, OW))+(PAIRS := (strides_0*strides_1*dilations_0*dilations_1 == 1)*1))
   //(1+PAIRS))*(((LONG := max(OH, OW))*strides_1+2)*((G//4)*20.8 + (G%4)*68) + 90)
   + ((LONG+63)//64)*G*((PAIRS*(SHORT//2)+(AT_ONCE := max(min(104//((min(LONG, 64)-1)*strides_1+3), 8), 1))-1)//AT_ONCE*151
@@ -22,7 +23,7 @@ cycles: "N*((KH == 3 and KW == 3)*((LINES := ((SHORT := min(OH, OW))+(PAIRS := (
   - (SHIFTS+SCALES)*G*OH*OW*FUSED)
   + (KH != 3 or KW != 3)*OH*(((KH+3)//4)*((OW*strides_1 + (OW+15)//16*((KW-1)*dilations_1 + 1 - strides_1))*((G//4)*21 + (G%4)*(51 + 4.2*KH/((KH+3)//4)))
   + ((OW+3)//4*4-OW)*strides_1*(1 + (KH > 4)*((G-1)//4))*12 + (OW+15)//16*((G+3)//4)*255) + (OW+15)//16*((G+15)//16)*445
-  + (OW+3)//4*4*G*(7 + (KH > 4 or KW*strides_1*dilations_1 != 3)*(((KH+3)//4)*(KW*10.5 + 24) - 7)) + OW*G*(STEPS > 0)*8)) + 500"
+  + (OW+3)//4*4*G*(7 + (KH > 4 or KW*strides_1*dilations_1 != 3)*(((KH+3)//4)*(KW*10.5 + 24) - 7)) + OW*G*(STEPS > 0)*8)) + 500 + (UNEVEN > 1)*400"
 --- */
 #include "tilewright_kernel.h"
 #include "tilewright_pairs.h"
