@@ -76,7 +76,9 @@ def nest_cycles(
             last = name if not last or np.any(joins) else ""
             if not last:
                 break
-    turns = points / np.maximum(inner, 1) * costs.get("loop", 0.0)
+    # An index is worked out once for all turns of the innermost loop.
+    index = costs.get("index", 0.0) * counts[1].get("lookup", 0.0)
+    turns = points / np.maximum(inner, 1) * (costs.get("loop", 0.0) + index)
     extra: Value | float = 0.0
     if not reduced:
         mine = frozenset(shared) & frozenset(streams(call))

@@ -161,10 +161,19 @@ def step_counts(graph: Graph, node: Node, result: TensorType, *, once: bool = Fa
 
 def _powers(body: Body, call: Call) -> int:
     """How many factors are known powers of two: compilers shift instead."""
+    return sum(value > 1 and value.bit_count() == 1 for value, _ in _known_factors(body, call, r"\w+"))
+
+
+def _known_factors(body: Body, call: Call, cast: str) -> list[tuple[int, int]]:
+    """Known integers that expressions multiply with, and how often; `cast` is the type to which they may be cast."""
     text = " ".join([*(init for _, _, init in body.state), *body.result.values()])
-    known = {name: call.baked(name) for name in call.operands}
-    factors = (value for name, value in known.items() if re.search(rf"\* (?:\(\w+\))?{name}\b", text) and value)
-    return sum(value > 1 and int(value).bit_count() == 1 and value == int(value) for value in factors)
+    found: list[tuple[int, int]] = []
+    for name, kind in zip(call.operands, call.inputs, strict=True):
+        known = call.baked(name) if kind is not None and kind.dtype.is_integer else None
+        count = len(re.findall(rf"\* (?:\({cast}\))?{name}\b", text))
+        if known is not None and count:
+            found.append((int(known), count))
+    return found
 
 
 def _type(graph: Graph, values: Sequence[TensorType], name: str) -> TensorType | None:
@@ -208,12 +217,8 @@ def nest_counts(graph: Graph, node: Node) -> tuple[Counter[str], Counter[str]]:
 def _known_products(body: Body, call: Call) -> Counter[str]:
     """Instructions beyond one of products of integers with known numbers: compilers shift and add up to four times."""
     found: Counter[str] = Counter()
-    text = " ".join([*body.result.values(), *(init for _, _, init in body.state)])
-    for operand, kind in zip(call.operands, call.inputs, strict=True):
-        known = call.baked(operand) if kind is not None and kind.dtype.is_integer else None
-        if known is not None:
-            count = len(re.findall(rf"\* (?:\(u?int32_t\))?{operand}\b", text))
-            found["add shifted"] += count * max(_shifts(int(known)) - 1, 0)
+    for value, count in _known_factors(body, call, "u?int32_t"):
+        found["add shifted"] += count * max(_shifts(value) - 1, 0)
     return +found
 
 

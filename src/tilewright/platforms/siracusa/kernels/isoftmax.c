@@ -26,7 +26,7 @@ cycles: "(POWERS := max(min(log2, 256), (AXIS > 1)*min(40+OUTER*AXIS*8, 220)))*3
   *(coeffA*(coeffB*coeffB+coeffB*LAST+LAST*LAST)/3+coeffC)/TOP, 1)) >= 65536)*23.5
   +(1-(ALONE := min(max((LEVEL := 255/SHARE)/AXIS*2-1.5, 0), 1)))*AXIS*(10.6+OTHERS*0.15)
   +ALONE*((AXIS >= 4)*((AXIS+3)//4)*(50+(STEPS > 0)*20)+(AXIS < 4)*AXIS*(38+(STEPS > 0)*7)))
-  +(1-ALONE)*min(LEVEL*min(0.5+OUTER/16, 3), 256)*(11+(STEPS > 0)*18)))
+  +(1-ALONE)*min(LEVEL*min(0.5+OUTER*OUTER/32, 2.5), 256)*(11+(STEPS > 0)*18)))
   +(1-NARROW)*(30+OUTER*(108+AXIS*29.8))"
 --- */
 #include "tilewright_kernel.h"

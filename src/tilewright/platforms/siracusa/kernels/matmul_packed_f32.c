@@ -6,8 +6,10 @@ pack: {B: "K,N -> N/4,K,N%4"}
 epilogue: row
 accumulate: [K]
 # Fitted on the simulator to 162 layers of networks and of random shapes, at their first and later steps: blocks of four
-# rows by four columns, a bias that is copied for the last few columns, and results.
-cycles: "((ROWS+3)//4)*(((N+3)//4)*(K*29.4 + 248) + (N%16 > 0)*330) + ROWS*N*(4.7 + SUMS*11)"
+# rows by four columns, a bias that is copied for the last few columns, and results; of fewer than four, each row has steps
+# behind it of its own.
+cycles: "((ROWS+3)//4)*(((N+3)//4)*(K*29.4 + 248) + (N%16 > 0)*330) + ROWS*N*(4.7 + SUMS*11)
+  + (N%4 > 0)*(STEPS > 0)*(ROWS > 1)*(ROWS*35 + FIRST*200)"
 --- */
 #include "tilewright_kernel.h"
 
