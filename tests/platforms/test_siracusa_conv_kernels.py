@@ -13,7 +13,7 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from tilewright.api import Options, run_model
+from tilewright.api import Options, compile_model, run_model
 from tilewright.core.graph import Array, Attr, Graph, Node, TensorType, attrs, type_of_array
 from tilewright.core.interpret import interpret
 from tilewright.core.op import REGISTRY, call_of
@@ -153,6 +153,15 @@ def test_kernels_are_right_on_the_chip(kernel: str, given: list[Layer]) -> None:
     ran = run_model(graph, options, inputs=fed, expected=interpret(graph, fed))
     assert kernel_files(ran.compiled.plan, given[0].op) == [OWN / kernel] * len(given)
     assert [c for c in ran.comparisons if c.wrong] == []
+
+
+@pytest.mark.parametrize(("cores", "kernel"), [(1, "depthwise_f32.c"), (8, "depthwise_3x3_f32.c")])
+def test_kernels_are_chosen_by_what_all_cores_take(cores: int, kernel: str) -> None:
+    """One kernel is faster on a core, but its blocks of channels cannot be shared by many."""
+    given = conv((1, 40, 2, 2), 40, (3, 3), "float32", group=40, pads=(1, 1, 1, 1))
+    graph, _ = network([given])
+    options = Options(platform="siracusa", sizes=Sizes({"L1": L1}, cores=cores, without=("neureka",)))
+    assert [path.name for path in kernel_files(compile_model(graph, options).plan, given.op)] == [kernel]
 
 
 @pytest.mark.parametrize("transposed", [False, True])

@@ -12,8 +12,12 @@ from tilewright.core.matching import binding_names, why_not
 from tilewright.core.op import call_node
 from tilewright.core.plan import Choice, Rejection
 from tilewright.core.platform import Platform
+from tilewright.cost.grid import Grid
 from tilewright.cost.tiles import Task, step_names, task
 from tilewright.errors import TilewrightError
+from tilewright.plan.tiling.frame import Frame
+from tilewright.plan.tiling.groups import whole_cycles
+from tilewright.plan.tiling.rules import rules
 
 
 def select(graph: Graph, node: Node, platform: Platform, engine: str = "") -> Choice:
@@ -52,7 +56,9 @@ def select(graph: Graph, node: Node, platform: Platform, engine: str = "") -> Ch
 
 
 def _cycles(platform: Platform, mine: Task, kernel: Kernel, names: Mapping[str, Number]) -> float:
-    """What a kernel takes for all of a node with the steps behind it, on one core."""
+    """What a kernel takes for all of a node with the steps behind it, shared by the cores in the best way."""
+    if platform.cores.count > 1 and platform.beside(kernel) is None:
+        return whole_cycles(Frame(platform, [mine], [rules(mine)], Grid([mine.member], [])))
     behind = step_names(platform, mine)
     results = prod(size for name, size in mine.domain.dims.items() if name not in mine.domain.reduction)
     return float(formula(kernel.cycles, {**names, **behind})) + results * behind["FUSED"]

@@ -122,6 +122,12 @@ def _share(frame: Frame, position: int, direct: Mapping[int, Value], alone: bool
     return Share(options, choice, cycles, scratch)
 
 
+def whole_cycles(frame: Frame) -> float:
+    """Of a node alone that is not cut: cycles of the cores, shared in the best way; infinite where there is none."""
+    share = _share(frame, 0, {}, False, frozenset())
+    return float(share.cycles.sum()) if np.all(share.choice >= 0) else np.inf
+
+
 def _tilings(
     frame: Frame,
     around: Surroundings,
