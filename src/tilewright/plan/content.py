@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from tilewright.core.domain import Domain
 from tilewright.core.graph import RESULT, Node
@@ -22,6 +22,7 @@ class Contents:
         """By the identity of a task, which is its own as long as it is here."""
         self._keys: dict[Key, Key] = {}
         """Equal keys are one object, so that they are soon compared."""
+        self._cycles: dict[Key, float] = {}
 
     def of(self, mine: Task) -> Key:
         known = self._tasks.get(id(mine))
@@ -29,6 +30,13 @@ class Contents:
             found = _described(mine)
             known = self._tasks[id(mine)] = (mine, self._keys.setdefault(found, found))
         return known[1]
+
+    def cycles(self, mine: Task, price: Callable[[Task], float]) -> float:
+        """What a function says of nodes that are alike."""
+        key = self.of(mine)
+        if key not in self._cycles:
+            self._cycles[key] = price(mine)
+        return self._cycles[key]
 
 
 def mentioned(nodes: Sequence[Node]) -> dict[str, int]:

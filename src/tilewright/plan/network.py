@@ -161,6 +161,6 @@ def _network(placed: Offloaded, platform: Platform, options: PlanOptions, prices
     """Orders the nodes and chooses their kernels."""
     roots = storage(placed.graph)
     ordered = in_order(placed.graph, roots, options.order)
-    choices = tuple(placed.choose(node, platform) for node in ordered.nodes)
+    choices = tuple(placed.choose(node, platform, prices.contents) for node in ordered.nodes)
     steps = tuple(step for step, node in enumerate(ordered.nodes) if not is_view(node))
     return Network(ordered, platform, choices, roots, steps, placed.saved, prices)

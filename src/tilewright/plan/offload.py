@@ -36,9 +36,9 @@ class Offloaded:
     saved: float = 0.0
     """Predicted cycles that this saves, each node on its own."""
 
-    def choose(self, node: Node, platform: Platform) -> Choice:
+    def choose(self, node: Node, platform: Platform, contents: Contents) -> Choice:
         """The kernel of a node."""
-        return select(self.graph, node, platform, self.engines.get(node.outputs[0], ""))
+        return select(self.graph, node, platform, self.engines.get(node.outputs[0], ""), contents)
 
 
 def offloads(graph: Graph, platform: Platform, options: PlanOptions, contents: Contents) -> tuple[Offloaded, ...]:
@@ -107,7 +107,10 @@ class _Compared:
         small = graph.with_nodes(way.nodes, types=way.types, constants=way.constants, outputs=way.nodes[-1].outputs)
         nodes, platform = way.nodes, self.platform
         try:
-            choices = [select(small, node, platform, "" if index else engine) for index, node in enumerate(nodes)]
+            choices = [
+                select(small, node, platform, "" if index else engine, self.contents)
+                for index, node in enumerate(nodes)
+            ]
         except TilewrightError:
             return inf
         if engine and choices[0].kernel is None:

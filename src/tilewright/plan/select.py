@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from math import prod
 from types import MappingProxyType
 
@@ -15,24 +16,25 @@ from tilewright.core.platform import Platform
 from tilewright.cost.grid import Grid
 from tilewright.cost.tiles import Task, step_names, task
 from tilewright.errors import TilewrightError
+from tilewright.plan.content import Contents
 from tilewright.plan.tiling.frame import Frame
 from tilewright.plan.tiling.groups import whole_cycles
 from tilewright.plan.tiling.rules import rules
 
 
-def select(graph: Graph, node: Node, platform: Platform, engine: str = "") -> Choice:
+def select(graph: Graph, node: Node, platform: Platform, engine: str = "", contents: Contents | None = None) -> Choice:
     """The cheapest kernel of an engine, by default the cores, that fits a node, else the loop nest.
 
-    An error quotes every rejection if neither does.
+    An error quotes every rejection if neither does. `contents` know what nodes that are alike take.
     """
     call = call_node(graph, node)
     if call.op.kind == "view" and not node.epilogue:
         return Choice("", None)
     names = binding_names(call, call.domain())
     rejected: list[Rejection] = []
-    fitting: list[tuple[float, int, Kernel, dict[str, str]]] = []
+    fitting: list[tuple[Kernel, dict[str, str]]] = []
     wanted = engine or platform.cores.name
-    for index, kernel in enumerate(k for k in platform.kernels if k.op == node.op and k.engine == wanted):
+    for kernel in (k for k in platform.kernels if k.op == node.op and k.engine == wanted):
         variables: dict[str, str] = {}
         reason = why_not(kernel, call, node, graph, names, variables)
         if reason:
@@ -40,9 +42,14 @@ def select(graph: Graph, node: Node, platform: Platform, engine: str = "") -> Ch
         else:
             # A type variable of operands that are all absent may stand for anything.
             chosen = {**{name: allowed[0] for name, allowed in kernel.variables.items()}, **variables}
-            fitting.append((_cycles(platform, task(graph, node, kernel), kernel, names), index, kernel, chosen))
+            fitting.append((kernel, chosen))
     if fitting:
-        _, _, kernel, variables = min(fitting, key=lambda item: item[:2])
+        costs = [0.0]
+        if len(fitting) > 1:
+            tasks = [task(graph, node, kernel) for kernel, _ in fitting]
+            price = partial(_cycles, platform, names)
+            costs = [price(mine) if contents is None else contents.cycles(mine, price) for mine in tasks]
+        kernel, variables = fitting[costs.index(min(costs))]
         scratch = int(formula(kernel.scratch, names))
         return Choice(kernel.engine, kernel, MappingProxyType(variables), scratch, tuple(rejected))
     if call.op.body is not None:
@@ -55,8 +62,10 @@ def select(graph: Graph, node: Node, platform: Platform, engine: str = "") -> Ch
     )
 
 
-def _cycles(platform: Platform, mine: Task, kernel: Kernel, names: Mapping[str, Number]) -> float:
+def _cycles(platform: Platform, names: Mapping[str, Number], mine: Task) -> float:
     """What a kernel takes for all of a node with the steps behind it, shared by the cores in the best way."""
+    kernel = mine.kernel
+    assert kernel is not None
     if platform.cores.count > 1 and platform.beside(kernel) is None:
         return whole_cycles(Frame(platform, [mine], [rules(mine)], Grid([mine.member], [])))
     behind = step_names(platform, mine)
