@@ -22,6 +22,16 @@ PROTOTYPE = "static void relu(const float *X, float *Y, int SIZE) {}\n"
         (HEADER.replace("op:", "accumulate: [K]\nop:") + PROTOTYPE, "added up by its epilogue"),
         (HEADER, "no 'static void name(...) {' function"),
         (HEADER + PROTOTYPE.replace("int SIZE", "int WEIGHT"), "'WEIGHT' is no operand, size or attribute of Relu"),
+        (HEADER.replace("op:", 'cycles: "SIZE*"\nop:') + PROTOTYPE, "cycles: 'SIZE*' is not an arithmetic formula"),
+        (HEADER.replace("op:", 'cycles: "SIZE.x"\nop:') + PROTOTYPE, "cycles: 'SIZE.x' is not an arithmetic formula"),
+        (
+            HEADER.replace("op:", 'when: {SIZE: "= 1"}\nop:') + PROTOTYPE,
+            "when: 'SIZE = 1' is not an arithmetic formula",
+        ),
+        (
+            HEADER.replace("op:", 'scratch: "WEIGHT"\nop:') + PROTOTYPE,
+            "scratch: 'WEIGHT' is no size, stride or attribute",
+        ),
     ],
 )
 def test_bad_kernel(text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -30,4 +40,13 @@ def test_bad_kernel(text: str, said: str, tmp_path: Path, capsys: pytest.Capture
     assert "relu.c'" in printed
     assert said in printed
     assert "help: " in printed
+    assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize("key", ["cycles", "path"])
+def test_unknown_names_where_layers_are_priced(key: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "relu.c").write_text(HEADER.replace("op:", f'{key}: "WEIGHT"\nop:') + PROTOTYPE)
+    arguments = ["--kernels", tmp_path, "--platform", "siracusa", "-o", tmp_path / "c"]
+    printed = refused("bad-kernel", capsys, "compile", relu(tmp_path), *arguments)
+    assert f"relu.c': {key}: 'WEIGHT' is no size, stride or attribute of Relu" in printed
     assert not (tmp_path / "c").exists()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import operator as operators
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -65,6 +66,8 @@ class Kernel:
     """Operands that have to be in the engine's own memory, also where it reads others from elsewhere."""
     within: tuple[str, ...] = ()
     """Operands that may lie within the result already: it is then called for the rest, and walks that by strides."""
+    path_taken: str = "0"
+    """A formula: calls for which it differs run code of their own."""
 
     @property
     def shared(self) -> bool:
@@ -80,7 +83,7 @@ _HEADER = re.compile(r"\A\s*/\*\s*---\n(.*?)\n\s*---\s*\*/", re.DOTALL)
 _PROTOTYPE = re.compile(r"^static\s+(?:\w+\s+)?void\s+(\w+)\s*\(([^)]*)\)\s*\{", re.MULTILINE | re.DOTALL)
 _KEYS = {
     *("op", "engine", "types", "when", "pack", "epilogue", "scratch", "cycles"),
-    *("inplace", "strided", "whole", "accumulate", "near", "within"),
+    *("inplace", "strided", "whole", "accumulate", "near", "within", "path"),
 }
 
 
@@ -194,6 +197,10 @@ def _kernel(path: Path, text: str) -> Kernel:
             f"types: '{name}' is neither an element type nor a variable of the header",
             "add e.g. 'T: [float32, int8]'",
         )
+    for key in ("cycles", "scratch", "path"):
+        _checked(path, key, str(header.get(key, "0")))
+    for name, text in cast("dict[str, Any]", header.get("when") or {}).items():
+        _checked(path, "when", _predicate(str(name), str(text)))
     if header.get("accumulate") and header.get("epilogue") not in ("row", "lanes"):
         raise _bad(path, "accumulate: results of parts are added up by its epilogue", "add 'epilogue: row'")
     return Kernel(
@@ -219,6 +226,7 @@ def _kernel(path: Path, text: str) -> Kernel:
         header.get("epilogue") == "lanes",
         tuple(cast("list[str]", header.get("near") or [])),
         tuple(cast("list[str]", header.get("within") or [])),
+        str(header.get("path", "0")),
     )
 
 
@@ -228,6 +236,28 @@ def _parameter(path: Path, text: str) -> Parameter:
         raise _bad(path, f"cannot read the parameter '{text.strip()}'", "write e.g. 'const float *X' or 'int AXIS'")
     kept = [w for w in words if w not in ("const", "restrict", "struct", "*")]
     return Parameter(" ".join(kept[:-1]), kept[-1], "*" in words, "const" in words)
+
+
+def _checked(path: Path, key: str, text: str) -> None:
+    try:
+        check_formula(text)
+    except ValueError as reason:
+        raise _bad(
+            path, f"{key}: {reason}", "write sums, products, comparisons, min and max of names and numbers"
+        ) from reason
+
+
+@contextmanager
+def named(kernel: Kernel, key: str) -> Generator[None]:
+    """Evaluates a formula of its header; a name that it does not know is an error that says so."""
+    try:
+        yield
+    except KeyError as missing:
+        raise _bad(
+            kernel.path,
+            f"{key}: '{missing.args[0]}' is no size, stride or attribute of {kernel.op}",
+            "docs/add_a_kernel.md says what names there are",
+        ) from missing
 
 
 def _bad(path: Path, why: str, help: str) -> TilewrightError:
@@ -258,7 +288,7 @@ def _parse(text: str) -> ast.expr:
 
 
 def formula(text: str, names: Mapping[str, Number]) -> Number:
-    """The value of an arithmetic formula of a header; KeyError for an unknown name, ValueError for anything else.
+    """The value of an arithmetic formula of a header, whose text is checked; KeyError for an unknown name.
 
     Where `(A := ...)` names a part of it, `A` stands for the same behind it.
     """
@@ -267,7 +297,29 @@ def formula(text: str, names: Mapping[str, Number]) -> Number:
 
 def holds(name: str, condition: str, names: Mapping[str, Number]) -> bool:
     """Whether a predicate such as `K: "% 4 == 0"` holds; of several joined by `and`, `or`, each repeats the name."""
-    return bool(_value(_parse(condition if re.match(rf"^[\s(]*{name}\b", condition) else f"{name} {condition}"), names))
+    return bool(_value(_parse(_predicate(name, condition)), names))
+
+
+def _predicate(name: str, condition: str) -> str:
+    return condition if re.match(rf"^[\s(]*{name}\b", condition) else f"{name} {condition}"
+
+
+def check_formula(text: str) -> None:
+    """ValueError with the reason, for a text that is no formula."""
+    try:
+        _value(_parse(text), _Ones())
+    except SyntaxError as reason:
+        raise ValueError(f"'{text}' is not an arithmetic formula") from reason
+    except ZeroDivisionError:
+        return
+
+
+class _Ones(dict[str, Number]):
+    """Any name, with some value."""
+
+    def __missing__(self, name: str) -> Number:
+        del name
+        return 1
 
 
 def _value(node: ast.expr, names: Mapping[str, Number]) -> Number:

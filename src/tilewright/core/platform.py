@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import yaml
 
-from tilewright.core.kernel import Kernel, load_kernels
+from tilewright.core.kernel import Kernel, check_formula, load_kernels
 from tilewright.core.machine import SimulatedMachine, simulated_machines
 from tilewright.core.reader import Reader
 from tilewright.errors import TilewrightError
@@ -405,6 +405,11 @@ def _timed(reader: Reader, folder: Path, kernels: Iterable[Kernel]) -> tuple[Ker
     times = given.pop(OTHERS, "1")
     for name in given.keys() - found.keys():
         raise reader.wrong("cycles", f"there is no kernel '{name}'")
+    for name, text in given.items():
+        try:
+            check_formula(text)
+        except ValueError as reason:
+            raise reader.wrong("cycles", f"{name}: {reason}") from reason
     for name, kernel in found.items():
         if not kernel.path.resolve().is_relative_to(folder.resolve()):
             own = kernel.cycles if times == "1" else f"{times}*({kernel.cycles})"

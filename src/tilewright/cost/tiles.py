@@ -20,7 +20,7 @@ import numpy as np
 
 from tilewright.core.domain import Affine, Domain
 from tilewright.core.graph import Graph, Node
-from tilewright.core.kernel import Kernel, Number
+from tilewright.core.kernel import Kernel, Number, named
 from tilewright.core.matching import binding_names
 from tilewright.core.op import Call, call_node
 from tilewright.core.plan import Choice, Group, TileBuffer
@@ -195,7 +195,8 @@ def _part_cycles(
         if "_all" in mine.kernel.cycles:
             # Sizes of the parts of all cores together.
             names.update({f"{name}_all": size for name, size in part_sizes(grid, position, "", 0).items()})
-        found = evaluate(mine.kernel.cycles, names)
+        with named(mine.kernel, "cycles"):
+            found = evaluate(mine.kernel.cycles, names)
         found = found + _sum_cycles(grid, position, sizes) + results * fused
         return np.where(points > 0, found, 0.0)
     ranges, costs = grid.projection.ranges[position], platform.operations or OPERATIONS

@@ -15,6 +15,7 @@ from math import exp, factorial, prod
 from typing import Literal
 
 from tilewright.core.graph import Graph
+from tilewright.core.kernel import formula, named
 from tilewright.core.plan import Choice, Group, Plan, Schedule, TileBuffer
 from tilewright.core.platform import Platform
 from tilewright.cost.slow import Brought
@@ -165,9 +166,7 @@ def repeated(
             # A nest is code of its own. Kernels are compiled anew for each chain of steps behind them, and for parts.
             name = kernel.path.name if kernel is not None and shared else f"{number} {work.step}"
             cut = work is group.works[-1] and any(loop.dim in mine.member.domain.reduction for loop in group.loops)
-            code = (name, *(step.op for step in node.epilogue), *(["sums"] * cut))
-            if f"one tap {name}" in platform.operations and _one_tap(mine):
-                code = (*code, "one tap")
+            code = (name, _path(mine), *(step.op for step in node.epilogue), *(["sums"] * cut))
             cold = max(platform.operations.get(f"code {name}", begin) - own, 0.0)
             saved += cold * _kept(platform, code, ran) if cold else 0.0
             if line:
@@ -176,9 +175,12 @@ def repeated(
     return found
 
 
-def _one_tap(mine: Task) -> bool:
-    """Whether it is a convolution with filters of one tap, each pixel with one result."""
-    return all(mine.known.get(name, 0) == 1 for name in ("KH", "KW", "strides_0", "strides_1"))
+def _path(mine: Task) -> str:
+    """Which of the paths through its kernel a node takes."""
+    if mine.kernel is None:
+        return ""
+    with named(mine.kernel, "path"):
+        return str(formula(mine.kernel.path_taken, mine.known))
 
 
 def _kept(

@@ -8,7 +8,7 @@ from math import prod
 from types import MappingProxyType
 
 from tilewright.core.graph import Graph, Node
-from tilewright.core.kernel import Kernel, Number, formula
+from tilewright.core.kernel import Kernel, Number, formula, named
 from tilewright.core.matching import binding_names, why_not
 from tilewright.core.op import call_node
 from tilewright.core.plan import Choice, Rejection
@@ -50,7 +50,8 @@ def select(graph: Graph, node: Node, platform: Platform, engine: str = "", conte
             price = partial(_cycles, platform, names)
             costs = [price(mine) if contents is None else contents.cycles(mine, price) for mine in tasks]
         kernel, variables = fitting[costs.index(min(costs))]
-        scratch = int(formula(kernel.scratch, names))
+        with named(kernel, "scratch"):
+            scratch = int(formula(kernel.scratch, names))
         return Choice(kernel.engine, kernel, MappingProxyType(variables), scratch, tuple(rejected))
     if call.op.body is not None:
         return Choice(platform.cores.name, None, rejected=tuple(rejected))
@@ -70,4 +71,5 @@ def _cycles(platform: Platform, names: Mapping[str, Number], mine: Task) -> floa
         return whole_cycles(Frame(platform, [mine], [rules(mine)], Grid([mine.member], [])))
     behind = step_names(platform, mine)
     results = prod(size for name, size in mine.domain.dims.items() if name not in mine.domain.reduction)
-    return float(formula(kernel.cycles, {**names, **behind})) + results * behind["FUSED"]
+    with named(kernel, "cycles"):
+        return float(formula(kernel.cycles, {**names, **behind})) + results * behind["FUSED"]

@@ -7,6 +7,7 @@ pack: {W: "G,F,C,KH,KW -> G,F/4,KH,(KW,C)/4,F%4,(KW,C)%4"}
 epilogue: row
 strided: [X, Y]
 scratch: "16*KH*((KW*C+3)//4)"
+path: "KH*KW*strides_0*strides_1 == 1"
 # Four pixels and four channels at a time: words of their runs, longer where pixels lie at odd addresses; results of a
 # block, or a call of `rest`. Then what is done in C, much of which comes into the core's cache each time: lines of
 # pixels by fours, calls for four pixels of their own, those at edges (X_o1, X_o2: how far the tile's windows reach over
