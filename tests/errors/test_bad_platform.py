@@ -34,6 +34,7 @@ build: {compiler: cc, flags: -O1, libraries: -lm}
         (("kernels: []", "kernels: []\nlayout: {header: include}"), "layout.source: is missing"),
         (("kernels: []", "kernels: []\nqemu: {program: qemu, machine: m}"), "qemu.timer: is missing"),
         (("kernels: []", "kernels: []\nestimate: {base: 1, more: {loads: {share: a}}}"), "share: must be a number"),
+        (("kernels: []", "kernels: []\ncycles: {relu.c: 2*}"), "cycles.relu.c: '2*' is not an arithmetic formula"),
     ],
 )
 def test_bad_platform(change: tuple[str, str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import yaml
 
-from tilewright.core.kernel import Kernel, check_formula, load_kernels
+from tilewright.core.kernel import Kernel, load_kernels
 from tilewright.core.machine import SimulatedMachine, simulated_machines
 from tilewright.core.reader import Reader
 from tilewright.errors import TilewrightError
@@ -401,15 +401,10 @@ OTHERS = "others"
 def _timed(reader: Reader, folder: Path, kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
     """Kernels with the cycles that they take here; of the platform's own, their headers say so."""
     found = {kernel.path.name: kernel for kernel in kernels}
-    given = {name: str(text) for name, text in (reader.mapping("cycles") if reader.has("cycles") else {}).items()}
+    given = reader.formulas("cycles") if reader.has("cycles") else {}
     times = given.pop(OTHERS, "1")
     for name in given.keys() - found.keys():
         raise reader.wrong("cycles", f"there is no kernel '{name}'")
-    for name, text in given.items():
-        try:
-            check_formula(text)
-        except ValueError as reason:
-            raise reader.wrong("cycles", f"{name}: {reason}") from reason
     for name, kernel in found.items():
         if not kernel.path.resolve().is_relative_to(folder.resolve()):
             own = kernel.cycles if times == "1" else f"{times}*({kernel.cycles})"

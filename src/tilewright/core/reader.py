@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from tilewright.core.kernel import check_formula
 from tilewright.errors import TilewrightError
 
 
@@ -85,6 +86,15 @@ class Reader:
         if not isinstance(value, dict):
             raise self.wrong(key, "must be a mapping")
         return cast("dict[str, Any]", value)
+
+    def formulas(self, key: str) -> dict[str, str]:
+        found = {name: str(text) for name, text in self.mapping(key).items()}
+        for name, text in found.items():
+            try:
+                check_formula(text)
+            except ValueError as reason:
+                raise self.wrong(f"{key}.{name}", str(reason)) from reason
+        return found
 
     def parts(self, key: str) -> dict[str, Reader]:
         """The mappings inside of a mapping, each by its own reader."""
