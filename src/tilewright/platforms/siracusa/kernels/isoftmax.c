@@ -15,8 +15,8 @@ epilogue: row
 # AXIS above what is there: never in rows of up to 16 elements, whose results are computed four by four, or one by one
 # (ALONE: the share of such rows): so a few rows fill no more than AXIS levels. How many elements share in a sum (SHARE,
 # times the largest's power) depends on the data: log2 of 50 distances are taken. Where rows have twice as many elements
-# as powers differ (FEW), each power's result is stored once. Code is cold for longer
-# where no steps are behind it. From tiles of 8 networks and of 100 random layers, of which paths and levels were counted.
+# as powers differ (FEW), each power's result is stored once. Code is cold for longer where no steps are behind it. From
+# tiles of 8 networks and of 100 random layers, of which paths and levels were counted.
 cycles: "(POWERS := max(min(log2, 256), (AXIS > 1)*min(40+OUTER*AXIS*8, 220)))*3
   +(NARROW := ((PEAK := coeffA*max(coeffB*coeffB, (LAST := coeffB-min(log2-1, 255))*LAST)+coeffC) < 65536)
   *(AXIS*PEAK < 16777216))
