@@ -11,7 +11,7 @@ path: "KH*KW*strides_0*strides_1 == 1"
 # Four pixels and four channels at a time: words of their runs, longer where pixels lie at odd addresses; results of a
 # block, or a call of `rest`. Then what is done in C, much of which comes into the core's cache each time: lines of
 # pixels by fours, calls for four pixels of their own, those at edges (X_o1, X_o2: how far the tile's windows reach over
-# them), which are copied (bytes behind the last eight one by one), as is the last pixel of all where it is not words, and
+# them), which are copied (single bytes where rows of taps are no words), as is the last pixel of all where it is not words, and
 # words of narrow filters, which are put together. Sums that become bytes in assembler take as long whatever is fused.
 # Where all pixels are done at once, less code is fetched at first. Fitted on the simulator to 576 steps of 270 layers of
 # networks and of random shapes. Terms of pointwise ones (FLAT) were then set by hand to eight steps of 64 and 128
@@ -34,7 +34,7 @@ cycles: "G*((QUADS := (N*OH*OW+3)//4)*(((F+3)//4)*(KH*(WORDS := (KW*C+3)//4)*(23
   + 370*max((NARROW or COPIED)*QUADS, FLAT*(N*OH*OW%4 > 0 or C%4 > 0) + (1-FLAT)*N*((OH-ROWS)
   *(min(OW/4, 1 + (X_o2 > 0) + (X_o2 > pads_1)*(OW == Y_n2) + (OW%4 > 0)*0.7)-LINE*1) + ROWS*OW/4))
   + max(COPIED*N*OH*OW, N*(OH*SIDES + ROWS*(OW-SIDES)), (1-FLAT)*(KW*C%4 > 0))
-  *(KH*(WORDS*4 + 37) + 90) + N*OH*SIDES*KH*((KW-1)*C%8)*9
+  *(KH*(WORDS*4 + 37) + 90) + N*OH*SIDES*KH*(KW*C%4 > 0)*((KW-1)*C%8)*9
   + FLAT*(C%4 > 0)*(WORDS*4 + 127 + (N*OH*OW > 8)*500)
   + N*OH*OW*(KH*NARROW*17 + COPIED*KH*KW*(C/2 + 38)) + (SHIFTS+SCALES)*F*(7 - N*OH*OW*FUSED)
   + (F < 4)*N*OH*OW*(85 + F*(11 + (STEPS > 0)*11))) + 145 + UNEVEN*200 + FIRST*(F%4 > 0)*(400 - (F < 4)*(STEPS > 0)*610)
