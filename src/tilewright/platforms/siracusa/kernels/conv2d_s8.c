@@ -11,13 +11,13 @@ path: "KH*KW*strides_0*strides_1 == 1"
 # Four pixels and four channels at a time: words of their runs, longer where pixels lie at odd addresses; results of a
 # block, or a call of `rest`. Then what is done in C, much of which comes into the core's cache each time: lines of
 # pixels by fours, calls for four pixels of their own, those at edges (X_o1, X_o2: how far the tile's windows reach over
-# them), which are copied (single bytes where rows of taps are no words), as is the last pixel of all where it is not words, and
-# words of narrow filters, which are put together. Sums that become bytes in assembler take as long whatever is fused.
-# Where all pixels are done at once, less code is fetched at first. Fitted on the simulator to 576 steps of 270 layers of
-# networks and of random shapes. Terms of pointwise ones (FLAT) were then set by hand to eight steps of 64 and 128
-# channels, on 16 x 16 pixels. Code that is called for tiles of one size only is compiled for it (UNEVEN): 20 steps of 9
-# pointwise layers, 40 of networks. Where there are fewer than four channels, `rest` is all that runs, pixel by pixel: 32
-# steps of 24 layers; where it runs behind others, each four of a line are a call of their own: 39 layers.
+# them), which are copied (single bytes where rows of taps are no words), as is the last pixel of all where it is not
+# words, and words of narrow filters, which are put together. Sums that become bytes in assembler take as long whatever
+# is fused. Where all pixels are done at once, less code is fetched at first. Fitted on the simulator to 576 steps of
+# 270 layers of networks and of random shapes. Terms of pointwise ones (FLAT) were then set by hand to eight steps of 64
+# and 128 channels, on 16 x 16 pixels. Code that is called for tiles of one size only is compiled for it (UNEVEN): 20
+# steps of 9 pointwise layers, 40 of networks. Where there are fewer than four channels, `rest` is all that runs, pixel
+# by pixel: 32 steps of 24 layers; where it runs behind others, each four of a line are a call of their own: 39 layers.
 cycles: "G*((QUADS := (N*OH*OW+3)//4)*(((F+3)//4)*(KH*(WORDS := (KW*C+3)//4)*(23.9
   + (C%4 > 0)*(1-(NARROW := (KH > 2 and KW*C <= 4)))*(1-(COPIED := (KW > 1 and (X_s2 > C or dilations_1 > 1))))*(2.1 + C%2))
   + (KH-1)*(1-NARROW)*19) + (F//4)*(139 - SHIFTS*(37 + (FLAT := (KH*KW*strides_0*strides_1 == 1
