@@ -8,12 +8,12 @@ scratch: "12*(min(max(OH, OW), 64)*max(strides_0, strides_1) + 2*max(dilations_0
 # Fitted on the simulator to 183 steps of 70 layers of networks and of other shapes, strides to three, at their first and
 # later steps: lines of results, their channels, columns of these and results. Three results at a time take fewer cycles
 # where neither stride nor dilation leaves any out, by code of its own, which the first step loads; long steps fused behind
-# are in it three times, more than a core's cache holds, else once, which stays there. Where pixels are a multiple of 64
-# bytes apart and all cores are at the same channel, they read from one bank: 8 times 3 columns for each pixel and stride.
-cycles: "N*min(OH, OW)*(101 - (OTHERS > 0)*19 + G*(70 + (OTHERS > 0)*10 + (OH > OW)*30
-  + max((LONG := max(OH, OW))*33.7 - (THREES := (strides_0*strides_1*dilations_0*dilations_1 == 1)*(LONG//3))*39.3
+# are in it three times, more than a core's cache holds, else once, which stays there. Lines of all channels come in two
+# runs, from a channel on and up to it.
+cycles: "N*min(OH, OW)*((101 - (OTHERS > 0)*19)*(1 + (X_s2 == G or Y_s2 == G)) + G*(70 + (OTHERS > 0)*10 + (OH > OW)*30
+  + (LONG := max(OH, OW))*33.7 - (THREES := (strides_0*strides_1*dilations_0*dilations_1 == 1)*(LONG//3))*39.3
   + ((OH > OW)*((OH-1)*strides_0 + 2*dilations_0 - X_o1) + (OH <= OW)*((OW-1)*strides_1 + 2*dilations_1 - X_o2) + 1)
-  *(5.7 + (OTHERS > 0)*2.4), (X_s2%16 == 0 and G == X_n3 and OTHERS > 0)*LONG*strides_1*25)
+  *(5.7 + (OTHERS > 0)*2.4)
   + max(FUSED, 0)*(THREES*3*0.44 - LONG*0.3)))
   + FIRST*(400 + (THREES > 0)*(160 + max(FUSED, 0)*9)) + 185"
 --- */
@@ -47,8 +47,8 @@ TW_APART void slide(const struct tw_slide *s, const float *t, const float *w, fl
         STORE_1(&e, Y, dot(bias, t, t + dilation, t + 2 * dilation, taps), at, channel);
 }
 
-/* Lines run along the longer axis of the result. */
-TW_INLINE void lines(const float *X, const float *W, const float *B, void *Y, int start, int channels,
+/* Some channels. Lines run along the longer axis of the result. */
+TW_INLINE void lines(const float *X, const float *W, const float *B, void *Y, int start, int first, int behind,
                      const struct tw_axis *across, const struct tw_axis *along, const int turned, float *columns,
                      const struct Epilogue *epilogue) {
     const float none = 0;
@@ -68,12 +68,12 @@ TW_INLINE void lines(const float *X, const float *W, const float *B, void *Y, in
             for (int row = 0; row < 3; row++) {
                 const int at = line * across->stride - across->pad + row * across->dilation;
                 const int inside = at >= 0 && at < across->inputs;
-                const float *x = inside ? X + at * across->in_step + (left + begin) * along->in_step : &none;
+                const float *x = inside ? X + first + at * across->in_step + (left + begin) * along->in_step : &none;
                 rows.x[row] = (const char *)x;
                 rows.stride[row] = inside ? along->in_step * 4 : 0;
                 moves[row] = inside ? 4 : 0;
             }
-            for (int channel = 0; channel < channels; channel++) {
+            for (int channel = first; channel < behind; channel++) {
                 const float *w = W + channel * 9, t[9] = {w[0], w[3], w[6], w[1], w[4], w[7], w[2], w[5], w[8]};
                 tw_columns_of_three(&rows, end - begin, columns + begin * 3);
                 slide(&s, columns, turned ? t : w, B ? B[channel] : 0, Y,
@@ -90,10 +90,15 @@ static void depthwise_3x3_f32(const float *X, const float *W, const float *B, vo
                               void *scratch, const struct Epilogue *epilogue) {
     const struct tw_axis down = {OH, X_n1, X_s1, Y_s1, strides_0, pads_0, dilations_0};
     const struct tw_axis right = {OW, X_n2, X_s2, Y_s2, strides_1, pads_1, dilations_1};
+    /* Cores that work on other lines of the same channels would read from the same banks at the same time: each begins
+     * with a channel of its own, by the number of its first line in memory. */
+    const int first = X_s2 == G || Y_s2 == G ? (int)((uintptr_t)X / sizeof(float) / (unsigned)X_s1 % (unsigned)G) : 0;
     for (int n = 0; n < N; n++, X += X_s0) {
-        if (OH > OW)
-            lines(X, W, B, Y, n * Y_s0, G, &right, &down, 1, scratch, epilogue);
-        else
-            lines(X, W, B, Y, n * Y_s0, G, &down, &right, 0, scratch, epilogue);
+        for (int begin = first, behind = G; behind > 0; behind = begin, begin = 0) {
+            if (OH > OW)
+                lines(X, W, B, Y, n * Y_s0, begin, behind, &right, &down, 1, scratch, epilogue);
+            else
+                lines(X, W, B, Y, n * Y_s0, begin, behind, &down, &right, 0, scratch, epilogue);
+        }
     }
 }
