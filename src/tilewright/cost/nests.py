@@ -85,8 +85,10 @@ def nest_cycles(
         each = each - costs.get("in place", 0.0) * len(mine)
         cut = np.asarray(_cut(grid, ranges, domain, sizes, split)) * costs.get("cut", 0.0)
         extra = _skewed(grid, ranges, call, domain, sizes, whole, costs, mine, cut)
-        # What is looked up has a row and a column.
-        extra = extra + cut * (max(_loads(counts[0]) - len(streams(call)), 0.0) + 2 * counts[1].get("lookup", 0.0))
+        extra = extra + cut * max(_loads(counts[0]) - len(streams(call)), 0.0)
+        # What is looked up has a row and a column. In a tile, how far it is from a result is known at run time only.
+        tiled = np.asarray(grid.spread(grid.steps > 1)) * costs.get("apart", 0.0)
+        extra = extra + np.maximum(2 * cut, tiled) * counts[1].get("lookup", 0.0)
     else:
         extra = _odd(grid, ranges, call, domain, reduced[-1], whole) * costs.get("odd", 0.0)
     if counts[1].get("test"):
@@ -218,8 +220,10 @@ def _skewed(
             other = other | (inside & many & unlike)
             inside = inside | many
         apart = _apart(grid, ranges, domain, operand, output, whole)
-        unlike = np.maximum(other * costs.get("skew", 0.0), apart * costs.get("apart", 0.0))
-        found = found + np.maximum(unlike, cut * (operand not in shared))
+        own = cut * (operand not in shared)
+        # From another origin, an address that is not the loop's is two additions.
+        unlike = np.maximum(other * costs.get("skew", 0.0), apart * (costs.get("apart", 0.0) + own))
+        found = found + np.maximum(unlike, own)
     return found
 
 

@@ -6,8 +6,10 @@ U: [int8, uint8]
 when: {A_sCOLUMNS: "A_sCOLUMNS == 1 or COLUMNS == 1", B_sCOLUMNS: "B_sCOLUMNS == 1 or COLUMNS == 1", A_sROWS: ">= 0", B_sROWS: ">= 0", Y_sROWS: ">= 0"}
 epilogue: row
 strided: [A, B, Y]
-# OTHERS: cores begin in the same bank where rows are a multiple of 64 bytes; 8 layers of 1 and 8 cores.
-cycles: "ROWS*((COLUMNS//4)*(33.5 + OTHERS*0.9) + (COLUMNS%4)*14 + 5) + 80"
+# OTHERS: cores begin in the same bank where rows are a multiple of 64 bytes, but not where they share columns: 40 layers
+# of 1 and 8 cores. Rows of which something is left out are begun one by one: from tiles of 16 and of 48 such rows.
+cycles: "ROWS*((COLUMNS//4)*(33.5 + OTHERS*(A_sPART >= 64)*0.75) + (COLUMNS%4)*14 + 5
+  + (A_sROWS != COLUMNS or Y_sROWS != COLUMNS)*12.5) + 80"
 --- */
 #include "tilewright_kernel.h"
 

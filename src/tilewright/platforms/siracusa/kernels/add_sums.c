@@ -5,11 +5,13 @@ when: {B_sROWS: "== 0", B_sCOLUMNS: "B_sCOLUMNS == 1 or COLUMNS == 1", A_sCOLUMN
 epilogue: row
 strided: [A, Y]
 # 24.6, 27.6 and 25: fitted to 10 layers that become bytes, one step fused, and to 20 chains of several steps; for a single
-# row less is prepared. OTHERS: what steps read begins in the same bank for all cores, most of all where each has one row.
+# row less is prepared. Each step behind the third takes 3 more for four columns: 8 layers of 2 to 7 steps with one row a
+# core. OTHERS: what steps read begins in the same bank for all cores.
+# 35: one step behind 10 to 120 rows of 4 or 8 columns, 20 kinds of tiles, most of them 25 to 75.
 # 17 columns take 68 more than 16, and code for the last ones is cold even where other layers of whole fours ran.
-cycles: "(COLUMNS//4)*(ROWS*(27.6 - SCALES*(STEPS < 2)*3) + 6 + 19*(ROWS > 1 or STEPS*(SCALES + SHIFTS) == 1)
-  + OTHERS*(STEPS > 1)*((ROWS > 1)*ROWS*0.5 + (ROWS == 1)*(A_sPART == A_sROWS)*(A_sROWS%16 == 0)*3))
-  + min(COLUMNS%4, 1)*(ROWS*(40 + COLUMNS%4*28) + 50 + FIRST*150)"
+cycles: "(COLUMNS//4)*(ROWS*(27.6 - SCALES*(STEPS < 2)*3 + OTHERS*(STEPS > 1)*0.35) + 4 + max(STEPS - 3, 0)*3
+  + 21*(ROWS > 1 or STEPS*(SCALES + SHIFTS) == 1))
+  + (ROWS > 1)*(STEPS == 1)*35 + min(COLUMNS%4, 1)*(ROWS*(40 + COLUMNS%4*28) + 50 + FIRST*150)"
 --- */
 #include "tilewright_kernel.h"
 
