@@ -21,7 +21,7 @@ from math import prod
 
 import numpy as np
 
-from tilewright.core.domain import Affine, Domain
+from tilewright.core.domain import Affine, Domain, Whole
 from tilewright.core.op import Call
 from tilewright.core.plan import Group, Work
 from tilewright.core.tiles import Member, Use
@@ -92,8 +92,11 @@ def nest_cycles(
         if len(pair) == 2:
             joined = _joins(grid, ranges, call, domain, counts, pair[0], pair[1], split)
         extra = _skewed(grid, ranges, call, domain, sizes, whole, costs, mine, cut, joined)
-        # What is looked up has a row and a column.
-        extra = extra + cut * (max(_loads(counts[0]) - len(streams(call)), 0.0) + 2 * counts[1].get("lookup", 0.0))
+        extra = extra + cut * max(_loads(counts[0]) - len(streams(call)), 0.0)
+        if counts[1].get("lookup"):
+            # What is looked up has a row and a column, and in tiles like the result's an address of its own.
+            both = _both_tiled(grid, ranges, domain, whole) * costs.get("apart", 0.0)
+            extra = extra + np.maximum(2 * cut, both) * counts[1]["lookup"]
     else:
         extra = _odd(grid, ranges, call, domain, reduced[-1], whole) * costs.get("odd", 0.0)
     if counts[1].get("test"):
@@ -248,11 +251,27 @@ def _apart(
     found: Value = np.asarray(False)
     if (operand in whole) == (output in whole):
         return found
-    tiled = output if operand in whole else operand
-    for axis, size in zip(domain.access[tiled], domain.shapes[tiled], strict=True):
+    return _tiled(grid, ranges, domain, output if operand in whole else operand)
+
+
+def _tiled(grid: Grid, ranges: Mapping[str, Span], domain: Domain, operand: str) -> Value:
+    """Whether loops cut an operand, over classes."""
+    found: Value = np.asarray(False)
+    for axis, size in zip(domain.access[operand], domain.shapes[operand], strict=True):
         loop = grid.extent(domain, axis, size, ranges).loop
         if loop >= 0:
             found = found | grid.spread(grid.counts[loop] > 1)
+    return found
+
+
+def _both_tiled(grid: Grid, ranges: Mapping[str, Span], domain: Domain, whole: Collection[str]) -> Value:
+    """Whether a table and the result both lie in tiles, over classes."""
+    output = domain.outputs[0]
+    tables = [name for name, axes in domain.access.items() if any(isinstance(axis, Whole) for axis in axes)]
+    found: Value = np.asarray(False)
+    for table in tables:
+        if table not in whole and output not in whole:
+            found = found | (_tiled(grid, ranges, domain, table) & _tiled(grid, ranges, domain, output))
     return found
 
 
