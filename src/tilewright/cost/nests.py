@@ -237,10 +237,11 @@ def _skewed(
             other = other | (inside & many & unlike)
             inside = inside | many
         apart = _apart(grid, ranges, domain, operand, output, whole)
-        if domain.reduction:
-            apart = apart | (_unfactored(grid, ranges, domain, sizes, names, operand, operand in whole) & ~joined)
         unlike = np.maximum(other * costs.get("skew", 0.0), apart * costs.get("apart", 0.0))
         found = found + np.maximum(unlike, cut * (operand not in shared))
+        if domain.reduction:
+            term = _unfactored(grid, ranges, domain, sizes, names, operand, operand in whole) & ~apart & ~joined
+            found = found + term * costs.get("apart", 0.0)
     return found
 
 
