@@ -1,5 +1,6 @@
-"""Cycles of one transfer between memories: the setup of its descriptors and its bytes at the DMA's speed, and what it
-takes to start it.
+"""Cycles of one transfer: the setup of its descriptors and its bytes at the DMA's speed, and what it takes to start it.
+
+Between memories, and of what is kept of a tile within one.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 from tilewright.core.graph import TensorType
 from tilewright.core.kernel import Kernel
 from tilewright.core.platform import Dma, Platform
+from tilewright.core.tiles import Use
 from tilewright.cost.grid import Array, Box, Grid, Value
 
 
@@ -102,3 +104,20 @@ def slowed(platform: Platform, kernels: Sequence[Kernel | None]) -> float:
     usual = platform.operations.get("transfer", 1.0)
     each = [platform.operations.get(f"transfer {k.path.name}", usual) if k is not None else usual for k in kernels]
     return sum(each) / len(each) if each else usual
+
+
+def kept_lines(grid: Grid, use: Use) -> Array:
+    """Elements of an inner tensor that are kept from the step before, over classes."""
+    axis = grid.keep.get(use.tensor)
+    if axis is None or use.tensor not in grid.projection.held:
+        return np.zeros((1,) * grid.rank, int)
+    held, wanted = grid.projection.held[use.tensor], grid.projection.wanted[use.tensor]
+    kept = grid.size(held[axis]) - grid.size(wanted[axis])
+    return grid.product([kept, *(grid.size(span) for i, span in enumerate(held) if i != axis)])
+
+
+def kept_cycles(grid: Grid, platform: Platform, use: Use) -> Array:
+    """Cycles to move kept lines of an inner tensor to the start of its buffer, over classes."""
+    lines = kept_lines(grid, use)
+    speed = min((dma.bytes_per_cycle for dma in route(platform, platform.cores.memory)), default=1.0)
+    return lines * (use.type.dtype.bytes / speed)

@@ -26,7 +26,7 @@ from tilewright.core.op import Call, call_node
 from tilewright.core.plan import Choice, Group, TileBuffer
 from tilewright.core.platform import Engine, Platform
 from tilewright.core.tiles import Member, Use, left, member, walked
-from tilewright.cost.copies import route
+from tilewright.cost.copies import kept_cycles
 from tilewright.cost.formulas import Names, evaluate
 from tilewright.cost.grid import Array, Box, Cut, Grid, Value
 from tilewright.cost.nests import argument_cycles, nest_cycles, written_over
@@ -471,23 +471,6 @@ def priced(
 
 def _meet(a: TileBuffer, b: TileBuffer) -> bool:
     return a is not b and a.slots == 2 and a.offset < b.end and b.offset < a.end
-
-
-def kept_lines(grid: Grid, use: Use) -> Array:
-    """Elements of an inner tensor that are kept from the step before, over classes."""
-    axis = grid.keep.get(use.tensor)
-    if axis is None or use.tensor not in grid.projection.held:
-        return np.zeros((1,) * grid.rank, int)
-    held, wanted = grid.projection.held[use.tensor], grid.projection.wanted[use.tensor]
-    kept = grid.size(held[axis]) - grid.size(wanted[axis])
-    return grid.product([kept, *(grid.size(span) for i, span in enumerate(held) if i != axis)])
-
-
-def kept_cycles(grid: Grid, platform: Platform, use: Use) -> Array:
-    """Cycles to move kept lines of an inner tensor to the start of its buffer, over classes."""
-    lines = kept_lines(grid, use)
-    speed = min((dma.bytes_per_cycle for dma in route(platform, platform.cores.memory)), default=1.0)
-    return lines * (use.type.dtype.bytes / speed)
 
 
 def _bound(grid: Grid, group: Group) -> list[tuple[int, Use, Box]]:

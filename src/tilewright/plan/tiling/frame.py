@@ -12,14 +12,13 @@ import numpy as np
 from tilewright.core.domain import Affine
 from tilewright.core.platform import Engine, Platform
 from tilewright.core.tiles import Use, left, walked
+from tilewright.cost.copies import kept_cycles, kept_lines
 from tilewright.cost.formulas import evaluate
 from tilewright.cost.grid import Array, Box, Grid, Value
 from tilewright.cost.tiles import (
     NOTHING,
     Task,
     asks_strides,
-    kept_cycles,
-    kept_lines,
     parted,
     start_cycles,
     together,
