@@ -11,8 +11,8 @@ from plan.tiled_networks import FUSED, SINGLE
 from tilewright.core.platform import Dma
 from tilewright.core.tiles import Extent, member
 from tilewright.cost import group_cost
+from tilewright.cost.copies import descriptors, route
 from tilewright.cost.grid import Grid, Span
-from tilewright.cost.transfers import descriptors, route
 
 
 @pytest.mark.parametrize("cores", [1, 8])

@@ -13,7 +13,7 @@ from tilewright import Options
 from tilewright.cli.options import Build, Code, Network, Planning, Shape
 from tilewright.core.graph import Array
 from tilewright.core.platform import Platform, Sizes, load_platform
-from tilewright.cost.transfers import route
+from tilewright.cost.copies import route
 from tilewright.errors import TilewrightError
 from tilewright.plan import PlanOptions
 

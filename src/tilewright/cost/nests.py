@@ -7,28 +7,32 @@ at run time only, so that its turns are counted instead of compared with an end 
 their index, compilers split an innermost loop whose ends they know; at all others each point is compared (`split`).
 A result that is written over an operand spares an address (`in place`); within other loops, one whose ends are those of
 a tile needs one more for each operand (`cut`). Terms of a sum that lie outside of its operands are compared only.
-Cores that work side by side wait for banks now and then, at each element that they load or store (`meet`). Neighbouring
-loops that all operands walk as one are printed as one.
+Compilers factor the index of a result whose inner stride is a power of two, but not that of terms which are written out
+where the stride of the sum is another number: these look apart from it. Cores that work side by side wait for banks now
+and then, at each element that they load or store (`meet`). Neighbouring loops that all operands walk as one are printed
+as one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from math import prod
 
 import numpy as np
 
-from tilewright.core.domain import Affine, Domain
+from tilewright.core.domain import Affine, Domain, Whole
 from tilewright.core.op import Call
 from tilewright.core.plan import Group, Work
-from tilewright.core.tiles import Member
+from tilewright.core.tiles import Member, Use
 from tilewright.cost.formulas import Names
 from tilewright.cost.grid import Array, Grid, Span, Value
 from tilewright.cost.operations import Counts, streams
 from tilewright.cost.operations import cycles as operation_cycles
 
 Costs = Mapping[str, float]
+IN_REGISTERS = 3
+"""Operands of a nest whose addresses and origins a call has in registers, the result among them."""
 WRITTEN_OUT = 2
 """Terms of a sum that compilers write out one by one instead of a loop: more would be more code."""
 
@@ -84,11 +88,15 @@ def nest_cycles(
         mine = frozenset(shared) & frozenset(streams(call))
         each = each - costs.get("in place", 0.0) * len(mine)
         cut = np.asarray(_cut(grid, ranges, domain, sizes, split)) * costs.get("cut", 0.0)
-        extra = _skewed(grid, ranges, call, domain, sizes, whole, costs, mine, cut)
+        pair, joined = [name for name in sizes if domain.dims[name] > 1][-2:], np.asarray(False)
+        if len(pair) == 2:
+            joined = _joins(grid, ranges, call, domain, counts, pair[0], pair[1], split)
+        extra = _skewed(grid, ranges, call, domain, sizes, whole, costs, mine, cut, joined)
         extra = extra + cut * max(_loads(counts[0]) - len(streams(call)), 0.0)
-        # What is looked up has a row and a column. In a tile, how far it is from a result is known at run time only.
-        tiled = np.asarray(grid.spread(grid.steps > 1)) * costs.get("apart", 0.0)
-        extra = extra + np.maximum(2 * cut, tiled) * counts[1].get("lookup", 0.0)
+        if counts[1].get("lookup"):
+            # What is looked up has a row and a column, and in tiles like the result's an address of its own.
+            both = _both_tiled(grid, ranges, domain, whole) * costs.get("apart", 0.0)
+            extra = extra + np.maximum(2 * cut, both) * counts[1]["lookup"]
     else:
         extra = _odd(grid, ranges, call, domain, reduced[-1], whole) * costs.get("odd", 0.0)
     if counts[1].get("test"):
@@ -97,6 +105,11 @@ def nest_cycles(
         outside = 1.0 - _inside(call, domain, split)
         point = point + outside * (operation_cycles(passed, costs) - point)
     return np.where(points > 0, costs.get("work", 0.0) + results * each + points * (point + extra) + turns, 0.0)
+
+
+def argument_cycles(costs: Costs, operands: Sequence[Use]) -> float:
+    """Cycles to hand over operands of a nest in tiles, each with its origin, beyond those that registers have."""
+    return costs.get("operand", 0.0) * max(len(operands) - IN_REGISTERS, 0)
 
 
 def written_over(group: Group, work: Work, node: Member) -> frozenset[str]:
@@ -200,8 +213,12 @@ def _skewed(
     costs: Costs,
     shared: Collection[str],
     cut: Array,
+    joined: Value,
 ) -> Value:
-    """Cycles of a point for operands that loops around the innermost walk unlike the result, over classes."""
+    """Cycles of a point for operands that loops around the innermost walk unlike the result, over classes.
+
+    Where the two innermost loops are one, they are `joined`.
+    """
 
     def extent(operand: str, axis: int) -> Value:
         if operand in whole:
@@ -224,6 +241,9 @@ def _skewed(
         # From another origin, an address that is not the loop's is two additions.
         unlike = np.maximum(other * costs.get("skew", 0.0), apart * (costs.get("apart", 0.0) + own))
         found = found + np.maximum(unlike, own)
+        if domain.reduction:
+            term = _unfactored(grid, ranges, domain, sizes, names, operand, operand in whole) & ~apart & ~joined
+            found = found + term * costs.get("apart", 0.0)
     return found
 
 
@@ -234,12 +254,60 @@ def _apart(
     found: Value = np.asarray(False)
     if (operand in whole) == (output in whole):
         return found
-    tiled = output if operand in whole else operand
-    for axis, size in zip(domain.access[tiled], domain.shapes[tiled], strict=True):
+    return _tiled(grid, ranges, domain, output if operand in whole else operand)
+
+
+def _tiled(grid: Grid, ranges: Mapping[str, Span], domain: Domain, operand: str) -> Value:
+    """Whether loops cut an operand, over classes."""
+    found: Value = np.asarray(False)
+    for axis, size in zip(domain.access[operand], domain.shapes[operand], strict=True):
         loop = grid.extent(domain, axis, size, ranges).loop
         if loop >= 0:
             found = found | grid.spread(grid.counts[loop] > 1)
     return found
+
+
+def _both_tiled(grid: Grid, ranges: Mapping[str, Span], domain: Domain, whole: Collection[str]) -> Value:
+    """Whether a table and the result both lie in tiles, over classes."""
+    output = domain.outputs[0]
+    tables = [name for name, axes in domain.access.items() if any(isinstance(axis, Whole) for axis in axes)]
+    found: Value = np.asarray(False)
+    for table in tables:
+        if table not in whole and output not in whole:
+            found = found | (_tiled(grid, ranges, domain, table) & _tiled(grid, ranges, domain, output))
+    return found
+
+
+def _unfactored(
+    grid: Grid,
+    ranges: Mapping[str, Span],
+    domain: Domain,
+    sizes: Mapping[str, Value],
+    names: Names,
+    operand: str,
+    whole: bool,
+) -> Value:
+    """Whether the stride of a sum that is written out keeps a compiler from factoring an operand's index, over classes.
+
+    With three loops or more, that of the result is `(outer * n + inner) * 2**k`: strides of two neighbours are known,
+    and the smaller one is a power of two that divides the other.
+    """
+    output, found = domain.outputs[0], np.asarray(False)
+    loops = [name for name in sizes if domain.dims[name] > 1]
+    if len(loops) < 3 or len(domain.reduction) != 1:
+        return found
+    outer, inner, _ = loops[-3:]
+
+    def factored(a: Value, b: Value) -> Value:
+        """Of two strides."""
+        low, high = np.minimum(a, b), np.maximum(a, b)
+        return (low > 1) & (low & (low - 1) == 0) & (high % np.maximum(low, 1) == 0)
+
+    strides = [np.asarray(names[f"{key}_s{name}"]) for key, name in ((output, outer), (output, inner))]
+    term, next_to = (np.asarray(names[f"{operand}_s{name}"]) for name in (domain.reduction[0], outer))
+    uneven = _uneven(grid, ranges, domain, operand, domain.reduction[0], whole)
+    alike = ((term == next_to) | factored(term, next_to)) & ~uneven
+    return factored(strides[0], strides[1]) & ~alike & (term != 0)
 
 
 def _odd(
@@ -248,14 +316,21 @@ def _odd(
     """Whether tiles of different sizes give the loop `inner` different strides, over classes."""
     found: Value = np.asarray(False)
     for operand in streams(call):
-        axes, shape = domain.access[operand], domain.shapes[operand]
-        along = [n for n, axis in enumerate(axes) if isinstance(axis, Affine) and inner in dict(axis.terms)]
-        if operand in whole or not along:
-            continue
-        for axis, size in zip(axes[along[-1] + 1 :], shape[along[-1] + 1 :], strict=True):
-            loop = grid.extent(domain, axis, size, ranges).loop
-            if loop >= 0:
-                cut = grid.cuts[loop]
-                uneven = np.asarray([cut.extent % size != 0 for size in cut.sizes])
-                found = found | grid.spread(uneven.reshape([-1 if n == loop else 1 for n in range(grid.rank)]))
+        found = found | _uneven(grid, ranges, domain, operand, inner, operand in whole)
+    return found
+
+
+def _uneven(grid: Grid, ranges: Mapping[str, Span], domain: Domain, operand: str, inner: str, whole: bool) -> Value:
+    """Whether tiles of different sizes give an operand different strides along a dimension, over classes."""
+    found: Value = np.asarray(False)
+    axes, shape = domain.access[operand], domain.shapes[operand]
+    along = [n for n, axis in enumerate(axes) if isinstance(axis, Affine) and inner in dict(axis.terms)]
+    if whole or not along:
+        return found
+    for axis, size in zip(axes[along[-1] + 1 :], shape[along[-1] + 1 :], strict=True):
+        loop = grid.extent(domain, axis, size, ranges).loop
+        if loop >= 0:
+            cut = grid.cuts[loop]
+            uneven = np.asarray([cut.extent % size != 0 for size in cut.sizes])
+            found = found | grid.spread(uneven.reshape([-1 if n == loop else 1 for n in range(grid.rank)]))
     return found

@@ -13,8 +13,8 @@ import numpy as np
 
 from tilewright.core.plan import Group, Stage
 from tilewright.core.platform import Dma, Platform
+from tilewright.cost.copies import copied
 from tilewright.cost.tiles import Priced
-from tilewright.cost.transfers import copied
 
 ASKED = 0.7
 """What of the cycles to start a copy and to await it passes until it is asked for, of a core that asks for several:
@@ -64,10 +64,10 @@ class Brought:
     def any(self) -> bool:
         return self.first + self.loads + self.waited + self.stores > 0
 
-    def walk(self, queue: _Queue, begin: float, copies: Sequence[int]) -> tuple[float, list[float]]:
+    def walk(self, queue: _Queue, begin: float, copies: Sequence[int], cold: float = 0.0) -> tuple[float, list[float]]:
         """When a group ends that begins at some time, and when copies for later groups are there.
 
-        It starts these behind the loads of its second step.
+        It starts these behind the loads of its second step, with code that may be `cold`.
         """
         now, stored = begin + self.lead, begin
         if self.first:
@@ -84,7 +84,7 @@ class Brought:
                 now = max(now, queue.add(begun, self.loads))
             if not step:
                 there = [queue.copy(begun, amount) for amount in copies]
-                now += max(len(copies) * queue.dma.issue * ASKED - self.beside, 0.0)
+                now += max(len(copies) * queue.dma.issue * ASKED + cold - self.beside, 0.0)
             if further and self.waited:
                 now = queue.add(now, self.waited)
         return (queue.add(now, self.stores) if self.stores else now), there
@@ -130,7 +130,7 @@ def fetched(
     # Where another core drives the DMA, it takes a while to see that a copy is there.
     seen = way.issue / 2 if relay is not None else 0.0
     queue, now, there = _Queue(way), 0.0, dict[int, float]()
-    used = False
+    used, before = False, False
     for number, (group, far) in enumerate(zip(groups, slow, strict=True)):
         mine = [n for n, stage in enumerate(stages) if stage.first == number]
         later = [n for n, stage in enumerate(stages) if stage.start == number < stage.first]
@@ -140,7 +140,9 @@ def fetched(
         if relay is not None and (far.any or mine) and not used:
             begin, used = begin + relay.cold_start, True
         usual = far.walk(_Queue(way), 0.0, ())[0]
-        end, arrived = far.walk(queue, begin, amounts)
+        # Code to ask for copies is in no cache unless the group before had it, or this one brings something itself.
+        end, arrived = far.walk(queue, begin, amounts, way.cold if amounts and not (before or far.any) else 0.0)
+        before = bool(amounts) or far.any
         there |= dict(zip(later, arrived, strict=True))
         found[number] = max(end - usual, begin) - now
         now += found[number] + group.cycles

@@ -26,12 +26,13 @@ from tilewright.core.op import Call, call_node
 from tilewright.core.plan import Choice, Group, TileBuffer
 from tilewright.core.platform import Engine, Platform
 from tilewright.core.tiles import Member, Use, left, member, walked
+from tilewright.cost.copies import kept_cycles
 from tilewright.cost.formulas import Names, evaluate
 from tilewright.cost.grid import Array, Box, Cut, Grid, Value
-from tilewright.cost.nests import nest_cycles, written_over
+from tilewright.cost.nests import argument_cycles, nest_cycles, written_over
 from tilewright.cost.operations import Counts, fused_cycles, nest_counts, step_counts
 from tilewright.cost.operations import cycles as operation_cycles
-from tilewright.cost.transfers import Flow, Traffic, due, first_work, flow, in_place, overlapped, route, scaled, traffic
+from tilewright.cost.transfers import Flow, Traffic, due, first_work, flow, in_place, overlapped, scaled, traffic
 
 OPERATIONS = {"point": 4.0, "term": 4.0, "step": 2.0}
 """Cycles of a point of a loop nest that no kernel covers and of a step behind it, where the platform does not say."""
@@ -235,8 +236,10 @@ def start_cycles(grid: Grid, platform: Platform, mine: Task, split: str) -> Arra
         return np.where(begins(grid), beside.fork + beside.begin, _next_cycles(grid, beside))
     # Formulas of kernels count their own call. Of a tile of a nest, ends and origins are worked out first.
     nest: Mapping[str, float] = platform.operations if mine.kernel is None else {}
-    begin = begin_cycles(platform, mine) + nest.get("begin tile", 0.0) * np.asarray(grid.spread(grid.steps > 1))
-    return (platform.cores.fork if split else nest.get("call", 0.0)) + begins(grid) * begin
+    tiled = np.asarray(grid.spread(grid.steps > 1))
+    begin = begin_cycles(platform, mine) + nest.get("begin tile", 0.0) * tiled
+    more = argument_cycles(nest, mine.member.uses) * tiled
+    return (platform.cores.fork if split else nest.get("call", 0.0)) + more + begins(grid) * begin
 
 
 def _next_cycles(grid: Grid, engine: Engine) -> Array:
@@ -452,7 +455,7 @@ def priced(
         if group.buffers[index].within >= 0:
             # Its runs of bytes are as long as those in the result.
             use = replace(use, type=tasks[-1].member.output.type)
-        found = flow(grid, platform, box, use, source.get(use.tensor, engine.memory))
+        found = flow(grid, platform, box, use, source.get(use.tensor, engine.memory), [t.kernel for t in tasks])
         if found.store and any(_meet(group.buffers[index], group.buffers[other]) for other, _, _ in bound):
             found = in_place(found)
         flows[index] = found if group.buffers[index].slots > 1 else replace(found, beside=found.beside & False)
@@ -468,23 +471,6 @@ def priced(
 
 def _meet(a: TileBuffer, b: TileBuffer) -> bool:
     return a is not b and a.slots == 2 and a.offset < b.end and b.offset < a.end
-
-
-def kept_lines(grid: Grid, use: Use) -> Array:
-    """Elements of an inner tensor that are kept from the step before, over classes."""
-    axis = grid.keep.get(use.tensor)
-    if axis is None or use.tensor not in grid.projection.held:
-        return np.zeros((1,) * grid.rank, int)
-    held, wanted = grid.projection.held[use.tensor], grid.projection.wanted[use.tensor]
-    kept = grid.size(held[axis]) - grid.size(wanted[axis])
-    return grid.product([kept, *(grid.size(span) for i, span in enumerate(held) if i != axis)])
-
-
-def kept_cycles(grid: Grid, platform: Platform, use: Use) -> Array:
-    """Cycles to move kept lines of an inner tensor to the start of its buffer, over classes."""
-    lines = kept_lines(grid, use)
-    speed = min((dma.bytes_per_cycle for dma in route(platform, platform.cores.memory)), default=1.0)
-    return lines * (use.type.dtype.bytes / speed)
 
 
 def _bound(grid: Grid, group: Group) -> list[tuple[int, Use, Box]]:

@@ -18,9 +18,10 @@ from tilewright.core.graph import Graph
 from tilewright.core.kernel import formula, named
 from tilewright.core.plan import Choice, Group, Plan, Schedule, TileBuffer
 from tilewright.core.platform import Platform
+from tilewright.cost.copies import copied, route
 from tilewright.cost.slow import Brought
 from tilewright.cost.tiles import Cost, Priced, Task, begin_cycles, priced, task
-from tilewright.cost.transfers import Flow, copied, route
+from tilewright.cost.transfers import Flow
 
 CORES = ""
 """The lane of the cores, among those named after DMAs."""

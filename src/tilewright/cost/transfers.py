@@ -1,7 +1,7 @@
-"""Cycles of transfers between memories: of one, of all that a group makes at a step, and beside its computation.
+"""Cycles of transfers between memories: of all that a group makes at a step, and beside its computation.
 
-A transfer takes the setup of its descriptors and its bytes at the DMA's speed, and something has to start it. What
-starts and awaits those of the first and the last step is code that runs once (`Once`).
+Single ones are in `cost.copies`. What starts and awaits those of the first and the last step is code that runs once
+(`Once`).
 """
 
 from __future__ import annotations
@@ -11,85 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewright.core.graph import TensorType
-from tilewright.core.platform import Dma, Platform
+from tilewright.core.kernel import Kernel
+from tilewright.core.platform import Platform
 from tilewright.core.tiles import Use
-from tilewright.cost.grid import Array, Box, Grid, Value
-
-
-def route(platform: Platform, memory: str) -> tuple[Dma, ...]:
-    """The DMAs between a memory and the engine's; for copies inside it its own, or the fastest that reaches it."""
-    own = platform.cores.memory
-    if memory == own and platform.dma(own, own) is None:
-        near = [dma for dma in platform.dmas.values() if own in dma.between]
-        return (max(near, key=lambda dma: dma.bytes_per_cycle),) if near else ()
-    direct = platform.dma(memory, own)
-    if direct is not None:
-        return (direct,)
-    for between in platform.memories:
-        first, second = platform.dma(memory, between), platform.dma(between, own)
-        if first is not None and second is not None:
-            return (first, second)
-    return ()
-
-
-def descriptors(grid: Grid, box: Box, shape: Sequence[int], rank: int) -> Value:
-    """How many transfers of a DMA of some rank bring a part of a tensor, over classes."""
-    result: Value = 1
-    used: Value = 1
-    stride = 1
-    span: Value = 1
-    for part, extent in zip(reversed(box), reversed(shape), strict=True):
-        size = grid.size(part)
-        if not isinstance(size, np.ndarray) and size == 1:
-            stride *= extent
-            continue
-        if isinstance(size, np.ndarray) or isinstance(span, np.ndarray):
-            many = np.asarray(size) != 1
-            used = used + (many & (span != stride))
-            span = np.where(many, size * stride, span)
-            result = result * np.where(used > rank, size, 1)
-        else:
-            used, span = used + (span != stride), size * stride
-            beyond = used > rank
-            result = result * (np.where(beyond, size, 1) if isinstance(beyond, np.ndarray) else size if beyond else 1)
-        stride *= extent
-    return result
-
-
-def copied(dma: Dma, amounts: Sequence[int]) -> float:
-    """Cycles of a DMA for runs of so many bytes, one after the other: behind the last one nothing is asked for."""
-    each = [dma.setup + amount / dma.bytes_per_cycle for amount in amounts]
-    idle = [max(dma.request - cycles, 0.0) for cycles in each]
-    return sum(each) + sum(idle) - max(idle, default=0.0)
-
-
-def transfer(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Dma], *, store: bool = False) -> Array:
-    """Cycles to bring or take a part of a tensor, over classes.
-
-    Requests for runs of a load go ahead of its bytes; a store is done with a run before it begins the next one.
-    """
-    amount = grid.elements(box) * kind.dtype.bytes
-    cycles: Value | float = 0.0
-    for dma in dmas:
-        runs = descriptors(grid, box, kind.shape, 1)
-        alone = amount / dma.bytes_per_cycle
-        bytes_cycles = alone + runs * dma.run / 2 if store and dma.duplex else np.maximum(alone, runs * dma.run)
-        cycles = cycles + descriptors(grid, box, kind.shape, dma.rank) * float(dma.setup) + bytes_cycles
-        if dma.row:
-            cycles = cycles + (runs - 1) * dma.row
-    return grid.product([]) * np.where(np.asarray(amount) > 0, cycles, 0.0)
-
-
-def issued(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Dma]) -> Array:
-    """Cycles to start such a transfer, over classes."""
-    empty = np.asarray(grid.elements(box)) == 0
-    # Further ones come from a loop, which takes half as long.
-    counts = sum(
-        ((descriptors(grid, box, kind.shape, dma.rank) + 1) / 2 * float(dma.issue) for dma in dmas),
-        0.0,
-    )
-    return grid.product([]) * np.where(empty, 0.0, counts)
+from tilewright.cost.copies import descriptors, issued, route, shared, slowed, transfer
+from tilewright.cost.grid import Array, Box, Grid
 
 
 @dataclass(frozen=True)
@@ -445,23 +371,25 @@ def _held(found: Traffic, first: Array | None) -> tuple[Array, Array, Array]:
     return both, begin, end
 
 
-def _shared(dma: Dma, cores: int) -> Dma:
-    """What copies with all cores at once."""
-    return replace(dma, bytes_per_cycle=dma.bytes_per_cycle * cores, run=dma.run / cores)
+def flow(
+    grid: Grid, platform: Platform, box: Box, use: Use, memory: str, kernels: Sequence[Kernel | None] = ()
+) -> Flow:
+    """How a buffer is filled from a memory, or emptied into it, with two slots where that is of use.
 
-
-def flow(grid: Grid, platform: Platform, box: Box, use: Use, memory: str) -> Flow:
-    """How a buffer is filled from a memory, or emptied into it, with two slots where that is of use."""
+    Meanwhile cores run these kernels.
+    """
     amount = grid.product([]) * grid.elements(box) * use.type.dtype.bytes
     away = memory != platform.cores.memory
-    dmas = [_shared(dma, platform.cores.count) if dma.by_cores else dma for dma in route(platform, memory)]
+    dmas = [shared(dma, platform.cores.count) if dma.by_cores else dma for dma in route(platform, memory)]
     alone = transfer(grid, box, use.type, dmas, store=use.writes)
     moves = grid.moves(box)
     beside = streamed(grid, moves) & (not any(dma.by_cores for dma in dmas))
-    # Beside the cores a transfer waits for memory now and then.
     costs = platform.operations
-    cycles = alone * np.where(grid.spread(beside), costs.get("transfer", 1.0), 1.0)
+    cycles = alone * np.where(grid.spread(beside), slowed(platform, kernels), 1.0)
     once = Once(*(costs.get(name, 0.0) for name in ("arrive", "leave", "turns", "turn")))
+    if any(dma.through for dma in route(platform, platform.home)):
+        # Who waits looks for what comes from there, too.
+        once = replace(once, turn=once.turn + costs.get("turn far", 0.0))
     issue = issued(grid, box, use.type, dmas)
     duplex = all(dma.duplex for dma in dmas)
     far = None

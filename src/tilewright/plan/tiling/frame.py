@@ -12,14 +12,13 @@ import numpy as np
 from tilewright.core.domain import Affine
 from tilewright.core.platform import Engine, Platform
 from tilewright.core.tiles import Use, left, walked
+from tilewright.cost.copies import kept_cycles, kept_lines
 from tilewright.cost.formulas import evaluate
 from tilewright.cost.grid import Array, Box, Grid, Value
 from tilewright.cost.tiles import (
     NOTHING,
     Task,
     asks_strides,
-    kept_cycles,
-    kept_lines,
     parted,
     start_cycles,
     together,
@@ -239,7 +238,8 @@ class Frame:
             holder = self.holders[index]
             # Within a result its runs of bytes are as long as there.
             use = replace(holder.use, type=self.grid.members[-1].output.type) if inlaid else holder.use
-            self._flows[key] = flow(self.grid, self.platform, holder.box, use, memory)
+            kernels = [task.kernel for task in self.tasks]
+            self._flows[key] = flow(self.grid, self.platform, holder.box, use, memory, kernels)
         return self._flows[key]
 
     def absent(self, index: int, direct: Mapping[int, Value]) -> Value:
@@ -302,7 +302,8 @@ class Frame:
             largest = mine.member.domain.dims[split] if span is None else grid.most(grid.size(span))
             chunk = rounded(-(-largest // self.engine.count), asked.blocks.get(split, 1))
             cut = np.asarray(chunk < largest)
-        over = self._written_over(position) - whole
+        # A result in its tensor is written over nothing.
+        over = self._written_over(position) - whole if mine.member.output.key not in whole else frozenset[str]()
         cycles = work_cycles(grid, self.platform, position, mine, split, chunk, whole, rest, over)
         cycles = cycles + start_cycles(grid, self.platform, mine, split)
         fits = conditions(grid, position, mine, asked, split, chunk)

@@ -1,0 +1,123 @@
+"""Cycles of one transfer: the setup of its descriptors and its bytes at the DMA's speed, and what it takes to start it.
+
+Between memories, and of what is kept of a tile within one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tilewright.core.graph import TensorType
+from tilewright.core.kernel import Kernel
+from tilewright.core.platform import Dma, Platform
+from tilewright.core.tiles import Use
+from tilewright.cost.grid import Array, Box, Grid, Value
+
+
+def route(platform: Platform, memory: str) -> tuple[Dma, ...]:
+    """The DMAs between a memory and the engine's; for copies inside it its own, or the fastest that reaches it."""
+    own = platform.cores.memory
+    if memory == own and platform.dma(own, own) is None:
+        near = [dma for dma in platform.dmas.values() if own in dma.between]
+        return (max(near, key=lambda dma: dma.bytes_per_cycle),) if near else ()
+    direct = platform.dma(memory, own)
+    if direct is not None:
+        return (direct,)
+    for between in platform.memories:
+        first, second = platform.dma(memory, between), platform.dma(between, own)
+        if first is not None and second is not None:
+            return (first, second)
+    return ()
+
+
+def descriptors(grid: Grid, box: Box, shape: Sequence[int], rank: int) -> Value:
+    """How many transfers of a DMA of some rank bring a part of a tensor, over classes."""
+    result: Value = 1
+    used: Value = 1
+    stride = 1
+    span: Value = 1
+    for part, extent in zip(reversed(box), reversed(shape), strict=True):
+        size = grid.size(part)
+        if not isinstance(size, np.ndarray) and size == 1:
+            stride *= extent
+            continue
+        if isinstance(size, np.ndarray) or isinstance(span, np.ndarray):
+            many = np.asarray(size) != 1
+            used = used + (many & (span != stride))
+            span = np.where(many, size * stride, span)
+            result = result * np.where(used > rank, size, 1)
+        else:
+            used, span = used + (span != stride), size * stride
+            beyond = used > rank
+            result = result * (np.where(beyond, size, 1) if isinstance(beyond, np.ndarray) else size if beyond else 1)
+        stride *= extent
+    return result
+
+
+def copied(dma: Dma, amounts: Sequence[int]) -> float:
+    """Cycles of a DMA for runs of so many bytes, one after the other: behind the last one nothing is asked for."""
+    each = [dma.setup + amount / dma.bytes_per_cycle for amount in amounts]
+    idle = [max(dma.request - cycles, 0.0) for cycles in each]
+    return sum(each) + sum(idle) - max(idle, default=0.0)
+
+
+def transfer(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Dma], *, store: bool = False) -> Array:
+    """Cycles to bring or take a part of a tensor, over classes.
+
+    Requests for runs of a load go ahead of its bytes; a store is done with a run before it begins the next one.
+    """
+    amount = grid.elements(box) * kind.dtype.bytes
+    cycles: Value | float = 0.0
+    for dma in dmas:
+        runs = descriptors(grid, box, kind.shape, 1)
+        alone = amount / dma.bytes_per_cycle
+        bytes_cycles = alone + runs * dma.run / 2 if store and dma.duplex else np.maximum(alone, runs * dma.run)
+        cycles = cycles + descriptors(grid, box, kind.shape, dma.rank) * float(dma.setup) + bytes_cycles
+        if dma.row:
+            cycles = cycles + (runs - 1) * dma.row
+    return grid.product([]) * np.where(np.asarray(amount) > 0, cycles, 0.0)
+
+
+def issued(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Dma]) -> Array:
+    """Cycles to start such a transfer, over classes."""
+    empty = np.asarray(grid.elements(box)) == 0
+    # Further ones come from a loop, which takes half as long.
+    counts = sum(
+        ((descriptors(grid, box, kind.shape, dma.rank) + 1) / 2 * float(dma.issue) for dma in dmas),
+        0.0,
+    )
+    return grid.product([]) * np.where(empty, 0.0, counts)
+
+
+def shared(dma: Dma, cores: int) -> Dma:
+    """What copies with all cores at once."""
+    return replace(dma, bytes_per_cycle=dma.bytes_per_cycle * cores, run=dma.run / cores)
+
+
+def slowed(platform: Platform, kernels: Sequence[Kernel | None]) -> float:
+    """How much longer transfers take beside cores at work, which wait for memory now and then: kernels differ in how
+    often they load.
+    """
+    usual = platform.operations.get("transfer", 1.0)
+    each = [platform.operations.get(f"transfer {k.path.name}", usual) if k is not None else usual for k in kernels]
+    return sum(each) / len(each) if each else usual
+
+
+def kept_lines(grid: Grid, use: Use) -> Array:
+    """Elements of an inner tensor that are kept from the step before, over classes."""
+    axis = grid.keep.get(use.tensor)
+    if axis is None or use.tensor not in grid.projection.held:
+        return np.zeros((1,) * grid.rank, int)
+    held, wanted = grid.projection.held[use.tensor], grid.projection.wanted[use.tensor]
+    kept = grid.size(held[axis]) - grid.size(wanted[axis])
+    return grid.product([kept, *(grid.size(span) for i, span in enumerate(held) if i != axis)])
+
+
+def kept_cycles(grid: Grid, platform: Platform, use: Use) -> Array:
+    """Cycles to move kept lines of an inner tensor to the start of its buffer, over classes."""
+    lines = kept_lines(grid, use)
+    speed = min((dma.bytes_per_cycle for dma in route(platform, platform.cores.memory)), default=1.0)
+    return lines * (use.type.dtype.bytes / speed)
