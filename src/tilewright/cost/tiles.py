@@ -470,7 +470,7 @@ def priced(
 
 
 def _meet(a: TileBuffer, b: TileBuffer) -> bool:
-    return a is not b and a.slots == 2 and a.offset < b.end and b.offset < a.end
+    return a is not b and a.offset < b.end and b.offset < a.end
 
 
 def _bound(grid: Grid, group: Group) -> list[tuple[int, Use, Box]]:

@@ -123,8 +123,9 @@ class Traffic:
     store_issue: Array
     loads: Array
     stores: Array
-    in_line: Array
-    """Of both with their starts, where they cannot happen at once: while one runs, the next one is started."""
+    load_chain: Array
+    """Of loads with their starts: while one runs, the next one is started."""
+    store_chain: Array
     first: Array
     """Of all loads, where they are the first ones and nothing runs beside them, less what `single` has of them."""
     last: Array
@@ -135,6 +136,11 @@ class Traffic:
     duplex: bool
     once: Once
     slow: Slow | None
+
+    @property
+    def in_line(self) -> Array:
+        """Of both with their starts, where they cannot happen at once."""
+        return self.load_chain + self.store_chain
 
     @property
     def both(self) -> Array:
@@ -291,7 +297,8 @@ def traffic(grid: Grid, flows: Sequence[tuple[Flow, Array]]) -> Traffic:
         stores.issue,
         loads.cycles,
         stores.cycles,
-        loads.chain + stores.chain,
+        loads.chain,
+        stores.chain,
         first,
         last,
         loads.moving + stores.moving + far_loads.moving + far_stores.moving,
@@ -304,7 +311,9 @@ def traffic(grid: Grid, flows: Sequence[tuple[Flow, Array]]) -> Traffic:
 
 def in_turn(grid: Grid, compute: Array, found: Traffic) -> Array:
     """Cycles of all steps for each tiling where no transfer runs beside the computation."""
-    loads, stores = found.loads + found.load_issue, found.stores + found.store_issue
+    loads = found.load_chain
+    # Results are on their way while the next step's operands are loaded.
+    stores = found.store_chain - np.minimum(found.stores, loads) * found.duplex
     if found.slow is not None:
         loads, stores, compute = loads + found.slow.loads, stores + found.slow.stores, compute + found.slow.passing
     first = grid.corner(found.first - loads, last=False) + grid.corner(found.last - stores, last=True)
