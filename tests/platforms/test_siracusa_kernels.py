@@ -16,6 +16,8 @@ WIDE = 1 << 27
 
 
 def random(kind: str, *shape: int, seed: int = 0) -> Array:
+    if kind == "float32":
+        return np.random.default_rng(seed).normal(size=shape).astype(kind)
     limits = np.iinfo(kind)
     return np.random.default_rng(seed).integers(limits.min, limits.max + 1, shape).astype(kind)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from passes.build import Builder
 from platforms.test_siracusa_kernels import assert_right, random, requantised
@@ -28,6 +29,26 @@ def test_sums_of_windows() -> None:
         sums = b.op("AveragePool", x, channels_last=1, sum=1, kernel_shape=kernel, strides=strides, dilations=dilations)
         outputs += [requantised(b, sums), sums] if number == 1 else [requantised(b, sums)]
     assert_right(b.graph(*outputs), "sumpool_s8")
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "float32"])
+def test_maxima_of_windows(kind: str) -> None:
+    b = Builder()
+    outputs: list[str] = []
+    # Whole images; windows that step, overlap, reach over edges or leave pixels out; channels by eights, fours, ones.
+    given = [
+        ("1,8,8,64", (8, 8), (1, 1), (0, 0, 0, 0), (1, 1)),
+        ("2,17,18,19", (3, 2), (2, 3), (1, 0, 0, 1), (2, 1)),
+        ("1,6,5,3", (2, 2), (2, 2), (0, 0, 0, 0), (1, 1)),
+        ("1,9,9,12", (3, 3), (1, 2), (1, 1, 1, 1), (1, 1)),
+        ("1,7,9,1", (3, 3), (2, 2), (2, 0, 0, 2), (1, 2)),
+    ]
+    for number, (shape, kernel, strides, pads, dilations) in enumerate(given):
+        x = b.input(f"x{number}", f"{kind}[{shape}]")
+        attributes = {"kernel_shape": kernel, "strides": strides, "pads": pads, "dilations": dilations}
+        largest = b.op("MaxPool", x, channels_last=1, name="", **attributes)
+        outputs += [largest, b.op("Relu", largest)] if kind == "float32" and number == 1 else [largest]
+    assert_right(b.graph(*outputs), "maxpool_f32" if kind == "float32" else "maxpool_s8")
 
 
 def near_halves(scale: float) -> Array:
