@@ -8,14 +8,14 @@ scratch: "12*(min(max(OH, OW), 64)*max(strides_0, strides_1) + 2*max(dilations_0
 # Fitted on the simulator to 183 steps of 70 layers of networks and of other shapes, strides to three, at their first and
 # later steps: lines of results, their channels, columns of these and results. Three results at a time take fewer cycles
 # where neither stride nor dilation leaves any out, by code of its own, which the first step loads; long steps fused behind
-# are in it three times, more than a core's cache holds, else once, which stays there. Lines of all channels come in two
-# runs, from a channel on and up to it.
-cycles: "N*min(OH, OW)*((101 - (OTHERS > 0)*19)*(1 + (X_s2 == G or Y_s2 == G)) + G*(70 + (OTHERS > 0)*10 + (OH > OW)*30
+# are in it three times, more than a core's cache holds, else once, which stays there. Long lines of all channels come
+# in two runs, from a channel on and up to it.
+cycles: "N*min(OH, OW)*((101 - (OTHERS > 0)*19)*(1 + (G*OW >= 96 and (X_s2 == G or Y_s2 == G))) + G*(70 + (OTHERS > 0)*10 + (OH > OW)*30
   + (LONG := max(OH, OW))*33.7 - (THREES := (strides_0*strides_1*dilations_0*dilations_1 == 1)*(LONG//3))*39.3
   + ((OH > OW)*((OH-1)*strides_0 + 2*dilations_0 - X_o1) + (OH <= OW)*((OW-1)*strides_1 + 2*dilations_1 - X_o2) + 1)
   *(5.7 + (OTHERS > 0)*2.4)
   + max(FUSED, 0)*(THREES*3*0.44 - LONG*0.3)))
-  + FIRST*(400 + (THREES > 0)*(160 + max(FUSED, 0)*9)) + 185"
+  + FIRST*(400 + (THREES > 0)*(160 + max(FUSED, 0)*9)) + 330"
 --- */
 #include "tilewright_kernel.h"
 
@@ -91,8 +91,9 @@ static void depthwise_3x3_f32(const float *X, const float *W, const float *B, vo
     const struct tw_axis down = {OH, X_n1, X_s1, Y_s1, strides_0, pads_0, dilations_0};
     const struct tw_axis right = {OW, X_n2, X_s2, Y_s2, strides_1, pads_1, dilations_1};
     /* Cores that work on other lines of the same channels would read from the same banks at the same time: each begins
-     * with a channel of its own, by the number of its first line in memory. */
-    const int first = X_s2 == G || Y_s2 == G ? (int)((uintptr_t)X / sizeof(float) / (unsigned)X_s1 % (unsigned)G) : 0;
+     * with a channel of its own, by the number of its first line in memory. Short lines are done before that matters. */
+    const int turned = (X_s2 == G || Y_s2 == G) && G * OW >= 96;
+    const int first = turned ? (int)((uintptr_t)X / sizeof(float) / (unsigned)X_s1 % (unsigned)G) : 0;
     for (int n = 0; n < N; n++, X += X_s0) {
         for (int begin = first, behind = G; behind > 0; behind = begin, begin = 0) {
             if (OH > OW)
