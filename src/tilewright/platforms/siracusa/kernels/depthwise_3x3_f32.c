@@ -10,7 +10,8 @@ scratch: "12*(min(max(OH, OW), 64)*max(strides_0, strides_1) + 2*max(dilations_0
 # where neither stride nor dilation leaves any out, by code of its own, which the first step loads; long steps fused behind
 # are in it three times, more than a core's cache holds, else once, which stays there. Long lines of all channels come
 # in two runs, from a channel on and up to it.
-cycles: "N*min(OH, OW)*((101 - (OTHERS > 0)*19)*(1 + (G*OW >= 96 and (X_s2 == G or Y_s2 == G))) + G*(70 + (OTHERS > 0)*10 + (OH > OW)*30
+cycles: "N*min(OH, OW)*((101 - (OTHERS > 0)*19)*(1 + (G*OW >= 96 and (X_s2 == G or Y_s2 == G)))
+  + G*(70 + (OTHERS > 0)*10 + (OH > OW)*30
   + (LONG := max(OH, OW))*33.7 - (THREES := (strides_0*strides_1*dilations_0*dilations_1 == 1)*(LONG//3))*39.3
   + ((OH > OW)*((OH-1)*strides_0 + 2*dilations_0 - X_o1) + (OH <= OW)*((OW-1)*strides_1 + 2*dilations_1 - X_o2) + 1)
   *(5.7 + (OTHERS > 0)*2.4)

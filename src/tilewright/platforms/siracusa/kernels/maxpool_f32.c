@@ -6,9 +6,9 @@ epilogue: row
 strided: [X, Y]
 # Taps are those inside the image. Up to two lines of windows of one size are no loop for single channels. Fitted on the
 # simulator to 30 layers of 1 to 128 channels and 2 to 49 taps.
-cycles: "N*OH*((PADDED := (pads_0+pads_1+pads_2+pads_3 > 0))*50 + OW*((C//4)*((TAPS := (ROWS := KH - (OH == Y_n1)*X_o1/max(OH, 1))*(KW - (OW == Y_n2)*X_o2/max(OW, 1)))
-  *(9 + (OTHERS > 0)*0.2) + ROWS*5 + 32) + (C%4)*(TAPS*3 + (PADDED or KH > 2)*(ROWS*7.5 + 5)
-  + (KH <= 2)*(1-PADDED)*(KH*4 + 9)) + (C > 1)*(5 + PADDED*16) + PADDED*5)) + 20"
+cycles: "N*OH*((PADDED := (pads_0+pads_1+pads_2+pads_3 > 0))*50
+  + OW*((C//4)*((TAPS := (ROWS := KH - (OH == Y_n1)*X_o1/max(OH, 1))*(KW - (OW == Y_n2)*X_o2/max(OW, 1)))*(9 + (OTHERS > 0)*0.2) + ROWS*5 + 32) + (C%4)*(TAPS*3 + (LOOPS := (PADDED or KH > 2))*(ROWS*7.5 + 5)
+  + (1-LOOPS)*(KH*4 + 9)) + (C > 1)*(5 + PADDED*16) + PADDED*5)) + 20 + FIRST*LOOPS*150"
 --- */
 #include "tilewright_kernel.h"
 

@@ -6,10 +6,11 @@ when: {channels_last: "== 1"}
 strided: [X, Y]
 # Taps are those inside the image. Up to two lines of windows of one size are no loop. Fitted on the simulator to 40 layers
 # of 1 to 128 channels and 2 to 64 taps.
-cycles: "N*OH*((PADDED := (pads_0+pads_1+pads_2+pads_3 > 0))*30 + OW*((C//8)*((TAPS := (ROWS := KH - (OH == Y_n1)*X_o1/max(OH, 1))
-  *(KW - (OW == Y_n2)*X_o2/max(OW, 1)))*4 + (LINES := (KH > 2 or PADDED)*(ROWS*7 + 2) + (KH <= 2)*(1-PADDED)*(KH*2.6 + 3)) + 8)
+cycles: "N*OH*((PADDED := (pads_0+pads_1+pads_2+pads_3 > 0))*30
+  + OW*((C//8)*((TAPS := (ROWS := KH - (OH == Y_n1)*X_o1/max(OH, 1))*(KW - (OW == Y_n2)*X_o2/max(OW, 1)))*4
+  + (LINES := (LOOPS := (PADDED or KH > 2))*(ROWS*7 + 2) + (1-LOOPS)*(KH*2.6 + 3)) + 8)
   + (C%8//4)*(TAPS*3 + LINES + 5) + (C%4)*(TAPS*3 + LINES + 4)
-  + (C//4)*TAPS*((C%4 > 0)*0.6 + (OTHERS > 0)*0.2) + (C > 1)*5 + PADDED*10)) + 60"
+  + (C//4)*TAPS*((C%4 > 0)*0.6 + (OTHERS > 0)*0.2) + (C > 1)*5 + PADDED*10)) + 60 + FIRST*LOOPS*150"
 --- */
 #include "tilewright_dot.h"
 #include "tilewright_kernel.h"
