@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from passes.build import Builder
-from tilewright.api import Options, Ran, run_model
+from tilewright.api import Options, Ran, compile_model, run_model
 from tilewright.core.graph import Array, Graph
 from tilewright.core.interpret import interpret
 from tilewright.core.plan import Schedule
@@ -96,3 +96,20 @@ def test_weights_of_the_accelerator_are_elsewhere() -> None:
     np.testing.assert_array_equal(ran.outputs[0], interpret(graph, fed)[0])
     assert set(ran.compiled.program.sections) <= {".l3", ".wmem"}
     assert ".wmem" in ran.compiled.program.sections
+
+
+def test_plans_do_not_depend_on_those_made_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Candidates are kept for the whole process: where the home is another one, waiting takes longer."""
+    graph = layers(1024, 32, 4)
+
+    def planned(*homes: str) -> list[float]:
+        monkeypatch.setattr("tilewright.plan.menu._FRONTS", {})
+        found: list[float] = []
+        for home in homes:
+            plan = compile_model(graph, Options(platform="siracusa", sizes=sizes(home, {"L1": 8_000}))).plan
+            assert plan.schedule is not None
+            found = [group.cycles for group in plan.schedule.groups]
+        return found
+
+    assert planned("L2", "L3") == planned("L3")
+    assert planned("L3", "L2") == planned("L2")

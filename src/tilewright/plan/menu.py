@@ -57,7 +57,7 @@ class Menu:
         steps = network.steps[run.first : run.last + 1]
         number = mentioned([network.graph.nodes[step] for step in steps])
         key = (
-            network.platform.name,
+            (network.platform.name, network.platform.home),
             tuple(network.platform.engines.values()),
             tuple(network.platform.dmas.values()),
             # A node alone computes nothing twice.
