@@ -249,7 +249,7 @@ def _checked(path: Path, key: str, text: str) -> None:
 
 @contextmanager
 def named(kernel: Kernel, key: str) -> Generator[None]:
-    """Evaluates a formula of its header; a name that it does not know is an error that says so."""
+    """Around the evaluation of a formula of its header: a name that there is not becomes an error that says so."""
     try:
         yield
     except KeyError as missing:
