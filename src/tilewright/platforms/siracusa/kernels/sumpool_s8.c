@@ -17,11 +17,10 @@ typedef int8_t T;
 /* Four channels of all pixels of a window, line by line: each channel is the product with a word that has its 1 there. */
 #define SUMPOOL_FOUR(CODE)                                                                                             \
     __asm__ volatile(                                                                                                  \
-        ".option push\n.option norvc\n.insn i 0x7B, 4, x1, %[rows], 16\n" TW_REPEAT(                                   \
-            "%[columns]", "10") ".insn r 0x0B, 7, 0x10, t0, %[x], %[step]\n" /* p.lw, pointer moves */                 \
-        TW_SDOT(CODE, "%[s0]", "t0", "%[u0]") TW_SDOT(CODE, "%[s1]", "t0", "%[u1]")                                    \
-            TW_SDOT(CODE, "%[s2]", "t0", "%[u2]")                                                                      \
-                TW_SDOT(CODE, "%[s3]", "t0", "%[u3]") "add %[x], %[x], %[jump]\nnop\n.option pop\n"                    \
+        TW_WINDOW("16", "10",                                                                                          \
+                  ".insn r 0x0B, 7, 0x10, t0, %[x], %[step]\n" /* p.lw, pointer moves */                               \
+                  TW_SDOT(CODE, "%[s0]", "t0", "%[u0]") TW_SDOT(CODE, "%[s1]", "t0", "%[u1]")                          \
+                      TW_SDOT(CODE, "%[s2]", "t0", "%[u2]") TW_SDOT(CODE, "%[s3]", "t0", "%[u3]"))                     \
         : [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2), [s3] "+r"(s3), [x] "+r"(pixel)                                  \
         : [rows] "r"(rows), [columns] "r"(columns), [step] "r"(x_col), [jump] "r"(x_row - columns * x_col),            \
           [u0] "r"(1), [u1] "r"(1 << 8), [u2] "r"(1 << 16), [u3] "r"(1 << 24)                                          \

@@ -28,6 +28,11 @@ static inline float tw_rintf(float x) {
 #define TW_NEXT_WORD(to, from) ".insn i 0x0B, 2, " to ", 4(" from ")\n"
 /* Repeats the following instructions, of which the last starts `halfwords` behind the loop's own address. */
 #define TW_REPEAT(count, halfwords) ".insn i 0x7B, 4, x0, " count ", " halfwords "\n"
+/* Repeats what is to be done with a tap for all columns of a window and all its rows, `jump` bytes apart. Loops around
+ * loops have two instructions behind these. */
+#define TW_WINDOW(rows_halfwords, columns_halfwords, TAP)                                                              \
+    ".option push\n.option norvc\n.insn i 0x7B, 4, x1, %[rows], " rows_halfwords                                       \
+    "\n" TW_REPEAT("%[columns]", columns_halfwords) TAP "add %[x], %[x], %[jump]\nnop\n.option pop\n"
 
 /* out[i * 16 + j] = bias[j] + a_row[i] . b_row[j] for four rows of a and two of b: six loads and eight products. */
 #define TW_DOT_4X2(CODE, a, a_row, b, b_row, length, bias, out)                                                        \
