@@ -18,7 +18,9 @@ from tilewright.core.platform import Platform, Sizes, load_platform, resize
 from tilewright.errors import TilewrightError
 from tilewright.passes import run_pipeline
 from tilewright.plan import PlanOptions, check, plan, scheduler
-from tilewright.plan.network import Network, networks_of
+from tilewright.plan.levels import first_sources, levels_of
+from tilewright.plan.menu import Menu
+from tilewright.plan.network import Network, Run, networks_of
 
 ROWS = PlanOptions(joint=False)
 
@@ -100,6 +102,21 @@ def test_what_stays_is_not_moved_with_what_is_loaded() -> None:
     made = planned(run_pipeline(b.graph(sums, square), platform), platform)
     assert made.schedule is not None
     assert [(one.kept, one.early) for one in made.schedule.groups[1].buffers if one.tensor == "x"] == [(1, 0), (0, 1)]
+
+
+def test_candidates_of_other_machines_are_not_taken() -> None:
+    """Candidates are kept for the whole process; prices of another machine, also of one with the same name, differ."""
+    b = Builder()
+    graph = b.graph(b.op("Mod", b.input("x", "int32[64,64]"), b.input("y", "int32[64,64]")))
+    platform = resize(load_platform("siracusa"), Sizes({"L1": 16_384}))
+    slower = replace(platform, operations={name: cycles * 2 for name, cycles in platform.operations.items()})
+
+    def cheapest(machine: Platform) -> float:
+        (network,) = networks_of(run_pipeline(graph, machine), machine, PlanOptions())
+        menu = Menu(network, PlanOptions(), 16_384)
+        return min(one.cycles for one in menu.front(Run(0, 0), frozenset(), first_sources(network, levels_of(network))))
+
+    assert cheapest(slower) > 1.5 * cheapest(platform)
 
 
 def test_layers_are_fused_where_tensors_do_not_fit() -> None:

@@ -28,6 +28,10 @@ class Menu:
     def __init__(self, network: Network, options: PlanOptions, capacity: int) -> None:
         self.network, self.capacity = network, capacity
         self._options = options
+        platform = network.platform
+        tables = (platform.engines, platform.dmas, platform.memories, platform.operations, platform.fused)
+        self._machine: Key = (platform.name, platform.home, *(tuple(table.items()) for table in tables))
+        """What prices of candidates ask of the platform."""
         self.points = [mine.domain.points() for mine in network.members]
         """What each node computes."""
         self.extra = options.max_extra_macs * sum(self.points)
@@ -57,9 +61,7 @@ class Menu:
         steps = network.steps[run.first : run.last + 1]
         number = mentioned([network.graph.nodes[step] for step in steps])
         key = (
-            (network.platform.name, network.platform.home),
-            tuple(network.platform.engines.values()),
-            tuple(network.platform.dmas.values()),
+            self._machine,
             # A node alone computes nothing twice.
             (self.capacity, options.buffers, self.extra if run.last > run.first else 0.0, options.joint),
             self.content(run),
