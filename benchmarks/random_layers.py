@@ -32,6 +32,10 @@ def chain(random: Random, shape: tuple[int, ...], dtype: str) -> Chain:
     return Chain(shape, dtype, int(random.integers(1 << 30)))
 
 
+def _bias(made: Chain, features: int, dtype: str) -> Array:
+    return made.noise((features,), "float32" if dtype == "float32" else "int32")
+
+
 def convolution(
     random: Random, kernel: tuple[int, int], *, dtype: str = "int8", most: int = 96, depthwise: bool = False
 ) -> Chain:
@@ -42,7 +46,7 @@ def convolution(
     made = chain(random, (1, height, width, channels), dtype).add("Transpose", perm=(0, 3, 1, 2))
     group = channels if depthwise else 1
     weights = made.noise((features, channels // group, *kernel), "float32" if dtype == "float32" else "int8")
-    bias = made.noise((features,), "float32" if dtype == "float32" else "int32")
+    bias = _bias(made, features, dtype)
     around = tuple(k // 2 for k in kernel) * 2 if random.random() < 0.5 else (0, 0, 0, 0)
     stride = 2 if random.random() < 0.3 else 1
     made.add("Conv", (weights, bias), pads=around, group=group, kernel_shape=kernel, strides=(stride, stride))
@@ -119,6 +123,28 @@ def reduced(random: Random) -> Chain:
     return chain(random, shape, "float32").add(op, (axes,), keepdims=1)
 
 
+def network(random: Random, dtype: str) -> Chain:
+    """Convolutions one behind another as networks for small machines have them, pooled, with a product at the end."""
+    channels, side = 8 * size(random, 1, 4), 8 * size(random, 1, 4)
+    made = chain(random, (1, channels, side, side), dtype)
+    for _ in range(int(random.integers(3, 8))):
+        kernel, depthwise = (1, 3)[int(random.random() < 0.6)], random.random() < 0.4
+        stride = 2 if side > 4 and random.random() < 0.3 else 1
+        group, features = (channels, channels) if depthwise else (1, 8 * size(random, 1, 12))
+        weights, bias = made.noise((features, channels // group, kernel, kernel), dtype), _bias(made, features, dtype)
+        given = {"pads": (kernel // 2,) * 4, "group": group, "kernel_shape": (kernel, kernel)}
+        made.add("Conv", (weights, bias), strides=(stride, stride), **given)
+        made = made.add("Relu") if dtype == "float32" else made.requantised(features)
+        channels, side = features, -(-side // stride)
+        if side % 2 == 0 and side > 4 and random.random() < 0.3:
+            made.add("MaxPool", kernel_shape=(2, 2), strides=(2, 2))
+            side //= 2
+    made.add("Flatten", axis=1)
+    classes = size(random, 2, 64)
+    made.add("MatMul", (made.noise((channels * side * side, classes), dtype),))
+    return made if dtype == "float32" else made.requantised(classes)
+
+
 KINDS: Mapping[str, Callable[[Random], Chain]] = {
     "conv3x3": lambda r: convolution(r, (3, 3)),
     "conv_any": lambda r: convolution(r, (int(r.integers(1, 8)), int(r.integers(1, 8))), most=48),
@@ -141,6 +167,8 @@ KINDS: Mapping[str, Callable[[Random], Chain]] = {
     "maxpool": pooled,
     "elements": elements,
     "reduce": reduced,
+    "network": lambda r: network(r, "int8"),
+    "network_float": lambda r: network(r, "float32"),
 }
 COMPUTED = frozenset({"activations", "activations_float", "elements"})
 """Kinds whose second operand is an input of the network, too."""
