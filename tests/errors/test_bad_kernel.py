@@ -25,6 +25,10 @@ PROTOTYPE = "static void relu(const float *X, float *Y, int SIZE) {}\n"
         (HEADER.replace("op:", 'cycles: "SIZE*"\nop:') + PROTOTYPE, "cycles: 'SIZE*' is not an arithmetic formula"),
         (HEADER.replace("op:", 'cycles: "SIZE.x"\nop:') + PROTOTYPE, "cycles: 'SIZE.x' is not an arithmetic formula"),
         (
+            HEADER.replace("op:", 'cycles: "(SIZE > 0 or SIZE.x)*2"\nop:') + PROTOTYPE,
+            "cycles: 'SIZE.x' is not an arithmetic formula",
+        ),
+        (
             HEADER.replace("op:", 'when: {SIZE: "= 1"}\nop:') + PROTOTYPE,
             "when: 'SIZE = 1' is not an arithmetic formula",
         ),

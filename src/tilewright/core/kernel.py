@@ -6,9 +6,10 @@ import ast
 import operator as operators
 import re
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
@@ -305,13 +306,15 @@ def _predicate(name: str, condition: str) -> str:
 
 
 def check_formula(text: str) -> None:
-    """ValueError with the reason, for a text that is no formula."""
+    """ValueError with the reason, for a text that is no formula, also in parts that some values decide not to read."""
     try:
-        _value(_parse(text), _Ones())
+        whole = _parse(text)
     except SyntaxError as reason:
         raise ValueError(f"'{text}' is not an arithmetic formula") from reason
-    except ZeroDivisionError:
-        return
+    joined = (node.values for node in ast.walk(whole) if isinstance(node, ast.BoolOp))
+    for part in (whole, *chain.from_iterable(joined)):
+        with suppress(ZeroDivisionError):
+            _value(part, _Ones())
 
 
 class _Ones(dict[str, Number]):
