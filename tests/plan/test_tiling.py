@@ -9,15 +9,16 @@ from itertools import pairwise, product
 
 import pytest
 
+from passes.build import Builder
 from plan.tiled import Network, Walk, machine
 from plan.tiled_networks import FUSED, SINGLE, chain, convolution, elementwise, residual
-from tilewright.core.expr import Expr
+from tilewright.core.expr import Expr, Var, larger, variable
 from tilewright.core.kernel import Kernel, formula
 from tilewright.core.matching import tile_names
 from tilewright.core.op import call_node
 from tilewright.core.plan import Plan
 from tilewright.core.platform import Platform
-from tilewright.core.tiles import TileLoop, Trace, member, trace
+from tilewright.core.tiles import Extent, TileLoop, Trace, member, trace
 from tilewright.cost import group_cost
 from tilewright.plan.storage import is_view
 from tilewright.plan.tiling.candidates import Candidate, Tiling, candidates
@@ -179,6 +180,17 @@ def scratch_of(network: Network, step: int, found: Trace) -> int:
     kernel, call = network.choices[step].kernel, call_node(network.graph, network.graph.nodes[step])
     names = tile_names(call, call.domain(), found.ranges[0])
     return int(formula(kernel.scratch, {k: v for k, v in names.items() if not isinstance(v, Expr)})) if kernel else 0
+
+
+def test_dimensions_that_are_walked_as_one_have_a_stride_on_tiles_of_any_size() -> None:
+    b = Builder()
+    graph = b.graph(b.op("Concat", b.input("x", "int8[1,24,24,8]"), b.input("y", "int8[1,24,24,8]"), axis=3))
+    call = call_node(graph, graph.nodes[0])
+    start = larger(variable("i", 6) * 4 - 1, 0)
+    pixels = Extent(start, Expr(((Var("end", 5, 24), 1),)))
+    names = tile_names(call, call.domain(), {"D1": Extent(0, 3), "D2": pixels})
+    assert names["concat_result_sOUTER"] == 16
+    assert names["inputs0_sOUTER"] == 8
 
 
 def elementwise_in_place(network: Network, step: int) -> bool:

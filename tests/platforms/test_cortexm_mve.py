@@ -127,8 +127,10 @@ def _quantised(b: Builder, x: str, scale: float, kind: str) -> str:
 def test_integer_softmax(tmp_path: Path) -> None:
     b = Builder()
     outputs: list[str] = []
-    # Short reaches and long ones; sums near a power of two; sums of zero; powers of more than 16 bits.
+    # Short reaches and long ones; sums near a power of two; sums of zero; powers of more than 16 bits, and
+    # such that rise again with the distance.
     given = [(1, 5, 13, 4), (1, 173, 15599, 127), (1, 64, 2136, 47), (1, 0, 0, 1), (0, 3, 1, 2), (3, 16, 128, 12)]
+    given += [(27, 3, 10, 20)]
     for number, (a, b_, c, log2) in enumerate(given):
         x = b.input(f"x{number}", f"{'uint8' if number % 2 else 'int8'}[{3 + number},{(64, 17, 3)[number % 3]}]")
         y = b.op("iSoftmax", x, coeffA=a, coeffB=b_, coeffC=c, log2=log2, n_levels=256)

@@ -102,9 +102,10 @@ def test_softmax() -> None:
     b = Builder()
     outputs: list[str] = []
     # Short reaches and long ones; sums near a power of two; sums of zero; powers of more than 16 bits; many rows, for
-    # which results are tabulated; few powers that differ.
+    # which results are tabulated; few powers that differ; powers that rise again with the distance.
     given = [(1, 5, 13, 4), (1, 173, 15599, 127), (1, 64, 2136, 47), (1, 0, 0, 1), (0, 3, 1, 2), (3, 16, 128, 12)]
     given += [(20, 60, 5000, 90), (1, 80, 300, 58), (0, 0, 0, 300), (1, 85, 3778, 63), (1, 4, 8, 3)]
+    given += [(27, 3, 10, 20)]
     for number, (a, b_, c, log2) in enumerate(given):
         rows = 96 if number > 6 else 3 + number
         x = b.input(f"x{number}", f"{'uint8' if number % 2 else 'int8'}[{rows},{(64, 17, 65)[number % 3]}]")

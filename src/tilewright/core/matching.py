@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from tilewright.core.domain import Affine, Domain
+from tilewright.core.domain import Affine, Domain, dim
 from tilewright.core.expr import Expr, Size, plain, smaller
 from tilewright.core.graph import Graph, Node, TensorType
 from tilewright.core.kernel import Kernel, Number, holds
@@ -56,7 +56,9 @@ def tile_names(
     names.update({name: _product(sizes[part] for part in parts) for name, parts in domain.products.items()})
     for operand in domain.access:
         steps = [names[f"{operand}_s{axis}"] for axis in range(len(shapes[operand]))]
-        names.update(_dimension_strides(domain, operand, [s for s in steps if not isinstance(s, float)], sizes))
+        linear = _linear(domain, operand, [s for s in steps if not isinstance(s, float)])
+        lengths = _lengths(domain, operand, shapes[operand])
+        names.update(_dimension_strides(domain, operand, linear, (sizes, sizes | lengths)))
         names.update(_dimension_extents(domain, operand, shapes[operand]))
         names[f"{operand}_sPART"] = 0  # of all cores one: see `cost.formulas`
     if call.op.numbers is not None:
@@ -78,22 +80,38 @@ def _product(sizes: Iterable[Size]) -> Size:
     return plain(result)
 
 
-def _dimension_strides(
-    domain: Domain, operand: str, steps: Sequence[Size], sizes: Mapping[str, Size]
-) -> dict[str, Size]:
-    """`A_sM`: elements between neighbours along a loop dimension or product of dimensions; 0 where it does not index.
-
-    A product has a stride only where its dimensions are walked as one.
-    """
+def _linear(domain: Domain, operand: str, steps: Sequence[Size]) -> dict[str, Size]:
+    """Elements between neighbours along a loop dimension; 0 where it does not index."""
     linear: dict[str, Size] = dict.fromkeys(domain.dims, 0)
     for axis, step in zip(domain.access[operand], steps, strict=True):
         if isinstance(axis, Affine) and axis.divisor == 1:
             for name, coefficient in axis.terms:
                 linear[name] = plain(linear[name] + step * coefficient)
+    return linear
+
+
+def _lengths(domain: Domain, operand: str, shape: Sequence[Size]) -> dict[str, Size]:
+    """Sizes of the dimensions that index an axis alone and over its whole extent, as a part of the operand has them."""
+    axes = list(zip(domain.access[operand], domain.shapes[operand], shape, strict=True))
+    return {
+        name: size
+        for name, whole in domain.dims.items()
+        for axis, extent, size in axes
+        if axis == dim(name) and extent == whole
+    }
+
+
+def _dimension_strides(
+    domain: Domain, operand: str, linear: Mapping[str, Size], written: Sequence[Mapping[str, Size]]
+) -> dict[str, Size]:
+    """`A_sM`: the stride of a loop dimension or of a product of dimensions, which has one where they are walked as one.
+
+    Sizes may be written in several ways that are equal, though not each is seen to be.
+    """
     found = {f"{operand}_s{name}": stride for name, stride in linear.items()}
     for product, parts in domain.products.items():
-        real = [p for p in parts if sizes[p] != 1]
-        if all(plain(linear[a] - linear[b] * sizes[b]) == 0 for a, b in pairwise(real)):
+        real = [p for p in parts if written[0][p] != 1]
+        if all(any(plain(linear[a] - linear[b] * sizes[b]) == 0 for sizes in written) for a, b in pairwise(real)):
             found[f"{operand}_s{product}"] = linear[real[-1]] if real else 0
     return found
 

@@ -253,7 +253,8 @@ static void isoftmax(const T *x, U *y, int OUTER, int AXIS, int coeffA, int coef
             isoftmax_spread((const unsigned char *)results + 255 - max, x, AXIS, (unsigned char *)y + at);
         }
         if (alone && !by_distance) {
-            const int highest = isoftmax_level(power, max, factor, bit + 8);
+            /* Not always that of the largest element: powers may rise again with the distance. */
+            const int highest = isoftmax_level((const char *)&top, 0, factor, bit + 8);
             for (; levels <= highest && highest - levels < AXIS; levels++)
                 STORE_1(&e, results, (U)levels, levels, 0);
             if (highest < levels) {
