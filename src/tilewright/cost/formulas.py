@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache, reduce
 from itertools import pairwise
 from typing import Any
@@ -43,6 +43,7 @@ class Names(dict[str, Numbers]):
     larger ones. `complete` turns false where a product of dimensions has no stride because they are not walked as one.
     `split` is the dimension that cores share: `X_sPART` are the elements of an operand between parts of two cores.
     `beyond` is how far windows of the tile reach over the edges of an operand's axis, both together: `X_o1`.
+    Operands of `whole` lie in their tensors, whose strides they have.
     """
 
     def __init__(
@@ -54,8 +55,10 @@ class Names(dict[str, Numbers]):
         strided: frozenset[str] = frozenset(),
         split: str = "",
         beyond: Callable[[str, int], Numbers] | None = None,
+        whole: Collection[str] = (),
     ) -> None:
         super().__init__(sizes)
+        self._whole = whole
         self._split = split
         self._strided = strided
         self._domain, self._known, self._sizes, self._extent = domain, known, sizes, extent
@@ -93,7 +96,8 @@ class Names(dict[str, Numbers]):
             if isinstance(axis, Affine) and axis.divisor == 1:
                 for name, coefficient in axis.terms:
                     linear[name] = linear.get(name, 0) + step * coefficient
-            step = step * self._extent(operand, number)
+            whole = operand in self._whole
+            step = step * (self._domain.shapes[operand][number] if whole else self._extent(operand, number))
         if of not in self._domain.products:
             return linear.get(of, 0)
         real = [part for part in self._domain.products[of] if self._domain.dims[part] > 1]

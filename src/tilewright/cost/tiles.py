@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import prod
 from types import MappingProxyType
 
 import numpy as np
@@ -132,12 +131,8 @@ def names_of(
             reach = reach + (np.maximum(size, 1) - 1) * abs(coefficient)
         return np.maximum(reach - extent(operand, axis), 0)
 
-    names = Names(mine.domain, mine.known, sizes, extent, walked(mine.member, mine.kernel), split, beyond)
-    for operand in mine.domain.shapes.keys() & set(whole):
-        # Its strides are those of the tensor, what is read of it is as much as of a tile.
-        shape = mine.domain.shapes[operand]
-        names.update({f"{operand}_s{axis}": prod(shape[axis + 1 :]) for axis in range(len(shape))})
-    return names
+    strided = walked(mine.member, mine.kernel)
+    return Names(mine.domain, mine.known, sizes, extent, strided, split, beyond, whole)
 
 
 def asks_strides(mine: Task, operand: str) -> bool:

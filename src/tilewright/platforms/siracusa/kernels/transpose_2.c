@@ -14,7 +14,8 @@ cycles: "(D0*D1*(2 + (OTHERS > 0)*max(
   *((ALIKE := (FROM_STEP == TO_STEP and FROM_STEP > 0)*1)*(0.15 + (data_bytes == 1)*0.3)
   + (1-ALIKE)*((data_bytes > 1)*(0.7 - (FROM_STEP == 4)*0.35)
   + (data_bytes == 1)*(0.87 - (data_sPART <= 8)*(0.25 + (transposed_sPART >= 64)*(TO_STEP%4 == 0)*0.22)))),
-  READ*(1 + ((FROM := data_sPART*data_bytes)%16 == 0) + (FROM%32 == 0)*2 + (FROM%64 == 0)*4)
+  READ*(1 + ((FROM := data_sPART*data_bytes)%16 == 0) + (FROM%32 == 0)*2 + (FROM%64 == 0)*4
+  + (FROM%64 == 1)*3 + (FROM%64 == 2))
   + WRITTEN*(1 + ((TO := transposed_sPART*data_bytes)%16 == 0) + (TO%32 == 0)*2 + (TO%64 == 0)*4) - 2))
   + min(D0, D1)*(7 + (OTHERS > 0)*ALIKE*4*(1 + (data_bytes == 1))) + 13) + 37 - (PARTS <= OTHERS)*67"
 --- */
