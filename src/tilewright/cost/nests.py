@@ -33,6 +33,8 @@ from tilewright.cost.operations import cycles as operation_cycles
 Costs = Mapping[str, float]
 IN_REGISTERS = 3
 """Operands of a nest whose addresses and origins a call has in registers, the result among them."""
+UNROLLED = 8
+"""Terms of a sum up to which compilers make no loop of it."""
 WRITTEN_OUT = 2
 """Terms of a sum that compilers write out one by one instead of a loop: more would be more code."""
 
@@ -66,6 +68,8 @@ def nest_cycles(
     if split:
         meet = costs.get("meet", 0.0)
         each, point = each + meet * (1 + _loads(counts[0])), point + meet * _loads(counts[1])
+        if not reduced:
+            each = each + costs.get("meet bytes", 0.0) * _bytes(call)
     # What cores share is a loop even where each has one turn of it.
     inner: Value = 1
     last = ""
@@ -87,6 +91,8 @@ def nest_cycles(
     if not reduced:
         mine = frozenset(shared) & frozenset(streams(call))
         each = each - costs.get("in place", 0.0) * len(mine)
+        if loops and not counts[1]:
+            each = each - costs.get("steady", 0.0) * _steady(call, domain, loops[-1])
         cut = np.asarray(_cut(grid, ranges, domain, sizes, split)) * costs.get("cut", 0.0)
         pair, joined = [name for name in sizes if domain.dims[name] > 1][-2:], np.asarray(False)
         if len(pair) == 2:
@@ -99,6 +105,7 @@ def nest_cycles(
             extra = extra + np.maximum(2 * cut, both) * counts[1]["lookup"]
     else:
         extra = _odd(grid, ranges, call, domain, reduced[-1], whole) * costs.get("odd", 0.0)
+        extra = extra + _across(call, domain, reduced[-1]) * costs.get("across", 0.0)
     if counts[1].get("test"):
         # What lies outside is compared, no more.
         passed = {name: count for name, count in counts[1].items() if name in ("term", "test")}
@@ -167,6 +174,19 @@ def _cut(grid: Grid, ranges: Mapping[str, Span], domain: Domain, sizes: Mapping[
     """Whether the ends of the innermost of several loops are known at run time only, over classes."""
     loops = [name for name in sizes if domain.dims[name] > 1]
     return _run_time(grid, ranges, loops[-1], split) if len(loops) > 1 else np.asarray(False)
+
+
+def _bytes(call: Call) -> int:
+    """How many operands are bytes, of which four in a row are in one bank."""
+    kinds = dict(zip(call.operands, call.inputs, strict=True))
+    found = [*(kinds[operand] for operand in streams(call)), call.outputs[0]]
+    return sum(kind is not None and kind.dtype.bytes == 1 for kind in found)
+
+
+def _steady(call: Call, domain: Domain, inner: str) -> int:
+    """How many operands are the same at all turns of the innermost loop, so that they are loaded before it."""
+    axes = [domain.access[operand] for operand in streams(call)]
+    return sum(all(isinstance(axis, Affine) and inner not in axis.dims for axis in found) for found in axes)
 
 
 def _loads(counts: Counts) -> float:
@@ -308,6 +328,14 @@ def _unfactored(
     uneven = _uneven(grid, ranges, domain, operand, domain.reduction[0], whole)
     alike = ((term == next_to) | factored(term, next_to)) & ~uneven
     return factored(strides[0], strides[1]) & ~alike & (term != 0)
+
+
+def _across(call: Call, domain: Domain, inner: str) -> bool:
+    """Whether a sum is of a few elements that are no neighbours: without a loop, each has an address of its own."""
+    if prod(domain.dims[name] for name in domain.reduction) > UNROLLED:
+        return False
+    names = Names(domain, {}, domain.dims, lambda operand, axis: domain.shapes[operand][axis])
+    return any(names[f"{operand}_s{inner}"] > 1 for operand in streams(call))
 
 
 def _odd(

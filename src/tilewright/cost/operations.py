@@ -17,6 +17,8 @@ from tilewright.core.op import REGISTRY, Body, Call, call_node, call_of
 
 Counts = Mapping[str, float]
 """How often each kind of operation occurs."""
+LIMITS = 2
+"""Choices of a result that is kept between a lower and an upper limit."""
 
 _TOKEN = re.compile(
     r"\(\s*(?:u?int\d+_t|int|float|double|bool)\s*\)|[A-Za-z_]\w*(?=\s*\()|<<|>>|[<>=!]=|&&|\|\||[-+*/%<>?&|^]"
@@ -151,12 +153,18 @@ def step_counts(graph: Graph, node: Node, result: TensorType, *, once: bool = Fa
         if once:
             found += _known_products(body, call)
         found["power"] += _powers(body, call)
-        found["real"] += call.outputs[0].dtype.is_float and not call.inputs[0].dtype.is_float if call.inputs[0] else 0
+        if not once:
+            found["real"] += _becomes_real(call)
         reads = read_counts(body, call)
         own = sum(name.startswith(RESULT) for name in step.inputs)
         reads["load"] = max(reads["load"] - own, 0)
         found += reads
     return found
+
+
+def _becomes_real(call: Call) -> bool:
+    """Whether integers become floats."""
+    return call.inputs[0] is not None and call.outputs[0].dtype.is_float and call.inputs[0].dtype.is_integer
 
 
 def _powers(body: Body, call: Call) -> int:
@@ -188,7 +196,12 @@ def nest_counts(graph: Graph, node: Node) -> tuple[Counter[str], Counter[str]]:
     if call.op.body is None:
         return Counter({"point": 1}), Counter()
     body = call.op.body(call)
-    each = result_counts(body, call, once=True) + step_counts(graph, node, call.outputs[0], once=True)
+    each = result_counts(body, call, once=True)
+    if each["choose"] == LIMITS and len(body.fill) <= 1:
+        # Behind the lower one, nothing is compared with the upper one.
+        each["choose"], each["either"] = 1, 1
+    each["real"] += _becomes_real(call)
+    each += step_counts(graph, node, call.outputs[0], once=True)
     each += _known_products(body, call)
     each["convert"] += bool(graph.types[node.outputs[0]].dtype.store) if node.outputs[0] else 0
     reads = read_counts(body, call, once=True)
@@ -203,7 +216,8 @@ def nest_counts(graph: Graph, node: Node) -> tuple[Counter[str], Counter[str]]:
         each["plain"] = max(each["plain"] - others, 0)
     if not body.update:
         if reads["guard"] and _merged(body, call):
-            each["compared"] = 1
+            # Of two comparisons, the first mostly decides.
+            each["compared"] = int(reads["guard"] == 1)
             each["split"] = 0
         return each + reads + Counter({"point": 1}), Counter()
     updates = update_counts(body, call)

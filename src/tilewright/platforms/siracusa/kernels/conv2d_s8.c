@@ -18,11 +18,12 @@ path: "KH*KW*strides_0*strides_1 == 1"
 # and 128 channels, on 16 x 16 pixels. Code that is called for tiles of one size only is compiled for it (UNEVEN): 20
 # steps of 9 pointwise layers, 40 of networks. Where there are fewer than four channels, `rest` is all that runs, pixel
 # by pixel: 32 steps of 24 layers; where it runs behind others, each four of a line are a call of their own: 39 layers.
+# Words that are stored as they are (PLAIN): 60 layers.
 cycles: "G*((QUADS := (N*OH*OW+3)//4)*(((F+3)//4)*(KH*(WORDS := (KW*C+3)//4)*(23.9
   + (C%4 > 0)*(1-(NARROW := (KH > 2 and KW*C <= 4)))*(1-(COPIED := (KW > 1 and (X_s2 > C or dilations_1 > 1))))*(2.1 + C%2))
-  + (KH-1)*(1-NARROW)*19) + (F//4)*(139 - SHIFTS*(37 + (FLAT := (KH*KW*strides_0*strides_1 == 1
+  + (KH-1)*(1-NARROW)*19) + (F//4)*(139 - (PLAIN := (STEPS+SUMS == 0))*72 - SHIFTS*(37 + (FLAT := (KH*KW*strides_0*strides_1 == 1
   and X_o1+X_o2 == 0 and (OH == 1 or (X_s1 == OW*X_s2 and Y_s1 == OW*Y_s2))))*(35 - WORDS*0.85)))
-  + (F%4 > 0)*(F > 3)*(530 + (OTHERS > 0)*150) + SHIFTS*FLAT*36
+  + (F%4 > 0)*(F > 3)*(530 + (OTHERS > 0)*150) + (SHIFTS - PLAIN*(OTHERS == 0))*FLAT*36
   + 123*(1 - SHIFTS*(KH*KW*C > 4)*(FLAT or NARROW or (KH == 1 and OW > 3))))
   + (1-NARROW)*(1-COPIED)*(F > 3)*610*max(FLAT*max((F%4 > 0)*QUADS*0.7,
   1 - (STEPS > 2)*0.85 - SHIFTS*(C%4 == 0)*(F%4 == 0)*(C > 4)),
@@ -37,7 +38,7 @@ cycles: "G*((QUADS := (N*OH*OW+3)//4)*(((F+3)//4)*(KH*(WORDS := (KW*C+3)//4)*(23
   *(KH*(WORDS*4 + 37) + 90) + N*OH*SIDES*KH*(KW*C%4 > 0)*((KW-1)*C%8)*9
   + FLAT*(C%4 > 0)*(WORDS*4 + 127 + (N*OH*OW > 8)*500)
   + N*OH*OW*(KH*NARROW*17 + COPIED*KH*KW*(C/2 + 38)) + (SHIFTS+SCALES)*F*(7 - N*OH*OW*FUSED)
-  + (F < 4)*N*OH*OW*(85 + F*(11 + (STEPS > 0)*11))) + 145 + UNEVEN*200 + FIRST*(F%4 > 0)*(400 - (F < 4)*(STEPS > 0)*610)
+  + (F < 4)*N*OH*OW*(85 + F*(11 + (STEPS > 0)*11))) + 145 + UNEVEN*200 + FIRST*PLAIN*(OTHERS > 0)*(F > 4)*250 + FIRST*(F%4 > 0)*(400 - (F < 4)*(STEPS > 0)*610)
   - FIRST*SHIFTS*350*(FLAT and G == 1 and C > 4 and C%4+F%4+N*OH*OW%4 == 0)"
 --- */
 #include "tilewright_kernel.h"

@@ -14,12 +14,14 @@ scratch: "16*((KH+3)//4)*max((min(max(OH, OW), 64)+3)*max(strides_0, strides_1)
 # has strides. Others: columns and products of at most 16 pixels and channels, those of three columns in assembler; pixels
 # that are computed to fill fours see columns outside of what the core has of the image, which are only filled in. Fitted
 # on the simulator to 260 steps of 100 layers of networks and of random shapes.
-# Where sizes of tiles are known at run time only (UNEVEN), a call takes longer: 24 steps.
+# Where sizes of tiles are known at run time only (UNEVEN), a call takes longer: 24 steps. Words that are stored as they
+# are (PLAIN): 25 layers.
 cycles: "N*((KH == 3 and KW == 3)*((LINES := ((SHORT := min(OH, OW))+(PAIRS := (strides_0*strides_1*dilations_0*dilations_1 == 1)*1))
   //(1+PAIRS))*(((LONG := max(OH, OW))*strides_1+2)*((G//4)*20.8 + (G%4)*68) + 90)
   + ((LONG+63)//64)*G*((PAIRS*(SHORT//2)+(AT_ONCE := max(min(104//((min(LONG, 64)-1)*strides_1+3), 8), 1))-1)//AT_ONCE*151
   + (SHORT-PAIRS*(SHORT//2*2)+AT_ONCE-1)//AT_ONCE*95)
-  + G*(PAIRS*(SHORT//2)*((LONG+1)//2)*(47 - SHIFTS*16) + (SHORT-PAIRS*(SHORT//2*2))*LONG*(24 - SHIFTS*4.5))
+  + G*(PAIRS*(SHORT//2)*((LONG+1)//2)*(47 - SHIFTS*16 - (PLAIN := (STEPS+SUMS == 0))*(12 - (OTHERS > 0)*7))
+  + (SHORT-PAIRS*(SHORT//2*2))*LONG*(24 - SHIFTS*4.5 - PLAIN*(8 - (OTHERS > 0)*4)) + PLAIN*(OTHERS == 0)*30)
   - (SHIFTS+SCALES)*G*OH*OW*FUSED)
   + (KH != 3 or KW != 3)*OH*(((KH+3)//4)*((OW*strides_1 + (OW+15)//16*((KW-1)*dilations_1 + 1 - strides_1))*((G//4)*21 + (G%4)*(51 + 4.2*KH/((KH+3)//4)))
   + ((OW+3)//4*4-OW)*strides_1*(1 + (KH > 4)*((G-1)//4))*12 + (OW+15)//16*((G+3)//4)*255) + (OW+15)//16*((G+15)//16)*445
