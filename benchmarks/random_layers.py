@@ -37,9 +37,15 @@ def _bias(made: Chain, features: int, dtype: str) -> Array:
 
 
 def convolution(
-    random: Random, kernel: tuple[int, int], *, dtype: str = "int8", most: int = 96, depthwise: bool = False
+    random: Random,
+    kernel: tuple[int, int],
+    *,
+    dtype: str = "int8",
+    most: int = 96,
+    depthwise: bool = False,
+    sums: bool = False,
 ) -> Chain:
-    """A convolution of an image, channels last on both sides."""
+    """A convolution of an image, channels last on both sides; `sums` are left as they are."""
     channels = size(random, 2, most)
     features = channels if depthwise else size(random, 2, most)
     height, width = (max(size(random, 3, 40), k) for k in kernel)
@@ -50,7 +56,7 @@ def convolution(
     around = tuple(k // 2 for k in kernel) * 2 if random.random() < 0.5 else (0, 0, 0, 0)
     stride = 2 if random.random() < 0.3 else 1
     made.add("Conv", (weights, bias), pads=around, group=group, kernel_shape=kernel, strides=(stride, stride))
-    if dtype != "float32":
+    if dtype != "float32" and not sums:
         made.requantised(features)
     return made.add("Transpose", perm=(0, 2, 3, 1))
 
@@ -72,9 +78,12 @@ def activations(random: Random, dtype: str) -> Chain:
 
 def transposed(random: Random) -> Chain:
     rank = int(random.integers(2, 5))
-    shape = tuple(size(random, 4, 30) for _ in range(rank))
+    # Powers of two meet in few banks.
+    shape = tuple(
+        size(random, 4, 30) if random.random() < 0.5 else 1 << int(random.integers(2, 6)) for _ in range(rank)
+    )
     perm = tuple(int(axis) for axis in random.permutation(rank))
-    return chain(random, shape, "int8" if random.random() < 0.6 else "float32").add("Transpose", perm=perm)
+    return chain(random, tuple(shape), "int8" if random.random() < 0.6 else "float32").add("Transpose", perm=perm)
 
 
 def normalised(random: Random) -> Chain:
@@ -151,6 +160,8 @@ KINDS: Mapping[str, Callable[[Random], Chain]] = {
     "pointwise": lambda r: convolution(r, (1, 1)),
     "depthwise3x3": lambda r: convolution(r, (3, 3), depthwise=True),
     "depthwise_any": lambda r: convolution(r, (int(r.integers(1, 7)), int(r.integers(1, 7))), depthwise=True),
+    "conv_sums": lambda r: convolution(r, (3, 3) if r.random() < 0.5 else (1, 1), sums=True, most=48),
+    "depthwise_sums": lambda r: convolution(r, (3, 3), depthwise=True, sums=True),
     "conv_float": lambda r: convolution(r, (3, 3), dtype="float32", most=32),
     "pointwise_float": lambda r: convolution(r, (1, 1), dtype="float32", most=64),
     "depthwise_float": lambda r: convolution(r, (3, 3), dtype="float32", depthwise=True, most=48),

@@ -15,14 +15,19 @@ from tilewright.cost.tiles import part_sizes, task
 
 
 def points(
-    graph: Graph, cuts: list[Cut], kind: str, whole: Collection[str] = (), shared: Collection[str] = ()
+    graph: Graph,
+    cuts: list[Cut],
+    kind: str,
+    whole: Collection[str] = (),
+    shared: Collection[str] = (),
+    split: str = "",
 ) -> float:
-    """How many operations of a kind the first tile has."""
+    """How many operations of a kind the first tile has, or of one that is `split` so that a core has one turn of it."""
     mine = task(graph, graph.nodes[-1], None)
     grid = Grid([mine.member], cuts)
-    sizes = part_sizes(grid, 0, "", 0)
+    sizes = part_sizes(grid, 0, split, 1)
     ranges = grid.projection.ranges[0]
-    found = nest_cycles(grid, ranges, mine.call, mine.domain, mine.nest, sizes, "", whole, {kind: 1.0}, shared)
+    found = nest_cycles(grid, ranges, mine.call, mine.domain, mine.nest, sizes, split, whole, {kind: 1.0}, shared)
     return float(np.max(found))
 
 
@@ -83,6 +88,42 @@ def test_where_nothing_else_lies_outside_all_points_are_compared() -> None:
     graph = build.graph(build.op("Pad", build.input("x", "float32[4,6]"), np.array([0, 1, 0, 1]), 0.0))
     assert points(graph, [], "compared") == 4 * 8
     assert points(graph, [Cut("D1", 8, (4,))], "split") == 0
+    build = Builder()
+    both = build.graph(build.op("Pad", build.input("x", "float32[4,6]"), np.array([1, 1, 1, 1]), 0.0))
+    assert points(both, [], "compared") == 0
+
+
+def test_operands_that_stay_the_same_are_loaded_before_the_innermost_loop() -> None:
+    assert points(added("float32[4,6]", "float32[4,1]"), [], "steady") == -4 * 6
+    assert points(added("float32[4,6]", "float32[1,6]"), [], "steady") == 0
+
+
+def test_cores_meet_at_bytes() -> None:
+    bytes_, words = added("int8[4,6]", "int8[4,6]"), added("float32[4,6]", "float32[4,6]")
+    assert points(bytes_, [], "meet bytes", split="D0") == 3 * 6
+    assert points(bytes_, [], "meet bytes") == points(words, [], "meet bytes", split="D0") == 0
+
+
+@pytest.mark.parametrize(("terms", "axis", "counted"), [(8, 0, 1), (9, 0, 0), (8, 1, 0)])
+def test_short_sums_across_rows_have_an_address_for_each_term(terms: int, axis: int, counted: int) -> None:
+    build = Builder()
+    shape = (terms, 6) if axis == 0 else (6, terms)
+    x = build.input("x", f"float32[{shape[0]},{shape[1]}]")
+    graph = build.graph(build.op("ReduceSum", x, np.array([axis]), keepdims=0))
+    assert points(graph, [], "across") == counted * terms * 6
+
+
+def test_the_second_of_two_limits_is_seldom_compared() -> None:
+    build = Builder()
+    graph = build.graph(build.op("Clip", build.input("x", "float32[4,6]"), 0.0, 6.0))
+    assert points(graph, [], "choose") == points(graph, [], "either") == 4 * 6
+
+
+def test_integers_become_floats() -> None:
+    build = Builder()
+    x, scale, zero = build.input("x", "int8[4,6]"), np.array(0.1, np.float32), np.array(3, np.int8)
+    graph = build.graph(build.op("DequantizeLinear", x, scale, zero))
+    assert points(graph, [], "real") == 4 * 6
 
 
 def test_sums_of_two_are_written_out() -> None:

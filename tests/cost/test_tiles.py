@@ -5,14 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from passes.build import Builder
 from plan.test_tiling import steps_of, tiled
 from plan.tiled import Walk, machine, transfers
 from plan.tiled_networks import FUSED, SINGLE
-from tilewright.core.platform import Dma
+from tilewright.core.platform import Dma, load_platform
 from tilewright.core.tiles import Extent, member
 from tilewright.cost import group_cost
 from tilewright.cost.copies import descriptors, route
-from tilewright.cost.grid import Grid, Span
+from tilewright.cost.grid import Cut, Grid, Span
+from tilewright.cost.tiles import names_of, part_sizes, task
+from tilewright.plan.select import select
 
 
 @pytest.mark.parametrize("cores", [1, 8])
@@ -41,6 +44,17 @@ def test_transfers_of_every_rank() -> None:
             assert descriptors(grid, tuple(Span(-1, 0, size) for size in sizes), shape, rank) == transfers(
                 dma, block, shape
             )
+
+
+def test_operands_that_lie_in_their_tensors_have_the_strides_of_these() -> None:
+    b = Builder()
+    graph = b.graph(b.op("Transpose", b.input("x", "int8[1,16,16,32]"), perm=(0, 3, 1, 2)))
+    mine = task(graph, graph.nodes[0], select(graph, graph.nodes[0], load_platform("siracusa")).kernel)
+    grid = Grid([mine.member], [Cut("D1", 32, (6,))])
+    for whole, pixel in (((), 6), (("data",), 32)):
+        names = names_of(grid, 0, mine, part_sizes(grid, 0, "D2", 2), whole, "D2")
+        assert np.max(names["data_sD3"]) == pixel
+        assert np.max(names["data_sPART"]) == 2 * 16 * pixel
 
 
 def test_a_route_may_have_two_parts() -> None:

@@ -9,8 +9,10 @@ A result that is written over an operand spares an address (`in place`); within 
 a tile needs one more for each operand (`cut`). Terms of a sum that lie outside of its operands are compared only.
 Compilers factor the index of a result whose inner stride is a power of two, but not that of terms which are written out
 where the stride of the sum is another number: these look apart from it. Cores that work side by side wait for banks now
-and then, at each element that they load or store (`meet`). Neighbouring loops that all operands walk as one are printed
-as one.
+and then, at each element that they load or store (`meet`), more often at bytes, four of which are in one bank
+(`meet bytes`). Neighbouring loops that all operands walk as one are printed as one. An operand that stays the same is
+loaded before the innermost loop (`steady`). Short sums are no loops: where their terms are no neighbours, each has an
+address of its own (`across`).
 """
 
 from __future__ import annotations
