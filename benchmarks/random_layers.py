@@ -83,7 +83,7 @@ def transposed(random: Random) -> Chain:
         size(random, 4, 30) if random.random() < 0.5 else 1 << int(random.integers(2, 6)) for _ in range(rank)
     )
     perm = tuple(int(axis) for axis in random.permutation(rank))
-    return chain(random, tuple(shape), "int8" if random.random() < 0.6 else "float32").add("Transpose", perm=perm)
+    return chain(random, shape, "int8" if random.random() < 0.6 else "float32").add("Transpose", perm=perm)
 
 
 def normalised(random: Random) -> Chain:

@@ -195,6 +195,11 @@ def _loads(counts: Counts) -> float:
     return counts.get("load", 0.0) + counts.get("lookup", 0.0)
 
 
+def _in_tensors(domain: Domain) -> Names:
+    """Names of sizes and strides where nothing is cut."""
+    return Names(domain, {}, domain.dims, lambda operand, axis: domain.shapes[operand][axis])
+
+
 def _joins(
     grid: Grid,
     ranges: Mapping[str, Span],
@@ -208,7 +213,7 @@ def _joins(
     """Whether two neighbouring dimensions are printed as one loop, over classes: neither is cut, none is looked at."""
     if split in (outer, inner) or any(found.get(name) for found in counts for name in ("guard", "test", "split")):
         return np.asarray(False)
-    names = Names(domain, {}, domain.dims, lambda operand, axis: domain.shapes[operand][axis])
+    names = _in_tensors(domain)
     for operand in (*streams(call), domain.outputs[0]):
         if names[f"{operand}_s{outer}"] != names[f"{operand}_s{inner}"] * domain.dims[inner]:
             return np.asarray(False)
@@ -243,11 +248,9 @@ def _skewed(
     """
 
     def extent(operand: str, axis: int) -> Value:
-        if operand in whole:
-            return domain.shapes[operand][axis]
         return grid.size(grid.extent(domain, domain.access[operand][axis], domain.shapes[operand][axis], ranges))
 
-    names = Names(domain, {}, sizes, extent)
+    names = Names(domain, {}, sizes, extent, whole=whole)
     found: Value = np.asarray(0.0)
     output = domain.outputs[0]
     for operand in streams(call):
@@ -336,7 +339,7 @@ def _across(call: Call, domain: Domain, inner: str) -> bool:
     """Whether a sum is of a few elements that are no neighbours: without a loop, each has an address of its own."""
     if prod(domain.dims[name] for name in domain.reduction) > UNROLLED:
         return False
-    names = Names(domain, {}, domain.dims, lambda operand, axis: domain.shapes[operand][axis])
+    names = _in_tensors(domain)
     return any(names[f"{operand}_s{inner}"] > 1 for operand in streams(call))
 
 
