@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 from passes.build import Builder, platform
 from support import Golden
 from tilewright.codegen import lower
@@ -14,8 +15,9 @@ from tilewright.plan import plan
 
 
 def functions(graph: Graph) -> str:
-    """The functions of a network whose nodes are all loop nests."""
-    made = plan(outputs(graph, platform()), platform())
+    """The functions of a network whose nodes are all loop nests, also those that the platform has kernels for."""
+    bare = replace(platform(), kernels=())
+    made = plan(outputs(graph, bare), bare)
     assert all(choice.kernel is None for choice in made.choices)
     return "\n".join(function.text for function in lower(made).functions)
 
@@ -66,3 +68,14 @@ def test_a_machine_without_kernels_has_code_for_every_operator_with_a_body() -> 
         "for (int N = 0; N < 4; N++) {",
         "for (int K = 0; K < 3; K++) {",
     ]
+
+
+def test_nests_are_cut_at_their_seams(golden: Golden) -> None:
+    """Parts behind each other, a border, several outputs, a sum with gaps, and one that goes on outside its operand."""
+    b = Builder()
+    joined = b.op("Concat", b.input("a", "float32[2,3,4]"), b.input("b", "float32[2,5,4]"), axis=1)
+    padded = b.op("Pad", b.input("p", "int8[3,4,5]"), [0, 1, 0, 0, 2, 3], np.array(7, np.int8))
+    first, second = b.ops("Split", b.input("s", "float32[5,2]"), [3, 2], names=("first", "second"), axis=0)
+    spread = b.op("ConvTranspose", b.input("t", "float32[1,2,4]"), b.weights(2, 1, 3), strides=(2,), pads=(1, 0))
+    summed = b.op("Conv", b.input("c", "uint8[1,1,5]"), b.weights(1, 1, 3, dtype="int8"), pads=(1, 1), x_zero_point=3)
+    golden("codegen/seams.c", functions(b.graph(joined, padded, first, second, spread, summed)))

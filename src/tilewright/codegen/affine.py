@@ -5,15 +5,44 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tilewright.core.domain import Affine, Axis, Domain, Whole
+from tilewright.core.domain import Affine, Axis, Domain, Whole, dim
 from tilewright.core.expr import Size, plain
 
 
 @dataclass(frozen=True)
 class Guard:
-    """A condition under which an access lies inside its tensor."""
+    """A condition under which an access lies inside its tensor: `index >= 0`, or that `divisor` divides the index."""
 
-    expression: str
+    index: Affine
+    divisor: int = 1
+
+    @property
+    def expression(self) -> str:
+        text = expression(self.index)
+        return f"{text} >= 0" if self.divisor == 1 else f"({text}) % {self.divisor} == 0"
+
+    def holds(self, ranges: Mapping[str, tuple[int, int]]) -> bool | None:
+        """Whether it does at all points of these (start, size); None where that depends on the point."""
+        low, high = self.index.bounds(ranges)
+        if self.divisor > 1 or low < 0 <= high:
+            return None
+        return low >= 0
+
+    def seam(self) -> tuple[str, int] | None:
+        """Where one dimension alone decides: its name, and the first of its indices at which that changes."""
+        if self.divisor > 1 or len(self.index.terms) != 1:
+            return None
+        ((name, coefficient),) = self.index.terms
+        constant = self.index.constant
+        return name, -(constant // coefficient) if coefficient > 0 else constant // -coefficient + 1
+
+    def bound(self, name: str) -> str:
+        """C for the seam along a dimension, of values of the others; limited to the dimension's indices it is exact."""
+        coefficient = dict(self.index.terms)[name]
+        rest = self.index - dim(name) * coefficient
+        if coefficient > 0:
+            return _quotient(rest * -1 + (coefficient - 1), coefficient)
+        return _quotient(rest - coefficient, -coefficient)
 
 
 @dataclass(frozen=True)
@@ -61,10 +90,13 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
 
 def expression(axis: Affine) -> str:
     """An index expression as C text; the numerator of a divided one is not negative where its guard holds."""
-    text = " + ".join(name if c == 1 else f"{name} * {c}" for name, c in axis.terms)
-    if axis.constant or not text:
-        text = f"{text} + {axis.constant}" if text else str(axis.constant)
-    text = text.replace("+ -", "- ")
+    parts = [(c, name if abs(c) == 1 else f"{name} * {abs(c)}") for name, c in axis.terms]
+    if axis.constant or not parts:
+        parts.append((axis.constant, str(abs(axis.constant))))
+    # What is subtracted comes last, so that no text begins with a sign unless all of it is negative.
+    parts.sort(key=lambda part: part[0] < 0)
+    text = "".join(f" {'-' if sign < 0 else '+'} {part}" for sign, part in parts)
+    text = text[3:] if parts[0][0] >= 0 else f"-{text[3:]}"
     return text if axis.divisor == 1 else f"({text}) / {axis.divisor}"
 
 
@@ -101,15 +133,19 @@ def linear(axes: Sequence[Axis], shape: Sequence[int], sizes: Mapping[str, int],
 
 def _guards(axis: Affine, extent: int, ranges: Mapping[str, tuple[int, int]]) -> list[Guard]:
     numerator = Affine(axis.terms, axis.constant)
-    text = expression(numerator)
     found: list[Guard] = []
     if any(ranges[name][1] == 0 for name in axis.dims):
         return found
     lo, hi = numerator.bounds(ranges)
     if lo < 0:
-        found.append(Guard(f"{text} >= 0"))
+        found.append(Guard(numerator))
     if hi >= extent * axis.divisor:
-        found.append(Guard(f"{text} < {extent * axis.divisor}"))
+        found.append(Guard(numerator * -1 + (extent * axis.divisor - 1)))
     if axis.exact:
-        found.append(Guard(f"({text}) % {axis.divisor} == 0"))
+        found.append(Guard(numerator, axis.divisor))
     return found
+
+
+def _quotient(numerator: Affine, divisor: int) -> str:
+    text = expression(numerator)
+    return text if divisor == 1 else f"({text}) / {divisor}"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from tilewright.codegen.affine import Address, Block, address, dense, linear
+from tilewright.codegen.affine import Address, Block, Guard, address, dense, linear
 from tilewright.codegen.literals import number
+from tilewright.codegen.seams import Box, boxes, reduction_loops
 from tilewright.codegen.steps import (
     Operand,
     StepCode,
@@ -56,27 +58,45 @@ def print_nest(name: str, nest: Nest, parameters: str) -> str:
     addresses |= {
         f"s{i}_{t}": a for i, step in enumerate(nest.steps) for t, a in _step_addresses(nest, i, step).items()
     }
-    keep = used_dims(nest.body, domain.dims) | _guarded(addresses) | _step_dims(nest.steps) | nest.cut
-    merged, sizes = _merge(outer, dict(domain.dims), addresses, keep)
     lines = [f"static void {name}({parameters}) {{"]
     # Tables are static: a local one might be built on the stack at each call.
     lines += [
         f"    {'static ' if '[' in const else ''}const {ctype} {const} = {value};"
         for ctype, const, value in nest.body.constants
     ]
-    lines += _macros(nest)
+    for box in boxes(domain.dims, outer, addresses):
+        lines += _box(nest, box, inner)
+    lines.append("}")
+    return "\n".join(lines) + "\n"
+
+
+def _box(nest: Nest, box: Box, inner: Sequence[str]) -> list[str]:
+    """The loops over a part of the results."""
+    keep = used_dims(nest.body, nest.domain.dims) | _asked(box.addresses) | _step_dims(nest.steps) | nest.cut
+    merged, box = _merge(nest.domain.dims, box, keep)
+    lines = _macros(nest)
     indent = "    "
     for d in merged:
-        start, stop = cut_bounds(d) if d in nest.cut else ("0", str(sizes[d]))
+        start, stop = _ends(nest, d, box.ranges[d])
         lines.append(f"{indent}for (int {d} = {start}; {d} < {stop}; {d}++) {{")
         indent += "    "
-    lines += _point(nest, inner, sizes, addresses, indent)
+    lines += _point(nest, box, inner, indent)
     for _ in merged:
         indent = indent[:-4]
         lines.append(f"{indent}}}")
-    lines.append("}")
-    lines += [] if nest.steps else _undefined(nest)
-    return "\n".join(lines) + "\n"
+    return lines + ([] if nest.steps else _undefined(nest))
+
+
+def _ends(nest: Nest, name: str, part: tuple[int, int]) -> tuple[str, str]:
+    """Where the loop over a part of a dimension begins and ends; of a tile it is what the tile has of it."""
+    start, stop = part
+    if name not in nest.cut:
+        return str(start), str(stop)
+    first, last = cut_bounds(name)
+    return (
+        f"tw_max({first}, {start})" if start > 0 else first,
+        f"tw_min({last}, {stop})" if stop < nest.domain.dims[name] else last,
+    )
 
 
 def cut_bounds(dim: str) -> tuple[str, str]:
@@ -84,30 +104,22 @@ def cut_bounds(dim: str) -> tuple[str, str]:
     return f"{dim}_from", f"{dim}_to"
 
 
-def _point(
-    nest: Nest, inner: Sequence[str], sizes: Mapping[str, int], addresses: Mapping[str, Address], indent: str
-) -> list[str]:
+def _point(nest: Nest, box: Box, inner: Sequence[str], indent: str) -> list[str]:
     """One output point: state, reduction, results, epilogue, stores."""
-    body, domain = nest.body, nest.domain
+    body, domain, addresses = nest.body, nest.domain, box.addresses
     lines = [f"{indent}{ctype} {name} = {init};" for ctype, name, init in body.state]
-    finish = " ".join([*body.result.values(), *(init for _, _, init in body.state)])
+    results = _results(nest, box)
+    finish = " ".join([*results.values(), *(init for _, _, init in body.state)])
     reduced = set(inner)
     early = [o for o in _inputs(nest) if mentions(finish, o) and not (domain.relevant(o) & reduced)]
     state_inputs = [o for o in early if any(mentions(init, o) for _, _, init in body.state)]
-    lines = (
-        _loads(nest, early, addresses, indent) + lines
-        if state_inputs
-        else lines + _loads(nest, early, addresses, indent)
-    )
+    loads = _loads(nest, early, addresses, indent)
+    lines = loads + lines if state_inputs else lines + loads
     if body.update:
         late = [o for o in _inputs(nest) if mentions(body.update, o) and o not in early]
-        lines += _reduction(nest, inner, sizes, late, addresses, indent)
-    names = nest.call.op.output_names(len(nest.call.outputs))
-    for index, output in enumerate(names):
-        if output not in nest.operands:
-            continue
+        lines += _reduction(nest, inner, late, addresses, indent)
+    for index, (output, value) in enumerate(results.items()):
         operand = nest.operands[output]
-        value = body.result[output]
         place = addresses[output].text()
         if index == 0 and nest.steps:
             kind = nest.call.outputs[0].dtype
@@ -118,40 +130,50 @@ def _point(
             lines += code
             lines.append(indent + store(operand, place, last))
         else:
-            # A point may lie outside one of several outputs: it then stores nothing there.
-            guards = " && ".join(g.expression for g in addresses[output].guards)
-            condition = f"if ({guards}) " if guards else ""
-            lines.append(indent + condition + store(operand, place, cast(operand.type.dtype, value)))
+            lines.append(indent + store(operand, place, cast(operand.type.dtype, value)))
     return lines
+
+
+def _results(nest: Nest, box: Box) -> dict[str, str]:
+    """The expression of each output that is stored and that the points of a box lie in."""
+    outputs = nest.call.op.output_names(len(nest.call.outputs))
+    found = {o: nest.body.result[o] for o in outputs if o in nest.operands and o in box.addresses}
+    inside = next((text for operand, text in nest.body.inside.items() if operand in box.addresses), None)
+    return found if inside is None else {**found, outputs[0]: inside}
 
 
 def _reduction(
-    nest: Nest,
-    inner: Sequence[str],
-    sizes: Mapping[str, int],
-    late: Sequence[str],
-    addresses: Mapping[str, Address],
-    indent: str,
+    nest: Nest, inner: Sequence[str], late: Sequence[str], addresses: Mapping[str, Address], indent: str
 ) -> list[str]:
+    skipping = [o for o in late if o in nest.operands and o not in nest.body.fill]
+    if any(operand not in addresses for operand in skipping):
+        return []
+    guards = [guard for operand in skipping for guard in addresses[operand].guards]
+    heads, left = reduction_loops(inner, nest.domain.dims, guards)
+    places = {
+        operand: place
+        if operand in nest.body.fill
+        else replace(place, guards=tuple(g for g in place.guards if g in left))
+        for operand, place in addresses.items()
+    }
     lines: list[str] = []
     depth = indent
-    conditions = [g.expression for o in late if o not in nest.body.fill and o in addresses for g in addresses[o].guards]
-    pending = list(dict.fromkeys(conditions))
-    for d in inner:
-        lines.append(f"{depth}for (int {d} = 0; {d} < {sizes[d]}; {d}++) {{")
+    for head in heads:
+        lines.append(depth + head)
         depth += "    "
-    if pending:
-        lines.append(f"{depth}if ({' && '.join(pending)}) {{")
-        depth += "    "
-    lines += _loads(nest, late, addresses, depth)
-    lines += [f"{depth}{line}" for line in nest.body.update.splitlines()]
-    if pending:
-        depth = depth[:-4]
-        lines.append(f"{depth}}}")
-    for _ in inner:
+    lines += _loads(nest, late, places, depth)
+    update = nest.body.update.splitlines()
+    if left:
+        update = [f"if ({_all_hold(left)}) {{", *(f"    {line}" for line in update), "}"]
+    lines += [f"{depth}{line}" for line in update]
+    for _ in heads:
         depth = depth[:-4]
         lines.append(f"{depth}}}")
     return lines
+
+
+def _all_hold(guards: Sequence[Guard]) -> str:
+    return " && ".join(guard.expression for guard in guards)
 
 
 def _inputs(nest: Nest) -> list[str]:
@@ -185,13 +207,28 @@ def _loads(nest: Nest, operands: Sequence[str], addresses: Mapping[str, Address]
                 f"{indent}const {kind.compute} {operand} = {number(kind.ctype, nest.call.baked(operand) or 0)};"
             )
             continue
-        place, array = addresses[operand], nest.operands[operand]
-        value = load(array, place.text())
-        if place.guards and operand in nest.body.fill:
-            condition = " && ".join(g.expression for g in place.guards)
-            value = f"{condition} ? {value} : {cast(array.type.dtype, nest.body.fill[operand])}"
-        lines.append(f"{indent}const {array.type.dtype.compute} {operand} = {value};")
+        array, place = nest.operands[operand], addresses.get(operand)
+        fill = cast(array.type.dtype, nest.body.fill[operand]) if operand in nest.body.fill else None
+        kind = f"{indent}const {array.type.dtype.compute}"
+        lines += [f"{kind} {name} = {value};" for name, value in _element(operand, array, place, fill).items()]
     return lines
+
+
+def _element(operand: str, array: Operand, place: Address | None, fill: str | None) -> dict[str, str]:
+    """Values that lead to an element, or to what stands for it outside its tensor; something is loaded in any case."""
+    if place is None:
+        if fill is None:
+            raise ValueError(f"nothing stands for '{array.tensor}' outside of it")
+        return {operand: fill}
+    if not place.guards:
+        return {operand: load(array, place.text())}
+    inside = _all_hold(place.guards)
+    loaded = load(array, f"{inside} ? {place.text()} : 0")
+    return (
+        {operand: loaded}
+        if fill is None
+        else {f"{operand}_near": loaded, operand: f"{inside} ? {operand}_near : {fill}"}
+    )
 
 
 @dataclass(frozen=True)
@@ -230,44 +267,42 @@ def _step_addresses(nest: Nest, index: int, step: StepCode) -> dict[str, Address
     return found
 
 
-def _guarded(addresses: Mapping[str, Address]) -> set[str]:
+def _asked(addresses: Mapping[str, Address]) -> frozenset[str]:
     """Dimensions whose own value is needed: by a guard or a divided index."""
-    texts = [g.expression for a in addresses.values() for g in a.guards] + [
-        t for a in addresses.values() for t in a.terms
-    ]
-    return {name for a in addresses.values() for name in a.strides if any(mentions(t, name) for t in texts)} | {
-        word for text in texts for word in text.replace("(", " ").replace(")", " ").split() if word.isidentifier()
-    }
+    terms = (word for a in addresses.values() for text in a.terms for word in re.findall(r"[A-Za-z_]\w*", text))
+    return frozenset(name for a in addresses.values() for guard in a.guards for name in guard.index.dims) | {*terms}
 
 
 def _step_dims(steps: tuple[StepCode, ...]) -> set[str]:
     return {name for step in steps for name in used_dims(step.body, step.domain.dims)}
 
 
-def _merge(
-    outer: Sequence[str], sizes: dict[str, int], addresses: dict[str, Address], keep: set[str]
-) -> tuple[list[str], dict[str, int]]:
+def _merge(sizes: Mapping[str, int], box: Box, keep: Collection[str]) -> tuple[list[str], Box]:
     """Joins neighbouring dimensions that every address walks as one, so that inner loops are long."""
     merged: list[str] = []
-    for name in outer:
-        if sizes[name] == 1 and name not in keep:
-            for key, place in addresses.items():
-                addresses[key] = replace(place, strides={n: s for n, s in place.strides.items() if n != name})
+    ranges, addresses = dict(box.ranges), dict(box.addresses)
+
+    def drop(dropped: str) -> None:
+        for key, place in addresses.items():
+            addresses[key] = replace(place, strides={n: s for n, s in place.strides.items() if n != dropped})
+
+    for name in box.ranges:
+        size = sizes[name]
+        if size == 1 and name not in keep:
+            drop(name)
             continue
         previous = merged[-1] if merged else None
         if (
             previous is not None
             and previous not in keep
             and name not in keep
-            and all(
-                plain(a.strides.get(previous, 0) - a.strides.get(name, 0) * sizes[name]) == 0
-                for a in addresses.values()
-            )
+            and ranges[name] == (0, size)
+            and all(plain(a.strides.get(previous, 0) - a.strides.get(name, 0) * size) == 0 for a in addresses.values())
         ):
-            for key, place in addresses.items():
-                addresses[key] = replace(place, strides={n: s for n, s in place.strides.items() if n != previous})
-            sizes[name] *= sizes[previous]
+            drop(previous)
+            start, stop = ranges[previous]
+            ranges[name] = (start * size, stop * size)
             merged[-1] = name
         else:
             merged.append(name)
-    return merged, sizes
+    return merged, Box(ranges, addresses)

@@ -144,7 +144,6 @@ def print_steps(
     return lines, f"v{len(steps)}"
 
 
-def used_dims(body: Body, names: Mapping[str, int]) -> set[str]:
+def used_dims(body: Body, names: Mapping[str, int]) -> frozenset[str]:
     """Loop dimensions that a body's text uses as indices."""
-    text = " ".join([*body.result.values(), body.update, *(s[2] for s in body.state), *body.fill.values()])
-    return {name for name in names if mentions(text, name)}
+    return body.words & {*names}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Literal
 
@@ -133,13 +133,15 @@ class Body:
 
     Operands are scalars of their compute type (`X`, `A`), dimensions are `int` indices by name. `state` are
     accumulators (C type, name, initial value) of each output point, `update` runs at each point of the reduction,
-    `result` gives the expression of each output. `constants` are typed named numbers used by the expressions. `fill`
-    gives an input's value where its access lies outside the tensor; a reduction skips such points for inputs without
-    one. `scales` says that the result is just `tw_clamp(tw_scale(x, mul, shift, zero))` with the limits of its type,
-    where x is the first operand, and `shift` and `zero` are constants; `shifts` the same of
-    `tw_sum_rounded(x * mul, add, half, shift)`, `adds` that it is the sum of two int32 operands.
-    `lanes` is the result once more, for four neighbours in a vector, by the functions tw_lanes_* that machines with
-    vectors have; their operands are vectors or numbers. It is empty where there is no such text.
+    `result` gives the expression of each output. `inside` gives that of the first output at points where the access of
+    an operand lies inside its tensor, the first of several; `result` is left for all other points, which loops then
+    visit apart. `constants` are typed named numbers used by the expressions. `fill` gives an input's value in a
+    reduction where its access lies outside the tensor; such points are skipped for inputs without one. `scales` says
+    that the result is just `tw_clamp(tw_scale(x, mul, shift, zero))` with the limits of its type, where x is the first
+    operand, and `shift` and `zero` are constants; `shifts` the same of `tw_sum_rounded(x * mul, add, half, shift)`,
+    `adds` that it is the sum of two int32 operands. `lanes` is the result once more, for four neighbours in a vector,
+    by the functions tw_lanes_* that machines with vectors have; their operands are vectors or numbers. It is empty
+    where there is no such text.
     """
 
     result: Mapping[str, str]
@@ -147,15 +149,22 @@ class Body:
     update: str = ""
     constants: tuple[tuple[str, str, str], ...] = ()
     fill: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    inside: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     scales: bool = False
     shifts: bool = False
     adds: bool = False
     lanes: str = ""
 
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Every name in its expressions."""
+        starts = (init for _, _, init in self.state)
+        texts = [*self.result.values(), *self.inside.values(), self.update, *starts, *self.fill.values()]
+        return frozenset(word for text in texts for word in re.findall(r"(?<!\w)[A-Za-z_]\w*", text))
+
     def reads(self, operand: str) -> bool:
         """Whether it uses an operand; a known constant may be part of its text instead."""
-        text = " ".join([*self.result.values(), self.update, *(init for _, _, init in self.state), *self.fill.values()])
-        return re.search(rf"\b{re.escape(operand)}(_at)?\b", text) is not None
+        return operand in self.words or f"{operand}_at" in self.words
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,14 @@
 Operations of a point and turns of loops cost what the platform says (`operations`). Three things cost an instruction or
 two at every point, as compilers find no better way: an operand that the loops walk with other strides than the result
 (`skew`), one that they walk alike from another origin (`apart`), and an innermost loop over a sum whose stride is known
-at run time only, so that its turns are counted instead of compared with an end (`odd`). Where results are chosen by
-their index, compilers split an innermost loop whose ends they know; at all others each point is compared (`split`).
-A result that is written over an operand spares an address (`in place`); within other loops, one whose ends are those of
-a tile needs one more for each operand (`cut`). Terms of a sum that lie outside of its operands are compared only.
-Compilers factor the index of a result whose inner stride is a power of two, but not that of terms which are written out
-where the stride of the sum is another number: these look apart from it. Cores that work side by side wait for banks now
-and then, at each element that they load or store (`meet`), more often at bytes, four of which are in one bank
-(`meet bytes`). Neighbouring loops that all operands walk as one are printed as one. An operand that stays the same is
-loaded before the innermost loop (`steady`). Short sums are no loops: where their terms are no neighbours, each has an
-address of its own (`across`).
+at run time only, so that its turns are counted instead of compared with an end (`odd`). A result that is written over
+an operand spares an address (`in place`); within other loops, one whose ends are those of a tile needs one more for
+each operand (`cut`). Terms of a sum that lie outside of its operands are left out. Compilers factor the index of a
+result whose inner stride is a power of two, but not that of terms which are written out where the stride of the sum is
+another number: these look apart from it. Cores that work side by side wait for banks now and then, at each element that
+they load or store (`meet`), more often at bytes, four of which are in one bank (`meet bytes`). Neighbouring loops that
+all operands walk as one are printed as one. An operand that stays the same is loaded before the innermost loop
+(`steady`). Short sums are no loops: where their terms are no neighbours, each has an address of its own (`across`).
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from tilewright.core.plan import Group, Work
 from tilewright.core.tiles import Member, Use
 from tilewright.cost.formulas import Names
 from tilewright.cost.grid import Array, Grid, Span, Value
-from tilewright.cost.operations import Counts, streams
+from tilewright.cost.operations import Counts, point_body, streams
 from tilewright.cost.operations import cycles as operation_cycles
 
 Costs = Mapping[str, float]
@@ -63,10 +61,7 @@ def nest_cycles(
     loops = [*(name for name in sizes if name not in reduced), *reduced]
     points = grid.product([*sizes.values()])
     results = grid.product([size for name, size in sizes.items() if name not in reduced])
-    choice = _run_time(grid, ranges, loops[-1], split) * costs.get("split", 0.0) if loops else 0.0
-    each, point = (
-        operation_cycles(found, {**costs, "split": 0.0}) + found.get("split", 0.0) * choice for found in counts
-    )
+    each, point = (operation_cycles(found, costs) for found in counts)
     if split:
         meet = costs.get("meet", 0.0)
         each, point = each + meet * (1 + _loads(counts[0])), point + meet * _loads(counts[1])
@@ -108,11 +103,9 @@ def nest_cycles(
     else:
         extra = _odd(grid, ranges, call, domain, reduced[-1], whole) * costs.get("odd", 0.0)
         extra = extra + _across(call, domain, reduced[-1]) * costs.get("across", 0.0)
-    if counts[1].get("test"):
-        # What lies outside is compared, no more.
-        passed = {name: count for name, count in counts[1].items() if name in ("term", "test")}
-        outside = 1.0 - _inside(call, domain, split)
-        point = point + outside * (operation_cycles(passed, costs) - point)
+    if reduced:
+        # Loops over a sum leave out what lies outside.
+        point = point * _inside(call, domain, split)
     return np.where(points > 0, costs.get("work", 0.0) + results * each + points * (point + extra) + turns, 0.0)
 
 
@@ -138,7 +131,7 @@ def _written_out(
 ) -> tuple[tuple[Counts, Counts], Mapping[str, Value]]:
     """Operations and sizes of loops, where those over a sum of so few terms that compilers write it out are gone."""
     terms = prod(domain.dims[name] for name in domain.reduction)
-    if not counts[1] or not domain.reduction or terms > WRITTEN_OUT or counts[1].get("test"):
+    if not counts[1] or not domain.reduction or terms > WRITTEN_OUT:
         return counts, sizes
     each = {name: count for name, count in counts[0].items() if name != "result"}
     for name, count in counts[1].items():
@@ -148,7 +141,7 @@ def _written_out(
 
 def _inside(call: Call, domain: Domain, split: str) -> float:
     """Which part of the points of a sum lies inside of its operands; along `split`, that of the busiest core."""
-    body = call.op.body(call) if call.op.body is not None else None
+    body = point_body(call)
     found = 1.0
     for operand in streams(call):
         if body is not None and operand in body.fill:
@@ -211,7 +204,7 @@ def _joins(
     split: str,
 ) -> Value:
     """Whether two neighbouring dimensions are printed as one loop, over classes: neither is cut, none is looked at."""
-    if split in (outer, inner) or any(found.get(name) for found in counts for name in ("guard", "test", "split")):
+    if split in (outer, inner) or any(found.get("guard") for found in counts):
         return np.asarray(False)
     names = _in_tensors(domain)
     for operand in (*streams(call), domain.outputs[0]):

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 
 from tilewright.core.domain import Axis, Domain, Whole
 from tilewright.core.dtype import DType
@@ -26,7 +28,6 @@ _TOKEN = re.compile(
 _KINDS = {"*": "multiply", "/": "divide", "%": "divide", "?": "choose", "<<": "shift", ">>": "shift"}
 _FOLDED = re.compile(r"\b\d[\d.]*f? / \d[\d.]*f?\b")
 _POWER = re.compile(r"/ (?:\(float\))?(?:1|2|4|8|16|32|64|128|256|512|1024|2048|4096)\b")
-_SPLIT = re.compile(r"\bD\d+ [<>]=? -?\d+(?: && D\d+ [<>]=? -?\d+)* \?[^:]*:")
 _WIDE = re.compile(r"\bu?int64_t\b")
 _FLOAT = re.compile(r"\bfloat\b|\bdouble\b|[\d.]f\b")
 
@@ -37,9 +38,7 @@ def expression(text: str, *, wide: bool, real: bool, once: bool = False) -> Coun
     With `once`, what is written several times is computed once.
     """
     text = _once(text) if once else text
-    # Where an index is compared with numbers, loops with known ends are split there.
-    text, splits = _SPLIT.subn("", text)
-    found: Counter[str] = Counter(split=splits) if splits else Counter()
+    found: Counter[str] = Counter()
     # What is known is divided by the compiler; a division by a power of two is a multiplication, or a shift.
     for token in _TOKEN.findall(_POWER.sub("* 1", _FOLDED.sub("1", text))):
         if token.startswith("("):
@@ -100,15 +99,24 @@ def read_counts(body: Body, call: Call, *, once: bool = False) -> Counter[str]:
             continue
         table = any(isinstance(axis, Whole) for axis in domain.access[operand])
         found["lookup" if table else "load"] += 1
-        outside = sum(_leaves(domain, axis, n) for axis, n in zip(*_axes(domain, operand), strict=True))
-        found["guard" if operand in body.fill else "test"] += outside
+        if operand in body.fill:
+            found["guard"] += sum(_leaves(domain, axis, n) for axis, n in zip(*_axes(domain, operand), strict=True))
         found["convert"] += bool(kind.dtype.load)
     return found
 
 
+def point_body(call: Call) -> Body | None:
+    """What a nest does at its points; where these are of several kinds, at those inside of its first operand."""
+    body = call.op.body(call) if call.op.body is not None else None
+    if body is None or not body.inside:
+        return body
+    inside = next(iter(body.inside.values()))
+    return replace(body, result=dict.fromkeys(body.result, inside), inside=MappingProxyType({}))
+
+
 def streams(call: Call) -> tuple[str, ...]:
     """Operands that a nest walks through: those of more than one element."""
-    body = call.op.body(call) if call.op.body is not None else None
+    body = point_body(call)
     domain = call.domain()
     return tuple(
         operand
@@ -193,11 +201,11 @@ def _type(graph: Graph, values: Sequence[TensorType], name: str) -> TensorType |
 def nest_counts(graph: Graph, node: Node) -> tuple[Counter[str], Counter[str]]:
     """Operations of each result of a loop nest, and of each point where that sums up many."""
     call = call_node(graph, node)
-    if call.op.body is None:
+    body = point_body(call)
+    if body is None:
         return Counter({"point": 1}), Counter()
-    body = call.op.body(call)
     each = result_counts(body, call, once=True)
-    if each["choose"] == LIMITS and len(body.fill) <= 1:
+    if each["choose"] == LIMITS:
         # Behind the lower one, nothing is compared with the upper one.
         each["choose"], each["either"] = 1, 1
     each["real"] += _becomes_real(call)
@@ -205,20 +213,7 @@ def nest_counts(graph: Graph, node: Node) -> tuple[Counter[str], Counter[str]]:
     each += _known_products(body, call)
     each["convert"] += bool(graph.types[node.outputs[0]].dtype.store) if node.outputs[0] else 0
     reads = read_counts(body, call, once=True)
-    others = _chosen(body, call) - 1
-    if len(body.fill) > 1:
-        each["pick"] += each.pop("choose", 0)
-    if others > 0 and not body.update:
-        # Compilers choose once for all turns of an inner loop.
-        reads["load"] -= others
-        reads["guard"] = 0
-        each["pick"] = max(each["pick"] - others, 0)
-        each["plain"] = max(each["plain"] - others, 0)
     if not body.update:
-        if reads["guard"] and _merged(body, call):
-            # Of two comparisons, the first mostly decides.
-            each["compared"] = int(reads["guard"] == 1)
-            each["split"] = 0
         return each + reads + Counter({"point": 1}), Counter()
     updates = update_counts(body, call)
     if reads["lookup"]:
@@ -249,34 +244,6 @@ def _shifts(factor: int) -> int:
         rest //= 2
     count = {0: 0, 1: 0, 2: 2, 3: 4}.get(digits, 5) + even
     return count if count < 5 else 1
-
-
-def _merged(body: Body, call: Call) -> bool:
-    """Whether what lies outside of an operand along the innermost loop is what is read there: no loop is split."""
-    domain = call.domain()
-    inner = next((name for name, size in [*domain.dims.items()][::-1] if size > 1), "")
-    if len(body.fill) != 1:
-        return False
-    ((operand, value),) = body.fill.items()
-    axes = [axis for axis, n in zip(*_axes(domain, operand), strict=True) if _leaves(domain, axis, n)]
-    others = {call.baked(name) for name in call.operands if name != operand and body.reads(name)}
-    return all(str(other) == value or other == 0 == float(value) for other in others) and any(
-        not isinstance(axis, Whole) and inner in dict(axis.terms) for axis in axes
-    )
-
-
-def _chosen(body: Body, call: Call) -> int:
-    """How many operands are read in turn, as a loop around the innermost says; 0 where that one says it, too."""
-    domain = call.domain()
-    inner = next((name for name, size in [*domain.dims.items()][::-1] if size > 1), "")
-    found = 0
-    for operand in body.fill:
-        if operand in domain.access and body.reads(operand):
-            axes = [axis for axis, n in zip(*_axes(domain, operand), strict=True) if _leaves(domain, axis, n)]
-            if any(isinstance(axis, Whole) or inner in dict(axis.terms) for axis in axes):
-                return 0
-            found += bool(axes)
-    return found
 
 
 def cycles(counts: Counts, costs: Mapping[str, float]) -> float:

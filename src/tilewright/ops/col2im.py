@@ -89,7 +89,10 @@ def _body(call: Call) -> Body:
         column = f"({column}) * {count} + p{i} / {stride}"
         channel += f" + K{i} * {prod(blocks.block[i + 1 :])}"
     accumulator = kind.compute if kind.is_float else f"uint{max(32, kind.bits)}_t"
-    lines.append(f"if ({' && '.join(inside)}) acc += ({accumulator})input_at(D0, {channel}, {column});")
+    # Loaded in any case, as all elements are: see codegen/seams.py.
+    lines.append(f"const bool inside = {' && '.join(inside)};")
+    lines.append(f"const {accumulator} near = ({accumulator})input_at(D0, {channel}, inside ? {column} : 0);")
+    lines.append("if (inside) acc += near;")
     return Body(MappingProxyType({"output": "acc"}), ((accumulator, "acc", "0"),), "\n".join(lines))
 
 

@@ -30,18 +30,13 @@ def _infer(call: Call) -> tuple[TensorType, ...]:
     return (first.with_shape(shape),)
 
 
-def _offsets(call: Call) -> list[int]:
-    """Where each input begins along the axis, and where the last one ends."""
-    axis = call.axis("axis", call.outputs[0].rank)
-    return list(accumulate((call.shape(name)[axis] for name in call.operands), initial=0))
-
-
 def _domain(call: Call) -> Domain:
     shape = call.shape("concat_result")
     axis = call.axis("axis", len(shape))
     names, products = split_axis(len(shape), axis)
     access: dict[str, list[Axis]] = {}
-    for operand, offset in zip(call.operands, _offsets(call), strict=False):
+    offsets = accumulate((call.shape(name)[axis] for name in call.operands), initial=0)
+    for operand, offset in zip(call.operands, offsets, strict=False):
         access[operand] = [dim(name) - offset if name == "AXIS" else dim(name) for name in names]
     access["concat_result"] = [dim(name) for name in names]
     shapes = {name: call.shape(name) for name in access}
@@ -53,10 +48,8 @@ def _reference(call: Call, *inputs: Array) -> Array:
 
 
 def _body(call: Call) -> Body:
-    *others, last = call.operands
-    ends = _offsets(call)[1:]
-    choice = "".join(f"AXIS < {end} ? {name} : " for name, end in zip(others, ends, strict=False)) + last
-    return Body(MappingProxyType({"concat_result": choice}), fill=MappingProxyType(dict.fromkeys(call.operands, "0")))
+    parts = {name: name for name in call.operands}
+    return Body(MappingProxyType({"concat_result": "0"}), inside=MappingProxyType(parts))
 
 
 declare(

@@ -95,24 +95,28 @@ def _body(call: Call) -> Body:
     channels, height, width = call.shape("X")[1:]
     per_offset, per_group = channels // call.int("offset_group"), call.shape("W")[1]
     kernel_h, kernel_w = win.kernel
-    mask = "mask_at(N, tap, OH, OW) * " if call.has("mask") else ""
+    mask = "mask_at(N, tap, OH, OW)" if call.has("mask") else "1"
     lines = [
         f"const int channel = G * {per_group} + C;",
         f"const int tap = (channel / {per_offset} * {kernel_h} + KH) * {kernel_w} + KW;",
         f"const {kind} y = ({kind})({win.position(0)}) + offset_at(N, 2 * tap, OH, OW);",
         f"const {kind} x = ({kind})({win.position(1)}) + offset_at(N, 2 * tap + 1, OH, OW);",
         # Points further out touch nothing; the comparison also keeps NaN and huge numbers away from the casts.
-        f"if (y > -1 && y < {height} && x > -1 && x < {width}) {{",
-        f"    const {kind} fy = floor{{f}}(y), fx = floor{{f}}(x), dy = y - fy, dx = x - fx;",
-        "    const int top = (int)fy, left = (int)fx;",
-        f"    {kind} value = 0;",
-        "    if (top >= 0 && left >= 0) value += (1 - dy) * (1 - dx) * X_at(N, channel, top, left);",
-        f"    if (top >= 0 && left + 1 < {width}) value += (1 - dy) * dx * X_at(N, channel, top, left + 1);",
-        f"    if (top + 1 < {height} && left >= 0) value += dy * (1 - dx) * X_at(N, channel, top + 1, left);",
-        f"    if (top + 1 < {height} && left + 1 < {width})",
-        "        value += dy * dx * X_at(N, channel, top + 1, left + 1);",
-        f"    acc += {mask}value * W;",
+        f"const bool near = y > -1 && y < {height} && x > -1 && x < {width};",
+        f"const {kind} py = near ? y : 0, px = near ? x : 0;",
+        f"const {kind} fy = floor{{f}}(py), fx = floor{{f}}(px), dy = py - fy, dx = px - fx;",
+        "const int top = (int)fy, left = (int)fx;",
+        f"{kind} value = 0;",
+        # Loaded in any case, as all elements are: see codegen/seams.py.
+        "for (int corner = 0; corner < 4; corner++) {",
+        "    const int row = top + corner / 2, column = left + corner % 2;",
+        f"    const bool inside = near && row >= 0 && row < {height} && column >= 0 && column < {width};",
+        f"    const {kind} weight = (corner / 2 ? dy : 1 - dy) * (corner % 2 ? dx : 1 - dx);",
+        f"    const {kind} element = X_at(N, channel, inside ? row : 0, inside ? column : 0);",
+        "    value += inside ? weight * element : 0;",
         "}",
+        f"const {kind} mask = {mask};",
+        "if (near) acc += mask * value * W;",
     ]
     result = "acc + B" if call.has("B") else "acc"
     return Body(MappingProxyType({"Y": result}), ((kind, "acc", "0"),), expression(call, "\n".join(lines)))

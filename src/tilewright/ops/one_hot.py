@@ -63,7 +63,7 @@ def _body(call: Call) -> Body:
         hit = f"indices == ({kind.ctype})AXIS" if kind.bits >= 32 else "indices == AXIS"
     else:
         hit = f"indices == AXIS || indices == AXIS - {depth}"
-    return Body(MappingProxyType({"output": f"{hit} ? values_at(1) : values_at(0)"}))
+    return Body(MappingProxyType({"output": f"values_at({hit} ? 1 : 0)"}))
 
 
 declare(

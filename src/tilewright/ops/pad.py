@@ -73,14 +73,8 @@ def _reference(call: Call, data: Array, _pads: Array, constant_value: Array | No
 
 
 def _constant_body(call: Call) -> Body:
-    inside = [
-        f"D{i} >= {before} && D{i} < {before + extent}"
-        for i, (extent, (before, after)) in enumerate(zip(call.shape("data"), _widths(call), strict=True))
-        if before > 0 or after > 0
-    ]
-    filled = call.has("constant_value") and inside
-    value = f"{' && '.join(inside)} ? data : constant_value" if filled else "data"
-    return Body(MappingProxyType({"output": value}), fill=MappingProxyType({"data": "0"}))
+    fill = "constant_value" if call.has("constant_value") else "0"
+    return Body(MappingProxyType({"output": fill}), inside=MappingProxyType({"data": "data"}))
 
 
 def _source_index(mode: str, position: str, extent: int) -> str:
@@ -200,7 +194,7 @@ declare(
         ),
         MappingProxyType({"axes": None}),
         "move",
-        lambda _: Body(MappingProxyType({"output_data": "input_data"}), fill=MappingProxyType({"input_data": "0"})),
+        lambda _: Body(MappingProxyType({"output_data": "0"}), inside=MappingProxyType({"input_data": "input_data"})),
         frozenset({"shape"}),
         doc=__doc__ or "",
     )

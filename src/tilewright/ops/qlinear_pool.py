@@ -149,17 +149,11 @@ def _concat_reference(call: Call, Y_scale: Array, Y_zero_point: Array, *rest: Ar
 
 
 def _concat_body(call: Call) -> Body:
-    inner = _concat(call)
-    assert inner.op.body is not None
-    plain = inner.op.body(inner)
-    reals: dict[str, str] = {}
-    for operand, values in zip(inner.operands, _tensors(call), strict=True):
-        index = call.operands.index(values)
-        scale, zero = call.operands[index + 1 : index + 3]
-        reals[operand] = f"(float)({values} - {zero}) * {scale}"
-    choice = renamed(plain.result[inner.op.output_names(1)[0]], reals)
-    result = quantised_c(f"({choice}) / Y_scale", "Y_zero_point", call.type("Y").dtype)
-    return Body(MappingProxyType({"Y": result}), fill=MappingProxyType(dict.fromkeys(_tensors(call), "0")))
+    parts: dict[str, str] = {}
+    for values, scale, zero in zip(call.operands[2::3], call.operands[3::3], call.operands[4::3], strict=True):
+        real = f"((float)({values} - {zero}) * {scale}) / Y_scale"
+        parts[values] = quantised_c(real, "Y_zero_point", call.type("Y").dtype)
+    return Body(MappingProxyType({"Y": "0"}), inside=MappingProxyType(parts))
 
 
 declare(

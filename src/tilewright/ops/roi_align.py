@@ -28,18 +28,17 @@ for (int iy = 0; iy < rows; iy++)
     for (int ix = 0; ix < cols; ix++) {
         {T} y = top + (({T})D2 + (({T})iy + {HALF}) / ({T})rows) * bin_h;
         {T} x = left + (({T})D3 + (({T})ix + {HALF}) / ({T})cols) * bin_w;
-        {T} value[4] = {0, 0, 0, 0};
-        if (y >= -1 && y <= {H} && x >= -1 && x <= {W}) {
-            y = y < 0 ? 0 : y > {BOTTOM} ? {BOTTOM} : y;
-            x = x < 0 ? 0 : x > {RIGHT} ? {RIGHT} : x;
-            const int y0 = (int)y, x0 = (int)x;
-            const int y1 = y0 < {BOTTOM} ? y0 + 1 : y0, x1 = x0 < {RIGHT} ? x0 + 1 : x0;
-            const {T} fy = y - ({T})y0, fx = x - ({T})x0;
-            value[0] = (1 - fy) * (1 - fx) * X_at(b, D1, y0, x0);
-            value[1] = (1 - fy) * fx * X_at(b, D1, y0, x1);
-            value[2] = fy * (1 - fx) * X_at(b, D1, y1, x0);
-            value[3] = fy * fx * X_at(b, D1, y1, x1);
-        }
+        const bool near = y >= -1 && y <= {H} && x >= -1 && x <= {W};
+        y = !near || y < 0 ? 0 : y > {BOTTOM} ? {BOTTOM} : y;
+        x = !near || x < 0 ? 0 : x > {RIGHT} ? {RIGHT} : x;
+        const int y0 = (int)y, x0 = (int)x;
+        const int y1 = y0 < {BOTTOM} ? y0 + 1 : y0, x1 = x0 < {RIGHT} ? x0 + 1 : x0;
+        const {T} fy = y - ({T})y0, fx = x - ({T})x0;
+        {T} value[4] = {X_at(b, D1, y0, x0), X_at(b, D1, y0, x1), X_at(b, D1, y1, x0), X_at(b, D1, y1, x1)};
+        value[0] = near ? (1 - fy) * (1 - fx) * value[0] : 0;
+        value[1] = near ? (1 - fy) * fx * value[1] : 0;
+        value[2] = near ? fy * (1 - fx) * value[2] : 0;
+        value[3] = near ? fy * fx * value[3] : 0;
         {POOL}
     }
 {FINISH}"""

@@ -6,7 +6,7 @@ ONNX; here it changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from types import MappingProxyType
 
@@ -77,10 +77,11 @@ def _numbers(call: Call) -> dict[str, int | float]:
     return numbers
 
 
-def _body(call: Call, hit: str) -> Body:
-    """Every output point looks through the updates that may fall on it."""
+def _body(call: Call, hit: str, before: Sequence[str] = ()) -> Body:
+    """Every output point looks through the updates that may fall on it; `before` are statements that `hit` needs."""
     ctype, initial = _accumulator(call)
-    return Body(MappingProxyType({"output": "acc"}), ((ctype, "acc", initial),), f"if ({hit}) {{ {_combine(call)} }}")
+    update = "\n".join([*before, f"if ({hit}) {{ {_combine(call)} }}"])
+    return Body(MappingProxyType({"output": "acc"}), ((ctype, "acc", initial),), update)
 
 
 # ScatterElements
@@ -198,11 +199,13 @@ def _nd(call: Call, data: Array, indices: Array, updates: Array) -> Array:
 def _nd_body(call: Call) -> Body:
     indices = call.shape("indices")
     lead = [f"U{i}" for i in range(len(indices) - 1)]
+    kind = call.type("indices").dtype.compute
+    loads: list[str] = []
     hits: list[str] = []
     for i in range(indices[-1]):
-        index = f"indices_at({', '.join([*lead, str(i)])})"
-        hits.append(f"({index} < 0 ? {index} + {call.shape('data')[i]} : {index}) == D{i}")
-    return _body(call, " && ".join(hits))
+        loads.append(f"const {kind} at{i} = indices_at({', '.join([*lead, str(i)])});")
+        hits.append(f"(at{i} < 0 ? at{i} + {call.shape('data')[i]} : at{i}) == D{i}")
+    return _body(call, " && ".join(hits) or "true", loads)
 
 
 declare(
@@ -290,10 +293,13 @@ def _cache_body(call: Call) -> Body:
     update = f"step = D{axis} - {start};"
     if call.text("mode") == "circular":
         update += f" step = (step % {shape[axis]} + {shape[axis]}) % {shape[axis]};"
-    place = ", ".join("step" if i == axis else f"D{i}" for i in range(len(shape)))
-    hit = f"step >= 0 && step < {call.shape('update')[axis]}"
-    value = f"{hit} ? update_at({place}) : past_cache" if prod(call.shape("update")) else "past_cache"
-    return Body(MappingProxyType({"present_cache": value}), (("int64_t", "step", "0"),), update)
+    state = (("int64_t", "step", "0"), (call.outputs[0].dtype.compute, "row", "past_cache"))
+    if prod(call.shape("update")):
+        # Loaded in any case, as all elements are: see codegen/seams.py.
+        place = ", ".join("hit ? step : 0" if i == axis else f"D{i}" for i in range(len(shape)))
+        update += f"\nconst bool hit = step >= 0 && step < {call.shape('update')[axis]};"
+        update += f"\nconst {state[1][0]} near = update_at({place});\nrow = hit ? near : row;"
+    return Body(MappingProxyType({"present_cache": "row"}), state, update)
 
 
 declare(

@@ -40,8 +40,8 @@ static void gather_nest(float *restrict p_output, const float *restrict p_data, 
             }
         }
     }
-}
 #undef data_at
+}
 
 static void exp_nest(uint16_t *restrict p_Y, const uint16_t *restrict p_X) {
     for (int D0 = 0; D0 < 6; D0++) {
@@ -55,12 +55,10 @@ static void maxpool_nest(int16_t *restrict p_Y, const int16_t *restrict p_X) {
         for (int OH = 0; OH < 5; OH++) {
             for (int OW = 0; OW < 5; OW++) {
                 int16_t best = INT16_MIN;
-                for (int KH = 0; KH < 3; KH++) {
-                    for (int KW = 0; KW < 3; KW++) {
-                        if (OH + KH - 1 >= 0 && OH + KH - 1 < 5 && OW + KW - 1 >= 0 && OW + KW - 1 < 5) {
-                            const int16_t X = p_X[C * 25 + OH * 5 + KH * 5 + OW + KW - 6];
-                            best = X > best ? X : best;
-                        }
+                for (int KH = tw_max(0, 1 - OH); KH < tw_min(3, 6 - OH); KH++) {
+                    for (int KW = tw_max(0, 1 - OW); KW < tw_min(3, 6 - OW); KW++) {
+                        const int16_t X = p_X[C * 25 + OH * 5 + KH * 5 + OW + KW - 6];
+                        best = X > best ? X : best;
                     }
                 }
                 p_Y[C * 25 + OH * 5 + OW] = (int16_t)(best);

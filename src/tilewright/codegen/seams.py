@@ -1,0 +1,124 @@
+"""Loop nests cut at their seams: where an access leaves its tensor, one loop ends and the next one begins.
+
+A load under a condition costs a comparison at every point, and compilers' vectorisers have got such loads wrong. So the
+loops over results are cut into boxes in each of which an operand lies inside its tensor or outside of it, and loops
+over a sum run from the first to the last index that lies inside. What neither decides (a window with holes whose steps
+are no neighbours) is loaded at index 0 instead: every load is unconditional.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from tilewright.codegen.affine import Address, Guard, expression
+from tilewright.core.domain import dim
+
+
+@dataclass(frozen=True)
+class Box:
+    """A part of the results, and the accesses of operands there with the guards that it does not decide."""
+
+    ranges: Mapping[str, tuple[int, int]]
+    """Start and stop of each dimension of results."""
+    addresses: Mapping[str, Address]
+    """Of operands that do not lie outside of their tensors in all of the box."""
+
+
+def boxes(sizes: Mapping[str, int], outer: Sequence[str], addresses: Mapping[str, Address]) -> Iterator[Box]:
+    """The dimensions `outer` cut wherever one of them alone decides that an operand begins or ends."""
+    spans: dict[str, dict[str, tuple[int, int]]] = {name: {} for name in outer}
+    for operand, place in addresses.items():
+        for guard in place.guards:
+            seam = guard.seam()
+            if seam is not None and seam[0] in spans:
+                name, edge = seam
+                start, stop = spans[name].get(operand, (0, sizes[name]))
+                rises = guard.index.terms[0][1] > 0
+                spans[name][operand] = (max(start, edge), stop) if rises else (start, min(stop, edge))
+    whole = {name: (0, sizes[name]) for name in outer}
+    for ranges, inside in _cut(list(outer), whole, [*addresses], spans):
+        points = {
+            **{name: (0, size) for name, size in sizes.items()},
+            **{n: (a, b - a) for n, (a, b) in ranges.items()},
+        }
+        yield Box(ranges, _decided({operand: addresses[operand] for operand in inside}, points))
+
+
+def _cut(
+    names: Sequence[str],
+    ranges: Mapping[str, tuple[int, int]],
+    operands: Sequence[str],
+    spans: Mapping[str, Mapping[str, tuple[int, int]]],
+) -> Iterator[tuple[Mapping[str, tuple[int, int]], Sequence[str]]]:
+    """Ranges without a seam of an operand that is inside, and the operands that are inside there."""
+    if not names:
+        yield ranges, operands
+        return
+    name, *rest = names
+    start, stop = ranges[name]
+    found = spans[name]
+    seams = {edge for operand in operands if operand in found for edge in found[operand] if start < edge < stop}
+    edges = [start, *sorted(seams), stop]
+    for begin, end in pairwise(edges):
+        inside = [o for o in operands if o not in found or (found[o][0] <= begin and end <= found[o][1])]
+        yield from _cut(rest, {**ranges, name: (begin, end)}, inside, spans)
+
+
+def _decided(addresses: Mapping[str, Address], points: Mapping[str, tuple[int, int]]) -> dict[str, Address]:
+    """Addresses without what holds at all points, and without those of operands that lie outside at all of them."""
+    if any(size == 0 for _, size in points.values()):
+        return {operand: replace(place, guards=()) for operand, place in addresses.items()}
+    found: dict[str, Address] = {}
+    for operand, place in addresses.items():
+        left = [(guard, guard.holds(points)) for guard in place.guards]
+        if all(holds is not False for _, holds in left):
+            found[operand] = replace(place, guards=tuple(guard for guard, holds in left if holds is None))
+    return found
+
+
+def reduction_loops(
+    inner: Sequence[str], sizes: Mapping[str, int], guards: Sequence[Guard]
+) -> tuple[list[str], list[Guard]]:
+    """Heads of the loops over a sum, from the first to the last term that lies inside, and the guards left to ask."""
+    low: dict[str, list[str]] = {name: [] for name in inner}
+    high: dict[str, list[str]] = {name: [] for name in inner}
+    stepped: dict[str, Guard] = {}
+    left: list[Guard] = []
+    for guard in dict.fromkeys(guards):
+        last = next((name for name in reversed(inner) if name in guard.index.dims), None)
+        if last is None:
+            left.append(guard)
+        elif guard.divisor == 1:
+            rises = dict(guard.index.terms)[last] > 0
+            (low if rises else high)[last].append(guard.bound(last))
+        elif last not in stepped and abs(dict(guard.index.terms)[last]) == 1:
+            stepped[last] = guard
+        else:
+            left.append(guard)
+    heads: list[str] = []
+    for name in inner:
+        begin = _nested("tw_max", "0", low[name])
+        end = _nested("tw_min", str(sizes[name]), high[name])
+        step = f"{name}++"
+        if name in stepped:
+            begin, step = _first_multiple(stepped[name], name, begin), f"{name} += {stepped[name].divisor}"
+        heads.append(f"for (int {name} = {begin}; {name} < {end}; {step}) {{")
+    return heads, left
+
+
+def _nested(function: str, first: str, others: Sequence[str]) -> str:
+    for other in others:
+        first = f"{function}({first}, {other})"
+    return first
+
+
+def _first_multiple(guard: Guard, name: str, begin: str) -> str:
+    """C for the first index from `begin` on at which the divisor divides the guard's index."""
+    coefficient = dict(guard.index.terms)[name]
+    # The coefficient is 1 or -1, so `name` is the rest times its opposite, up to multiples of the divisor.
+    # C's remainder has the sign of the dividend.
+    rest = expression((guard.index - dim(name) * coefficient) * -coefficient)
+    d = guard.divisor
+    return f"{begin} + (({rest} - {begin}) % {d} + {d}) % {d}"
