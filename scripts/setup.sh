@@ -35,6 +35,8 @@ has_riscv_compiler() {
 has_emulator() { command -v qemu-riscv32 >/dev/null; }
 has_arm_compiler() { builds arm-none-eabi-gcc --specs=nano.specs -mcpu=cortex-m4 -mthumb -c; }
 has_arm_emulator() { command -v qemu-system-arm >/dev/null; }
+# Tests build for x86 with wide vectors on every machine; elsewhere the emulator above runs what comes out.
+has_x86_compiler() { [ "$(uname -m)" = x86_64 ] || builds x86_64-linux-gnu-gcc; }
 
 missing_packages() {
     has_python || echo python3
@@ -47,6 +49,7 @@ missing_packages() {
     has_emulator || echo qemu-user
     has_arm_compiler || echo gcc-arm-none-eabi libnewlib-arm-none-eabi
     has_arm_emulator || echo qemu-system-arm
+    has_x86_compiler || echo gcc-x86-64-linux-gnu libc6-dev-amd64-cross
 }
 
 # Prints the prefix that makes apt-get usable (nothing for root); fails where there is none.
@@ -86,6 +89,7 @@ check_system() {
     has_riscv_compiler || say "note: no riscv64-unknown-elf-gcc with picolibc; tests that compile for RISC-V will fail ($hint)"
     has_emulator || say "note: no qemu-riscv32; tests that compare with it will fail ($hint)"
     has_arm_compiler || say "note: no arm-none-eabi-gcc with newlib; tests that compile for Cortex-M will fail ($hint)"
+    has_x86_compiler || say "note: no x86_64-linux-gnu-gcc; tests that build for x86 with wide vectors are skipped ($hint)"
     has_arm_emulator || say "note: no qemu-system-arm; tests that run programs for Cortex-M will fail ($hint)"
 }
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from tilewright.codegen.affine import Address, Block, Guard, address, dense, linear
 from tilewright.codegen.literals import number
-from tilewright.codegen.seams import Box, boxes, reduction_loops
+from tilewright.codegen.seams import Box, boxes, sum_loops
 from tilewright.codegen.steps import (
     Operand,
     StepCode,
@@ -149,24 +149,24 @@ def _reduction(
     if any(operand not in addresses for operand in skipping):
         return []
     guards = [guard for operand in skipping for guard in addresses[operand].guards]
-    heads, left = reduction_loops(inner, nest.domain.dims, guards)
+    loops = sum_loops(inner, nest.domain.dims, guards)
     places = {
         operand: place
         if operand in nest.body.fill
-        else replace(place, guards=tuple(g for g in place.guards if g in left))
+        else replace(place, guards=tuple(g for g in place.guards if g in loops.left))
         for operand, place in addresses.items()
     }
-    lines: list[str] = []
+    lines = [indent + statement for statement in loops.before]
     depth = indent
-    for head in heads:
+    for head in loops.heads:
         lines.append(depth + head)
         depth += "    "
     lines += _loads(nest, late, places, depth)
     update = nest.body.update.splitlines()
-    if left:
-        update = [f"if ({_all_hold(left)}) {{", *(f"    {line}" for line in update), "}"]
+    if loops.left:
+        update = [f"if ({_all_hold(loops.left)}) {{", *(f"    {line}" for line in update), "}"]
     lines += [f"{depth}{line}" for line in update]
-    for _ in heads:
+    for _ in loops.heads:
         depth = depth[:-4]
         lines.append(f"{depth}}}")
     return lines

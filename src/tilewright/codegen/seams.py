@@ -78,34 +78,47 @@ def _decided(addresses: Mapping[str, Address], points: Mapping[str, tuple[int, i
     return found
 
 
-def reduction_loops(
-    inner: Sequence[str], sizes: Mapping[str, int], guards: Sequence[Guard]
-) -> tuple[list[str], list[Guard]]:
-    """Heads of the loops over a sum, from the first to the last term that lies inside, and the guards left to ask."""
+@dataclass(frozen=True)
+class SumLoops:
+    """Loops over a sum that run from the first to the last term that lies inside."""
+
+    before: tuple[str, ...]
+    """Statements that work out their ends."""
+    heads: tuple[str, ...]
+    left: tuple[Guard, ...]
+    """Guards that the loops leave to ask at each term."""
+
+
+def sum_loops(inner: Sequence[str], sizes: Mapping[str, int], guards: Sequence[Guard]) -> SumLoops:
+    """The loops over a sum of terms that lie inside where all of these guards hold."""
     low: dict[str, list[str]] = {name: [] for name in inner}
     high: dict[str, list[str]] = {name: [] for name in inner}
     stepped: dict[str, Guard] = {}
     left: list[Guard] = []
     for guard in dict.fromkeys(guards):
-        last = next((name for name in reversed(inner) if name in guard.index.dims), None)
-        if last is None:
-            left.append(guard)
-        elif guard.divisor == 1:
-            rises = dict(guard.index.terms)[last] > 0
-            (low if rises else high)[last].append(guard.bound(last))
-        elif last not in stepped and abs(dict(guard.index.terms)[last]) == 1:
-            stepped[last] = guard
+        own = [name for name in inner if name in guard.index.dims]
+        coefficient = dict(guard.index.terms)[own[0]] if len(own) == 1 else 0
+        if coefficient and guard.divisor == 1:
+            (low if coefficient > 0 else high)[own[0]].append(guard.bound(own[0]))
+        elif abs(coefficient) == 1 and own[0] not in stepped:
+            stepped[own[0]] = guard
         else:
             left.append(guard)
+    before: list[str] = []
     heads: list[str] = []
     for name in inner:
-        begin = _nested("tw_max", "0", low[name])
-        end = _nested("tw_min", str(sizes[name]), high[name])
-        step = f"{name}++"
+        begin, end, step = "0", str(sizes[name]), f"{name}++"
+        if low[name]:
+            before.append(f"const int {name}_first = {_nested('tw_max', begin, low[name])};")
+            begin = f"{name}_first"
         if name in stepped:
-            begin, step = _first_multiple(stepped[name], name, begin), f"{name} += {stepped[name].divisor}"
+            before.append(f"const int {name}_hit = {_first_multiple(stepped[name], name, begin)};")
+            begin, step = f"{name}_hit", f"{name} += {stepped[name].divisor}"
+        if high[name]:
+            before.append(f"const int {name}_end = {_nested('tw_min', end, high[name])};")
+            end = f"{name}_end"
         heads.append(f"for (int {name} = {begin}; {name} < {end}; {step}) {{")
-    return heads, left
+    return SumLoops(tuple(before), tuple(heads), tuple(left))
 
 
 def _nested(function: str, first: str, others: Sequence[str]) -> str:

@@ -55,8 +55,12 @@ static void maxpool_nest(int16_t *restrict p_Y, const int16_t *restrict p_X) {
         for (int OH = 0; OH < 5; OH++) {
             for (int OW = 0; OW < 5; OW++) {
                 int16_t best = INT16_MIN;
-                for (int KH = tw_max(0, 1 - OH); KH < tw_min(3, 6 - OH); KH++) {
-                    for (int KW = tw_max(0, 1 - OW); KW < tw_min(3, 6 - OW); KW++) {
+                const int KH_first = tw_max(0, 1 - OH);
+                const int KH_end = tw_min(3, 6 - OH);
+                const int KW_first = tw_max(0, 1 - OW);
+                const int KW_end = tw_min(3, 6 - OW);
+                for (int KH = KH_first; KH < KH_end; KH++) {
+                    for (int KW = KW_first; KW < KW_end; KW++) {
                         const int16_t X = p_X[C * 25 + OH * 5 + KH * 5 + OW + KW - 6];
                         best = X > best ? X : best;
                     }

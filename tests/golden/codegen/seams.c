@@ -58,8 +58,11 @@ static void split_nest(float *restrict p_outputs0, float *restrict p_outputs1, c
 static void convtranspose_nest(float *restrict p_Y, const float *restrict p_X, const float *restrict p_W) {
     for (int OW = 0; OW < 8; OW++) {
         float acc = 0;
+        const int KW_first = tw_max(0, OW - 6);
+        const int KW_hit = KW_first + ((OW + 1 - KW_first) % 2 + 2) % 2;
+        const int KW_end = tw_min(3, OW + 2);
         for (int C = 0; C < 2; C++) {
-            for (int KW = tw_max(0, OW - 6) + ((OW + 1 - tw_max(0, OW - 6)) % 2 + 2) % 2; KW < tw_min(3, OW + 2); KW += 2) {
+            for (int KW = KW_hit; KW < KW_end; KW += 2) {
                 const float X = p_X[C * 4 + (OW + 1 - KW) / 2];
                 const float W = p_W[C * 3 + KW];
                 acc += X * W;
