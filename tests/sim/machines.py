@@ -15,6 +15,7 @@ DATA = BASE + 0x8000
 EXTENSIONS = ["rv32i", "rv32m", "zicsr", "rv32a", "rv32c", "rv32f", "xpulpv2"]
 PIPELINE = dict.fromkeys(INSTRUCTION_CLASSES, 1) | {
     "jump_register_written": 0,
+    "fp_load_again": 0,
     "taken_branch": 0,
     "divide_signed_zero": 0,
     "divide_unsigned_zero": 0,

@@ -6,8 +6,9 @@
 namespace tilewright {
 
 const std::array<const char *, static_cast<size_t>(Timing::count)> timing_names = {
-    "alu", "load",   "store",  "branch", "jump", "jump_register", "multiply", "multiply_high", "divide",  "event_load",
-    "csr", "system", "atomic", "loop",   "fp",   "fp_load",       "fp_store", "fp_divide",     "fp_sqrt",
+    "alu",      "load",       "store",     "branch",  "jump",   "jump_register", "multiply", "multiply_high",
+    "divide",   "event_load", "csr",       "system",  "atomic", "loop",          "fp",       "fp_load",
+    "fp_store", "fp_move",    "fp_divide", "fp_sqrt",
 };
 
 namespace {
@@ -249,6 +250,8 @@ uint32_t Decoder::stall_behind(const Op &op, uint32_t following) const {
     const uint32_t word = expanded(following);
     const uint16_t code = find(word);
     const int written = op.rd + (floating ? 32 : 0);
+    if (row.timing == Timing::fp_load && rows[code].timing == Timing::fp_load && field(word, 11, 7) == op.rd)
+        return timing_.fp_load_again;
     if (((registers_read(code, word) >> written) & 1) == 0)
         return 0;
     uint32_t stall = timing_.use[static_cast<size_t>(row.timing)];

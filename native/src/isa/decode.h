@@ -24,6 +24,8 @@ struct PipelineTiming {
     // Added to a jump through a register that the instruction right before it wrote.
     uint8_t jump_register_written = 0;
     uint8_t taken_branch = 0;
+    // Stall of a floating-point load right behind one into the same register.
+    uint8_t fp_load_again = 0;
 };
 
 // The names a description gives to the pipeline's cycles.

@@ -45,6 +45,7 @@ enum class Timing : uint8_t {
     fp,
     fp_load,
     fp_store,
+    fp_move,
     fp_divide,
     fp_sqrt,
     count

@@ -4,9 +4,11 @@
 #include "isa/decode.h"
 #include "isa/op.h"
 #include "machine/fetch.h"
+#include "machine/units.h"
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -57,6 +59,7 @@ struct Counters {
     uint64_t stall_far_stores = 0;
     uint64_t stall_use = 0;        // an instruction waited for the result of the one before
     uint64_t stall_bank = 0;       // another access to the same bank
+    uint64_t stall_unit = 0;       // another hart's operation in a unit that it shares
     uint64_t stall_memory = 0;     // latency of memories further away, and of devices
     uint64_t stall_misaligned = 0; // the second half of a misaligned access
     uint64_t stall_fetch = 0;      // instruction cache misses
@@ -122,6 +125,8 @@ struct Hart {
     const Op *missed = nullptr;            // the last instruction that was not in the cache, and when it was asked for
     int64_t missed_at = 0;
     std::vector<uint64_t> fetched; // lines in the private instruction cache, as bits, by line of the code
+    // The unit for each kind of instruction; null where the hart has one for itself.
+    std::array<SharedUnit *, static_cast<size_t>(Timing::count)> units{};
     Counters counters;
     // For checks.
     uint32_t stack_low = 0;        // end of its stack; 0: not known
@@ -176,6 +181,7 @@ struct HartGroup {
     Memory *near = nullptr;       // the memory at one cycle, without a search
     bool near_banks = false;      // whether conflicts in its banks are modelled
     NearView view;                // of that memory
+    std::deque<SharedUnit> units; // that harts share
     Device *interrupts = nullptr; // who asks for interrupts, and hears when one is taken
     // Machine time = own time * numerator / denominator.
     int64_t clock_numerator = 1;

@@ -179,7 +179,10 @@ l_loop_back:
     DISPATCH;
 
 #define INSN(id, name, match, mask, operands, timing, ...)                                                             \
-    l_##id : { __VA_ARGS__; }                                                                                          \
+    l_##id : {                                                                                                         \
+        TAKE_UNIT(Timing::timing);                                                                                     \
+        __VA_ARGS__;                                                                                                   \
+    }                                                                                                                  \
     NEXT;
 #include "isa/all.inc"
 #undef INSN

@@ -115,6 +115,25 @@ void Machine::add_harts(const GroupDescription &description) {
     groups_.push_back(std::move(group));
 }
 
+void Machine::add_units(const std::string &group, const std::vector<std::string> &instructions, uint32_t count,
+                        int64_t cycles) {
+    const auto owner = std::ranges::find(groups_, group, [](const auto &each) { return each->name; });
+    if (owner == groups_.end() || count == 0)
+        throw std::invalid_argument("harts '" + group + "' have no units: there are none of either");
+    HartGroup &harts = **owner;
+    const size_t first = harts.units.size();
+    harts.units.resize(first + count, SharedUnit{cycles});
+    for (const std::string &name : instructions) {
+        const auto found = std::ranges::find(timing_names, name, [](const char *each) { return std::string(each); });
+        const auto timing = static_cast<size_t>(found - timing_names.begin());
+        if (found == timing_names.end() || !can_share_unit(static_cast<Timing>(timing)))
+            throw std::invalid_argument("instructions '" + name + "' have no unit that harts can share");
+        // A hart that has one for itself never waits, so it need not look.
+        for (uint32_t i = 0; i < harts.count && count < harts.count; ++i)
+            harts_[harts.first + i].units[timing] = &harts.units[first + i % count];
+    }
+}
+
 void Machine::add_window(const std::string &name, const std::string &device, uint32_t base, uint32_t size,
                          uint32_t offset) {
     ranges_.push_back(DeviceRange{base, size, &needed_device(device), offset});

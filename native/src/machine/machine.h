@@ -64,6 +64,10 @@ class Machine {
     void add_alias(const std::string &memory, uint32_t base, uint32_t size, bool test_and_set,
                    const std::string &group);
     void add_harts(const GroupDescription &description);
+    // Units for kinds of instructions, by the names of `timing_names`, that take an operation every `cycles`: hart i of
+    // a group uses number i modulo `count`.
+    void add_units(const std::string &group, const std::vector<std::string> &instructions, uint32_t count,
+                   int64_t cycles);
     Device &add_device(const std::string &kind, const std::string &name, uint32_t base, uint32_t size,
                        std::map<std::string, Setting> settings);
 

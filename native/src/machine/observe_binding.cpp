@@ -58,7 +58,7 @@ nb::tuple take_trace(Machine &machine) {
                           column(std::move(addresses)));
 }
 
-using Counts = std::array<std::pair<const char *, uint64_t>, 15>;
+using Counts = std::array<std::pair<const char *, uint64_t>, 16>;
 
 Counts counts_of(const HartGroup &group, const Counters &c, int64_t cycles, int64_t more_asleep) {
     const PipelineTiming &pipeline = group.pipeline;
@@ -74,6 +74,7 @@ Counts counts_of(const HartGroup &group, const Counters &c, int64_t cycles, int6
         {"stall_use", c.stall_use},
         {"stall_branch", c.taken * pipeline.taken_branch + c.jumps * jump},
         {"stall_bank", c.stall_bank},
+        {"stall_unit", c.stall_unit},
         {"stall_memory", c.stall_memory},
         {"stall_misaligned", c.stall_misaligned},
         {"stall_fetch", c.stall_fetch},

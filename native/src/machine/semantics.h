@@ -57,6 +57,17 @@
         bank = t + 1;                                                                                                  \
     }
 
+// An operation in a unit that harts share waits for those that came before it.
+#define TAKE_UNIT(timing)                                                                                              \
+    if constexpr (can_share_unit(timing)) {                                                                            \
+        if (SharedUnit *unit = hart->units[static_cast<size_t>(timing)]; unit != nullptr) [[unlikely]] {               \
+            MY_TURN;                                                                                                   \
+            const int64_t wait = unit->take(t);                                                                        \
+            COUNT.stall_unit += static_cast<uint64_t>(wait);                                                           \
+            t += wait;                                                                                                 \
+        }                                                                                                              \
+    }
+
 // Checks of an access next to the hart: one look at the states of its bytes, where nothing is wrong.
 #define CHECK_LOAD(size)                                                                                               \
     if constexpr (Observed) {                                                                                          \

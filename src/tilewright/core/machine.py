@@ -28,6 +28,7 @@ INSTRUCTION_CLASSES = (
     "fp",
     "fp_load",
     "fp_store",
+    "fp_move",
     "fp_divide",
     "fp_sqrt",
 )
@@ -36,6 +37,7 @@ INSTRUCTION_CLASSES = (
 PIPELINE_EXTRAS = (
     "taken_branch",
     "jump_register_written",
+    "fp_load_again",
     "divide_signed_zero",
     "divide_unsigned_zero",
     "divide_negative",
@@ -72,6 +74,18 @@ class AliasModel:
 
 
 @dataclass(frozen=True)
+class UnitModel:
+    """A unit for some kinds of instructions, of which harts may have fewer than one each."""
+
+    name: str
+    count: int
+    """Hart i of a group uses number i modulo this."""
+    instructions: tuple[str, ...]
+    cycles: int
+    """From one operation to the next."""
+
+
+@dataclass(frozen=True)
 class HartGroupModel:
     """Harts of one kind."""
 
@@ -92,6 +106,7 @@ class HartGroupModel:
     fetch: Numbers
     cycles: Numbers
     """Of a load or store, by memory or device."""
+    units: tuple[UnitModel, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -262,12 +277,30 @@ def _harts(
         pipelines[pipeline],
         MappingProxyType({key: fetch.integer(key) for key in FETCH}),
         MappingProxyType(cycles),
+        tuple(
+            _unit(name, inner, pipelines[pipeline])
+            for name, inner in (part.parts("units") if part.has("units") else {}).items()
+        ),
     )
     if group.count < 1 or min(group.clock) < 1:
         raise part.wrong("count", "and the parts of the clock must be at least 1")
     fetch.finish()
     part.finish()
     return group
+
+
+def _unit(name: str, part: Reader, pipeline: Numbers) -> UnitModel:
+    unit = UnitModel(name, part.integer("count"), tuple(part.strings("instructions")), part.integer("cycles"))
+    if unit.count < 1:
+        raise part.wrong("count", f"must be at least 1, found {unit.count}")
+    for kind in unit.instructions:
+        if kind not in INSTRUCTION_CLASSES:
+            raise part.wrong("instructions", f"'{kind}' is not known (known: {', '.join(INSTRUCTION_CLASSES)})")
+        # So a hart that has a unit for itself never waits for it.
+        if not 1 <= unit.cycles <= pipeline[kind]:
+            raise part.wrong("cycles", f"must be 1 to {pipeline[kind]}, the cycles of {kind}, found {unit.cycles}")
+    part.finish()
+    return unit
 
 
 def _device(name: str, part: Reader, harts: Mapping[str, HartGroupModel]) -> DeviceModel:

@@ -284,6 +284,8 @@ def _describe(made: _native.Machine, machine: SimulatedMachine) -> None:
             dict(group.cycles),
             group.near,
         )
+        for unit in group.units:
+            made.add_units(group.name, unit.instructions, unit.count, unit.cycles)
     for alias in machine.aliases:
         made.add_alias(alias.memory, alias.base, alias.size, alias.test_and_set, alias.harts)
     for device in machine.devices.values():

@@ -14,13 +14,14 @@ STALLS = {
     "result": "stall_use",
     "branch": "stall_branch",
     "bank": "stall_bank",
+    "unit": "stall_unit",
     "memory": "stall_memory",
     "misaligned": "stall_misaligned",
     "fetch": "stall_fetch",
 }
 """Why cycles are lost, and the counters of them: a result that the next instruction needs, a taken branch or jump,
-another access to the same bank, memories further away and devices, the second half of a misaligned access, a miss of
-the instruction cache."""
+another access to the same bank, another core's operation in a unit that they share, memories further away and devices,
+the second half of a misaligned access, a miss of the instruction cache."""
 
 
 @dataclass(frozen=True)
