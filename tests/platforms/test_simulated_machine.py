@@ -64,11 +64,14 @@ def test_the_pipeline_names_every_class_of_instructions() -> None:
         ("        WMEM: 5\n", "        WMEM: 0\n", "cluster.cycles.WMEM: must be a whole number of at least 1"),
         ("        WMEM: 5\n", "        WMEM: 5\n        moon: 9\n", "cluster.cycles.moon: is neither a memory"),
         ("base: 0x00000000, harts: cluster", "base: 0x00000000, harts: crew", "aliases[0].harts: 'crew' is not known"),
+        ("fpu: {count: 9,", "fpu: {count: 0,", "simulator.harts.cluster.units.fpu.count: must be at least 1, found 0"),
+        ("instructions: [fp]", "instructions: [fpp]", "cluster.units.fpu.instructions: 'fpp' is not known"),
+        ("[fp], cycles: 1}", "[fp], cycles: 2}", "cluster.units.fpu.cycles: must be 1 to 1, the cycles of fp, found 2"),
         ("exit_register: 0xA0", "exit_register: [1]", "system_control.exit_register: must be a whole number or a name"),
         ("device: mchan, base", "device: mcham, base", "simulator.windows.mchan_port.device: 'mcham' is not known"),
         (
-            "          fp_load: 2\n",
-            "          fp_lode: 2\n",
+            "          fp_load_again: 1\n",
+            "          fp_lode: 1\n",
             "timings.gvsoc.pipelines.ri5cy.fp_lode: changes what is not",
         ),
         (
@@ -97,6 +100,7 @@ def test_wrong_keys_are_named_with_their_path(old: str, new: str, said: str, tmp
         ("      burst: 256\n", "", "mchan: 'burst' is missing"),
         ("      event: 8\n", "      event: eight\n", "mchan: 'event' must be a number"),
         ("      wake_cycles: 0\n", "      wake_cycle: 0\n", "event_unit: there is no setting 'wake_cycle'"),
+        ("instructions: [fp]", "instructions: [alu]", "instructions 'alu' have no unit that harts can share"),
         ("xpulpv2] # no floating point", "xpulpv9]", "xpulpv9"),
     ],
 )

@@ -27,7 +27,7 @@ assert sys.argv[-3:] == ["image", "flash", "run"], sys.argv
 assert given["target"] == "siracusa", sys.argv
 print("something of its own", flush=True)
 sys.exit(subprocess.run([sys.executable, "-m", "tilewright", "sim", given["binary"], "--platform", "siracusa",
-                         "--timing", "gvsoc"]).returncode)
+                         "--timing", "gvsoc", "--checks"]).returncode)
 """
 
 

@@ -29,7 +29,8 @@ Mchan::Mchan(Machine &machine, const std::string &name, const Settings &settings
       interrupt_line_(settings.word("interrupt_event")), core_queue_(settings.word("core_queue")),
       queue_(settings.word("queue")), burst_(settings.word("burst")), outstanding_(settings.word("outstanding")),
       bank_conflicts_(settings["bank_conflicts"] != 0), read_cycles_(settings.either("read_cycles", 0)),
-      ports_(machine.harts().size()), pending_(settings.word("counters"), 0), unseen_(pending_.size()),
+      near_lines_(settings.either("near_lines", 1) != 0), ports_(machine.harts().size()),
+      pending_(settings.word("counters"), 0), unseen_(pending_.size()),
       free_(static_cast<uint32_t>((uint64_t{1} << pending_.size()) - 1)) {}
 
 Reply Mchan::access(const Access &access) {
@@ -100,6 +101,14 @@ void Mchan::add_word(uint32_t hart, uint32_t word, uint32_t pc, int64_t time) {
     Port &port = ports_[hart];
     std::vector<uint32_t> &words = port.words;
     words.push_back(word);
+    // Where only time counts, such a program may go on as it would on the chip.
+    if (!near_lines_ && machine_.checks().on() && bit(words[0], bit_near_lines)) {
+        machine_.stop_with(
+            Fault{"unknown-command",
+                  "this DMA has no lines on the side of " + near_.name + " (bit 23 of a command, words 6 and 7)", hart,
+                  pc, words[0], time});
+        return;
+    }
     if (words.size() < words_of(words[0]))
         return;
     Command command;

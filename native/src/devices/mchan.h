@@ -17,7 +17,8 @@ struct Memory;
 
 // Settings: memory (the near one), address_bits (of addresses in it, the others are dropped), events (the event unit),
 // event, interrupt_event (lines), counters, core_queue, queue, burst, outstanding, bank_conflicts (whether it takes
-// banks of the near memory), read_cycles (from asking for a burst outside to its first word; default 0).
+// banks of the near memory), read_cycles (from asking for a burst outside to its first word; default 0), near_lines
+// (whether commands may have lines in the near memory; default 1).
 //
 // Every part acts at most once a cycle, after the harts: the queue moves one command, each direction starts one burst,
 // and two ports for each direction move a word each. Cycles in which only words in the middle of bursts move are not
@@ -112,6 +113,7 @@ class Mchan final : public Device {
     uint32_t burst_, outstanding_;
     bool bank_conflicts_;
     int64_t read_cycles_;
+    bool near_lines_;
 
     std::vector<Port> ports_; // by hart
     uint32_t turn_ = 0;       // the hart whose queue is looked at first

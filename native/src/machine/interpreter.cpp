@@ -159,6 +159,7 @@ fetch:
         hart->missed = op;
         hart->missed_at = t - pending;
         t += wait - hidden;
+        pending -= static_cast<uint32_t>(hidden);
     }
     line = line_key(op);
     goto *labels[op->code];

@@ -57,14 +57,17 @@
         bank = t + 1;                                                                                                  \
     }
 
-// An operation in a unit that harts share waits for those that came before it.
+// An operation in a unit that harts share waits for those that came before it. It asks before its operands are there:
+// the two waits are one, as far as both last.
 #define TAKE_UNIT(timing)                                                                                              \
     if constexpr (can_share_unit(timing)) {                                                                            \
         if (SharedUnit *unit = hart->units[static_cast<size_t>(timing)]; unit != nullptr) [[unlikely]] {               \
             MY_TURN;                                                                                                   \
-            const int64_t wait = unit->take(t);                                                                        \
+            const int64_t wait = unit->take(t - pending);                                                              \
+            const int64_t hidden = std::min<int64_t>(pending, wait);                                                   \
+            COUNT.stall_use -= static_cast<uint64_t>(hidden);                                                          \
             COUNT.stall_unit += static_cast<uint64_t>(wait);                                                           \
-            t += wait;                                                                                                 \
+            t += wait - hidden;                                                                                        \
         }                                                                                                              \
     }
 

@@ -21,7 +21,7 @@ from tilewright.errors import TilewrightError
 from tilewright.quantize import quantisation_step
 from tilewright.sim import Machine, run_on_host
 from tilewright.sim.chip import run_on_chip
-from tilewright.sim.gvsoc import SimulatorName, check_gvsoc, given_files, run_on_gvsoc
+from tilewright.sim.gvsoc import GVSOC_FLAGS, SimulatorName, check_gvsoc, given_files, run_on_gvsoc
 from tilewright.sim.marks import GroupProfile
 from tilewright.sim.qemu import Footprint, profile_flags, qemu_of, run_in_qemu
 from tilewright.sim.simulator import machine_of
@@ -115,13 +115,15 @@ def run_model(
         if where == "gvsoc":
             write_project(given_files(fed), target)
         progress("build")
-        added = (*flags, *profile_flags(marks)) if where == "qemu" and profile else flags
-        built = build(target, compiled.platform, compiled.program.name, compiler=compiler, flags=added)
+        added = GVSOC_FLAGS if where == "gvsoc" else profile_flags(marks) if where == "qemu" and profile else ()
+        built = build(
+            target, compiled.platform, compiled.program.name, compiler=compiler, flags=(*flags, *added)
+        )
         progress("run")
         types = [graph.types[o] for o in graph.outputs]
         nanoseconds, cycles, groups, footprint = None, None, (), None
         if where == "gvsoc":
-            gvsoc = run_on_gvsoc(built.executable, types, compiled.platform)
+            gvsoc = run_on_gvsoc(built.executable, types, compiled.platform, progress=progress)
             outputs, cycles = gvsoc.outputs, gvsoc.cycles
         elif where == "qemu":
             emulator = run_in_qemu(built.executable, fed, types, compiled.platform, marks)

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
-from tilewright.cli.console import errors
+from tilewright.cli.console import errors, progress_line
 from tilewright.cli.options import flat
 from tilewright.cli.simulation_tables import print_profile, print_statistics
 from tilewright.core.platform import load_platform
@@ -164,7 +165,8 @@ def _run_only(program: Path, platform: str, simulator: SimulatorName, unknown: l
     machine = load_platform(platform)
     if simulator == "gvsoc":
         load_program(program)
-        text, status = simulate(program, machine)
+        with progress_line(f"sim {escape(program.name)}", quiet=False) as progress:
+            text, status = simulate(program, machine, progress=progress)
     else:
         text, status = simulate_in_qemu(program, machine, Path.cwd())
     print(text, end="")

@@ -9,9 +9,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -26,11 +30,19 @@ SimulatorName = Literal["tilewright", "gvsoc", "qemu"]
 """What simulates a chip."""
 VARIABLE = "GVSOC"
 """Names the executable where it is not on PATH."""
-LONGEST = 3600.0
+GVSOC_FLAGS = ("-DTW_GVSOC",)
+"""For the compiler: a runtime then does without what GVSoC's model of its chip lacks, and looks for a version of GVSoC
+that cannot run it."""
+LONGEST = 600.0
 """Seconds after which a run is taken for one that never ends."""
+NEWS = 5.0
+"""Seconds between two words of progress."""
+Progress = Callable[[str], None]
 
 _OUTPUT = re.compile(r"tw_output (\d+) ([0-9a-f]+)")
 _CYCLES = re.compile(r"tw_cycles (\d+)")
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([^']+)'")
+_ONE_REGISTER_FILE = "tw_one_register_file"
 
 
 @dataclass(frozen=True)
@@ -74,22 +86,99 @@ def check_gvsoc(platform: Platform) -> None:
         )
 
 
-def simulate(executable: Path, platform: Platform, *, timeout: float = LONGEST) -> tuple[str, int]:
-    """Runs a program; what it printed, and its exit status."""
+def simulate(
+    executable: Path, platform: Platform, *, timeout: float = LONGEST, progress: Progress = lambda _stage: None
+) -> tuple[str, int]:
+    """Runs a program; what it printed, and its exit status. Now and then `progress` hears for how long it has run."""
     check_gvsoc(platform)
     gvsoc = find_gvsoc()
     with tempfile.TemporaryDirectory(prefix="tilewright-gvsoc-") as folder:
         command = [gvsoc, f"--target={platform.gvsoc}", f"--binary={executable.resolve()}", f"--work-dir={folder}"]
         command += ["image", "flash", "run"]
         try:
-            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=timeout)
-        except subprocess.TimeoutExpired as reason:
-            raise TilewrightError(
-                "run-failed", f"'{executable.name}' ran longer than {timeout:.0f} s in GVSoC"
-            ) from reason
+            # A session of its own: its launcher starts other programs, which must end with it.
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env=_environment(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
         except OSError as reason:
             raise TilewrightError("run-failed", f"'{gvsoc}' cannot be started", reasons=[str(reason)]) from reason
-    return done.stdout + done.stderr, done.returncode
+        with process:
+            text = _watched(process, timeout, progress)
+            if text is None:
+                raise _endless(executable, timeout, process.communicate()[0])
+    _check_version(text, process.returncode)
+    return text, process.returncode
+
+
+def _watched(process: subprocess.Popen[str], timeout: float, progress: Progress) -> str | None:
+    """What a program printed; None where it did not end in time. Whatever still runs is ended."""
+    begin, text = time.monotonic(), None
+    try:
+        while text is None and (passed := time.monotonic() - begin) < timeout:
+            with suppress(subprocess.TimeoutExpired):
+                text = process.communicate(timeout=min(NEWS, timeout - passed))[0]
+            progress(f"GVSoC, for {time.monotonic() - begin:.0f} s, at most {timeout:.0f}")
+    finally:
+        if text is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    return text
+
+
+def _environment() -> dict[str, str]:
+    """Variables without Tilewright's own Python, whose packages are not those that GVSoC's launcher needs."""
+    variables = dict(os.environ)
+    if sys.prefix == sys.base_prefix:
+        return variables
+    own = Path(sys.prefix)
+    path = [folder for folder in variables.get("PATH", "").split(os.pathsep) if Path(folder) != own / "bin"]
+    if shutil.which("python3", path=os.pathsep.join(path)):
+        variables["PATH"] = os.pathsep.join(path)
+        if Path(variables.get("VIRTUAL_ENV", "")) == own:
+            del variables["VIRTUAL_ENV"]
+    return variables
+
+
+def _endless(executable: Path, timeout: float, text: str) -> TilewrightError:
+    return TilewrightError(
+        "run-failed",
+        f"'{executable.name}' ran longer than {timeout:.0f} s in GVSoC",
+        reasons=_last_lines(text),
+        help="a DMA command with lines in L1 never ends there: `run` and `test` build programs without them, others "
+        f"need {' '.join(GVSOC_FLAGS)}; `tilewright sim --timing gvsoc --checks` tells. What only takes long is "
+        "simulated faster without --simulator",
+    )
+
+
+def _check_version(text: str, status: int) -> None:
+    """An error where what was printed says that this GVSoC cannot run our programs."""
+    if status and (module := _NO_MODULE.search(text)):
+        raise TilewrightError(
+            "unusable-gvsoc",
+            f"the launcher of GVSoC does not start: its Python has no module '{module[1]}'",
+            reasons=["it takes the first python3 on PATH"],
+            help="install what GVSoC's requirements.txt lists for that Python, or name with "
+            f"{VARIABLE}=FILE a script that calls GVSoC with another",
+        )
+    if _ONE_REGISTER_FILE in text:
+        raise TilewrightError(
+            "unusable-gvsoc",
+            "in this GVSoC, integer and floating-point registers of the cluster's cores are the same",
+            reasons=["gvsoc-pulp was like this from 2025-05-24 to 2026-06-16"],
+            help="build GVSoC with gvsoc-pulp of 2026-06-17 or later",
+        )
+
+
+def _last_lines(text: str) -> list[str]:
+    """Of what was printed besides results."""
+    return [line for line in text.splitlines() if not _OUTPUT.search(line)][-20:]
 
 
 def given_files(inputs: Sequence[Array]) -> dict[str, bytes]:
@@ -105,9 +194,16 @@ def given_files(inputs: Sequence[Array]) -> dict[str, bytes]:
     return {"tilewright_given.c": "\n".join(lines).encode()}
 
 
-def run_on_gvsoc(executable: Path, outputs: Sequence[TensorType], platform: Platform) -> GvsocRun:
+def run_on_gvsoc(
+    executable: Path,
+    outputs: Sequence[TensorType],
+    platform: Platform,
+    *,
+    timeout: float = LONGEST,
+    progress: Progress = lambda _stage: None,
+) -> GvsocRun:
     """Runs a program that has its inputs, and reads its results from what it prints."""
-    text, status = simulate(executable, platform)
+    text, status = simulate(executable, platform, timeout=timeout, progress=progress)
     found = [bytearray() for _ in outputs]
     for line in text.splitlines():
         if (printed := _OUTPUT.search(line)) and int(printed[1]) < len(found):
@@ -119,7 +215,7 @@ def run_on_gvsoc(executable: Path, outputs: Sequence[TensorType], platform: Plat
             "run-failed",
             f"'{executable.name}' ended with status {status} in GVSoC"
             + ("" if status else ", without having printed all results"),
-            reasons=[line for line in text.splitlines() if not _OUTPUT.search(line)][-20:],
+            reasons=_last_lines(text),
         )
     arrays = tuple(
         np.frombuffer(bytes(raw), kind.dtype.numpy).reshape(kind.shape)

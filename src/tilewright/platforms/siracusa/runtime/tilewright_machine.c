@@ -65,23 +65,38 @@ static inline void allocate(int channel) {
     near.busy |= counter;
 }
 
-static inline void command(int channel, uint32_t l1, uint32_t l2, uint32_t bytes, uint32_t direction) {
-    allocate(channel);
-    TW_REGISTER(TW_DMA) = bytes | direction | INCREMENT | EVENT;
+static inline void give(uint32_t first, uint32_t l1, uint32_t l2) {
+    TW_REGISTER(TW_DMA) = first | INCREMENT | EVENT;
     TW_REGISTER(TW_DMA) = l1;
     TW_REGISTER(TW_DMA) = l2;
+}
+
+static inline void give_lines(uint32_t bytes, uint32_t row) {
+    TW_REGISTER(TW_DMA) = bytes;
+    TW_REGISTER(TW_DMA) = row;
+}
+
+static inline void command(int channel, uint32_t l1, uint32_t l2, uint32_t bytes, uint32_t direction) {
+    allocate(channel);
+    give(bytes | direction, l1, l2);
 }
 
 static inline void command_lines(int channel, uint32_t l1, uint32_t l2, uint32_t bytes, uint32_t rows, uint32_t l1_row,
                                  uint32_t l2_row, uint32_t direction) {
     allocate(channel);
-    TW_REGISTER(TW_DMA) = bytes * rows | direction | INCREMENT | EVENT | LINES_IN_L2 | LINES_IN_L1;
-    TW_REGISTER(TW_DMA) = l1;
-    TW_REGISTER(TW_DMA) = l2;
-    TW_REGISTER(TW_DMA) = bytes;
-    TW_REGISTER(TW_DMA) = l2_row;
-    TW_REGISTER(TW_DMA) = bytes;
-    TW_REGISTER(TW_DMA) = l1_row;
+#ifdef TW_GVSOC /* whose DMA has no lines in L1; commands may share a counter */
+    if (l1_row == bytes) {
+        give(bytes * rows | direction | LINES_IN_L2, l1, l2);
+        give_lines(bytes, l2_row);
+    } else {
+        for (; rows > 0; rows--, l1 += l1_row, l2 += l2_row)
+            give(bytes | direction, l1, l2);
+    }
+#else
+    give(bytes * rows | direction | LINES_IN_L2 | LINES_IN_L1, l1, l2);
+    give_lines(bytes, l2_row);
+    give_lines(bytes, l1_row);
+#endif
 }
 
 static void plane(int channel, uint32_t l1, uint32_t l2, uint32_t bytes, uint32_t rows, uint32_t l1_row,
