@@ -26,7 +26,6 @@ from tilewright.sim.gvsoc import GVSOC_FLAGS
 
 PLATFORM, TIMING = "siracusa", "gvsoc"
 TOLERANCE = 0.03
-KIB = 1024
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,6 @@ class Program:
     private: int
     cores: int = 8
     without: tuple[str, ...] = ()
-    l1: int | None = None
 
     @property
     def title(self) -> str:
@@ -46,8 +44,7 @@ class Program:
         return self.case.removesuffix("/network.onnx").removesuffix(".onnx") + "".join(f", {note}" for note in notes)
 
     def options(self) -> Options:
-        sizes = {} if self.l1 is None else {"L1": self.l1}
-        return Options(platform=PLATFORM, sizes=Sizes(sizes, cores=self.cores, without=self.without, home="L2"))
+        return Options(platform=PLATFORM, sizes=Sizes(cores=self.cores, without=self.without, home="L2"))
 
 
 CORES_ONLY = ("neureka",)
@@ -61,8 +58,8 @@ PROGRAMS = (
     Program("Kernels/FP32/Conv/Regular_2D_ZeroValuedBias/network.onnx", 49_072, 45_768),
     Program("Kernels/FP32/Softmax/Regular/network.onnx", 6_562, 5_941),
     Program("Kernels/FP32/LayerNorm/network.onnx", 6_677, 5_970),
-    Program("Models/MLPerf/KeywordSpotting/network.onnx", 50_012, 50_106, l1=16 * KIB),
-    Program("Models/MLPerf/KeywordSpotting/network.onnx", 198_939, 198_939, without=CORES_ONLY, l1=16 * KIB),
+    Program("Models/MLPerf/KeywordSpotting/network.onnx", 50_012, 50_106),
+    Program("Models/MLPerf/KeywordSpotting/network.onnx", 198_939, 198_939, without=CORES_ONLY),
     Program("Kernels/Integer/Concat/network.onnx", 13_234, 13_234),
     Program("Kernels/Integer/Conv/Regular_3x3_RQ/network.onnx", 24_735, 24_735, without=CORES_ONLY),
     Program("Kernels/Integer/MatMul/Add/network.onnx", 23_186, 23_186, cores=1),

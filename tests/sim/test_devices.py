@@ -89,7 +89,8 @@ def lines(first: int, total: int, length: int, stride: int) -> list[int]:
 
 @pytest.mark.parametrize("timing", TIMINGS)
 def test_transfers(tmp_path: Path, timing: str) -> None:
-    ended = ran("transfers", tmp_path, timing=timing)
+    lines_in_near = with_setting(platform(), timing, "mchan", "near_lines", 1)
+    ended = ran("transfers", tmp_path, timing=timing, machine=lines_in_near)
     far = [(i * 7 + (i >> 8)) & 255 for i in range(0x4000)]
     near = [(i * 13 + 5 + (i >> 7)) & 255 for i in range(0x4000)]
 

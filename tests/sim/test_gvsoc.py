@@ -16,8 +16,9 @@ from tilewright.api import Options, run_model
 from tilewright.cli.app import run
 from tilewright.core.graph import Graph
 from tilewright.core.interpret import interpret
-from tilewright.core.platform import Sizes
+from tilewright.core.platform import Sizes, load_platform
 from tilewright.errors import TilewrightError
+from tilewright.sim.gvsoc import simulate
 
 MODELS = Path(__file__).parent.parent.parent / "examples" / "models"
 PLAYS = """#!{python}
@@ -109,3 +110,44 @@ def test_what_it_cannot_do() -> None:
         run_model(network(), Options(platform="scratchpad"), simulator="gvsoc")
     with pytest.raises(TilewrightError, match="cannot fill L3"):
         run_model(network(), Options(platform="siracusa", sizes=Sizes(home="L3")), simulator="gvsoc")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """A file that stands for a program."""
+    path = tmp_path / "program.elf"
+    path.touch()
+    return path
+
+
+def test_a_program_that_never_ends(tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the launcher has started ends with it, and somebody hears that time passes."""
+    launcher = "#!/bin/sh\necho tries\nsleep 600 &\necho $! > {pid}\nwait\n"
+    started = tmp_path / "pid"
+    monkeypatch.setenv("GVSOC", str(script(tmp_path, launcher.replace("{pid}", str(started)))))
+    monkeypatch.setattr("tilewright.sim.gvsoc.NEWS", 0.2)
+    heard: list[str] = []
+    with pytest.raises(TilewrightError, match="longer than 1 s in GVSoC") as caught:
+        simulate(program, load_platform("siracusa"), timeout=1.0, progress=heard.append)
+    assert caught.value.reasons == ("tries",)
+    assert "-DTW_GVSOC" in caught.value.help
+    assert len(heard) > 1
+    assert "GVSoC, for " in heard[0]
+    running = Path("/proc") / started.read_text().strip() / "stat"
+    assert not running.exists() or running.read_text().split()[2] == "Z"
+
+
+def test_another_python_than_ours(tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The launcher takes python3 from PATH; ours lacks its packages."""
+    own, others = tmp_path / "own", tmp_path / "others"
+    for folder in (own / "bin", others):
+        folder.mkdir(parents=True)
+        (folder / "python3").write_text(f"#!/bin/sh\necho {folder}\n")
+        (folder / "python3").chmod(0o755)
+    monkeypatch.setenv("GVSOC", str(script(tmp_path, '#!/bin/sh\npython3\necho "in [$VIRTUAL_ENV]"\n')))
+    monkeypatch.setattr("sys.prefix", str(own))
+    monkeypatch.setenv("PATH", f"{own / 'bin'}{os.pathsep}{others}")
+    monkeypatch.setenv("VIRTUAL_ENV", str(own))
+    assert simulate(program, load_platform("siracusa"))[0] == f"{others}\nin []\n"
+    monkeypatch.setenv("PATH", str(own / "bin"))
+    assert simulate(program, load_platform("siracusa"))[0] == f"{own / 'bin'}\nin [{own}]\n", "there is no other"

@@ -116,9 +116,7 @@ def run_model(
             write_project(given_files(fed), target)
         progress("build")
         added = GVSOC_FLAGS if where == "gvsoc" else profile_flags(marks) if where == "qemu" and profile else ()
-        built = build(
-            target, compiled.platform, compiled.program.name, compiler=compiler, flags=(*flags, *added)
-        )
+        built = build(target, compiled.platform, compiled.program.name, compiler=compiler, flags=(*flags, *added))
         progress("run")
         types = [graph.types[o] for o in graph.outputs]
         nanoseconds, cycles, groups, footprint = None, None, (), None
