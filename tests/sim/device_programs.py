@@ -56,6 +56,15 @@ def with_bank_conflicts(platform: Platform, timing: str) -> Platform:
     return with_setting(changed, timing, "mchan", "bank_conflicts", 1)
 
 
+def with_private_units(platform: Platform, timing: str) -> Platform:
+    """The platform, but with units for each core in that timing."""
+    machine = platform.machines[timing]
+    cluster = machine.harts["cluster"]
+    units = tuple(replace(unit, count=cluster.count) for unit in cluster.units)
+    harts = {**machine.harts, "cluster": replace(cluster, units=units)}
+    return replace(platform, machines={**platform.machines, timing: replace(machine, harts=harts)})
+
+
 def with_setting(platform: Platform, timing: str, device: str, setting: str, value: int) -> Platform:
     """The platform, but with another value for a setting of a device in that timing."""
     machine = platform.machines[timing]

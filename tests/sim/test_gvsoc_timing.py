@@ -7,12 +7,12 @@ all cores start in the same cycle.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
 from sim import encoder
-from tilewright.core.platform import load_platform
+from sim.device_programs import platform, with_private_units
 from tilewright.sim.simulator import built
 
 SWITCH_ON, CODE, DATA = 0x10000000, 0x10001000, 0x10004000
@@ -21,8 +21,8 @@ COUNTER = 0xB00
 CACHE_CONTROL = 0x10201400
 A0, A1, A3, A4, T0, T1 = 10, 11, 13, 14, 5, 6
 ALL_CORES = tuple(range(8))
-MACHINE = load_platform("siracusa").machines["gvsoc"]
-FIRST = MACHINE.first_hart("cluster")
+PLATFORM, TIMING = platform(), "gvsoc"
+FIRST = PLATFORM.machines[TIMING].first_hart("cluster")
 NOP = encoder.encode("addi", d=0, s=0, o=0)
 FRAME = 3
 """Cycles of the first reading, of setting up the loop, and of an instruction between them."""
@@ -36,12 +36,8 @@ def program(body: Sequence[int], frame: int) -> list[int]:
 
 def measured(body: Sequence[int], cores: Sequence[int], frame: int = FRAME, private: bool = False) -> list[int]:
     """What each core measures for the body, when these cores run it at the same time."""
-    machine = MACHINE
-    if private:
-        cluster = machine.harts["cluster"]
-        units = tuple(replace(unit, count=cluster.count) for unit in cluster.units)
-        machine = replace(machine, harts={**machine.harts, "cluster": replace(cluster, units=units)})
-    native = built(machine)
+    chosen = with_private_units(PLATFORM, TIMING) if private else PLATFORM
+    native = built(chosen.machines[TIMING])
     enable = [encoder.encode("sw", t=A0, q=0, s=A1), encoder.encode("wfi")]
     native.write(SWITCH_ON, encoder.word_bytes(*enable))
     native.write(CODE, encoder.word_bytes(*program(body, frame)))

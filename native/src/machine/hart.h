@@ -125,13 +125,13 @@ struct Hart {
     const Op *missed = nullptr;            // the last instruction that was not in the cache, and when it was asked for
     int64_t missed_at = 0;
     std::vector<uint64_t> fetched; // lines in the private instruction cache, as bits, by line of the code
-    // The unit for each kind of instruction; null where the hart has one for itself.
-    std::array<SharedUnit *, static_cast<size_t>(Timing::count)> units{};
     Counters counters;
     // For checks.
     uint32_t stack_low = 0;        // end of its stack; 0: not known
     uint64_t suspects = 0;         // registers with bytes that were never written, as bits; floating-point ones above
     bool stores_unwritten = false; // the next store is of such a register
+    // The unit for each kind of instruction; null where the hart has one for itself.
+    std::array<SharedUnit *, static_cast<size_t>(Timing::count)> units{};
 };
 
 // Where execution goes on at a trampoline, and the stall there for a result of the last instruction. The loop with the
