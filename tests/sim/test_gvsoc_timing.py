@@ -87,8 +87,10 @@ SHARED = (
     *each("fadd_s", "fsub_s", "fmul_s", "fmadd_s", "fmin_s", "fsgnj_s", "feq_s", "fcvt_w_s", "fcvt_s_w"),
     *each("fadd_s", "fmul_s", "fmadd_s", "fmin_s", "fsgnj_s", **DEPENDENT),
 )
-ALSO_SHARED = each("flt_s", "fle_s", "fclass_s", "fmsub_s", "fnmadd_s", "fnmsub_s", "fmax_s", "fsgnjn_s", "fsgnjx_s")
-ALSO_SHARED += each("fcvt_wu_s", "fcvt_s_wu")
+ALSO_SHARED = (
+    *each("flt_s", "fle_s", "fclass_s", "fmsub_s", "fnmadd_s", "fnmsub_s", "fmax_s", "fsgnjn_s", "fsgnjx_s"),
+    *each("fcvt_wu_s", "fcvt_s_wu"),
+)
 OWN = (*each("fmv_x_w", "fmv_w_x", "fsw"), ("addi", [ADDI] * 8))
 PAIRS = (
     ("fadd;addi", [FADD, ADDI] * 4),
