@@ -21,6 +21,7 @@ from tilewright.cli.console import progress_line, results
 from tilewright.cli.planning import arena_text
 from tilewright.cli.profile_tables import Detail, counted_object, print_counted, print_run_profile, profile_object
 from tilewright.codegen import write_project
+from tilewright.core.files import write_file
 from tilewright.core.graph import Array
 from tilewright.core.plan import Plan
 from tilewright.core.platform import load_platform
@@ -72,7 +73,7 @@ def compile_command(
         if report:
             progress("report")
             files["report.html"] = render_report(compiled.plan, compiled.program, title=_title(model)).encode()
-        write_project(files, output)
+        write_project(files, output, name)
     if as_json:
         print(json.dumps(_summary(compiled, output)))
         return
@@ -140,7 +141,8 @@ def run_command(
         ran = _run(model, options, running, build, progress)
         if running.profile and running.output:
             page = render_report(ran.compiled.plan, ran.compiled.program, title=_title(model), simulated=ran.groups)
-            (running.output / "report.html").write_text(page, encoding="utf-8")
+            files = {**ran.compiled.files, "report.html": page.encode()}
+            write_project(files, running.output, ran.compiled.program.name)
     if running.outputs:
         _save(running.outputs, ran)
     if as_json:
@@ -236,7 +238,7 @@ def _save(path: Path, ran: Ran) -> None:
     arrays: dict[str, Any] = {f"output_{i}": array for i, array in enumerate(ran.outputs)}
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
-    write_project({path.name: buffer.getvalue()}, path.parent)
+    write_file(path, buffer.getvalue())
 
 
 def _summary(compiled: Compiled, output: Path | None) -> dict[str, Any]:
