@@ -17,7 +17,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Collection, Generator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tilewright.core.files import (
@@ -82,7 +82,8 @@ def _created(place: Path, fill: Fill, held: ExitStack) -> bool:
 def _replaced(place: Path, fill: Fill, stale: Stale, held: ExitStack) -> bool:
     """Writes into a folder that is there."""
     held.enter_context(locked(place))
-    sweep(place)
+    for folder in (place, place.parent):  # there while it was made
+        sweep(folder)
     swap = _Swap(place)
     swap.settle()
     try:
@@ -196,9 +197,8 @@ class _Swap:
             return
         file.unlink(missing_ok=True)
         for parent in _folders(name):
-            if not (counting / parent).is_dir():
-                with suppress(OSError):  # files of others are there, or it is gone
-                    (self.folder / parent).rmdir()
+            if not (counting / parent).is_dir() and _is_empty(self.folder / parent):
+                (self.folder / parent).rmdir()
 
     @property
     def _link(self) -> Path:
@@ -209,6 +209,10 @@ class _Swap:
 def _to_counting(name: str) -> Path:
     """The link that takes the place of a file."""
     return Path(*[".."] * len(_folders(name)), SWAP, NOW, name)
+
+
+def _is_empty(folder: Path) -> bool:
+    return folder.is_dir() and not any(folder.iterdir())
 
 
 def _names(folder: Path) -> list[str]:
