@@ -64,7 +64,8 @@ def compile_command(
     """Compiles an ONNX file to a C project.
 
     The folder then holds `network.c`, `network.h`, the weights, a Makefile, a CMakeLists.txt, an example program and
-    `report.html`, which shows the layers and the memory map. On an error the folder is as it was.
+    `report.html`, which shows the layers and the memory map. All are replaced in one step; on an error the folder is as
+    it was. Other files in it stay, but for those that an earlier compilation left.
     """
     options = options_of(network, code, shape, planning, name=name, dump_stages=dump_stages)
     with progress_line(f"compile {escape(model.name)}", quiet=as_json) as progress:
