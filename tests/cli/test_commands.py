@@ -173,3 +173,23 @@ def test_ctrl_c_in_the_real_command(relu_case: Path, tmp_path: Path) -> None:
     _, printed = process.communicate(timeout=15)
     assert process.returncode == 130
     assert printed == "interrupted; nothing was left half-written\n"
+
+
+def test_run_builds_the_files_of_the_project_and_no_others(relu_case: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    folder.mkdir()
+    (folder / "foreign.c").write_text("#error foreign\n")
+    (folder / "foreign.S").write_text(".error\n")
+    assert run(["run", str(relu_case), "-o", str(folder)]) == 0
+    assert (folder / "foreign.c").exists()
+    assert (folder / "network").is_file()
+
+
+def test_a_new_project_takes_the_place_of_the_old_one(relu_case: Path, tmp_path: Path) -> None:
+    """Files that it lacks go, so that nothing of the old one is left beside it."""
+    folder = tmp_path / "c"
+    assert run(["compile", str(relu_case), "-o", str(folder)]) == 0
+    assert (folder / "report.html").exists()
+    assert run(["compile", str(relu_case), "-o", str(folder), "--no-report"]) == 0
+    assert not (folder / "report.html").exists()
+    assert (folder / "network.c").exists()

@@ -18,6 +18,16 @@ def test_a_file_in_the_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert sorted(path.name for path in tmp_path.iterdir()) == ["relu.onnx", "taken"]
 
 
+def test_a_folder_in_the_place_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    network, folder = relu(tmp_path), tmp_path / "c"
+    (folder / "network.h").mkdir(parents=True)
+    (folder / "network.c").write_text("mine")
+    text = refused("cannot-write", capsys, "compile", network, "-o", folder)
+    assert "network.h" in text
+    assert sorted(path.name for path in folder.iterdir()) == ["network.c", "network.h"]
+    assert (folder / "network.c").read_text() == "mine"
+
+
 def test_outputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "taken").write_text("mine")
     refused("cannot-write", capsys, "run", relu(tmp_path), "--outputs", tmp_path / "taken" / "outputs.npz")

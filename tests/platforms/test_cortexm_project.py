@@ -36,7 +36,8 @@ def done(*command: str | Path, folder: Path) -> str:
 def test_board_code_is_apart(tmp_path: Path) -> None:
     project(tmp_path, "tiny_cnn_int8", "cortex-m4")
     top = {path.name for path in tmp_path.iterdir()}
-    assert top == {"CMakeLists.txt", "Makefile", "Tilewright.network.pdsc", "board", "include", "source"}
+    built = {"CMakeLists.txt", "Makefile", "Tilewright.network.pdsc", "board", "include", "source"}
+    assert top == {*built, ".network.tilewright.json"}
     assert [path.name for path in (tmp_path / "include").iterdir()] == ["network.h"]
     for path in (tmp_path / "source").iterdir():
         assert path.suffix in (".c", ".h", ".S", ".bin")

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tilewright.codegen import lower, project_files, write_project
+from tilewright.core.folders import write_folder
 from tilewright.core.graph import Array, Graph
 from tilewright.core.plan import Plan
 from tilewright.core.platform import DEFAULT_PLATFORM, Platform, Sizes, load_platform, platform_names, resize
@@ -50,7 +51,7 @@ class Compiled:
 
     def write(self, folder: Path) -> None:
         """Writes the C project; on failure the folder is as it was."""
-        write_project(self.files, folder)
+        write_project(self.files, folder, self.program.name)
 
 
 def compile_model(
@@ -145,9 +146,8 @@ def _with_code(platform: Platform) -> Platform:
 
 
 def _dump(stages: Sequence[tuple[str, Graph]], folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
+    def fill(place: Path) -> None:
         for index, (stage, graph) in enumerate(stages):
-            save(graph, folder / f"{index:02d}_{stage}.onnx")
-    except OSError as reason:
-        raise TilewrightError("cannot-write", f"cannot write to '{folder}'", reasons=[str(reason)]) from reason
+            save(graph, place / f"{index:02d}_{stage}.onnx")
+
+    write_folder(folder, fill)

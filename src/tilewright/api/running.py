@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from tilewright.api.compiling import Compiled, Observer, Options, compile_model
-from tilewright.codegen import build, write_project
+from tilewright.codegen import build, written_project
 from tilewright.core.dtype import BFLOAT16, BOOL, FLOAT16
 from tilewright.core.graph import Array, Graph, TensorType
 from tilewright.core.interpret import interpret
@@ -109,14 +109,16 @@ def run_model(
     graph = compiled.plan.graph
     fed = fit(inputs, compiled) if inputs is not None else noise(graph, seed)
     marks = _marks(compiled.program) if profile else []
-    with tempfile.TemporaryDirectory(prefix="tilewright-") as scratch:
-        target = folder or Path(scratch)
-        compiled.write(target)
-        if where == "gvsoc":
-            write_project(given_files(fed), target)
+    if where == "gvsoc":
+        compiled = replace(compiled, files={**compiled.files, **given_files(fed)})
+    name = compiled.program.name
+    with (
+        tempfile.TemporaryDirectory(prefix="tilewright-") as scratch,
+        written_project(compiled.files, target := folder or Path(scratch) / "project", name),
+    ):
         progress("build")
         added = GVSOC_FLAGS if where == "gvsoc" else profile_flags(marks) if where == "qemu" and profile else ()
-        built = build(target, compiled.platform, compiled.program.name, compiler=compiler, flags=(*flags, *added))
+        built = build(target, compiled.platform, name, compiler=compiler, flags=(*flags, *added))
         progress("run")
         types = [graph.types[o] for o in graph.outputs]
         nanoseconds, cycles, groups, footprint = None, None, (), None

@@ -21,6 +21,7 @@ from tilewright.cli.console import progress_line, results
 from tilewright.cli.planning import arena_text
 from tilewright.cli.profile_tables import Detail, counted_object, print_counted, print_run_profile, profile_object
 from tilewright.codegen import write_project
+from tilewright.core.files import write_file
 from tilewright.core.graph import Array
 from tilewright.core.plan import Plan
 from tilewright.core.platform import load_platform
@@ -63,7 +64,8 @@ def compile_command(
     """Compiles an ONNX file to a C project.
 
     The folder then holds `network.c`, `network.h`, the weights, a Makefile, a CMakeLists.txt, an example program and
-    `report.html`, which shows the layers and the memory map. On an error the folder is as it was.
+    `report.html`, which shows the layers and the memory map. All are replaced in one step; on an error the folder is as
+    it was. Other files in it stay, but for those that an earlier compilation left.
     """
     options = options_of(network, code, shape, planning, name=name, dump_stages=dump_stages)
     with progress_line(f"compile {escape(model.name)}", quiet=as_json) as progress:
@@ -72,7 +74,7 @@ def compile_command(
         if report:
             progress("report")
             files["report.html"] = render_report(compiled.plan, compiled.program, title=_title(model)).encode()
-        write_project(files, output)
+        write_project(files, output, name)
     if as_json:
         print(json.dumps(_summary(compiled, output)))
         return
@@ -140,7 +142,8 @@ def run_command(
         ran = _run(model, options, running, build, progress)
         if running.profile and running.output:
             page = render_report(ran.compiled.plan, ran.compiled.program, title=_title(model), simulated=ran.groups)
-            (running.output / "report.html").write_text(page, encoding="utf-8")
+            files = {**ran.compiled.files, "report.html": page.encode()}
+            write_project(files, running.output, ran.compiled.program.name)
     if running.outputs:
         _save(running.outputs, ran)
     if as_json:
@@ -236,7 +239,7 @@ def _save(path: Path, ran: Ran) -> None:
     arrays: dict[str, Any] = {f"output_{i}": array for i, array in enumerate(ran.outputs)}
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
-    write_project({path.name: buffer.getvalue()}, path.parent)
+    write_file(path, buffer.getvalue())
 
 
 def _summary(compiled: Compiled, output: Path | None) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from tilewright.cli.cost_tables import (
     summary,
     unrolled_text,
 )
-from tilewright.codegen import write_project
+from tilewright.core.files import write_file
 from tilewright.core.workload import Layer
 from tilewright.core.workload_file import equation_layer
 from tilewright.cost.array import ArrayCost
@@ -208,7 +208,7 @@ def _export(mapping: mapopt.Mapping, found: Sequence[Mapped]) -> None:
     """Writes the mappings that were found, where they are wanted."""
     if mapping.export is not None:
         text = print_mappings(mapping.export, [mapped.cost for mapped in found])
-        write_project({mapping.export.name: text.encode()}, mapping.export.parent)
+        write_file(mapping.export, text.encode())
 
 
 def _show(found: list[tuple[Mapped, ...]], *, why: bool) -> None:

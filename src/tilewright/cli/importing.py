@@ -13,8 +13,8 @@ from rich.table import Table
 from tilewright.api.mapping import find_machine
 from tilewright.cli import options as opt
 from tilewright.cli.console import errors, results
-from tilewright.codegen import write_project
 from tilewright.core.array_file import machine_names, print_machine
+from tilewright.core.files import write_file
 from tilewright.core.workload_file import print_workload
 from tilewright.frontend.zigzag_machine import load_yaml, read_machine
 from tilewright.frontend.zigzag_workload import read_yaml_workload
@@ -68,5 +68,5 @@ def import_command(
         what = f"{machine.name}, {machine.units:,} units, {len(machine.memories)} memories"
     for warning in warnings:
         errors().print(f"warning: {warning}")
-    write_project({out.name: text.encode()}, out.parent)
+    write_file(out, text.encode())
     results().print(f"{out}: {what}", markup=False)

@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.codegen.project import find_compiler
+from tilewright.codegen.project import find_compiler, written_names
 from tilewright.core.platform import Platform
 from tilewright.errors import TilewrightError
 
@@ -25,12 +25,17 @@ class Built:
 def build(
     folder: Path, platform: Platform, name: str = "network", *, compiler: str = "", flags: tuple[str, ...] = ()
 ) -> Built:
-    """Compiles every source of the project into one executable; compiler messages become an error."""
+    """Compiles the sources of a written project into one executable; compiler messages become an error.
+
+    Other sources that lie in the folder are none of them.
+    """
     path = find_compiler(compiler or platform.build["compiler"])
     executable = folder / name
     places = sorted({".", *(str(Path(name).parent) for name in platform.runtime), *platform.layout.values()})
-    files = [p.relative_to(folder) for place in places for p in sorted((folder / place).iterdir())]
-    sources = [str(p) for p in files if p.suffix in (".c", ".S")]
+    sources = sorted(
+        (file for file in written_names(folder, name) if file.endswith((".c", ".S"))),
+        key=lambda file: (str(Path(file).parent), file),
+    )
     inputs = (*(f"-I{place}" for place in places), "-o", executable.name, *sources)
     # Flags of the user come behind the sources, because they may name libraries.
     linked = (*platform.build.get("link", "").split(), *flags, *platform.build["libraries"].split())

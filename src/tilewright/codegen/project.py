@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tilewright.codegen.printer import print_program
+from tilewright.core.folders import written_folder
 from tilewright.core.platform import Platform
 from tilewright.core.program import Program
 from tilewright.errors import TilewrightError
@@ -60,24 +63,60 @@ def _repeated(text: str, sources: Sequence[str]) -> str:
     return "".join(line for part in found for line in part)
 
 
-def write_project(files: Mapping[str, bytes], folder: Path) -> None:
-    """Writes all files into `folder`; on any failure the folder is as it was before."""
+def write_project(files: Mapping[str, bytes], folder: Path, name: str = "network") -> None:
+    """Writes all files of a network called `name` into `folder`; on any failure the folder is as it was before."""
+    with written_project(files, folder, name):
+        pass
+
+
+@contextmanager
+def written_project(files: Mapping[str, bytes], folder: Path, name: str = "network") -> Generator[None]:
+    """The same; as long as the block lasts, no other process replaces them.
+
+    A list of them is written, too. By it the next project of that name knows which files go with this one.
+    """
+    listed = _manifest(name)
+    digests = {file: hashlib.sha256(data).hexdigest() for file, data in sorted(files.items())}
+    content = {**files, listed: (json.dumps({"files": digests}, indent=1) + "\n").encode()}
+
+    def fill(place: Path) -> None:
+        for file, data in content.items():
+            (place / file).parent.mkdir(parents=True, exist_ok=True)
+            (place / file).write_bytes(data)
+
+    def stale(place: Path) -> set[str]:
+        before = _listed(place / listed)
+        others = [_listed(other) for other in place.glob(_manifest("*")) if other.name != listed]
+        kept = {*content, *(file for other in others for file in other)}
+        return {file for file, digest in before.items() if file not in kept and _digest(place / file) == digest}
+
+    with written_folder(folder, fill, stale, help="choose another folder with --output DIR"):
+        yield
+
+
+def written_names(folder: Path, name: str) -> tuple[str, ...]:
+    """The files of the network called `name` in a folder, in the order of their names."""
+    return tuple(sorted(_listed(folder / _manifest(name))))
+
+
+def _manifest(name: str) -> str:
+    """The file that lists what was written for a network, with a digest of each file."""
+    return f".{name}.tilewright.json"
+
+
+def _listed(path: Path) -> dict[str, str]:
+    """Files and digests of a list; none where there is no list, or one that was not written here."""
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".tilewright-") as staging:
-            for name, data in files.items():
-                (Path(staging) / name).parent.mkdir(parents=True, exist_ok=True)
-                (Path(staging) / name).write_bytes(data)
-            for name in files:
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                (Path(staging) / name).replace(folder / name)
-    except OSError as reason:
-        raise TilewrightError(
-            "cannot-write",
-            f"cannot write to '{folder}'",
-            reasons=[str(reason)],
-            help="choose another folder with --output DIR",
-        ) from reason
+        files = json.loads(path.read_text())["files"]
+        found = {str(file): str(digest) for file, digest in files.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+    return {file: digest for file, digest in found.items() if not {"..", "/"} & set(Path(file).parts)}
+
+
+def _digest(path: Path) -> str:
+    """What tells a file that somebody has changed, which is theirs then, from one as it was written."""
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
 def find_compiler(name: str) -> str:

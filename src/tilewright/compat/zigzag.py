@@ -16,6 +16,8 @@ from typing import Any, Literal, cast
 
 from tilewright.compat.zigzag_results import CostModelEvaluation, CumulativeEvaluation, complete
 from tilewright.core.accelerator import ArrayEngine
+from tilewright.core.files import write_file
+from tilewright.core.folders import write_folder
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer, Workload
 from tilewright.cost.array import ArrayCost, areas, clock_period, evaluate
@@ -152,14 +154,16 @@ def _best(
 
 
 def _dump(folder: Path, total: CumulativeEvaluation, costs: list[CostModelEvaluation]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for cost in costs:
-        name = cost.layer.name.replace("/", "_")
-        (folder / f"{name}_complete.json").write_text(json.dumps(complete(cost), indent=4), encoding="utf-8")
     overall = {"energy": total.energy_total, "latency": total.latency_total2}
-    (folder / "overall_simple.json").write_text(json.dumps(overall, indent=4), encoding="utf-8")
+
+    def fill(place: Path) -> None:
+        for cost in costs:
+            name = cost.layer.name.replace("/", "_")
+            (place / f"{name}_complete.json").write_text(json.dumps(complete(cost), indent=4), encoding="utf-8")
+        (place / "overall_simple.json").write_text(json.dumps(overall, indent=4), encoding="utf-8")
+
+    write_folder(folder, fill)
 
 
 def _pickle(path: Path, costs: list[CostModelEvaluation]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(pickle.dumps(costs))
+    write_file(path, pickle.dumps(costs))

@@ -15,6 +15,8 @@ import onnx
 import onnx.defs
 
 from tilewright.core.dtype import dtype_of
+from tilewright.core.files import write_file
+from tilewright.core.folders import write_folder
 from tilewright.core.graph import RESULT, Array, Graph, Names, Node, TensorType
 from tilewright.core.op import REGISTRY, call_node
 from tilewright.frontend.functions import attribute_kind, attribute_proto, set_tensor_type
@@ -38,9 +40,16 @@ def export_file(graph: Graph, path: Path) -> None:
     shown = {*flat.inputs, *flat.outputs, *flat.constants}
     model.graph.value_info.extend(_value_info(n, t) for n, t in flat.types.items() if n not in shown)
     model.graph.node.extend(_node(flat, node, index) for index, node in enumerate(flat.nodes))
-    beside = path.with_name(path.name + ".data") if _weights(flat) > INLINE_LIMIT else None
-    model.graph.initializer.extend(_initialisers(flat.constants, beside))
-    path.write_bytes(model.SerializeToString(deterministic=True))
+
+    def fill(folder: Path) -> None:
+        model.graph.initializer.extend(_initialisers(flat.constants, folder / f"{path.name}.data"))
+        (folder / path.name).write_bytes(model.SerializeToString(deterministic=True))
+
+    if _weights(flat) > INLINE_LIMIT:
+        write_folder(path.parent, fill)
+    else:
+        model.graph.initializer.extend(_initialisers(flat.constants, None))
+        write_file(path, model.SerializeToString(deterministic=True))
 
 
 def unfused(graph: Graph) -> Graph:

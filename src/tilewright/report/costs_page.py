@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.codegen import write_project
 from tilewright.core.accelerator import ArrayEngine
+from tilewright.core.files import write_file
 from tilewright.cost.array import ArrayCost
 from tilewright.report.bars import Picture, nest, scatter, stacked
 from tilewright.report.costs import UNITS, energy_by_memory, energy_text, latency_parts
@@ -33,7 +33,7 @@ class Costed:
 
 def write_costs(path: Path, title: str, networks: Sequence[Costed], fronts: Sequence[Sequence[ArrayCost]] = ()) -> None:
     """Writes the page, whole or not at all."""
-    write_project({path.name: render_costs(title, networks, fronts).encode()}, path.parent)
+    write_file(path, render_costs(title, networks, fronts).encode())
 
 
 def render_costs(title: str, networks: Sequence[Costed], fronts: Sequence[Sequence[ArrayCost]] = ()) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.codegen import write_project
+from tilewright.core.files import write_file
 from tilewright.core.plan import Plan, Schedule
 from tilewright.core.platform import Memory
 from tilewright.core.program import Port, Program
@@ -33,7 +33,7 @@ class Figure:
 
 def write_report(plan: Plan, program: Program, path: Path, *, title: str) -> None:
     """Writes the page, whole or not at all."""
-    write_project({path.name: render_report(plan, program, title=title).encode()}, path.parent)
+    write_file(path, render_report(plan, program, title=title).encode())
 
 
 def render_report(plan: Plan, program: Program, *, title: str, simulated: Sequence[GroupProfile] = ()) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from tilewright.errors import TilewrightError
+from tilewright.core.files import cannot_write
 from tilewright.sim import _native
 from tilewright.sim.simulator import Simulator
 
@@ -37,10 +37,8 @@ class TraceWriter:
         self._slices = 0
         self._left_out = 0
         self._first = True
-        try:
+        with cannot_write(path):
             self._file: IO[str] = path.open("w", encoding="utf-8")
-        except OSError as reason:
-            raise TilewrightError("cannot-write", f"cannot write '{path}'", reasons=[str(reason)]) from reason
         self._file.write('{"displayTimeUnit": "ns", "traceEvents": [')
         self._name("process_name", HARTS, 0, "harts")
         for index, name in enumerate(simulator.machine.hart_names):
@@ -61,11 +59,10 @@ class TraceWriter:
 
     def update(self) -> None:
         """Writes what harts did since the last time."""
-        times, harts, kinds, addresses = self._simulator.native.take_trace()
-        for time, hart, kind, address in zip(
-            times.tolist(), harts.tolist(), kinds.tolist(), addresses.tolist(), strict=True
-        ):
-            self._hart_event(time, hart, kind, address)
+        taken = (values.tolist() for values in self._simulator.native.take_trace())
+        with cannot_write(self._path):
+            for time, hart, kind, address in zip(*taken, strict=True):
+                self._hart_event(time, hart, kind, address)
 
     def close(self) -> None:
         """Ends all that is still open, adds the transfers, and makes the file whole."""
@@ -79,8 +76,8 @@ class TraceWriter:
                     self._end(max(self._simulator.cycles, self._latest[hart]), hart)
             self._transfers()
         finally:
-            self._file.write("\n]}\n")
-            self._file.close()
+            with cannot_write(self._path), self._file:
+                self._file.write("\n]}\n")
 
     def _hart_event(self, time: int, hart: int, kind: int, address: int) -> None:
         stack = self._stacks.setdefault(hart, [])
