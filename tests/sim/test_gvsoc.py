@@ -12,13 +12,16 @@ import pytest
 
 from command_line import refused
 from passes.build import Builder
+from sim.small_programs import small_program
 from tilewright.api import Options, run_model
 from tilewright.cli.app import run
 from tilewright.core.graph import Graph
 from tilewright.core.interpret import interpret
 from tilewright.core.platform import Sizes, load_platform
 from tilewright.errors import TilewrightError
+from tilewright.sim.confined import kernel_version
 from tilewright.sim.gvsoc import simulate
+from tilewright.sim.limits import Limits
 
 MODELS = Path(__file__).parent.parent.parent / "examples" / "models"
 PLAYS = """#!{python}
@@ -104,6 +107,23 @@ def test_runs_that_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: s
         run_model(network(), Options(platform="siracusa"), simulator="gvsoc")
 
 
+def test_it_changes_nothing_outside_of_its_folder(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does for programs what they ask for by semihosting, such as writing to files."""
+    if not kernel_version():
+        pytest.skip("this kernel cannot confine processes")
+    kept, outside = tmp_path / "kept", tmp_path / "outside"
+    kept.write_text("as it was\n")
+    tries = f"touch inside && echo inside; touch {outside}; echo changed > {kept}; rm {kept}; exit 5"
+    monkeypatch.setenv("GVSOC", str(script(tmp_path, f"#!/bin/sh\n{tries}\n")))
+    program = small_program(tmp_path, "hello", "STATUS=0")
+    assert run(["sim", str(program), "--platform", "siracusa", "--simulator", "gvsoc"]) == 5
+    assert capfdbinary.readouterr().out.startswith(b"inside\n")
+    assert not outside.exists()
+    assert kept.read_text() == "as it was\n"
+
+
 @pytest.mark.usefixtures("gvsoc")
 def test_what_it_cannot_do() -> None:
     with pytest.raises(TilewrightError, match="GVSoC has no machine for platform 'scratchpad'"):
@@ -127,8 +147,8 @@ def test_a_program_that_never_ends(tmp_path: Path, program: Path, monkeypatch: p
     monkeypatch.setenv("GVSOC", str(script(tmp_path, launcher.replace("{pid}", str(started)))))
     monkeypatch.setattr("tilewright.sim.gvsoc.NEWS", 0.2)
     heard: list[str] = []
-    with pytest.raises(TilewrightError, match="longer than 1 s in GVSoC") as caught:
-        simulate(program, load_platform("siracusa"), timeout=1.0, progress=heard.append)
+    with pytest.raises(TilewrightError, match="has not ended after 1 s in GVSoC") as caught:
+        simulate(program, load_platform("siracusa"), Limits(seconds=1.0), sink=print, progress=heard.append)
     assert caught.value.reasons == ("tries",)
     assert "-DTW_GVSOC" in caught.value.help
     assert len(heard) > 1
@@ -148,6 +168,10 @@ def test_another_python_than_ours(tmp_path: Path, program: Path, monkeypatch: py
     monkeypatch.setattr("sys.prefix", str(own))
     monkeypatch.setenv("PATH", f"{own / 'bin'}{os.pathsep}{others}")
     monkeypatch.setenv("VIRTUAL_ENV", str(own))
-    assert simulate(program, load_platform("siracusa"))[0] == f"{others}\nin []\n"
+    printed = bytearray()
+    assert simulate(program, load_platform("siracusa"), sink=printed.extend) == 0
+    assert printed.decode() == f"{others}\nin []\n"
     monkeypatch.setenv("PATH", str(own / "bin"))
-    assert simulate(program, load_platform("siracusa"))[0] == f"{own / 'bin'}\nin [{own}]\n", "there is no other"
+    printed.clear()
+    assert simulate(program, load_platform("siracusa"), sink=printed.extend) == 0
+    assert printed.decode() == f"{own / 'bin'}\nin [{own}]\n", "there is no other"

@@ -7,12 +7,14 @@ from tilewright.api.compiling import Compiled, Options, compile_model, plan_mode
 from tilewright.api.costing import NetworkCost, NodeCost, cost
 from tilewright.api.mapping import MapOptions, Mapped, find_machine, search
 from tilewright.api.running import Comparison, Ran, run_model
+from tilewright.sim.limits import Limits
 
 __all__ = [
     "Case",
     "CaseResult",
     "Comparison",
     "Compiled",
+    "Limits",
     "MapOptions",
     "Mapped",
     "NetworkCost",

@@ -21,6 +21,7 @@ from tilewright.errors import TilewrightError
 from tilewright.frontend import load_test_data
 from tilewright.sim import Machine
 from tilewright.sim.gvsoc import SimulatorName
+from tilewright.sim.limits import USUAL, Limits
 
 Status = Literal["pass", "fail", "unsupported", "error"]
 UNSUPPORTED = frozenset(
@@ -135,6 +136,7 @@ def run_case(
     flags: tuple[str, ...] = (),
     machine: Machine | None = None,
     simulator: SimulatorName | None = None,
+    limits: Limits = USUAL,
 ) -> CaseResult:
     """Compiles, builds, runs and compares one case; never raises for what the case does wrong."""
     start = time.perf_counter()
@@ -154,6 +156,7 @@ def run_case(
             flags=flags,
             machine=machine,
             simulator=simulator,
+            limits=limits,
         )
     except TilewrightError as error:
         return result("unsupported" if error.code in UNSUPPORTED else "error", str(error))

@@ -22,6 +22,7 @@ from tilewright.quantize import quantisation_step
 from tilewright.sim import Machine, run_on_host
 from tilewright.sim.chip import run_on_chip
 from tilewright.sim.gvsoc import GVSOC_FLAGS, SimulatorName, check_gvsoc, given_files, run_on_gvsoc
+from tilewright.sim.limits import USUAL, Limits
 from tilewright.sim.marks import GroupProfile
 from tilewright.sim.qemu import Footprint, profile_flags, qemu_of, run_in_qemu
 from tilewright.sim.simulator import machine_of
@@ -91,12 +92,13 @@ def run_model(
     machine: Machine | None = None,
     profile: bool = False,
     simulator: SimulatorName | None = None,
+    limits: Limits = USUAL,
     progress: Observer = lambda _stage: None,
 ) -> Ran:
     """Compiles, builds and runs a network. Without `inputs`, seeded noise is fed.
 
     `machine` says how an emulated machine behaves, on platforms that are one; `profile` is for those with a simulator,
-    of which `simulator` names one that is not the platform's usual.
+    of which `simulator` names one that is not the platform's usual. `limits` say how far the program may go.
     """
     compiled = compile_model(model, options, samples=inputs, progress=progress)
     where = _simulator(compiled.platform, simulator, profile=profile)
@@ -123,18 +125,20 @@ def run_model(
         types = [graph.types[o] for o in graph.outputs]
         nanoseconds, cycles, groups, footprint = None, None, (), None
         if where == "gvsoc":
-            gvsoc = run_on_gvsoc(built.executable, types, compiled.platform, progress=progress)
+            gvsoc = run_on_gvsoc(built.executable, types, compiled.platform, limits, progress=progress)
             outputs, cycles = gvsoc.outputs, gvsoc.cycles
         elif where == "qemu":
-            emulator = run_in_qemu(built.executable, fed, types, compiled.platform, marks)
+            emulator = run_in_qemu(built.executable, fed, types, compiled.platform, marks, limits)
             outputs, cycles, groups = emulator.outputs, emulator.instructions, emulator.parts
             footprint = emulator.footprint
         elif compiled.platform.machines:
-            chip = run_on_chip(built.executable, fed, types, compiled.platform, checks=True, profile=profile)
+            chip = run_on_chip(
+                built.executable, fed, types, compiled.platform, checks=True, profile=profile, limits=limits
+            )
             outputs, cycles, groups = chip.outputs, chip.cycles, chip.groups
         else:
             emulated = (machine or Machine()) if compiled.platform.dmas else None
-            host = run_on_host(built.executable, fed, types, machine=emulated, repeat=repeat)
+            host = run_on_host(built.executable, fed, types, machine=emulated, repeat=repeat, limits=limits)
             outputs, nanoseconds = host.outputs, host.nanoseconds
     comparisons = compare(compiled, fed, outputs, expected, rule) if expected is not None else ()
     return Ran(compiled, outputs, comparisons, nanoseconds, cycles, groups, footprint)

@@ -29,6 +29,7 @@ from tilewright.errors import TilewrightError
 from tilewright.report import layers, render_report
 from tilewright.report.counted import estimated
 from tilewright.sim.gvsoc import SimulatorName
+from tilewright.sim.limits import Limits
 from tilewright.sim.qemu import Footprint
 
 COMPILE_EXAMPLES = """
@@ -129,6 +130,7 @@ def run_command(
     shape: opt.Shape,
     planning: opt.Planning,
     build: opt.Build,
+    limiting: opt.Limiting,
 ) -> None:
     """Compiles, builds and runs a network on this machine, or on the simulated machine of its platform.
 
@@ -139,7 +141,7 @@ def run_command(
     if running.profile in ("tiles", "counters") and load_platform(code.platform).qemu:
         raise TilewrightError("bad-argument", f"QEMU counts no {running.profile}", help="use --profile layers")
     with progress_line(f"run {escape(model.name)}", quiet=as_json) as progress:
-        ran = _run(model, options, running, build, progress)
+        ran = _run(model, options, running, build, limiting.chosen, progress)
         if running.profile and running.output:
             page = render_report(ran.compiled.plan, ran.compiled.program, title=_title(model), simulated=ran.groups)
             files = {**ran.compiled.files, "report.html": page.encode()}
@@ -154,7 +156,7 @@ def run_command(
         raise typer.Exit(1)
 
 
-def _run(model: Path, options: Options, running: Running, build: opt.Build, progress: Observer) -> Ran:
+def _run(model: Path, options: Options, running: Running, build: opt.Build, limits: Limits, progress: Observer) -> Ran:
     return run(
         model,
         options,
@@ -168,6 +170,7 @@ def _run(model: Path, options: Options, running: Running, build: opt.Build, prog
         machine=build.machine(options.planning.seed),
         profile=running.profile is not None,
         simulator=build.simulator,
+        limits=limits,
         progress=progress,
     )
 

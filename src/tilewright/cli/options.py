@@ -10,6 +10,7 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
@@ -19,9 +20,10 @@ from tilewright.core.platform import DEFAULT_PLATFORM
 from tilewright.plan import PlanOptions
 from tilewright.sim import Machine, Moment
 from tilewright.sim.gvsoc import SimulatorName
+from tilewright.sim.limits import MOST_CYCLES, MOST_OUTPUT, MOST_SECONDS, Limits
 
 NETWORK, CODE, MACHINE = "About the network", "About the code", "About the machine"
-PLAN, BUILD = "About the plan", "About the build"
+PLAN, BUILD, LIMITS = "About the plan", "About the build", "How far a program may go"
 UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 _BYTES = re.compile(r"(\d+)\s*(?:([KMG])(?:I?B)?|B)?", re.IGNORECASE)
 _DEFAULTS = PlanOptions()
@@ -33,6 +35,17 @@ def byte_count(text: str) -> int:
     if found is None:
         raise typer.BadParameter(f"'{text}' is not a number of bytes like 64000, 64K or 2MiB")
     return int(found[1]) * UNITS[(found[2] or "").upper()]
+
+
+def seconds(text: str) -> float:
+    """A time that passes."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < inf:
+        raise typer.BadParameter(f"'{text}' is not a number of seconds above 0")
+    return found
 
 
 def _bytes(flag: str, help: str) -> Any:
@@ -257,6 +270,52 @@ class Build:
     def machine(self, seed: int) -> Machine:
         """How an emulated machine behaves."""
         return Machine(seed=seed) if self.dma is None else Machine(self.dma, seed)
+
+
+@dataclass(frozen=True)
+class Limiting:
+    """How far a program may go."""
+
+    max_cycles: Annotated[
+        int | None,
+        typer.Option(
+            "--max-cycles",
+            metavar="N",
+            min=1,
+            help="Cycles of a simulated machine, on Cortex-M instructions, after which a program is stopped with an "
+            f"error that says where its cores are ({MOST_CYCLES:,}).",
+            rich_help_panel=LIMITS,
+            show_default=False,
+        ),
+    ] = None
+    max_output: Annotated[
+        int | None,
+        typer.Option(
+            "--max-output",
+            metavar="BYTES",
+            parser=byte_count,
+            help=f"Bytes that a program may print ({MOST_OUTPUT // UNITS['M']}M).",
+            rich_help_panel=LIMITS,
+            show_default=False,
+        ),
+    ] = None
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--timeout",
+            metavar="SECONDS",
+            parser=seconds,
+            help=f"Time that a program may take on this computer ({MOST_SECONDS:g}).",
+            rich_help_panel=LIMITS,
+            show_default=False,
+        ),
+    ] = None
+
+    @property
+    def chosen(self) -> Limits:
+        """What programs are told."""
+        output = MOST_OUTPUT if self.max_output is None else self.max_output
+        return Limits(self.max_cycles, output, MOST_SECONDS if self.timeout is None else self.timeout)
 
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The network, an ONNX file.", show_default=False)]

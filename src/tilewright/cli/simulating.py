@@ -13,13 +13,14 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from tilewright.cli import options as opt
 from tilewright.cli.console import errors, progress_line
-from tilewright.cli.options import flat
 from tilewright.cli.simulation_tables import print_profile, print_statistics
 from tilewright.core.platform import load_platform
 from tilewright.errors import TilewrightError
 from tilewright.sim.findings import Finding
 from tilewright.sim.gvsoc import SimulatorName, simulate
+from tilewright.sim.limits import Limits
 from tilewright.sim.profile import profile_of
 from tilewright.sim.program import load_program
 from tilewright.sim.qemu import simulate_in_qemu
@@ -74,16 +75,6 @@ class Watching:
             "stack and the like; the run is slower.",
         ),
     ] = False
-    max_cycles: Annotated[
-        int | None,
-        typer.Option(
-            "--max-cycles",
-            metavar="N",
-            min=1,
-            help="Ends a run that takes more cycles with an error that says where each core is.",
-            show_default=False,
-        ),
-    ] = None
 
     @property
     def flags(self) -> list[str]:
@@ -91,7 +82,7 @@ class Watching:
         return [f"--{name.replace('_', '-')}" for name, given in asdict(self).items() if given]
 
 
-@flat
+@opt.flat
 def sim_command(
     program: Annotated[
         Path, typer.Argument(metavar="PROGRAM.elf", help="A bare-metal program for the machine.", show_default=False)
@@ -108,6 +99,7 @@ def sim_command(
         ),
     ],
     watching: Watching,
+    limiting: opt.Limiting,
     simulator: Annotated[
         SimulatorName | None,
         typer.Option(
@@ -132,31 +124,31 @@ def sim_command(
     """
     other = simulator or ("qemu" if load_platform(platform).qemu else "tilewright")
     if other != "tilewright":
-        _run_only(program, platform, other, watching.flags)
+        _run_only(program, platform, other, watching.flags, limiting.chosen)
     else:
-        _simulate(program, platform, watching)
+        _simulate(program, platform, watching, limiting.chosen)
 
 
-def _simulate(program: Path, platform: str, watching: Watching) -> None:
+def _simulate(program: Path, platform: str, watching: Watching, limits: Limits) -> None:
     """Runs a program in the simulator of our own."""
-    trace, max_cycles = watching.trace, watching.max_cycles
+    trace = watching.trace
     look = Look(checks=watching.checks, profile=watching.profile, trace=trace is not None)
-    machine = Simulator(platform, watching.timing, look=look)
+    machine = Simulator(platform, watching.timing, look=look, limits=limits)
     machine.load(program)
-    stop = _run(machine, trace, max_cycles)
+    stop = _run(machine, trace)
     if watching.stats:
         print_statistics(statistics_of(machine), machine.machine.timing)
     if watching.profile:
         print_profile(profile_of(machine))
     findings = machine.findings()
     _print_warnings([finding for finding in findings if finding.warning])
-    _refuse(machine, stop, [finding for finding in findings if not finding.warning], max_cycles)
+    _refuse(machine, stop, [finding for finding in findings if not finding.warning])
     if machine.exit_code:
         # A status has eight bits; one that would look like success must not.
         raise typer.Exit(min(machine.exit_code, 255))
 
 
-def _run_only(program: Path, platform: str, simulator: SimulatorName, unknown: list[str]) -> None:
+def _run_only(program: Path, platform: str, simulator: SimulatorName, unknown: list[str], limits: Limits) -> None:
     """Runs a program in a simulator that has none of the other options."""
     if unknown:
         raise TilewrightError(
@@ -166,15 +158,21 @@ def _run_only(program: Path, platform: str, simulator: SimulatorName, unknown: l
     if simulator == "gvsoc":
         load_program(program)
         with progress_line(f"sim {escape(program.name)}", quiet=False) as progress:
-            text, status = simulate(program, machine, progress=progress)
+            status = simulate(program, machine, limits, sink=_show, progress=progress)
     else:
-        text, status = simulate_in_qemu(program, machine, Path.cwd())
-    print(text, end="")
+        status = simulate_in_qemu(program, machine, limits, sink=_show)
     if status:
         raise typer.Exit(status)
 
 
-def _run(simulator: Simulator, trace: Path | None, max_cycles: int | None) -> Stop:
+def _show(output: bytes) -> None:
+    """Prints what a program does, at once."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(output)
+    sys.stdout.buffer.flush()
+
+
+def _run(simulator: Simulator, trace: Path | None) -> Stop:
     printed = 0
 
     with _progress() as show, _tracing(trace, simulator) as update:
@@ -184,13 +182,11 @@ def _run(simulator: Simulator, trace: Path | None, max_cycles: int | None) -> St
             new = running.output_from(printed)
             show(running, bool(new))
             if new:
-                sys.stdout.flush()
-                sys.stdout.buffer.write(new)
-                sys.stdout.buffer.flush()
+                _show(new)
                 printed += len(new)
             update()
 
-        return simulator.run(max_cycles, watch=watch)
+        return simulator.run(watch=watch)
 
 
 @contextmanager
@@ -250,18 +246,13 @@ def _after_kind(finding: Finding) -> str:
     return str(finding).removeprefix(f"{finding.kind}: ")
 
 
-def _refuse(simulator: Simulator, stop: Stop, found: list[Finding], max_cycles: int | None) -> None:
+def _refuse(simulator: Simulator, stop: Stop, found: list[Finding]) -> None:
     """The one error that a run ends in, if any."""
     name = simulator.program.path.name if simulator.program else ""
     if found:
         raise _misbehaviour(name, found, simulator.native.findings_left_out, crashed=stop == "fault")
-    if stop == "cycle-limit":
-        raise TilewrightError(
-            "cycle-limit",
-            f"'{name}' has not ended after {max_cycles:,} cycles",
-            reasons=simulator.whereabouts(),
-            help="give it more with --max-cycles, or look where it is",
-        )
+    if (limit := simulator.limit_error(stop)) is not None:
+        raise limit
     if stop == "deadlock":
         raise TilewrightError(
             "deadlock",

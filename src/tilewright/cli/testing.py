@@ -22,6 +22,7 @@ from tilewright.cli.arguments import options_of
 from tilewright.codegen.build import SANITIZE, STRICT
 from tilewright.sim import Machine
 from tilewright.sim.gvsoc import SimulatorName
+from tilewright.sim.limits import Limits
 
 TEST_EXAMPLES = """
 `tilewright test examples/models`
@@ -51,6 +52,7 @@ def cases_command(
     shape: opt.Shape,
     planning: opt.Planning,
     build: opt.Build,
+    limiting: opt.Limiting,
 ) -> None:
     """Compiles, builds, runs and compares every case below some folders.
 
@@ -62,7 +64,7 @@ def cases_command(
     options = options_of(network, code, shape, planning, build=build)
     cases = find_cases(paths)
     flags = (*build.cflag, *STRICT, *SANITIZE, "-O1") if strict else tuple(build.cflag)
-    job = Job(options, build.cc, flags, build.machine(planning.seed), build.simulator)
+    job = Job(options, build.cc, flags, build.machine(planning.seed), build.simulator, limiting.chosen)
     results = run_cases(cases, job, jobs or os.cpu_count() or 1, quiet=as_json)
     if as_json:
         print(json.dumps({"cases": [asdict(result) for result in results]}))
@@ -81,9 +83,10 @@ class Job:
     flags: tuple[str, ...]
     machine: Machine
     simulator: SimulatorName | None
+    limits: Limits
 
     def run(self, name: str, place: Path) -> CaseResult:
-        return run_case(name, place, self.options, self.compiler, self.flags, self.machine, self.simulator)
+        return run_case(name, place, self.options, self.compiler, self.flags, self.machine, self.simulator, self.limits)
 
 
 def run_cases(cases: tuple[tuple[str, Path], ...], job: Job, count: int, *, quiet: bool) -> list[CaseResult]:

@@ -41,6 +41,7 @@ def runtime_files(name: str, sources: Sequence[str], platform: Platform) -> dict
         "@LIBRARIES@": platform.build["libraries"],
         "@CORES@": str(next((engine.count for engine in platform.engines.values()), 1)),
         "@CODE@": platform.code,
+        "@UART@": f"{platform.qemu.uart:#x}" if platform.qemu else "",
         "@MEMORIES@": "\n".join(
             f"  {m.name} : ORIGIN = {m.base:#x}, LENGTH = {max(m.length, (m.bytes or 0) + m.reserved):#x}"
             for m in platform.memories.values()

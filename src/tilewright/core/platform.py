@@ -13,6 +13,7 @@ import yaml
 
 from tilewright.core.kernel import Kernel, load_kernels
 from tilewright.core.machine import SimulatedMachine, simulated_machines
+from tilewright.core.qemu import Qemu, read_qemu
 from tilewright.core.reader import Reader
 from tilewright.errors import TilewrightError
 
@@ -99,16 +100,6 @@ class Dma:
     again: int = 0
     """Cycles of such code at each step, to start transfers and to hand them on, where several nodes run in between and
     take its places in the caches."""
-
-
-@dataclass(frozen=True)
-class Qemu:
-    """How QEMU runs programs: it counts instructions, one a nanosecond, by a timer of the board."""
-
-    program: str
-    machine: str
-    timer: float
-    """Ticks of the timer in a second."""
 
 
 @dataclass(frozen=True)
@@ -373,7 +364,7 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
             simulated_machines(reader, {m.name: m.bytes and m.bytes + m.reserved for m in memories.values()})
         ),
         reader.text("gvsoc") if reader.has("gvsoc") else "",
-        _qemu(reader.part("qemu")) if reader.has("qemu") else None,
+        read_qemu(reader.part("qemu")) if reader.has("qemu") else None,
         reader.text("unit") if reader.has("unit") else CYCLES,
         reader.text("code") if reader.has("code") else "",
         MappingProxyType(_layout(reader.part("layout"))) if reader.has("layout") else MappingProxyType({}),
@@ -426,12 +417,6 @@ def _build(reader: Reader) -> dict[str, str]:
     found = {key: str(value) for key, value in reader.mapping("build").items()}
     found["flags"] = " ".join(part for part in (found.pop("machine", ""), found.get("flags", "")) if part)
     return found
-
-
-def _qemu(part: Reader) -> Qemu:
-    qemu = Qemu(part.text("program"), part.text("machine"), part.number("timer"))
-    part.finish()
-    return qemu
 
 
 def _layout(part: Reader) -> dict[str, str]:

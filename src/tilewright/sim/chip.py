@@ -15,11 +15,9 @@ import numpy as np
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.platform import Platform
 from tilewright.errors import TilewrightError
+from tilewright.sim.limits import USUAL, Limits
 from tilewright.sim.marks import GroupProfile, Profiler
-from tilewright.sim.simulator import Look, Simulator
-
-LONGEST = 20_000_000_000
-"""Cycles after which a network is taken for one that never ends."""
+from tilewright.sim.simulator import Look, Simulator, Stop
 
 
 @dataclass(frozen=True)
@@ -42,16 +40,17 @@ def run_on_chip(
     timing: str = "",
     checks: bool = False,
     profile: bool = False,
+    limits: Limits = USUAL,
 ) -> ChipRun:
     """Feeds arrays to the program and reads its results back; a fault or a finding of the checks is an error."""
-    simulator = Simulator(platform, timing, look=Look(checks=checks))
+    simulator = Simulator(platform, timing, look=Look(checks=checks), limits=limits)
     simulator.load(executable)
-    _expect(simulator, simulator.run_until("tw_ready", LONGEST), "breakpoint", executable)
+    _expect(simulator, simulator.run_until("tw_ready"), "breakpoint", executable)
     pointers = simulator.read_words("tw_inputs", len(inputs))
     for pointer, array in zip(pointers, inputs, strict=True):
         simulator.write(pointer, np.ascontiguousarray(array).tobytes())
     profiler = Profiler(simulator, platform) if profile else None
-    _expect(simulator, simulator.run(LONGEST), "exited", executable)
+    _expect(simulator, simulator.run(), "exited", executable)
     pointers = simulator.read_words("tw_outputs", len(outputs))
     arrays = tuple(
         np.frombuffer(simulator.read(pointer, kind.size * kind.dtype.bytes), kind.dtype.numpy).reshape(kind.shape)
@@ -60,11 +59,13 @@ def run_on_chip(
     return ChipRun(arrays, simulator.read_words("tw_cycles")[0], profiler.groups() if profiler else ())
 
 
-def _expect(simulator: Simulator, stop: str, wanted: str, executable: Path) -> None:
+def _expect(simulator: Simulator, stop: Stop, wanted: Stop, executable: Path) -> None:
     """An error where a run did not end as it should."""
     errors = [str(finding) for finding in simulator.findings() if not finding.warning]
     if stop == wanted and not errors and (stop != "exited" or simulator.exit_code == 0):
         return
+    if not errors and (limit := simulator.limit_error(stop)) is not None:
+        raise limit
     ended = f"with status {simulator.exit_code}" if stop == "exited" else f"with {stop}"
     raise TilewrightError(
         "run-failed",

@@ -9,13 +9,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -25,6 +22,9 @@ import numpy as np
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.platform import Platform
 from tilewright.errors import TilewrightError
+from tilewright.sim.confined import confined
+from tilewright.sim.limits import USUAL, Limits, Printed, Sink, refuse_cycles
+from tilewright.sim.processes import Running
 
 SimulatorName = Literal["tilewright", "gvsoc", "qemu"]
 """What simulates a chip."""
@@ -33,10 +33,10 @@ VARIABLE = "GVSOC"
 GVSOC_FLAGS = ("-DTW_GVSOC",)
 """For the compiler: a runtime then does without what GVSoC's model of its chip lacks, and looks for a version of GVSoC
 that cannot run it."""
-LONGEST = 600.0
-"""Seconds after which a run is taken for one that never ends."""
 NEWS = 5.0
 """Seconds between two words of progress."""
+REMEMBERED = 1 << 16
+"""Bytes at the end of what was printed that are looked at."""
 Progress = Callable[[str], None]
 
 _OUTPUT = re.compile(r"tw_output (\d+) ([0-9a-f]+)")
@@ -87,54 +87,59 @@ def check_gvsoc(platform: Platform) -> None:
 
 
 def simulate(
-    executable: Path, platform: Platform, *, timeout: float = LONGEST, progress: Progress = lambda _stage: None
-) -> tuple[str, int]:
-    """Runs a program; what it printed, and its exit status. Now and then `progress` hears for how long it has run."""
+    executable: Path,
+    platform: Platform,
+    limits: Limits = USUAL,
+    *,
+    sink: Sink,
+    progress: Progress = lambda _stage: None,
+) -> int:
+    """Runs a program, whose output goes to `sink`; its exit status. `progress` hears for how long it has run."""
     check_gvsoc(platform)
-    gvsoc = find_gvsoc()
-    with tempfile.TemporaryDirectory(prefix="tilewright-gvsoc-") as folder:
-        command = [gvsoc, f"--target={platform.gvsoc}", f"--binary={executable.resolve()}", f"--work-dir={folder}"]
-        command += ["image", "flash", "run"]
-        try:
-            # A session of its own: its launcher starts other programs, which must end with it.
-            process = subprocess.Popen(
-                command,
-                cwd=folder,
-                env=_environment(),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                start_new_session=True,
-            )
-        except OSError as reason:
-            raise TilewrightError("run-failed", f"'{gvsoc}' cannot be started", reasons=[str(reason)]) from reason
-        with process:
-            text = _watched(process, timeout, progress)
-            if text is None:
-                raise _endless(executable, timeout, process.communicate()[0])
-    _check_version(text, process.returncode)
-    return text, process.returncode
+    refuse_cycles(limits, "in GVSoC")
+    last = bytearray()
+
+    def hear(data: bytes) -> None:
+        sink(data)
+        last.extend(data)
+        del last[:-REMEMBERED]
+
+    with tempfile.TemporaryDirectory(prefix="tilewright-gvsoc-") as name:
+        folder = Path(name)
+        command = [find_gvsoc(), f"--target={platform.gvsoc}", f"--binary={executable.resolve()}", f"--work-dir={name}"]
+        command = confined(folder, [*command, "image", "flash", "run"])
+        printed = Printed(executable.name, limits, hear)
+        with Running(
+            command, executable.name, limits, output=printed.take, folder=folder, environment=_environment(folder)
+        ) as running:
+            try:
+                status = running.finish(_news(limits, progress))
+            except TilewrightError as error:
+                if error.code == "time-limit":
+                    raise _endless(executable, limits, last.decode("utf-8", "replace")) from error
+                raise
+    _check_version(last.decode("utf-8", "replace"), status)
+    return status
 
 
-def _watched(process: subprocess.Popen[str], timeout: float, progress: Progress) -> str | None:
-    """What a program printed; None where it did not end in time. Whatever still runs is ended."""
-    begin, text = time.monotonic(), None
-    try:
-        while text is None and (passed := time.monotonic() - begin) < timeout:
-            with suppress(subprocess.TimeoutExpired):
-                text = process.communicate(timeout=min(NEWS, timeout - passed))[0]
-            progress(f"GVSoC, for {time.monotonic() - begin:.0f} s, at most {timeout:.0f}")
-    finally:
-        if text is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-    return text
+def _news(limits: Limits, progress: Progress) -> Callable[[], None]:
+    """Tells now and then for how long a program has run."""
+    begin = told = time.monotonic()
+
+    def tell() -> None:
+        nonlocal told
+        now = time.monotonic()
+        if now - told >= NEWS:
+            told = now
+            progress(f"GVSoC, for {now - begin:.0f} s, at most {limits.seconds:g}")
+
+    return tell
 
 
-def _environment() -> dict[str, str]:
-    """Variables without Tilewright's own Python, whose packages are not those that GVSoC's launcher needs."""
-    variables = dict(os.environ)
+def _environment(folder: Path) -> dict[str, str]:
+    """Variables with a folder for temporary files, and without Tilewright's own Python, whose packages are not those
+    that GVSoC's launcher needs."""
+    variables = {**os.environ, "TMPDIR": str(folder)}
     if sys.prefix == sys.base_prefix:
         return variables
     own = Path(sys.prefix)
@@ -146,12 +151,13 @@ def _environment() -> dict[str, str]:
     return variables
 
 
-def _endless(executable: Path, timeout: float, text: str) -> TilewrightError:
+def _endless(executable: Path, limits: Limits, text: str) -> TilewrightError:
     return TilewrightError(
-        "run-failed",
-        f"'{executable.name}' ran longer than {timeout:.0f} s in GVSoC",
+        "time-limit",
+        f"'{executable.name}' has not ended after {limits.seconds:g} s in GVSoC",
         reasons=_last_lines(text),
-        help="a DMA command with lines in L1 never ends there: `run` and `test` build programs without them, others "
+        help="give it more with --timeout SECONDS; a DMA command with lines in L1 never ends there: `run` and `test` "
+        "build programs without them, others "
         f"need {' '.join(GVSOC_FLAGS)}; `tilewright sim --timing gvsoc --checks` tells. What only takes long is "
         "simulated faster without --simulator",
     )
@@ -198,12 +204,14 @@ def run_on_gvsoc(
     executable: Path,
     outputs: Sequence[TensorType],
     platform: Platform,
+    limits: Limits = USUAL,
     *,
-    timeout: float = LONGEST,
     progress: Progress = lambda _stage: None,
 ) -> GvsocRun:
     """Runs a program that has its inputs, and reads its results from what it prints."""
-    text, status = simulate(executable, platform, timeout=timeout, progress=progress)
+    raw_text = bytearray()
+    status = simulate(executable, platform, limits, sink=raw_text.extend, progress=progress)
+    text = raw_text.decode("utf-8", "replace")
     found = [bytearray() for _ in outputs]
     for line in text.splitlines():
         if (printed := _OUTPUT.search(line)) and int(printed[1]) < len(found):

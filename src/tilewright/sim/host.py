@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +13,8 @@ import numpy as np
 
 from tilewright.core.graph import Array, TensorType
 from tilewright.errors import TilewrightError
+from tilewright.sim.limits import USUAL, Limits, Printed, refuse_cycles
+from tilewright.sim.processes import Running
 
 Moment = Literal["start", "wait", "random"]
 
@@ -55,9 +56,10 @@ def run_on_host(
     *,
     machine: Machine | None = None,
     repeat: int = 0,
-    timeout: float = 600.0,
+    limits: Limits = USUAL,
 ) -> HostRun:
     """Feeds arrays to the program and reads its results back; `machine` is for programs of platforms with a DMA."""
+    refuse_cycles(limits, "on this computer")
     with tempfile.TemporaryDirectory(prefix="tilewright-run-") as folder:
         paths = [Path(folder) / f"in{i}" for i in range(len(inputs))]
         results = [Path(folder) / f"out{i}" for i in range(len(outputs))]
@@ -70,20 +72,26 @@ def run_on_host(
             *(machine.arguments if machine else []),
             *(["--repeat", str(repeat)] if repeat else []),
         ]
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, check=False, timeout=timeout, env=host_environment()
-            )
-        except subprocess.TimeoutExpired as reason:
-            raise TilewrightError("run-failed", f"'{executable.name}' ran longer than {timeout:.0f} s") from reason
-        if done.returncode:
+        status, text, messages = _run(command, executable.name, limits)
+        if status:
             raise TilewrightError(
                 "run-failed",
-                f"'{executable.name}' ended with status {done.returncode}",
-                reasons=done.stderr.splitlines()[:20],
+                f"'{executable.name}' ended with status {status}",
+                reasons=messages.decode("utf-8", "replace").splitlines()[:20],
             )
         arrays = tuple(
             np.frombuffer(path.read_bytes(), kind.dtype.numpy).reshape(kind.shape)
             for path, kind in zip(results, outputs, strict=True)
         )
-        return HostRun(arrays, float(done.stdout) if repeat else None)
+        return HostRun(arrays, float(text) if repeat else None)
+
+
+def _run(command: Sequence[str], name: str, limits: Limits) -> tuple[int, bytes, bytes]:
+    """Runs a program; its exit status, and what it printed to stdout and to stderr."""
+    text, messages = bytearray(), bytearray()
+    printed, complained = (Printed(name, limits, kept.extend) for kept in (text, messages))
+    environment = host_environment()
+    with Running(
+        command, name, limits, output=printed.take, messages=complained.take, environment=environment
+    ) as running:
+        return running.finish(), bytes(text), bytes(messages)

@@ -18,9 +18,28 @@ from elftools.elf.sections import SymbolTableSection
 
 from tilewright.errors import TilewrightError
 
-HELP = "compile it for this machine, e.g. with riscv64-unknown-elf-gcc -march=rv32imc_zicsr -mabi=ilp32"
 DAMAGE = (ELFError, DWARFError, ConstructError, KeyError, ValueError, IndexError, TypeError, OverflowError)
 """What the reader of ELF files raises for files that are cut off or garbled."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """Machines with 32 bits that a program may be for."""
+
+    name: str
+    elf: str
+    """What ELF files call it."""
+    compiler: str
+    code_bit: int = 0
+    """Set in addresses of functions, which it is no part of."""
+
+    @property
+    def help(self) -> str:
+        return f"compile it for this machine, e.g. with {self.compiler}"
+
+
+RISCV = Family("RISC-V", "EM_RISCV", "riscv64-unknown-elf-gcc -march=rv32imc_zicsr -mabi=ilp32")
+ARM = Family("Arm", "EM_ARM", "arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb", code_bit=1)
 
 
 @dataclass(frozen=True)
@@ -108,8 +127,8 @@ class Program:
         return Place(address, function.name, address - function.address, self.line_at(address))
 
 
-def load_program(path: Path | str) -> Program:
-    """Reads an ELF file for a 32-bit RISC-V machine."""
+def load_program(path: Path | str, family: Family = RISCV) -> Program:
+    """Reads an ELF file for a machine of a family."""
     path = Path(path)
     try:
         image = path.read_bytes()
@@ -122,23 +141,24 @@ def load_program(path: Path | str) -> Program:
     except DAMAGE as reason:
         if image.startswith(b"\x7fELF"):
             raise _bad(path, f"its header is cut off or damaged: {reason}", "copy or link it again") from reason
-        raise _bad(path, "it is not an ELF file") from reason
+        raise _bad(path, "it is not an ELF file", family.help) from reason
     machine = str(cast("Any", elf)["e_machine"])
-    if machine != "EM_RISCV" or elf.elfclass != 32 or not elf.little_endian:
+    if machine != family.elf or elf.elfclass != 32 or not elf.little_endian:
         width = f"{elf.elfclass} bits, {'little' if elf.little_endian else 'big'} endian"
-        raise _bad(path, f"it is for another machine: {machine} with {width}, not RISC-V with 32 bits")
+        why = f"it is for another machine: {machine} with {width}, not {family.name} with 32 bits"
+        raise _bad(path, why, family.help)
     try:
         segments = tuple(_segments(path, elf, len(image)))
-        symbols = tuple(_symbols(elf))
+        symbols = tuple(_symbols(elf, family))
         entry = int(cast("Any", elf)["e_entry"])
     except DAMAGE as reason:
-        raise _bad(path, f"it is damaged or cut off: {reason or type(reason).__name__}") from reason
+        raise _bad(path, f"it is damaged or cut off: {reason or type(reason).__name__}", family.help) from reason
     if not segments:
         raise _bad(path, "it has no segment to load", "link it: an object file is not a program yet")
     return Program(path, entry, segments, symbols, image)
 
 
-def _bad(path: Path, why: str, help: str = HELP) -> TilewrightError:
+def _bad(path: Path, why: str, help: str) -> TilewrightError:
     return TilewrightError("bad-elf", f"'{path}' cannot be simulated", reasons=[why], help=help)
 
 
@@ -151,7 +171,7 @@ def _segments(path: Path, elf: ELFFile, length: int) -> Iterator[Segment]:
             yield Segment(int(segment["p_paddr"]), bytes(segment.data()))
 
 
-def _symbols(elf: ELFFile) -> Iterator[Symbol]:
+def _symbols(elf: ELFFile, family: Family) -> Iterator[Symbol]:
     table = cast("Any", elf.get_section_by_name(".symtab"))
     if not isinstance(table, SymbolTableSection):
         return
@@ -164,7 +184,9 @@ def _symbols(elf: ELFFile) -> Iterator[Symbol]:
             # Functions of assembly often have no type; labels inside of them are not global.
             label = kind == "STT_NOTYPE" and binding == "STB_GLOBAL" and _is_code(elf, section)
             is_function = kind == "STT_FUNC" or label
-            yield Symbol(str(entry.name), int(entry["st_value"]), int(entry["st_size"]), is_function)
+            address = int(entry["st_value"])
+            address &= ~family.code_bit if kind == "STT_FUNC" else -1
+            yield Symbol(str(entry.name), address, int(entry["st_size"]), is_function)
 
 
 def _is_code(elf: ELFFile, index: object) -> bool:

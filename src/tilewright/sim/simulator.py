@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +13,13 @@ from tilewright.core.platform import Platform, load_platform, platform_names
 from tilewright.errors import TilewrightError
 from tilewright.sim import _native
 from tilewright.sim.findings import Finding, findings_of
+from tilewright.sim.limits import USUAL, Limits, cycle_limit, output_limit, time_limit
 from tilewright.sim.program import Place, Program, Symbol, load_program
 from tilewright.sim.stacks import stack_ends
 
-Stop = Literal["exited", "fault", "deadlock", "cycle-limit", "breakpoint"]
+Stop = Literal["exited", "fault", "deadlock", "cycle-limit", "output-limit", "time-limit", "breakpoint"]
 """Why a run ended: the program did, it did something that the machine cannot do, all harts wait for each other, the
-cycles given are used up, or a hart is where the run was to end."""
+cycles given are used up, it printed or lasted more than it may, or a hart is where the run was to end."""
 
 SLICE = 1_000_000
 """Cycles that run before anybody is told: Ctrl-C, output and progress come through in between."""
@@ -39,14 +41,18 @@ NOTHING = Look()
 class Simulator:
     """A machine with a program. `timing` is one of the platform's, its default where none is named."""
 
-    def __init__(self, platform: str | Path | Platform, timing: str = "", *, look: Look = NOTHING) -> None:
+    def __init__(
+        self, platform: str | Path | Platform, timing: str = "", *, look: Look = NOTHING, limits: Limits = USUAL
+    ) -> None:
         found = platform if isinstance(platform, Platform) else load_platform(platform)
         self.platform = found
         self.machine = machine_of(found, timing)
         self.look = look
+        self.limits = limits
         self.native = built(self.machine)
         self.program: Program | None = None
         self._output = bytearray()
+        self._too_much = False
         self._reached = 0
         if look.checks:
             self.native.observe_checks(True)
@@ -72,18 +78,26 @@ class Simulator:
         return loaded
 
     def run(self, max_cycles: int | None = None, *, watch: Callable[[Simulator], None] | None = None) -> Stop:
-        """Runs until the program ends or cannot go on, at most for some cycles; `watch` is called now and then."""
-        end = None if max_cycles is None else self.cycles + max_cycles
+        """Runs until the program ends or cannot go on; `watch` is called now and then.
+
+        It has the cycles given, or all that the limits leave the machine, and their seconds for each call.
+        """
+        end = self.limits.most_cycles if max_cycles is None else self.cycles + max_cycles
+        deadline = time.monotonic() + self.limits.seconds
         while True:
-            until = self.cycles + SLICE if end is None else min(self.cycles + SLICE, end)
-            stop = self.native.run(until)
+            until = min(self.cycles + SLICE, end)
+            stop: Stop = self.native.run(until)
             if stop == "cycle-limit":
-                self._reached = until
-            self._output += self.native.take_output()
+                self._reached = max(self._reached, until)
+            self._take_output()
             if watch is not None:
                 watch(self)
+            if self._too_much:
+                return "output-limit"
             if stop != "cycle-limit" or until == end:
                 return stop
+            if time.monotonic() > deadline:
+                return "time-limit"
 
     def run_until(self, place: str | int, max_cycles: int | None = None) -> Stop:
         """Runs until a hart is at a symbol or address ("breakpoint"), or until the run ends in another way."""
@@ -96,8 +110,24 @@ class Simulator:
     def step(self, hart: int = 0) -> Stop:
         """One instruction of a hart; others go on as far as they would meanwhile."""
         stop = self.native.step(hart)
-        self._output += self.native.take_output()
+        self._take_output()
         return stop
+
+    def _take_output(self) -> None:
+        """Keeps what the program has printed, as far as it may."""
+        new = self.native.take_output()
+        room = self.limits.output - len(self._output)
+        self._output += new[:room]
+        self._too_much = self._too_much or len(new) > room
+
+    def limit_error(self, stop: Stop) -> TilewrightError | None:
+        """The error of a run that ended for a limit."""
+        name = self.program.path.name if self.program else ""
+        if stop == "cycle-limit":
+            return cycle_limit(name, self.limits, self.platform.unit, self.whereabouts())
+        if stop == "output-limit":
+            return output_limit(name, self.limits)
+        return time_limit(name, self.limits, self.whereabouts()) if stop == "time-limit" else None
 
     @property
     def cycles(self) -> int:
@@ -112,7 +142,7 @@ class Simulator:
 
     @property
     def output(self) -> bytes:
-        """All that the program has printed."""
+        """All that the program has printed, up to its limit."""
         return self.output_from(0)
 
     def output_from(self, position: int) -> bytes:

@@ -8,6 +8,11 @@ __attribute__((noinline)) void spin_forever(void) {
         __asm__ volatile("nop");
 }
 
+__attribute__((noinline)) void print_forever(void) {
+    for (;;)
+        REGISTER(0x1A10F000) = 'x';
+}
+
 __attribute__((noinline)) void sleep_forever(void) { __asm__ volatile("wfi"); }
 
 __attribute__((noinline)) void store_nowhere(void) { REGISTER(0x30000004u) = 1; /* here */ }
