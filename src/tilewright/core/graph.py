@@ -19,9 +19,6 @@ Array = np.ndarray[Any, Any]
 Attr = int | float | str | bool | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | None
 Attrs = Mapping[str, Attr]
 
-RESULT = "@"
-"""In an epilogue step's inputs: `@` is the result of the node's own operator, `@1` that of the first step, etc."""
-
 
 @dataclass(frozen=True)
 class TensorType:
@@ -55,13 +52,41 @@ class TensorType:
 
 
 @dataclass(frozen=True)
+class Result:
+    """What an epilogue step reads of its own node: 0 is the result of the operator, 1 that of the first step, etc.
+
+    It is no string, because every string may be the name of a tensor.
+    """
+
+    number: int
+
+    def __str__(self) -> str:
+        return f"@{self.number or ''}"
+
+
+@dataclass(frozen=True)
 class Step:
     """One element-wise operator fused behind a node: computed on each result before it is stored."""
 
     op: str
-    inputs: tuple[str, ...]
+    inputs: tuple[str | Result, ...]
+    """Names of tensors, the empty one for an absent operand, and results computed before."""
     type: TensorType
     attrs: Attrs = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """The tensors it reads, as often as it does, absent operands included."""
+        return tuple(name for name in self.inputs if isinstance(name, str))
+
+    def rename(self, names: Mapping[str, str]) -> Step:
+        """The same step reading other tensors."""
+        return replace(self, inputs=tuple(names.get(i, i) if isinstance(i, str) else i for i in self.inputs))
+
+    def moved(self, shift: int) -> Step:
+        """The same step with so many more steps before it."""
+        inputs = (Result(i.number + shift) if isinstance(i, Result) else i for i in self.inputs)
+        return replace(self, inputs=tuple(inputs))
 
 
 @dataclass(frozen=True)
@@ -78,20 +103,24 @@ class Node:
     name: str = ""
     epilogue: tuple[Step, ...] = ()
 
+    @property
+    def label(self) -> str:
+        """What messages and reports call it. Nodes may share a name, or have none."""
+        return self.name or next((output for output in self.outputs if output), self.op)
+
     @cached_property
     def reads(self) -> tuple[str, ...]:
         """Every tensor it reads, epilogue operands included, in order, each once."""
-        steps = (name for step in self.epilogue for name in step.inputs if not name.startswith(RESULT))
+        steps = (name for step in self.epilogue for name in step.tensors)
         return tuple(dict.fromkeys(name for name in (*self.inputs, *steps) if name))
 
     def rename(self, names: Mapping[str, str]) -> Node:
         """The same node reading other tensors; outputs are renamed too where `names` has them."""
-        steps = tuple(replace(s, inputs=tuple(names.get(i, i) for i in s.inputs)) for s in self.epilogue)
         return replace(
             self,
             inputs=tuple(names.get(i, i) for i in self.inputs),
             outputs=tuple(names.get(o, o) for o in self.outputs),
-            epilogue=steps,
+            epilogue=tuple(step.rename(names) for step in self.epilogue),
         )
 
 
@@ -202,7 +231,7 @@ def topological(nodes: Sequence[Node], available: Iterable[str]) -> tuple[Node, 
         raise TilewrightError(
             "cyclic-graph",
             f"{len(stuck)} nodes wait for each other in a cycle",
-            reasons=[f"{n.op} '{n.name or n.outputs[0]}' needs {', '.join(n.reads)}" for n in stuck[:8]],
+            reasons=[f"{n.op} '{n.label}' needs {', '.join(n.reads)}" for n in stuck[:8]],
             help="a network must be acyclic: unroll the recurrence or use a recurrent operator",
         )
     return tuple(order)

@@ -61,6 +61,7 @@ class Builder:
         self._ranks = ranks
         self._taken = {*reserved, *self.types}
         self._tried: dict[str, int] = {}
+        self._casts: dict[tuple[str, DType], str] = {}
         self._unknown: set[str] = set()
         self._adapt = adapt
 
@@ -95,14 +96,15 @@ class Builder:
         """The tensor in another element type: a converted constant, or a Cast."""
         if self.types[name].dtype == dtype:
             return name
+        if (name, dtype) in self._casts:
+            return self._casts[name, dtype]
         known = self.constants.get(name)
-        result = f"{name}_{dtype}"
-        if result in self.types and self.types[result] == self.types[name].with_dtype(dtype):
-            return result
         if known is not None:
-            return self.constant(result, known.astype(dtype.numpy))
-        result = self.fresh(result)
-        self._append(Node("Cast", (name,), (result,), MappingProxyType({"to": CODE_OF_DTYPE[dtype]}), result))
+            result = self.constant(f"{name}_{dtype}", known.astype(dtype.numpy))
+        else:
+            result = self.fresh(f"{name}_{dtype}")
+            self._append(Node("Cast", (name,), (result,), MappingProxyType({"to": CODE_OF_DTYPE[dtype]}), result))
+        self._casts[name, dtype] = result
         return result
 
     # Walking the file.
@@ -294,7 +296,7 @@ class Builder:
                 [self.types[name] if name else None for name in node.inputs],
                 node.attrs,
                 values=[self.constants.get(name) for name in node.inputs],
-                name=node.name or next((o for o in node.outputs if o), node.op),
+                name=node.label,
                 wanted=len(node.outputs),
             )
             for operand in sorted(call.op.compile_time):

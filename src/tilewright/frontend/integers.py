@@ -104,7 +104,7 @@ class IntegerTypes:
             if found is None:
                 raise TilewrightError(
                     "type-mismatch",
-                    f"input '{operand}' of {node.op} '{node.name or node.outputs[0]}' must hold integers",
+                    f"input '{operand}' of {node.op} '{node.label}' must hold integers",
                 )
             inputs.append(found)
         self._narrow.add(node.outputs[0])

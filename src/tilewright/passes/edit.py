@@ -84,7 +84,7 @@ class Edit:
             [self.types[name] if name else None for name in node.inputs],
             node.attrs,
             values=[self.constants.get(name) for name in node.inputs],
-            name=node.name or node.outputs[0],
+            name=node.label,
             wanted=len(node.outputs),
         )
 
@@ -154,7 +154,7 @@ class Edit:
         """Applies the rule of each node's operator once, from the inputs down."""
         for node in self.graph.nodes:
             current = self._renamed(node)
-            self._current = node.name or node.outputs[0]
+            self._current = node.label
             rule = rules.get(node.op)
             if rule is not None and not node.epilogue and rule(self, current):
                 self._release(current.reads)

@@ -147,7 +147,7 @@ class Network:
     def label(self, position: int) -> str:
         """How messages call a layer."""
         node = self.node(position)
-        return f"{node.op} '{node.name or node.outputs[0]}'"
+        return f"{node.op} '{node.label}'"
 
 
 def networks_of(graph: Graph, platform: Platform, options: PlanOptions) -> tuple[Network, ...]:

@@ -204,7 +204,7 @@ class _Walk:
 
     def _by_rule(self, node: Node, scheme: Scheme, output: str) -> str | None:
         rule = RULES.get(node.op, RULES["elementwise"])
-        self._builder.label = node.name or node.outputs[0]
+        self._builder.label = node.label
         return rule(self._site(node, scheme, output))
 
     def _site(self, node: Node, scheme: Scheme, output: str) -> Site:

@@ -48,7 +48,7 @@ def _layer(plan: Plan, step: int, node: Node) -> Layer:
     kind = plan.graph.types[node.outputs[0]]
     return Layer(
         step,
-        node.name or node.outputs[0],
+        node.label,
         " + ".join([node.op, *(fused.op for fused in node.epilogue)]),
         choice.kernel.path.name if choice.kernel else LOOP_NEST,
         choice.rejected,
