@@ -222,22 +222,6 @@ def _dft(node: RawNode, context: Context) -> Sequence[RawNode]:
     return (_new(node, inputs=(*inputs, axis), attrs=_without(node, "axis")),)
 
 
-def _gemm(node: RawNode, context: Context) -> Sequence[RawNode]:
-    """Some exporters multiply stacks of matrices: the rows of all of them are one matrix."""
-    shape = context.type(node.inputs[0]).shape
-    if len(shape) <= 2 or node.attrs.get("transA"):
-        return (_new(node),)
-    matrix, result = context.fresh(f"{node.label}_matrix"), context.fresh(f"{node.label}_result")
-    columns = context.type(node.inputs[1]).shape[0 if node.attrs.get("transB") else -1]
-    flat = context.constant(f"{node.label}_flat", _integers((prod(shape[:-1]), shape[-1])))
-    back = context.constant(f"{node.label}_shape", _integers((*shape[:-1], columns)))
-    return (
-        RawNode("Reshape", (node.inputs[0], flat), (matrix,), {"allowzero": 1}, f"{node.label}_flatten"),
-        _new(node, inputs=(matrix, *node.inputs[1:]), outputs=(result,)),
-        RawNode("Reshape", (result, back), node.outputs, {"allowzero": 1}, f"{node.label}_restore"),
-    )
-
-
 def _cross_entropy(node: RawNode, context: Context) -> Sequence[RawNode]:
     """Training exporters list the log-probabilities as the only output; its declared rank shows that."""
     alone = len(node.outputs) == 1 and context.declared_rank(node.outputs[0]) == context.type(node.inputs[0]).rank
@@ -357,7 +341,6 @@ _OLD: dict[str, Old] = {
     "Scatter": Old(NEWEST, _scatter),
     **{name: Old(7, _aligned) for name in _BINARY},
     "DFT": Old(20, _dft, "axis"),
-    "Gemm": Old(NEWEST, _gemm),
     "SoftmaxCrossEntropyLoss": Old(NEWEST, _cross_entropy),
 }
 
