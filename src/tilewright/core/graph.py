@@ -93,7 +93,8 @@ class Step:
 class Node:
     """An operator applied to tensors, followed by the element-wise `epilogue` on its first output.
 
-    An absent optional input is the empty string. With an epilogue, the output tensor has the type of the last step.
+    An absent optional input and an output that is left out are the empty string. With an epilogue, the output tensor
+    has the type of the last step.
     """
 
     op: str
@@ -106,7 +107,12 @@ class Node:
     @property
     def label(self) -> str:
         """What messages and reports call it. Nodes may share a name, or have none."""
-        return self.name or next((output for output in self.outputs if output), self.op)
+        return self.name or next(iter(self.made), self.op)
+
+    @cached_property
+    def made(self) -> tuple[str, ...]:
+        """The tensors it makes. No other node makes the first of them, so that this tells nodes apart."""
+        return tuple(name for name in self.outputs if name)
 
     @cached_property
     def reads(self) -> tuple[str, ...]:
@@ -137,7 +143,7 @@ class Graph:
 
     def producer(self) -> dict[str, Node]:
         """Which node makes each tensor."""
-        return {output: node for node in self.nodes for output in node.outputs if output}
+        return {output: node for node in self.nodes for output in node.made}
 
     def users(self) -> dict[str, list[Node]]:
         """Which nodes read each tensor."""
@@ -169,7 +175,7 @@ class Graph:
         alive = {*self.inputs, *results}
         for node in kept:
             alive.update(node.reads)
-            alive.update(output for output in node.outputs if output)
+            alive.update(node.made)
         return replace(
             self,
             nodes=kept,

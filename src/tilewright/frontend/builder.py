@@ -158,6 +158,8 @@ class Builder:
 
     def _place(self, node: RawNode, origin: tuple[str, ...]) -> None:
         operator = self._registry.get(node.op)
+        if not any(node.outputs):
+            return
         if operator is None:
             self._inline_standard(node, origin)
             return
@@ -180,9 +182,9 @@ class Builder:
         return Node(node.op, tuple(inputs), tuple(outputs), MappingProxyType(kept), node.name)
 
     def _all_required(self, node: RawNode, operator: Operator) -> list[str]:
-        """The outputs of a node. Kernels write all that are not optional: these have names even if nobody reads any."""
+        """The outputs of a node. Code writes all that are not optional: these have names even if nobody reads any."""
         outputs = list(node.outputs)
-        required = [] if operator.body else [name[-1] not in "?*" for name in operator.outputs.split()]
+        required = [name[-1] not in "?*" for name in operator.outputs.split()]
         outputs += [""] * (len(required) - len(outputs))
         for index, needed in enumerate(required):
             if needed and not outputs[index]:
@@ -218,9 +220,9 @@ class Builder:
         # Branches have no effects, so both may be computed and one chosen, as long as they agree in type.
         results: list[tuple[str, ...]] = []
         for key in ("then_branch", "else_branch"):
-            results.append(tuple(self.fresh(f"{output}_{key[:4]}") for output in node.outputs))
+            results.append(tuple(self.fresh(f"{output}_{key[:4]}") if output else "" for output in node.outputs))
             self._take(node, key, results[-1], env, origin)
-        pairs = list(zip(node.outputs, *results, strict=True))
+        pairs = [found for found in zip(node.outputs, *results, strict=True) if found[0]]
         if any(self.types.get(yes) != self.types.get(no) for _, yes, no in pairs):
             self._refuse(node, origin, "its branches give different types, and its condition is known at run time only")
             return
@@ -232,10 +234,14 @@ class Builder:
         branch = node.attrs.get(key)
         if not isinstance(branch, Subgraph):
             raise TilewrightError("bad-model", f"If '{node.label}' lacks its {key}")
-        inner = self.enter(node, branch, (), env)
-        self._scope(
-            branch.nodes, inner, dict(zip(branch.outputs, outputs, strict=False)), (*origin, f"If {node.label}")
-        )
+        inner, pairs = self.enter(node, branch, (), env), zip(branch.outputs, outputs, strict=False)
+        named = [(formal, made) for formal, made in pairs if made]
+        # A branch may give one tensor more than once.
+        wanted = dict(reversed(named))
+        self._scope(branch.nodes, inner, wanted, (*origin, f"If {node.label}"))
+        for formal, made in named:
+            if wanted[formal] != made:
+                self.process(RawNode("Identity", (wanted[formal],), (made,)), env, origin)
 
     def enter(self, node: RawNode, graph: Subgraph, inputs: Sequence[str], env: Env) -> Env:
         """The names inside a graph of an attribute: those around it, its inputs and its constants."""

@@ -88,7 +88,8 @@ class IntegerTypes:
         if adapted is None:
             return self._as_float(builder, node)
         if node.op not in _INDEX_RESULT:
-            self._narrow.add(node.outputs[0])
+            # Moves have the same elements in all results, other operators in the first.
+            self._narrow.update(node.made if REGISTRY[node.op].kind == "move" else filter(None, node.outputs[:1]))
         return adapted
 
     def _dialect(self, builder: Builder, node: Node) -> Node:

@@ -195,6 +195,8 @@ def _group_norm(node: RawNode, context: Context) -> Sequence[RawNode]:
 
 def _batch_norm(node: RawNode, _context: Context) -> Sequence[RawNode]:
     """Old forms list running statistics as outputs that only training fills."""
+    if any(node.outputs[1:]):
+        raise TilewrightError("unsupported-operator", "training mode of an old form")
     attrs = {key: value for key, value in node.attrs.items() if key == "epsilon"}
     return (_new(node, outputs=node.outputs[:1], attrs=attrs),)
 

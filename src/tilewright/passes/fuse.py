@@ -12,30 +12,31 @@ from tilewright.core.graph import Graph, Node, Result, Step
 from tilewright.core.matching import binding_names, why_not
 from tilewright.core.op import REGISTRY, call_node
 from tilewright.core.platform import Platform
+from tilewright.errors import TilewrightError
 
 
 def fuse(graph: Graph, platform: Platform) -> Graph:
     """The graph with every fusable element-wise operator moved into an epilogue."""
     state = _State(graph, platform)
-    for name in [node.outputs[0] for node in graph.nodes]:
+    for name in [node.made[0] for node in graph.nodes]:
         if name in state.nodes:
             state.absorb(name)
-    kept = [node for node in graph.nodes if node.outputs[0] in state.nodes]
-    return graph.with_nodes([state.nodes[node.outputs[0]] for node in kept])
+    kept = [node for node in graph.nodes if node.made[0] in state.nodes]
+    return graph.with_nodes([state.nodes[node.made[0]] for node in kept])
 
 
 class _State:
-    """Nodes by their first output while they merge. A merged node stands where its last part stood."""
+    """Nodes by the first tensor they make while they merge. A merged node stands where its last part stood."""
 
     def __init__(self, graph: Graph, platform: Platform) -> None:
         self._graph, self._platform = graph, platform
-        self.nodes = {node.outputs[0]: node for node in graph.nodes}
-        self._position = {node.outputs[0]: index for index, node in enumerate(graph.nodes)}
+        self.nodes = {node.made[0]: node for node in graph.nodes}
+        self._position = {node.made[0]: index for index, node in enumerate(graph.nodes)}
         self._users: dict[str, list[str]] = {}
         for node in graph.nodes:
             for inputs in (node.inputs, *(s.tensors for s in node.epilogue)):
                 for name in inputs:
-                    self._users.setdefault(name, []).append(node.outputs[0])
+                    self._users.setdefault(name, []).append(node.made[0])
         for name in graph.outputs:
             self._users.setdefault(name, []).append("")
 
@@ -87,7 +88,15 @@ class _State:
         op = REGISTRY[node.op]
         if len(node.outputs) != 1 or op.kind == "view":
             return False
-        return op.body is not None or self._has_kernel(node)
+        return self._has_nest(node) or self._has_kernel(node)
+
+    def _has_nest(self, node: Node) -> bool:
+        """Whether a node can be a loop nest; some operators refuse with what they are told."""
+        body = REGISTRY[node.op].body
+        try:
+            return body is not None and bool(body(call_node(self._graph, node)))
+        except TilewrightError:
+            return False
 
     def _has_kernel(self, node: Node) -> bool:
         """Whether a kernel with an epilogue fits a node that has no loop nest."""

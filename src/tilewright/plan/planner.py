@@ -99,7 +99,7 @@ def _lenders(graph: Graph, owners: dict[str, str]) -> list[Lender]:
     """Outputs of the network, whose memory is free until they are written."""
     first: dict[str, int] = {}
     for step, node in enumerate(graph.nodes):
-        for name in node.outputs:
+        for name in node.made:
             first.setdefault(root_of(owners, name), step)
     kinds = [(index, graph.types[name], first[root_of(owners, name)]) for index, name in enumerate(graph.outputs)]
     return [Lender(index, kind.bytes, step, kind.dtype.bytes) for index, kind, step in kinds]
@@ -121,7 +121,7 @@ def _in_place(graph: Graph, choices: tuple[Choice, ...], roots: dict[str, str]) 
     outside = fixed(graph, owners)
     for step, (node, choice) in enumerate(zip(graph.nodes, choices, strict=True)):
         output = node.outputs[0]
-        if root_of(owners, output) in outside:
+        if not output or root_of(owners, output) in outside:
             continue
         for name in _replaceable(node, choice):
             owner = root_of(owners, name)

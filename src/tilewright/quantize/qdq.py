@@ -172,7 +172,7 @@ class _Walk:
     def _emit_as_is(self, node: Node) -> None:
         inputs = tuple(self._real(i) if i else "" for i in node.inputs)
         self._builder.add(replace(node, inputs=inputs))
-        self._there.update(node.outputs)
+        self._there.update(node.made)
 
     # Tensors on demand
 

@@ -45,7 +45,7 @@ def is_view(node: Node) -> bool:
 
 def _layer(plan: Plan, step: int, node: Node) -> Layer:
     choice = plan.choices[step]
-    kind = plan.graph.types[node.outputs[0]]
+    kind = plan.graph.types[node.made[0]]
     return Layer(
         step,
         node.label,
