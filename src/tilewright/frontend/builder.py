@@ -221,13 +221,29 @@ class Builder:
         results: list[tuple[str, ...]] = []
         for key in ("then_branch", "else_branch"):
             results.append(tuple(self.fresh(f"{output}_{key[:4]}") if output else "" for output in node.outputs))
-            self._take(node, key, results[-1], env, origin)
+            try:
+                self._take(node, key, results[-1], env, origin)
+            except TilewrightError as error:
+                raise self._impossible(node, key, error) from error
         pairs = [found for found in zip(node.outputs, *results, strict=True) if found[0]]
         if any(self.types.get(yes) != self.types.get(no) for _, yes, no in pairs):
             self._refuse(node, origin, "its branches give different types, and its condition is known at run time only")
             return
+        chosen = node.inputs[0]
+        if self.types[chosen].rank:
+            chosen, scalar = self.fresh(f"{chosen}_scalar"), self.constant(f"{chosen}_shape", np.zeros(0, np.int64))
+            self.process(RawNode("Reshape", (node.inputs[0], scalar), (chosen,)), env, origin)
         for output, yes, no in pairs:
-            self.process(RawNode("Where", (node.inputs[0], yes, no), (output,), {}, node.name), env, origin)
+            self.process(RawNode("Where", (chosen, yes, no), (output,), {}, node.name), env, origin)
+
+    def _impossible(self, node: RawNode, key: str, error: TilewrightError) -> Exception:
+        """What to raise for a branch that is wrong for these shapes: whoever knows the condition may never take it."""
+        where = f"the {key[:4]} branch of If '{node.label}'"
+        sources = self.sources(node.inputs[:1])
+        if not sources or error.code == "bad-model":
+            return error
+        text = f"{where} cannot be computed, and its condition is known at run time only: {error.what}"
+        return NeedsValues(sources, TilewrightError("not-constant", text))
 
     def _take(self, node: RawNode, key: str, outputs: Sequence[str], env: Env, origin: tuple[str, ...]) -> None:
         """Builds a branch of an If; its results are called `outputs`."""
