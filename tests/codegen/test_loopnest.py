@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+
 from passes.build import Builder, platform
 from support import Golden
 from tilewright.codegen import lower

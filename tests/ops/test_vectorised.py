@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import x86
 
+import x86
 from ops.test_generated_c import DYNAMIC, GENERIC, Sample, assert_close, network, operator_samples, sample
 from tilewright.codegen import build, lower, project_files, write_project
 from tilewright.codegen.affine import address
