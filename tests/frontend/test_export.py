@@ -10,7 +10,7 @@ import pytest
 
 from onnx_models import check, model, node, onnxruntime_results, read, value, write
 from tilewright.core.dtype import INT8, INT32
-from tilewright.core.graph import RESULT, Array, Graph, Node, Step, TensorType, attrs
+from tilewright.core.graph import Array, Graph, Node, Result, Step, TensorType, attrs
 from tilewright.core.interpret import interpret
 from tilewright.frontend import export, load, save
 
@@ -38,8 +38,8 @@ def integer_network() -> Graph:
     """A product with a fused requantisation behind it, as passes leave it."""
     product, result = TensorType(INT32, (3, 4)), TensorType(INT8, (3, 4))
     steps = (
-        Step("Add", (RESULT, "bias"), product, attrs(widen=1)),
-        Step("RequantShift", (f"{RESULT}1", "mul", "add"), result, attrs(div=64, n_levels=256, signed=1)),
+        Step("Add", (Result(0), "bias"), product, attrs(widen=1)),
+        Step("RequantShift", (Result(1), "mul", "add"), result, attrs(div=64, n_levels=256, signed=1)),
     )
     constants: dict[str, Array] = {
         "w": RNG.integers(-50, 50, (5, 4)).astype(np.int8),

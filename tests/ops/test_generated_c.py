@@ -18,7 +18,7 @@ import pytest
 from tilewright.codegen import build, lower, project_files, write_project
 from tilewright.codegen.build import SANITIZE, STRICT
 from tilewright.core.dtype import INT32
-from tilewright.core.graph import RESULT, Array, Graph, Node, Step, TensorType, attrs, type_of_array
+from tilewright.core.graph import Array, Graph, Node, Result, Step, TensorType, attrs, type_of_array
 from tilewright.core.interpret import interpret
 from tilewright.core.kernel import Kernel
 from tilewright.core.matching import binding_names, why_not
@@ -165,29 +165,29 @@ def fused(s: Sample, seed: int) -> Sample:
     channel, whole = f"{name}_channel", f"{name}_whole"
     last = kind.shape[-1]
     levels = {"div": 1 << 9, "n_levels": 256, "signed": 1, "axis": kind.rank - 1}
-    steps: list[tuple[str, tuple[str, ...], dict[str, int]]]
+    steps: list[tuple[str, tuple[str | Result, ...], dict[str, int]]]
     if kind.dtype.is_float:
         constants = {channel: rng.normal(size=last).astype(kind.dtype.numpy)}
         fed = {whole: rng.normal(size=kind.shape).astype(kind.dtype.numpy)}
-        steps = [("Add", (RESULT, channel), {}), ("Mul", (f"{RESULT}1", whole), {}), ("Relu", (f"{RESULT}2",), {})]
+        steps = [("Add", (Result(0), channel), {}), ("Mul", (Result(1), whole), {}), ("Relu", (Result(2),), {})]
     else:
         scale = {f"{name}_mul": rng.integers(1, 9, last).astype(np.int32), f"{name}_add": np.zeros(1, np.int32)}
         constants = {channel: rng.integers(-99, 99, last).astype(np.int32), **scale}
         fed = {whole: rng.integers(-99, 99, kind.shape).astype(np.int32)}
         steps = [
-            ("Add", (RESULT, channel), {"widen": 1}),
-            ("Sub", (whole, f"{RESULT}1"), {}),
-            ("RequantShift", (f"{RESULT}2", *scale), levels),
+            ("Add", (Result(0), channel), {"widen": 1}),
+            ("Sub", (whole, Result(1)), {}),
+            ("RequantShift", (Result(2), *scale), levels),
         ]
     types = {**s.types, **{n: type_of_array(a) for n, a in (*constants.items(), *fed.items())}}
-    values = {RESULT: kind}
+    values = [kind]
     epilogue: list[Step] = []
-    for number, (op, inputs, settings) in enumerate(steps, 1):
-        operands = [values.get(i) or types[i] for i in inputs]
-        known = [constants.get(i) for i in inputs]
+    for op, inputs, settings in steps:
+        operands = [values[i.number] if isinstance(i, Result) else types[i] for i in inputs]
+        known = [constants.get(i) if isinstance(i, str) else None for i in inputs]
         made = call_of(REGISTRY[op], operands, attrs(**settings), values=known).outputs[0]
         epilogue.append(Step(op, inputs, made, attrs(**settings)))
-        values[f"{RESULT}{number}"] = made
+        values.append(made)
     # Tensors are named after the sample they came from, so the fused one needs names of its own.
     names = {tensor: f"{name}_{tensor}" for tensor in s.types}
     renamed = {names.get(tensor, tensor): k for tensor, k in types.items()}

@@ -57,6 +57,14 @@ def test_what_others_read_stays() -> None:
     assert {node.inputs[0] for node in changed.nodes} == {"x"}
 
 
+def test_a_tensor_called_as_the_table_keeps_its_value() -> None:
+    b = Builder()
+    x, other = b.input("x", "int8[64]"), b.input("y_results", "int8[256]")
+    last = b.op("Lookup", b.op("Lookup", x, table(1)), table(2), name="y")
+    changed = after(b.graph(last, b.op("Identity", other)))
+    assert ops(changed) == ["Lookup", "Identity"]
+
+
 def test_a_wide_result_keeps_its_last_steps() -> None:
     b = Builder()
     x = b.input("x", "int8[7]")

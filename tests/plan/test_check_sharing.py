@@ -8,7 +8,7 @@ import pytest
 
 from passes.build import Builder
 from plan.tiled_plans import GENERIC, buffer, by_layer, group, scheduled, stacked
-from tilewright.core.graph import Step
+from tilewright.core.graph import Result, Step
 from tilewright.core.kernel import Kernel
 from tilewright.core.plan import Choice, Place, Plan, TileBuffer, Work
 from tilewright.core.tiles import member
@@ -59,7 +59,7 @@ def epilogue(kind: str, axis: int) -> Plan:
     b = Builder()
     h = b.op("Softmax", b.input("x", "float32[4,8,4]"), name="h")
     graph = b.graph(b.op("Add", h, b.input("z", kind), name="y"))
-    node = replace(graph.nodes[0], outputs=("y",), epilogue=(Step("Add", ("@", "z"), graph.types["y"]),))
+    node = replace(graph.nodes[0], outputs=("y",), epilogue=(Step("Add", (Result(0), "z"), graph.types["y"]),))
     graph = graph.with_nodes([node])
     mine = member(graph, node, MOVING)
     loops = [(tuple(mine.domain.dims)[axis], 1, graph.types["y"].shape[axis])]

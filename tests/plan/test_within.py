@@ -13,7 +13,7 @@ from plan.tiled_plans import buffer, by_layer, group, mapping, schedule_of, sche
 from tilewright.api import Options, plan_model, run_model
 from tilewright.codegen.build import SANITIZE, STRICT
 from tilewright.codegen.lower import lower
-from tilewright.core.graph import Graph, Step
+from tilewright.core.graph import Graph, Result, Step
 from tilewright.core.interpret import interpret
 from tilewright.core.op import parse_type
 from tilewright.core.plan import Choice, Group, Place, Plan, TileBuffer, Work
@@ -107,7 +107,7 @@ def test_results_have_to_be_made_of_operands() -> None:
     made = around(joined(2, 2, op="Add"), group([work], [("D0", 2, 2)], (replace(y, tensor="x0", within=2), x1, y)))
     with pytest.raises(PlanError, match="the result is not made of operands as they are"):
         check(made)
-    step = Step("Relu", ("@",), parse_type("float32[4,8,8]"))
+    step = Step("Relu", (Result(0),), parse_type("float32[4,8,8]"))
     made = within(True, False)
     fused = replace(made, graph=made.graph.with_nodes([replace(made.graph.nodes[0], epilogue=(step,))]))
     with pytest.raises(PlanError, match="the result is not made of operands as they are"):

@@ -202,7 +202,7 @@ def _show_flat(made: Plan, *, as_json: bool) -> None:
 
 
 def _flat_row(made: Plan, layer: Layer) -> FlatRow:
-    place = made.places[made.graph.nodes[layer.step].outputs[0]]
+    place = made.places[made.graph.nodes[layer.step].made[0]]
     space = f"{place.space} {place.index}" if place.space in ("input", "output") else place.space
     live = sum(b.bytes for b in made.buffers if b.first <= layer.step < b.last and b.place.space != "output")
     return FlatRow(layer.step, layer.name, layer.op, layer.code, space, place.offset, layer.output_bytes, live)

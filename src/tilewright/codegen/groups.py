@@ -50,7 +50,7 @@ class _Order:
     def routine(self) -> Routine:
         group = self.group
         nodes = [group.plan.graph.nodes[work.step] for work in group.group.works]
-        what = ", ".join(f"{node.op} {node.name or node.outputs[0]}" for node in nodes)
+        what = ", ".join(f"{node.op} {node.label}" for node in nodes)
         tiles = "".join(f"; {loop.dim}: {loop.count} x {loop.size}" for loop in group.group.loops if loop.count > 1)
         arrived = [] if self.before is not None and self.before.carriers else group.early_arrived()
         turns = self._queue() if group.group.queued else self._pipeline()

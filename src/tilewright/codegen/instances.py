@@ -14,7 +14,7 @@ from tilewright.codegen.steps import Operand, StepCode, converted, load, print_s
 from tilewright.core.domain import Affine, Domain
 from tilewright.core.dtype import DTYPES, DType
 from tilewright.core.expr import Size
-from tilewright.core.graph import RESULT, TensorType
+from tilewright.core.graph import Result, TensorType
 from tilewright.core.kernel import Kernel
 from tilewright.core.op import REGISTRY
 from tilewright.core.tiles import pointed
@@ -39,7 +39,7 @@ def epilogue_fields(steps: tuple[StepCode, ...], replaced: frozenset[str]) -> tu
     fields: list[Field] = []
     for index, step in enumerate(steps):
         for operand, tensor, kind in zip(step.call.operands, step.inputs, step.call.inputs, strict=True):
-            if not tensor or kind is None or tensor.startswith(RESULT) or tensor in replaced:
+            if not tensor or kind is None or isinstance(tensor, Result) or tensor in replaced:
                 continue
             if step.body.reads(operand):
                 fields.append(_field(step, index, operand, tensor, kind))
@@ -120,12 +120,11 @@ def _scaling(steps: tuple[StepCode, ...], output: TensorType, row_axes: int) -> 
     body = steps[-1].body
     if not (body.scales or body.shifts):
         return {}
-    before = RESULT + (str(last) if last else "")
     factor = _of_channel(steps, last, "mul", output, row_axes)
-    added = next((o for o, n in zip("AB", steps[0].inputs, strict=False) if n != RESULT), "") if last else ""
+    added = next((o for o, n in zip("AB", steps[0].inputs, strict=False) if n != Result(0)), "") if last else ""
     more = _of_channel(steps, 0, added, output, row_axes) if added else "0"
     offset = _of_channel(steps, last, "add", output, row_axes) if body.shifts and body.reads("add") else "0"
-    if steps[-1].inputs[0] != before or not factor or not more or not offset or last != len(added):
+    if steps[-1].inputs[0] != Result(last) or not factor or not more or not offset or last != len(added):
         return {}
     macros = {"STORE_ADDED(e, channel)": more, "STORE_SIGNED": str(int(output.dtype.lo < 0))}
     macros["STORE_SHIFT(e)"] = f"(e)->s{last}_shift"
@@ -359,7 +358,7 @@ def _step_indexes(step: StepCode, output: TensorType, row_axes: int) -> dict[str
     dense = dict(zip(dims, row_major(output.shape), strict=True))
     found: dict[str, str] = {}
     for operand, tensor in zip(step.call.operands, step.inputs, strict=True):
-        if not tensor or tensor.startswith(RESULT) or not step.body.reads(operand):
+        if not tensor or isinstance(tensor, Result) or not step.body.reads(operand):
             continue
         place = linear(step.domain.access[operand], step.domain.shapes[operand], sizes)
         strides = {d: place.strides.get(d, 0) for d in dims if sizes[d] > 1}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tilewright.codegen.steps import StepCode, data_dependent, mentions
+from tilewright.codegen.steps import StepCode, data_dependent, mentions, value_name
 from tilewright.core.dtype import FLOAT32, INT8, INT16, INT32, UINT8, DType
-from tilewright.core.graph import RESULT, TensorType
+from tilewright.core.graph import Result, TensorType
 
 _LOADED = (INT8, UINT8, INT16, INT32, FLOAT32)
 """Element types of tensors that lanes are loaded from."""
@@ -61,7 +61,7 @@ def _fits(
     if not step.body.lanes:
         return False
     for operand, tensor, kind in zip(step.call.operands, step.inputs, step.call.inputs, strict=True):
-        if kind is None or tensor.startswith(RESULT) or not mentions(step.body.lanes, operand):
+        if kind is None or isinstance(tensor, Result) or not mentions(step.body.lanes, operand):
             continue
         if data_dependent(step.domain, operand):
             if tensor in replaced:
@@ -90,8 +90,8 @@ def _step(
             continue
         field, index = f"s{number}_{operand}", indexes.get((number, operand), "")
         pointer = "Y" if tensor in replaced else field
-        if tensor.startswith(RESULT):
-            lines.append(f"        const {_vector(kind.dtype)} {operand} = v{tensor[1:] or '0'};")
+        if isinstance(tensor, Result):
+            lines.append(f"        const {_vector(kind.dtype)} {operand} = {value_name(tensor)};")
         elif data_dependent(step.domain, operand):
             lines.append(f"        const {kind.dtype.ctype} *const {operand} = {field};")
         elif field not in pointers and tensor not in replaced:

@@ -259,7 +259,7 @@ def _step_addresses(nest: Nest, index: int, step: StepCode) -> dict[str, Address
     axes: dict[str, Axis] = dict(zip(step.domain.dims, nest.domain.access[output], strict=True))
     found: dict[str, Address] = {}
     for operand, tensor in zip(step.call.operands, step.inputs, strict=True):
-        if not tensor or tensor.startswith("@"):
+        if not tensor or not isinstance(tensor, str):
             continue
         mapped = [substitute(axis, axes) for axis in step.domain.access[operand]]
         block = nest.blocks.get(f"s{index}_{operand}")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
+from tilewright.codegen import words
 from tilewright.codegen.literals import elements
-from tilewright.codegen.statements import StatementPrinter, safe_comment
+from tilewright.codegen.statements import StatementPrinter
 from tilewright.core.dtype import dtype_of
 from tilewright.core.plan import Place
 from tilewright.core.program import Constant, Mark, Port, Program, Routine
@@ -98,7 +97,7 @@ def _header(program: Program) -> str:
     ]
     for kind, ports in (("input", program.inputs), ("output", program.outputs)):
         for index, port in enumerate(ports):
-            lines.append(f"/* {kind} {index}: {safe_comment(port.name)} {port.type} */")
+            lines.append(words.comment(f"{kind} {index}: {port.name} {port.type}"))
     lines += ["", "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */", ""]
     return "\n".join(lines)
 
@@ -221,7 +220,7 @@ def _tiled_run(program: Program, printer: StatementPrinter) -> list[str]:
 
 def _routine(routine: Routine, given: str, base: str, printer: StatementPrinter, kind: str = "static") -> list[str]:
     return [
-        f"/* {safe_comment(routine.comment)} */",
+        words.comment(routine.comment),
         f"{kind} void {routine.name}({given}) {{",
         *_unused(*(["tw_me"] if kind != "static" else []), base, "inputs", "outputs"),
         *printer.lines(routine.body, "    "),
@@ -240,8 +239,10 @@ def _constant_names(program: Program, *, binary: bool) -> dict[Place, str]:
         return {constant.place: _weights(program, constant.section) for constant in program.constants}
     names: dict[Place, str] = {}
     taken: set[str] = set()
+    # All other names that a user may choose begin with that of the program.
+    prefix = "c_" if program.name.startswith("w") else "w_"
     for constant in program.constants:
-        hint = "w_" + re.sub(r"\W+", "_", constant.name).strip("_")
+        hint = prefix + words.identifier(constant.name)
         name, count = hint, 2
         while name in taken:
             name, count = f"{hint}_{count}", count + 1
@@ -263,16 +264,11 @@ def _descriptors(name: str, ports: tuple[Port, ...]) -> list[str]:
     if not ports:
         return [f'const struct tilewright_tensor {name}[1] = {{{{"", "", 0, {{0}}, 0}}}};', ""]
     rows = [
-        f'    {{{_string(p.name)}, "{p.type.dtype}", {p.type.rank}, '
+        f'    {{{words.string(p.name)}, "{p.type.dtype}", {p.type.rank}, '
         f"{{{', '.join(map(str, p.type.shape)) or '0'}}}, {p.type.bytes}}},"
         for p in ports
     ]
     return [f"const struct tilewright_tensor {name}[{len(ports)}] = {{", *rows, "};", ""]
-
-
-def _string(text: str) -> str:
-    safe = "".join(c if c.isprintable() and c.isascii() and c not in '"\\' else "_" for c in text)
-    return f'"{safe}"'
 
 
 def _assembly(symbol: str, section: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tilewright.codegen import words
 from tilewright.core.dtype import dtype_of
 from tilewright.core.expr import Size
 from tilewright.core.plan import Place
@@ -97,7 +98,7 @@ class StatementPrinter:
         match statement:
             case Invoke(function=function, arguments=arguments, comment=comment):
                 texts = [self.argument(a) for a in arguments]
-                return [f"{indent}/* {safe_comment(comment)} */", *self.call(function, texts, indent)]
+                return [f"{indent}{words.comment(comment)}", *self.call(function, texts, indent)]
             case If(tests=tests, body=body):
                 head = f"if ({' && '.join(map(_test, tests))}) {{" if tests else "{"
                 return self._block(head, body, indent)
@@ -161,11 +162,6 @@ class StatementPrinter:
 
     def _raw(self, pointer: Pointer) -> str:
         return self._pointer(Pointer(pointer.place, "unsigned char", pointer.const, pointer.offset))
-
-
-def safe_comment(text: str) -> str:
-    kept = "".join(c if " " <= c <= "~" else "_" for c in text)
-    return kept.replace("*/", "* /").replace("/*", "/ *")
 
 
 def _bytes(base: str, *, const: bool) -> str:

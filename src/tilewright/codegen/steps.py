@@ -10,8 +10,8 @@ from typing import Protocol
 from tilewright.codegen.affine import Block, scaled
 from tilewright.core.domain import Domain, Whole
 from tilewright.core.dtype import DType
-from tilewright.core.graph import RESULT, Graph, Node, TensorType
-from tilewright.core.op import REGISTRY, Body, Call, call_of
+from tilewright.core.graph import Graph, Node, Result, TensorType
+from tilewright.core.op import Body, Call, call_steps
 
 
 @dataclass(frozen=True)
@@ -58,26 +58,23 @@ class StepCode:
     call: Call
     body: Body
     domain: Domain
-    inputs: tuple[str, ...]
-    """Tensor names, or `@`, `@1` for values computed before."""
+    inputs: tuple[str | Result, ...]
+    """As the step has them."""
 
 
 def epilogue_steps(graph: Graph, node: Node, result: TensorType) -> tuple[StepCode, ...]:
     """The steps of a node's epilogue with their calls and bodies."""
-    values: list[TensorType] = [result]
     steps: list[StepCode] = []
-    for step in node.epilogue:
-        types = [
-            None if not name else values[int(name[1:] or "0")] if name.startswith(RESULT) else graph.types[name]
-            for name in step.inputs
-        ]
-        constants = [graph.constants.get(name) for name in step.inputs]
-        call = call_of(REGISTRY[step.op], types, step.attrs, values=constants, name=node.name)
+    for step, call in zip(node.epilogue, call_steps(graph, node, result), strict=True):
         if call.op.body is None:
             raise ValueError(f"{step.op} has no body and cannot be fused")
         steps.append(StepCode(call, call.op.body(call), call.domain(), step.inputs))
-        values.append(step.type)
     return tuple(steps)
+
+
+def value_name(result: Result) -> str:
+    """The C variable of a result that steps read."""
+    return f"v{result.number}"
 
 
 class Reader(Protocol):
@@ -129,11 +126,14 @@ def print_steps(
         for operand, tensor, operand_type in zip(step.call.operands, step.inputs, step.call.inputs, strict=True):
             if operand_type is None or not step.body.reads(operand):
                 continue
-            if data_dependent(step.domain, operand):
+            if isinstance(tensor, Result):
+                value = value_name(tensor)
+            elif data_dependent(step.domain, operand):
                 lines.append(at_macro(operand, reader.array(index, operand, tensor), reader.block(index, operand)))
                 macros.append(operand)
                 continue
-            value = f"v{tensor[1:] or '0'}" if tensor.startswith(RESULT) else reader.element(index, operand, tensor)
+            else:
+                value = reader.element(index, operand, tensor)
             lines.append(f"{indent}    const {operand_type.dtype.compute} {operand} = {value};")
         lines += [f"{indent}    {ctype} {name} = {init};" for ctype, name, init in step.body.state]
         lines += [f"{indent}    {line}" for line in step.body.update.splitlines()]

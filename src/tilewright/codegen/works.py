@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from tilewright.codegen import words
 from tilewright.codegen.affine import Block
 from tilewright.codegen.instances import epilogue_fields, instance_text, row_axes
 from tilewright.codegen.literals import number
@@ -91,7 +91,7 @@ class Task:
     @property
     def comment(self) -> str:
         node = self.member.node
-        return f"{node.op} {node.name or node.outputs[0]}".replace("*/", "* /")
+        return f"{node.op} {node.label}"
 
 
 def invoke(task: Task, pieces: Pieces) -> Invoke:
@@ -233,7 +233,7 @@ def _nest(task: Task, pieces: Pieces) -> Invoke:
         for param, pointer in pointers.values()
     ] + [f"int {name}" for name in numbers]
     text = text.replace("%PARAMETERS%", ", ".join(parameters))
-    function = pieces.function(f"{_identifier(node.op)}_nest", text)
+    function = pieces.function(f"{words.identifier(node.op).lower()}_nest", text)
     # An empty tensor has no address of its own, and one that it shared would break `restrict`.
     arguments: list[Argument] = [Literal("NULL") if isinstance(k, str) else p for k, (_, p) in pointers.items()]
     arguments += [Number(value) for value in numbers.values()]
@@ -262,7 +262,3 @@ def _parameter(name: str, value: Size, numbers: dict[str, Size]) -> Size:
         return value
     numbers[name] = value
     return Expr(((Var(name, 0, 2**31 - 1), 1),))
-
-
-def _identifier(text: str) -> str:
-    return re.sub(r"\W+", "_", text).lower()

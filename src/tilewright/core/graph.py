@@ -19,9 +19,6 @@ Array = np.ndarray[Any, Any]
 Attr = int | float | str | bool | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | None
 Attrs = Mapping[str, Attr]
 
-RESULT = "@"
-"""In an epilogue step's inputs: `@` is the result of the node's own operator, `@1` that of the first step, etc."""
-
 
 @dataclass(frozen=True)
 class TensorType:
@@ -55,20 +52,49 @@ class TensorType:
 
 
 @dataclass(frozen=True)
+class Result:
+    """What an epilogue step reads of its own node: 0 is the result of the operator, 1 that of the first step, etc.
+
+    It is no string, because every string may be the name of a tensor.
+    """
+
+    number: int
+
+    def __str__(self) -> str:
+        return f"@{self.number or ''}"
+
+
+@dataclass(frozen=True)
 class Step:
     """One element-wise operator fused behind a node: computed on each result before it is stored."""
 
     op: str
-    inputs: tuple[str, ...]
+    inputs: tuple[str | Result, ...]
+    """Names of tensors, the empty one for an absent operand, and results computed before."""
     type: TensorType
     attrs: Attrs = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """The tensors it reads, as often as it does, absent operands included."""
+        return tuple(name for name in self.inputs if isinstance(name, str))
+
+    def rename(self, names: Mapping[str, str]) -> Step:
+        """The same step reading other tensors."""
+        return replace(self, inputs=tuple(names.get(i, i) if isinstance(i, str) else i for i in self.inputs))
+
+    def moved(self, shift: int) -> Step:
+        """The same step with so many more steps before it."""
+        inputs = (Result(i.number + shift) if isinstance(i, Result) else i for i in self.inputs)
+        return replace(self, inputs=tuple(inputs))
 
 
 @dataclass(frozen=True)
 class Node:
     """An operator applied to tensors, followed by the element-wise `epilogue` on its first output.
 
-    An absent optional input is the empty string. With an epilogue, the output tensor has the type of the last step.
+    An absent optional input and an output that is left out are the empty string. With an epilogue, the output tensor
+    has the type of the last step.
     """
 
     op: str
@@ -78,20 +104,29 @@ class Node:
     name: str = ""
     epilogue: tuple[Step, ...] = ()
 
+    @property
+    def label(self) -> str:
+        """What messages and reports call it. Nodes may share a name, or have none."""
+        return self.name or next(iter(self.made), self.op)
+
+    @cached_property
+    def made(self) -> tuple[str, ...]:
+        """The tensors it makes. No other node makes the first of them, so that this tells nodes apart."""
+        return tuple(name for name in self.outputs if name)
+
     @cached_property
     def reads(self) -> tuple[str, ...]:
         """Every tensor it reads, epilogue operands included, in order, each once."""
-        steps = (name for step in self.epilogue for name in step.inputs if not name.startswith(RESULT))
+        steps = (name for step in self.epilogue for name in step.tensors)
         return tuple(dict.fromkeys(name for name in (*self.inputs, *steps) if name))
 
     def rename(self, names: Mapping[str, str]) -> Node:
         """The same node reading other tensors; outputs are renamed too where `names` has them."""
-        steps = tuple(replace(s, inputs=tuple(names.get(i, i) for i in s.inputs)) for s in self.epilogue)
         return replace(
             self,
             inputs=tuple(names.get(i, i) for i in self.inputs),
             outputs=tuple(names.get(o, o) for o in self.outputs),
-            epilogue=steps,
+            epilogue=tuple(step.rename(names) for step in self.epilogue),
         )
 
 
@@ -108,7 +143,7 @@ class Graph:
 
     def producer(self) -> dict[str, Node]:
         """Which node makes each tensor."""
-        return {output: node for node in self.nodes for output in node.outputs if output}
+        return {output: node for node in self.nodes for output in node.made}
 
     def users(self) -> dict[str, list[Node]]:
         """Which nodes read each tensor."""
@@ -140,7 +175,7 @@ class Graph:
         alive = {*self.inputs, *results}
         for node in kept:
             alive.update(node.reads)
-            alive.update(output for output in node.outputs if output)
+            alive.update(node.made)
         return replace(
             self,
             nodes=kept,
@@ -202,7 +237,7 @@ def topological(nodes: Sequence[Node], available: Iterable[str]) -> tuple[Node, 
         raise TilewrightError(
             "cyclic-graph",
             f"{len(stuck)} nodes wait for each other in a cycle",
-            reasons=[f"{n.op} '{n.name or n.outputs[0]}' needs {', '.join(n.reads)}" for n in stuck[:8]],
+            reasons=[f"{n.op} '{n.label}' needs {', '.join(n.reads)}" for n in stuck[:8]],
             help="a network must be acyclic: unroll the recurrence or use a recurrent operator",
         )
     return tuple(order)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tilewright.core.graph import RESULT, Array, Graph, Node, type_of_array
-from tilewright.core.op import REGISTRY, call_node, call_of, evaluate
+from tilewright.core.graph import Array, Graph, Node, Result
+from tilewright.core.op import call_node, call_steps, evaluate
 from tilewright.errors import TilewrightError
 
 
@@ -34,14 +34,8 @@ def _run(graph: Graph, node: Node, tensors: dict[str, Array]) -> dict[str, Array
 
 
 def _epilogue(graph: Graph, node: Node, result: Array, tensors: dict[str, Array]) -> Array:
-    stages = {RESULT: result}
-    for number, step in enumerate(node.epilogue, 1):
-        operands = [stages[name] if name.startswith(RESULT) else tensors[name] for name in step.inputs if name]
-        given = iter(operands)
-        arrays = [next(given) if name else None for name in step.inputs]
-        types = [None if array is None else type_of_array(array) for array in arrays]
-        values = [graph.constants.get(name) for name in step.inputs]
-        call = call_of(REGISTRY[step.op], types, step.attrs, values=values, name=node.name or node.outputs[0])
-        result = evaluate(call, arrays)[0]
-        stages[f"{RESULT}{number}"] = result
-    return result
+    results = [result]
+    for step, call in zip(node.epilogue, call_steps(graph, node, call_node(graph, node).outputs[0]), strict=True):
+        given = (results[i.number] if isinstance(i, Result) else tensors[i] if i else None for i in step.inputs)
+        results.append(evaluate(call, list(given))[0])
+    return results[-1]

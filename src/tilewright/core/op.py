@@ -18,7 +18,7 @@ import numpy as np
 
 from tilewright.core.domain import Domain
 from tilewright.core.dtype import DTYPES
-from tilewright.core.graph import Array, Attr, Attrs, Graph, Node, TensorType, type_of_array
+from tilewright.core.graph import Array, Attr, Attrs, Graph, Node, Result, TensorType, type_of_array
 from tilewright.errors import TilewrightError
 
 Kind = Literal["elementwise", "view", "move", "reduce", "other"]
@@ -281,8 +281,23 @@ def call_node(graph: Graph, node: Node) -> Call:
         [graph.types[name] if name else None for name in node.inputs],
         node.attrs,
         values=[graph.constants.get(name) for name in node.inputs],
-        name=node.name or node.outputs[0],
+        name=node.label,
         wanted=len(node.outputs),
+    )
+
+
+def call_steps(graph: Graph, node: Node, result: TensorType) -> tuple[Call, ...]:
+    """The calls that the steps of a node's epilogue make, behind an operator with this result."""
+    results = [result, *(step.type for step in node.epilogue)]
+    return tuple(
+        call_of(
+            REGISTRY[step.op],
+            [results[i.number] if isinstance(i, Result) else graph.types[i] if i else None for i in step.inputs],
+            step.attrs,
+            values=[graph.constants.get(i) if isinstance(i, str) else None for i in step.inputs],
+            name=node.label,
+        )
+        for step in node.epilogue
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tilewright.core.graph import RESULT, Array, Attr, Attrs, Graph, Node, Step
+from tilewright.core.graph import Array, Attr, Attrs, Graph, Node, Result, Step
 
 SHOWN_VALUES = 8
 """Constants with at most so many elements are printed with their values."""
@@ -33,18 +33,18 @@ def _step(step: Step) -> str:
     return f"{_applied(step.op, step.inputs, step.attrs)} : {step.type}"
 
 
-def _applied(op: str, inputs: Iterable[str], attrs: Attrs) -> str:
+def _applied(op: str, inputs: Iterable[str | Result], attrs: Attrs) -> str:
     listed = ", ".join(f"{key}={_attribute(value)}" for key, value in sorted(attrs.items()))
     return f"{op}({_names(inputs)})" + (f" {{{listed}}}" if listed else "")
 
 
-def _names(names: Iterable[str]) -> str:
+def _names(names: Iterable[str | Result]) -> str:
     return ", ".join(map(_name, names))
 
 
-def _name(name: str) -> str:
-    """A tensor as `%name`, an absent one as `-`, the result of an earlier fused step as it is."""
-    return name if name.startswith(RESULT) else f"%{name}" if name else "-"
+def _name(name: str | Result) -> str:
+    """A tensor as `%name`, an absent one as `-`, the result of an earlier fused step as `@1`."""
+    return str(name) if isinstance(name, Result) else f"%{name}" if name else "-"
 
 
 def _attribute(value: Attr) -> str:

@@ -14,9 +14,9 @@ from types import MappingProxyType
 
 from tilewright.core.domain import WHOLE, Affine, Axis, Domain, Whole, dim
 from tilewright.core.expr import Size, at_first, clamp, larger, plain, smaller
-from tilewright.core.graph import RESULT, Graph, Node, TensorType
+from tilewright.core.graph import Graph, Node, TensorType
 from tilewright.core.kernel import BIT, PLANE, Kernel, Number, extent_of, packing
-from tilewright.core.op import REGISTRY, Body, Call, call_node, call_of
+from tilewright.core.op import Body, Call, call_node, call_steps
 
 
 @dataclass(frozen=True)
@@ -91,17 +91,13 @@ def member(graph: Graph, node: Node, kernel: Kernel | None) -> Member:
         else:
             add(Use(operand, tensor, False, kind), own.access[operand])
     results = call.op.output_names(len(node.outputs))
-    values = {RESULT: call.outputs[0]}
     inner = dict(zip((f"D{i}" for i in range(call.outputs[0].rank)), own.access[results[0]], strict=True))
-    for index, step in enumerate(node.epilogue):
-        types = [values[n] if n.startswith(RESULT) else graph.types[n] if n else None for n in step.inputs]
-        fused = call_of(REGISTRY[step.op], types, step.attrs, values=[graph.constants.get(n) for n in step.inputs])
+    for index, fused in enumerate(call_steps(graph, node, call.outputs[0])):
         domain, text = fused.domain(), fused.op.body(fused) if fused.op.body is not None else None
-        for operand, tensor in zip(fused.operands, step.inputs, strict=True):
-            if tensor and not tensor.startswith(RESULT) and text and pointed(fused, domain, text, operand):
+        for operand, tensor in zip(fused.operands, node.epilogue[index].inputs, strict=True):
+            if tensor and isinstance(tensor, str) and text and pointed(fused, domain, text, operand):
                 axes = tuple(substitute(axis, inner) for axis in domain.access[operand])
                 add(Use(f"s{index}_{operand}", tensor, False, graph.types[tensor], behind=True), axes)
-        values[f"{RESULT}{index + 1}"] = step.type
     for operand, tensor in zip(results, node.outputs, strict=False):
         if tensor:
             add(Use(operand, tensor, True, graph.types[tensor]), own.access[operand])

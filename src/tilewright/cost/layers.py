@@ -86,7 +86,7 @@ def network_layers(graph: Graph) -> NetworkLayers:
         call = call_node(graph, node)
         if call.op.kind == "view":
             made[node.outputs[0]] = made.get(node.inputs[0], ())
-            constant |= set(node.outputs) if node.inputs[0] in constant else set()
+            constant |= set(node.made) if node.inputs[0] in constant else set()
             nodes.append(NodeLayers(call.name, node.op, ()))
             continue
         maker = _Maker(_unique(call.name, taken), node.op, {d: s for d, s in call.domain().dims.items() if s > 1})
@@ -94,7 +94,7 @@ def network_layers(graph: Graph) -> NetworkLayers:
             _node(maker, call, _inputs(call, node, maker.sizes, made, constant))
         layers += maker.layers
         nodes.append(NodeLayers(maker.name, node.op, tuple(layer.name for layer in maker.layers)))
-        made |= dict.fromkeys(node.outputs, (maker.layers[-1].name,) if maker.layers else ())
+        made |= dict.fromkeys(node.made, (maker.layers[-1].name,) if maker.layers else ())
     return NetworkLayers(Workload(graph.name, tuple(layers)), tuple(nodes))
 
 

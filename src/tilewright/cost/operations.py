@@ -14,8 +14,8 @@ from types import MappingProxyType
 
 from tilewright.core.domain import Axis, Domain, Whole
 from tilewright.core.dtype import DType
-from tilewright.core.graph import RESULT, Graph, Node, TensorType
-from tilewright.core.op import REGISTRY, Body, Call, call_node, call_of
+from tilewright.core.graph import Graph, Node, Result, TensorType
+from tilewright.core.op import Body, Call, call_node, call_steps
 
 Counts = Mapping[str, float]
 """How often each kind of operation occurs."""
@@ -145,14 +145,8 @@ def _leaves(domain: Domain, axis: Axis, extent: int) -> bool:
 
 def step_counts(graph: Graph, node: Node, result: TensorType, *, once: bool = False) -> Counter[str]:
     """Operations of all that is fused behind a node, for each result."""
-    values: list[TensorType] = [result]
     found: Counter[str] = Counter()
-    for step in node.epilogue:
-        types = [_type(graph, values, name) for name in step.inputs]
-        call = call_of(
-            REGISTRY[step.op], types, step.attrs, values=[graph.constants.get(n) for n in step.inputs], name=node.name
-        )
-        values.append(step.type)
+    for step, call in zip(node.epilogue, call_steps(graph, node, result), strict=True):
         found["step"] += 1
         if call.op.body is None:
             continue
@@ -164,7 +158,7 @@ def step_counts(graph: Graph, node: Node, result: TensorType, *, once: bool = Fa
         if not once:
             found["real"] += _becomes_real(call)
         reads = read_counts(body, call)
-        own = sum(name.startswith(RESULT) for name in step.inputs)
+        own = sum(isinstance(name, Result) for name in step.inputs)
         reads["load"] = max(reads["load"] - own, 0)
         found += reads
     return found
@@ -190,12 +184,6 @@ def _known_factors(body: Body, call: Call, cast: str) -> list[tuple[int, int]]:
         if known is not None and count:
             found.append((int(known), count))
     return found
-
-
-def _type(graph: Graph, values: Sequence[TensorType], name: str) -> TensorType | None:
-    if name.startswith(RESULT):
-        return values[int(name[1:] or "0")]
-    return graph.types[name] if name else None
 
 
 def nest_counts(graph: Graph, node: Node) -> tuple[Counter[str], Counter[str]]:

@@ -332,7 +332,7 @@ def _compute(
     node, lane = plan.graph.nodes[timed.group.works[position].step], _engine(plan, timed, position)
     start = max(clock.cores, clock.dmas.get(lane, 0.0))
     if cycles > 0:
-        clock.bars.append(Bar(lane, "compute", node.name or node.outputs[0], start, start + cycles, step))
+        clock.bars.append(Bar(lane, "compute", node.label, start, start + cycles, step))
     if lane != CORES:
         clock.dmas[lane] = start + cycles
     if position == 0:

@@ -61,6 +61,7 @@ class Builder:
         self._ranks = ranks
         self._taken = {*reserved, *self.types}
         self._tried: dict[str, int] = {}
+        self._casts: dict[tuple[str, DType], str] = {}
         self._unknown: set[str] = set()
         self._adapt = adapt
 
@@ -95,14 +96,15 @@ class Builder:
         """The tensor in another element type: a converted constant, or a Cast."""
         if self.types[name].dtype == dtype:
             return name
+        if (name, dtype) in self._casts:
+            return self._casts[name, dtype]
         known = self.constants.get(name)
-        result = f"{name}_{dtype}"
-        if result in self.types and self.types[result] == self.types[name].with_dtype(dtype):
-            return result
         if known is not None:
-            return self.constant(result, known.astype(dtype.numpy))
-        result = self.fresh(result)
-        self._append(Node("Cast", (name,), (result,), MappingProxyType({"to": CODE_OF_DTYPE[dtype]}), result))
+            result = self.constant(f"{name}_{dtype}", known.astype(dtype.numpy))
+        else:
+            result = self.fresh(f"{name}_{dtype}")
+            self._append(Node("Cast", (name,), (result,), MappingProxyType({"to": CODE_OF_DTYPE[dtype]}), result))
+        self._casts[name, dtype] = result
         return result
 
     # Walking the file.
@@ -156,6 +158,8 @@ class Builder:
 
     def _place(self, node: RawNode, origin: tuple[str, ...]) -> None:
         operator = self._registry.get(node.op)
+        if not any(node.outputs):
+            return
         if operator is None:
             self._inline_standard(node, origin)
             return
@@ -178,9 +182,9 @@ class Builder:
         return Node(node.op, tuple(inputs), tuple(outputs), MappingProxyType(kept), node.name)
 
     def _all_required(self, node: RawNode, operator: Operator) -> list[str]:
-        """The outputs of a node. Kernels write all that are not optional: these have names even if nobody reads any."""
+        """The outputs of a node. Code writes all that are not optional: these have names even if nobody reads any."""
         outputs = list(node.outputs)
-        required = [] if operator.body else [name[-1] not in "?*" for name in operator.outputs.split()]
+        required = [name[-1] not in "?*" for name in operator.outputs.split()]
         outputs += [""] * (len(required) - len(outputs))
         for index, needed in enumerate(required):
             if needed and not outputs[index]:
@@ -216,24 +220,44 @@ class Builder:
         # Branches have no effects, so both may be computed and one chosen, as long as they agree in type.
         results: list[tuple[str, ...]] = []
         for key in ("then_branch", "else_branch"):
-            results.append(tuple(self.fresh(f"{output}_{key[:4]}") for output in node.outputs))
-            self._take(node, key, results[-1], env, origin)
-        pairs = list(zip(node.outputs, *results, strict=True))
+            results.append(tuple(self.fresh(f"{output}_{key[:4]}") if output else "" for output in node.outputs))
+            try:
+                self._take(node, key, results[-1], env, origin)
+            except TilewrightError as error:
+                raise self._impossible(node, key, error) from error
+        pairs = [found for found in zip(node.outputs, *results, strict=True) if found[0]]
         if any(self.types.get(yes) != self.types.get(no) for _, yes, no in pairs):
             self._refuse(node, origin, "its branches give different types, and its condition is known at run time only")
             return
+        chosen = node.inputs[0]
+        if self.types[chosen].rank:
+            chosen, scalar = self.fresh(f"{chosen}_scalar"), self.constant(f"{chosen}_shape", np.zeros(0, np.int64))
+            self.process(RawNode("Reshape", (node.inputs[0], scalar), (chosen,)), env, origin)
         for output, yes, no in pairs:
-            self.process(RawNode("Where", (node.inputs[0], yes, no), (output,), {}, node.name), env, origin)
+            self.process(RawNode("Where", (chosen, yes, no), (output,), {}, node.name), env, origin)
+
+    def _impossible(self, node: RawNode, key: str, error: TilewrightError) -> Exception:
+        """What to raise for a branch that is wrong for these shapes: whoever knows the condition may never take it."""
+        where = f"the {key[:4]} branch of If '{node.label}'"
+        sources = self.sources(node.inputs[:1])
+        if not sources or error.code == "bad-model":
+            return error
+        text = f"{where} cannot be computed, and its condition is known at run time only: {error.what}"
+        return NeedsValues(sources, TilewrightError("not-constant", text))
 
     def _take(self, node: RawNode, key: str, outputs: Sequence[str], env: Env, origin: tuple[str, ...]) -> None:
         """Builds a branch of an If; its results are called `outputs`."""
         branch = node.attrs.get(key)
         if not isinstance(branch, Subgraph):
             raise TilewrightError("bad-model", f"If '{node.label}' lacks its {key}")
-        inner = self.enter(node, branch, (), env)
-        self._scope(
-            branch.nodes, inner, dict(zip(branch.outputs, outputs, strict=False)), (*origin, f"If {node.label}")
-        )
+        inner, pairs = self.enter(node, branch, (), env), zip(branch.outputs, outputs, strict=False)
+        named = [(formal, made) for formal, made in pairs if made]
+        # A branch may give one tensor more than once.
+        wanted = dict(reversed(named))
+        self._scope(branch.nodes, inner, wanted, (*origin, f"If {node.label}"))
+        for formal, made in named:
+            if wanted[formal] != made:
+                self.process(RawNode("Identity", (wanted[formal],), (made,)), env, origin)
 
     def enter(self, node: RawNode, graph: Subgraph, inputs: Sequence[str], env: Env) -> Env:
         """The names inside a graph of an attribute: those around it, its inputs and its constants."""
@@ -294,7 +318,7 @@ class Builder:
                 [self.types[name] if name else None for name in node.inputs],
                 node.attrs,
                 values=[self.constants.get(name) for name in node.inputs],
-                name=node.name or next((o for o in node.outputs if o), node.op),
+                name=node.label,
                 wanted=len(node.outputs),
             )
             for operand in sorted(call.op.compile_time):

@@ -17,7 +17,7 @@ import onnx.defs
 from tilewright.core.dtype import dtype_of
 from tilewright.core.files import write_file
 from tilewright.core.folders import write_folder
-from tilewright.core.graph import RESULT, Array, Graph, Names, Node, TensorType
+from tilewright.core.graph import Array, Graph, Names, Node, Result, TensorType
 from tilewright.core.op import REGISTRY, call_node
 from tilewright.frontend.functions import attribute_kind, attribute_proto, set_tensor_type
 from tilewright.frontend.proto import CODE_OF_DTYPE, EXACT_TYPES
@@ -67,17 +67,15 @@ def _unfused_node(graph: Graph, node: Node, names: Names, types: dict[str, Tenso
         yield node
         return
     output = node.outputs[0]
-    made = {RESULT: names.fresh(f"{output}_raw")}
-    types[made[RESULT]] = call_node(graph, node).outputs[0]
-    yield replace(node, outputs=(made[RESULT], *node.outputs[1:]), epilogue=())
+    made = [names.fresh(f"{output}_raw")]
+    types[made[0]] = call_node(graph, node).outputs[0]
+    yield replace(node, outputs=(made[0], *node.outputs[1:]), epilogue=())
     for number, step in enumerate(node.epilogue, 1):
         last = number == len(node.epilogue)
-        made[f"{RESULT}{number}"] = output if last else names.fresh(f"{output}_step{number}")
-        types[made[f"{RESULT}{number}"]] = step.type
-        inputs = tuple(made.get(name, name) for name in step.inputs)
-        yield Node(
-            step.op, inputs, (made[f"{RESULT}{number}"],), step.attrs, f"{node.name or output}_{step.op}_{number}"
-        )
+        made.append(output if last else names.fresh(f"{output}_step{number}"))
+        types[made[number]] = step.type
+        inputs = tuple(made[i.number] if isinstance(i, Result) else i for i in step.inputs)
+        yield Node(step.op, inputs, (made[number],), step.attrs, f"{node.name or output}_{step.op}_{number}")
 
 
 def _weights(graph: Graph) -> int:

@@ -88,7 +88,8 @@ class IntegerTypes:
         if adapted is None:
             return self._as_float(builder, node)
         if node.op not in _INDEX_RESULT:
-            self._narrow.add(node.outputs[0])
+            # Moves have the same elements in all results, other operators in the first.
+            self._narrow.update(node.made if REGISTRY[node.op].kind == "move" else filter(None, node.outputs[:1]))
         return adapted
 
     def _dialect(self, builder: Builder, node: Node) -> Node:
@@ -104,7 +105,7 @@ class IntegerTypes:
             if found is None:
                 raise TilewrightError(
                     "type-mismatch",
-                    f"input '{operand}' of {node.op} '{node.name or node.outputs[0]}' must hold integers",
+                    f"input '{operand}' of {node.op} '{node.label}' must hold integers",
                 )
             inputs.append(found)
         self._narrow.add(node.outputs[0])

@@ -195,6 +195,8 @@ def _group_norm(node: RawNode, context: Context) -> Sequence[RawNode]:
 
 def _batch_norm(node: RawNode, _context: Context) -> Sequence[RawNode]:
     """Old forms list running statistics as outputs that only training fills."""
+    if any(node.outputs[1:]):
+        raise TilewrightError("unsupported-operator", "training mode of an old form")
     attrs = {key: value for key, value in node.attrs.items() if key == "epsilon"}
     return (_new(node, outputs=node.outputs[:1], attrs=attrs),)
 
@@ -220,22 +222,6 @@ def _dft(node: RawNode, context: Context) -> Sequence[RawNode]:
     axis = context.constant(f"{node.label}_axis", np.asarray(int(_number(node, "axis", 1)), np.int64))
     inputs = (*node.inputs, "")[:2]
     return (_new(node, inputs=(*inputs, axis), attrs=_without(node, "axis")),)
-
-
-def _gemm(node: RawNode, context: Context) -> Sequence[RawNode]:
-    """Some exporters multiply stacks of matrices: the rows of all of them are one matrix."""
-    shape = context.type(node.inputs[0]).shape
-    if len(shape) <= 2 or node.attrs.get("transA"):
-        return (_new(node),)
-    matrix, result = context.fresh(f"{node.label}_matrix"), context.fresh(f"{node.label}_result")
-    columns = context.type(node.inputs[1]).shape[0 if node.attrs.get("transB") else -1]
-    flat = context.constant(f"{node.label}_flat", _integers((prod(shape[:-1]), shape[-1])))
-    back = context.constant(f"{node.label}_shape", _integers((*shape[:-1], columns)))
-    return (
-        RawNode("Reshape", (node.inputs[0], flat), (matrix,), {"allowzero": 1}, f"{node.label}_flatten"),
-        _new(node, inputs=(matrix, *node.inputs[1:]), outputs=(result,)),
-        RawNode("Reshape", (result, back), node.outputs, {"allowzero": 1}, f"{node.label}_restore"),
-    )
 
 
 def _cross_entropy(node: RawNode, context: Context) -> Sequence[RawNode]:
@@ -357,7 +343,6 @@ _OLD: dict[str, Old] = {
     "Scatter": Old(NEWEST, _scatter),
     **{name: Old(7, _aligned) for name in _BINARY},
     "DFT": Old(20, _dft, "axis"),
-    "Gemm": Old(NEWEST, _gemm),
     "SoftmaxCrossEntropyLoss": Old(NEWEST, _cross_entropy),
 }
 

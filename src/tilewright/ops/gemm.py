@@ -1,4 +1,8 @@
-"""Gemm: `alpha * A @ B + beta * C`, and FusedGemm, the same with an activation behind it."""
+"""Gemm: `alpha * A @ B + beta * C`, and FusedGemm, the same with an activation behind it.
+
+Some exporters multiply stacks of matrices by it. They are multiplied as MatMul does: `transA` and `transB` swap the
+last two axes, the axes before them are broadcast, and C is broadcast to the result.
+"""
 
 from __future__ import annotations
 
@@ -6,63 +10,47 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tilewright.core.domain import Axis, Domain, at, dim, domain
+from tilewright.core.domain import Axis, Domain, at, domain
 from tilewright.core.dtype import INT32, DType
 from tilewright.core.graph import Array, Attr, TensorType
 from tilewright.core.op import Body, Call, Operator, declare, example
-from tilewright.ops.matmul import accumulator, contraction_body
+from tilewright.ops.matmul import contraction_body, product_domain, product_type
 from tilewright.ops.named_activations import Activation, activation
 from tilewright.ops.rules import broadcast, number
 
 ATTRS: dict[str, Attr] = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}
 
 
-def _sizes(call: Call) -> tuple[int, int, int, int]:
-    """M, K of A; K, N of B."""
-    a, b = call.shape("A"), call.shape("B")
-    if len(a) != 2 or len(b) != 2:
-        raise call.error("shape-mismatch", f"A and B must be matrices, found {list(a)} and {list(b)}")
-    m, k = reversed(a) if call.int("transA") else a
-    rows, n = reversed(b) if call.int("transB") else b
-    return m, k, rows, n
-
-
 def _infer(call: Call) -> tuple[TensorType, ...]:
-    a, b = call.type("A"), call.type("B")
-    if a.dtype.is_float != b.dtype.is_float:
-        raise call.error("type-mismatch", f"A is {a.dtype} and B is {b.dtype}", help="insert a Cast")
-    m, k, rows, n = _sizes(call)
-    if k != rows:
-        raise call.error("shape-mismatch", f"A has {k} columns and B has {rows} rows")
-    if call.has("C") and broadcast(call, call.shape("C"), (m, n)) != (m, n):
-        raise call.error("shape-mismatch", f"C {call.type('C')} does not broadcast to [{m},{n}]")
-    kind = accumulator(a.dtype, b.dtype)
-    if not kind.is_float and not all(call.float(name).is_integer() for name in ("alpha", "beta")):
+    a, b = call.shape("A"), call.shape("B")
+    if len(a) < 2 or len(b) < 2:
+        raise call.error("shape-mismatch", f"A and B must be matrices, found {list(a)} and {list(b)}")
+    result = product_type(call)
+    if call.has("C") and broadcast(call, call.shape("C"), result.shape) != result.shape:
+        raise call.error("shape-mismatch", f"C {call.type('C')} does not broadcast to {list(result.shape)}")
+    if not result.dtype.is_float and not all(call.float(name).is_integer() for name in ("alpha", "beta")):
         raise call.error("bad-attribute", "alpha and beta must be whole numbers on integers")
-    return (TensorType(kind, (m, n)),)
+    return (result,)
 
 
 def _domain(call: Call) -> Domain:
-    m, k, _, n = _sizes(call)
-    M, N, K = dim("M"), dim("N"), dim("K")
-    access: dict[str, list[Axis]] = {
-        "A": [K, M] if call.int("transA") else [M, K],
-        "B": [N, K] if call.int("transB") else [K, N],
-    }
-    if call.has("C"):
-        shape = call.shape("C")
-        access["C"] = [
-            at(0) if extent == 1 else axis for extent, axis in zip(shape, (M, N)[2 - len(shape) :], strict=True)
-        ]
-    access["Y"] = [M, N]
-    shapes = {name: call.shape(name) for name in access}
-    return domain({"M": m, "N": n, "K": k}, access, shapes, "Y", products={"BATCH": []})
+    plain = product_domain(call)
+    if not call.has("C"):
+        return plain
+    shape, result = call.shape("C"), plain.access["Y"]
+    added: list[Axis] = [
+        at(0) if extent == 1 else axis for extent, axis in zip(shape, result[len(result) - len(shape) :], strict=True)
+    ]
+    access = {"A": plain.access["A"], "B": plain.access["B"], "C": added, "Y": result}
+    return domain(plain.dims, access, {name: call.shape(name) for name in access}, "Y", products=plain.products)
 
 
 def _reference(call: Call, A: Array, B: Array, C: Array | None = None) -> Array:
     kind = call.outputs[0].dtype
     wide = np.float64 if kind.is_float else np.int64
-    left, right = (A.T if call.int("transA") else A), (B.T if call.int("transB") else B)
+    left, right = (
+        array.swapaxes(-1, -2) if call.int(flag) else array for array, flag in ((A, "transA"), (B, "transB"))
+    )
     alpha, beta = wide(call.float("alpha")), wide(call.float("beta"))
     result = alpha * (left.astype(wide) @ right.astype(wide))
     return np.asarray(result if C is None else result + beta * C.astype(wide))
@@ -110,6 +98,11 @@ declare(
             example("int32[3,5]", "int32[5,4]", "int32[4]"),
             example("float16[3,5]", "float16[5,4]", "float16[4]"),
             example("float64[3,5]", "float64[5,4]", "float64[4]", alpha=0.3),
+            example("float32[2,3,5]", "float32[5,4]", "float32[4]"),
+            example("float32[2,5,3]", "float32[2,4,5]", "float32[2,3,4]", transA=1, transB=1, beta=0.5),
+            example("float32[3,5]", "float32[2,5,4]", "float32[3,4]", alpha=0.5),
+            example("float32[2,5,3]", "float32[5,4]", "float32[2,1,1]", transA=1),
+            example("int8[2,3,5]", "int8[2,5,4]", "int32[3,1]", alpha=-2.0),
         ),
         MappingProxyType(ATTRS),
         "reduce",

@@ -67,7 +67,8 @@ def _pair(call: Call) -> tuple[Matrices, Matrices]:
     )
 
 
-def _infer(call: Call) -> tuple[TensorType, ...]:
+def product_type(call: Call) -> TensorType:
+    """The type of `A @ B`."""
     a, b = call.type("A"), call.type("B")
     if a.dtype.is_float != b.dtype.is_float:
         raise call.error("type-mismatch", f"A is {a.dtype} and B is {b.dtype}", help="insert a Cast")
@@ -79,10 +80,15 @@ def _infer(call: Call) -> tuple[TensorType, ...]:
     batch = broadcast(call, left.batch_shape, right.batch_shape)
     rows = () if left.row is None else (left.extent(left.row),)
     columns = () if right.column is None else (right.extent(right.column),)
-    return (TensorType(accumulator(a.dtype, b.dtype), (*batch, *rows, *columns)),)
+    return TensorType(accumulator(a.dtype, b.dtype), (*batch, *rows, *columns))
 
 
-def _domain(call: Call) -> Domain:
+def _infer(call: Call) -> tuple[TensorType, ...]:
+    return (product_type(call),)
+
+
+def product_domain(call: Call) -> Domain:
+    """The loops of `A @ B`."""
     left, right = _pair(call)
     batch = broadcast(call, left.batch_shape, right.batch_shape)
     names = [f"B{i}" for i in range(len(batch))]
@@ -155,7 +161,7 @@ declare(
         "A B",
         "Y",
         _infer,
-        _domain,
+        product_domain,
         _reference,
         (
             example("float32[4,5]", "float32[5,3]"),
@@ -208,7 +214,7 @@ declare(
         "A B",
         "Y",
         _scaled_infer,
-        _domain,
+        product_domain,
         _scaled_reference,
         (
             example("float32[4,5]", "float32[5,3]", alpha=0.5),

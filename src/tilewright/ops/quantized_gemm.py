@@ -38,6 +38,9 @@ def _gemm(call: Call) -> Call:
 def _infer_gemm(call: Call) -> tuple[TensorType, ...]:
     need_narrow(call, "A", "B", "a_zero_point", "b_zero_point", "y_zero_point")
     need_scalar(call, "a_scale", "a_zero_point", "y_scale", "y_zero_point")
+    a, b = call.shape("A"), call.shape("B")
+    if len(a) != 2 or len(b) != 2:
+        raise call.error("shape-mismatch", f"A and B must be matrices, found {list(a)} and {list(b)}")
     if call.has("C") and call.type("C").dtype != INT32:
         raise call.error("type-mismatch", f"C must be int32, found {call.type('C').dtype}")
     kind = FLOAT32

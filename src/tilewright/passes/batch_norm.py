@@ -41,7 +41,7 @@ def _into_weights(edit: Edit, node: Node, factor: Array, offset: Array) -> bool:
         return False
     call = edit.call(before)
     if before.op == "MatMul":
-        product = edit.emit_all("MatMul", (before.inputs[0], _columns(edit, before, factor)), ("",), before.attrs)
+        product = edit.emit_all("MatMul", (before.inputs[0], _columns(edit, before, factor)), (None,), before.attrs)
         edit.emit("Add", (product[0], _typed(edit, offset, source, output)), output)
         return True
     if call.has("B"):
@@ -86,7 +86,7 @@ def _into_biased_product(edit: Edit, add: Node, output: str, factor: Array, offs
     if not _is_linear(edit, product) or edit.shape(source) != edit.shape(output):
         return False
     shifted = _typed(edit, known.astype(np.float64) * factor + offset, bias, f"{bias}_shifted")
-    result = edit.emit_all("MatMul", (product.inputs[0], _columns(edit, product, factor)), ("",), product.attrs)
+    result = edit.emit_all("MatMul", (product.inputs[0], _columns(edit, product, factor)), (None,), product.attrs)
     edit.emit("Add", (result[0], shifted), output)
     return True
 

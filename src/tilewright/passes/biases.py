@@ -66,4 +66,4 @@ def _without_bias(edit: Edit, node: Node) -> str:
     """The sums of products alone."""
     if node.op == "Add":
         return _without_constants(edit, node)
-    return edit.emit_all(node.op, node.inputs[:2], ("",), node.attrs)[0]
+    return edit.emit_all(node.op, node.inputs[:2], (None,), node.attrs)[0]

@@ -21,7 +21,7 @@ def _rule(*operands: int) -> Rule:
         if len(edit.shape(source)) != 3 or node.outputs[1:] or node.attrs.get("channels_last"):
             return False
         inputs = [_tall(edit, name) if index in operands and name else name for index, name in enumerate(node.inputs)]
-        (result,) = edit.emit_all(node.op, inputs, ("",), {key: _attribute(key, v) for key, v in node.attrs.items()})
+        (result,) = edit.emit_all(node.op, inputs, (None,), {key: _attribute(key, v) for key, v in node.attrs.items()})
         edit.reshape(result, edit.shape(output), output)
         return True
 

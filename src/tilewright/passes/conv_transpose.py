@@ -47,7 +47,7 @@ def _rule(edit: Edit, node: Node) -> bool:
         inputs.append(edit.constant(spread, f"{node.inputs[2]}_phases"))
     pads = tuple(extent - 1 for extent in taps)
     attributes: dict[str, Attr] = {"group": group, "pads": pads * 2, "kernel_shape": taps}
-    (result,) = edit.emit_all("Conv", inputs, ("",), attributes)
+    (result,) = edit.emit_all("Conv", inputs, (None,), attributes)
     result = _interleaved(edit, result, group, strides)
     starts = [axis.constant for axis in axes]
     lists = [edit.integers(values, f"{output}_{i}") for i, values in enumerate((starts, ends, range(2, rank + 2)))]

@@ -84,7 +84,7 @@ class Edit:
             [self.types[name] if name else None for name in node.inputs],
             node.attrs,
             values=[self.constants.get(name) for name in node.inputs],
-            name=node.name or node.outputs[0],
+            name=node.label,
             wanted=len(node.outputs),
         )
 
@@ -101,20 +101,22 @@ class Edit:
 
     def emit(self, op: str, inputs: Sequence[str], output: str = "", **attributes: Attr) -> str:
         """Adds a node with one output, whose type is inferred; returns the output's name."""
-        (result,) = self.emit_all(op, inputs, (output,), MappingProxyType(attributes))
+        (result,) = self.emit_all(op, inputs, (output or None,), MappingProxyType(attributes))
         return result
 
     def emit_all(
-        self, op: str, inputs: Sequence[str], outputs: Sequence[str], attributes: Mapping[str, Attr]
+        self, op: str, inputs: Sequence[str], outputs: Sequence[str | None], attributes: Mapping[str, Attr]
     ) -> tuple[str, ...]:
-        """Adds a node; an output named "" gets a fresh name."""
-        names = tuple(output or self._names.fresh(f"{self._current}_{op}") for output in outputs)
+        """Adds a node; an output that is None gets a fresh name, one named "" is left out."""
+        fresh = f"{self._current}_{op}"
+        names = tuple(self._names.fresh(fresh) if output is None else output for output in outputs)
         node = Node(op, tuple(map(self._resolve, inputs)), names, MappingProxyType(dict(attributes)), self._current)
         inferred = self.call(node).outputs
         for name, given, kind in zip(names, outputs, inferred, strict=False):
             if given and self.types[given] != kind:
                 raise ValueError(f"{op} would change the type of '{given}' from {self.types[given]} to {kind}")
-            self.types[name] = kind
+            if name:
+                self.types[name] = kind
         self._append(node)
         self._uses.update(node.reads)
         return names
@@ -154,7 +156,7 @@ class Edit:
         """Applies the rule of each node's operator once, from the inputs down."""
         for node in self.graph.nodes:
             current = self._renamed(node)
-            self._current = node.name or node.outputs[0]
+            self._current = node.label
             rule = rules.get(node.op)
             if rule is not None and not node.epilogue and rule(self, current):
                 self._release(current.reads)
@@ -164,14 +166,14 @@ class Edit:
 
     def _append(self, node: Node) -> None:
         self._nodes.append(node)
-        self._producers.update(dict.fromkeys(node.outputs, node))
+        self._producers.update(dict.fromkeys(node.made, node))
 
     def _release(self, names: Iterable[str]) -> None:
         """Counts readers that are gone, and those of producers that thereby go too."""
         for name in names:
             self._uses[name] -= 1
             node = self._producers.get(name)
-            if node and not any(self._uses[output] or output in self._results for output in node.outputs):
+            if node and not any(self._uses[output] or output in self._results for output in node.made):
                 self._release(node.reads)
 
     def _resolve(self, name: str) -> str:

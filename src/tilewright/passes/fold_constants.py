@@ -41,7 +41,7 @@ def _results(node: Node, known: Mapping[str, Array]) -> dict[str, Array] | None:
         [None if array is None else type_of_array(array) for array in inputs],
         node.attrs,
         values=inputs,
-        name=node.name or node.outputs[0],
+        name=node.label,
         wanted=len(node.outputs),
     )
     bytes_out = sum(kind.bytes for kind in call.outputs)

@@ -8,34 +8,35 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tilewright.core.graph import RESULT, Graph, Node, Step
+from tilewright.core.graph import Graph, Node, Result, Step
 from tilewright.core.matching import binding_names, why_not
 from tilewright.core.op import REGISTRY, call_node
 from tilewright.core.platform import Platform
+from tilewright.errors import TilewrightError
 
 
 def fuse(graph: Graph, platform: Platform) -> Graph:
     """The graph with every fusable element-wise operator moved into an epilogue."""
     state = _State(graph, platform)
-    for name in [node.outputs[0] for node in graph.nodes]:
+    for name in [node.made[0] for node in graph.nodes]:
         if name in state.nodes:
             state.absorb(name)
-    kept = [node for node in graph.nodes if node.outputs[0] in state.nodes]
-    return graph.with_nodes([state.nodes[node.outputs[0]] for node in kept])
+    kept = [node for node in graph.nodes if node.made[0] in state.nodes]
+    return graph.with_nodes([state.nodes[node.made[0]] for node in kept])
 
 
 class _State:
-    """Nodes by their first output while they merge. A merged node stands where its last part stood."""
+    """Nodes by the first tensor they make while they merge. A merged node stands where its last part stood."""
 
     def __init__(self, graph: Graph, platform: Platform) -> None:
         self._graph, self._platform = graph, platform
-        self.nodes = {node.outputs[0]: node for node in graph.nodes}
-        self._position = {node.outputs[0]: index for index, node in enumerate(graph.nodes)}
+        self.nodes = {node.made[0]: node for node in graph.nodes}
+        self._position = {node.made[0]: index for index, node in enumerate(graph.nodes)}
         self._users: dict[str, list[str]] = {}
         for node in graph.nodes:
-            for inputs in (node.inputs, *(s.inputs for s in node.epilogue)):
+            for inputs in (node.inputs, *(s.tensors for s in node.epilogue)):
                 for name in inputs:
-                    self._users.setdefault(name, []).append(node.outputs[0])
+                    self._users.setdefault(name, []).append(node.made[0])
         for name in graph.outputs:
             self._users.setdefault(name, []).append("")
 
@@ -87,7 +88,15 @@ class _State:
         op = REGISTRY[node.op]
         if len(node.outputs) != 1 or op.kind == "view":
             return False
-        return op.body is not None or self._has_kernel(node)
+        return self._has_nest(node) or self._has_kernel(node)
+
+    def _has_nest(self, node: Node) -> bool:
+        """Whether a node can be a loop nest; some operators refuse with what they are told."""
+        body = REGISTRY[node.op].body
+        try:
+            return body is not None and bool(body(call_node(self._graph, node)))
+        except TilewrightError:
+            return False
 
     def _has_kernel(self, node: Node) -> bool:
         """Whether a kernel with an epilogue fits a node that has no loop nest."""
@@ -103,47 +112,32 @@ def _is_elementwise(node: Node) -> bool:
     return REGISTRY[node.op].kind == "elementwise" and len(node.outputs) == 1
 
 
-def _ref(index: int) -> str:
-    return f"{RESULT}{index}" if index else RESULT
-
-
-def _renumbered(step: Step, shift: int, names: dict[str, str]) -> Step:
-    """A step whose values are numbered `shift` higher and whose tensors `names` replaces."""
-    inputs = tuple(
-        names[i] if i in names else _ref(int(i[1:] or "0") + shift) if i.startswith(RESULT) else i for i in step.inputs
-    )
-    return replace(step, inputs=inputs)
-
-
-def _as_steps(node: Node, graph: Graph, first: int, names: dict[str, str]) -> tuple[Step, ...]:
+def _as_steps(node: Node, graph: Graph, first: int) -> tuple[Step, ...]:
     """A node's operator and epilogue as steps of which the first has the number `first`."""
-    kind = call_node(graph, node).outputs[0]
-    root = Step(node.op, tuple(names.get(i, i) for i in node.inputs), kind, node.attrs)
-    return (root, *(_renumbered(step, first, names) for step in node.epilogue))
+    root = Step(node.op, node.inputs, call_node(graph, node).outputs[0], node.attrs)
+    return (root, *(step.moved(first) for step in node.epilogue))
+
+
+def _reading(step: Step, source: str, result: Result) -> Step:
+    """A step that reads what was computed before instead of a tensor."""
+    return replace(step, inputs=tuple(result if i == source else i for i in step.inputs))
 
 
 def _behind(producer: Node, node: Node, source: str, graph: Graph) -> Node:
     """The producer with the node's operator and epilogue as its last steps."""
     last = len(producer.epilogue)
-    steps = _as_steps(node, graph, last + 1, {source: _ref(last)})
+    steps = (_reading(step, source, Result(last)) for step in _as_steps(node, graph, last + 1))
     return replace(producer, outputs=node.outputs, epilogue=(*producer.epilogue, *steps))
 
 
 def _drawn_in(node: Node, producer: Node, source: str, graph: Graph) -> Node:
     """The node with the producer of one of its epilogue operands computed by its first steps instead."""
-    steps = _as_steps(producer, graph, 1, {})
-    moved = tuple(
-        replace(
-            step,
-            inputs=tuple(
-                _ref(len(steps))
-                if i == source
-                else _ref(int(i[1:]) + len(steps))
-                if i.startswith(RESULT) and i != RESULT
-                else i
-                for i in step.inputs
-            ),
-        )
-        for step in node.epilogue
-    )
-    return replace(node, epilogue=(*steps, *moved))
+    steps = _as_steps(producer, graph, 1)
+    later = (_reading(_after_first(step, len(steps)), source, Result(len(steps))) for step in node.epilogue)
+    return replace(node, epilogue=(*steps, *later))
+
+
+def _after_first(step: Step, shift: int) -> Step:
+    """A step with more steps between the node's own operator and the first one."""
+    inputs = (Result(i.number + shift) if isinstance(i, Result) and i.number else i for i in step.inputs)
+    return replace(step, inputs=tuple(inputs))

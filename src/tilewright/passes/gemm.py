@@ -27,10 +27,10 @@ def _rule(edit: Edit, node: Node) -> bool:
     bias = node.inputs[2] if call.has("C") and not _is_zero(edit, node.inputs[2]) and call.float("beta") else ""
     if not call.float("alpha"):
         return False
-    a = edit.transpose(node.inputs[0], (1, 0)) if call.int("transA") else node.inputs[0]
+    a = _turned(edit, node.inputs[0]) if call.int("transA") else node.inputs[0]
     b, turned = node.inputs[1], call.int("transB")
     if turned and b in edit.constants:
-        b, turned = edit.transpose(b, (1, 0)), 0
+        b, turned = _turned(edit, b), 0
     alpha = call.float("alpha")
     if alpha != 1:
         b, alpha = _scaled_constant(edit, b, alpha)
@@ -42,6 +42,12 @@ def _rule(edit: Edit, node: Node) -> bool:
     if bias:
         edit.emit("Add", (result, _bias(edit, bias, call.float("beta"), kind)), output)
     return True
+
+
+def _turned(edit: Edit, name: str) -> str:
+    """Matrices with rows and columns exchanged."""
+    rank = len(edit.shape(name))
+    return edit.transpose(name, (*range(rank - 2), rank - 1, rank - 2))
 
 
 def _is_zero(edit: Edit, name: str) -> bool:

@@ -29,7 +29,7 @@ def _widen(platform: Platform, edit: Edit, node: Node) -> bool:
         return False
     inputs = [_cast(edit, name, FLOAT32) if name and edit.types[name].dtype in HALVES else name for name in node.inputs]
     halved = [bool(name) and edit.types[name].dtype in HALVES for name in node.outputs]
-    wanted = ["" if half else name for name, half in zip(node.outputs, halved, strict=True)]
+    wanted = [None if half else name for name, half in zip(node.outputs, halved, strict=True)]
     made = edit.emit_all(node.op, inputs, wanted, node.attrs)
     for name, wide, half in zip(node.outputs, made, halved, strict=True):
         if half:

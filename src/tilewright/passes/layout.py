@@ -27,7 +27,7 @@ def _rule(*operands: int, ranks: tuple[int, ...] = (4,)) -> Rule:
         inputs = [
             edit.transpose(name, last) if index in operands and name else name for index, name in enumerate(node.inputs)
         ]
-        (result,) = edit.emit_all(node.op, inputs, ("",), {**node.attrs, "channels_last": 1})
+        (result,) = edit.emit_all(node.op, inputs, (None,), {**node.attrs, "channels_last": 1})
         edit.transpose(result, first, node.outputs[0])
         return True
 

@@ -40,7 +40,7 @@ def _in_steps(edit: Edit, node: Node) -> bool:
         shape[last] //= part
         parts = edit.reshape(data, (*shape[: last + 1], part, *shape[last + 1 :]))
         inputs = (parts, edit.integers([last + 1], "axes"))
-        (data,) = edit.emit_all(node.op, inputs, ("",), {**node.attrs, "keepdims": 0})
+        (data,) = edit.emit_all(node.op, inputs, (None,), {**node.attrs, "keepdims": 0})
     if data == node.inputs[0]:
         return False
     edit.emit_all(node.op, (data, *node.inputs[1:]), node.outputs, node.attrs)

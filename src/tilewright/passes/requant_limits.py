@@ -46,7 +46,7 @@ class Limits:
     def add(self, node: Node) -> None:
         op, types = REGISTRY[node.op], self._graph.types
         sources = [name for name in node.inputs if name]
-        if not all(types[name].dtype.is_integer for name in (*sources[:1], node.outputs[0])):
+        if not node.outputs[0] or not all(types[name].dtype.is_integer for name in (*sources[:1], node.outputs[0])):
             return
         if op.kind == "view" and types[sources[0]].dtype == types[node.outputs[0]].dtype:
             self._known[node.outputs[0]] = self.of(sources[0])

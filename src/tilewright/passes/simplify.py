@@ -208,7 +208,7 @@ def _without_repetition(graph: Graph) -> Graph:
         if node.epilogue or not node.inputs or any(output in graph.outputs for output in node.outputs):
             kept.append(node)
             continue
-        key = (node.op, node.inputs, tuple(sorted(node.attrs.items())), len(node.outputs))
+        key = (node.op, node.inputs, tuple(sorted(node.attrs.items())), tuple(map(bool, node.outputs)))
         first = seen.setdefault(key, node)
         if first is node:
             kept.append(node)

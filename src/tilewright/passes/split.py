@@ -12,8 +12,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tilewright.core.graph import RESULT, Array, Graph, Names, Node, Step, TensorType, attrs
-from tilewright.core.op import REGISTRY, Call, call_node, call_of
+from tilewright.core.graph import Array, Graph, Names, Node, Result, Step, TensorType, attrs
+from tilewright.core.op import Call, call_node, call_steps
 from tilewright.ops.integer_rules import limits, power_of_two
 from tilewright.ops.requant_shift import levels_of, spread
 
@@ -104,36 +104,20 @@ def _every_pixel(graph: Graph, way: Split, node: Node, names: Names) -> Split:
         # The node behind becomes the first step of the one that takes pixels.
         rest = others[0]
         own = call_node(known, rest).outputs[0]
-        inputs = tuple(RESULT if name == first.outputs[0] else name for name in rest.inputs)
-        steps = (Step(rest.op, inputs, own, rest.attrs), *(_later(step) for step in rest.epilogue))
+        inputs = tuple(Result(0) if name == first.outputs[0] else name for name in rest.inputs)
+        steps = (Step(rest.op, inputs, own, rest.attrs), *(step.moved(1) for step in rest.epilogue))
         del types[first.outputs[0]]
     pick = Node("Slice", (every, *taken), node.outputs, name=node.name, epilogue=steps)
     return Split((dense, pick), MappingProxyType(types), MappingProxyType({**way.constants, **taken}))
 
 
-def _later(step: Step) -> Step:
-    """A step with another one before it."""
-    return replace(step, inputs=tuple(_after(name) for name in step.inputs))
-
-
-def _after(name: str) -> str:
-    return f"{RESULT}{int(name[len(RESULT) :] or 0) + 1}" if name.startswith(RESULT) else name
-
-
 def _behind(node: Node, made: str, steps: Sequence[Step]) -> Node:
     """A node that computes the steps behind a contraction: the first is its operator."""
     step, *others = steps
-    inputs = tuple(made if name == RESULT else name for name in step.inputs)
-    later = tuple(replace(other, inputs=tuple(_earlier(name, made) for name in other.inputs)) for other in others)
-    return Node(step.op, inputs, node.outputs, step.attrs, node.name, later)
-
-
-def _earlier(name: str, made: str) -> str:
-    """What a step reads once the step before it is the node itself."""
-    if not name.startswith(RESULT):
-        return name
-    number = int(name[len(RESULT) :] or 0)
-    return made if number == 0 else RESULT + (str(number - 1) if number > 1 else "")
+    inputs = tuple(made if isinstance(name, Result) else name for name in step.inputs)
+    # What the contraction made is a tensor now, and the first step the node itself.
+    stored = (replace(s, inputs=tuple(made if i == Result(0) else i for i in s.inputs)) for s in others)
+    return Node(step.op, inputs, node.outputs, step.attrs, node.name, tuple(s.moved(-1) for s in stored))
 
 
 # Scaled sums
@@ -144,9 +128,7 @@ def _requantised(graph: Graph, node: Node, names: Names) -> Split | None:
     if not node.epilogue or node.epilogue[0].op != REQUANTISE:
         return None
     call, step = call_node(graph, node), node.epilogue[0]
-    values = [graph.constants.get(name) for name in step.inputs]
-    types = [call.outputs[0] if name == RESULT else graph.types[name] for name in step.inputs]
-    scaling = call_of(REGISTRY[REQUANTISE], types, step.attrs, values=values)
+    scaling = call_steps(graph, node, call.outputs[0])[0]
     lanes = _lanes(graph, node, call, scaling)
     plain = not any(call.attrs.get(f"{operand}_zero_point") for operand in "ab")
     if lanes is None or not plain or any(call.attrs.get(name) for name in ("transA", "transB")):
@@ -159,12 +141,12 @@ def _requantised(graph: Graph, node: Node, names: Names) -> Split | None:
     later = node.epilogue[1:]
     if not later:
         return Split((Node(op, inputs, node.outputs, attributes, node.name),), constants=constants)
-    if any(name == RESULT for other in later for name in other.inputs):
+    if any(name == Result(0) for other in later for name in other.inputs):
         # They ask for the sums as they were before.
         return None
     scaled = names.fresh(f"{node.outputs[0]}_scaled")
     first = Node(op, inputs, (scaled,), attributes, node.name)
-    moved = tuple(replace(s, inputs=tuple(_earlier(name, "") for name in s.inputs)) for s in later)
+    moved = [s.moved(-1) for s in later]
     return Split((first, _behind(node, scaled, moved)), MappingProxyType({scaled: step.type}), constants)
 
 

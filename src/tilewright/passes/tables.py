@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.core.dtype import INT8, UINT8
-from tilewright.core.graph import Array, Graph, Node, attrs, type_of_array
+from tilewright.core.graph import Array, Graph, Names, Node, attrs, type_of_array
 from tilewright.core.op import REGISTRY, call_of, evaluate
 from tilewright.core.platform import Platform
 
@@ -48,13 +48,14 @@ def tables(graph: Graph, platform: Platform) -> Graph:
     needed = set(graph.outputs)
     constants: dict[str, Array] = {}
     nodes: list[Node] = []
+    names = Names(graph)
     for node in reversed(graph.nodes):
         function = known.get(node.outputs[0])
         if function is None or not function.worth_it:
             nodes.append(node)
             needed |= {*node.reads} if function is None or node.outputs[0] in needed else set()
         elif node.outputs[0] in needed:
-            table = f"{node.outputs[0]}_results"
+            table = names.fresh(f"{node.outputs[0]}_results")
             constants[table] = function.results
             nodes.append(Node("Lookup", (function.source, table), node.outputs, attrs(), node.name))
             needed.add(function.source)
@@ -79,7 +80,7 @@ def _function(graph: Graph, node: Node, known: Mapping[str, _Function]) -> _Func
     arrays = [operand.results if isinstance(operand, _Function) else operand for operand in operands]
     values = [None if isinstance(operand, _Function) else operand for operand in operands]
     kinds = [None if array is None else type_of_array(array) for array in arrays]
-    call = call_of(REGISTRY[node.op], kinds, node.attrs, values=values, name=node.name or node.outputs[0])
+    call = call_of(REGISTRY[node.op], kinds, node.attrs, values=values, name=node.label)
     results = evaluate(call, arrays)[0]
     if results.shape != (256,) or results.dtype.kind not in "iu":
         return None

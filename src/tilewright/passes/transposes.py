@@ -71,9 +71,11 @@ def _sink(edit: Edit, node: Node) -> bool:
     turned = TURN[node.op](edit, node, perm)
     if turned is None:
         return False
-    results = edit.emit_all(node.op, turned.inputs, ("",) * len(node.outputs), turned.attrs)
+    wanted = [None if output else "" for output in node.outputs]
+    results = edit.emit_all(node.op, turned.inputs, wanted, turned.attrs)
     for result, output in zip(results, node.outputs, strict=True):
-        edit.transpose(result, turned.perm, output)
+        if output:
+            edit.transpose(result, turned.perm, output)
     return True
 
 
@@ -92,7 +94,7 @@ def _sink_with_view(edit: Edit, node: Node) -> bool:
     if any(len(edit.shape(name)) > len(edit.shape(source)) for name in node.inputs if name and name not in tensors):
         return False
     inputs = [source if name == tensors[0] else name for name in node.inputs]
-    (result,) = edit.emit_all(node.op, inputs, ("",), node.attrs)
+    (result,) = edit.emit_all(node.op, inputs, (None,), node.attrs)
     edit.reshape(edit.transpose(result, perm_of(edit, above)), edit.shape(output), output)
     return True
 
@@ -108,7 +110,7 @@ def _pays(edit: Edit, node: Node, names: tuple[str, ...], perm: Perm) -> bool:
             added += _cost(edit, name, inverse(perm))
     met, stays = _meets(edit, node, inverse(perm), LOOKAHEAD)
     if stays:
-        added += sum(_resting_cost(edit, output, perm, LOOKAHEAD) for output in node.outputs if output)
+        added += sum(_resting_cost(edit, output, perm, LOOKAHEAD) for output in node.made)
     # One that moves no bytes is left where it is, as a view, unless it can vanish.
     return gone + met >= max(added, 1)
 
@@ -147,7 +149,7 @@ def _comes_turned(edit: Edit, name: str, perm: Perm, depth: int) -> bool:
 def _meets(edit: Edit, node: Node, wanted: Perm, depth: int) -> tuple[int, bool]:
     """Bytes of the Transposes by `wanted` that a result would meet below, and whether it also goes elsewhere."""
     met, stays = 0, False
-    for output in node.outputs:
+    for output in node.made:
         readers = edit.readers(output)
         stays |= not readers or edit.is_result(output)
         for reader in readers:

@@ -26,7 +26,7 @@ def _rule(edit: Edit, node: Node) -> bool:
     rows = _unfolded(edit, output)
     if rows is None:
         return False
-    (product,) = edit.emit_all("MatMul", (edit.reshape(left, (*rows, edit.shape(left)[1])), right), ("",), node.attrs)
+    (product,) = edit.emit_all("MatMul", (edit.reshape(left, (*rows, edit.shape(left)[1])), right), (None,), node.attrs)
     edit.reshape(product, edit.shape(output), output)
     return True
 

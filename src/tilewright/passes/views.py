@@ -41,7 +41,7 @@ def _rule(edit: Edit, node: Node) -> bool:
         if shapes is None:
             continue
         inputs = [_viewed(edit, i, s, name, source) for i, s in zip(node.inputs, shapes, strict=True)]
-        (result,) = edit.emit_all(node.op, inputs, ("",), node.attrs)
+        (result,) = edit.emit_all(node.op, inputs, (None,), node.attrs)
         edit.reshape(result, target, output)
         return True
     return False

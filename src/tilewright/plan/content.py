@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from tilewright.core.domain import Domain
-from tilewright.core.graph import RESULT, Node
+from tilewright.core.graph import Node
 from tilewright.cost.operations import streams
 from tilewright.cost.tiles import Task
 from tilewright.plan.tiling.rules import rules
@@ -57,7 +57,7 @@ def attributes(node: Node) -> Key:
 
 
 def _mentions(node: Node) -> tuple[str, ...]:
-    extra = (name for step in node.epilogue for name in step.inputs if not name.startswith(RESULT))
+    extra = (name for step in node.epilogue for name in step.tensors)
     return (*node.inputs, *extra, *node.outputs)
 
 

@@ -108,7 +108,7 @@ class Network:
     @cached_property
     def writes(self) -> tuple[tuple[str, ...], ...]:
         """Tensors between groups that each position writes, by root."""
-        return tuple(self._between(self.node(position).outputs) for position in range(len(self.steps)))
+        return tuple(self._between(self.node(position).made) for position in range(len(self.steps)))
 
     @cached_property
     def made_beside(self) -> frozenset[str]:
@@ -147,7 +147,7 @@ class Network:
     def label(self, position: int) -> str:
         """How messages call a layer."""
         node = self.node(position)
-        return f"{node.op} '{node.name or node.outputs[0]}'"
+        return f"{node.op} '{node.label}'"
 
 
 def networks_of(graph: Graph, platform: Platform, options: PlanOptions) -> tuple[Network, ...]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from tilewright.core.graph import RESULT, Graph, Node
-from tilewright.core.op import REGISTRY, Call, call_node, call_of
+from tilewright.core.graph import Graph, Names, Node, Result
+from tilewright.core.op import REGISTRY, Call, call_node, call_steps
 from tilewright.core.plan import Buffer, Choice, Place, Plan
 from tilewright.core.platform import Platform
 from tilewright.core.tiles import member
@@ -99,7 +99,7 @@ def _lenders(graph: Graph, owners: dict[str, str]) -> list[Lender]:
     """Outputs of the network, whose memory is free until they are written."""
     first: dict[str, int] = {}
     for step, node in enumerate(graph.nodes):
-        for name in node.outputs:
+        for name in node.made:
             first.setdefault(root_of(owners, name), step)
     kinds = [(index, graph.types[name], first[root_of(owners, name)]) for index, name in enumerate(graph.outputs)]
     return [Lender(index, kind.bytes, step, kind.dtype.bytes) for index, kind, step in kinds]
@@ -121,7 +121,7 @@ def _in_place(graph: Graph, choices: tuple[Choice, ...], roots: dict[str, str]) 
     outside = fixed(graph, owners)
     for step, (node, choice) in enumerate(zip(graph.nodes, choices, strict=True)):
         output = node.outputs[0]
-        if root_of(owners, output) in outside:
+        if not output or root_of(owners, output) in outside:
             continue
         for name in _replaceable(node, choice):
             owner = root_of(owners, name)
@@ -160,17 +160,12 @@ def _pointwise(graph: Graph, node: Node, choice: Choice, name: str) -> bool:
     if choice.kernel is not None and name in node.inputs:
         return True
     own = call_node(graph, node)
-    calls = [(own, node.inputs)]
-    values = {RESULT: own.outputs[0]}
-    for number, step in enumerate(node.epilogue, 1):
-        types = [values[n] if n.startswith(RESULT) else graph.types[n] if n else None for n in step.inputs]
-        constants = [graph.constants.get(n) for n in step.inputs]
-        calls.append((call_of(REGISTRY[step.op], types, step.attrs, values=constants), step.inputs))
-        values[f"{RESULT}{number}"] = step.type
-    return all(_same_indices(call, inputs, name) for call, inputs in calls if name in inputs)
+    calls = (own, *call_steps(graph, node, own.outputs[0]))
+    inputs = (node.inputs, *(step.inputs for step in node.epilogue))
+    return all(_same_indices(call, read, name) for call, read in zip(calls, inputs, strict=True) if name in read)
 
 
-def _same_indices(call: Call, inputs: tuple[str, ...], name: str) -> bool:
+def _same_indices(call: Call, inputs: tuple[str | Result, ...], name: str) -> bool:
     access = call.domain().access
     result = access[call.op.output_names(1)[0]]
     return all(access.get(o) == result for o, n in zip(call.operands, inputs, strict=True) if n == name)
@@ -209,16 +204,12 @@ def _buffers(
         if graph.types[name].bytes
     ]
     scratch: dict[int, str] = {}
+    names = Names(graph)
     for step, choice in enumerate(choices):
         if choice.scratch:
-            scratch[step] = f"scratch of {_label(graph.nodes[step])}"
+            scratch[step] = names.fresh(f"scratch of {graph.nodes[step].label}")
             buffers.append(allocation.Buffer(scratch[step], choice.scratch, step, step + 1, align))
     return buffers, scratch
-
-
-def _label(node: Node) -> str:
-    """A name that no other node has: those that files give to nodes may repeat."""
-    return next(output for output in node.outputs if output)
 
 
 def _place(graph: Graph, name: str, owners: dict[str, str], found: dict[str, Place]) -> Place:

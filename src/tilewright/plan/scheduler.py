@@ -263,7 +263,7 @@ def _written(network: Network, picks: Sequence[Pick]) -> dict[str, int]:
     group_of = {position: index for index, pick in enumerate(picks) for position in _positions(pick)}
     roots = {root: group_of[life.first] for root, life in network.lives.items()}
     outputs = {network.root(name) for name in network.graph.outputs}
-    last = {name: position for position in range(len(network.steps)) for name in network.node(position).outputs}
+    last = {name: position for position in range(len(network.steps)) for name in network.node(position).made}
     roots |= {name: group_of[last[name]] for name in outputs if name in last}
     return {name: roots[network.root(name)] for name in tensors(network.graph) if network.root(name) in roots}
 

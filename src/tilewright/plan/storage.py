@@ -19,7 +19,7 @@ def storage(graph: Graph) -> dict[str, str]:
     """Which tensor's bytes each tensor uses: views point at the tensor they are a view of."""
     roots: dict[str, str] = {}
     for node in graph.nodes:
-        for output in node.outputs:
+        for output in node.made:
             viewed = is_view(node) and output == node.outputs[0]
             roots[output] = roots.get(node.inputs[0], node.inputs[0]) if viewed else output
     return roots

@@ -45,7 +45,8 @@ class Builder:
         if call.op.kind in ("move", "view") and all(
             v is not None for v, i in zip(values, node.inputs, strict=True) if i
         ):
-            self.constants.update(zip(node.outputs, evaluate(call, values), strict=False))
+            results = zip(node.outputs, evaluate(call, values), strict=False)
+            self.constants.update({name: array for name, array in results if name})
         else:
             self.nodes.append(node)
 

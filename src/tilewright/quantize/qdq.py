@@ -172,7 +172,7 @@ class _Walk:
     def _emit_as_is(self, node: Node) -> None:
         inputs = tuple(self._real(i) if i else "" for i in node.inputs)
         self._builder.add(replace(node, inputs=inputs))
-        self._there.update(node.outputs)
+        self._there.update(node.made)
 
     # Tensors on demand
 
@@ -204,7 +204,7 @@ class _Walk:
 
     def _by_rule(self, node: Node, scheme: Scheme, output: str) -> str | None:
         rule = RULES.get(node.op, RULES["elementwise"])
-        self._builder.label = node.name or node.outputs[0]
+        self._builder.label = node.label
         return rule(self._site(node, scheme, output))
 
     def _site(self, node: Node, scheme: Scheme, output: str) -> Site:

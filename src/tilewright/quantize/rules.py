@@ -132,7 +132,7 @@ def _gemm(site: Site) -> str | None:
     turned = bool(site.node.attrs.get("transB"))
     a, weights = site.form(0), _weights(site, 1, 0 if turned else 1)
     alpha, beta = site.number("alpha", 1.0), site.number("beta", 1.0)
-    if a is None or weights is None or site.node.attrs.get("transA") or alpha == 0:
+    if a is None or weights is None or site.node.attrs.get("transA") or alpha == 0 or weights.integers.ndim != 2:
         return None
     if turned:
         weights = _Weights(np.ascontiguousarray(weights.integers.T), weights.scales)

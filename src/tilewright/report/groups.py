@@ -113,7 +113,7 @@ def _row(plan: Plan, schedule: Schedule, timed: Timed) -> GroupRow:
     return GroupRow(
         timed.index,
         tuple(work.step for work in group.works),
-        tuple(node.name or node.outputs[0] for node in nodes),
+        tuple(node.label for node in nodes),
         tuple(" + ".join([node.op, *(fused.op for fused in node.epilogue)]) for node in nodes),
         schedule.engine,
         tuple(kernel.path.name if kernel else LOOP_NEST for kernel in kernels),

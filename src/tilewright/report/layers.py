@@ -45,10 +45,10 @@ def is_view(node: Node) -> bool:
 
 def _layer(plan: Plan, step: int, node: Node) -> Layer:
     choice = plan.choices[step]
-    kind = plan.graph.types[node.outputs[0]]
+    kind = plan.graph.types[node.made[0]]
     return Layer(
         step,
-        node.name or node.outputs[0],
+        node.label,
         " + ".join([node.op, *(fused.op for fused in node.epilogue)]),
         choice.kernel.path.name if choice.kernel else LOOP_NEST,
         choice.rejected,

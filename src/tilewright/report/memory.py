@@ -136,7 +136,7 @@ def _workspaces(plan: Plan, schedule: Schedule, *, merged: bool = False) -> list
                 kept = ", lines kept" if buffer.tensor in group.keep else ""
                 add(f"{buffer.tensor}, tile{which}{kept}", buffer.offset + slot * buffer.bytes, buffer.bytes, index)
         for work in group.works:
-            name = plan.graph.nodes[work.step].outputs[0]
+            name = plan.graph.nodes[work.step].made[0]
             add(f"{name}, scratch", work.scratch, work.scratch_bytes * schedule.cores, index)
             add(f"{name}, sums", work.sums_at(schedule.cores), work.sums, index)
     return found

@@ -169,7 +169,7 @@ def _colour(bar: Bar) -> str:
 
 def _title(plan: Plan, timed: Timed) -> str:
     nodes = (plan.graph.nodes[work.step] for work in timed.group.works)
-    return f"group {timed.index}, " + ", ".join(node.name or node.outputs[0] for node in nodes)
+    return f"group {timed.index}, " + ", ".join(node.label for node in nodes)
 
 
 def _lane_name(plan: Plan, schedule: Schedule, lane: str) -> str:

@@ -112,7 +112,7 @@ def open_group(plan: Plan, number: int, group: Group) -> tuple[Opened | None, li
 
 
 def _where(number: int, mine: Member) -> str:
-    return f"group {number}, {mine.node.op} '{mine.node.name or mine.node.outputs[0]}'"
+    return f"group {number}, {mine.node.op} '{mine.node.label}'"
 
 
 def _loops(number: int, group: Group, last: Member, kernel: Kernel | None) -> Iterator[str]:

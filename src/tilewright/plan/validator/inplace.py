@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from tilewright.core.graph import RESULT, Node, Step, TensorType
-from tilewright.core.op import REGISTRY, call_node, call_of
+from tilewright.core.graph import Node
+from tilewright.core.op import REGISTRY, call_node, call_steps
 from tilewright.core.plan import Choice, Plan
 
 
@@ -14,12 +12,12 @@ def replaceable(plan: Plan, node: Node, choice: Choice, name: str) -> bool:
     kind, result = plan.graph.types[name], plan.graph.types[node.outputs[0]]
     if kind.shape != result.shape or kind.dtype.ctype != result.dtype.ctype:
         return False
-    fused = [step for step in node.epilogue if name in step.inputs]
+    fused = [number for number, step in enumerate(node.epilogue) if name in step.inputs]
     if choice.kernel is None:
         own = REGISTRY[node.op].kind == "elementwise" and (name not in node.inputs or _aligned_node(plan, node, name))
-        return own and all(_aligned_step(plan, node, step, name) for step in fused)
+        return own and all(_aligned_step(plan, node, number, name) for number in fused)
     if name not in node.inputs:
-        return choice.kernel.epilogue and all(_aligned_step(plan, node, step, name) for step in fused)
+        return choice.kernel.epilogue and all(_aligned_step(plan, node, number, name) for number in fused)
     operands = zip(REGISTRY[node.op].operand_names(len(node.inputs)), node.inputs, strict=True)
     return not fused and {operand for operand, tensor in operands if tensor == name} == {choice.kernel.inplace}
 
@@ -33,16 +31,10 @@ def _aligned_node(plan: Plan, node: Node, name: str) -> bool:
     return all(domain.access[operand] == result for operand in used)
 
 
-def _aligned_step(plan: Plan, node: Node, step: Step, name: str) -> bool:
+def _aligned_step(plan: Plan, node: Node, number: int, name: str) -> bool:
     """The same for an epilogue step."""
-    values = _epilogue_types(node, call_node(plan.graph, node).outputs[0])
-    types = [values[n] if n.startswith(RESULT) else plan.graph.types[n] if n else None for n in step.inputs]
-    constants = [plan.graph.constants.get(n) for n in step.inputs]
-    call = call_of(REGISTRY[step.op], types, step.attrs, values=constants, name=node.name)
+    inputs = node.epilogue[number].inputs
+    call = call_steps(plan.graph, node, call_node(plan.graph, node).outputs[0])[number]
     domain = call.domain()
     result = domain.access[domain.outputs[0]]
-    return all(domain.access[o] == result for o, n in zip(call.operands, step.inputs, strict=True) if n == name)
-
-
-def _epilogue_types(node: Node, result: TensorType) -> Mapping[str, TensorType]:
-    return {RESULT: result, **{f"{RESULT}{number}": step.type for number, step in enumerate(node.epilogue, 1)}}
+    return all(domain.access[o] == result for o, n in zip(call.operands, inputs, strict=True) if n == name)

@@ -10,7 +10,7 @@ from tilewright.core.plan import Choice, Place, Plan
 
 
 def label(step: int, node: Node) -> str:
-    return f"step {step}, {node.op} '{node.name or node.outputs[0]}'"
+    return f"step {step}, {node.op} '{node.label}'"
 
 
 def is_view(node: Node) -> bool:

@@ -78,7 +78,7 @@ def _partition(plan: Plan, schedule: Schedule) -> Iterator[str]:
     found = [work.step for group in schedule.groups for work in group.works]
     for step in sorted({*wanted} - {*found}):
         node = plan.graph.nodes[step]
-        yield f"step {step}, {node.op} '{node.name or node.outputs[0]}' is in no group"
+        yield f"step {step}, {node.op} '{node.label}' is in no group"
     for step in sorted({*found} - {*wanted}):
         yield f"step {step} of a group is a view or does not exist"
     if sorted(found) == wanted != found:
