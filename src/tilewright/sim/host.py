@@ -72,8 +72,21 @@ def run_on_host(
         ]
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, check=False, timeout=timeout, env=host_environment()
+                command,
+                capture_output=True,
+                text=True,
+                errors="backslashreplace",
+                check=False,
+                timeout=timeout,
+                env=host_environment(),
             )
+        except OSError as reason:
+            raise TilewrightError(
+                "run-failed",
+                f"'{executable.name}' cannot be run on this computer",
+                reasons=[str(reason)],
+                help="build it for this computer: --cc and --cflag say how",
+            ) from reason
         except subprocess.TimeoutExpired as reason:
             raise TilewrightError("run-failed", f"'{executable.name}' ran longer than {timeout:.0f} s") from reason
         if done.returncode:
@@ -82,8 +95,16 @@ def run_on_host(
                 f"'{executable.name}' ended with status {done.returncode}",
                 reasons=done.stderr.splitlines()[:20],
             )
-        arrays = tuple(
-            np.frombuffer(path.read_bytes(), kind.dtype.numpy).reshape(kind.shape)
-            for path, kind in zip(results, outputs, strict=True)
-        )
-        return HostRun(arrays, float(done.stdout) if repeat else None)
+        try:
+            arrays = tuple(
+                np.frombuffer(path.read_bytes(), kind.dtype.numpy).reshape(kind.shape)
+                for path, kind in zip(results, outputs, strict=True)
+            )
+            return HostRun(arrays, float(done.stdout) if repeat else None)
+        except (OSError, ValueError) as reason:
+            raise TilewrightError(
+                "run-failed",
+                f"'{executable.name}' did not write what the network has for outputs",
+                reasons=[str(reason)],
+                help="is it the program that was built? --cc names the compiler",
+            ) from reason
