@@ -80,6 +80,7 @@ class Watching:
             "--max-cycles",
             metavar="N",
             min=1,
+            max=2**63 - 1,
             help="Ends a run that takes more cycles with an error that says where each core is.",
             show_default=False,
         ),
