@@ -22,10 +22,11 @@ class TilewrightError(Exception):
         return _rebuilt, (self.code, self.what, self.reasons, self.help)
 
     def __str__(self) -> str:
-        lines = [f"error[{self.code}]: {self.what}", *(f"  {reason}" for reason in self.reasons)]
+        lines = [f"error[{self.code}]: {self.what}", *self.reasons]
         if self.help:
-            lines.append(f"  help: {self.help}")
-        return "\n".join(lines)
+            lines.append(f"help: {self.help}")
+        # What stands in a file may have several lines; only the first of all begins on the left.
+        return "\n  ".join(line for text in lines for line in text.split("\n"))
 
 
 def _rebuilt(code: str, what: str, reasons: tuple[str, ...], help: str) -> TilewrightError:

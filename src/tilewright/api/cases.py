@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-
+from tilewright.api.arrays import read_arrays
 from tilewright.api.compiling import Options
 from tilewright.api.running import Comparison, Rule, run_model
 from tilewright.core.graph import Array
@@ -111,21 +110,8 @@ def load_case(name: str, place: Path) -> Case:
     files = _arrays_of(place)
     if files is None:
         raise TilewrightError("no-cases", f"'{place}' has no arrays beside it")
-    try:
-        if len(files) == 2:
-            inputs, expected = (tuple(data[key] for key in data.files) for data in map(np.load, files))
-            return Case(name, place, inputs, expected)
-        with np.load(files[0]) as data:
-            return Case(name, place, _numbered(data, "input_"), _numbered(data, "output_"))
-    except (OSError, ValueError) as reason:
-        raise TilewrightError(
-            "bad-case", f"the arrays of case '{name}' cannot be read", reasons=[str(reason)]
-        ) from reason
-
-
-def _numbered(data: np.lib.npyio.NpzFile, prefix: str) -> tuple[Array, ...]:
-    count = sum(key.startswith(prefix) for key in data.files)
-    return tuple(data[f"{prefix}{i}"] for i in range(count))
+    inputs = read_arrays(files[0], "input", code="bad-case")
+    return Case(name, place, inputs, read_arrays(files[-1], "output", code="bad-case"))
 
 
 def run_case(

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tilewright.codegen import lower, project_files, write_project
+from tilewright.codegen.project_name import check_files, check_name
 from tilewright.core.folders import write_folder
 from tilewright.core.graph import Array, Graph
 from tilewright.core.plan import Plan
@@ -63,7 +64,9 @@ def compile_model(
 ) -> Compiled:
     """Compiles an ONNX file (or an imported Graph). `samples` are example inputs in graph order."""
     chosen = options or Options()
+    check_name(chosen.name)
     source, planned = plan_model(model, chosen, samples=samples, progress=progress)
+    check_files(chosen.name, planned.platform)
     _check_memories(planned, load_platform(chosen.platform, chosen.kernels))
     progress("generate")
     program = lower(planned, chosen.name)

@@ -298,7 +298,11 @@ def _tried(layer: Layer, engine: ArrayEngine, options: MapOptions) -> Mapped:
     """The best that another strategy finds."""
     _check_slots(layer, engine)
     if options.objective == "pareto":
-        raise TilewrightError("bad-argument", f"the strategy {options.strategy} finds one mapping, not a Pareto front")
+        raise TilewrightError(
+            "bad-argument",
+            f"the strategy {options.strategy} finds one mapping, not a Pareto front",
+            help="leave --strategy away, or choose another --objective",
+        )
     strategies: dict[str, Callable[[Problem], StrategyResult]] = {
         "loma": lambda one: loma(one, options.objective, options.factors),
         "salsa": lambda one: salsa(one, options.objective, seed=options.seed),

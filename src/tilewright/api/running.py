@@ -191,7 +191,15 @@ def fit(inputs: Sequence[Array], compiled: Compiled) -> tuple[Array, ...]:
         kind = graph.types[name]
         if array.size != kind.size:
             raise TilewrightError(
-                "wrong-inputs", f"input '{name}' is {kind}, the array given has shape {list(array.shape)}"
+                "wrong-inputs",
+                f"input '{name}' is {kind}, the array given has shape {list(array.shape)}",
+                help="give arrays in the order of the network's inputs",
+            )
+        if np.iscomplexobj(array):
+            raise TilewrightError(
+                "wrong-inputs",
+                f"input '{name}' is {kind}, the array given has complex numbers",
+                help="give their real and imaginary parts as the network wants them",
             )
         converted = array.astype(kind.dtype.numpy)
         if kind.dtype.is_integer and not np.array_equal(converted.astype(np.float64), array.astype(np.float64)):

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
-
-import numpy as np
 
 from tilewright import Options
-from tilewright.cli.options import Build, Code, Network, Planning, Shape
+from tilewright.api.arrays import read_arrays
+from tilewright.cli.options import LARGEST, Build, Code, Network, Planning, Shape, whole_number
 from tilewright.core.graph import Array
 from tilewright.core.platform import Platform, Sizes, load_platform
 from tilewright.cost.copies import route
@@ -31,8 +28,6 @@ def options_of(
     dump_stages: Path | None = None,
 ) -> Options:
     """Options from command-line texts, each checked."""
-    if not name.isidentifier():
-        raise TilewrightError("bad-argument", f"--name '{name}' is not a C identifier")
     return Options(
         code.platform,
         name,
@@ -136,39 +131,28 @@ def _pairs(flag: str, texts: Sequence[str]) -> list[tuple[str, str]]:
     for text in texts:
         name, equals, value = text.rpartition("=")
         if not equals or not name or not value:
-            raise TilewrightError("bad-argument", f"{flag} '{text}' is not NAME=VALUE")
+            raise TilewrightError("bad-argument", f"{flag} '{text}' is not NAME=VALUE", help="leave no blanks around =")
         pairs.append((name, value))
     return pairs
 
 
 def _extent(name: str, text: str) -> int:
-    if not text.isdigit():
-        raise TilewrightError("bad-argument", f"--dim {name}={text}: '{text}' is not a whole number")
-    return int(text)
+    number = whole_number(text)
+    if number is None:
+        raise TilewrightError(
+            "bad-argument",
+            f"--dim {name}={text}: '{text}' is not a whole number from 0 to {LARGEST}",
+            help=f"such as --dim {name}=1",
+        )
+    return number
 
 
 def _constant(name: str, path: str) -> Array:
     arrays = read_arrays(Path(path))
     if len(arrays) != 1:
         raise TilewrightError(
-            "bad-argument", f"--constant {name}={path}: the file must hold one array, not {len(arrays)}"
+            "bad-argument",
+            f"--constant {name}={path}: the file must hold one array, not {len(arrays)}",
+            help="write it with numpy.save",
         )
     return arrays[0]
-
-
-def read_arrays(path: Path, prefix: str = "") -> tuple[Array, ...]:
-    """The arrays of an .npz file in order, or of one .npy file.
-
-    Where an .npz file has arrays called `prefix` and a number (input_0, output_0), only those are meant.
-    """
-    try:
-        loaded: Any = np.load(path)
-        if isinstance(loaded, np.ndarray):
-            return (cast("Array", loaded),)
-        with loaded:
-            count = sum(key.startswith(prefix) for key in loaded.files) if prefix else 0
-            return tuple(loaded[key] for key in ([f"{prefix}{i}" for i in range(count)] or loaded.files))
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as reason:
-        raise TilewrightError(
-            "bad-argument", f"'{path}' is not an .npz or .npy file", reasons=[str(reason)]
-        ) from reason

@@ -10,17 +10,18 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from tilewright import Compiled, Options, Ran, compile, run
+from tilewright.api.arrays import read_arrays
 from tilewright.api.compiling import Observer
 from tilewright.cli import options as opt
-from tilewright.cli.arguments import options_of, read_arrays
-from tilewright.cli.console import progress_line, results
+from tilewright.cli.arguments import options_of
+from tilewright.cli.console import progress_line, results, styled
 from tilewright.cli.planning import arena_text
 from tilewright.cli.profile_tables import Detail, counted_object, print_counted, print_run_profile, profile_object
 from tilewright.codegen import write_project
+from tilewright.core.descriptions import stem_of
 from tilewright.core.files import write_file
 from tilewright.core.graph import Array
 from tilewright.core.plan import Plan
@@ -69,7 +70,7 @@ def compile_command(
     it was. Other files in it stay, but for those that an earlier compilation left.
     """
     options = options_of(network, code, shape, planning, name=name, dump_stages=dump_stages)
-    with progress_line(f"compile {escape(model.name)}", quiet=as_json) as progress:
+    with progress_line(f"compile {model.name}", quiet=as_json) as progress:
         compiled = compile(model, options, progress=progress)
         files = dict(compiled.files)
         if report:
@@ -82,11 +83,10 @@ def compile_command(
     console = results()
     console.print(_layer_table(compiled))
     console.print(_sizes(compiled))
-    console.print(
-        f"C project in [bold]{escape(str(output))}[/]; build it with make -C {escape(str(output))}", soft_wrap=True
-    )
+    place = str(output)
+    console.print(styled("C project in ", (place, "bold"), f"; build it with make -C {place}"), soft_wrap=True)
     if report:
-        console.print(f"report in [bold]{escape(str(output / 'report.html'))}[/]", soft_wrap=True)
+        console.print(styled("report in ", (str(output / "report.html"), "bold")), soft_wrap=True)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,10 @@ class Running:
         Path | None, typer.Option("--output", "-o", metavar="DIR", help="Keeps the C project in this folder.")
     ] = None
     repeat: Annotated[
-        int, typer.Option("--repeat", metavar="N", help="Runs the inference N times more and reports the fastest.")
+        int,
+        typer.Option(
+            "--repeat", metavar="N", min=0, max=10**6, help="Runs the inference N times more and reports the fastest."
+        ),
     ] = 0
     profile: Annotated[
         Detail | None,
@@ -140,7 +143,7 @@ def run_command(
     options = options_of(network, code, shape, planning, build=build)
     if running.profile in ("tiles", "counters") and load_platform(code.platform).qemu:
         raise TilewrightError("bad-argument", f"QEMU counts no {running.profile}", help="use --profile layers")
-    with progress_line(f"run {escape(model.name)}", quiet=as_json) as progress:
+    with progress_line(f"run {model.name}", quiet=as_json) as progress:
         ran = _run(model, options, running, build, limiting.chosen, progress)
         if running.profile and running.output:
             page = render_report(ran.compiled.plan, ran.compiled.program, title=_title(model), simulated=ran.groups)
@@ -160,8 +163,8 @@ def _run(model: Path, options: Options, running: Running, build: opt.Build, limi
     return run(
         model,
         options,
-        inputs=read_arrays(running.inputs, "input_") if running.inputs else None,
-        expected=read_arrays(running.expected, "output_") if running.expected else None,
+        inputs=read_arrays(running.inputs, "input") if running.inputs else None,
+        expected=read_arrays(running.expected, "output") if running.expected else None,
         folder=running.output,
         compiler=build.cc,
         flags=tuple(build.cflag),
@@ -235,7 +238,7 @@ def _profile(ran: Ran, detail: Detail | None) -> dict[str, Any]:
 
 def _title(model: Path) -> str:
     """The name of a network: of its file, or of its folder where the file is called network.onnx."""
-    return model.resolve().parent.name if model.stem == "network" else model.stem
+    return stem_of(model.resolve().parent if model.stem == "network" else model)
 
 
 def _save(path: Path, ran: Ran) -> None:
@@ -277,20 +280,20 @@ def _layer_table(compiled: Compiled) -> Table:
         table.add_column(column, overflow="fold")
     table.add_column("MACs", justify="right")
     for row in layers(compiled.plan):
-        table.add_row(*map(escape, (row.name, row.op, row.code, row.output)), f"{row.macs:,}" if row.macs else "")
+        table.add_row(row.name, row.op, row.code, row.output, f"{row.macs:,}" if row.macs else "")
     return table
 
 
 def _output_table(ran: Ran) -> Table:
     table = Table("output", "type", "values", "compared", title="Outputs", title_justify="left")
     for index, (port, array) in enumerate(zip(ran.compiled.program.outputs, ran.outputs, strict=True)):
-        text = "not compared"
+        text = styled("not compared")
         if index < len(ran.comparisons):
             c = ran.comparisons[index]
             verdict = "exact" if c.exact else f"within {c.tolerance:.3g}, worst {c.worst:.3g}"
-            wrong = f"[red]{c.wrong} of {c.size} wrong[/], worst {c.worst:.3g}"
-            text = wrong if c.wrong else f"[green]right[/] ({verdict})"
-        table.add_row(escape(port.name), escape(str(port.type)), _preview(array), text)
+            wrong = styled((f"{c.wrong} of {c.size} wrong", "red"), f", worst {c.worst:.3g}")
+            text = wrong if c.wrong else styled(("right", "green"), f" ({verdict})")
+        table.add_row(port.name, str(port.type), _preview(array), text)
     return table
 
 

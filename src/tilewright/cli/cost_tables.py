@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from rich.markup import escape
 from rich.table import Table
 
 from tilewright.api.costing import NetworkCost, NodeCost
@@ -18,7 +17,7 @@ RIGHT = ("operations", "energy", "cycles", "use of units")
 
 def network_table(found: NetworkCost) -> Table:
     """A line for each operator that costs something, and the total."""
-    table = Table(title=f"{escape(found.network)} on {found.machine.name}", show_footer=True)
+    table = Table(title=f"{found.network} on {found.machine.name}", show_footer=True)
     table.add_column("layer", "total", overflow="fold")
     table.add_column("operator")
     for name, total in zip(RIGHT, _totals(found), strict=True):
@@ -42,7 +41,7 @@ def _node(node: NodeCost) -> list[str]:
     ideal = sum(cost.latency.ideal for cost in costs)
     parts = f" ({len(costs)} parts)" if len(costs) > 1 else ""
     return [
-        escape(node.name),
+        node.name,
         node.op + parts,
         f"{node.operations:,}",
         energy_text(node.energy),
@@ -82,7 +81,7 @@ def order_text(cost: ArrayCost) -> str:
 
 def machines_table(found: Sequence[NetworkCost]) -> Table:
     """A line for each machine, the best values in bold."""
-    table = Table(title=f"{escape(found[0].network)} on {len(found)} machines")
+    table = Table(title=f"{found[0].network} on {len(found)} machines")
     table.add_column("machine")
     for name in ("units", "energy", "cycles", "energy x cycles", "use of units"):
         table.add_column(name, justify="right")
@@ -97,7 +96,7 @@ def machines_table(found: Sequence[NetworkCost]) -> Table:
 
 def nest_table(cost: ArrayCost) -> Table:
     """The loops against the memories of each operand; a tile stays in a memory while the loops at it run."""
-    table = Table(title=f"{escape(cost.layer.name)} on {cost.engine.name}: loops, outermost first")
+    table = Table(title=f"{cost.layer.name} on {cost.engine.name}: loops, outermost first")
     table.add_column("loop")
     for operand in cost.layer.operands:
         table.add_column(f"{operand.name} ({operand.slot})")
@@ -108,7 +107,7 @@ def nest_table(cost: ArrayCost) -> Table:
             for o in cost.layer.operands
         ]
         before = dict(row.memories)
-        table.add_row(escape(row.loop), *cells)
+        table.add_row(row.loop, *cells)
     return table
 
 

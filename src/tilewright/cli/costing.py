@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.tree import Tree
 
 from tilewright.api.costing import NetworkCost, cost, read_network
@@ -218,12 +217,12 @@ def _show(found: list[tuple[Mapped, ...]], *, why: bool) -> None:
             console.print(front_table([best, *others]))
             continue
         if len(found) > 3:
-            console.print(f"{best.layer.name} on {best.cost.engine.name}", markup=False, highlight=False)
+            console.print(f"{best.layer.name} on {best.cost.engine.name}", highlight=False)
             console.print(f"  unrolled {unrolled_text(best.cost)}; loops {order_text(best.cost)}", highlight=False)
         else:
             console.print(nest_table(best.cost))
             console.print(parts_table(best.cost))
-        console.print(summary(best), markup=False, highlight=False, soft_wrap=True)
+        console.print(summary(best), highlight=False, soft_wrap=True)
         if why:
             _explain(best.cost)
 
@@ -256,7 +255,7 @@ def _explain(cost: ArrayCost) -> None:
 
 
 def _tree(why: Why) -> Tree:
-    branch = Tree(escape(str(why)))
+    branch = Tree(str(why))
     for part in why.parts:
         branch.add(_tree(part))
     return branch

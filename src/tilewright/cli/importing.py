@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from tilewright.api.mapping import find_machine
@@ -45,7 +44,7 @@ def machines_command(as_json: opt.Json = False) -> None:
     table = Table("machine", "array", "memories, from the array outwards", "summary")
     for machine in found:
         dims = " ".join(f"{name}={size}" for name, size in machine.dims.items())
-        table.add_row(machine.name, dims, " ".join(m.name for m in machine.memories), escape(machine.summary))
+        table.add_row(machine.name, dims, " ".join(m.name for m in machine.memories), machine.summary)
     results().print(table)
 
 
@@ -69,4 +68,4 @@ def import_command(
     for warning in warnings:
         errors().print(f"warning: {warning}")
     write_file(out, text.encode())
-    results().print(f"{out}: {what}", markup=False)
+    results().print(f"{out}: {what}")

@@ -9,10 +9,10 @@ import subprocess
 from dataclasses import asdict, dataclass
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from tilewright.cli import options as opt
+from tilewright.cli.console import results, styled
 from tilewright.core.platform import load_platform, platform_names
 from tilewright.ops import load_folder, operators
 
@@ -48,7 +48,7 @@ def ops_command(*, as_json: opt.Json = False, code: opt.Code) -> None:
         if op.kind == "view":
             ways = ["a view: no code"]
         table.add_row(op.name, f"{op.inputs} -> {op.outputs}", " ".join(sorted(op.attrs)), ", ".join(ways))
-    console = Console()
+    console = results()
     console.print(table)
     console.print(f"{len(rows)} operators; ONNX operators that are functions of these are expanded on import")
 
@@ -74,7 +74,7 @@ def platforms_command(as_json: opt.Json = False) -> None:
         names = (" ".join(each) for each in (p.engines, p.memories))
         simulated = "qemu" if p.qemu else " ".join(p.machines)
         table.add_row(p.name, *names, str(len(p.kernels)), simulated, p.summary)
-    Console().print(table)
+    results().print(table)
 
 
 @dataclass(frozen=True)
@@ -118,9 +118,9 @@ def doctor_command(as_json: opt.Json = False) -> None:
         table = Table("tool", "for", "found", "version or how to get it")
         table.add_row("python", "Tilewright itself", "yes", machine.python_version())
         for tool in tools:
-            found = "[green]yes[/]" if tool.path else "[red]missing[/]" if tool.needed else "[yellow]no[/]"
-            table.add_row(tool.name, tool.purpose, found, tool.version or tool.install)
-        console = Console()
+            found = ("yes", "green") if tool.path else ("missing", "red") if tool.needed else ("no", "yellow")
+            table.add_row(tool.name, tool.purpose, styled(found), tool.version or tool.install)
+        console = results()
         console.print(table)
         console.print("everything needed is here" if not missing else f"needed: {', '.join(t.name for t in missing)}")
     if missing:
@@ -131,6 +131,10 @@ def _look(name: str, purpose: str, needed: bool, install: str) -> Tool:
     path = shutil.which(name)
     version = ""
     if path:
-        done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
-        version = next(iter(done.stdout.splitlines()), "")
+        try:
+            done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, errors="replace")
+        except OSError as reason:
+            version = f"cannot be run: {reason}"
+        else:
+            version = next(iter(done.stdout.splitlines()), "")
     return Tool(name, purpose, needed, path, version, install)

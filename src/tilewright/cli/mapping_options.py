@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import typer
 
 from tilewright.api.mapping import MapOptions, Strategy
+from tilewright.cli.options import LARGEST, MOST_PROCESSES, whole_number
 from tilewright.core.array_file import machine_names
 from tilewright.errors import TilewrightError
 from tilewright.mapping.goals import Objective, Wanted
@@ -20,6 +21,8 @@ from tilewright.mapping.wired import Unrolling
 
 MAPPING, SEARCH = "About the mapping", "About the search"
 ALL = "all"
+UNLIMITED = 1e30
+"""More cycles or picojoules than anything takes."""
 
 Machines = Annotated[
     list[str],
@@ -109,6 +112,7 @@ class Mapping:
             "--unrollings",
             metavar="N",
             min=1,
+            max=10**6,
             help="Ways to unroll that are searched, those that use most units first.",
             rich_help_panel=SEARCH,
         ),
@@ -131,15 +135,21 @@ class Mapping:
     ] = "exact"
     factors: Annotated[
         int,
-        typer.Option("--factors", metavar="N", min=1, help="Loop factors of loma, at most.", rich_help_panel=SEARCH),
+        typer.Option(
+            "--factors", metavar="N", min=1, max=64, help="Loop factors of loma, at most.", rich_help_panel=SEARCH
+        ),
     ] = 6
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seeds salsa.", rich_help_panel=SEARCH)] = 0
+    seed: Annotated[
+        int,
+        typer.Option("--seed", metavar="N", min=0, max=LARGEST, help="Seeds salsa.", rich_help_panel=SEARCH),
+    ] = 0
     gap: Annotated[
         float,
         typer.Option(
             "--gap",
             metavar="F",
             min=0.0,
+            max=1e6,
             help="The part by which a mapping may be above the best one; 0 is a proof.",
             rich_help_panel=SEARCH,
         ),
@@ -150,6 +160,7 @@ class Mapping:
             "--effort",
             metavar="N",
             min=0,
+            max=10**15,
             help="Mappings that are evaluated for a layer at most; what is best then is not proved. 0: to the end.",
             rich_help_panel=SEARCH,
             show_default=False,
@@ -158,7 +169,13 @@ class Mapping:
     jobs: Annotated[
         int,
         typer.Option(
-            "--jobs", "-j", metavar="N", min=1, help="Processes; results do not depend on it.", rich_help_panel=SEARCH
+            "--jobs",
+            "-j",
+            metavar="N",
+            min=1,
+            max=MOST_PROCESSES,
+            help="Processes; results do not depend on it.",
+            rich_help_panel=SEARCH,
         ),
     ] = 1
 
@@ -169,11 +186,20 @@ class Limits:
 
     max_cycles: Annotated[
         float | None,
-        typer.Option("--max-cycles", metavar="N", help="No slower mapping.", rich_help_panel=SEARCH),
+        typer.Option(
+            "--max-cycles", metavar="N", min=0.0, max=UNLIMITED, help="No slower mapping.", rich_help_panel=SEARCH
+        ),
     ] = None
     max_energy: Annotated[
         float | None,
-        typer.Option("--max-energy", metavar="PJ", help="No mapping with more energy, in pJ.", rich_help_panel=SEARCH),
+        typer.Option(
+            "--max-energy",
+            metavar="PJ",
+            min=0.0,
+            max=UNLIMITED,
+            help="No mapping with more energy, in pJ.",
+            rich_help_panel=SEARCH,
+        ),
     ] = None
     min_utilisation: Annotated[
         float,
@@ -182,7 +208,8 @@ class Limits:
 
     @property
     def wanted(self) -> Wanted:
-        return Wanted(self.max_cycles or inf, self.max_energy or inf, self.min_utilisation)
+        cycles, energy = (inf if limit is None else limit for limit in (self.max_cycles, self.max_energy))
+        return Wanted(cycles, energy, self.min_utilisation)
 
 
 Locality = Annotated[
@@ -243,9 +270,14 @@ def sizes(option: str, texts: Sequence[str]) -> dict[str, int]:
     """`M=512,N=64` as numbers."""
     found: dict[str, int] = {}
     for text, name, value in _named(texts):
-        if not name or not value.isdigit() or not int(value):
-            raise TilewrightError("bad-argument", f"{option} '{text}' is not a name with a number, such as M=512")
-        found[name] = int(value)
+        number = whole_number(value)
+        if not name or not number:
+            raise TilewrightError(
+                "bad-argument",
+                f"{option} '{text}' is not a name with a number from 1 to {LARGEST}",
+                help=f"such as {option} M=512",
+            )
+        found[name] = number
     return found
 
 
@@ -259,7 +291,9 @@ def _parts(option: str, texts: Sequence[str]) -> dict[str, float]:
             part = -1.0
         if not name or not 0 <= part <= 1:
             raise TilewrightError(
-                "bad-argument", f"{option} '{text}' is not a name with a number from 0 to 1, such as I2=0.3"
+                "bad-argument",
+                f"{option} '{text}' is not a name with a number from 0 to 1",
+                help=f"such as {option} I2=0.3",
             )
         found[name] = part
     return found
@@ -277,14 +311,21 @@ def _items(text: str) -> list[str]:
 
 def _loop(option: str, text: str) -> tuple[str, int | None]:
     name, sign, steps = (part.strip() for part in text.partition(":"))
-    if sign and (not steps.isdigit() or not int(steps)):
-        raise TilewrightError("bad-argument", f"{option} '{text}' is not a dimension with its steps, such as K:32")
-    return name, int(steps) if sign else None
+    number = whole_number(steps)
+    if not name or (sign and not number):
+        raise TilewrightError(
+            "bad-argument", f"{option} '{text}' is not a dimension with its steps", help=f"such as {option} K:32"
+        )
+    return name, number if sign else None
 
 
 def _unrolled(text: str) -> tuple[str, tuple[tuple[str, int], ...]]:
     array, sign, rest = text.partition("=")
     loops = [_loop("--unroll", item) for item in _items(rest)]
     if not sign or any(steps is None for _, steps in loops):
-        raise TilewrightError("bad-argument", f"--unroll '{text}' is not like D1=K:32 or D2=C:2,KW:3")
+        raise TilewrightError(
+            "bad-argument",
+            f"--unroll '{text}' is not a dimension of the array with those of the layer",
+            help="such as --unroll D1=K:32 or --unroll D2=C:2,KW:3",
+        )
     return array.strip(), tuple((name, steps or 1) for name, steps in loops)

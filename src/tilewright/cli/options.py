@@ -27,14 +27,26 @@ PLAN, BUILD, LIMITS = "About the plan", "About the build", "How far a program ma
 UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 _BYTES = re.compile(r"(\d+)\s*(?:([KMG])(?:I?B)?|B)?", re.IGNORECASE)
 _DEFAULTS = PlanOptions()
+LARGEST = 2**31 - 1
+"""Of sizes, counts and seeds."""
+MOST_BYTES = 2**40
+MOST_PROCESSES = 1024
+
+
+def whole_number(text: str, most: int = LARGEST) -> int | None:
+    """A number from 0 on; None where a text is something else, or too large to make sense."""
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(most)) else None
+    return number if number is not None and number <= most else None
 
 
 def byte_count(text: str) -> int:
     """`64000`, `64K`, `64KiB` or `2M` as bytes; the units are binary."""
     found = _BYTES.fullmatch(text.strip())
-    if found is None:
-        raise typer.BadParameter(f"'{text}' is not a number of bytes like 64000, 64K or 2MiB")
-    return int(found[1]) * UNITS[(found[2] or "").upper()]
+    unit = UNITS[(found[2] or "").upper()] if found else 1
+    number = whole_number(found[1], MOST_BYTES // unit) if found else None
+    if number is None:
+        raise typer.BadParameter(f"'{text[:40]}' is not a number of bytes like 64000, 64K or 2MiB, and at most 1024G")
+    return number * unit
 
 
 def seconds(text: str) -> float:
@@ -143,7 +155,13 @@ class Shape:
     cores: Annotated[
         int | None,
         typer.Option(
-            "--cores", metavar="N", min=1, help="How many cores compute.", rich_help_panel=MACHINE, show_default=False
+            "--cores",
+            metavar="N",
+            min=1,
+            max=1024,
+            help="How many cores compute.",
+            rich_help_panel=MACHINE,
+            show_default=False,
         ),
     ] = None
     without: Annotated[
@@ -181,6 +199,7 @@ class Planning:
             "--max-extra-macs",
             metavar="F",
             min=0.0,
+            max=1e6,
             help="How much fused layers may compute twice, as a fraction of their work.",
             rich_help_panel=PLAN,
         ),
@@ -199,6 +218,7 @@ class Planning:
             "--plan-seconds",
             metavar="S",
             min=0.0,
+            max=1e6,
             help="Effort of the search; counted in steps, so that it gives the same plan on any computer.",
             rich_help_panel=PLAN,
         ),
@@ -206,7 +226,12 @@ class Planning:
     seed: Annotated[
         int,
         typer.Option(
-            "--seed", metavar="N", help="Seeds the planner, generated inputs and emulations.", rich_help_panel=PLAN
+            "--seed",
+            metavar="N",
+            min=0,
+            max=LARGEST,
+            help="Seeds the planner, generated inputs and emulations.",
+            rich_help_panel=PLAN,
         ),
     ] = _DEFAULTS.seed
 
@@ -282,6 +307,7 @@ class Limiting:
             "--max-cycles",
             metavar="N",
             min=1,
+            max=2**63 - 1,
             help="Cycles of a simulated machine, on Cortex-M instructions, after which a program is stopped with an "
             f"error that says where its cores are ({MOST_CYCLES:,}).",
             rich_help_panel=LIMITS,

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from tilewright.api import plan_model
@@ -52,7 +51,7 @@ def plan_command(
     options = options_of(network, code, shape, planning)
     if baseline:
         require_tiles(options.platform, "--baseline")
-    with progress_line(f"plan {escape(model.name)}", quiet=as_json) as progress:
+    with progress_line(f"plan {model.name}", quiet=as_json) as progress:
         _, made = plan_model(model, options, progress=progress)
         if made.schedule is None:
             _show_flat(made, as_json=as_json)
@@ -92,8 +91,8 @@ def _group_table(made: Plan, schedule: Schedule, found: GroupTable) -> Table:
     for row in found.rows:
         table.add_row(
             str(row.index),
-            *(escape("\n".join(cell)) for cell in (_layers(row), row.code, _tiles(row), _buffers(row))),
-            escape("\n".join(split or "one core" for split in row.splits)),
+            *("\n".join(cell) for cell in (_layers(row), row.code, _tiles(row), _buffers(row))),
+            "\n".join(split or "one core" for split in row.splits),
             *(f"{number:,.0f}" for number in (row.near_bytes, row.moved, row.cycles)),
             row.bound,
         )
@@ -195,7 +194,7 @@ def _show_flat(made: Plan, *, as_json: bool) -> None:
     for row in rows:
         place = f"{row.space} + {row.offset:,}" if row.offset or row.space == "arena" else row.space
         texts = (str(row.step), row.layer, row.op, row.code, place)
-        table.add_row(*map(escape, texts), f"{row.bytes:,}", f"{row.live:,}")
+        table.add_row(*texts, f"{row.bytes:,}", f"{row.live:,}")
     console = results()
     console.print(table)
     console.print(arena_text(made))

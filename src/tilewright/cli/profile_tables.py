@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Literal
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from tilewright.cli.console import results
@@ -23,9 +21,7 @@ Detail = Literal["layers", "tiles", "counters"]
 
 def print_run_profile(plan: Plan, schedule: Schedule, groups: Sequence[GroupProfile], detail: Detail) -> None:
     """Tables as wide as the terminal is; a file is as wide as they need."""
-    console = results()
-    if not console.is_terminal:
-        console = Console(width=max(console.width, WIDTH))
+    console = results(WIDTH)
     rows = profile_rows(plan, schedule, groups)
     match detail:
         case "layers":
@@ -53,7 +49,7 @@ def profile_object(plan: Plan, schedule: Schedule, groups: Sequence[GroupProfile
 
 def print_counted(plan: Plan, parts: Sequence[GroupProfile]) -> None:
     """The layers of a run that was counted step by step."""
-    console, unit = results(), plan.platform.unit
+    unit = plan.platform.unit
     rows = counted_rows(plan, parts)
     columns = ("MACs", unit, "share", "MAC each", *(["cycles (estimate)"] if plan.platform.estimate else []))
     table = Table("step", "layer", "code", title=f"Layers, counted: {unit}", title_justify="left")
@@ -62,8 +58,8 @@ def print_counted(plan: Plan, parts: Sequence[GroupProfile]) -> None:
     for row in rows:
         texts = [f"{row.macs:,}" if row.macs else "", f"{row.time:,}", f"{row.share:.1%}"]
         texts += [f"{row.rate:.2f}" if row.macs else "", *([f"{row.cycles:,}"] if row.cycles is not None else [])]
-        table.add_row(str(row.step), escape(row.layer), row.code, *texts)
-    (console if console.is_terminal else Console(width=max(console.width, WIDTH))).print(table)
+        table.add_row(str(row.step), row.layer, row.code, *texts)
+    results(WIDTH).print(table)
 
 
 def counted_object(plan: Plan, parts: Sequence[GroupProfile]) -> dict[str, Any]:
@@ -81,7 +77,7 @@ def _table(title: str, *columns: str) -> Table:
 
 
 def _layers(row: ProfileRow) -> str:
-    return escape("\n".join(f"{name} ({code})" for name, code in zip(row.layers, row.code, strict=True)))
+    return "\n".join(f"{name} ({code})" for name, code in zip(row.layers, row.code, strict=True))
 
 
 def _layer_table(rows: Sequence[ProfileRow], unit: str) -> Table:

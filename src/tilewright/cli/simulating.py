@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from tilewright.cli import options as opt
 from tilewright.cli.console import errors, progress_line
@@ -157,7 +156,7 @@ def _run_only(program: Path, platform: str, simulator: SimulatorName, unknown: l
     machine = load_platform(platform)
     if simulator == "gvsoc":
         load_program(program)
-        with progress_line(f"sim {escape(program.name)}", quiet=False) as progress:
+        with progress_line(f"sim {program.name}", quiet=False) as progress:
             status = simulate(program, machine, limits, sink=_show, progress=progress)
     else:
         status = simulate_in_qemu(program, machine, limits, sink=_show)

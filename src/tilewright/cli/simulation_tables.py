@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
+from tilewright.cli.console import results
 from tilewright.sim.profile import FunctionCycles
 from tilewright.sim.statistics import STALLS, DeviceStatistics, HartStatistics, Statistics
 
@@ -15,14 +15,8 @@ SHOWN_FUNCTIONS = 20
 WIDTH = 160
 
 
-def _console() -> Console:
-    """As wide as a terminal is; a file is as wide as the tables."""
-    console = Console(stderr=True)
-    return console if console.is_terminal else Console(stderr=True, width=WIDTH)
-
-
 def print_statistics(statistics: Statistics, timing: str) -> None:
-    console = _console()
+    console = results(WIDTH, stderr=True)
     console.print(
         f"{statistics.cycles:,} cycles ({_time(statistics.seconds)} at {statistics.hertz / 1e6:g} MHz), "
         f"{statistics.instructions:,} instructions, timing {timing}"
@@ -37,15 +31,13 @@ def print_statistics(statistics: Statistics, timing: str) -> None:
 
 
 def print_profile(functions: Sequence[FunctionCycles]) -> None:
-    console = _console()
+    console = results(WIDTH, stderr=True)
     for group in dict.fromkeys(function.group for function in functions):
         mine = [function for function in functions if function.group == group]
         table = _table(f"{group}: cycles by function", "function", "cycles", "share", "from")
         table.columns[3].justify = "left"
         for function in mine[:SHOWN_FUNCTIONS]:
-            table.add_row(
-                escape(function.function), f"{function.cycles:,}", f"{function.share:.1%}", escape(function.line)
-            )
+            table.add_row(function.function, f"{function.cycles:,}", f"{function.share:.1%}", function.line)
         console.print(table)
         if len(mine) > SHOWN_FUNCTIONS:
             rest = mine[SHOWN_FUNCTIONS:]

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from tilewright import CaseResult, Options, find_cases, run_case
+from tilewright.cli import console as printing
 from tilewright.cli import options as opt
 from tilewright.cli.arguments import options_of
 from tilewright.codegen.build import SANITIZE, STRICT
@@ -40,7 +39,16 @@ def cases_command(
     ],
     *,
     jobs: Annotated[
-        int, typer.Option("--jobs", "-j", metavar="N", help="Cases at a time; 0 is one per core.", show_default=False)
+        int,
+        typer.Option(
+            "--jobs",
+            "-j",
+            metavar="N",
+            min=0,
+            max=opt.MOST_PROCESSES,
+            help="Cases at a time; 0 is one per core.",
+            show_default=False,
+        ),
     ] = 0,
     strict: Annotated[
         bool,
@@ -129,16 +137,17 @@ class _Worker:
 
 
 def _collect(running: dict[Future[CaseResult], int], *, quiet: bool) -> list[CaseResult]:
-    columns = (TextColumn("[bold]{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    name = TextColumn("{task.description}", style="bold", markup=False)
+    columns = (name, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     results: dict[int, CaseResult] = {}
-    console = Console(stderr=True)
+    console = printing.results(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as progress:
         task = progress.add_task("test", total=len(running))
         while running:
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 index = running.pop(future)
                 results[index] = future.result()
-                progress.update(task, advance=1, description=escape(results[index].name[-40:]))
+                progress.update(task, advance=1, description=printing.shown(results[index].name[-40:]))
     return [results[index] for index in sorted(results)]
 
 
@@ -148,11 +157,10 @@ def _print_table(results: list[CaseResult]) -> None:
         table.add_column(column, justify="right")
     table.add_column("detail", overflow="fold")
     for r in results:
-        style = STYLES[r.status]
         sizes = (f"{r.arena_bytes:,}", f"{r.weight_bytes:,}") if r.comparisons else ("", "")
-        detail = escape(r.detail.splitlines()[0] if r.detail else "")
-        table.add_row(escape(r.name), f"[{style}]{r.status}[/]", *sizes, f"{r.seconds:.1f}", detail)
-    console = Console()
+        detail = r.detail.splitlines()[0] if r.detail else ""
+        table.add_row(r.name, printing.styled((r.status, STYLES[r.status])), *sizes, f"{r.seconds:.1f}", detail)
+    console = printing.results()
     console.print(table)
     counts = {status: sum(r.status == status for r in results) for status in STYLES}
     console.print(

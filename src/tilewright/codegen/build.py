@@ -40,12 +40,25 @@ def build(
     # Flags of the user come behind the sources, because they may name libraries.
     linked = (*platform.build.get("link", "").split(), *flags, *platform.build["libraries"].split())
     command = (path, *platform.build["flags"].split(), *inputs, *linked)
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise TilewrightError(
-            "build-failed",
-            f"the C compiler refused '{folder}'",
-            reasons=[" ".join(command), *done.stderr.splitlines()[:20]],
-            help="try another compiler with --cc, or report the message with the network",
+    try:
+        # What an earlier build left there must not pass for what this one makes.
+        executable.unlink(missing_ok=True)
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, errors="backslashreplace", check=False
         )
+    except (OSError, ValueError) as reason:
+        raise _failed("the C compiler cannot be run", command, str(reason)) from reason
+    if done.returncode:
+        raise _failed(f"the C compiler refused '{folder}'", command, done.stderr)
+    if not executable.is_file():
+        raise _failed(f"the C compiler made no program of '{folder}'", command, done.stderr)
     return Built(executable, command)
+
+
+def _failed(what: str, command: tuple[str, ...], said: str) -> TilewrightError:
+    return TilewrightError(
+        "build-failed",
+        what,
+        reasons=[" ".join(command), *said.splitlines()[:20]],
+        help="try another compiler with --cc, or report the message with the network",
+    )

@@ -23,11 +23,14 @@ from tilewright.core.accelerator import (
     MemoryLevel,
     Port,
 )
+from tilewright.core.descriptions import read_yaml, stem_of
 from tilewright.core.reader import Reader
 from tilewright.errors import TilewrightError
 
 MACHINES = Path(__file__).parent.parent / "machines"
 KIND = "array"
+MOST = 2**40
+"""Bits of a memory, cycles or units of an array."""
 MODELLED = "modelled"
 """In place of energies: the memory model works them out."""
 OUTPUT = "O"
@@ -59,11 +62,7 @@ def load_machine(name: str | Path) -> ArrayEngine:
 
 def read_machine_file(path: Path) -> ArrayEngine:
     """The machine that a file describes."""
-    try:
-        data: object = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise TilewrightError("bad-machine", f"{path.name} is not YAML: {error}") from error
-    top = Reader(path, data, code="bad-machine")
+    top = Reader(path, read_yaml(path, "bad-machine"), code="bad-machine")
     if not top.has("kind") and top.has("operational_array"):
         raise TilewrightError(
             "bad-machine",
@@ -80,13 +79,13 @@ def read_machine_file(path: Path) -> ArrayEngine:
     slots = frozenset(slot for memory in memories for slot in memory.slots)
     imc = _in_memory(array.part("in_memory")) if array.has("in_memory") else None
     engine = ArrayEngine(
-        name=top.text("name") if top.has("name") else path.stem,
+        name=top.text("name") if top.has("name") else stem_of(path),
         dims=MappingProxyType(dims),
         memories=memories,
         unit_energy=_number(array, "unit_energy"),
         unit_area=_number(array, "unit_area"),
         cycles=_cycles(array, imc),
-        setup=array.integer("setup") if array.has("setup") else 0,
+        setup=array.integer("setup", 0, MOST) if array.has("setup") else 0,
         serial=_serial(array, dims),
         compute_in_memory=imc,
         wiring=MappingProxyType(_wiring(array, dims, slots)),
@@ -100,17 +99,11 @@ def read_machine_file(path: Path) -> ArrayEngine:
 
 
 def _number(part: Reader, key: str) -> float:
-    value = part.number(key) if part.has(key) else 0.0
-    if value < 0:
-        raise part.wrong(key, f"must not be negative, found {value}")
-    return value
+    return part.number(key) if part.has(key) else 0.0
 
 
 def _positive(part: Reader, key: str) -> int:
-    value = part.integer(key)
-    if value < 1:
-        raise part.wrong(key, f"must be at least 1, found {value}")
-    return value
+    return part.integer(key, 1, MOST)
 
 
 def _dims(array: Reader) -> dict[str, int]:
@@ -129,7 +122,7 @@ def _cycles(array: Reader, imc: InMemoryCompute | None) -> int:
 
 
 def _serial(array: Reader, dims: Mapping[str, int]) -> tuple[str, ...]:
-    found = tuple(array.strings("serial")) if array.has("serial") else ()
+    found = tuple(array.names("serial")) if array.has("serial") else ()
     for name in found:
         if name not in dims:
             raise array.wrong("serial", f"'{name}' is not a dimension of the array ({', '.join(dims)})")
@@ -177,8 +170,8 @@ def _in_memory(part: Reader) -> InMemoryCompute:
 
 
 def _memory(name: str, part: Reader, dims: Mapping[str, int]) -> MemoryLevel:
-    slots = tuple(part.strings("holds"))
-    serves = part.strings("serves")
+    slots = tuple(part.names("holds"))
+    serves = part.names("serves")
     for dim in serves:
         if dim not in dims:
             raise part.wrong("serves", f"'{dim}' is not a dimension of the array ({', '.join(dims)})")
@@ -216,7 +209,7 @@ def _port(name: str, item: Reader, slots: tuple[str, ...]) -> Port:
     if granularity > bits:
         raise item.wrong("granularity", f"is more than the {bits} bits of the port")
     moves = tuple(_move(item, text, kind, slots) for text in item.strings("moves"))
-    setup = item.integer("setup") if item.has("setup") else 0
+    setup = item.integer("setup", 0, MOST) if item.has("setup") else 0
     exclusive = item.has("exclusive") and item.flag("exclusive")
     item.finish()
     return Port(name, kind, bits, granularity, moves, setup=setup, exclusive=exclusive)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from types import MappingProxyType
 
 from tilewright.core.workload import Layer, Operand, Sum
@@ -12,6 +13,10 @@ from tilewright.errors import TilewrightError
 
 Access = tuple[str, tuple[str, ...]]
 """An operand and the names that index it."""
+MOST_OPERATIONS = 2**62
+"""Of a layer; beyond, numbers of 64 bits overflow."""
+SHOWN = 160
+"""Letters of a text that an error repeats."""
 _OPERAND = re.compile(r"\s*([A-Z]\w*)")
 _INDEX = re.compile(r"\s*\[\s*([A-Za-z]\w*)\s*\]")
 _TERM = re.compile(r"\s*(?:(\d+)\s*\*\s*)?([A-Za-z]\w*)")
@@ -27,8 +32,12 @@ class _Scanner:
 
     def wrong(self, expected: str) -> TilewrightError:
         at = self.at + len(self.text[self.at :]) - len(self.text[self.at :].lstrip())
+        first = max(at - SHOWN // 2, 0) if len(self.text) > SHOWN else 0
         return TilewrightError(
-            "bad-equation", f"{self.what} does not parse: expected {expected}", reasons=[self.text, " " * at + "^"]
+            "bad-equation",
+            f"{self.what} does not parse: expected {expected}",
+            reasons=[self.text[first : first + SHOWN], " " * (at - first) + "^"],
+            help="write it like O[m][n] += A[m][k] * B[k][n], or ix = 2*ox + fx",
         )
 
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
@@ -58,7 +67,9 @@ def parse_equation(text: str) -> tuple[Access, tuple[Access, ...]]:
         inputs.append(_access(scanner))
     names = [name for name, _ in (output, *inputs)]
     if len(set(names)) < len(names):
-        raise TilewrightError("bad-equation", f"equation '{text}' names an operand twice")
+        raise TilewrightError(
+            "bad-equation", f"equation '{text}' names an operand twice", help="give each operand a name of its own"
+        )
     return output, tuple(inputs)
 
 
@@ -107,6 +118,13 @@ class LayerText:
 def read_layer(text: LayerText) -> Layer:
     """The layer that a text describes."""
     output, inputs = parse_equation(text.equation)
+    if prod(text.dims.values()) > MOST_OPERATIONS:
+        raise TilewrightError(
+            "bad-workload",
+            f"layer '{text.name}' has more than {MOST_OPERATIONS:,} operations",
+            reasons=[", ".join(f"{dim} {size}" for dim, size in text.dims.items())],
+            help="make it smaller: numbers of 64 bits hold no more",
+        )
     sums = {name: _sum(text, name, first, second) for name, first, second in map(parse_relation, text.relations)}
     slots = _slots(text, output[0], [name for name, _ in inputs])
 
@@ -165,4 +183,12 @@ def _slots(text: LayerText, output: str, inputs: list[str]) -> Mapping[str, str]
     """The slots that nobody names: `O` for the output; constants from the last input slot, others from the first."""
     free = [f"I{number + 1}" for number in range(len(inputs))]
     order = sorted(inputs, key=lambda name: name in text.constants)
-    return {output: "O", **dict(zip(order, free, strict=True)), **text.slots}
+    slots = {output: "O", **dict(zip(order, free, strict=True)), **text.slots}
+    if len({slots[name] for name in (output, *inputs)}) <= len(inputs):
+        raise TilewrightError(
+            "bad-workload",
+            f"layer '{text.name}': two operands are in one slot",
+            reasons=[f"{name} is in {slots[name]}" for name in (output, *inputs)],
+            help="give each operand a slot of its own",
+        )
+    return slots

@@ -15,8 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
-import yaml
-
+from tilewright.core.descriptions import parse_yaml, read_text
 from tilewright.core.dtype import DTYPES
 from tilewright.errors import TilewrightError
 
@@ -86,6 +85,9 @@ _KEYS = {
     *("op", "engine", "types", "when", "pack", "epilogue", "scratch", "cycles"),
     *("inplace", "strided", "whole", "accumulate", "near", "within", "path"),
 }
+
+_TEXTS = {"op", "engine", "epilogue", "scratch", "cycles", "inplace", "path"}
+"""Keys with one text; others have lists or mappings."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,7 @@ def load_kernels(folder: Path) -> tuple[Kernel, ...]:
 
 def parse_kernel(path: Path) -> Kernel:
     """Reads one kernel file; a wrong header is an error that names the file and the key."""
-    return _kernel(path, path.read_text())
+    return _kernel(path, read_text(path, "bad-kernel"))
 
 
 @lru_cache(maxsize=1024)
@@ -169,10 +171,7 @@ def _kernel(path: Path, text: str) -> Kernel:
     found = _HEADER.match(text)
     if not found:
         raise _bad(path, "it does not begin with a '/* ---' header", "see docs/add_a_kernel.md")
-    try:
-        header = cast("dict[str, Any]", yaml.load(found.group(1), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
-    except yaml.YAMLError as reason:
-        raise _bad(path, f"its header is not YAML: {reason}", "check indentation and quotes") from reason
+    header = _header(path, found.group(1))
     source = re.sub(r'^#include ".*"\n', "", text[found.end() :], flags=re.MULTILINE).strip() + "\n"
     prototypes = list(_PROTOTYPE.finditer(source))
     if not prototypes:
@@ -229,6 +228,26 @@ def _kernel(path: Path, text: str) -> Kernel:
         tuple(cast("list[str]", header.get("within") or [])),
         str(header.get("path", "0")),
     )
+
+
+def _header(path: Path, text: str) -> dict[str, Any]:
+    """What a header says, each key of the kind that it has to be."""
+    try:
+        data, repeated = parse_yaml(text)
+    except ValueError as reason:
+        raise _bad(path, f"its header is not YAML: {reason}", "check indentation and quotes") from reason
+    if repeated:
+        raise _bad(path, f"its header, line {repeated[0]}", "leave one of them away")
+    if not isinstance(data, dict) or "op" not in data:
+        raise _bad(path, "its header does not say of which op it is", "begin it with 'op: NAME'")
+    header = cast("dict[str, Any]", data)
+    for key, value in header.items():
+        wanted = dict if key in ("types", "when", "pack") else list
+        if key in _KEYS - _TEXTS and not isinstance(value, (wanted, type(None))):
+            raise _bad(
+                path, f"{key}: must be a {'mapping' if wanted is dict else 'list of names'}", "write e.g. 'near: [X]'"
+            )
+    return header
 
 
 def _parameter(path: Path, text: str) -> Parameter:

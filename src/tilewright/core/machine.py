@@ -43,6 +43,12 @@ PIPELINE_EXTRAS = (
     "divide_negative",
 )
 FETCH = ("sets", "ways", "shared_banks", "shared_sets", "shared_ways", "refill_cycles", "memory_cycles")
+ADDRESSES = 2**32
+"""Addresses have 32 bits."""
+MOST_HARTS, MOST_WAIT, MOST_LINES = 1024, 2**20, 2**16
+"""Of harts of a group, cycles that something takes, and sets, ways and banks of caches and memories."""
+MOST_CYCLES = 127
+"""Of one instruction."""
 ALL_DEVICES = "devices"
 """Among the cycles of accesses: those to every device that is not named."""
 
@@ -205,7 +211,7 @@ def _machine(
         raise part.wrong("starts", f"'{starts}' is not among harts ({', '.join(harts)})")
     machine = SimulatedMachine(
         timing,
-        part.number("hertz"),
+        part.number("hertz", 1.0),
         starts,
         MappingProxyType(memories),
         tuple(_alias(inner, memories, harts) for inner in (part.items("aliases") if part.has("aliases") else [])),
@@ -224,22 +230,33 @@ def _memory(name: str, part: Reader, sizes: Mapping[str, int | None]) -> MemoryM
         raise part.wrong("", "is not among the platform's memories, or has no size there")
     memory = MemoryModel(
         name,
-        part.optional_int("base"),
+        _address(part, "base", size) if part.has("base") else None,
         size,
-        part.optional_int("banks") or 1,
+        part.integer("banks", 1, MOST_LINES) if part.has("banks") else 1,
         bool(part.optional_int("executable")),
-        part.optional_int("fill") or 0,
-        part.optional_int("image"),
+        part.integer("fill", 0, 255) if part.has("fill") else 0,
+        _address(part, "image", size) if part.has("image") else None,
     )
     part.finish()
     return memory
+
+
+def _address(part: Reader, key: str, size: int) -> int:
+    """Where something begins, so that all of it has addresses."""
+    if not 0 < size <= ADDRESSES:
+        raise part.wrong("", f"must have 1 to {ADDRESSES} bytes, found {size}")
+    return part.integer(key, 0, ADDRESSES - size)
 
 
 def _alias(part: Reader, memories: Mapping[str, MemoryModel], harts: Mapping[str, HartGroupModel]) -> AliasModel:
     memory = _one_of(part, "memory", memories)
     group = _one_of(part, "harts", harts) if part.has("harts") else ""
     alias = AliasModel(
-        memory, part.integer("base"), memories[memory].size, bool(part.optional_int("test_and_set")), group
+        memory,
+        _address(part, "base", memories[memory].size),
+        memories[memory].size,
+        bool(part.optional_int("test_and_set")),
+        group,
     )
     part.finish()
     return alias
@@ -247,7 +264,10 @@ def _alias(part: Reader, memories: Mapping[str, MemoryModel], harts: Mapping[str
 
 def _pipeline(part: Reader) -> Numbers:
     uses = [f"{name}_use" for name in INSTRUCTION_CLASSES if part.has(f"{name}_use")]
-    numbers = {name: part.integer(name) for name in (*INSTRUCTION_CLASSES, *PIPELINE_EXTRAS, *uses)}
+    numbers = {name: part.integer(name, 1, MOST_CYCLES) for name in INSTRUCTION_CLASSES}
+    # What is added to these may make them shorter.
+    numbers |= {name: part.integer(name, -MOST_CYCLES, MOST_CYCLES) for name in PIPELINE_EXTRAS}
+    numbers |= {name: part.integer(name, 0, MOST_CYCLES) for name in uses}
     part.finish()
     return MappingProxyType(numbers)
 
@@ -255,44 +275,39 @@ def _pipeline(part: Reader) -> Numbers:
 def _harts(
     name: str, part: Reader, memories: list[str], pipelines: Mapping[str, Numbers], places: set[str]
 ) -> HartGroupModel:
-    fetch, cycles = part.part("fetch"), part.mapping("cycles")
+    to = part.part("cycles")
+    cycles = {place: to.integer(place, 1, MOST_WAIT) for place in part.mapping("cycles")}
     pipeline = _one_of(part, "pipeline", pipelines)
-    for place, number in cycles.items():
+    for place in cycles:
         if place not in places:
             raise part.wrong(f"cycles.{place}", "is neither a memory with a base nor a device or window")
-        if not isinstance(number, int) or number < 1:
-            raise part.wrong(f"cycles.{place}", f"must be a whole number of at least 1, found {number!r}")
     for place in (*memories, ALL_DEVICES):
         if place not in cycles:
             raise part.wrong(f"cycles.{place}", "is missing")
     group = HartGroupModel(
         name,
-        part.integer("count"),
-        part.integer("first_id"),
+        part.integer("count", 1, MOST_HARTS),
+        part.integer("first_id", 0, ADDRESSES - MOST_HARTS),
         tuple(part.strings("extensions")),
         _one_of(part, "near", dict.fromkeys(memories)),
         bool(part.integer("near_banks")),
         bool(part.integer("early_counters")),
-        (part.integer("clock_numerator"), part.integer("clock_denominator")),
+        (part.integer("clock_numerator", 1, MOST_WAIT), part.integer("clock_denominator", 1, MOST_WAIT)),
         pipelines[pipeline],
-        MappingProxyType({key: fetch.integer(key) for key in FETCH}),
+        MappingProxyType(_fetch(part.part("fetch"))),
         MappingProxyType(cycles),
         tuple(
             _unit(name, inner, pipelines[pipeline])
             for name, inner in (part.parts("units") if part.has("units") else {}).items()
         ),
     )
-    if group.count < 1 or min(group.clock) < 1:
-        raise part.wrong("count", "and the parts of the clock must be at least 1")
-    fetch.finish()
     part.finish()
     return group
 
 
 def _unit(name: str, part: Reader, pipeline: Numbers) -> UnitModel:
-    unit = UnitModel(name, part.integer("count"), tuple(part.strings("instructions")), part.integer("cycles"))
-    if unit.count < 1:
-        raise part.wrong("count", f"must be at least 1, found {unit.count}")
+    count, kinds = part.integer("count", 1, MOST_HARTS), tuple(part.names("instructions"))
+    unit = UnitModel(name, count, kinds, part.integer("cycles"))
     for kind in unit.instructions:
         if kind not in INSTRUCTION_CLASSES:
             raise part.wrong("instructions", f"'{kind}' is not known (known: {', '.join(INSTRUCTION_CLASSES)})")
@@ -303,8 +318,18 @@ def _unit(name: str, part: Reader, pipeline: Numbers) -> UnitModel:
     return unit
 
 
+def _fetch(part: Reader) -> dict[str, int]:
+    """Caches of instructions; without banks there is no shared one."""
+    shared = part.integer("shared_banks", 0, MOST_LINES) > 0
+    least = {"sets": 1, "ways": 1, "shared_sets": int(shared), "shared_ways": int(shared)}
+    found = {key: part.integer(key, least.get(key, 0), MOST_LINES) for key in FETCH}
+    part.finish()
+    return found
+
+
 def _device(name: str, part: Reader, harts: Mapping[str, HartGroupModel]) -> DeviceModel:
-    kind, base, size = part.text("kind"), part.integer("base"), part.integer("size")
+    kind, size = part.text("kind"), part.integer("size", 1, ADDRESSES - 1)
+    base = _address(part, "base", size)
     settings: dict[str, int | str] = {}
     if part.has("harts"):
         # A device that belongs to harts is told which: their first, how many, and the number of their group.
@@ -314,19 +339,18 @@ def _device(name: str, part: Reader, harts: Mapping[str, HartGroupModel]) -> Dev
         settings["harts"] = harts[group].count
         settings["group"] = order.index(group)
     for key, value in part.left().items():
-        if not isinstance(value, (int, str)):
-            raise part.wrong(key, f"must be a whole number or a name, found {value!r}")
-        settings[key] = value
+        settings[key] = value if isinstance(value, str) else part.integer(key, 0, ADDRESSES - 1)
     return DeviceModel(name, kind, base, size, MappingProxyType(settings))
 
 
 def _window(name: str, part: Reader, devices: Mapping[str, object]) -> WindowModel:
+    size = part.integer("size", 1, ADDRESSES - 1)
     window = WindowModel(
         name,
         _one_of(part, "device", devices),
-        part.integer("base"),
-        part.integer("size"),
-        part.optional_int("offset") or 0,
+        _address(part, "base", size),
+        size,
+        part.integer("offset", 0, ADDRESSES - 1) if part.has("offset") else 0,
     )
     part.finish()
     return window

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
-import yaml
-
+from tilewright.core.descriptions import read_yaml
 from tilewright.core.kernel import Kernel, load_kernels
 from tilewright.core.machine import SimulatedMachine, simulated_machines
 from tilewright.core.qemu import Qemu, read_qemu
-from tilewright.core.reader import Reader
+from tilewright.core.reader import MOST_NUMBER, Reader
 from tilewright.errors import TilewrightError
 
 
@@ -186,6 +184,7 @@ class Platform:
         return next((d for d in self.dmas.values() if {*d.between} == {source, target}), None)
 
 
+MOST_CORES, MOST_ALIGNMENT, MOST_RANK = 4096, 4096, 16
 PLATFORMS = Path(__file__).parent.parent / "platforms"
 DEFAULT_PLATFORM = "generic"
 
@@ -251,7 +250,7 @@ def load_platform(name_or_folder: str | Path, extra_kernels: tuple[Path, ...] = 
     """
     folder, variant = _find(name_or_folder)
     path = folder / "platform.yaml"
-    data = _read(path, path.read_text())
+    data = read_yaml(path, "bad-platform")
     if variants := _variants(path):
         if not variant:
             raise TilewrightError(
@@ -281,17 +280,8 @@ def _find(name: str | Path) -> tuple[Path, str]:
     )
 
 
-@lru_cache(maxsize=64)
-def _read(path: Path, text: str) -> object:
-    """Cached by the text, as kernels are."""
-    try:
-        return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except yaml.YAMLError as reason:
-        raise TilewrightError("bad-platform", f"'{path}' is not YAML", reasons=str(reason).splitlines()) from reason
-
-
 def _variants(path: Path) -> tuple[str, ...]:
-    data = _read(path, path.read_text())
+    data = read_yaml(path, "bad-platform")
     if not isinstance(data, dict) or "variants" not in data:
         return ()
     reader = Reader(path, cast("dict[str, Any]", data))
@@ -323,7 +313,7 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
         engines[key] = Engine(
             key,
             part.text("kind"),
-            part.integer("count"),
+            part.integer("count", 1, MOST_CORES),
             part.text("memory"),
             tuple(part.strings("reads") if part.has("reads") else ()),
             part.optional_int("fork") or 0,
@@ -342,14 +332,17 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
         key: _dma(key, part, memories) for key, part in (reader.parts("dmas") if reader.has("dmas") else {}).items()
     }
     home = reader.text("home") if reader.has("home") else ""
-    if home and home not in memories:
-        raise reader.wrong("home", f"'{home}' is not among memories ({', '.join(memories)})")
+    if not engines:
+        raise reader.wrong("engines", "must name at least one engine")
+    near = next(iter(engines.values())).memory
+    if home and home != near and not any({home, near} == {*dma.between} for dma in dmas.values()):
+        raise reader.wrong("home", f"'{home}' is not a memory with a DMA between it and {near}")
     platform = Platform(
         reader.text("name"),
         reader.text("summary"),
         folder,
         bool(reader.integer("channels_last")),
-        reader.integer("alignment"),
+        reader.integer("alignment", 1, MOST_ALIGNMENT),
         MappingProxyType(memories),
         MappingProxyType(engines),
         _timed(reader, folder, [_assigned(kernel, engines) for kernel in _kernels(folders)]),
@@ -407,14 +400,16 @@ def _numbers(reader: Reader, key: str) -> dict[str, float]:
     if not reader.has(key):
         return {}
     part = reader.part(key)
-    return {name: part.number(name) for name in reader.mapping(key)}
+    # Corrections of other numbers may be negative.
+    return {name: part.number(name, -MOST_NUMBER) for name in part.keys}
 
 
 def _build(reader: Reader) -> dict[str, str]:
     """How code is built; `machine` are the flags that name a core, so that variants need not repeat the others."""
     if not reader.has("build"):
         return {}
-    found = {key: str(value) for key, value in reader.mapping("build").items()}
+    part = reader.part("build")
+    found = {key: part.text(key) for key in (*part.keys, "compiler", "flags", "libraries")}
     found["flags"] = " ".join(part for part in (found.pop("machine", ""), found.get("flags", "")) if part)
     return found
 
@@ -468,7 +463,7 @@ def _dma(name: str, part: Reader, memories: Mapping[str, Memory]) -> Dma:
         (between[0], between[1]),
         part.integer("setup"),
         part.number("bytes_per_cycle"),
-        part.integer("rank"),
+        part.integer("rank", 1, MOST_RANK),
         part.number("run") if part.has("run") else 0.0,
         part.optional_int("issue") or 0,
         bool(part.optional_int("duplex")),
@@ -479,7 +474,7 @@ def _dma(name: str, part: Reader, memories: Mapping[str, Memory]) -> Dma:
     )
     if dma.through and dma.through not in memories:
         raise part.wrong("through", f"'{dma.through}' is not among memories ({', '.join(memories)})")
-    if dma.rank < 1 or dma.bytes_per_cycle <= 0:
-        raise part.wrong("rank", "and bytes_per_cycle must be positive")
+    if not dma.bytes_per_cycle:
+        raise part.wrong("bytes_per_cycle", "must be positive")
     part.finish()
     return dma

@@ -21,6 +21,6 @@ class Qemu:
 
 def read_qemu(part: Reader) -> Qemu:
     """What a platform.yaml says under `qemu`."""
-    qemu = Qemu(part.text("program"), part.text("machine"), part.integer("uart"), part.number("timer"))
+    qemu = Qemu(part.text("program"), part.text("machine"), part.integer("uart"), part.number("timer", 1.0))
     part.finish()
     return qemu

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any, cast
 
 from tilewright.core.kernel import check_formula
 from tilewright.errors import TilewrightError
+
+MOST_WHOLE, MOST_NUMBER = 2**53, 1e18
+"""The largest numbers that make sense anywhere: beyond, sums and products of them are no longer exact, or infinite."""
+LONGEST = 60
+"""Letters of a wrong value that an error repeats."""
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}..."
 
 
 class Reader:
@@ -17,13 +28,24 @@ class Reader:
         self._path, self._prefix, self._code = path, prefix, code
         if not isinstance(data, dict):
             raise self.wrong("", "must be a mapping")
-        self._data = cast("dict[str, Any]", data)
+        self._data = self._named("", cast("dict[object, Any]", data))
         self._seen: set[str] = set()
 
     def wrong(self, key: str, why: str) -> TilewrightError:
         where = ".".join(part for part in (self._prefix, key) if part)
         folder = f" of '{self._path.parent.name}'" if self._path.parent.name else ""
-        return TilewrightError(self._code, f"{self._path.name}{folder}: {where or 'file'}: {why}")
+        what = f"{self._path.name}{folder}: {_cut(where, LONGEST) or 'file'}: {_cut(why, 10 * LONGEST)}"
+        return TilewrightError(self._code, what, help=f"change it in '{self._path}'")
+
+    def _not(self, key: str, wanted: str, value: object) -> TilewrightError:
+        """The error of a value that is not what is wanted."""
+        return self.wrong(key, f"must be {wanted}, found {_cut(repr(value), LONGEST)}")
+
+    def _named(self, key: str, data: dict[object, Any]) -> dict[str, Any]:
+        for name in data:
+            if not isinstance(name, str):
+                raise self._not(key, "a mapping of names", name)
+        return cast("dict[str, Any]", data)
 
     def _get(self, key: str) -> Any:
         self._seen.add(key)
@@ -34,32 +56,52 @@ class Reader:
     def text(self, key: str) -> str:
         value = self._get(key)
         if not isinstance(value, str):
-            raise self.wrong(key, f"must be text, found {value!r}")
+            raise self._not(key, "text", value)
         return value
 
-    def integer(self, key: str) -> int:
-        value = self._get(key)
-        if not isinstance(value, int):
-            raise self.wrong(key, f"must be a whole number, found {value!r}")
+    def integer(self, key: str, least: int = 0, most: int = MOST_WHOLE) -> int:
+        return self._whole(key, self._get(key), least, most)
+
+    def _whole(self, key: str, value: object, least: int, most: int) -> int:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self._not(key, "a whole number", value)
+        if not least <= value <= most:
+            raise self._not(key, f"at least {least}" if value < least else f"at most {most}", value)
         return value
 
-    def number(self, key: str) -> float:
+    def number(self, key: str, least: float = 0.0) -> float:
         value = self._get(key)
-        if not isinstance(value, (int, float)):
-            raise self.wrong(key, f"must be a number, found {value!r}")
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            raise self._not(key, "a number", value)
+        if not isfinite(value) or not least <= value <= MOST_NUMBER:
+            raise self._not(key, f"from {least:g} to {MOST_NUMBER:g}", value)
         return float(value)
 
     def flag(self, key: str) -> bool:
         value = self._get(key)
         if not isinstance(value, bool):
-            raise self.wrong(key, f"must be true or false, found {value!r}")
+            raise self._not(key, "true or false", value)
         return value
 
-    def integers(self, key: str) -> list[int]:
+    def integers(self, key: str, least: int = 0) -> list[int]:
         value = self._get(key)
-        if not isinstance(value, list) or not all(isinstance(v, int) for v in cast("list[Any]", value)):
-            raise self.wrong(key, f"must be a list of whole numbers, found {value!r}")
-        return cast("list[int]", value)
+        if not isinstance(value, list):
+            raise self._not(key, "a list of whole numbers", value)
+        found = enumerate(cast("list[object]", value))
+        return [self._whole(f"{key}[{index}]", item, least, MOST_WHOLE) for index, item in found]
+
+    def pairs(self, key: str) -> list[tuple[object, object]]:
+        """A list of lists with two items each."""
+        value = self._get(key)
+        items = cast("list[object]", value) if isinstance(value, list) else [value]
+        pairs = [cast("list[object]", item) for item in items if isinstance(item, list)]
+        if len(pairs) != len(items) or any(len(pair) != 2 for pair in pairs):
+            raise self._not(key, "a list of pairs", cast("object", value))
+        return [(pair[0], pair[1]) for pair in pairs]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(self._data)
 
     def value(self, key: str) -> object:
         """Whatever is there."""
@@ -72,20 +114,27 @@ class Reader:
     def has(self, key: str) -> bool:
         return key in self._data
 
-    def optional_int(self, key: str) -> int | None:
-        return self.integer(key) if key in self._data else None
+    def optional_int(self, key: str, least: int = 0) -> int | None:
+        return self.integer(key, least) if key in self._data else None
 
     def strings(self, key: str) -> list[str]:
         value = self._get(key)
         if not isinstance(value, list) or not all(isinstance(v, str) for v in cast("list[Any]", value)):
-            raise self.wrong(key, f"must be a list of names, found {value!r}")
+            raise self._not(key, "a list of names", cast("object", value))
         return cast("list[str]", value)
+
+    def names(self, key: str) -> list[str]:
+        """A list in which nothing stands twice."""
+        found = self.strings(key)
+        if len(set(found)) < len(found):
+            raise self._not(key, "a list of different names", found)
+        return found
 
     def mapping(self, key: str) -> dict[str, Any]:
         value = self._get(key)
         if not isinstance(value, dict):
-            raise self.wrong(key, "must be a mapping")
-        return cast("dict[str, Any]", value)
+            raise self._not(key, "a mapping", value)
+        return self._named(key, cast("dict[object, Any]", value))
 
     def formulas(self, key: str) -> dict[str, str]:
         found = {name: str(text) for name, text in self.mapping(key).items()}
@@ -98,7 +147,8 @@ class Reader:
 
     def parts(self, key: str) -> dict[str, Reader]:
         """The mappings inside of a mapping, each by its own reader."""
-        return {name: self._inside(f"{key}.{name}", value or {}) for name, value in self.mapping(key).items()}
+        found = self.mapping(key).items()
+        return {name: self._inside(f"{key}.{name}", {} if value is None else value) for name, value in found}
 
     def part(self, key: str) -> Reader:
         return self._inside(key, self.mapping(key))
@@ -107,7 +157,7 @@ class Reader:
         """A list of mappings."""
         value = self._get(key)
         if not isinstance(value, list):
-            raise self.wrong(key, f"must be a list, found {value!r}")
+            raise self._not(key, "a list", value)
         return [self._inside(f"{key}[{index}]", item) for index, item in enumerate(cast("list[Any]", value))]
 
     def changed(self, changes: Mapping[str, Any], key: str) -> Reader:
@@ -138,4 +188,6 @@ class Reader:
     def finish(self) -> None:
         unknown = sorted(set(self._data) - self._seen)
         if unknown:
-            raise self.wrong(unknown[0], f"is not a known key (known: {', '.join(sorted(self._seen))})")
+            near = difflib.get_close_matches(unknown[0], self._seen, 1)
+            meant = f"; did you mean '{near[0]}'?" if near else ""
+            raise self.wrong(unknown[0], f"is not a known key (known: {', '.join(sorted(self._seen))}){meant}")

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import yaml
 
+from tilewright.core.descriptions import read_yaml, stem_of
 from tilewright.core.equation import LayerText, parse_equation, read_layer
 from tilewright.core.reader import Reader
 from tilewright.core.workload import Layer, Workload
@@ -17,12 +18,10 @@ from tilewright.errors import TilewrightError
 def read_workload_file(path: Path) -> Workload:
     """The layers of a file: `layers:`, each with `equation`, `sizes`, and `where`, `bits`, `density` as needed."""
     if not path.is_file():
-        raise TilewrightError("missing-file", f"{path} does not exist")
-    try:
-        data: object = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise TilewrightError("bad-workload", f"{path.name} is not YAML: {error}") from error
-    top = Reader(path, data, code="bad-workload")
+        raise TilewrightError(
+            "missing-file", f"{path} does not exist", help="name an ONNX file or a YAML file of layers"
+        )
+    top = Reader(path, read_yaml(path, "bad-workload"), code="bad-workload")
     items = top.items("layers")
     top.finish()
     texts = [_text(item, f"layer{index}") for index, item in enumerate(items)]
@@ -32,7 +31,7 @@ def read_workload_file(path: Path) -> Workload:
             for source in sources:
                 if source not in names:
                     raise item.wrong(f"from.{operand}", f"there is no layer '{source}'")
-    return Workload(path.stem, tuple(map(read_layer, texts)))
+    return Workload(stem_of(path), tuple(map(read_layer, texts)))
 
 
 def equation_layer(equation: str, sizes: Mapping[str, int], bits: Mapping[str, int] | None = None) -> Layer:
@@ -64,7 +63,7 @@ def _text(item: Reader, name: str) -> LayerText:
         bits=_bits(equation, _numbers(item, "bits")),
         sources=_sources(item, inputs),
         constants=frozenset(item.strings("constants")) if item.has("constants") else frozenset(),
-        slots=cast("dict[str, str]", item.mapping("slots")) if item.has("slots") else {},
+        slots={name: item.part("slots").text(name) for name in item.mapping("slots")} if item.has("slots") else {},
         axis_sizes={axis.upper(): size for axis, size in _numbers(item, "axes").items()},
         density=_density(item, equation),
     )
@@ -100,12 +99,7 @@ def _numbers(item: Reader, key: str) -> dict[str, int]:
     if key != "sizes" and not item.has(key):
         return {}
     part = item.part(key)
-    found = {name: part.integer(name) for name in item.mapping(key)}
-    least = 0 if key == "bits" else 1
-    for name, value in found.items():
-        if value < least:
-            raise item.wrong(f"{key}.{name}", f"must be at least {least}, found {value}")
-    return found
+    return {name: part.integer(name, 0 if key == "bits" else 1) for name in item.mapping(key)}
 
 
 def _sources(item: Reader, inputs: list[str]) -> dict[str, tuple[str, ...]]:

@@ -11,6 +11,7 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
+from tilewright.core.descriptions import stem_of
 from tilewright.core.dtype import INT8, UINT8, DType
 from tilewright.core.graph import Array
 from tilewright.errors import TilewrightError
@@ -44,7 +45,7 @@ def read_model(path: Path) -> RawModel:
         raise _bad_model(path, str(reason)) from reason
     if not model.HasField("graph") or not (model.graph.node or model.graph.output):
         raise _bad_model(path, "it holds no graph")
-    return Reader(path.parent, _versions(model.opset_import)).model(model, path.stem)
+    return Reader(path.parent, _versions(model.opset_import)).model(model, stem_of(path))
 
 
 def _bad_model(path: Path, reason: str) -> TilewrightError:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from types import MappingProxyType
 from typing import cast
 
-import yaml
-
+from tilewright.core import descriptions
 from tilewright.core.accelerator import (
     FROM_HIGH,
     FROM_LOW,
@@ -28,29 +26,16 @@ DIRECTION = {"tl": TO_LOW, "fl": FROM_LOW, "th": TO_HIGH, "fh": FROM_HIGH}
 def load_yaml(path: Path) -> tuple[object, tuple[str, ...]]:
     """A YAML file in which the last of equal keys wins, and a warning for each that another one replaces."""
     if not path.is_file():
-        raise TilewrightError("missing-file", f"{path} does not exist")
-    text = path.read_text(encoding="utf-8")
-    try:
-        tree = yaml.SafeLoader(text).get_single_node()
-        data: object = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise TilewrightError("bad-platform", f"{path.name} is not YAML: {error}") from error
-    return data, tuple(f"{path.name}:{said}" for said in _repeated(tree))
+        raise TilewrightError("missing-file", f"{path} does not exist", help="name a YAML file of ZigZag's")
+    data, repeated = descriptions.load_yaml(path, "bad-platform")
+    return data, tuple(f"{path.name}:{said}" for said in repeated)
 
 
-def _repeated(node: yaml.Node | None) -> Iterator[str]:
-    """A line for each key that stands a second time in its mapping."""
-    if isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
-        for key, value in cast("list[tuple[yaml.Node, yaml.Node]]", node.value):
-            name = str(cast("object", key.value))
-            if name in seen:
-                yield f"{key.start_mark.line + 1}: '{name}' is there twice; the first one has no effect"
-            seen.add(name)
-            yield from _repeated(value)
-    elif isinstance(node, yaml.SequenceNode):
-        for item in cast("list[yaml.Node]", node.value):
-            yield from _repeated(item)
+def listed(data: object, path: Path) -> list[object]:
+    """The items of a file that is a list; an empty file has none."""
+    if data is not None and not isinstance(data, list):
+        raise TilewrightError("bad-platform", f"{path.name}: must be a list", help=f"change it in '{path}'")
+    return cast("list[object]", data or [])
 
 
 def read_machine(path: Path) -> tuple[ArrayEngine, tuple[str, ...]]:
@@ -58,8 +43,8 @@ def read_machine(path: Path) -> tuple[ArrayEngine, tuple[str, ...]]:
     data, warnings = load_yaml(path)
     top = Reader(path, data)
     array = top.part("operational_array")
-    sizes = array.integers("sizes")
-    names = array.strings("dimensions")
+    sizes = array.integers("sizes", 1)
+    names = array.names("dimensions")
     if len(sizes) != len(names):
         raise array.wrong("sizes", f"has {len(sizes)} entries for {len(names)} dimensions")
     memories = tuple(_memory(name, part, tuple(names)) for name, part in top.parts("memories").items())
@@ -79,26 +64,29 @@ def read_machine(path: Path) -> tuple[ArrayEngine, tuple[str, ...]]:
 def _imc(array: Reader) -> InMemoryCompute | None:
     if not array.has("is_imc") or not array.flag("is_imc"):
         return None
-    activation, weight = array.integers("input_precision")
+    bits = array.integers("input_precision", 1)
+    if len(bits) != 2:
+        raise array.wrong("input_precision", f"must be bits of activations and of weights, found {len(bits)} numbers")
+    activation, weight = bits
     return InMemoryCompute(
         analog=array.text("imc_type") == "analog",
         activation_bits=activation,
         weight_bits=weight,
-        serial_bits=array.integer("bit_serial_precision"),
+        serial_bits=array.integer("bit_serial_precision", 1),
         adc_bits=array.integer("adc_resolution") if array.has("adc_resolution") else 0,
     )
 
 
 def _memory(name: str, part: Reader, dims: tuple[str, ...]) -> MemoryLevel:
-    slots = tuple(part.strings("operands"))
-    serves = tuple(part.strings("served_dimensions"))
+    slots = tuple(part.names("operands"))
+    serves = tuple(part.names("served_dimensions"))
     for dim in serves:
         if dim not in dims:
             raise part.wrong("served_dimensions", f"'{dim}' is not a dimension of the array ({', '.join(dims)})")
     extracted = part.has("auto_cost_extraction") and part.flag("auto_cost_extraction")
     return MemoryLevel(
         name=name,
-        bits=part.integer("size"),
+        bits=part.integer("size", 1),
         slots=slots,
         ports=_ports(part, slots),
         serves=tuple(dim for dim in dims if dim in serves),
@@ -135,10 +123,7 @@ def _ports(part: Reader, slots: tuple[str, ...]) -> tuple[Port, ...]:
 def _bandwidth(item: Reader, key: str) -> int:
     if not item.has(key):
         raise item.wrong(key, "is missing: a port needs a bandwidth in bits per cycle")
-    value = item.integer(key)
-    if value <= 0:
-        raise item.wrong(key, f"must be more than 0 bits per cycle, found {value}")
-    return value
+    return item.integer(key, 1)
 
 
 def _move(item: Reader, text: str) -> tuple[str, str]:
@@ -151,6 +136,8 @@ def _move(item: Reader, text: str) -> tuple[str, str]:
 def _old_ports(part: Reader, items: list[Reader], slots: tuple[str, ...]) -> tuple[Port, ...]:
     """Ports of the older form: for each operand the port of each direction, with bandwidths of the whole memory."""
     moves: dict[str, list[tuple[str, str]]] = {}
+    if len(items) != len(slots):
+        raise part.wrong("ports", f"has {len(items)} entries for {len(slots)} operands")
     for slot, item in zip(slots, items, strict=True):
         for short, direction in DIRECTION.items():
             if item.has(short):
@@ -160,6 +147,6 @@ def _old_ports(part: Reader, items: list[Reader], slots: tuple[str, ...]) -> tup
         kind = "read_write" if name.startswith("rw") else "read" if name.startswith("r") else "write"
         side = "w" if kind == "write" else "r"
         most = _bandwidth(part, f"{side}_bw")
-        least = part.integer(f"min_{side}_granularity") if part.has(f"min_{side}_granularity") else most
+        least = part.integer(f"min_{side}_granularity", 1) if part.has(f"min_{side}_granularity") else most
         found.append(Port(name, kind, most, least, tuple(moves[name])))
     return tuple(found)

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
 
-from tilewright.core.reader import Reader
+from tilewright.core.reader import LONGEST, Reader
 from tilewright.core.workload import Layer, Workload
-from tilewright.frontend.zigzag_machine import load_yaml
+from tilewright.frontend.zigzag_machine import listed, load_yaml
 
+MOST_DIGITS = 16
 DEFAULT = "default"
 REST = "*"
 """In place of steps: as many as are left."""
@@ -57,7 +57,7 @@ class MappingFile:
 def read_mapping(path: Path) -> tuple[MappingFile, tuple[str, ...]]:
     """The entries of a mapping file, and warnings."""
     data, warnings = load_yaml(path)
-    readers = [Reader(path, item, f"[{index}]") for index, item in enumerate(cast("list[Any]", data or []))]
+    readers = [Reader(path, item, f"[{index}]") for index, item in enumerate(listed(data, path))]
     entries = {entry.name: entry for entry in map(_entry, readers)}
     return MappingFile(MappingProxyType(entries)), warnings
 
@@ -68,19 +68,32 @@ def _entry(reader: Reader) -> MappingEntry:
         part = reader.part("spatial_mapping")
         for array in reader.mapping("spatial_mapping"):
             unrolled[array] = tuple(_loop(part, array, text) for text in part.strings(array))
-    hints = reader.mapping("spatial_mapping_hint") if reader.has("spatial_mapping_hint") else {}
-    order = cast("list[list[Any]]", reader.value("temporal_ordering")) if reader.has("temporal_ordering") else []
+    hint = reader.part("spatial_mapping_hint") if reader.has("spatial_mapping_hint") else None
+    links = reader.part("memory_operand_links")
     return MappingEntry(
         name=reader.text("name"),
         unrolled=MappingProxyType(unrolled),
-        hints=MappingProxyType({array: tuple(dims) for array, dims in hints.items()}),
-        order=tuple((str(dim), None if steps == REST else int(steps)) for dim, steps in order or []),
-        slots=MappingProxyType(dict(cast("dict[str, str]", reader.mapping("memory_operand_links")))),
+        hints=MappingProxyType({array: tuple(hint.strings(array)) for array in hint.keys} if hint else {}),
+        order=_order(reader) if reader.has("temporal_ordering") and not reader.empty("temporal_ordering") else (),
+        slots=MappingProxyType({name: links.text(name) for name in links.keys}),
     )
+
+
+def _order(reader: Reader) -> tuple[tuple[str, int | None], ...]:
+    return tuple(
+        (str(dim), None if steps == REST else _steps(reader, "temporal_ordering", steps, f"[{dim}, {steps}]"))
+        for dim, steps in reader.pairs("temporal_ordering")
+    )
+
+
+def _steps(reader: Reader, key: str, value: object, whole: str) -> int:
+    """How often a loop runs."""
+    text = str(value)
+    if not (text.isascii() and text.isdigit() and len(text) < MOST_DIGITS and int(text)):
+        raise reader.wrong(key, f"'{whole[:LONGEST]}' is not a dimension with its steps, such as 'K, 32'")
+    return int(text)
 
 
 def _loop(part: Reader, array: str, text: str) -> tuple[str, int]:
     dim, _, steps = (piece.strip() for piece in text.partition(","))
-    if not steps.isdigit():
-        raise part.wrong(array, f"'{text}' is not a dimension with its steps, such as 'K, 32'")
-    return dim, int(steps)
+    return dim, _steps(part, array, steps, text)

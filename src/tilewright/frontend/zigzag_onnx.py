@@ -14,6 +14,7 @@ from typing import cast
 import onnx
 from google.protobuf.message import DecodeError
 
+from tilewright.core.descriptions import stem_of
 from tilewright.core.equation import LayerText, read_layer
 from tilewright.core.workload import Workload
 from tilewright.errors import TilewrightError
@@ -33,7 +34,7 @@ def read_onnx_workload(path: Path, *, as_written: bool = False) -> Workload:
         model.ParseFromString(path.read_bytes())
     except DecodeError as error:
         raise TilewrightError("bad-model", f"{path.name} is not an ONNX file") from error
-    return workload_of_model(model, path.stem, as_written=as_written)
+    return workload_of_model(model, stem_of(path), as_written=as_written)
 
 
 def workload_of_model(model: onnx.ModelProto, name: str, *, as_written: bool = False) -> Workload:

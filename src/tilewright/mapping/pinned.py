@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import cast
 
 from tilewright.core.accelerator import ArrayEngine
+from tilewright.core.descriptions import read_text
 from tilewright.core.mapping import SpatialMapping, TemporalMapping
 from tilewright.core.workload import Layer
 from tilewright.cost.array import ArrayCost
@@ -59,15 +60,12 @@ def pinned_for(layer: Layer, engine: ArrayEngine, pinned: Sequence[Pinned]) -> P
 def read_mappings(path: Path) -> tuple[Pinned, ...]:
     """The mappings of a file."""
     check_form(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TilewrightError("missing-file", f"'{path}' cannot be read", reasons=[str(error)]) from error
+    text = read_text(path, "bad-mapping")
     if path.suffix in TIMELOOP:
         return (Pinned("", "", text),)
     try:
         data: object = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise _wrong(path, f"it is not JSON: {error}") from error
     top = cast("dict[str, object]", data) if isinstance(data, dict) else {}
     items = top.get(ALL, [top] if top else None)
@@ -123,6 +121,7 @@ def check_form(path: Path) -> None:
         raise TilewrightError(
             "bad-argument",
             f"'{path}': a file of mappings ends in .json, or in .yaml for the form of Timeloop",
+            help="name it so",
         )
 
 

@@ -43,7 +43,7 @@ def from_json(layer: Layer, engine: ArrayEngine, value: object) -> tuple[Spatial
             for operand in layer.operands
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise _wrong(layer, f"something is missing or of the wrong kind: {error}") from error
+        raise _wrong(layer, f"something is missing or of the wrong kind: {str(error)[:200]}") from error
     temporal = TemporalMapping(order, cuts)
     check(layer, engine, spatial, temporal)
     return spatial, temporal

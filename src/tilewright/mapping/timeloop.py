@@ -13,12 +13,15 @@ from typing import cast
 import yaml
 
 from tilewright.core.accelerator import ArrayEngine
+from tilewright.core.descriptions import parse_yaml
 from tilewright.core.mapping import SpatialMapping, TemporalMapping
 from tilewright.core.workload import Layer
 from tilewright.errors import TilewrightError
 from tilewright.mapping.text import check
 
 Loops = tuple[tuple[str, int], ...]
+LONGEST = 200
+"""Letters of a reason."""
 
 
 def to_timeloop(layer: Layer, engine: ArrayEngine, spatial: SpatialMapping, temporal: TemporalMapping) -> str:
@@ -61,7 +64,15 @@ def _factors(layer: Layer, loops: Loops) -> list[str]:
 
 def from_timeloop(layer: Layer, engine: ArrayEngine, text: str) -> tuple[SpatialMapping, TemporalMapping]:
     """The mapping of such a text. A target without an operand keeps what its `bypass` entry says, by default all."""
-    entries = _entries(layer, text)
+    try:
+        return _read(layer, engine, text)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _wrong(layer, f"something is missing or of the wrong kind: {str(error)[:LONGEST]}") from error
+
+
+def _read(layer: Layer, engine: ArrayEngine, text: str) -> tuple[SpatialMapping, TemporalMapping]:
+    data, _ = parse_yaml(text)
+    entries = [dict(entry) for entry in cast("dict[str, list[dict[str, object]]]", data)["mapping"]]
     spatial: dict[str, Loops] = dict.fromkeys(engine.dims, ())
     order: list[tuple[str, int]] = []
     cuts: dict[str, dict[str, int]] = {operand.name: {} for operand in layer.operands}
@@ -89,14 +100,6 @@ def from_timeloop(layer: Layer, engine: ArrayEngine, text: str) -> tuple[Spatial
     return mapped, temporal
 
 
-def _entries(layer: Layer, text: str) -> list[dict[str, object]]:
-    try:
-        data = cast("object", yaml.safe_load(text))
-        return [dict(entry) for entry in cast("dict[str, list[dict[str, object]]]", data)["mapping"]]
-    except (yaml.YAMLError, KeyError, TypeError, ValueError) as error:
-        raise _wrong(layer, str(error)) from error
-
-
 def _loops(layer: Layer, entry: dict[str, object]) -> Loops:
     """Factors in the order of the permutation (innermost first); without one, as they stand."""
     given = entry.get("factors", [])
@@ -105,7 +108,7 @@ def _loops(layer: Layer, entry: dict[str, object]) -> Loops:
     for text in texts:
         found = re.fullmatch(r"([A-Za-z]\w*?)\s*=?\s*(\d+)", text.strip().rstrip(","))
         if not found or found[1] not in layer.dims:
-            raise _wrong(layer, f"'{text}' is no factor of its dimensions {', '.join(layer.dims)}")
+            raise _wrong(layer, f"'{text[:LONGEST]}' is no factor of its dimensions {', '.join(layer.dims)}")
         if int(found[2]) > 1:
             loops.append((found[1], int(found[2])))
     said = entry.get("permutation", "")

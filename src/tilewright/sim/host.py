@@ -77,13 +77,21 @@ def run_on_host(
             raise TilewrightError(
                 "run-failed",
                 f"'{executable.name}' ended with status {status}",
-                reasons=messages.decode("utf-8", "replace").splitlines()[:20],
+                reasons=messages.decode("utf-8", "backslashreplace").splitlines()[:20],
             )
-        arrays = tuple(
-            np.frombuffer(path.read_bytes(), kind.dtype.numpy).reshape(kind.shape)
-            for path, kind in zip(results, outputs, strict=True)
-        )
-        return HostRun(arrays, float(text) if repeat else None)
+        try:
+            arrays = tuple(
+                np.frombuffer(path.read_bytes(), kind.dtype.numpy).reshape(kind.shape)
+                for path, kind in zip(results, outputs, strict=True)
+            )
+            return HostRun(arrays, float(text) if repeat else None)
+        except (OSError, ValueError) as reason:
+            raise TilewrightError(
+                "run-failed",
+                f"'{executable.name}' did not write what the network has for outputs",
+                reasons=[str(reason)],
+                help="is it the program that was built? --cc names the compiler",
+            ) from reason
 
 
 def _run(command: Sequence[str], name: str, limits: Limits) -> tuple[int, bytes, bytes]:

@@ -52,7 +52,12 @@ class Running:
                 start_new_session=True,
             )
         except OSError as reason:
-            raise TilewrightError("run-failed", f"'{command[0]}' cannot be started", reasons=[str(reason)]) from reason
+            raise TilewrightError(
+                "run-failed",
+                f"'{command[0]}' cannot be started",
+                reasons=[str(reason)],
+                help="is it a program for this computer?",
+            ) from reason
         self._selector = selectors.DefaultSelector()
         self._watch(self.process.stdout, output)
         if messages:
