@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tilewright.core.domain import Affine
+from tilewright.core.domain import Affine, Axis
 from tilewright.core.graph import Array, Graph, Node
 from tilewright.core.op import REGISTRY
 from tilewright.core.platform import Platform
@@ -63,8 +63,15 @@ def _unmoved(edit: Edit, node: Node) -> bool:
     call = edit.call(node)
     access = call.domain().access
     pairs = zip(access[call.operands[0]], access[call.op.output_names(1)[0]], edit.shape(node.outputs[0]), strict=True)
-    same = all(extent == 1 or (isinstance(read, Affine) and read == written) for read, written, extent in pairs)
+    same = all(_in_place(read, written, extent) for read, written, extent in pairs)
     return same and _keep_input(edit, node)
+
+
+def _in_place(read: Axis, written: Axis, extent: int) -> bool:
+    """Whether an axis is read where it is written; the only element of an axis may have been padded away."""
+    if extent == 1:
+        return isinstance(read, Affine) and read.constant == 0
+    return isinstance(read, Affine) and read == written
 
 
 def _transpose(edit: Edit, node: Node) -> bool:
