@@ -74,6 +74,23 @@ def _in_place(read: Axis, written: Axis, extent: int) -> bool:
     return isinstance(read, Affine) and read == written
 
 
+def _all_padding(edit: Edit, node: Node) -> bool:
+    """A padding that crops everything there was is its fill, repeated."""
+    call = edit.call(node)
+    domain = call.domain()
+    ranges = {name: (0, size) for name, size in domain.dims.items()}
+    reached = zip(domain.access[call.operands[0]], edit.shape(node.inputs[0]), strict=True)
+    ends = [(axis.bounds(ranges), extent) for axis, extent in reached if isinstance(axis, Affine)]
+    kind = edit.types[node.outputs[0]]
+    if call.text("mode") != "constant" or all(hi >= 0 and lo < extent and extent for (lo, hi), extent in ends):
+        return False
+    given = node.inputs[2] if len(node.inputs) > 2 else ""
+    fill = given or edit.constant(np.zeros((), kind.dtype.numpy), f"{node.outputs[0]}_fill")
+    scalar = edit.reshape(fill, ()) if edit.shape(fill) else fill
+    edit.emit("Expand", (scalar, edit.constant(np.asarray(kind.shape, np.int64), "shape")), node.outputs[0])
+    return True
+
+
 def _transpose(edit: Edit, node: Node) -> bool:
     perm = edit.call(node).ints("perm")
     return perm == tuple(range(len(perm))) and bool(perm) and _keep_input(edit, node)
@@ -166,7 +183,7 @@ RULES: Mapping[str, Rule] = {
     "RequantShift": _either(_requantised_by_one, _divided_before),
     "Transpose": _transpose,
     "Slice": _unmoved,
-    "Pad": _unmoved,
+    "Pad": _either(_unmoved, _all_padding),
     "Expand": _unmoved,
     "Tile": _unmoved,
     "Concat": _either(_unmoved, _without_empty),
