@@ -179,7 +179,9 @@ def binary(soup: Soup) -> None:
     x = soup.tensor(NUMBERS)
     y = soup.beside(x)
     op = soup.pick("Add", "Sub", "Mul", "Max", "Min", "Equal", "Less", "GreaterOrEqual")
-    soup.node(op, *((x, y) if soup.flip() else (y, x)))
+    pair = (x, y) if soup.flip() else (y, x)
+    if op not in ("Max", "Min") or magnitude(soup.values[x], soup.values[y]) < 2.0**31:
+        soup.node(op, *pair)
 
 
 def quotient(soup: Soup) -> None:
