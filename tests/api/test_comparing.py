@@ -39,6 +39,12 @@ def test_integers_have_to_be_equal_and_may_be_stated_as_floats() -> None:
     assert wrong(found, np.array([1.0, -1.99999], np.float32)) == 1
 
 
+def test_integers_that_no_float_tells_apart_are_not_equal() -> None:
+    found = np.array([2**60 + 1, 2**60], np.int64)
+    for rule in ("network", "official"):
+        assert wrong(found, np.array([2**60, 2**60], np.int64), rule) == 1
+
+
 def test_not_a_number_is_wrong_for_networks_and_right_for_official_tests() -> None:
     odd = np.array([np.nan, np.inf], np.float32)
     assert wrong(odd, odd) == 1

@@ -86,3 +86,18 @@ def test_concatenations_are_without_what_is_empty() -> None:
     alone = b.op("Relu", b.op("Concat", empty, x, axis=1), name="y")
     both = b.op("Concat", x, empty, x, axis=1, name="z")
     assert [len(node.inputs) for node in applied(b.graph(alone, both), simplify).nodes] == [1, 2]
+
+
+@pytest.mark.parametrize("pads", [(1, -1), (-1, 1), (0, 0)])
+def test_the_only_element_of_an_axis_may_be_padded_away(pads: tuple[int, int]) -> None:
+    b = Builder()
+    padded = b.op("Pad", b.input("x", "float32[1]"), pads, 7.0)
+    result = applied(b.graph(b.op("Relu", padded, name="y")), simplify)
+    assert ops(result) == (["Expand", "Relu"] if any(pads) else ["Relu"])
+
+
+def test_a_padding_that_keeps_nothing_of_many_elements_is_its_fill() -> None:
+    b = Builder()
+    fill = b.input("fill", "int64[1]")
+    graph = b.graph(b.op("Pad", b.input("x", "int64[2,3]"), [1, -3, 0, 5], fill, name="y"))
+    assert ops(applied(graph, simplify)) == ["Reshape", "Expand"]

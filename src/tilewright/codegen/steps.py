@@ -47,6 +47,11 @@ def cast(dtype: DType, text: str) -> str:
     return f"({dtype.compute})({text})"
 
 
+def rounded(dtype: DType, text: str) -> str:
+    """A value of the compute type as it would be read back had it been stored: halves are computed as floats."""
+    return f"{dtype.load}({dtype.store}({text}))" if dtype.store else text
+
+
 def mentions(text: str, name: str) -> bool:
     return re.search(rf"\b{re.escape(name)}\b", text) is not None
 
@@ -109,7 +114,7 @@ def data_dependent(domain: Domain, operand: str) -> bool:
 def print_steps(
     steps: tuple[StepCode, ...], reader: Reader, indent: str, constant: Callable[[int, str], str] | None = None
 ) -> tuple[list[str], str]:
-    """C lines that compute all steps from the value `v0`, and the name of the last value.
+    """C lines that compute all steps from the value `v0`, and the name of the last value. Each is rounded as a node is.
 
     `constant(step index, name)` replaces a constant's literal value where constants are passed in from outside.
     """
@@ -127,7 +132,8 @@ def print_steps(
             if operand_type is None or not step.body.reads(operand):
                 continue
             if isinstance(tensor, Result):
-                value = value_name(tensor)
+                # Values of steps are rounded where they are made, that of the node itself is not.
+                value = value_name(tensor) if tensor.number else rounded(operand_type.dtype, value_name(tensor))
             elif data_dependent(step.domain, operand):
                 lines.append(at_macro(operand, reader.array(index, operand, tensor), reader.block(index, operand)))
                 macros.append(operand)
@@ -138,7 +144,9 @@ def print_steps(
         lines += [f"{indent}    {ctype} {name} = {init};" for ctype, name, init in step.body.state]
         lines += [f"{indent}    {line}" for line in step.body.update.splitlines()]
         result = next(iter(step.body.result.values()))
-        lines.append(f"{indent}    {target} = {cast(kind, result)};")
+        # The last value is rounded where it is stored.
+        made = cast(kind, result) if index == len(steps) - 1 else rounded(kind, cast(kind, result))
+        lines.append(f"{indent}    {target} = {made};")
         lines.append(f"{indent}}}")
         lines += [f"#undef {operand}_at" for operand in macros]
     return lines, f"v{len(steps)}"

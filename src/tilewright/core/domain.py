@@ -178,8 +178,10 @@ def elementwise(output: tuple[int, ...], inputs: Mapping[str, tuple[int, ...]], 
     access: dict[str, tuple[Axis, ...]] = {}
     for operand, shape in inputs.items():
         lead = len(output) - len(shape)
+        # One number may have more axes than the output, as a bound of a Clip has.
         access[operand] = tuple(
-            dim(names[lead + i]) if extent == output[lead + i] else at(0) for i, extent in enumerate(shape)
+            dim(names[lead + i]) if lead + i >= 0 and extent == output[lead + i] else at(0)
+            for i, extent in enumerate(shape)
         )
     access[name] = tuple(dim(n) for n in names)
     return Domain(

@@ -19,6 +19,7 @@ _EXAMPLES = (
     example("float32[5]", axis=0),
     example("float64[3,4]"),
     example("float16[3,4]"),
+    example("float32[2,0]"),
 )
 
 
@@ -43,7 +44,7 @@ def _declare(
 
 def _log_softmax(call: Call, X: Array) -> Array:
     wide = X.astype(np.float64)
-    shifted = wide - wide.max(axis=_axis(call), keepdims=True)
+    shifted = wide - wide.max(axis=_axis(call), keepdims=True, initial=-np.inf)
     return shifted - np.log(np.sum(np.exp(shifted), axis=_axis(call), keepdims=True))
 
 

@@ -50,6 +50,9 @@ def _body(call: Call) -> Body:
     return Body(MappingProxyType({"output": text}), lanes=f"tw_lanes_at_most({lanes}, {_end(call, 'max')})")
 
 
+_WIDE = np.array([0, 3, -1, 5, -(2**31), 2**31, 2**32 + 7, -(2**62), 2**62 + 1])
+"""Numbers that differ above their lower 32 bits."""
+
 elementwise(
     "Clip",
     "input min? max?",
@@ -63,6 +66,7 @@ elementwise(
         example("float32[9]", "", "float32[]"),
         example("float32[9]"),
         example("float32[9]", np.array(0.5, np.float32), np.array(-0.5, np.float32)),
+        example("float32[]", np.array([-0.5], np.float32), "float32[1]"),
         example("float16[9]", np.array(-0.5, np.float16), np.array(np.inf, np.float16)),
         example("float64[9]", "float64[]", "float64[]"),
         example("int8[20]", np.array(-9, np.int8), np.array(50, np.int8)),
@@ -71,6 +75,8 @@ elementwise(
         example("uint8[20]", "uint8[]", "uint8[]"),
         example("int32[20]", np.array(-(2**31), np.int32), np.array(50, np.int32)),
         example("int64[20]", "int64[]", np.array(2**63 - 1, np.int64)),
+        example(_WIDE, np.array(-6), np.array(2**32 - 6)),
+        example(_WIDE, np.array(-(2**40)), np.array(2**31)),
         example("uint64[20]", np.array(5, np.uint64), np.array(2**63, np.uint64)),
     ),
     output="output",

@@ -6,11 +6,11 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tilewright.core.domain import Affine, Axis, Domain, at, dim, domain
+from tilewright.core.domain import Affine, Axis, Domain, at, dim, domain, elementwise
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import Body, Call, Operator, declare, example
 from tilewright.ops.indexing import integers, minor_dims
-from tilewright.ops.rules import broadcast, elementwise_domain
+from tilewright.ops.rules import broadcast
 
 
 def _infer_expand(call: Call) -> tuple[TensorType, ...]:
@@ -19,9 +19,7 @@ def _infer_expand(call: Call) -> tuple[TensorType, ...]:
 
 
 def _expand_domain(call: Call) -> Domain:
-    full = elementwise_domain(call)
-    kept = {name: full.access[name] for name in ("input", "output")}
-    return domain(full.dims, kept, {name: call.shape(name) for name in kept}, "output", products=full.products)
+    return elementwise(call.shape("output"), {"input": call.shape("input")}, "output")
 
 
 def _infer_tile(call: Call) -> tuple[TensorType, ...]:
@@ -76,6 +74,7 @@ declare(
             example("float32[3,4]", [1, 1]),
             example("int8[1]", [4, 2]),
             example("float32[]", [3]),
+            example("float32[]", np.zeros(0, np.int64)),
         ),
         kind="move",
         body=_body,

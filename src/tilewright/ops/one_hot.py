@@ -78,6 +78,7 @@ declare(
             example(np.array([0, 3, -1, 7]), np.array(5), "float32[2]"),
             example(np.array([[0, 3], [1, -5]], np.int32), [5], "int8[2]", axis=1),
             example(np.array([0.0, 2.0, -1.0], np.float32), np.array([3.0], np.float32), "int64[2]", axis=0),
+            example(np.array([0.17, 2.6, -0.4, -1.5, 3.9], np.float32), np.array(3), "int64[2]"),
             example(np.array([0, 4], np.uint8), np.array(4), "bool[2]"),
         ),
         MappingProxyType({"axis": -1}),

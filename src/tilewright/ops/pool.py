@@ -77,7 +77,7 @@ def _seen(call: Call, X: Array, fill: float | int) -> Array:
     """`[N, C, *outputs, TAPS]`."""
     win = _window(call)
     found = patches(win, channels_first(call, X), fill)
-    return found.reshape(*found.shape[: 2 + len(win.kernel)], -1)
+    return found.reshape(*found.shape[: 2 + len(win.kernel)], prod(win.kernel))
 
 
 def _examples(*more: Example) -> tuple[Example, ...]:

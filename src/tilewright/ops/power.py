@@ -20,22 +20,32 @@ def _power_type(call: Call) -> tuple[TensorType, ...]:
     return (TensorType(base.dtype, broadcast(call, base.shape, exponent.shape)),)
 
 
+def _factors(call: Call) -> int:
+    """How many equal factors a power has; zero where that is many, no whole number or only known at run time."""
+    known = call.known("Y")
+    exponent = float(known.reshape(()).item()) if known is not None and known.size == 1 else 0.0
+    return int(exponent) if exponent in range(1, _FEW_FACTORS + 1) else 0
+
+
 def _power(call: Call, X: Array, Y: Array) -> Array:
-    kind = call.type("X").dtype
+    kind, count = call.type("X").dtype, _factors(call)
+    if count and not kind.is_float:
+        # A float64 does not hold every int64; like products, powers are modulo the width.
+        return np.multiply.reduce([np.broadcast_to(X, call.outputs[0].shape)] * count)
     result = np.power(X.astype(np.float64), Y.astype(np.float64))
     return result if kind.is_float else truncate(result, kind)
 
 
 def _power_c(call: Call) -> str:
-    kind = call.type("X").dtype
+    kind, count = call.type("X").dtype, _factors(call)
     if not kind.is_float:
-        return truncated("pow((double)X, (double)Y)", FLOAT64, kind)
+        factor = f"(uint{max(kind.bits, 32)}_t)X"
+        return " * ".join([factor] * count) if count else truncated("pow((double)X, (double)Y)", FLOAT64, kind)
     known = call.known("Y")
-    exponent = float(known.reshape(()).item()) if known is not None and known.size == 1 else None
-    if exponent == 0.5:
+    if known is not None and known.size == 1 and known.reshape(()).item() == 0.5:
         return "sqrt{f}(X)"
-    if exponent in range(1, _FEW_FACTORS + 1):
-        return " * ".join(["X"] * int(exponent or 1))
+    if count:
+        return " * ".join(["X"] * count)
     return "pow{f}(X, ({T})Y)"
 
 
@@ -57,6 +67,8 @@ elementwise(
         example(np.array([-3, 2, 7, 0], np.int32), np.array([3, 10, 2, 0], np.int32)),
         example(np.array([1, 2, 3], np.int32), np.array([4, 5, 6], np.float32)),
         example(np.array([1, 2, 3], np.int64), np.array([4, 5, 6], np.int64)),
+        example(np.array([2**30 + 1, -(2**31) + 1, 3], np.int64), np.array(2)),
+        example(np.array([[-7, 11, 100]], np.int8), np.array([3], np.int8)),
         example(np.array([2, 3, -9], np.int32), np.array([40, 30, 31], np.int32)),
     ),
     output="Z",
@@ -107,6 +119,7 @@ elementwise(
         *(example(f"{kind}[2,9]", f"{kind}[9]") for kind in ("uint8", "uint16", "uint32", "uint64")),
         example(np.array([-(2**31), 9], np.int32), np.array([-1, 4], np.int32)),
         example(np.array([5, 9], np.int32), np.array([0, 4], np.int32)),
+        example(np.array([2**60 + 1, -(2**62) - 3]), np.array([2**61, 2**40 + 1]), fmod=1),
         example("float32[2,3,4]", "float32[4]", fmod=1),
         example("float64[3,4]", "float64[]", fmod=1),
         example("float16[4]", "float16[4]", fmod=1),

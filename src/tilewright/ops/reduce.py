@@ -234,6 +234,7 @@ _declare(
         example("int8[2,9]", [1], widen=1),
         example("uint8[2,9]", [0], keepdims=0, widen=1),
         example("int32[2,9]", [0], widen=1),
+        example(np.array([[2**60 + 1, 2**60 + 3], [-(2**62), 2**31]]), [1]),
     ),
     {"widen": 0},
 )

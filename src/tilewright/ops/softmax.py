@@ -25,7 +25,7 @@ def _domain(call: Call) -> Domain:
 def _reference(call: Call, X: Array) -> Array:
     axis = call.int("axis")
     wide = X.astype(np.float64) * call.float("x_scale")
-    powers = np.exp(wide - wide.max(axis=axis, keepdims=True))
+    powers = np.exp(wide - wide.max(axis=axis, keepdims=True, initial=-np.inf))
     return powers / powers.sum(axis=axis, keepdims=True)
 
 
@@ -38,6 +38,7 @@ declare(
         _domain,
         _reference,
         (
+            example("float32[2,0]"),
             example("float32[2,3,4]"),
             example("float32[2,3,4]", axis=1),
             example("float32[5]", axis=0),

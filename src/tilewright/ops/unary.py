@@ -128,6 +128,7 @@ elementwise(
         example(np.array([-2.5, 0.0, 3.0], np.float32)),
         example("int8[3,5]"),
         example("int64[4]"),
+        example(np.array([3000000000, -3000000000, 2**32, -(2**32), 0])),
         example("uint8[4]"),
     ),
 )

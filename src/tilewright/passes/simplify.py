@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tilewright.core.domain import Affine
+from tilewright.core.domain import Affine, Axis
 from tilewright.core.graph import Array, Graph, Node
 from tilewright.core.op import REGISTRY
 from tilewright.core.platform import Platform
@@ -63,8 +63,32 @@ def _unmoved(edit: Edit, node: Node) -> bool:
     call = edit.call(node)
     access = call.domain().access
     pairs = zip(access[call.operands[0]], access[call.op.output_names(1)[0]], edit.shape(node.outputs[0]), strict=True)
-    same = all(extent == 1 or (isinstance(read, Affine) and read == written) for read, written, extent in pairs)
+    same = all(_in_place(read, written, extent) for read, written, extent in pairs)
     return same and _keep_input(edit, node)
+
+
+def _in_place(read: Axis, written: Axis, extent: int) -> bool:
+    """Whether an axis is read where it is written; the only element of an axis may have been padded away."""
+    if extent == 1:
+        return isinstance(read, Affine) and read.constant == 0
+    return isinstance(read, Affine) and read == written
+
+
+def _all_padding(edit: Edit, node: Node) -> bool:
+    """A padding that crops everything there was is its fill, repeated."""
+    call = edit.call(node)
+    domain = call.domain()
+    ranges = {name: (0, size) for name, size in domain.dims.items()}
+    reached = zip(domain.access[call.operands[0]], edit.shape(node.inputs[0]), strict=True)
+    ends = [(axis.bounds(ranges), extent) for axis, extent in reached if isinstance(axis, Affine)]
+    kind = edit.types[node.outputs[0]]
+    if call.text("mode") != "constant" or all(hi >= 0 and lo < extent and extent for (lo, hi), extent in ends):
+        return False
+    given = node.inputs[2] if len(node.inputs) > 2 else ""
+    fill = given or edit.constant(np.zeros((), kind.dtype.numpy), f"{node.outputs[0]}_fill")
+    scalar = edit.reshape(fill, ()) if edit.shape(fill) else fill
+    edit.emit("Expand", (scalar, edit.constant(np.asarray(kind.shape, np.int64), "shape")), node.outputs[0])
+    return True
 
 
 def _transpose(edit: Edit, node: Node) -> bool:
@@ -159,7 +183,7 @@ RULES: Mapping[str, Rule] = {
     "RequantShift": _either(_requantised_by_one, _divided_before),
     "Transpose": _transpose,
     "Slice": _unmoved,
-    "Pad": _unmoved,
+    "Pad": _either(_unmoved, _all_padding),
     "Expand": _unmoved,
     "Tile": _unmoved,
     "Concat": _either(_unmoved, _without_empty),
