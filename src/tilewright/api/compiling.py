@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
+import numpy as np
+
 from tilewright.codegen import lower, project_files, write_project
 from tilewright.codegen.project_name import check_files, check_name
 from tilewright.core.folders import write_folder
@@ -38,6 +40,8 @@ class Options:
     dump_stages: Path | None = None
     sizes: Sizes = field(default_factory=Sizes)
     planning: PlanOptions = field(default_factory=PlanOptions)
+    max_bytes: int | None = None
+    """Of the largest tensor, and of all constants; half of this machine's memory where it is None."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +95,16 @@ def plan_model(
     source = (
         model
         if isinstance(model, Graph)
-        else load(model, dims=chosen.dims, input_types=chosen.input_types, constants=chosen.constants, samples=samples)
+        else load(
+            model,
+            dims=chosen.dims,
+            input_types=chosen.input_types,
+            constants=chosen.constants,
+            samples=samples,
+            max_bytes=chosen.max_bytes,
+        )
     )
+    _check_indices(source)
     stages: list[tuple[str, Graph]] = [("import", source)]
 
     def observe(stage: str, graph: Graph) -> None:
@@ -100,15 +112,28 @@ def plan_model(
         if chosen.dump_stages is not None:
             stages.append((stage, graph))
 
-    graph = to_integers(source, platform)
-    observe("integers", graph)
-    graph = run_pipeline(graph, platform, observe)
+    # Odd constants give odd results, as they do in the program; that is no reason to complain on the way.
+    with np.errstate(all="ignore"):
+        graph = to_integers(source, platform)
+        observe("integers", graph)
+        graph = run_pipeline(graph, platform, observe)
     progress("plan")
     planned = plan(graph, platform, chosen.planning)
     check(planned)
     if chosen.dump_stages is not None:
         _dump(stages, chosen.dump_stages)
     return source, planned
+
+
+def _check_indices(graph: Graph) -> None:
+    """An error for tensors that programs could not index: they count elements in an int."""
+    for name, kind in graph.types.items():
+        if kind.size >= 1 << 31:
+            raise TilewrightError(
+                "too-large",
+                f"tensor '{name}' is {kind}: programs count at most 2^31 - 1 elements",
+                help="cut the network or its batch into smaller parts",
+            )
 
 
 def _beside_reserved(platform: Platform, sizes: Sizes) -> Sizes:

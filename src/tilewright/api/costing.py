@@ -115,6 +115,7 @@ def read_network(
     dims: Mapping[str, int] | None = None,
     input_types: Mapping[str, str] | None = None,
     constants: Mapping[str, Array] | None = None,
+    max_bytes: int | None = None,
 ) -> NetworkLayers:
     """The layers of an ONNX file, of a YAML file of equations, or of what is one of these already."""
     if isinstance(model, Layer):
@@ -125,7 +126,13 @@ def read_network(
         nodes = tuple(NodeLayers(layer.name, layer.kind, (layer.name,)) for layer in model.layers)
         return NetworkLayers(model, nodes)
     if not isinstance(model, Graph):
-        model = load(Path(model), dims=dims or {}, input_types=input_types or {}, constants=constants or {})
+        model = load(
+            Path(model),
+            dims=dims or {},
+            input_types=input_types or {},
+            constants=constants or {},
+            max_bytes=max_bytes,
+        )
     platform = load_platform(DEFAULT_PLATFORM)
     graph = to_integers(model, platform)
     for step in RECOGNISING:

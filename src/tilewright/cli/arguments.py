@@ -37,6 +37,7 @@ def options_of(
         dump_stages,
         _sizes(code.platform, shape, _needing_tiles(shape, planning.chosen, build)),
         planning.chosen,
+        network.max_bytes,
     )
 
 

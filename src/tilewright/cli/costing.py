@@ -96,7 +96,7 @@ def cost_command(
     names = mapopt.machines(machine)
     options = replace(mapopt.map_options(objective, mapping), locality=locality)
     dims, types, constants = network_of(about)
-    layers = read_network(network, dims=dims, input_types=types, constants=constants)
+    layers = read_network(network, dims=dims, input_types=types, constants=constants, max_bytes=about.max_bytes)
     asked = _find(layers.workload.layers, why).name if why else ""
     found: list[NetworkCost] = []
     for name in names:
@@ -232,7 +232,7 @@ def _layers(what: str, name: str, sizes: list[str], about: opt.Network) -> Netwo
     if "=" in what and "[" in what:
         return read_network(equation_layer(what, mapopt.sizes("--sizes", sizes)))
     dims, types, constants = network_of(about)
-    network = read_network(what, dims=dims, input_types=types, constants=constants)
+    network = read_network(what, dims=dims, input_types=types, constants=constants, max_bytes=about.max_bytes)
     if not name:
         return network
     chosen = _find(network.workload.layers, name)

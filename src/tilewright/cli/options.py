@@ -97,6 +97,18 @@ class Network:
             rich_help_panel=NETWORK,
         ),
     ] = field(default_factory=list[str])
+    max_bytes: Annotated[
+        int | None,
+        typer.Option(
+            "--max-bytes",
+            metavar="SIZE",
+            parser=byte_count,
+            help="Refuses networks with a tensor larger than this, or more constants. Half of this machine's memory "
+            "is the default.",
+            rich_help_panel=NETWORK,
+            show_default=False,
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)

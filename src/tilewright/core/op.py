@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from math import isfinite
 from types import MappingProxyType
 from typing import Literal
 
@@ -89,7 +90,10 @@ class Call:
         return value.reshape(-1)[0]
 
     def int(self, name: str) -> int:
-        return int(self._number(name))
+        value = self._number(name)
+        if not isfinite(value):
+            raise self.error("bad-attribute", f"attribute '{name}' must be a whole number, found {value}")
+        return int(value)
 
     def float(self, name: str) -> float:
         return float(self._number(name))
@@ -267,6 +271,8 @@ def call_of(
     if absent:
         raise TilewrightError("bad-attribute", f"{op.name} '{name}' needs the attribute {', '.join(absent)}")
     call = Call(op, tuple(inputs), filled, tuple(values), name, wanted=wanted)
+    if len(inputs) > len(call.operands):
+        raise call.error("bad-model", f"{len(inputs)} inputs are given, {len(call.operands)} are known")
     needed = [n for n in op.inputs.split() if not n.endswith(("?", "*"))]
     for operand in needed:
         if not call.has(operand):

@@ -20,6 +20,7 @@ def load(
     input_types: Mapping[str, str] = MappingProxyType({}),
     constants: Mapping[str, Array] = MappingProxyType({}),
     samples: Sequence[Array] | None = None,
+    max_bytes: int | None = None,
 ) -> Graph:
     """The network of an ONNX file.
 
@@ -27,11 +28,13 @@ def load(
     `constants` gives values of inputs that are known at compile time; such an input stays one, and nothing reads it.
     `samples` are example inputs by position: they widen the inferred type of integer inputs, fix open extents that
     `dims` leaves, and supply inputs that are needed at compile time (shapes, axes).
+    `max_bytes` is the largest size of any tensor, and of all constants together; half of this machine's memory where
+    it is not given.
     """
     # onnx takes a quarter of a second to import, which commands without a network need not pay.
     from tilewright.frontend.importer import import_file
 
-    return import_file(Path(path), dims, input_types, constants, samples)
+    return import_file(Path(path), dims, input_types, constants, samples, max_bytes)
 
 
 def save(graph: Graph, path: Path | str) -> None:

@@ -14,6 +14,7 @@ from tilewright.core.graph import Array, Attr, Graph, Node, TensorType, type_of_
 from tilewright.core.op import Call, Operator, call_of, evaluate
 from tilewright.errors import TilewrightError
 from tilewright.frontend import functions
+from tilewright.frontend.limits import DAMAGE, Budget, senseless
 from tilewright.frontend.loops import unroll
 from tilewright.frontend.proto import CODE_OF_DTYPE
 from tilewright.frontend.raw import Function, RawAttr, RawNode, Subgraph, Unsupported, alive, ordered
@@ -50,9 +51,14 @@ class Builder:
         ranks: Mapping[str, int],
         reserved: Iterable[str],
         adapt: Adapt | None,
+        budget: Budget,
     ) -> None:
         self.nodes: list[Node] = []
-        self.types: dict[str, TensorType] = {**inputs, **{n: type_of_array(a) for n, a in initialisers.items()}}
+        constants = {n: type_of_array(a) for n, a in initialisers.items()}
+        for check, kinds in ((budget.tensor, inputs), (budget.constant, constants)):
+            for name, kind in kinds.items():
+                check(name, kind)
+        self.types: dict[str, TensorType] = {**inputs, **constants}
         self.constants: dict[str, Array] = dict(initialisers)
         self.problems: dict[str, None] = {}
         self._inputs = tuple(inputs)
@@ -64,6 +70,7 @@ class Builder:
         self._casts: dict[tuple[str, DType], str] = {}
         self._unknown: set[str] = set()
         self._adapt = adapt
+        self.budget = budget
 
     # What upgrades and type adaptation ask for.
 
@@ -88,8 +95,10 @@ class Builder:
 
     def constant(self, hint: str, array: Array) -> str:
         name = self.fresh(hint)
+        kind = type_of_array(array)
+        self.budget.constant(name, kind)
         self.constants[name] = array
-        self.types[name] = type_of_array(array)
+        self.types[name] = kind
         return name
 
     def cast(self, name: str, dtype: DType) -> str:
@@ -112,7 +121,11 @@ class Builder:
     def run(self, nodes: Sequence[RawNode], env: Env, bound: Mapping[str, str], origin: tuple[str, ...] = ()) -> None:
         """Builds the nodes of one scope. `bound` says what outputs of the scope are called in the graph."""
         if len(origin) > NESTING_LIMIT:
-            raise TilewrightError("bad-model", f"functions call each other without end, from {origin[0]}")
+            raise TilewrightError(
+                "bad-model",
+                f"functions and inner graphs lie more than {NESTING_LIMIT} deep in each other, from {origin[0]}",
+                help="a function must not call itself, directly or by others",
+            )
         for node in ordered(nodes, env):
             inputs = tuple(self._resolve(node, name, env) for name in node.inputs)
             outputs: list[str] = []
@@ -137,6 +150,8 @@ class Builder:
 
     def process(self, node: RawNode, env: Env, origin: tuple[str, ...]) -> None:
         """Builds one node, whose tensors have the names of the graph."""
+        if origin:
+            self.budget.node()
         try:
             if any(name in self._unknown for name in node.inputs):
                 self._check_known(node, origin)
@@ -155,6 +170,8 @@ class Builder:
             if not error.code.startswith("unsupported") and error.code != "dynamic-shape":
                 raise
             self._refuse(node, origin, error.what.removesuffix(f", in {node.op} '{node.label}'"))
+        except DAMAGE as reason:
+            raise senseless(f"{node.op} '{node.label}'", reason) from reason
 
     def _place(self, node: RawNode, origin: tuple[str, ...]) -> None:
         operator = self._registry.get(node.op)
@@ -204,6 +221,7 @@ class Builder:
         wanted = {formal: made for formal, made in zip(function.outputs, node.outputs, strict=False) if made}
         nodes = functions.specialise(function.nodes, {**function.defaults, **node.attrs})
         self._scope(nodes, env, wanted, (*origin, f"{node.op} {node.label}"))
+        self._check_outputs(node, list(wanted.values()))
 
     def _scope(self, nodes: Sequence[RawNode], env: Env, wanted: Mapping[str, str], origin: tuple[str, ...]) -> None:
         """Builds an inner scope so that its outputs get the names that the outer one expects."""
@@ -245,6 +263,16 @@ class Builder:
         text = f"{where} cannot be computed, and its condition is known at run time only: {error.what}"
         return NeedsValues(sources, TilewrightError("not-constant", text))
 
+    def _check_outputs(self, node: RawNode, made: Sequence[str]) -> None:
+        """An error for outputs that an inner graph or a function leaves without a value."""
+        for output in made:
+            if output not in self.types and output not in self._unknown:
+                raise TilewrightError(
+                    "bad-model",
+                    f"nothing in {node.op} '{node.label}' makes its output '{output}'",
+                    help="check that the file is complete",
+                )
+
     def _take(self, node: RawNode, key: str, outputs: Sequence[str], env: Env, origin: tuple[str, ...]) -> None:
         """Builds a branch of an If; its results are called `outputs`."""
         branch = node.attrs.get(key)
@@ -258,6 +286,7 @@ class Builder:
         for formal, made in named:
             if wanted[formal] != made:
                 self.process(RawNode("Identity", (wanted[formal],), (made,)), env, origin)
+        self._check_outputs(node, [output for output in outputs if output])
 
     def enter(self, node: RawNode, graph: Subgraph, inputs: Sequence[str], env: Env) -> Env:
         """The names inside a graph of an attribute: those around it, its inputs and its constants."""
@@ -308,6 +337,8 @@ class Builder:
         call = self._call(node)
         if all(name in self.constants for name in node.inputs if name) and self._fold(node, call):
             return
+        # A rule that cannot follow the node must fail here, where it is known which one that is.
+        call.domain()
         self.nodes.append(node)
         self._record(node, call)
 
@@ -324,6 +355,10 @@ class Builder:
             for operand in sorted(call.op.compile_time):
                 if call.has(operand):
                     call.value(operand)
+            for name, kind in zip(node.outputs, call.outputs, strict=False):
+                self.budget.tensor(name, kind)
+            if any(node.outputs[len(call.outputs) :]):
+                raise call.error("bad-model", f"{len(node.outputs)} outputs are named, {len(call.outputs)} are made")
             return call
         except TilewrightError as error:
             if error.code != "not-constant":
@@ -352,6 +387,8 @@ class Builder:
         size = sum(kind.bytes for kind in call.outputs)
         if size > FOLD_LIMIT and size > sum(kind.bytes for kind in call.inputs if kind is not None):
             return False
+        for name, kind in zip(node.outputs, call.outputs, strict=False):
+            self.budget.constant(name, kind)
         arrays = evaluate(call, [self.constants[name] if name else None for name in node.inputs])
         self.constants.update({name: array for name, array in zip(node.outputs, arrays, strict=False) if name})
         self._record(node, call)
@@ -407,6 +444,9 @@ class _Scope:
     def fresh(self, hint: str) -> str:
         return self.builder.fresh(hint)
 
+    def room_for(self, nodes: int) -> None:
+        self.builder.budget.room_for(nodes)
+
     def needed(self, name: str, what: str) -> Array:
         known = self.builder.value(name)
         if known is None:
@@ -420,10 +460,18 @@ class _Scope:
         self.builder.process(node, self.env, self.origin)
 
     def step(self, body: Subgraph, inputs: Sequence[str]) -> tuple[str, ...]:
+        self.builder.budget.node()
         inner = self.builder.enter(self.node, body, inputs, self.env)
         self.builder.run(
             alive(body.nodes, body.outputs), inner, {}, (*self.origin, f"{self.node.op} {self.node.label}")
         )
+        missing = [name for name in body.outputs if name not in inner]
+        if missing:
+            raise TilewrightError(
+                "bad-model",
+                f"nothing in {self.node.op} '{self.node.label}' makes '{missing[0]}'",
+                help="check that the file is complete",
+            )
         return tuple(inner[name] for name in body.outputs)
 
 

@@ -13,8 +13,12 @@ from tilewright.errors import TilewrightError
 from tilewright.frontend import inputs as given
 from tilewright.frontend.builder import Builder, NeedsValues
 from tilewright.frontend.integers import IntegerTypes, is_integer_network, stays_float
+from tilewright.frontend.limits import Budget
 from tilewright.frontend.proto import read_model
 from tilewright.frontend.raw import Declared, RawModel, Unsupported, alive
+
+HELP = "compare it with the operator's definition in the ONNX standard, or export the network again"
+"""For errors of a network that say no better way out."""
 
 
 def import_file(
@@ -23,15 +27,33 @@ def import_file(
     input_types: Mapping[str, str],
     constants: Mapping[str, Array],
     samples: Sequence[Array] | None,
+    max_bytes: int | None,
 ) -> Graph:
     """The graph of an ONNX file, see `tilewright.frontend.load`."""
+    try:
+        return _import(path, dims, input_types, constants, samples, max_bytes)
+    except TilewrightError as error:
+        if error.help:
+            raise
+        raise TilewrightError(error.code, error.what, reasons=error.reasons, help=HELP) from error
+
+
+def _import(
+    path: Path,
+    dims: Mapping[str, int],
+    input_types: Mapping[str, str],
+    constants: Mapping[str, Array],
+    samples: Sequence[Array] | None,
+    max_bytes: int | None,
+) -> Graph:
     model = read_model(path)
     given.check_names(model, dims, input_types, constants)
     by_name = {declared.name: np.asarray(a) for declared, a in zip(model.inputs, samples or (), strict=False)}
     known = dict(constants)
     while True:
         try:
-            return _Import(model, dims, {n: DTYPES[t] for n, t in input_types.items()}, known, by_name).graph()
+            pinned = {n: DTYPES[t] for n, t in input_types.items()}
+            return _Import(model, dims, pinned, known, by_name, Budget(max_bytes)).graph()
         except NeedsValues as needs:
             # Shapes, axes and the like may be graph inputs; a test case then states them among its arrays.
             found = {n: by_name[n] for n in needs.names if n not in known and n in by_name and by_name[n].ndim <= 1}
@@ -60,8 +82,10 @@ class _Import:
         pinned: Mapping[str, DType],
         known: Mapping[str, Array],
         samples: Mapping[str, Array],
+        budget: Budget,
     ) -> None:
         self._model = model
+        self._budget = budget
         self._pinned = pinned
         self._known = known
         self._samples = samples
@@ -81,7 +105,7 @@ class _Import:
         initialisers = {n: a for n, a in model.initialisers.items() if not isinstance(a, Unsupported)}
         reserved = {o for node in nodes for o in node.outputs} | set(model.initialisers)
         adapt = IntegerTypes(narrow).adapt if self._integer else None
-        builder = Builder(types, initialisers, model.functions, model.ranks, reserved, adapt)
+        builder = Builder(types, initialisers, model.functions, model.ranks, reserved, adapt, self._budget)
         unusable = [
             *(d.name for d in model.inputs if d.name not in self._shapes),
             *model.initialisers.keys() - initialisers,

@@ -11,9 +11,6 @@ from tilewright.core.graph import Array, TensorType
 from tilewright.errors import TilewrightError
 from tilewright.frontend.raw import RawAttr, RawNode, Subgraph
 
-NODE_LIMIT = 10_000
-"""A loop that unrolls to more nodes than this would not make a program that anybody wants."""
-
 
 class Scope(Protocol):
     """Where a loop stands. Tensor names are those of the graph being built."""
@@ -24,6 +21,10 @@ class Scope(Protocol):
     def fresh(self, hint: str) -> str: ...
     def needed(self, name: str, what: str) -> Array:
         """The value of a tensor that must be known at compile time."""
+        ...
+
+    def room_for(self, nodes: int) -> None:
+        """An error where that many more nodes are too many."""
         ...
 
     def place(self, node: RawNode) -> None:
@@ -49,7 +50,6 @@ def _loop(node: RawNode, body: Subgraph, scope: Scope) -> None:
     going = bool(scope.needed(condition, "the first condition").any()) if condition else True
     collected: list[tuple[str, ...]] = []
     while going and (trips is None or len(collected) < trips):
-        _check_size(len(collected) + 1, body)
         number = scope.constant(f"{node.label}_step", np.array(len(collected), np.int64))
         go_on = scope.constant(f"{node.label}_going", np.array(True))
         results = scope.step(body, (number, go_on, *carried))
@@ -67,13 +67,16 @@ def _scan(node: RawNode, body: Subgraph, scope: Scope) -> None:
         raise TilewrightError("unsupported-operator", "the form of opset 8, which has batches, is not supported")
     count = _ints(node, "num_scan_inputs", 1)[0]
     states, sequences = list(node.inputs[:-count]), node.inputs[-count:]
-    axes = [a % scope.type(s).rank for a, s in zip(_ints(node, "scan_input_axes", count), sequences, strict=True)]
+    if not 0 < count <= len(node.inputs):
+        raise TilewrightError("bad-attribute", f"Scan '{node.label}' of {len(node.inputs)} inputs scans {count}")
+    ranks = [scope.type(name).rank for name in sequences]
+    axes = [_axis(node, a, rank) for a, rank in zip(_ints(node, "scan_input_axes", count), ranks, strict=True)]
     backward = _ints(node, "scan_input_directions", count)
     lengths = {scope.type(name).shape[axis] for name, axis in zip(sequences, axes, strict=True)}
     if len(lengths) != 1:
         raise TilewrightError("shape-mismatch", f"Scan '{node.label}' is given sequences of different lengths")
     length = lengths.pop()
-    _check_size(length, body)
+    scope.room_for(length * max(len(body.nodes), 1))
     collected: list[tuple[str, ...]] = []
     for step in range(length):
         inputs = [
@@ -112,13 +115,20 @@ def _finish(
         if not collected:
             raise TilewrightError("unsupported-operator", "it makes no step, so the shape of its results is unknown")
         parts = [results[index] for results in collected]
-        axis = axes[index] % (scope.type(parts[0]).rank + 1)
+        axis = _axis(node, axes[index], scope.type(parts[0]).rank + 1)
         place = scope.constant(f"{output}_axis", np.array([axis]))
         stacked = [scope.fresh(f"{output}_part") for _ in parts]
         for part, name in zip(parts, stacked, strict=True):
             scope.place(RawNode("Unsqueeze", (part, place), (name,)))
         order = stacked[::-1] if backward[index] else stacked
         scope.place(RawNode("Concat", tuple(order), (output,), {"axis": axis}))
+
+
+def _axis(node: RawNode, axis: int, rank: int) -> int:
+    if not -rank <= axis < rank:
+        where = f"in {node.op} '{node.label}'"
+        raise TilewrightError("bad-axis", f"axis {axis} is outside a tensor of rank {rank}, {where}")
+    return axis % rank
 
 
 def _element(name: str, index: int, axis: int, scope: Scope) -> str:
@@ -131,8 +141,3 @@ def _element(name: str, index: int, axis: int, scope: Scope) -> str:
 def _ints(node: RawNode, name: str, count: int) -> tuple[int, ...]:
     value: RawAttr = node.attrs.get(name)
     return (0,) * count if value is None else tuple(int(v) for v in np.asarray(value).reshape(-1))
-
-
-def _check_size(steps: int, body: Subgraph) -> None:
-    if steps * max(len(body.nodes), 1) > NODE_LIMIT:
-        raise TilewrightError("unsupported-operator", f"unrolled it has more than {NODE_LIMIT} nodes")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 from pathlib import Path
 from types import MappingProxyType
 
@@ -24,8 +25,13 @@ EXACT_TYPES = "tilewright.exact_types"
 QUANTISER = "PACTOps"
 """The domain of a quantiser that writes old opsets but means Softmax over the last axis, as newer ones do."""
 
+LARGEST = (1 << 31) - 1
+"""Bytes of a protobuf file. A device may never end."""
+
 WIDENED: dict[int, DType] = {onnx.TensorProto.INT4: INT8, onnx.TensorProto.UINT4: UINT8}
 """Element types of constants whose values are kept in wider ones; how many bits they need is seen from the values."""
+
+EXPORT = "export the network again, or check that the download is complete"
 
 CODE_OF_DTYPE = {dtype: code for code, dtype in ELEMENT_TYPES.items()}
 
@@ -33,11 +39,14 @@ CODE_OF_DTYPE = {dtype: code for code, dtype in ELEMENT_TYPES.items()}
 def read_model(path: Path) -> RawModel:
     """The model of a file."""
     try:
-        content = path.read_bytes()
-    except OSError as reason:
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+    except (OSError, ValueError) as reason:
         raise TilewrightError(
             "missing-file", f"'{path}' cannot be read", reasons=[str(reason)], help="pass the path of an .onnx file"
         ) from reason
+    if len(content) > LARGEST:
+        raise _bad_model(path, "it is larger than 2 GiB, which no protobuf file is")
     model = onnx.ModelProto()
     try:
         model.ParseFromString(content)
@@ -45,7 +54,20 @@ def read_model(path: Path) -> RawModel:
         raise _bad_model(path, str(reason)) from reason
     if not model.HasField("graph") or not (model.graph.node or model.graph.output):
         raise _bad_model(path, "it holds no graph")
+    _check_names(model.graph, [value.name for value in model.graph.input])
     return Reader(path.parent, _versions(model.opset_import)).model(model, stem_of(path))
+
+
+def _check_names(graph: onnx.GraphProto | onnx.FunctionProto, inputs: Sequence[str]) -> None:
+    """An error for names of one scope that stand for two tensors. Constants may be the defaults of inputs."""
+    if "" in inputs:
+        raise TilewrightError("bad-model", "an input has no name", help=EXPORT)
+    constants = {tensor.name for tensor in graph.initializer} if isinstance(graph, onnx.GraphProto) else set[str]()
+    made = {name for name in constants if name not in inputs}
+    for name in (*inputs, *(output for node in graph.node for output in node.output if output)):
+        if name in made:
+            raise TilewrightError("bad-model", f"two tensors are called '{name}'", help=EXPORT)
+        made.add(name)
 
 
 def _bad_model(path: Path, reason: str) -> TilewrightError:
@@ -53,7 +75,7 @@ def _bad_model(path: Path, reason: str) -> TilewrightError:
         "bad-model",
         f"'{path}' is not an ONNX model",
         reasons=[reason],
-        help="export the network again, or check that the download is complete",
+        help=EXPORT,
     )
 
 
@@ -98,6 +120,7 @@ class Reader:
 
     def function(self, function: onnx.FunctionProto, extra: Mapping[str, RawAttr] = MappingProxyType({})) -> Function:
         """A function; `extra` are attribute defaults stated elsewhere (in the operator's schema)."""
+        _check_names(function, function.input)
         versions = _versions(function.opset_import) or self._versions
         reader = Reader(self._folder, versions)
         defaults: dict[str, RawAttr] = dict(extra)
@@ -144,37 +167,52 @@ class Reader:
         dtype = ELEMENT_TYPES.get(tensor.data_type) or (None if external else WIDENED.get(tensor.data_type))
         if dtype is None:
             return Unsupported(f"element type {_type_name(tensor.data_type)}")
+        shape = tuple(tensor.dims)
+        if any(extent < 0 for extent in shape):
+            raise _bad_tensor(tensor.name, f"its shape is {list(shape)}")
         if external:
             return self._external(tensor, dtype)
         try:
             return np.asarray(numpy_helper.to_array(tensor)).astype(dtype.numpy, copy=False)
-        except (ValueError, TypeError) as reason:
-            raise TilewrightError(
-                "bad-model",
-                f"the data of tensor '{tensor.name}' do not match its type and shape",
-                reasons=[str(reason)],
-            ) from reason
+        except (ValueError, TypeError, ArithmeticError, LookupError, MemoryError) as reason:
+            raise _bad_tensor(tensor.name, str(reason)) from reason
 
     def _external(self, tensor: onnx.TensorProto, dtype: DType) -> Array:
         entries = {entry.key: entry.value for entry in tensor.external_data}
-        location = entries.get("location", "")
-        path = self._folder / location
+        path = self._beside(tensor.name, entries.get("location", ""))
         shape = tuple(tensor.dims)
-        count = int(np.prod(shape, dtype=np.int64))
-        if not location or not path.resolve().is_relative_to(self._folder.resolve()):
+        needed = prod(shape) * dtype.numpy.itemsize
+        offset = _whole_number(tensor.name, "offset", entries.get("offset", "0"))
+        stated = _whole_number(tensor.name, "length", entries.get("length", str(needed)))
+        if stated < needed:
+            raise _bad_tensor(tensor.name, f"{needed} bytes needed, {stated} stated")
+        try:
+            # Whoever opens a pipe waits for somebody to write into it.
+            if not path.is_file():
+                raise _missing_data(tensor.name, path, "there is no such file")
+            found = max(path.stat().st_size - offset, 0)
+            if found < needed:
+                raise _missing_data(tensor.name, path, f"{needed} bytes needed, {found} found")
+            with path.open("rb") as file:
+                file.seek(offset)
+                return np.frombuffer(file.read(needed), dtype.numpy).reshape(shape)
+        except (OSError, ValueError) as reason:
+            raise _missing_data(tensor.name, path, str(reason)) from reason
+
+    def _beside(self, name: str, location: str) -> Path:
+        """The file of external data, which must lie in the folder of the model."""
+        path = self._folder / location
+        try:
+            inside = bool(location) and path.resolve().is_relative_to(self._folder.resolve())
+        except (OSError, ValueError, RuntimeError) as reason:
+            raise _missing_data(name, path, str(reason)) from reason
+        if not inside:
             raise TilewrightError(
                 "bad-model",
-                f"external data of tensor '{tensor.name}' lie at '{location}', outside the folder of the model",
+                f"external data of tensor '{name}' lie at '{location}', outside the folder of the model",
+                help="put the data file beside the model",
             )
-        try:
-            with path.open("rb") as file:
-                file.seek(int(entries.get("offset", 0)))
-                content = file.read(count * dtype.numpy.itemsize)
-        except OSError as reason:
-            raise _missing_data(tensor.name, path, str(reason)) from reason
-        if len(content) < count * dtype.numpy.itemsize:
-            raise _missing_data(tensor.name, path, f"{count * dtype.numpy.itemsize} bytes needed, {len(content)} found")
-        return np.frombuffer(content, dtype.numpy).reshape(shape)
+        return path
 
     def _initialisers(self, graph: onnx.GraphProto) -> dict[str, Array | Unsupported]:
         found = {tensor.name: self.tensor(tensor) for tensor in graph.initializer}
@@ -182,6 +220,7 @@ class Reader:
         return found
 
     def _subgraph(self, graph: onnx.GraphProto) -> Subgraph:
+        _check_names(graph, [value.name for value in graph.input])
         return Subgraph(
             tuple(value.name for value in graph.input),
             tuple(value.name for value in graph.output),
@@ -189,6 +228,19 @@ class Reader:
             self._initialisers(graph),
             graph,
         )
+
+
+def _whole_number(tensor: str, what: str, text: str) -> int:
+    # Texts of more digits are no numbers of bytes, and slow to read.
+    if not text.isascii() or not text.isdigit() or len(text) > 20:
+        raise _bad_tensor(tensor, f"the {what} of its external data is {text[:40]!r}")
+    return int(text)
+
+
+def _bad_tensor(name: str, reason: str) -> TilewrightError:
+    return TilewrightError(
+        "bad-model", f"the data of tensor '{name}' do not match its type and shape", reasons=[reason], help=EXPORT
+    )
 
 
 def _missing_data(name: str, path: Path, reason: str) -> TilewrightError:

@@ -82,9 +82,12 @@ def _divide(call: Call, A: Array, B: Array) -> Array:
     if call.outputs[0].dtype.is_float:
         return np.asarray(A / B)
     # Integer division truncates toward zero, as in C; a zero divisor gives zero instead of a trap.
-    safe = np.where(B == 0, 1, B)
-    quotient = np.where(B == 0, 0, np.abs(A.astype(np.object_)) // np.abs(safe.astype(np.object_)))
-    return np.where((A < 0) != (B < 0), -quotient, quotient).astype(A.dtype)
+    # Nor does the smallest number by -1 trap: its negation is itself.
+    negated = (B < 0) & (B + 1 == 0)
+    safe = np.where((B == 0) | negated, B.dtype.type(1), B)
+    down = A // safe
+    quotient = np.where((A % safe != 0) & ((A < 0) != (safe < 0)), down + A.dtype.type(1), down)
+    return np.where(B == 0, A.dtype.type(0), np.where(negated, -A, quotient))
 
 
 def _divide_c(call: Call) -> str:

@@ -16,6 +16,8 @@ def _domain(call: Call) -> Domain:
     shape = call.shape("X")
     if len(shape) < 2:
         raise call.error("shape-mismatch", f"X needs a channel axis, found {call.type('X')}")
+    if call.int("size") < 1:
+        raise call.error("bad-attribute", f"size={call.int('size')} must be positive")
     names = list(axis_names(len(shape)))
     names[1] = "C"
     written: list[Axis] = [dim(name) for name in names]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil, isfinite
 from types import MappingProxyType
 
 import numpy as np
@@ -14,20 +15,34 @@ from tilewright.ops.rules import one_dtype
 
 OPERANDS = ("start", "limit", "delta")
 
+ENDLESS = 2.0**63
+"""More elements than any tensor has."""
 
-def _values(call: Call) -> Array:
-    start, limit, delta = (call.value(name).reshape(-1)[0] for name in OPERANDS)
+
+def _count(call: Call) -> tuple[int | float, int, int | float]:
+    """The first value, how many there are, and the step."""
+    for name in OPERANDS:
+        if call.type(name).size != 1:
+            raise call.error("shape-mismatch", f"'{name}' must be one number, found {call.type(name)}")
+    whole = int if call.type("start").dtype.is_integer else float
+    start, limit, delta = (whole(call.value(name).reshape(-1)[0]) for name in OPERANDS)
     if delta == 0:
         raise call.error("bad-value", "delta must not be zero")
-    if call.type("start").dtype.is_float:
-        wide = np.float64(start), np.float64(limit), np.float64(delta)
-        count = max(0, int(np.ceil((wide[1] - wide[0]) / wide[2])))
-        return wide[0] + np.arange(count) * wide[2]
-    return np.arange(int(start), int(limit), int(delta))
+    if not all(map(isfinite, (start, limit, delta))):
+        raise call.error("bad-value", f"there is no range from {start} to {limit} in steps of {delta}")
+    if isinstance(start, int):
+        return start, max(0, -int((limit - start) // -delta)), delta
+    steps = (limit - start) / delta
+    return start, max(0, ceil(min(steps, ENDLESS))), delta
+
+
+def _values(call: Call) -> Array:
+    start, count, delta = _count(call)
+    return start + np.arange(count) * delta
 
 
 def _infer(call: Call) -> tuple[TensorType, ...]:
-    return (TensorType(one_dtype(call, OPERANDS), _values(call).shape),)
+    return (TensorType(one_dtype(call, OPERANDS), (_count(call)[1],)),)
 
 
 def _domain(call: Call) -> Domain:

@@ -147,6 +147,8 @@ def window(call: Call, kernel: tuple[int, ...], *, ceil: bool = False) -> Window
     rank = len(sizes)
     if len(kernel) != rank:
         raise call.error("shape-mismatch", f"a window of {len(kernel)} axes cannot slide over {rank} spatial axes")
+    if any(extent < 1 for extent in kernel) and all(sizes):
+        raise call.error("bad-attribute", f"a window of {list(kernel)} holds nothing")
     strides, dilations = positive(call, "strides", rank), positive(call, "dilations", rank)
     mode = auto_pad_of(call)
     before, after = pads_of(call, rank) if mode == "NOTSET" else ((0,) * rank, (0,) * rank)

@@ -15,6 +15,9 @@ from tilewright.core.graph import Array, Attr, Graph, Node
 from tilewright.core.platform import Platform
 from tilewright.passes.edit import Edit, rewrite
 
+PHASES_LIMIT = 64 << 20
+"""Bytes of weights that are mostly zeros: strides far beyond the kernel leave nothing to gain."""
+
 
 def conv_transpose(graph: Graph, platform: Platform) -> Graph:
     """The graph with convolutions in place of transposed ones that have constant weights."""
@@ -31,6 +34,8 @@ def _rule(edit: Edit, node: Node) -> bool:
     rank, group = len(axes), call.int("group")
     strides = [axis.divisor for axis in axes]
     dilations = [max(1, *(-coefficient for _, coefficient in axis.terms)) for axis in axes]
+    if weights.nbytes * prod(strides) > PHASES_LIMIT:
+        return False
     phased = _phases(weights, group, strides, dilations)
     taps = phased.shape[2:]
     sizes = edit.shape(node.inputs[0])[2:]

@@ -14,6 +14,8 @@ MULTIPLIER_BITS = 31
 SHORT_BITS = 24
 """Bits of multipliers and accumulators that are multiplied exactly in floats, which is fast and precise enough."""
 TOTAL_BITS = 61
+SATURATING = 1 << 9
+"""A factor that takes every integer but zero beyond the ends of 8 bits, whatever their zero point."""
 
 
 class Builder:
@@ -70,15 +72,17 @@ class Builder:
 
         `factors` is one number, or one per index of `axis`. No |accumulator| may be larger than `limit`.
         """
+        # Any larger factor saturates whatever is not zero just the same.
+        factors = np.clip(factors.astype(np.float64), -SATURATING, SATURATING)
         bits = SHORT_BITS if limit < 1 << SHORT_BITS else MULTIPLIER_BITS
         largest = float(np.max(np.abs(factors)))
         shift = bits - 1 - int(np.floor(np.log2(largest))) if largest > 0 else 0
         # A result so small that this limit matters is zero anyway.
         shift = max(0, min(shift, TOTAL_BITS))
-        scaled = np.rint(factors.astype(np.float64) * 2.0**shift)
+        scaled = np.rint(factors * 2.0**shift)
         if np.max(np.abs(scaled)) >= 1 << bits:
             shift -= 1
-            scaled = np.rint(factors.astype(np.float64) * 2.0**shift)
+            scaled = np.rint(factors * 2.0**shift)
         if scaled.size > 1:
             # Trailing axes say which axis is meant even where another one is as long.
             rank = self.types[accumulator].rank

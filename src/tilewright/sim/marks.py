@@ -17,7 +17,7 @@ from elftools.elf.elffile import ELFFile
 
 from tilewright.core.platform import Platform
 from tilewright.errors import TilewrightError
-from tilewright.sim.program import Program
+from tilewright.sim.program import DAMAGE, Program
 from tilewright.sim.simulator import Simulator
 
 SECTION = ".tilewright.marks"
@@ -101,7 +101,19 @@ class GroupProfile:
 
 def marks_of(program: Program) -> dict[int, list[Place]]:
     """Places by address, in the order in which one address stands for several."""
-    section = cast("Any", ELFFile(BytesIO(program.image)).get_section_by_name(SECTION))
+    try:
+        return _marks(program.image)
+    except DAMAGE as reason:
+        raise TilewrightError(
+            "bad-elf",
+            f"'{program.path.name}' cannot be profiled",
+            reasons=[f"its section {SECTION} is damaged: {reason or type(reason).__name__}"],
+            help="link it again",
+        ) from reason
+
+
+def _marks(image: bytes) -> dict[int, list[Place]]:
+    section = cast("Any", ELFFile(BytesIO(image)).get_section_by_name(SECTION))
     found: dict[int, list[Place]] = {}
     data = bytes(section.data()) if section is not None else b""
     at = 0

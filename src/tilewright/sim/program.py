@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,10 @@ from elftools.elf.sections import SymbolTableSection
 
 from tilewright.errors import TilewrightError
 
-DAMAGE = (ELFError, DWARFError, ConstructError, KeyError, ValueError, IndexError, TypeError, OverflowError)
+DAMAGE = (
+    *(ELFError, DWARFError, ConstructError, struct.error, AssertionError, AttributeError, TypeError, ValueError),
+    *(LookupError, ArithmeticError, MemoryError, RecursionError),
+)
 """What the reader of ELF files raises for files that are cut off or garbled."""
 
 

@@ -28,4 +28,5 @@ def stack_ends(program: Program, machine: SimulatedMachine) -> dict[int, int]:
                 first = machine.first_hart(group.name)
                 # The value of a symbol for a size is the size.
                 ends |= {first + index: top.address - (index + 1) * size.address for index in range(group.count)}
-    return ends
+    # Of a damaged table of symbols, whatever is no address says nothing.
+    return {hart: low for hart, low in ends.items() if 0 <= low < 1 << 32}
