@@ -107,7 +107,9 @@ def main() -> int:
     parser.add_argument("--platform", default="generic")
     parser.add_argument("--timeout", type=float, default=600, metavar="SECONDS", help="wall-clock time of one network")
     chosen = parser.parse_args()
-    table = Table("network", "size", *STAGES, "all", "exponent", title=f"CPU s of tilewright compile, {chosen.platform}")
+    table = Table(
+        "network", "size", *STAGES, "all", "exponent", title=f"CPU s of tilewright compile, {chosen.platform}"
+    )
     slow = False
     for network in chosen.network or NETWORKS:
         before: tuple[int, float] | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,7 +10,7 @@ from tilewright.codegen.affine import Block, scaled
 from tilewright.core.domain import Domain, Whole
 from tilewright.core.dtype import DType
 from tilewright.core.graph import RESULT, Graph, Node, TensorType
-from tilewright.core.op import REGISTRY, Body, Call, call_of
+from tilewright.core.op import REGISTRY, Body, Call, call_of, words
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ def cast(dtype: DType, text: str) -> str:
 
 
 def mentions(text: str, name: str) -> bool:
-    return re.search(rf"\b{re.escape(name)}\b", text) is not None
+    return name in words(text)
 
 
 @dataclass(frozen=True)
