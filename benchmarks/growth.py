@@ -124,9 +124,9 @@ def main() -> int:
             table.add_row(network, str(size), *(f"{spent[stage]:.2f}" for stage in (*STAGES, "all")), exponent)
             before = size, spent["all"]
             slow |= chosen.platform == "generic" and spent["all"] > LIMIT
-    Console().print(table)
+    Console(width=120).print(table)
     starts = start_seconds()
-    Console().print(", ".join(f"tilewright {text}: {seconds:.2f} s" for text, seconds in starts.items()))
+    print(", ".join(f"tilewright {text}: {seconds:.2f} s" for text, seconds in starts.items()))
     return int(slow or any(seconds > START_LIMIT for seconds in starts.values()))
 
 

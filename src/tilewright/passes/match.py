@@ -13,7 +13,7 @@ TOLERANCE = 1e-5
 
 MAX_POWER = 4
 
-MAX_DEPTH = 8
+MAX_DEPTH = 6
 """Products in products that are taken apart; no formula has more, and what they are made of may double each time."""
 
 
