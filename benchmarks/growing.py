@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -41,7 +42,7 @@ class Growing:
         self._constants.append(numpy_helper.from_array(array, name))
         return name
 
-    def add(self, op: str, *inputs: str, **attributes: object) -> str:
+    def add(self, op: str, *inputs: str, **attributes: Any) -> str:
         name = f"t{len(self._nodes)}"
         self._nodes.append(helper.make_node(op, list(inputs), [name], name=f"n{len(self._nodes)}", **attributes))
         return name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -83,7 +84,7 @@ def lines_run(work: Callable[[], object]) -> int:
     """How many lines of Python a piece of work runs, those of comprehensions once for each element."""
     count = 0
 
-    def trace(frame: object, event: str, argument: object) -> Callable[..., object]:
+    def trace(frame: object, event: str, argument: object) -> Any:
         nonlocal count
         del frame, argument
         count += event == "line"
