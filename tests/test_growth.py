@@ -68,12 +68,6 @@ def residual(path: Path, count: int) -> Path:
     return _model(path, ["t0"], f"t{count}", nodes, [f"w{i}" for i in range(0, count, 2)])
 
 
-def concat(path: Path, count: int) -> Path:
-    """A result of many parts."""
-    names = [f"x{i}" for i in range(count)]
-    return _model(path, names, "out", [helper.make_node("Concat", names, ["out"], axis=0)], [])
-
-
 def total(path: Path, count: int) -> Path:
     """One operator of many inputs."""
     names = [f"x{i}" for i in range(count)]
@@ -104,7 +98,7 @@ def compiled(model: Path) -> None:
     render_report(made.plan, made.program, title="growing")
 
 
-@pytest.mark.parametrize("network", [chain, pointwise, products, residual, concat, total])
+@pytest.mark.parametrize("network", [chain, pointwise, products, residual, total])
 def test_twice_the_nodes_take_twice_the_work(network: Callable[[Path, int], Path], tmp_path: Path) -> None:
     compiled(network(tmp_path / "first.onnx", 4))  # what is loaded once is not counted
     counts = [lines_run(lambda n=n: compiled(network(tmp_path / f"{n}.onnx", n))) for n in (50, 100, 200)]
