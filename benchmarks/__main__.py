@@ -10,6 +10,7 @@ from pathlib import Path
 BENCHMARKS = {
     "standard_networks": "time and memory of generated C against onnxruntime and another generator",
     "compile_time": "CPU time of the command line from a cold start",
+    "growth": "CPU time of the command line as networks grow (takes a quarter of an hour, so only when named)",
     "allocation": "static memory allocation of published instances",
     "planning": "predicted cycles and bytes moved of joint plans against layer by layer",
     "seams": "layers that are cut where an operand begins or ends: time here, cycles on a simulated chip",
@@ -27,6 +28,7 @@ BENCHMARKS = {
 FOLDERS = {
     "standard_networks": ("standard_networks",),
     "compile_time": ("deeploy",),
+    "growth": (),
     "allocation": ("minimalloc",),
     "planning": ("deeploy", "standard_networks"),
     "prediction": ("deeploy", "standard_networks"),
@@ -42,7 +44,7 @@ FOLDERS = {
     "cost": ("standard_networks", "deeploy/Models/microLlama"),
 }
 """Where below TILEWRIGHT_CASES each benchmark finds its cases."""
-LONG = frozenset({"cost", "prediction", "scratchpad_matrix", "siracusa_matrix", "zigzag_results"})
+LONG = frozenset({"cost", "growth", "prediction", "scratchpad_matrix", "siracusa_matrix", "zigzag_results"})
 
 
 def run(name: str, options: list[str]) -> int:

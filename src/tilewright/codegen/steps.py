@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,7 +10,7 @@ from tilewright.codegen.affine import Block, scaled
 from tilewright.core.domain import Domain, Whole
 from tilewright.core.dtype import DType
 from tilewright.core.graph import Graph, Node, Result, TensorType
-from tilewright.core.op import Body, Call, call_steps
+from tilewright.core.op import Body, Call, call_steps, words
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ def rounded(dtype: DType, text: str) -> str:
 
 
 def mentions(text: str, name: str) -> bool:
-    return re.search(rf"\b{re.escape(name)}\b", text) is not None
+    return name in words(text)
 
 
 @dataclass(frozen=True)

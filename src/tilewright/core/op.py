@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from math import isfinite
 from types import MappingProxyType
 from typing import Literal
@@ -46,16 +46,20 @@ class Call:
         """Names of the inputs of this call, absent optional ones included; variadic ones are numbered."""
         return self.op.operand_names(len(self.inputs))
 
+    def _index(self, operand: str) -> int | None:
+        return self.op.operand_positions(len(self.inputs)).get(operand)
+
     def has(self, operand: str) -> bool:
-        return operand in self.operands and self.inputs[self.operands.index(operand)] is not None
+        index = self._index(operand)
+        return index is not None and self.inputs[index] is not None
 
     def type(self, operand: str) -> TensorType:
         """The type of an operand, input or output."""
-        names = self.operands
-        if operand in names:
-            found = self.inputs[names.index(operand)]
+        index = self._index(operand)
+        if index is not None:
+            found = self.inputs[index]
         else:
-            found = self.outputs[self.op.output_names(len(self.outputs)).index(operand)]
+            found = self.outputs[self.op.output_positions(len(self.outputs))[operand]]
         if found is None:
             raise self.error("missing-input", f"input '{operand}' is required")
         return found
@@ -65,8 +69,7 @@ class Call:
 
     def value(self, operand: str) -> Array:
         """The value of an input that must be known at compile time (a shape, axes, a constant scale)."""
-        index = self.operands.index(operand)
-        known = self.values[index] if index < len(self.values) else None
+        known = self.known(operand)
         if known is None:
             raise self.error(
                 "not-constant",
@@ -77,10 +80,8 @@ class Call:
 
     def known(self, operand: str) -> Array | None:
         """The value of an input where it is known."""
-        if operand not in self.operands:
-            return None
-        index = self.operands.index(operand)
-        return self.values[index] if index < len(self.values) else None
+        index = self._index(operand)
+        return self.values[index] if index is not None and index < len(self.values) else None
 
     def baked(self, operand: str) -> float | None:
         """The value of an input that is one known number, which code then holds itself."""
@@ -224,6 +225,13 @@ class Operator:
     def output_names(self, count: int) -> tuple[str, ...]:
         return _expand(self.outputs, count)
 
+    def operand_positions(self, count: int) -> Mapping[str, int]:
+        """Where each operand stands among so many inputs."""
+        return _positions(self.inputs, count)
+
+    def output_positions(self, count: int) -> Mapping[str, int]:
+        return _positions(self.outputs, count)
+
 
 REQUIRED: Attr = "<required>"
 REGISTRY: dict[str, Operator] = {}
@@ -247,6 +255,17 @@ def _expand(names: str, count: int) -> tuple[str, ...]:
         else:
             result.append(name.removesuffix("?"))
     return tuple(result[:count])
+
+
+@cache
+def _positions(names: str, count: int) -> Mapping[str, int]:
+    return MappingProxyType({name: index for index, name in enumerate(_expand(names, count))})
+
+
+@lru_cache(maxsize=4096)
+def words(text: str) -> frozenset[str]:
+    """The names and numbers in a piece of C; texts of a thousand operands are asked for every one of them."""
+    return frozenset(re.findall(r"\w+", text))
 
 
 def call_of(

@@ -170,11 +170,13 @@ class Edit:
 
     def _release(self, names: Iterable[str]) -> None:
         """Counts readers that are gone, and those of producers that thereby go too."""
-        for name in names:
+        waiting = list(names)[::-1]
+        while waiting:
+            name = waiting.pop()
             self._uses[name] -= 1
             node = self._producers.get(name)
             if node and not any(self._uses[output] or output in self._results for output in node.made):
-                self._release(node.reads)
+                waiting += node.reads[::-1]
 
     def _resolve(self, name: str) -> str:
         while name in self._aliases:

@@ -32,6 +32,7 @@ class _State:
         self._graph, self._platform = graph, platform
         self.nodes = {node.made[0]: node for node in graph.nodes}
         self._position = {node.made[0]: index for index, node in enumerate(graph.nodes)}
+        self._absorbed: set[str] = set()
         self._users: dict[str, list[str]] = {}
         for node in graph.nodes:
             for inputs in (node.inputs, *(s.tensors for s in node.epilogue)):
@@ -45,13 +46,16 @@ class _State:
         node = self.nodes[name]
         if not _is_elementwise(node) or self._waits(name, node):
             return
+        pending = list(node.reads)
         while True:
             hosts = [i for i in dict.fromkeys(node.inputs) if self._may_host(i, name)] if _is_elementwise(node) else []
             if not hosts:
                 break
             source = max(hosts, key=lambda i: (self._computes(i), self._position[i]))
-            node = _behind(self.nodes.pop(source), node, source, self._graph)
-        pending = list(node.reads)
+            host = self.nodes.pop(source)
+            if source not in self._absorbed:  # else none of what it reads can be drawn in
+                pending = [*host.reads, *pending]
+            node = _behind(host, node, source, self._graph)
         while pending:
             source = pending.pop()
             if source not in node.inputs and self._single(source, name) and _is_elementwise(self.nodes[source]):
@@ -59,6 +63,7 @@ class _State:
                 node = _drawn_in(node, producer, source, self._graph)
                 pending += producer.reads
         self.nodes[name] = node
+        self._absorbed.add(name)
 
     def _waits(self, name: str, node: Node) -> bool:
         """Whether a node should be drawn in by its only user, instead of storing wide results behind its producer."""

@@ -13,6 +13,9 @@ TOLERANCE = 1e-5
 
 MAX_POWER = 4
 
+MAX_DEPTH = 6
+"""Products in products that are taken apart; no formula has more, and what they are made of may double each time."""
+
 
 def close(value: float | None, wanted: float) -> bool:
     return value is not None and isclose(value, wanted, rel_tol=TOLERANCE)
@@ -49,30 +52,30 @@ def scaled(edit: Edit, name: str) -> tuple[str, float]:
     return name, 1.0
 
 
-def product(edit: Edit, name: str, atoms: frozenset[str]) -> tuple[float, tuple[str, ...]]:
+def product(edit: Edit, name: str, atoms: frozenset[str], depth: int = MAX_DEPTH) -> tuple[float, tuple[str, ...]]:
     """A tensor as a number times tensors (sorted, repeated for powers), none of `atoms` taken apart."""
-    node = None if name in atoms else edit.producer(name, "Mul", "Div", "Pow", "Neg")
+    node = None if name in atoms or not depth else edit.producer(name, "Mul", "Div", "Pow", "Neg")
     number = edit.uniform(name)
     if number is not None:
         return number, ()
     if node is None:
         return 1.0, (name,)
     if node.op == "Neg":
-        factor, names = product(edit, node.inputs[0], atoms)
+        factor, names = product(edit, node.inputs[0], atoms, depth - 1)
         return -factor, names
     left, right = node.inputs
     value = edit.uniform(right)
     if node.op == "Div":
         if not value:
             return 1.0, (name,)
-        factor, names = product(edit, left, atoms)
+        factor, names = product(edit, left, atoms, depth - 1)
         return factor / value, names
     if node.op == "Pow":
         if value is None or value not in range(1, MAX_POWER + 1):
             return 1.0, (name,)
-        factor, names = product(edit, left, atoms)
+        factor, names = product(edit, left, atoms, depth - 1)
         return factor ** int(value), tuple(sorted(names * int(value)))
-    factors = [product(edit, operand, atoms) for operand in node.inputs]
+    factors = [product(edit, operand, atoms, depth - 1) for operand in node.inputs]
     return factors[0][0] * factors[1][0], tuple(sorted(factors[0][1] + factors[1][1]))
 
 
@@ -86,27 +89,27 @@ def product_of(edit: Edit, node: Node, atoms: frozenset[str]) -> tuple[float, tu
     return left * right, tuple(sorted(names + more))
 
 
-def factors(edit: Edit, name: str) -> Iterator[str]:
-    """The tensors that a product multiplies, at any depth of Mul and of division by a number."""
-    node = edit.producer(name, "Mul", "Div")
+def factors(edit: Edit, name: str, depth: int = MAX_DEPTH) -> Iterator[str]:
+    """The tensors that a product multiplies, in products and divisions by a number inside of it, too."""
+    node = edit.producer(name, "Mul", "Div") if depth else None
     if node is None:
         yield name
     else:
-        yield from factors_of(edit, node)
+        yield from factors_of(edit, node, depth - 1)
 
 
-def factors_of(edit: Edit, node: Node) -> Iterator[str]:
+def factors_of(edit: Edit, node: Node, depth: int = MAX_DEPTH) -> Iterator[str]:
     """`factors` of a Mul or Div that is being looked at."""
     for source in node.inputs if node.op == "Mul" else node.inputs[:1]:
-        yield from factors(edit, source)
+        yield from factors(edit, source, depth)
 
 
-def subterms(edit: Edit, name: str) -> Iterator[str]:
+def subterms(edit: Edit, name: str, depth: int = MAX_DEPTH) -> Iterator[str]:
     """All tensors that products are made of, products included."""
     yield name
-    node = edit.producer(name, "Mul", "Div")
+    node = edit.producer(name, "Mul", "Div") if depth else None
     for source in node.inputs if node else ():
-        yield from subterms(edit, source)
+        yield from subterms(edit, source, depth - 1)
 
 
 def square(edit: Edit, name: str) -> str | None:

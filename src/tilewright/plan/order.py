@@ -22,6 +22,9 @@ from tilewright.errors import TilewrightError
 
 # How many sets the first, quick answer follows, and the one given when the search ends without an answer.
 NARROW_BEAM, WIDE_BEAM = 16, 128
+# How many blocks are tried at most, of networks that are thousands of blocks wide: a beam by its width, which it gives
+# up where it must, and the search by its states.
+LOOKS_PER_WIDTH, LOOKS_PER_STATE = 12_500, 50
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,12 @@ class _Problem:
     sizes: list[int]
     users: list[int]
     """For each buffer the tasks that need it, and a bit no task has where it must be kept."""
+    makers: list[int]
+    """For each buffer the task that makes it, as a mask; 0 where none does."""
     before: list[int]
     """For each task those that must run before it, directly or not."""
+    after: list[int]
+    """For each task those that must run after it, directly or not."""
     at_start: int
 
     def run(self, done: int, live: int, task: int) -> tuple[int, int]:
@@ -73,6 +80,10 @@ class _Block:
 
     tasks: tuple[int, ...]
     mask: int
+    before: int
+    """What must run before one of its tasks."""
+    after: int
+    """What must run after one of its tasks."""
     change: tuple[int, int]
     height: tuple[int, int]
 
@@ -86,6 +97,8 @@ class _State:
     peak: int
     block: int
     previous: _State | None
+    ready: int
+    """The blocks that may run next, as a mask."""
 
 
 def order(tasks: Sequence[Task], sizes: Mapping[str, int], keep: frozenset[str], *, states: int = 20_000) -> Order:
@@ -94,12 +107,13 @@ def order(tasks: Sequence[Task], sizes: Mapping[str, int], keep: frozenset[str],
     blocks = _joined(problem)
     touched = [{*needs, *makes} for needs, makes in zip(problem.needs, problem.makes, strict=True)]
     least = max([problem.at_start, *(sum(problem.sizes[buffer] for buffer in own) for own in touched)])
-    first = _beam(problem, blocks, least, NARROW_BEAM)
+    steps = _Steps(problem, blocks)
+    first = _beam(steps, least, NARROW_BEAM)
     if first.peak <= least:
         return _result(tasks, blocks, first, True)
-    best, proven = _search(problem, blocks, first, least, states)
+    best, proven = _search(steps, first, least, states)
     if not proven:
-        best = min(best, _beam(problem, blocks, least, WIDE_BEAM), key=lambda state: state.peak)
+        best = min(best, _beam(steps, least, WIDE_BEAM), key=lambda state: state.peak)
     return _result(tasks, blocks, best, proven or best.peak <= least)
 
 
@@ -130,22 +144,24 @@ def _problem(tasks: Sequence[Task], sizes: Mapping[str, int], keep: frozenset[st
         for buffer in needs[index]:
             users[buffer] |= 1 << index
     bytes_of = [sizes.get(name, 0) for name in buffers]
-    before = _before(tasks, [{maker[b] for b in own if b in maker} for own in needs])
+    before, after = _dependences(tasks, [{maker[b] for b in own if b in maker} for own in needs])
     unmade = sum(sizes.get(name, 0) for name in {*keep} - buffers.keys())
     at_start = unmade + sum(size for buffer, size in enumerate(bytes_of) if buffer not in maker)
-    return _Problem(needs, makes, bytes_of, users, before, at_start)
+    makers = [1 << maker[buffer] if buffer in maker else 0 for buffer in range(len(bytes_of))]
+    return _Problem(needs, makes, bytes_of, users, makers, before, after, at_start)
 
 
-def _before(tasks: Sequence[Task], direct: Sequence[set[int]]) -> list[int]:
+def _dependences(tasks: Sequence[Task], direct: Sequence[set[int]]) -> tuple[list[int], list[int]]:
+    """For each task what must run before it and after it, directly or not."""
     waiting = [len(own) for own in direct]
-    after: list[list[int]] = [[] for _ in tasks]
+    next_to: list[list[int]] = [[] for _ in tasks]
     for index, own in enumerate(direct):
         for other in sorted(own):
-            after[other].append(index)
+            next_to[other].append(index)
     before = [0] * len(tasks)
     ready = [index for index, count in enumerate(waiting) if not count]
     for index in ready:
-        for other in after[index]:
+        for other in next_to[index]:
             before[other] |= before[index] | 1 << index
             waiting[other] -= 1
             if not waiting[other]:
@@ -153,16 +169,45 @@ def _before(tasks: Sequence[Task], direct: Sequence[set[int]]) -> list[int]:
     if len(ready) < len(tasks):
         stuck = [task.name for index, task in enumerate(tasks) if waiting[index]]
         raise TilewrightError("cyclic-graph", "tasks need each other in a circle", reasons=[", ".join(stuck)])
-    return before
+    after = [0] * len(tasks)
+    for index in reversed(ready):
+        for other in next_to[index]:
+            after[index] |= after[other] | 1 << other
+    return before, after
 
 
 def _block(problem: _Problem, tasks: tuple[int, ...]) -> _Block:
-    mask = sum(1 << task for task in tasks)
-    others = ~mask
-    low = high = 0
-    top_low = top_high = 0
-    done = 0
+    mask = before = after = 0
     for task in tasks:
+        mask |= 1 << task
+        before |= problem.before[task]
+        after |= problem.after[task]
+    return _extended(problem, _Block((), 0, 0, 0, (0, 0), (0, 0)), _Block(tasks, mask, before, after, (0, 0), (0, 0)))
+
+
+def _join(problem: _Problem, u: _Block, v: _Block) -> _Block:
+    """Both, one behind the other. What neither changes in the other is not looked at again."""
+    few, many = (u, v) if len(u.tasks) < len(v.tasks) else (v, u)
+    own = {b for task in few.tasks for b in (*problem.needs[task], *problem.makes[task]) if problem.sizes[b]}
+    shared = [b for b in own if (problem.users[b] | problem.makers[b]) & many.mask]
+    if any(not problem.makers[b] & u.mask for b in shared):
+        # What might have died inside u lives until v.
+        return _block(problem, u.tasks + v.tasks)
+    if any(problem.users[b] & ~v.mask for b in shared):
+        return _extended(problem, u, v)
+    change = (u.change[0] + v.change[0], u.change[1] + v.change[1])
+    height = (max(u.height[0], u.change[0] + v.height[0]), max(u.height[1], u.change[1] + v.height[1]))
+    return _Block(u.tasks + v.tasks, u.mask | v.mask, u.before | v.before, u.after | v.after, change, height)
+
+
+def _extended(problem: _Problem, u: _Block, v: _Block) -> _Block:
+    """Both, where v changes nothing inside u; the bounds of v by itself are not asked for."""
+    mask = u.mask | v.mask
+    others = ~mask
+    low, high = u.change
+    top_low, top_high = u.height
+    done = u.mask
+    for task in v.tasks:
         made = sum(problem.sizes[buffer] for buffer in problem.makes[task])
         low, high = low + made, high + made
         top_low, top_high = max(top_low, low), max(top_high, high)
@@ -172,12 +217,12 @@ def _block(problem: _Problem, tasks: tuple[int, ...]) -> _Block:
             if users >> len(problem.needs) or users & mask & ~done:
                 continue
             # Made here and needed elsewhere: alive for certain, since what needs it comes later.
-            if users & others and any(buffer in problem.makes[t] for t in tasks):
+            if users & others and problem.makers[buffer] & mask:
                 continue
             low -= problem.sizes[buffer]
             if not users & others:
                 high -= problem.sizes[buffer]
-    return _Block(tasks, mask, (low, high), (top_low, top_high))
+    return _Block(u.tasks + v.tasks, mask, u.before | v.before, u.after | v.after, (low, high), (top_low, top_high))
 
 
 def _joined(problem: _Problem) -> list[_Block]:
@@ -189,23 +234,37 @@ def _joined(problem: _Problem) -> list[_Block]:
     Both are exchange arguments: moving the block lowers, or leaves, the bytes live at every step between.
     """
     blocks = [_block(problem, (task,)) for task in range(len(problem.needs))]
-    owner = list(range(len(blocks)))
+    owner = _Owners(len(blocks))
     pairs = _pairs(problem)
     changed = True
     while changed:
         changed = False
         for first, second in pairs:
-            a, b = owner[first], owner[second]
+            a, b = owner.find(first), owner.find(second)
             if a == b:
                 continue
             u, v = blocks[a], blocks[b]
-            if not (_may_follow(problem, u, v) or _may_wait(problem, u, v)):
+            if not (_may_follow(u, v) or _may_wait(u, v)):
                 continue
-            blocks[a] = _block(problem, u.tasks + v.tasks)
-            for task in v.tasks:
-                owner[task] = a
+            blocks[a] = _join(problem, u, v)
+            owner.give(b, a)
             changed = True
-    return [blocks[index] for index in sorted(set(owner))]
+    return [block for index, block in enumerate(blocks) if owner.find(index) == index]
+
+
+class _Owners:
+    """Which block each task is in, by the number of the block's first task."""
+
+    def __init__(self, count: int) -> None:
+        self._parents = list(range(count))
+
+    def find(self, task: int) -> int:
+        while self._parents[task] != task:
+            self._parents[task] = task = self._parents[self._parents[task]]
+        return task
+
+    def give(self, block: int, owner: int) -> None:
+        self._parents[block] = owner
 
 
 def _pairs(problem: _Problem) -> list[tuple[int, int]]:
@@ -214,33 +273,17 @@ def _pairs(problem: _Problem) -> list[tuple[int, int]]:
     return sorted(pairs, key=lambda pair: (problem.before[pair[0]].bit_count(), pair))
 
 
-def _may_follow(problem: _Problem, u: _Block, v: _Block) -> bool:
+def _may_follow(u: _Block, v: _Block) -> bool:
     if v.change[1] > 0 or u.change[1] + v.height[1] > u.height[0]:
         return False
-    known = u.mask | v.mask
-    for task in u.tasks:
-        known |= problem.before[task]
-    return all(not problem.before[task] & ~known for task in v.tasks)
+    return not v.before & ~(u.mask | v.mask | u.before)
 
 
-def _may_wait(problem: _Problem, u: _Block, v: _Block) -> bool:
+def _may_wait(u: _Block, v: _Block) -> bool:
     if u.change[0] < 0 or u.height[1] > u.change[0] + v.height[0]:
         return False
-    outside = u.mask | v.mask
-    for task, before in enumerate(problem.before):
-        # Whatever waits for u must wait for v as well.
-        if before & u.mask and not before & v.mask and not outside >> task & 1:
-            return False
-    return True
-
-
-def _apply(problem: _Problem, blocks: Sequence[_Block], state: _State, block: int) -> _State:
-    done, live, peak = state.done, state.live, state.peak
-    for task in blocks[block].tasks:
-        during, live = problem.run(done, live, task)
-        done |= 1 << task
-        peak = max(peak, during)
-    return _State(done, live, peak, block, state)
+    # Whatever waits for u must wait for v as well.
+    return not u.after & ~(v.after | u.mask | v.mask)
 
 
 class _Steps:
@@ -249,40 +292,59 @@ class _Steps:
     def __init__(self, problem: _Problem, blocks: Sequence[_Block]) -> None:
         self.problem = problem
         self.blocks = blocks
-        self.waits_for: list[int] = []
-        for block in blocks:
-            before = 0
-            for task in block.tasks:
-                before |= problem.before[task]
-            self.waits_for.append(before & ~block.mask)
         self.everything = (1 << len(problem.needs)) - 1
+        self._waits_for = [block.before & ~block.mask for block in blocks]
+        home = {task: index for index, block in enumerate(blocks) for task in block.tasks}
+        self._next_to: list[set[int]] = [set() for _ in blocks]
+        made_by = {buffer: task for task, own in enumerate(problem.makes) for buffer in own}
+        for task, needs in enumerate(problem.needs):
+            for maker in {home[made_by[buffer]] for buffer in needs if buffer in made_by} - {home[task]}:
+                self._next_to[maker].add(home[task])
 
-    def next(self, state: _State, paid: int) -> list[_State]:
-        """States after one more block; a single one when it is as good as any: no higher than `paid`, no more bytes."""
+    def start(self) -> _State:
+        ready = sum(1 << index for index, before in enumerate(self._waits_for) if not before)
+        return _State(0, self.problem.at_start, self.problem.at_start, -1, None, ready)
+
+    def next(self, state: _State, paid: int, most: int) -> list[_State]:
+        """States after one more block; a single one when it is as good as any: no higher than `paid`, no more bytes.
+
+        Of more than `most` blocks that are ready the first are tried.
+        """
         found: list[_State] = []
-        for index, block in enumerate(self.blocks):
-            if state.done & block.mask or self.waits_for[index] & ~state.done:
-                continue
-            after = _apply(self.problem, self.blocks, state, index)
+        left = state.ready
+        while left and len(found) < most:
+            lowest = left & -left
+            left ^= lowest
+            after = self._apply(state, lowest.bit_length() - 1)
             if after.live <= state.live and after.peak <= paid:
                 return [after]
             found.append(after)
         return found
 
+    def _apply(self, state: _State, block: int) -> _State:
+        done, live, peak = state.done, state.live, state.peak
+        for task in self.blocks[block].tasks:
+            during, live = self.problem.run(done, live, task)
+            done |= 1 << task
+            peak = max(peak, during)
+        ready = state.ready ^ 1 << block
+        for other in self._next_to[block]:
+            if not self._waits_for[other] & ~done:
+                ready |= 1 << other
+        return _State(done, live, peak, block, state, ready)
 
-def _start(problem: _Problem) -> _State:
-    return _State(0, problem.at_start, problem.at_start, -1, None)
 
-
-def _beam(problem: _Problem, blocks: Sequence[_Block], least: int, width: int) -> _State:
+def _beam(steps: _Steps, least: int, width: int) -> _State:
     """A good order, quickly: the few most promising sets go on; how far they are below `least` does not count."""
-    steps = _Steps(problem, blocks)
-    front = [_start(problem)]
+    looks = width * LOOKS_PER_WIDTH
+    width = max(1, min(width, looks // len(steps.blocks) ** 2)) if steps.blocks else width
+    most = max(1, looks // (width * len(steps.blocks))) if steps.blocks else 1
+    front = [steps.start()]
     finished: _State | None = None
     while front:
         reached: dict[int, _State] = {}
         for state in front:
-            for after in steps.next(state, max(state.peak, least)):
+            for after in steps.next(state, max(state.peak, least), most):
                 known = reached.get(after.done)
                 if known is None or after.peak < known.peak:
                     reached[after.done] = after
@@ -290,15 +352,14 @@ def _beam(problem: _Problem, blocks: Sequence[_Block], least: int, width: int) -
         if full is not None and (finished is None or full.peak < finished.peak):
             finished = full
         front = sorted(reached.values(), key=lambda state: (max(state.peak, least), state.live))[:width]
-    return finished if finished is not None else _start(problem)
+    return finished if finished is not None else steps.start()
 
 
-def _search(problem: _Problem, blocks: Sequence[_Block], known: _State, least: int, states: int) -> tuple[_State, bool]:
+def _search(steps: _Steps, known: _State, least: int, states: int) -> tuple[_State, bool]:
     """The lowest path from no task to all of them, or the known one when it cannot be improved or states run out."""
-    steps = _Steps(problem, blocks)
-    count = 0
+    count = looks = 0
     seen: set[int] = set()
-    start = _start(problem)
+    start = steps.start()
     queue = [(max(start.peak, least), 0, 0, start)]
     while queue:
         height, _, _, state = heapq.heappop(queue)
@@ -307,9 +368,11 @@ def _search(problem: _Problem, blocks: Sequence[_Block], known: _State, least: i
         seen.add(state.done)
         if state.done == steps.everything:
             return state, True
-        if len(seen) > states:
+        if len(seen) > states or looks > states * LOOKS_PER_STATE:
             return known, False
-        for after in steps.next(state, height):
+        found = steps.next(state, height, len(steps.blocks))
+        looks += len(found)
+        for after in found:
             if after.peak < known.peak and after.done not in seen:
                 count += 1
                 # Of equally high sets the larger goes first: near the end the search is nearly done.

@@ -81,7 +81,7 @@ def _flat(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:
     own = [b for b in buffers if b.name not in lent]
     result = allocation.allocate(own, seconds=options.seconds, seed=options.seed)
     found = {name: Place("arena", placement.offset) for name, placement in result.offsets.items()} | lent
-    places = {name: _place(ordered, name, owners, found) for name in tensors(ordered)}
+    places = _places(ordered, owners, found)
     return Plan(
         ordered,
         platform,
@@ -117,6 +117,9 @@ def _element_bytes(graph: Graph, owners: dict[str, str]) -> dict[str, int]:
 def _in_place(graph: Graph, choices: tuple[Choice, ...], roots: dict[str, str]) -> dict[str, str]:
     """Extends storage sharing: a result may take the bytes of an input that dies there, where the code allows it."""
     owners = dict(roots)
+    owned: dict[str, list[str]] = {}
+    for name, root in owners.items():
+        owned.setdefault(root, []).append(name)
     last_use = _last_uses(graph, owners)
     outside = fixed(graph, owners)
     for step, (node, choice) in enumerate(zip(graph.nodes, choices, strict=True)):
@@ -134,7 +137,9 @@ def _in_place(graph: Graph, choices: tuple[Choice, ...], roots: dict[str, str]) 
                 and [root_of(owners, other) for other in node.reads].count(owner) == 1
                 and _pointwise(graph, node, choice, name)
             ):
-                _adopt(owners, output, owner)
+                adopted = owned.pop(output, [])
+                owners.update(dict.fromkeys(adopted, owner))
+                owned.setdefault(owner, []).extend(adopted)
                 last_use[owner] = max(last_use[owner], last_use.get(output, -1))
                 break
     return owners
@@ -169,12 +174,6 @@ def _same_indices(call: Call, inputs: tuple[str | Result, ...], name: str) -> bo
     access = call.domain().access
     result = access[call.op.output_names(1)[0]]
     return all(access.get(o) == result for o, n in zip(call.operands, inputs, strict=True) if n == name)
-
-
-def _adopt(owners: dict[str, str], child: str, owner: str) -> None:
-    for name, root in owners.items():
-        if root == child:
-            owners[name] = owner
 
 
 def _last_uses(graph: Graph, owners: dict[str, str]) -> dict[str, int]:
@@ -212,13 +211,10 @@ def _buffers(
     return buffers, scratch
 
 
-def _place(graph: Graph, name: str, owners: dict[str, str], found: dict[str, Place]) -> Place:
-    root = root_of(owners, name)
-    if root in graph.constants:
-        return Place("constant")
-    if root in graph.inputs:
-        return Place("input", index=graph.inputs.index(root))
-    for index, output in enumerate(graph.outputs):
-        if root_of(owners, output) == root:
-            return Place("output", index=index)
-    return found.get(root, Place("arena"))
+def _places(graph: Graph, owners: dict[str, str], found: dict[str, Place]) -> dict[str, Place]:
+    """The place of every tensor, where `found` says that of buffers by the tensor that owns them."""
+    known = dict(found)
+    known |= {root_of(owners, name): Place("output", index=i) for i, name in reversed([*enumerate(graph.outputs)])}
+    known |= {name: Place("input", index=i) for i, name in reversed([*enumerate(graph.inputs)])}
+    known |= dict.fromkeys(graph.constants, Place("constant"))
+    return {name: known.get(root_of(owners, name), Place("arena")) for name in tensors(graph)}

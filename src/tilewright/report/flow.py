@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from tilewright.core.graph import Graph
@@ -40,7 +41,7 @@ class Flow:
     linked: frozenset[int]
     trunks: tuple[Trunk, ...]
 
-    @property
+    @cached_property
     def lanes(self) -> int:
         return max((trunk.lane + 1 for trunk in self.trunks), default=0)
 
@@ -79,7 +80,10 @@ def flow(graph: Graph, layers: tuple[Layer, ...]) -> Flow:
     edges: dict[int, list[int]] = {}
     roots = _roots(graph)
     inputs = set(graph.inputs)
-    outputs = [(index, roots.get(name, name)) for index, name in enumerate(graph.outputs)]
+    outputs: dict[str, list[str]] = {}
+    for name in graph.outputs:
+        outputs.setdefault(roots.get(name, name), []).append(name)
+    position = {name: index for index, name in enumerate(graph.outputs)}
 
     def add(row: Row, reads: list[str], makes: list[str]) -> None:
         for source in dict.fromkeys(row_of[name] for name in reads if name in row_of):
@@ -88,10 +92,9 @@ def flow(graph: Graph, layers: tuple[Layer, ...]) -> Flow:
         rows.append(row)
 
     def add_outputs(made: list[str]) -> None:
-        for index, root in outputs:
-            if root in made:
-                name = graph.outputs[index]
-                add(Row("output", name, "output", str(graph.types[name])), [root], [])
+        found = [(position[name], name, root) for root in dict.fromkeys(made) for name in outputs.get(root, ())]
+        for _, name, root in sorted(found):
+            add(Row("output", name, "output", str(graph.types[name])), [root], [])
 
     def add_inputs(names: list[str]) -> None:
         for name in names:
@@ -123,15 +126,51 @@ def _routed(edges: dict[int, list[int]]) -> tuple[frozenset[int], tuple[Trunk, .
     """Edges to the next row are links; all others get the innermost lane that is free over their whole length."""
     linked = frozenset(start for start, targets in edges.items() if start + 1 in targets)
     skipping = {start: tuple(t for t in targets if t != start + 1) for start, targets in edges.items()}
-    busy: list[list[tuple[int, int]]] = []
+    busy = _Lanes(max((t for targets in edges.values() for t in targets), default=0))
     trunks: list[Trunk] = []
     for start, targets in sorted(skipping.items(), key=lambda item: (max(item[1], default=0) - item[0], item[0])):
         if not targets:
             continue
         end = max(targets)
-        lane = next((i for i, taken in enumerate(busy) if all(end <= s or start >= e for s, e in taken)), len(busy))
-        if lane == len(busy):
-            busy.append([])
-        busy[lane].append((start, end))
-        trunks.append(Trunk(start, targets, lane))
+        trunks.append(Trunk(start, targets, busy.take(start, end)))
     return linked, tuple(sorted(trunks, key=lambda trunk: trunk.start))
+
+
+class _Lanes:
+    """Which lanes are taken where, as masks in a binary tree over rows."""
+
+    def __init__(self, rows: int) -> None:
+        self._leaves = 1 << max(rows - 1, 0).bit_length()
+        self._throughout = [0] * (2 * self._leaves)
+        """Lanes that are taken in all rows below a node, by one trunk each."""
+        self._anywhere = [0] * (2 * self._leaves)
+        """Lanes that are taken in some row below a node, beside those that are taken all around it."""
+
+    def take(self, start: int, end: int) -> int:
+        """Takes and returns the lowest lane that is free in rows `start` to `end`, that one left out."""
+        nodes = self._subtrees(start, end)
+        taken = 0
+        for node in nodes:
+            taken |= self._anywhere[node]
+            while node := node >> 1:
+                taken |= self._throughout[node]
+        lane = ~taken & (taken + 1)
+        for node in nodes:
+            self._throughout[node] |= lane
+            while node:
+                self._anywhere[node] |= lane
+                node >>= 1
+        return lane.bit_length() - 1
+
+    def _subtrees(self, start: int, end: int) -> list[int]:
+        """The nodes whose rows together are those from `start` to `end`."""
+        low, high, found = start + self._leaves, end + self._leaves, list[int]()
+        while low < high:
+            if low & 1:
+                found.append(low)
+                low += 1
+            if high & 1:
+                high -= 1
+                found.append(high)
+            low, high = low >> 1, high >> 1
+        return found

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from tilewright.core.plan import Place
 from tilewright.plan.addresses.allocate import Buffer
+from tilewright.plan.addresses.lifetimes import Lifetimes, LiveBytes, Moments
+from tilewright.plan.addresses.packing import first_gap
 
 
 @dataclass(frozen=True)
@@ -25,35 +27,34 @@ def lend(buffers: Sequence[Buffer], lenders: Sequence[Lender], element_bytes: Ma
     Whatever is live at the peak and fits goes first, the largest of it; ends when nothing at the peak can move.
     """
     lent: dict[str, Place] = {}
-    inside: dict[int, list[tuple[Buffer, int]]] = {lender.index: [] for lender in lenders}
+    moments = Moments(buffer.first for buffer in buffers)
+    inside = {lender.index: Lifetimes[tuple[int, int]](moments) for lender in lenders}
+    live, untried = LiveBytes(moments), Lifetimes[tuple[int, Buffer]](moments)
+    for number, buffer in enumerate(buffers):
+        live.add(buffer.first, buffer.last, buffer.size)
+        untried.add(buffer.first, buffer.last, (number, buffer))
     while True:
-        left = [b for b in buffers if b.name not in lent]
-        moved = False
-        for buffer in sorted(_at_peak(left), key=lambda b: (-b.size, b.name)):
+        most, moment = live.peak()
+        if not most:
+            return lent
+        for number, buffer in sorted(untried.at(moment), key=lambda entry: (-entry[1].size, entry[1].name)):
+            # Outputs only fill up: what finds no place now never will.
+            untried.remove(number)
             place = _fit(buffer, lenders, inside, element_bytes.get(buffer.name))
             if place is not None:
                 lent[buffer.name] = place
-                inside[place.index].append((buffer, place.offset))
-                moved = True
+                inside[place.index].add(buffer.first, buffer.last, (place.offset, place.offset + buffer.size))
+                live.add(buffer.first, buffer.last, -buffer.size)
                 break
-        if not moved:
+        else:
             return lent
 
 
-def _at_peak(buffers: Sequence[Buffer]) -> list[Buffer]:
-    """The buffers that are live when most bytes are."""
-    best: list[Buffer] = []
-    most = 0
-    for step in sorted({b.first for b in buffers}):
-        live = [b for b in buffers if b.first <= step < b.last]
-        total = sum(b.size for b in live)
-        if total > most:
-            best, most = live, total
-    return best
-
-
 def _fit(
-    buffer: Buffer, lenders: Sequence[Lender], inside: Mapping[int, list[tuple[Buffer, int]]], element_bytes: int | None
+    buffer: Buffer,
+    lenders: Sequence[Lender],
+    inside: Mapping[int, Lifetimes[tuple[int, int]]],
+    element_bytes: int | None,
 ) -> Place | None:
     """The lowest free offset in the first output that is large, free for long enough and aligned well enough."""
     if element_bytes is None:
@@ -61,16 +62,8 @@ def _fit(
     for lender in lenders:
         if buffer.last > lender.until or buffer.size > lender.bytes or element_bytes > lender.element_bytes:
             continue
-        taken = sorted(
-            (offset, offset + other.size)
-            for other, offset in inside[lender.index]
-            if other.first < buffer.last and buffer.first < other.last
-        )
-        offset = 0
-        for start, end in taken:
-            if offset + buffer.size <= start:
-                break
-            offset = max(offset, -(-end // buffer.align) * buffer.align)
+        taken = inside[lender.index].during(buffer.first, buffer.last)
+        offset = first_gap(buffer.size, taken, buffer.align)
         if offset + buffer.size <= lender.bytes:
             return Place("output", offset, lender.index)
     return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 # What one call may spend, in looks at a pair of items that live at the same time; an item costs about eight such looks.
 EFFORT = 30_000
@@ -66,19 +67,21 @@ def _live_bound(items: Sequence[Item], align: int) -> Bound:
         + [(item.last, 0, index) for index, item in enumerate(items)]
     )
     best, total = Bound(0, 0), 0
-    live: set[int] = set()
+    ended: set[int] = set()
+    savings: list[tuple[int, int]] = []
+    """What is not needed of the rounded size of each item, the most first, of some that have ended, too."""
     for time, begins, index in events:
         rounded = round_up(items[index].size, align)
         if not begins:
-            live.discard(index)
+            ended.add(index)
             total -= rounded
             continue
-        live.add(index)
+        heappush(savings, (items[index].size - rounded, index))
+        while savings[0][1] in ended:
+            heappop(savings)
         total += rounded
-        if total > best.bytes:
-            saved = max(round_up(items[i].size, align) - items[i].size for i in live)
-            if total - saved > best.bytes:
-                best = Bound(total - saved, time)
+        if total + savings[0][0] > best.bytes:
+            best = Bound(total + savings[0][0], time)
     return best
 
 
