@@ -10,5 +10,8 @@ from tilewright.cli import app as command_line
 
 
 def test_out_of_memory(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command_line, "app", lambda **_: np.empty(1 << 56))
+    def allocate(**_: object) -> None:
+        np.empty(1 << 56)
+
+    monkeypatch.setattr(command_line, "app", allocate)
     assert "Unable to allocate" in refused("out-of-memory", capsys, "ops")

@@ -57,7 +57,9 @@ def cannot_write(path: Path, help: str = "") -> Generator[None]:
     try:
         yield
     except OSError as reason:
-        raise TilewrightError("cannot-write", f"cannot write to '{path}'", reasons=[str(reason)], help=help) from reason
+        raise TilewrightError(
+            "cannot-write", f"cannot write to '{path}'", reasons=[str(reason)], help=help or "choose another place"
+        ) from reason
 
 
 def _replaceable(path: Path) -> Path | None:
