@@ -21,6 +21,14 @@ class Lender:
     element_bytes: int
 
 
+@dataclass(frozen=True)
+class _Inside:
+    """What lies in an output: when it lives, and its bytes [begin, end)."""
+
+    lifetimes: Lifetimes
+    spans: list[tuple[int, int]]
+
+
 def lend(buffers: Sequence[Buffer], lenders: Sequence[Lender], element_bytes: Mapping[str, int]) -> dict[str, Place]:
     """Places for some buffers in the memory of outputs, chosen so that the peak of the others falls.
 
@@ -28,22 +36,24 @@ def lend(buffers: Sequence[Buffer], lenders: Sequence[Lender], element_bytes: Ma
     """
     lent: dict[str, Place] = {}
     moments = Moments(buffer.first for buffer in buffers)
-    inside = {lender.index: Lifetimes[tuple[int, int]](moments) for lender in lenders}
-    live, untried = LiveBytes(moments), Lifetimes[tuple[int, Buffer]](moments)
-    for number, buffer in enumerate(buffers):
+    inside = {lender.index: _Inside(Lifetimes(moments), []) for lender in lenders}
+    live, untried = LiveBytes(moments), Lifetimes(moments)
+    for buffer in buffers:
         live.add(buffer.first, buffer.last, buffer.size)
-        untried.add(buffer.first, buffer.last, (number, buffer))
+        untried.add(buffer.first, buffer.last)
     while True:
         most, moment = live.peak()
         if not most:
             return lent
-        for number, buffer in sorted(untried.at(moment), key=lambda entry: (-entry[1].size, entry[1].name)):
+        for number in sorted(untried.at(moment), key=lambda number: (-buffers[number].size, buffers[number].name)):
+            buffer = buffers[number]
             # Outputs only fill up: what finds no place now never will.
             untried.remove(number)
             place = _fit(buffer, lenders, inside, element_bytes.get(buffer.name))
             if place is not None:
                 lent[buffer.name] = place
-                inside[place.index].add(buffer.first, buffer.last, (place.offset, place.offset + buffer.size))
+                inside[place.index].lifetimes.add(buffer.first, buffer.last)
+                inside[place.index].spans.append((place.offset, place.offset + buffer.size))
                 live.add(buffer.first, buffer.last, -buffer.size)
                 break
         else:
@@ -53,7 +63,7 @@ def lend(buffers: Sequence[Buffer], lenders: Sequence[Lender], element_bytes: Ma
 def _fit(
     buffer: Buffer,
     lenders: Sequence[Lender],
-    inside: Mapping[int, Lifetimes[tuple[int, int]]],
+    inside: Mapping[int, _Inside],
     element_bytes: int | None,
 ) -> Place | None:
     """The lowest free offset in the first output that is large, free for long enough and aligned well enough."""
@@ -62,7 +72,8 @@ def _fit(
     for lender in lenders:
         if buffer.last > lender.until or buffer.size > lender.bytes or element_bytes > lender.element_bytes:
             continue
-        taken = inside[lender.index].during(buffer.first, buffer.last)
+        own = inside[lender.index]
+        taken = (own.spans[number] for number in own.lifetimes.during(buffer.first, buffer.last))
         offset = first_gap(buffer.size, taken, buffer.align)
         if offset + buffer.size <= lender.bytes:
             return Place("output", offset, lender.index)

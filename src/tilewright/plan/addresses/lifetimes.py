@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
-from typing import Generic, TypeVar
-
-T = TypeVar("T")
 
 
 class Moments:
@@ -36,43 +33,41 @@ class Moments:
             low, high = low >> 1, high >> 1
 
 
-class Lifetimes(Generic[T]):
-    """Things with a lifetime [first, last) that begins at one of the moments."""
+class Lifetimes:
+    """Lifetimes [first, last) that begin at one of the moments, numbered as they are entered."""
 
     def __init__(self, moments: Moments) -> None:
         self._moments = moments
-        self._nodes: dict[int, dict[int, T]] = {}
+        self._nodes: dict[int, dict[int, None]] = {}
         self._begins: list[tuple[int, int]] = []
-        self._things: list[tuple[int, int, T]] = []
+        self._spans: list[tuple[int, int]] = []
 
-    def add(self, first: int, last: int, thing: T) -> int:
-        """Enters a thing; the number returned removes it."""
-        number = len(self._things)
-        self._things.append((first, last, thing))
+    def add(self, first: int, last: int) -> None:
+        number = len(self._spans)
+        self._spans.append((first, last))
         for node in self._moments.subtrees(first, last):
-            self._nodes.setdefault(node, {})[number] = thing
+            self._nodes.setdefault(node, {})[number] = None
         insort(self._begins, (first, number))
-        return number
 
     def remove(self, number: int) -> None:
-        first, last, _ = self._things[number]
+        first, last = self._spans[number]
         for node in self._moments.subtrees(first, last):
             del self._nodes[node][number]
         del self._begins[bisect_left(self._begins, (first, number))]
 
-    def at(self, moment: int) -> Iterator[T]:
+    def at(self, moment: int) -> Iterator[int]:
         """What is live at a moment, given by its number."""
         node = moment + self._moments.leaves
         while node:
-            yield from self._nodes.get(node, {}).values()
+            yield from self._nodes.get(node, {})
             node >>= 1
 
-    def during(self, first: int, last: int) -> Iterator[T]:
+    def during(self, first: int, last: int) -> Iterator[int]:
         """What is live at any time of [first, last), where that begins at one of the moments."""
         yield from self.at(self._moments.number(first))
         begin = bisect_left(self._begins, (first + 1, 0))
         for _, number in self._begins[begin : bisect_left(self._begins, (last, 0))]:
-            yield self._things[number][2]
+            yield number
 
 
 class LiveBytes:
