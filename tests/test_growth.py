@@ -74,6 +74,12 @@ def total(path: Path, count: int) -> Path:
     return _model(path, names, "out", [helper.make_node("Sum", names, ["out"])], [])
 
 
+def joined(path: Path, count: int) -> Path:
+    """Many inputs behind each other."""
+    names = [f"x{i}" for i in range(count)]
+    return _model(path, names, "out", [helper.make_node("Concat", names, ["out"], axis=1)], [])
+
+
 def lines_run(work: Callable[[], object]) -> int:
     """How many lines of Python a piece of work runs, those of comprehensions once for each element."""
     count = 0
@@ -98,7 +104,7 @@ def compiled(model: Path) -> None:
     render_report(made.plan, made.program, title="growing")
 
 
-@pytest.mark.parametrize("network", [chain, pointwise, products, residual, total])
+@pytest.mark.parametrize("network", [chain, pointwise, products, residual, total, joined])
 def test_twice_the_nodes_take_twice_the_work(network: Callable[[Path, int], Path], tmp_path: Path) -> None:
     compiled(network(tmp_path / "first.onnx", 4))  # what is loaded once is not counted
     counts = [lines_run(lambda n=n: compiled(network(tmp_path / f"{n}.onnx", n))) for n in (50, 100, 200)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 
 from tilewright.codegen.affine import Address, Block, Guard, address, dense, linear
@@ -24,7 +25,7 @@ from tilewright.codegen.steps import (
 )
 from tilewright.core.domain import Axis, Domain
 from tilewright.core.expr import plain
-from tilewright.core.op import Body, Call
+from tilewright.core.op import Body, Call, words
 from tilewright.core.tiles import substitute
 
 
@@ -47,6 +48,22 @@ class Nest:
 
     def block(self, key: str, shape: Sequence[int]) -> Block:
         return self.blocks.get(key) or dense(shape)
+
+    @cached_property
+    def looked_up(self) -> tuple[str, ...]:
+        """Operands read through `X_at(...)`: those with a whole axis."""
+        return tuple(o for o in self.call.operands if o in self.operands and data_dependent(self.domain, o))
+
+    @cached_property
+    def inputs(self) -> Mapping[str, int]:
+        """Inputs that are loaded at points, with their numbers: present, and not indexed by data."""
+        given = zip(self.call.operands, self.call.inputs, strict=True)
+        known = [o for o, kind in given if kind is not None and o in self.domain.access and self.body.reads(o)]
+        return {o: number for number, o in enumerate(known) if o not in self.looked_up}
+
+    def inputs_in(self, text: str) -> list[str]:
+        """Those of a text, in their order."""
+        return sorted(words(text) & self.inputs.keys(), key=self.inputs.__getitem__)
 
 
 def print_nest(name: str, nest: Nest, parameters: str) -> str:
@@ -111,12 +128,12 @@ def _point(nest: Nest, box: Box, inner: Sequence[str], indent: str) -> list[str]
     results = _results(nest, box)
     finish = " ".join([*results.values(), *(init for _, _, init in body.state)])
     reduced = set(inner)
-    early = [o for o in _inputs(nest) if mentions(finish, o) and not (domain.relevant(o) & reduced)]
+    early = [o for o in nest.inputs_in(finish) if not (domain.relevant(o) & reduced)]
     state_inputs = [o for o in early if any(mentions(init, o) for _, _, init in body.state)]
     loads = _loads(nest, early, addresses, indent)
     lines = loads + lines if state_inputs else lines + loads
     if body.update:
-        late = [o for o in _inputs(nest) if mentions(body.update, o) and o not in early]
+        late = [o for o in nest.inputs_in(body.update) if o not in early]
         lines += _reduction(nest, inner, late, addresses, indent)
     for index, (output, value) in enumerate(results.items()):
         operand = nest.operands[output]
@@ -138,7 +155,7 @@ def _results(nest: Nest, box: Box) -> dict[str, str]:
     """The expression of each output that is stored and that the points of a box lie in."""
     outputs = nest.call.op.output_names(len(nest.call.outputs))
     found = {o: nest.body.result[o] for o in outputs if o in nest.operands and o in box.addresses}
-    inside = next((text for operand, text in nest.body.inside.items() if operand in box.addresses), None)
+    inside = next((nest.body.inside[operand] for operand in box.addresses if operand in nest.body.inside), None)
     return found if inside is None else {**found, outputs[0]: inside}
 
 
@@ -176,26 +193,12 @@ def _all_hold(guards: Sequence[Guard]) -> str:
     return " && ".join(guard.expression for guard in guards)
 
 
-def _inputs(nest: Nest) -> list[str]:
-    """Inputs that are loaded at points: present, and not indexed by data."""
-    data = set(_data_dependent(nest))
-    known = [o for o in nest.call.operands if nest.call.has(o) and o in nest.domain.access]
-    return [o for o in known if nest.body.reads(o) and o not in data]
-
-
-def _data_dependent(nest: Nest) -> list[str]:
-    """Operands read through `X_at(...)`: those with a whole axis."""
-    return [
-        operand for operand in nest.call.operands if operand in nest.operands and data_dependent(nest.domain, operand)
-    ]
-
-
 def _undefined(nest: Nest) -> list[str]:
-    return [f"#undef {operand}_at" for operand in _data_dependent(nest)]
+    return [f"#undef {operand}_at" for operand in nest.looked_up]
 
 
 def _macros(nest: Nest) -> list[str]:
-    return [at_macro(o, nest.operands[o], nest.block(o, nest.domain.shapes[o])) for o in _data_dependent(nest)]
+    return [at_macro(o, nest.operands[o], nest.block(o, nest.domain.shapes[o])) for o in nest.looked_up]
 
 
 def _loads(nest: Nest, operands: Sequence[str], addresses: Mapping[str, Address], indent: str) -> list[str]:

@@ -58,11 +58,19 @@ def _cut(
         return
     name, *rest = names
     start, stop = ranges[name]
-    found = spans[name]
-    seams = {edge for operand in operands if operand in found for edge in found[operand] if start < edge < stop}
-    edges = [start, *sorted(seams), stop]
+    # A sweep: of a thousand operands behind each other, few are inside at a time.
+    begins: dict[int, list[int]] = {}
+    ends: dict[int, list[int]] = {}
+    for number, operand in enumerate(operands):
+        low, high = spans[name].get(operand, (start, stop))
+        if low < high or start == stop:
+            begins.setdefault(low, []).append(number)
+            ends.setdefault(high, []).append(number)
+    edges = [start, *sorted(edge for edge in {*begins, *ends} if start < edge < stop), stop]
+    active: set[int] = set()
     for begin, end in pairwise(edges):
-        inside = [o for o in operands if o not in found or (found[o][0] <= begin and end <= found[o][1])]
+        active = active.difference(ends.get(begin, ())).union(begins.get(begin, ()))
+        inside = [operands[number] for number in sorted(active)]
         yield from _cut(rest, {**ranges, name: (begin, end)}, inside, spans)
 
 

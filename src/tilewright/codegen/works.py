@@ -228,6 +228,8 @@ def _nest(task: Task, pieces: Pieces) -> Invoke:
     )
     text = print_nest("%NAME%", nest, "%PARAMETERS%")
     numbers = {name: value for name, value in numbers.items() if mentions(text, name)}
+    # An operand that a tile or all of the result lies outside of is not read.
+    pointers = {key: found for key, found in pointers.items() if mentions(text, found[0])}
     parameters = [
         f"{'const ' if pointer.const else ''}{pointer.ctype} *{'restrict ' if len(pointers) > 1 else ''}{param}"
         for param, pointer in pointers.values()

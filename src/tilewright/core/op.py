@@ -165,7 +165,7 @@ class Body:
         """Every name in its expressions."""
         starts = (init for _, _, init in self.state)
         texts = [*self.result.values(), *self.inside.values(), self.update, *starts, *self.fill.values()]
-        return frozenset().union(*map(words, texts))
+        return frozenset[str]().union(*map(words, texts))
 
     def reads(self, operand: str) -> bool:
         """Whether it uses an operand; a known constant may be part of its text instead."""
