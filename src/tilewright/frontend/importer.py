@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,18 @@ HELP = "compare it with the operator's definition in the ONNX standard, or expor
 """For errors of a network that say no better way out."""
 
 
+@contextmanager
+def _helped() -> Iterator[None]:
+    """Errors of what is done within say a way out."""
+    try:
+        yield
+    except TilewrightError as error:
+        if error.help:
+            raise
+        raise TilewrightError(error.code, error.what, reasons=error.reasons, help=HELP) from error
+
+
+@_helped()
 def import_file(
     path: Path,
     dims: Mapping[str, int],
@@ -30,22 +43,6 @@ def import_file(
     max_bytes: int | None,
 ) -> Graph:
     """The graph of an ONNX file, see `tilewright.frontend.load`."""
-    try:
-        return _import(path, dims, input_types, constants, samples, max_bytes)
-    except TilewrightError as error:
-        if error.help:
-            raise
-        raise TilewrightError(error.code, error.what, reasons=error.reasons, help=HELP) from error
-
-
-def _import(
-    path: Path,
-    dims: Mapping[str, int],
-    input_types: Mapping[str, str],
-    constants: Mapping[str, Array],
-    samples: Sequence[Array] | None,
-    max_bytes: int | None,
-) -> Graph:
     model = read_model(path)
     given.check_names(model, dims, input_types, constants)
     by_name = {declared.name: np.asarray(a) for declared, a in zip(model.inputs, samples or (), strict=False)}
