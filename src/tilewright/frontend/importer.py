@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,7 +23,7 @@ HELP = "compare it with the operator's definition in the ONNX standard, or expor
 
 
 @contextmanager
-def _helped() -> Iterator[None]:
+def _helped() -> Generator[None]:
     """Errors of what is done within say a way out."""
     try:
         yield
