@@ -147,19 +147,23 @@ def _mean(data: Array, axes: tuple[int, ...]) -> Array:
 
 def _extreme_body(symbol: str, worst: Callable[[DType], str]) -> Callable[[Call], Body]:
     def body(call: Call) -> Body:
-        kind = call.outputs[0].dtype
-        state = ((kind.compute, "best", worst(kind)),)
-        return Body(MappingProxyType({"reduced": "best"}), state, f"if (data {symbol} best) {{ best = data; }}")
+        data, kind = call.type("data"), call.outputs[0].dtype
+        better, first = f"data {symbol} best", worst(kind)
+        if kind.is_float and prod(data.shape[axis] for axis in reduced_axes(call, data.rank)):
+            better, first = f"{better} || best != best", "NAN"
+        state = ((kind.compute, "best", first),)
+        return Body(MappingProxyType({"reduced": "best"}), state, f"if ({better}) {{ best = data; }}")
 
     return body
 
 
 def _extreme(function: np.ufunc, *, largest: bool) -> Callable[[Array, tuple[int, ...]], Array]:
-    """The reference of a maximum or minimum; NaN is passed over."""
+    """The reference of a maximum or minimum; NaN is passed over, and is the result where there is nothing else."""
 
     def reference(data: Array, axes: tuple[int, ...]) -> Array:
         if data.dtype.kind == "f":
-            worst: float | int = -np.inf if largest else np.inf
+            empty = not prod(data.shape[axis] for axis in axes)
+            worst: float | int = np.nan if not empty else -np.inf if largest else np.inf
         elif data.dtype.kind == "b":
             worst = not largest
         else:
@@ -289,7 +293,8 @@ _EXTREMES = (
     *_examples("int8", "uint8", "int32", "uint32", "int64", "uint64", "bool"),
     example("int32[2,0]", [1]),
     example("bool[2,0]", [1]),
-    example(np.array([[1.0, np.nan, 3.0], [-np.inf, -np.inf, -np.inf]], np.float32), [1]),
+    example("float32[2,0]", [1]),
+    example(np.array([[1.0, np.nan, 3.0], [-np.inf, -np.inf, -np.inf], [np.nan, np.nan, np.nan]], np.float32), [1]),
 )
 _declare("ReduceMax", _extreme(np.fmax, largest=True), _extreme_body(">", lowest), _EXTREMES)
 _declare("ReduceMin", _extreme(np.fmin, largest=False), _extreme_body("<", highest), _EXTREMES)
