@@ -18,11 +18,11 @@ exit 1
 # What a core does whose register f5 is its register x5: fmv.w.x f5, x0 sets x5 to zero.
 ONE_REGISTER_FILE = PLAYS.replace(
     'print("something',
-    """path = given["binary"]
-code = open(path, "rb").read()
+    """code = open(given["binary"], "rb").read()
 move, same = (0xF00002D3).to_bytes(4, "little"), (0x00000293).to_bytes(4, "little")
 assert code.count(move) == 1
-open(path, "wb").write(code.replace(move, same))
+given["binary"] = "changed.elf"
+open(given["binary"], "wb").write(code.replace(move, same))
 print("something""",
 )
 
