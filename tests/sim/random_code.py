@@ -256,7 +256,7 @@ def stays_inside(word: int) -> bool:
 MAKERS: dict[Maker, int] = {
     computing("alu"): 20,
     computing("multiply", "multiply_high", "divide"): 10,
-    computing("fp", "fp_divide", "fp_sqrt"): 30,
+    computing("fp", "fp_move", "fp_divide", "fp_sqrt"): 30,
     access: 15,
     atomic: 3,
     flag_access: 5,

@@ -75,8 +75,7 @@ def test_a_network(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     fed = [rng.integers(-128, 128, graph.types[name].shape).astype(np.int8) for name in graph.inputs]
     compiled = compile_model(graph, Options(platform="siracusa", sizes=Sizes({"L1": 8192})))
-    compiled.write(tmp_path)
-    write_project(given_files(fed), tmp_path)
+    write_project({**compiled.files, **given_files(fed)}, tmp_path)
     built = build(tmp_path, compiled.platform, compiled.program.name, flags=GVSOC_FLAGS)
     simulator = Simulator(compiled.platform, "gvsoc", look=Look(checks=True))
     simulator.load(built.executable)

@@ -56,7 +56,7 @@ def seconds(text: str) -> float:
     except ValueError:
         found = 0.0
     if not 0 < found < inf:
-        raise typer.BadParameter(f"'{text}' is not a number of seconds above 0")
+        raise typer.BadParameter(f"'{text[:40]}' is not a number of seconds above 0")
     return found
 
 

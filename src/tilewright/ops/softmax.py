@@ -38,8 +38,8 @@ declare(
         _domain,
         _reference,
         (
-            example("float32[2,0]"),
             example("float32[2,3,4]"),
+            example("float32[2,0]"),
             example("float32[2,3,4]", axis=1),
             example("float32[5]", axis=0),
             example("int8[2,3,40]", x_scale=0.05),
