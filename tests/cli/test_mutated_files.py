@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from command_line import relu
+from compat.zigzag_files import OLD_MACHINE
 from mutations import mutated
 from tilewright.api.compiling import Options, compile_model
 from tilewright.api.mapping import MapOptions, find_machine, search
@@ -65,33 +66,6 @@ memories:
 operational_array:
   {unit_energy: 0.5, unit_area: 1, dimensions: [D1, D2], sizes: [2, 2], is_imc: true, imc_type: digital,
    input_precision: [8, 8], bit_serial_precision: 1, adc_resolution: 0}
-"""
-THEIR_OLD_MACHINE = """
-name: small
-memories:
-  register:
-    size: 16
-    r_cost: 0.1
-    w_cost: 0.1
-    area: 2
-    r_bw: 16
-    w_bw: 16
-    operands: [O]
-    ports: [{tl: r_port_1, fl: w_port_1, th: r_port_2, fh: w_port_2}]
-    served_dimensions: []
-  buffer:
-    size: 4096
-    r_cost: 1
-    w_cost: 2
-    area: 5
-    r_bw: 16
-    w_bw: 16
-    min_r_granularity: 8
-    min_w_granularity: 8
-    operands: [I1, I2, O]
-    ports: [{tl: r_port_1}, {tl: r_port_1}, {tl: r_port_1, fl: w_port_1}]
-    served_dimensions: [D1]
-operational_array: {unit_energy: 0.5, unit_area: 1, dimensions: [D1], sizes: [2]}
 """
 THEIR_MAPPING = """
 - name: default
@@ -249,13 +223,13 @@ def pin(path: Path) -> None:
     [
         ("layers.yaml", LAYERS, cost_own_layers),
         ("theirs.yaml", THEIR_MACHINE, cost_theirs),
-        ("old.yaml", THEIR_OLD_MACHINE, cost_theirs),
+        ("old.yaml", OLD_MACHINE, cost_theirs),
         ("mapping.yaml", THEIR_MAPPING, read_mapping),
         ("workload.yaml", THEIR_LAYERS, cost_their_layers),
         ("pinned.yaml", MAPPINGS, pin),
     ],
 )
 def test_other_files(name: str, text: str, use: Callable[[Path], object], tmp_path: Path) -> None:
-    (tmp_path / "machine.yaml").write_text(THEIR_OLD_MACHINE, encoding="utf-8")
+    (tmp_path / "machine.yaml").write_text(OLD_MACHINE, encoding="utf-8")
     found = survey(tmp_path, name, text, range(30), use)
     assert sum(count for code, count in found.items() if code) >= 10
