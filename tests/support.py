@@ -1,11 +1,14 @@
-"""What tests share: golden files and the external cases."""
+"""What tests share: golden files, the external cases, and work that is counted instead of timed."""
 
 from __future__ import annotations
 
 import difflib
 import os
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 GOLDEN_FOLDER = Path(__file__).resolve().parent / "golden"
 CASES_VARIABLE = "TILEWRIGHT_CASES"
@@ -66,3 +69,33 @@ def find_cases(top: Path, folders: tuple[str, ...]) -> list[Case]:
 def _case_name(top: Path, network: Path) -> str:
     relative = network.relative_to(top)
     return (relative.parent if network.name == "network.onnx" else relative.with_suffix("")).as_posix()
+
+
+MOST_GROWTH = 2.15
+"""How much more work the second half of something may be than its second quarter: 2 is linear, 4 quadratic, and trees
+get a little deeper."""
+
+
+def lines_run(work: Callable[[], object]) -> int:
+    """How many lines of Python a piece of work runs, those of comprehensions once for each element."""
+    count = 0
+
+    def trace(frame: object, event: str, argument: object) -> Any:
+        nonlocal count
+        del frame, argument
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def assert_linear(counts: Sequence[int]) -> None:
+    """Fails unless the work for 1, 2 and 4 times as much grows in proportion."""
+    first, second, fourth = counts
+    assert fourth - second <= MOST_GROWTH * (second - first), counts

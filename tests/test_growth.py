@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from support import assert_linear, lines_run
 from tilewright import compile
 from tilewright.report import render_report
-
-MOST = 2.15
-"""How much more work the nodes of its second half may add to a network than those of its second quarter: 2 is linear, 4
-quadratic, and trees get a little deeper."""
 
 
 def _model(path: Path, inputs: list[str], output: str, nodes: list[onnx.NodeProto], weights: list[str]) -> Path:
@@ -80,25 +75,6 @@ def joined(path: Path, count: int) -> Path:
     return _model(path, names, "out", [helper.make_node("Concat", names, ["out"], axis=1)], [])
 
 
-def lines_run(work: Callable[[], object]) -> int:
-    """How many lines of Python a piece of work runs, those of comprehensions once for each element."""
-    count = 0
-
-    def trace(frame: object, event: str, argument: object) -> Any:
-        nonlocal count
-        del frame, argument
-        count += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return count
-
-
 def compiled(model: Path) -> None:
     made = compile(model)
     render_report(made.plan, made.program, title="growing")
@@ -107,5 +83,4 @@ def compiled(model: Path) -> None:
 @pytest.mark.parametrize("network", [chain, pointwise, products, residual, total, joined])
 def test_twice_the_nodes_take_twice_the_work(network: Callable[[Path, int], Path], tmp_path: Path) -> None:
     compiled(network(tmp_path / "first.onnx", 4))  # what is loaded once is not counted
-    counts = [lines_run(lambda n=n: compiled(network(tmp_path / f"{n}.onnx", n))) for n in (50, 100, 200)]
-    assert counts[2] - counts[1] <= MOST * (counts[1] - counts[0])
+    assert_linear([lines_run(lambda n=n: compiled(network(tmp_path / f"{n}.onnx", n))) for n in (50, 100, 200)])
