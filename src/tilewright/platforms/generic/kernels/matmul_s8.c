@@ -71,7 +71,7 @@ static void matmul_s8(const T *A, const U *B, void *Y, int BATCH, int M, int K, 
                     if (b_zero) {
                         for (int k = 0; k < K; k++)
                             sum += a[i * a_row + k];
-                        for (int j = 0; j < 16; j++)
+                        for (int j = 0; j < count; j++) /* the others were not computed */
                             out[i * 16 + j] -= b_zero * sum;
                     }
                 }
