@@ -19,7 +19,7 @@ LAYERS = (
     {"core"},
     {"ops"},
     {"frontend", "passes", "quantize"},
-    {"cost"},
+    {"price"},
     {"mapping", "plan"},
     {"codegen", "sim"},
     {"compat", "explore", "report"},

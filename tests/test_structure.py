@@ -166,7 +166,7 @@ def test_platform_name_rule(tmp_path: Path, files: dict[str, str], expected: str
         ({"plan/a.py": '"""Conv is one of many."""\nx = "Convolve"'}, ""),
         ({"plan/a.py": 'if node.op == "Conv": ...'}, "plan/a.py:1: names the operator 'Conv'"),
         ({"codegen/a.py": 'x = {"Conv": 1}'}, "names the operator 'Conv'"),
-        ({"cost/a.py": 'match op:\n    case "Conv": ...'}, "cost/a.py:2: names the operator 'Conv'"),
+        ({"price/a.py": 'match op:\n    case "Conv": ...'}, "price/a.py:2: names the operator 'Conv'"),
     ],
 )
 def test_operator_name_rule(tmp_path: Path, files: dict[str, str], expected: str) -> None:

@@ -14,7 +14,7 @@ from tilewright.api import (
     NodeCost,
     Options,
     Ran,
-    cost,  # the function; the part of that name is imported as `tilewright.cost.<module>`
+    cost,
     find_cases,
     find_machine,
     run_case,

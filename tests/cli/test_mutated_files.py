@@ -18,7 +18,7 @@ from tilewright.core.array_file import MACHINES, machine_names
 from tilewright.core.platform import PLATFORMS, load_platform
 from tilewright.core.workload import Layer, Workload
 from tilewright.core.workload_file import equation_layer, read_workload_file
-from tilewright.cost.memories import with_costs
+from tilewright.price.memories import with_costs
 from tilewright.errors import TilewrightError
 from tilewright.frontend.zigzag_machine import read_machine
 from tilewright.frontend.zigzag_mapping import read_mapping

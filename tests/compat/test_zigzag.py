@@ -18,7 +18,7 @@ from tilewright.compat.zigzag import get_hardware_performance_zigzag, get_hardwa
 from tilewright.errors import TilewrightError
 
 ENERGY, LATENCY = 55.2, 31
-"""Of one layer, as worked out in tests/cost/test_array.py."""
+"""Of one layer, as worked out in tests/price/test_array.py."""
 OLDER = "inputs/workload/mobilenetv2.onnx"
 """ZigZag's tests keep totals of it that releases before 3.7 computed, and do not run it any more."""
 MOBILENET = (722461923.9299997, 2344225.0)
@@ -126,7 +126,7 @@ def test_networks_as_releases_before_3_7_computed_them(monkeypatch: pytest.Monke
     def of_many(_: object, busy: list[object], *_rest: object) -> list[object]:
         return busy
 
-    monkeypatch.setattr(import_module("tilewright.cost.array_latency"), "_reduced", of_one)
+    monkeypatch.setattr(import_module("tilewright.price.array_latency"), "_reduced", of_one)
     monkeypatch.setattr(import_module("tilewright.mapping.batch"), "reduced", of_many)
     text = (folder() / "inputs/hardware/tpu_like.yaml").read_text()
     registers = text.index("rf_2B:")

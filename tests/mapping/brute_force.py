@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewright.core.mapping import TemporalMapping
 from tilewright.core.workload import Layer
-from tilewright.cost.array_nest import spread
+from tilewright.price.array_nest import spread
 from tilewright.mapping.allocate import element_bits
 from tilewright.mapping.batch import Evaluator
 from tilewright.mapping.lattice import prime_factors

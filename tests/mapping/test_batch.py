@@ -12,7 +12,7 @@ import pytest
 from mapping.brute_force import cuts_that_fit, orders
 from mapping.random_problems import random_problem
 from tilewright.core.mapping import TemporalMapping
-from tilewright.cost.array import evaluate
+from tilewright.price.array import evaluate
 from tilewright.mapping.batch import Evaluator
 from tilewright.mapping.lattice import Lattice, prime_factors
 from tilewright.mapping.tables import Problem

@@ -6,8 +6,8 @@ import pytest
 
 from tilewright.core.array_file import load_machine
 from tilewright.core.workload_file import equation_layer
-from tilewright.cost.array import evaluate
-from tilewright.cost.layers import narrow
+from tilewright.price.array import evaluate
+from tilewright.price.layers import narrow
 from tilewright.mapping.best import USUAL_FACTORS, best_mapping
 from tilewright.mapping.goals import Objective
 from tilewright.mapping.results import Effort

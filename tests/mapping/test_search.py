@@ -8,7 +8,7 @@ import pytest
 from mapping.brute_force import all_costs
 from mapping.random_problems import possible_problems, random_problem
 from tilewright.core.mapping import SpatialMapping
-from tilewright.cost.array import evaluate
+from tilewright.price.array import evaluate
 from tilewright.errors import TilewrightError
 from tilewright.mapping.best import Job, best_mapping, best_mappings
 from tilewright.mapping.goals import Objective, Wanted

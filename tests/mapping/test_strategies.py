@@ -9,7 +9,7 @@ from mapping.random_problems import possible_problems, random_problem
 from tilewright.core.array_file import load_machine
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer, Operand
-from tilewright.cost.array import ArrayCost, evaluate
+from tilewright.price.array import ArrayCost, evaluate
 from tilewright.errors import TilewrightError
 from tilewright.mapping.allocate import allocate
 from tilewright.mapping.search import Search

@@ -10,7 +10,7 @@ import pytest
 from tilewright.core.array_file import load_machine
 from tilewright.core.workload import Layer
 from tilewright.core.workload_file import equation_layer
-from tilewright.cost.layers import narrow
+from tilewright.price.layers import narrow
 from tilewright.mapping.wired import Unrolling, unrollings, wired
 
 BITS = {"O": 16}

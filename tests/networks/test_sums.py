@@ -17,7 +17,7 @@ from onnx_models import model, node, value, write
 from tilewright.api import compile_model, run_model
 from tilewright.core.graph import Array
 from tilewright.core.interpret import interpret
-from tilewright.cost.timeline import CORES, replay, timed_groups
+from tilewright.price.timeline import CORES, replay, timed_groups
 from tilewright.plan import PlanOptions
 from tilewright.sim import Machine
 

@@ -8,7 +8,7 @@ import pytest
 
 import tilewright
 from tilewright.core.workload_file import equation_layer
-from tilewright.cost.array import ArrayCost
+from tilewright.price.array import ArrayCost
 from tilewright.report.bars import LABEL, nest, scatter, stacked
 from tilewright.report.costs import bytes_text, energy_by_memory, energy_text, latency_parts, nest_rows
 from tilewright.report.costs_page import Costed, render_costs

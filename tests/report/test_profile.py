@@ -11,7 +11,7 @@ import tilewright
 from onnx_models import model, node, value, write
 from tilewright.core.plan import Schedule
 from tilewright.core.platform import Sizes
-from tilewright.cost.timeline import CORES, replay, summary, timed_groups
+from tilewright.price.timeline import CORES, replay, summary, timed_groups
 from tilewright.report import render_report
 from tilewright.report.profile import profile_rows, roofline
 from tilewright.sim.marks import GroupProfile

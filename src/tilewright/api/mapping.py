@@ -13,9 +13,9 @@ from tilewright.core.accelerator import ArrayEngine
 from tilewright.core.array_file import FINAL, load_machine
 from tilewright.core.mapping import SpatialMapping, TemporalMapping
 from tilewright.core.workload import Layer
-from tilewright.cost.array import ArrayCost, evaluate
-from tilewright.cost.layers import narrow, thinned
-from tilewright.cost.memories import with_costs
+from tilewright.price.array import ArrayCost, evaluate
+from tilewright.price.layers import narrow, thinned
+from tilewright.price.memories import with_costs
 from tilewright.errors import TilewrightError
 from tilewright.mapping.allocate import allocate
 from tilewright.mapping.best import BestResult, Job, best_mappings

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from tilewright.api.costing import NetworkCost, NodeCost
 from tilewright.api.mapping import Mapped
-from tilewright.cost.array import ArrayCost
+from tilewright.price.array import ArrayCost
 from tilewright.report.costs import energy_by_memory, energy_text, latency_parts, nest_rows
 
 RIGHT = ("operations", "energy", "cycles", "use of units")

@@ -20,9 +20,9 @@ from tilewright.core.files import write_file
 from tilewright.core.folders import write_folder
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer, Workload
-from tilewright.cost.array import ArrayCost, areas, clock_period, evaluate
-from tilewright.cost.locality import local_engines
-from tilewright.cost.memories import with_costs
+from tilewright.price.array import ArrayCost, areas, clock_period, evaluate
+from tilewright.price.locality import local_engines
+from tilewright.price.memories import with_costs
 from tilewright.errors import TilewrightError
 from tilewright.frontend.zigzag_machine import read_machine
 from tilewright.frontend.zigzag_mapping import MappingEntry, read_mapping

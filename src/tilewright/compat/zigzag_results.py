@@ -7,8 +7,8 @@ from typing import Any
 
 from tilewright.core.accelerator import FROM_HIGH, FROM_LOW, TO_HIGH, TO_LOW
 from tilewright.core.workload import Layer
-from tilewright.cost.array import ArrayCost, areas, clock_period
-from tilewright.cost.array_moves import Move
+from tilewright.price.array import ArrayCost, areas, clock_period
+from tilewright.price.array_moves import Move
 
 DIRECTIONS = {
     "rd_out_to_low": TO_LOW,

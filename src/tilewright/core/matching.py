@@ -60,7 +60,7 @@ def tile_names(
         lengths = _lengths(domain, operand, shapes[operand])
         names.update(_dimension_strides(domain, operand, linear, (sizes, sizes | lengths)))
         names.update(_dimension_extents(domain, operand, shapes[operand]))
-        names[f"{operand}_sPART"] = 0  # of all cores one: see `cost.formulas`
+        names[f"{operand}_sPART"] = 0  # of all cores one: see `price.formulas`
     if call.op.numbers is not None:
         names.update(call.op.numbers(call))
     if call.op.padding is not None and tile is not None:

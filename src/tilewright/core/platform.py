@@ -143,7 +143,7 @@ class Platform:
     home: str = ""
     """The memory of inputs, outputs and weights, on machines whose engine works in another one."""
     operations: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    """Cycles of operations in loops that are printed from expressions, by kind; see `cost.operations`."""
+    """Cycles of operations in loops that are printed from expressions, by kind; see `price.operations`."""
     fused: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     """The same in what is fused behind kernels."""
     machines: Mapping[str, SimulatedMachine] = field(default_factory=lambda: MappingProxyType({}))

@@ -14,7 +14,7 @@ from math import prod
 from tilewright.core.accelerator import ArrayEngine, MemoryLevel
 from tilewright.core.mapping import Loop, SpatialMapping, TemporalMapping
 from tilewright.core.workload import Layer, Operand
-from tilewright.cost.array_nest import spread
+from tilewright.price.array_nest import spread
 from tilewright.errors import TilewrightError
 
 Order = tuple[tuple[str, int], ...]

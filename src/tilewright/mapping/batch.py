@@ -1,4 +1,4 @@
-"""The cost of many mappings at once: the model of `tilewright.cost.array` over arrays with one mapping in a row.
+"""The cost of many mappings at once: the model of `tilewright.price.array` over arrays with one mapping in a row.
 
 It runs on NumPy, or on any library with the same names for `arange`, `asarray`, `ceil`, `floor`, `log2`, `where`,
 `zeros` and `zeros_like` and with the usual operators on arrays (CuPy and PyTorch, for instance), given as `xp`.

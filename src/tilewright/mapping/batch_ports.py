@@ -12,7 +12,7 @@ Array = Any
 def reduced(
     xp: Any, busy: Sequence[Array], least: Sequence[Array], once: Sequence[Array], surplus: Array
 ) -> list[Array]:
-    """Takes surplus cycles off the longest loads first (`tilewright.cost.array_latency`), of those that come once."""
+    """Takes surplus cycles off the longest loads first (`tilewright.price.array_latency`), of those that come once."""
     count = len(busy)
     keys = [xp.where(flag, value, -1.0) for flag, value in zip(once, busy, strict=True)]
     floors = [floor + xp.zeros_like(surplus) for floor in least]

@@ -13,7 +13,7 @@ from math import ceil, prod
 from tilewright.core.accelerator import FROM_HIGH, FROM_LOW, READS, TO_HIGH, TO_LOW, ArrayEngine, MemoryLevel, Port
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer, Operand
-from tilewright.cost.array import operation_cycles, unit_energies
+from tilewright.price.array import operation_cycles, unit_energies
 
 
 class Floors:

@@ -17,7 +17,7 @@ from tilewright.core.accelerator import ArrayEngine
 from tilewright.core.descriptions import read_text
 from tilewright.core.mapping import SpatialMapping, TemporalMapping
 from tilewright.core.workload import Layer
-from tilewright.cost.array import ArrayCost
+from tilewright.price.array import ArrayCost
 from tilewright.errors import TilewrightError
 from tilewright.mapping.allocate import tiles, too_small, usable
 from tilewright.mapping.text import from_json, to_json

@@ -14,7 +14,7 @@ from math import exp, factorial, prod
 import numpy as np
 
 from tilewright.core.mapping import TemporalMapping
-from tilewright.cost.array_nest import spread
+from tilewright.price.array_nest import spread
 from tilewright.errors import TilewrightError
 from tilewright.mapping.allocate import allocate
 from tilewright.mapping.batch import Evaluator, Loops

@@ -1,6 +1,6 @@
 """A layer on an array with one spatial mapping, as tables over the nodes of its lattice.
 
-Each entry of an operand's nest (see `tilewright.cost.array_nest`) is a tile that stays from one node to the next fetch.
+Each entry of an operand's nest (see `tilewright.price.array_nest`) is a tile that stays from one node to the next fetch.
 All that its moves cost follows from the node alone, so it is worked out once per node, and mappings look it up.
 """
 
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from tilewright.core.accelerator import FROM_HIGH, FROM_LOW, READS, TO_HIGH, TO_LOW, ArrayEngine, MemoryLevel, Port
 from tilewright.core.mapping import Loop, SpatialMapping, TemporalMapping, Unrolled
 from tilewright.core.workload import Layer, Operand, Sum
-from tilewright.cost.array import evaluate, operation_cycles
-from tilewright.cost.array_nest import Nest, build, spread
+from tilewright.price.array import evaluate, operation_cycles
+from tilewright.price.array_nest import Nest, build, spread
 from tilewright.mapping.lattice import Ints, Lattice
 
 Floats = NDArray[np.float64]

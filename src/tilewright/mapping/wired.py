@@ -9,7 +9,7 @@ from math import ceil, prod
 from tilewright.core.accelerator import ArrayEngine
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer
-from tilewright.cost.array_nest import spread
+from tilewright.price.array_nest import spread
 from tilewright.mapping.spatial import Loops, candidates, limit, normalise
 
 KEPT = 64

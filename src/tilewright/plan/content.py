@@ -7,8 +7,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from tilewright.core.domain import Domain
 from tilewright.core.graph import Node
-from tilewright.cost.operations import streams
-from tilewright.cost.tiles import Task
+from tilewright.price.operations import streams
+from tilewright.price.tiles import Task
 from tilewright.plan.tiling.rules import rules
 
 Key = tuple[Hashable, ...]

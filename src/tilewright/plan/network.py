@@ -13,8 +13,8 @@ from tilewright.core.graph import Graph, Node
 from tilewright.core.plan import Choice, Group
 from tilewright.core.platform import Engine, Platform
 from tilewright.core.tiles import Member
-from tilewright.cost.slow import Brought
-from tilewright.cost.tiles import Task, task
+from tilewright.price.slow import Brought
+from tilewright.price.tiles import Task, task
 from tilewright.plan.addresses.packing import round_up
 from tilewright.plan.offload import Offloaded, offloads
 from tilewright.plan.options import PlanOptions

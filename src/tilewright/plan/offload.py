@@ -17,7 +17,7 @@ from types import MappingProxyType
 from tilewright.core.graph import Graph, Names, Node
 from tilewright.core.plan import Choice
 from tilewright.core.platform import Engine, Platform
-from tilewright.cost.tiles import task
+from tilewright.price.tiles import task
 from tilewright.errors import TilewrightError
 from tilewright.passes.split import Split, splits
 from tilewright.plan.content import Contents, Key, connections, mentioned

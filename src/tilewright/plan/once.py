@@ -13,7 +13,7 @@ from functools import cached_property
 
 from tilewright.core.plan import Group, TileBuffer
 from tilewright.core.tiles import Use
-from tilewright.cost.tiles import Cost
+from tilewright.price.tiles import Cost
 from tilewright.plan.addresses.packing import first_gap, round_up
 from tilewright.plan.joint import Pick, Solution
 from tilewright.plan.levels import Levels

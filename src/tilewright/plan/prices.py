@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group
 from tilewright.core.platform import Platform
-from tilewright.cost.slow import Brought, brought
-from tilewright.cost.tiles import Cost, priced, task
+from tilewright.price.slow import Brought, brought
+from tilewright.price.tiles import Cost, priced, task
 from tilewright.plan.content import Contents, Key, connections, mentioned
 
 
@@ -33,7 +33,7 @@ class Prices:
     def of(
         self, graph: Graph, platform: Platform, choices: Sequence[Choice], group: Group, source: Mapping[str, str]
     ) -> Price:
-        """The price of a group; arguments as of `cost.tiles.priced`."""
+        """The price of a group; arguments as of `price.tiles.priced`."""
         key = self._key(graph, platform, choices, group, source)
         found = self.known.get(key)
         if found is None:
@@ -46,7 +46,7 @@ class Prices:
     def brought(
         self, graph: Graph, platform: Platform, choices: Sequence[Choice], group: Group, source: Mapping[str, str]
     ) -> Brought:
-        """What a group brings from a slow home; arguments as of `cost.tiles.priced`."""
+        """What a group brings from a slow home; arguments as of `price.tiles.priced`."""
         key = self._key(graph, platform, choices, group, source)
         found = self.slow.get(key)
         if found is None:

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Buffer, Group, Place, Plan, Schedule, Stage
 from tilewright.core.platform import Platform
-from tilewright.cost.slow import fetched
-from tilewright.cost.tiles import priced
+from tilewright.price.slow import fetched
+from tilewright.price.tiles import priced
 from tilewright.plan.impossible import why_impossible
 from tilewright.plan.inlay import Inlay
 from tilewright.plan.joint import Joint, Pick, Solution, fits_layer_by_layer, layer_by_layer

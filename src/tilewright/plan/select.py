@@ -13,8 +13,8 @@ from tilewright.core.matching import binding_names, why_not
 from tilewright.core.op import call_node
 from tilewright.core.plan import Choice, Rejection
 from tilewright.core.platform import Platform
-from tilewright.cost.grid import Grid
-from tilewright.cost.tiles import Task, step_names, task
+from tilewright.price.grid import Grid
+from tilewright.price.tiles import Task, step_names, task
 from tilewright.errors import TilewrightError
 from tilewright.plan.content import Contents
 from tilewright.plan.tiling.frame import Frame

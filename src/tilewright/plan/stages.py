@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from tilewright.core.plan import Place, Stage
 from tilewright.core.platform import Dma
 from tilewright.core.tiles import Use
-from tilewright.cost.copies import copied
+from tilewright.price.copies import copied
 from tilewright.plan.addresses.packing import Item, lowest_gap, round_up
 from tilewright.plan.joint import Pick
 from tilewright.plan.levels import Levels, Span

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tilewright.core.accelerator import ArrayEngine
-from tilewright.cost.array import ArrayCost, areas
+from tilewright.price.array import ArrayCost, areas
 
 UNITS = "array"
 """The array itself, beside the memories."""

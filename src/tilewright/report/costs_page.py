@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tilewright.core.accelerator import ArrayEngine
 from tilewright.core.files import write_file
-from tilewright.cost.array import ArrayCost
+from tilewright.price.array import ArrayCost
 from tilewright.report.bars import Picture, nest, scatter, stacked
 from tilewright.report.costs import UNITS, energy_by_memory, energy_text, latency_parts
 

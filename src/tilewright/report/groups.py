@@ -10,7 +10,7 @@ from typing import Literal
 
 from tilewright.core.op import call_node
 from tilewright.core.plan import Group, Plan, Schedule, TileBuffer, Work
-from tilewright.cost.timeline import Timed, timed_groups
+from tilewright.price.timeline import Timed, timed_groups
 from tilewright.report.layers import LOOP_NEST, is_view, multiply_accumulates
 
 Interval = tuple[int, int]

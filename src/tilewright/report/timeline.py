@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tilewright.core.plan import Plan, Schedule
-from tilewright.cost.timeline import CORES, Bar, Timed, lanes, replay, staging, summary, timed_groups
+from tilewright.price.timeline import CORES, Bar, Timed, lanes, replay, staging, summary, timed_groups
 from tilewright.report.memory import COLOURS, RIGHT, WIDTH, Tick, round_up
 
 LEFT, TOP, LANE, BAR, BOTTOM = 120, 6, 32, 26, 22

@@ -1,6 +1,6 @@
 """Ways to run a group of nodes tile by tile: which dimensions are cut, how finely, in which order, with which buffers.
 
-All tile sizes of a group are evaluated at once by `cost.grid`; only those that are worth their bytes become groups. The
+All tile sizes of a group are evaluated at once by `price.grid`; only those that are worth their bytes become groups. The
 tiling that needs the fewest bytes of all is always among them.
 """
 
@@ -17,8 +17,8 @@ from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group
 from tilewright.core.platform import Platform
 from tilewright.core.tiles import Member
-from tilewright.cost.grid import Clash, Cut, Grid, Span
-from tilewright.cost.tiles import Task, task
+from tilewright.price.grid import Clash, Cut, Grid, Span
+from tilewright.price.tiles import Task, task
 from tilewright.plan.tiling.frame import Frame
 from tilewright.plan.tiling.groups import Surroundings, Tilings, built, evaluated
 from tilewright.plan.tiling.rules import MOST_SIZES, Impossible, Rules, rules, tile_sizes

@@ -12,10 +12,10 @@ import numpy as np
 from tilewright.core.domain import Affine
 from tilewright.core.platform import Engine, Platform
 from tilewright.core.tiles import Use, left, walked
-from tilewright.cost.copies import kept_cycles, kept_lines
-from tilewright.cost.formulas import evaluate
-from tilewright.cost.grid import Array, Box, Grid, Value
-from tilewright.cost.tiles import (
+from tilewright.price.copies import kept_cycles, kept_lines
+from tilewright.price.formulas import evaluate
+from tilewright.price.grid import Array, Box, Grid, Value
+from tilewright.price.tiles import (
     NOTHING,
     Task,
     asks_strides,
@@ -25,7 +25,7 @@ from tilewright.cost.tiles import (
     work_cycles,
     work_points,
 )
-from tilewright.cost.transfers import Flow, Traffic, due, first_work, flow, in_place, streamed, traffic
+from tilewright.price.transfers import Flow, Traffic, due, first_work, flow, in_place, streamed, traffic
 from tilewright.plan.tiling.rules import (
     Density,
     Option,

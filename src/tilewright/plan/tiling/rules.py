@@ -15,9 +15,9 @@ from tilewright.core.graph import TensorType
 from tilewright.core.kernel import BIT, PLANE, Kernel, packing
 from tilewright.core.op import Call
 from tilewright.core.tiles import Extent, Member, axis_dim, left, region, shift, walked
-from tilewright.cost.formulas import Names, condition
-from tilewright.cost.grid import Array, Box, Grid, Span, Value
-from tilewright.cost.tiles import Task
+from tilewright.price.formulas import Names, condition
+from tilewright.price.grid import Array, Box, Grid, Span, Value
+from tilewright.price.tiles import Task
 from tilewright.errors import TilewrightError
 
 MOST_SIZES = 9

@@ -7,8 +7,8 @@ import pytest
 from tilewright.core.accelerator import ArrayEngine, InMemoryCompute
 from tilewright.core.equation import LayerText, read_layer
 from tilewright.core.mapping import SpatialMapping
-from tilewright.cost.array import areas, clock_period
-from tilewright.cost.array_imc import energies
+from tilewright.price.array import areas, clock_period
+from tilewright.price.array_imc import energies
 
 
 @pytest.mark.parametrize(

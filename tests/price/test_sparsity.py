@@ -12,9 +12,9 @@ from tilewright.core.accelerator import ArrayEngine, InMemoryCompute
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer
 from tilewright.core.workload_file import print_workload, read_workload_file
-from tilewright.cost.array import evaluate, unit_energies
-from tilewright.cost.layers import thinned
-from tilewright.cost.sparsity import packed, packed_bits
+from tilewright.price.array import evaluate, unit_energies
+from tilewright.price.layers import thinned
+from tilewright.price.sparsity import packed, packed_bits
 from tilewright.mapping.best import best_mapping
 
 

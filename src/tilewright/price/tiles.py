@@ -5,7 +5,7 @@ beside. So a step takes `single + max(compute, double)`, the first loads come be
 
     loads of the first step + sum over steps of (single + max(compute, double)) + store of the last step
 
-Transfers are in `cost.transfers`.
+Transfers are in `price.transfers`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from tilewright.core.op import Call, call_node
 from tilewright.core.plan import Choice, Group, TileBuffer
 from tilewright.core.platform import Engine, Platform
 from tilewright.core.tiles import Member, Use, left, member, walked
-from tilewright.cost.copies import kept_cycles
-from tilewright.cost.formulas import Names, evaluate
-from tilewright.cost.grid import Array, Box, Cut, Grid, Value
-from tilewright.cost.nests import argument_cycles, nest_cycles, written_over
-from tilewright.cost.operations import Counts, fused_cycles, nest_counts, step_counts
-from tilewright.cost.operations import cycles as operation_cycles
-from tilewright.cost.transfers import Flow, Traffic, due, first_work, flow, in_place, overlapped, scaled, traffic
+from tilewright.price.copies import kept_cycles
+from tilewright.price.formulas import Names, evaluate
+from tilewright.price.grid import Array, Box, Cut, Grid, Value
+from tilewright.price.nests import argument_cycles, nest_cycles, written_over
+from tilewright.price.operations import Counts, fused_cycles, nest_counts, step_counts
+from tilewright.price.operations import cycles as operation_cycles
+from tilewright.price.transfers import Flow, Traffic, due, first_work, flow, in_place, overlapped, scaled, traffic
 
 OPERATIONS = {"point": 4.0, "term": 4.0, "step": 2.0}
 """Cycles of a point of a loop nest that no kernel covers and of a step behind it, where the platform does not say."""

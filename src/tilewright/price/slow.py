@@ -1,6 +1,6 @@
 """How long groups wait for a slow home: copies of constants in a nearer memory, and what they bring from it themselves.
 
-One DMA does both, in the order in which it is asked. What a group takes by itself comes from `cost.tiles`; here groups
+One DMA does both, in the order in which it is asked. What a group takes by itself comes from `price.tiles`; here groups
 run one behind the other, with those of their transfers that this DMA makes, and without.
 """
 
@@ -13,8 +13,8 @@ import numpy as np
 
 from tilewright.core.plan import Group, Stage
 from tilewright.core.platform import Dma, Platform
-from tilewright.cost.copies import copied
-from tilewright.cost.tiles import Priced
+from tilewright.price.copies import copied
+from tilewright.price.tiles import Priced
 
 ASKED = 0.7
 """What of the cycles to start a copy and to await it passes until it is asked for, of a core that asks for several:

@@ -1,6 +1,6 @@
 """What a tiled plan costs, part by part, and when its parts run.
 
-The prediction of a group comes from `cost.tiles`. `replay` follows single steps of it as generated code runs them: each
+The prediction of a group comes from `price.tiles`. `replay` follows single steps of it as generated code runs them: each
 turn first starts the transfers of later steps, as far ahead as buffers have slots, then waits for what this step needs,
 computes, and starts to store the result. A DMA does one transfer after the other.
 """
@@ -18,10 +18,10 @@ from tilewright.core.graph import Graph
 from tilewright.core.kernel import formula, named
 from tilewright.core.plan import Choice, Group, Plan, Schedule, TileBuffer
 from tilewright.core.platform import Platform
-from tilewright.cost.copies import copied, route
-from tilewright.cost.slow import Brought
-from tilewright.cost.tiles import Cost, Priced, Task, begin_cycles, priced, task
-from tilewright.cost.transfers import Flow
+from tilewright.price.copies import copied, route
+from tilewright.price.slow import Brought
+from tilewright.price.tiles import Cost, Priced, Task, begin_cycles, priced, task
+from tilewright.price.transfers import Flow
 
 CORES = ""
 """The lane of the cores, among those named after DMAs."""

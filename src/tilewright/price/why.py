@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.core.accelerator import READS, MemoryLevel
-from tilewright.cost.array import ArrayCost, operation_cycles
-from tilewright.cost.array_latency import allowed, by_port
-from tilewright.cost.array_moves import Move
-from tilewright.cost.array_nest import Nest
-from tilewright.cost.sparsity import working
+from tilewright.price.array import ArrayCost, operation_cycles
+from tilewright.price.array_latency import allowed, by_port
+from tilewright.price.array_moves import Move
+from tilewright.price.array_nest import Nest
+from tilewright.price.sparsity import working
 
 
 @dataclass(frozen=True)

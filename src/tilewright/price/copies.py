@@ -14,7 +14,7 @@ from tilewright.core.graph import TensorType
 from tilewright.core.kernel import Kernel
 from tilewright.core.platform import Dma, Platform
 from tilewright.core.tiles import Use
-from tilewright.cost.grid import Array, Box, Grid, Value
+from tilewright.price.grid import Array, Box, Grid, Value
 
 
 def route(platform: Platform, memory: str) -> tuple[Dma, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from tilewright.core.accelerator import FROM_HIGH, FROM_LOW, READS, TO_HIGH, TO_LOW, MemoryLevel, Port
-from tilewright.cost.array_nest import Nest
+from tilewright.price.array_nest import Nest
 
 
 @dataclass(frozen=True)

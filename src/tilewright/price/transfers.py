@@ -1,6 +1,6 @@
 """Cycles of transfers between memories: of all that a group makes at a step, and beside its computation.
 
-Single ones are in `cost.copies`. What starts and awaits those of the first and the last step is code that runs once
+Single ones are in `price.copies`. What starts and awaits those of the first and the last step is code that runs once
 (`Once`).
 """
 
@@ -14,8 +14,8 @@ import numpy as np
 from tilewright.core.kernel import Kernel
 from tilewright.core.platform import Platform
 from tilewright.core.tiles import Use
-from tilewright.cost.copies import descriptors, issued, route, shared, slowed, transfer
-from tilewright.cost.grid import Array, Box, Grid
+from tilewright.price.copies import descriptors, issued, route, shared, slowed, transfer
+from tilewright.price.grid import Array, Box, Grid
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from cost.small_array import BUFFER, MACHINE, REGISTER, product
 from tilewright.core.accelerator import FROM_LOW, TO_LOW, ArrayEngine, MemoryLevel, Port
 from tilewright.core.workload import Layer, Workload
-from tilewright.cost.locality import local_engines
+from tilewright.price.locality import local_engines
 
 DRAM = MemoryLevel(
     "dram",

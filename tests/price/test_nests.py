@@ -9,9 +9,9 @@ import pytest
 
 from passes.build import Builder
 from tilewright.core.graph import Graph
-from tilewright.cost.grid import Cut, Grid
-from tilewright.cost.nests import nest_cycles
-from tilewright.cost.tiles import part_sizes, task
+from tilewright.price.grid import Cut, Grid
+from tilewright.price.nests import nest_cycles
+from tilewright.price.tiles import part_sizes, task
 
 
 def points(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cost.small_array import BUFFER, MACHINE
-from tilewright.cost.memories import memory_cost, registers, sram, with_costs
+from tilewright.price.memories import memory_cost, registers, sram, with_costs
 
 
 @pytest.mark.parametrize(

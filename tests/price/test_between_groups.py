@@ -13,10 +13,10 @@ from plan.tiled_networks import SINGLE
 from tilewright.core.plan import Group, Place, Stage, TileBuffer, Work
 from tilewright.core.platform import Dma
 from tilewright.core.tiles import TileLoop
-from tilewright.cost.slow import Brought, fetched
-from tilewright.cost.tiles import Cost
-from tilewright.cost.timeline import held_up, repeated
-from tilewright.cost.transfers import first_work
+from tilewright.price.slow import Brought, fetched
+from tilewright.price.tiles import Cost
+from tilewright.price.timeline import held_up, repeated
+from tilewright.price.transfers import first_work
 
 PLATFORM = replace(SCRATCHPAD, dmas={"cluster": Dma("cluster", ("L2", "L1"), 20, 8.0, 3, issue=30)}, operations={})
 

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from tilewright.core.accelerator import ArrayEngine
 from tilewright.core.mapping import SpatialMapping, TemporalMapping, Unrolled
 from tilewright.core.workload import Layer
-from tilewright.cost import array_imc as imc
-from tilewright.cost.array_latency import (
+from tilewright.price import array_imc as imc
+from tilewright.price.array_latency import (
     PortKey,
     by_port,
     double_buffers,
@@ -25,9 +25,9 @@ from tilewright.cost.array_latency import (
     stall,
     storing,
 )
-from tilewright.cost.array_moves import Move, moves
-from tilewright.cost.array_nest import Nest, build
-from tilewright.cost.sparsity import working
+from tilewright.price.array_moves import Move, moves
+from tilewright.price.array_nest import Nest, build
+from tilewright.price.sparsity import working
 
 LoadKey = tuple[str, int, str]
 """Operand, level among its memories, direction."""

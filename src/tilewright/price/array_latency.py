@@ -10,8 +10,8 @@ import numpy as np
 
 from tilewright.core.accelerator import FROM_HIGH, FROM_LOW, TO_HIGH, TO_LOW
 from tilewright.core.workload import Layer
-from tilewright.cost.array_moves import Move
-from tilewright.cost.array_nest import Nest
+from tilewright.price.array_moves import Move
+from tilewright.price.array_nest import Nest
 
 Flags = Mapping[tuple[str, int], bool]
 """By operand and entry of its nest."""

@@ -21,8 +21,8 @@ from cost.zigzag_lines import (
     workload,
 )
 from tilewright.core.mapping import Loop
-from tilewright.cost.array import ArrayCost, areas, clock_period, evaluate
-from tilewright.cost.array_nest import spread
+from tilewright.price.array import ArrayCost, areas, clock_period, evaluate
+from tilewright.price.array_nest import spread
 
 pytestmark = pytest.mark.cases
 IMC_PARTS = {

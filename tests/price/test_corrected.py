@@ -9,7 +9,7 @@ import pytest
 from cost.small_array import BUFFER, MACHINE, REGISTER, SPATIAL, TEMPORAL, product
 from tilewright.core.accelerator import FROM_HIGH, FROM_LOW, TO_HIGH, TO_LOW, ArrayEngine, MemoryLevel, Port
 from tilewright.core.mapping import SpatialMapping, TemporalMapping
-from tilewright.cost.array import ArrayCost, evaluate
+from tilewright.price.array import ArrayCost, evaluate
 from tilewright.errors import TilewrightError
 from tilewright.mapping.allocate import allocate
 

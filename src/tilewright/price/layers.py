@@ -19,8 +19,8 @@ from tilewright.core.domain import Affine, Domain
 from tilewright.core.graph import Graph, Node
 from tilewright.core.op import Call, call_node
 from tilewright.core.workload import Layer, Operand, Sum, Workload
-from tilewright.cost.sparsity import packed
-from tilewright.cost.touched import Touched, touched
+from tilewright.price.sparsity import packed
+from tilewright.price.touched import Touched, touched
 
 SUM_BITS = 32
 """Of sums, at least."""

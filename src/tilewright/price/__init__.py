@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tilewright.cost.tiles import Cost, group_cost
+from tilewright.price.tiles import Cost, group_cost
 
 __all__ = ["Cost", "group_cost"]

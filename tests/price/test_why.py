@@ -6,7 +6,7 @@ import pytest
 
 import tilewright
 from tilewright.core.workload_file import equation_layer
-from tilewright.cost.why import Why, explain
+from tilewright.price.why import Why, explain
 
 
 def part(why: Why, *names: str) -> Why:

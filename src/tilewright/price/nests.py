@@ -25,10 +25,10 @@ from tilewright.core.domain import Affine, Domain, Whole
 from tilewright.core.op import Call
 from tilewright.core.plan import Group, Work
 from tilewright.core.tiles import Member, Use
-from tilewright.cost.formulas import Names
-from tilewright.cost.grid import Array, Grid, Span, Value
-from tilewright.cost.operations import Counts, point_body, streams
-from tilewright.cost.operations import cycles as operation_cycles
+from tilewright.price.formulas import Names
+from tilewright.price.grid import Array, Grid, Span, Value
+from tilewright.price.operations import Counts, point_body, streams
+from tilewright.price.operations import cycles as operation_cycles
 
 Costs = Mapping[str, float]
 IN_REGISTERS = 3
