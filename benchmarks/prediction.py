@@ -29,9 +29,9 @@ from benchmarks.siracusa import ENGINES, PLATFORM
 from tilewright.api import Options, find_cases, load_case, run_model
 from tilewright.core.plan import Plan
 from tilewright.core.platform import Platform, Sizes, load_platform, resize
+from tilewright.errors import TilewrightError
 from tilewright.price.slow import brought, fetched
 from tilewright.price.timeline import held_up, repeated, timed_groups
-from tilewright.errors import TilewrightError
 from tilewright.report.profile import profile_rows
 from tilewright.sim.marks import GroupProfile
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from compat.zigzag_files import MACHINE, MAPPING, WORKLOAD, write
-from cost.zigzag_lines import folder, runs
+from price.zigzag_lines import folder, runs
 from tilewright.compat.zigzag import get_hardware_performance_zigzag, get_hardware_performance_zigzag_imc
 from tilewright.errors import TilewrightError
 

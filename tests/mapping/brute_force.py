@@ -9,11 +9,11 @@ import numpy as np
 
 from tilewright.core.mapping import TemporalMapping
 from tilewright.core.workload import Layer
-from tilewright.price.array_nest import spread
 from tilewright.mapping.allocate import element_bits
 from tilewright.mapping.batch import Evaluator
 from tilewright.mapping.lattice import prime_factors
 from tilewright.mapping.tables import Problem
+from tilewright.price.array_nest import spread
 
 Order = tuple[tuple[str, int], ...]
 

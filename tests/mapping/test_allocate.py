@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from cost.small_array import BUFFER, MACHINE, REGISTER, SPATIAL, TEMPORAL, product
-from cost.zigzag_lines import machine, sampled, searched, stated_layer, stated_spatial, stated_temporal
+from price.small_array import BUFFER, MACHINE, REGISTER, SPATIAL, TEMPORAL, product
+from price.zigzag_lines import machine, sampled, searched, stated_layer, stated_spatial, stated_temporal
 from tilewright.errors import TilewrightError
 from tilewright.mapping.allocate import allocate
 

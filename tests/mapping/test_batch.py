@@ -12,10 +12,10 @@ import pytest
 from mapping.brute_force import cuts_that_fit, orders
 from mapping.random_problems import random_problem
 from tilewright.core.mapping import TemporalMapping
-from tilewright.price.array import evaluate
 from tilewright.mapping.batch import Evaluator
 from tilewright.mapping.lattice import Lattice, prime_factors
 from tilewright.mapping.tables import Problem
+from tilewright.price.array import evaluate
 
 
 def random_rows(found: Problem, count: int, seed: int) -> tuple[np.ndarray, list[np.ndarray]]:

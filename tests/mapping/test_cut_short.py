@@ -6,14 +6,14 @@ import pytest
 
 from tilewright.core.array_file import load_machine
 from tilewright.core.workload_file import equation_layer
-from tilewright.price.array import evaluate
-from tilewright.price.layers import narrow
 from tilewright.mapping.best import USUAL_FACTORS, best_mapping
 from tilewright.mapping.goals import Objective
 from tilewright.mapping.results import Effort
 from tilewright.mapping.strategies import loma
 from tilewright.mapping.tables import problem
 from tilewright.mapping.wired import unrollings
+from tilewright.price.array import evaluate
+from tilewright.price.layers import narrow
 
 LAYERS = (
     ("O[m][n] += A[m][k] * B[k][n]", {"M": 64, "N": 48, "K": 96}),

@@ -8,13 +8,13 @@ import pytest
 from mapping.brute_force import all_costs
 from mapping.random_problems import possible_problems, random_problem
 from tilewright.core.mapping import SpatialMapping
-from tilewright.price.array import evaluate
 from tilewright.errors import TilewrightError
 from tilewright.mapping.best import Job, best_mapping, best_mappings
 from tilewright.mapping.goals import Objective, Wanted
 from tilewright.mapping.results import Effort, SearchResult
 from tilewright.mapping.search import Search
 from tilewright.mapping.tables import Floats, Problem
+from tilewright.price.array import evaluate
 
 CLOSE = 1 + 1e-9
 

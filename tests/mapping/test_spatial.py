@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from cost.small_array import BUFFER, MACHINE, REGISTER, product
-from cost.zigzag_lines import machine, mapping, sampled, searched, stated_layer, stated_spatial
+from price.small_array import BUFFER, MACHINE, REGISTER, product
+from price.zigzag_lines import machine, mapping, sampled, searched, stated_layer, stated_spatial
 from tilewright.core.accelerator import FROM_LOW, Port
 from tilewright.core.mapping import SpatialMapping
 from tilewright.errors import TilewrightError

@@ -9,12 +9,12 @@ from mapping.random_problems import possible_problems, random_problem
 from tilewright.core.array_file import load_machine
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer, Operand
-from tilewright.price.array import ArrayCost, evaluate
 from tilewright.errors import TilewrightError
 from tilewright.mapping.allocate import allocate
 from tilewright.mapping.search import Search
 from tilewright.mapping.strategies import fixed, loma, salsa
 from tilewright.mapping.tables import Problem, problem
+from tilewright.price.array import ArrayCost, evaluate
 
 
 def one_by_one(found: Problem, even: bool) -> list[ArrayCost]:

@@ -10,8 +10,8 @@ import pytest
 from tilewright.core.array_file import load_machine
 from tilewright.core.workload import Layer
 from tilewright.core.workload_file import equation_layer
-from tilewright.price.layers import narrow
 from tilewright.mapping.wired import Unrolling, unrollings, wired
+from tilewright.price.layers import narrow
 
 BITS = {"O": 16}
 

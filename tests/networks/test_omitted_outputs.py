@@ -18,8 +18,8 @@ from tilewright.cli.app import run
 from tilewright.core.graph import Array
 from tilewright.core.interpret import interpret
 from tilewright.core.text import print_graph
-from tilewright.price.layers import network_layers
 from tilewright.frontend import load, save
+from tilewright.price.layers import network_layers
 from tilewright.report import layers, render_report
 
 PLATFORMS = ("generic", "scratchpad", "siracusa")

@@ -17,8 +17,8 @@ from onnx_models import model, node, value, write
 from tilewright.api import compile_model, run_model
 from tilewright.core.graph import Array
 from tilewright.core.interpret import interpret
-from tilewright.price.timeline import CORES, replay, timed_groups
 from tilewright.plan import PlanOptions
+from tilewright.price.timeline import CORES, replay, timed_groups
 from tilewright.sim import Machine
 
 KINDS = {"float32": TensorProto.FLOAT, "int8": TensorProto.INT8, "uint8": TensorProto.UINT8}

@@ -19,11 +19,11 @@ from tilewright.core.op import call_node
 from tilewright.core.plan import Plan
 from tilewright.core.platform import Platform
 from tilewright.core.tiles import Extent, TileLoop, Trace, member, trace
-from tilewright.price import group_cost
 from tilewright.plan.storage import is_view
 from tilewright.plan.tiling.candidates import Candidate, Tiling, candidates
 from tilewright.plan.validator.groups import group_problems, open_group
 from tilewright.plan.validator.kernels import work_problems
+from tilewright.price import group_cost
 
 
 def steps_of(network: Network) -> list[int]:

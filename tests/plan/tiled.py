@@ -15,9 +15,9 @@ from tilewright.core.op import call_node
 from tilewright.core.plan import Choice, Group
 from tilewright.core.platform import Dma, Platform, Sizes, load_platform, resize
 from tilewright.core.tiles import Extent, Member, Region, Trace, hull, member, narrowed, trace
-from tilewright.price.tiles import OPERATIONS, SUM_CYCLES
 from tilewright.passes import run_pipeline
 from tilewright.plan.select import select
+from tilewright.price.tiles import OPERATIONS, SUM_CYCLES
 
 SCRATCHPAD = load_platform("scratchpad")
 

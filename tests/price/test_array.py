@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cost.small_array import MACHINE, SPATIAL, TEMPORAL, product
+from price.small_array import MACHINE, SPATIAL, TEMPORAL, product
 from tilewright.core.accelerator import FROM_LOW, TO_HIGH, TO_LOW
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Sum

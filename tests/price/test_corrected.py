@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from cost.small_array import BUFFER, MACHINE, REGISTER, SPATIAL, TEMPORAL, product
+from price.small_array import BUFFER, MACHINE, REGISTER, SPATIAL, TEMPORAL, product
 from tilewright.core.accelerator import FROM_HIGH, FROM_LOW, TO_HIGH, TO_LOW, ArrayEngine, MemoryLevel, Port
 from tilewright.core.mapping import SpatialMapping, TemporalMapping
-from tilewright.price.array import ArrayCost, evaluate
 from tilewright.errors import TilewrightError
 from tilewright.mapping.allocate import allocate
+from tilewright.price.array import ArrayCost, evaluate
 
 
 def both(engine: ArrayEngine, temporal: TemporalMapping = TEMPORAL, columns: int = 4) -> tuple[ArrayCost, ArrayCost]:

@@ -13,9 +13,9 @@ from tilewright.core.array_file import load_machine
 from tilewright.core.graph import Graph, Node
 from tilewright.core.op import Example, Operator, arrays_of, call_example
 from tilewright.core.workload import Layer
-from tilewright.price.layers import NetworkLayers, narrow, network_layers
 from tilewright.frontend import load
 from tilewright.ops import operators
+from tilewright.price.layers import NetworkLayers, narrow, network_layers
 
 
 def one_operator(op: Operator, spec: Example) -> Graph:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cost.small_array import BUFFER, MACHINE, REGISTER, product
+from price.small_array import BUFFER, MACHINE, REGISTER, product
 from tilewright.core.accelerator import FROM_LOW, TO_LOW, ArrayEngine, MemoryLevel, Port
 from tilewright.core.workload import Layer, Workload
 from tilewright.price.locality import local_engines

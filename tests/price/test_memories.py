@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cost.small_array import BUFFER, MACHINE
+from price.small_array import BUFFER, MACHINE
 from tilewright.price.memories import memory_cost, registers, sram, with_costs
 
 

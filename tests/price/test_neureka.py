@@ -14,8 +14,8 @@ from tilewright.core.array_file import load_machine
 from tilewright.core.equation import LayerText, read_layer
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer
-from tilewright.price.array import evaluate
 from tilewright.mapping.allocate import allocate
+from tilewright.price.array import evaluate
 
 DENSE = "O[k][oy][ox] += W[k][c][fy][fx] * I[c][iy][ix]"
 DEPTHWISE = "O[k][oy][ox] += W[k][fy][fx] * I[k][iy][ix]"

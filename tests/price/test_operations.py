@@ -9,9 +9,9 @@ import pytest
 
 from tilewright.core.op import arrays_of, call_example
 from tilewright.core.platform import load_platform
-from tilewright.price.operations import cycles, expression, result_counts, update_counts
 from tilewright.errors import TilewrightError
 from tilewright.ops import operators
+from tilewright.price.operations import cycles, expression, result_counts, update_counts
 
 INSTRUCTIONS = {"fabsf", "fmaxf", "fminf"}
 

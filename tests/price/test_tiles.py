@@ -11,11 +11,11 @@ from plan.tiled import Walk, machine, transfers
 from plan.tiled_networks import FUSED, SINGLE
 from tilewright.core.platform import Dma, load_platform
 from tilewright.core.tiles import Extent, member
+from tilewright.plan.select import select
 from tilewright.price import group_cost
 from tilewright.price.copies import descriptors, route
 from tilewright.price.grid import Cut, Grid, Span
 from tilewright.price.tiles import names_of, part_sizes, task
-from tilewright.plan.select import select
 
 
 @pytest.mark.parametrize("cores", [1, 8])

@@ -9,7 +9,7 @@ from math import isclose
 
 import pytest
 
-from cost.zigzag_lines import (
+from price.zigzag_lines import (
     DIRECTION,
     Line,
     machine,

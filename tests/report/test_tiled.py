@@ -16,8 +16,8 @@ from onnx_models import model, node, value, write
 from tilewright.api import plan_model
 from tilewright.core.plan import Plan, Schedule
 from tilewright.core.platform import Sizes
-from tilewright.price.timeline import CORES, Bar, Timed, replay, staging, summary, timed_groups
 from tilewright.plan import PlanOptions
+from tilewright.price.timeline import CORES, Bar, Timed, replay, staging, summary, timed_groups
 from tilewright.report import group_table, render_report
 from tilewright.report import memory as memory_module
 from tilewright.report import timeline as timeline_module

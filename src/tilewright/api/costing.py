@@ -13,8 +13,6 @@ from tilewright.core.graph import Array, Graph
 from tilewright.core.platform import DEFAULT_PLATFORM, load_platform
 from tilewright.core.workload import Layer, Workload
 from tilewright.core.workload_file import read_workload_file
-from tilewright.price.layers import NetworkLayers, NodeLayers, narrow, network_layers
-from tilewright.price.locality import local_engines
 from tilewright.errors import TilewrightError
 from tilewright.frontend import load
 from tilewright.passes import (
@@ -29,6 +27,8 @@ from tilewright.passes import (
     simplify,
     softmax,
 )
+from tilewright.price.layers import NetworkLayers, NodeLayers, narrow, network_layers
+from tilewright.price.locality import local_engines
 from tilewright.quantize import to_integers
 
 RECOGNISING = (

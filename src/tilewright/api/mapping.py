@@ -13,9 +13,6 @@ from tilewright.core.accelerator import ArrayEngine
 from tilewright.core.array_file import FINAL, load_machine
 from tilewright.core.mapping import SpatialMapping, TemporalMapping
 from tilewright.core.workload import Layer
-from tilewright.price.array import ArrayCost, evaluate
-from tilewright.price.layers import narrow, thinned
-from tilewright.price.memories import with_costs
 from tilewright.errors import TilewrightError
 from tilewright.mapping.allocate import allocate
 from tilewright.mapping.best import BestResult, Job, best_mappings
@@ -25,6 +22,9 @@ from tilewright.mapping.results import Effort
 from tilewright.mapping.strategies import StrategyResult, loma, salsa
 from tilewright.mapping.tables import Problem, problem
 from tilewright.mapping.wired import Unrolling, unrollings
+from tilewright.price.array import ArrayCost, evaluate
+from tilewright.price.layers import narrow, thinned
+from tilewright.price.memories import with_costs
 
 SHORT = Effort(mappings=2000, steps=4000)
 """Some seconds for layers that resist a proof."""

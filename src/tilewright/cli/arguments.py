@@ -10,9 +10,9 @@ from tilewright.api.arrays import read_arrays
 from tilewright.cli.options import LARGEST, Build, Code, Network, Planning, Shape, whole_number
 from tilewright.core.graph import Array
 from tilewright.core.platform import Platform, Sizes, load_platform
-from tilewright.price.copies import route
 from tilewright.errors import TilewrightError
 from tilewright.plan import PlanOptions
+from tilewright.price.copies import route
 
 DMA = "--dma"
 

@@ -31,11 +31,11 @@ from tilewright.cli.cost_tables import (
 from tilewright.core.files import write_file
 from tilewright.core.workload import Layer
 from tilewright.core.workload_file import equation_layer
+from tilewright.errors import TilewrightError
+from tilewright.mapping.pinned import print_mappings
 from tilewright.price.array import ArrayCost
 from tilewright.price.layers import NetworkLayers
 from tilewright.price.why import Why, explain
-from tilewright.errors import TilewrightError
-from tilewright.mapping.pinned import print_mappings
 from tilewright.report.costs import area_of, layer_values
 from tilewright.report.costs_page import Costed, write_costs
 

@@ -20,9 +20,6 @@ from tilewright.core.files import write_file
 from tilewright.core.folders import write_folder
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer, Workload
-from tilewright.price.array import ArrayCost, areas, clock_period, evaluate
-from tilewright.price.locality import local_engines
-from tilewright.price.memories import with_costs
 from tilewright.errors import TilewrightError
 from tilewright.frontend.zigzag_machine import read_machine
 from tilewright.frontend.zigzag_mapping import MappingEntry, read_mapping
@@ -32,6 +29,9 @@ from tilewright.mapping.goals import Objective
 from tilewright.mapping.spatial import candidates
 from tilewright.mapping.strategies import loma, salsa
 from tilewright.mapping.tables import problem
+from tilewright.price.array import ArrayCost, areas, clock_period, evaluate
+from tilewright.price.locality import local_engines
+from tilewright.price.memories import with_costs
 
 Evaluations = list[tuple[CumulativeEvaluation, list[tuple[CostModelEvaluation, None]]]]
 Engine = Literal["loma", "salsa"]

@@ -14,8 +14,8 @@ from math import prod
 from tilewright.core.accelerator import ArrayEngine, MemoryLevel
 from tilewright.core.mapping import Loop, SpatialMapping, TemporalMapping
 from tilewright.core.workload import Layer, Operand
-from tilewright.price.array_nest import spread
 from tilewright.errors import TilewrightError
+from tilewright.price.array_nest import spread
 
 Order = tuple[tuple[str, int], ...]
 

@@ -17,11 +17,11 @@ from tilewright.core.accelerator import ArrayEngine
 from tilewright.core.descriptions import read_text
 from tilewright.core.mapping import SpatialMapping, TemporalMapping
 from tilewright.core.workload import Layer
-from tilewright.price.array import ArrayCost
 from tilewright.errors import TilewrightError
 from tilewright.mapping.allocate import tiles, too_small, usable
 from tilewright.mapping.text import from_json, to_json
 from tilewright.mapping.timeloop import from_timeloop, to_timeloop
+from tilewright.price.array import ArrayCost
 
 JSON, TIMELOOP = (".json",), (".yaml", ".yml")
 ALL = "mappings"

@@ -14,7 +14,6 @@ from math import exp, factorial, prod
 import numpy as np
 
 from tilewright.core.mapping import TemporalMapping
-from tilewright.price.array_nest import spread
 from tilewright.errors import TilewrightError
 from tilewright.mapping.allocate import allocate
 from tilewright.mapping.batch import Evaluator, Loops
@@ -22,6 +21,7 @@ from tilewright.mapping.goals import Objective
 from tilewright.mapping.lattice import Ints, prime_factors
 from tilewright.mapping.results import Found
 from tilewright.mapping.tables import Flags, Floats, OperandTable, Problem, sum_values
+from tilewright.price.array_nest import spread
 
 ROWS = 16384
 """Orders that are taken up together."""

@@ -9,8 +9,8 @@ from math import ceil, prod
 from tilewright.core.accelerator import ArrayEngine
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer
-from tilewright.price.array_nest import spread
 from tilewright.mapping.spatial import Loops, candidates, limit, normalise
+from tilewright.price.array_nest import spread
 
 KEPT = 64
 """Ways to fill the first few dimensions of an array that are pursued, those that use most units."""

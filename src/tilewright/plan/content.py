@@ -7,9 +7,9 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from tilewright.core.domain import Domain
 from tilewright.core.graph import Node
+from tilewright.plan.tiling.rules import rules
 from tilewright.price.operations import streams
 from tilewright.price.tiles import Task
-from tilewright.plan.tiling.rules import rules
 
 Key = tuple[Hashable, ...]
 

@@ -13,13 +13,13 @@ from tilewright.core.graph import Graph, Node
 from tilewright.core.plan import Choice, Group
 from tilewright.core.platform import Engine, Platform
 from tilewright.core.tiles import Member
-from tilewright.price.slow import Brought
-from tilewright.price.tiles import Task, task
 from tilewright.plan.addresses.packing import round_up
 from tilewright.plan.offload import Offloaded, offloads
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.prices import Price, Prices
 from tilewright.plan.storage import fixed, in_order, is_view, root_of, storage
+from tilewright.price.slow import Brought
+from tilewright.price.tiles import Task, task
 
 
 @dataclass(frozen=True)

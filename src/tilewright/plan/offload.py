@@ -17,13 +17,13 @@ from types import MappingProxyType
 from tilewright.core.graph import Graph, Names, Node
 from tilewright.core.plan import Choice
 from tilewright.core.platform import Engine, Platform
-from tilewright.price.tiles import task
 from tilewright.errors import TilewrightError
 from tilewright.passes.split import Split, splits
 from tilewright.plan.content import Contents, Key, connections, mentioned
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.select import select
 from tilewright.plan.tiling.candidates import Tiling, candidates
+from tilewright.price.tiles import task
 
 
 @dataclass(frozen=True)

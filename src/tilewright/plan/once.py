@@ -13,13 +13,13 @@ from functools import cached_property
 
 from tilewright.core.plan import Group, TileBuffer
 from tilewright.core.tiles import Use
-from tilewright.price.tiles import Cost
 from tilewright.plan.addresses.packing import first_gap, round_up
 from tilewright.plan.joint import Pick, Solution
 from tilewright.plan.levels import Levels
 from tilewright.plan.menu import Menu
 from tilewright.plan.prefetch import EARLIEST, free_cycles
 from tilewright.plan.tiling.candidates import Candidate
+from tilewright.price.tiles import Cost
 
 
 @dataclass(frozen=True)

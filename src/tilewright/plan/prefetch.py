@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from tilewright.core.plan import Group, Stage, TileBuffer
 from tilewright.core.platform import Platform
 from tilewright.core.tiles import Member, trace
+from tilewright.plan.addresses.packing import first_gap, round_up
+from tilewright.plan.network import Network
 from tilewright.price.slow import Brought
 from tilewright.price.tiles import Cost
 from tilewright.price.timeline import held_up, repeated
-from tilewright.plan.addresses.packing import first_gap, round_up
-from tilewright.plan.network import Network
 
 Bytes = tuple[int, int]
 

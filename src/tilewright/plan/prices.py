@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group
 from tilewright.core.platform import Platform
+from tilewright.plan.content import Contents, Key, connections, mentioned
 from tilewright.price.slow import Brought, brought
 from tilewright.price.tiles import Cost, priced, task
-from tilewright.plan.content import Contents, Key, connections, mentioned
 
 
 @dataclass(frozen=True)

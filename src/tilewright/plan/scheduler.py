@@ -14,8 +14,6 @@ from types import MappingProxyType
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Buffer, Group, Place, Plan, Schedule, Stage
 from tilewright.core.platform import Platform
-from tilewright.price.slow import fetched
-from tilewright.price.tiles import priced
 from tilewright.plan.impossible import why_impossible
 from tilewright.plan.inlay import Inlay
 from tilewright.plan.joint import Joint, Pick, Solution, fits_layer_by_layer, layer_by_layer
@@ -28,6 +26,8 @@ from tilewright.plan.prefetch import Prefetch
 from tilewright.plan.stages import PATIENCES, Stages
 from tilewright.plan.storage import tensors
 from tilewright.plan.tiling.candidates import Candidate
+from tilewright.price.slow import fetched
+from tilewright.price.tiles import priced
 
 DOUBT = 0.1
 """Share of a plan's cycles that predictions may be off by: engines that save less are compared with the cores alone."""

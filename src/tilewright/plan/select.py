@@ -13,13 +13,13 @@ from tilewright.core.matching import binding_names, why_not
 from tilewright.core.op import call_node
 from tilewright.core.plan import Choice, Rejection
 from tilewright.core.platform import Platform
-from tilewright.price.grid import Grid
-from tilewright.price.tiles import Task, step_names, task
 from tilewright.errors import TilewrightError
 from tilewright.plan.content import Contents
 from tilewright.plan.tiling.frame import Frame
 from tilewright.plan.tiling.groups import whole_cycles
 from tilewright.plan.tiling.rules import rules
+from tilewright.price.grid import Grid
+from tilewright.price.tiles import Task, step_names, task
 
 
 def select(graph: Graph, node: Node, platform: Platform, engine: str = "", contents: Contents | None = None) -> Choice:

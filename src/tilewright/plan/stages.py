@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from tilewright.core.plan import Place, Stage
 from tilewright.core.platform import Dma
 from tilewright.core.tiles import Use
-from tilewright.price.copies import copied
 from tilewright.plan.addresses.packing import Item, lowest_gap, round_up
 from tilewright.plan.joint import Pick
 from tilewright.plan.levels import Levels, Span
 from tilewright.plan.network import Network
+from tilewright.price.copies import copied
 
 PATIENCES = (1.0, 0.5, 0.2, 0.0)
 """Shares of what a copy gains that a group may wait for it; which is best depends on the groups behind."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
-from tilewright.price.array import ArrayCost
 from tilewright.mapping.allocate import tiles
+from tilewright.price.array import ArrayCost
 from tilewright.report.costs import UNITS, bytes_text, energy_text, nest_rows
 from tilewright.report.memory import COLOURS
 

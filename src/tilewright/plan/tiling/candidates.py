@@ -17,11 +17,11 @@ from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group
 from tilewright.core.platform import Platform
 from tilewright.core.tiles import Member
-from tilewright.price.grid import Clash, Cut, Grid, Span
-from tilewright.price.tiles import Task, task
 from tilewright.plan.tiling.frame import Frame
 from tilewright.plan.tiling.groups import Surroundings, Tilings, built, evaluated
 from tilewright.plan.tiling.rules import MOST_SIZES, Impossible, Rules, rules, tile_sizes
+from tilewright.price.grid import Clash, Cut, Grid, Span
+from tilewright.price.tiles import Task, task
 
 MOST_CUTS = 3
 """Dimensions cut at once; the tiling of the fewest bytes may cut all."""

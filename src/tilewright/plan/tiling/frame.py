@@ -12,20 +12,6 @@ import numpy as np
 from tilewright.core.domain import Affine
 from tilewright.core.platform import Engine, Platform
 from tilewright.core.tiles import Use, left, walked
-from tilewright.price.copies import kept_cycles, kept_lines
-from tilewright.price.formulas import evaluate
-from tilewright.price.grid import Array, Box, Grid, Value
-from tilewright.price.tiles import (
-    NOTHING,
-    Task,
-    asks_strides,
-    parted,
-    start_cycles,
-    together,
-    work_cycles,
-    work_points,
-)
-from tilewright.price.transfers import Flow, Traffic, due, first_work, flow, in_place, streamed, traffic
 from tilewright.plan.tiling.rules import (
     Density,
     Option,
@@ -40,6 +26,20 @@ from tilewright.plan.tiling.rules import (
     same_box,
     tile_names,
 )
+from tilewright.price.copies import kept_cycles, kept_lines
+from tilewright.price.formulas import evaluate
+from tilewright.price.grid import Array, Box, Grid, Value
+from tilewright.price.tiles import (
+    NOTHING,
+    Task,
+    asks_strides,
+    parted,
+    start_cycles,
+    together,
+    work_cycles,
+    work_points,
+)
+from tilewright.price.transfers import Flow, Traffic, due, first_work, flow, in_place, streamed, traffic
 
 Order = tuple[int, ...]
 """Loops, outermost first."""

@@ -10,12 +10,12 @@ import numpy as np
 
 from tilewright.core.plan import Group, TileBuffer, Work
 from tilewright.core.tiles import TileLoop
-from tilewright.price.grid import Array, Value
-from tilewright.price.tiles import parted, queue_cycles
-from tilewright.price.transfers import Traffic, in_turn, overlapped
 from tilewright.plan.addresses.stacking import Piece, stack
 from tilewright.plan.tiling.frame import Frame, Holder, Order
 from tilewright.plan.tiling.rules import Option
+from tilewright.price.grid import Array, Value
+from tilewright.price.tiles import parted, queue_cycles
+from tilewright.price.transfers import Traffic, in_turn, overlapped
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from tilewright.core.graph import TensorType
 from tilewright.core.kernel import BIT, PLANE, Kernel, packing
 from tilewright.core.op import Call
 from tilewright.core.tiles import Extent, Member, axis_dim, left, region, shift, walked
+from tilewright.errors import TilewrightError
 from tilewright.price.formulas import Names, condition
 from tilewright.price.grid import Array, Box, Grid, Span, Value
 from tilewright.price.tiles import Task
-from tilewright.errors import TilewrightError
 
 MOST_SIZES = 9
 """Tile sizes looked at along one dimension."""
