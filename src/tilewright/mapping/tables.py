@@ -1,6 +1,6 @@
 """A layer on an array with one spatial mapping, as tables over the nodes of its lattice.
 
-Each entry of an operand's nest (see `tilewright.price.array_nest`) is a tile that stays from one node to the next fetch.
+Each entry of an operand's nest (see `price.array_nest`) is a tile that stays from one node to the next fetch.
 All that its moves cost follows from the node alone, so it is worked out once per node, and mappings look it up.
 """
 

@@ -1,6 +1,6 @@
 """What a tiled plan costs, part by part, and when its parts run.
 
-The prediction of a group comes from `price.tiles`. `replay` follows single steps of it as generated code runs them: each
+The prediction of a group comes from `price.tiles`. `replay` follows single steps of it as generated code runs them: a
 turn first starts the transfers of later steps, as far ahead as buffers have slots, then waits for what this step needs,
 computes, and starts to store the result. A DMA does one transfer after the other.
 """

@@ -1,6 +1,6 @@
 """Ways to run a group of nodes tile by tile: which dimensions are cut, how finely, in which order, with which buffers.
 
-All tile sizes of a group are evaluated at once by `price.grid`; only those that are worth their bytes become groups. The
+All tile sizes of a group are evaluated at once by `price.grid`; those that are worth their bytes become groups. The
 tiling that needs the fewest bytes of all is always among them.
 """
 
