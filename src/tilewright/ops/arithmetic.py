@@ -90,10 +90,16 @@ def _divide(call: Call, A: Array, B: Array) -> Array:
     return np.where(B == 0, A.dtype.type(0), np.where(negated, -A, quotient))
 
 
+def _steady(call: Call) -> bool:
+    """Whether the divisor is the same along the innermost loop: its reciprocal is then found before."""
+    divisor, along = call.type("B").shape[-1:], call.outputs[0].shape[-1:]
+    return along > (1,) and divisor in ((), (1,))
+
+
 def _divide_c(call: Call) -> str:
     kind = call.outputs[0].dtype
     if kind.is_float:
-        return "A / B"
+        return "tw_divided(A, B)" if kind.compute == "float" and _steady(call) else "A / B"
     if kind.kind == "int" and kind.bits >= 32:
         # The one overflow of division, the smallest value by -1, is a negation modulo the width.
         unsigned = f"uint{kind.bits}_t"

@@ -6,6 +6,7 @@ One scale and zero point serve the whole tensor, each index of an axis, or each 
 from __future__ import annotations
 
 from types import MappingProxyType
+from typing import cast
 
 import numpy as np
 
@@ -83,13 +84,24 @@ def _quantize(call: Call, x: Array, y_scale: Array, y_zero_point: Array | None =
 
 
 def _quantize_body(call: Call) -> Body:
-    kind, zero = call.type("y").dtype, optional(call, "y_zero_point")
-    lanes = f"tw_lanes_quantised(x, y_scale, {zero or 0}, lo, hi)" if _reciprocal_will_do(call) else ""
+    kind, zero = call.type("y").dtype, optional(call, "y_zero_point") or "0"
+    limits = (("float", "lo", f"{kind.lo}.0f"), ("float", "hi", f"{kind.hi}.0f"))
+    if not _reciprocal_will_do(call):
+        result = f"tw_quantised((float)x / (float)y_scale, (float){zero}, lo, hi)"
+        return Body(MappingProxyType({"y": result}), constants=limits)
     return Body(
-        MappingProxyType({"y": f"tw_quantised((float)x / (float)y_scale, (float){zero or 0}, lo, hi)"}),
-        constants=(("float", "lo", f"{kind.lo}.0f"), ("float", "hi", f"{kind.hi}.0f")),
-        lanes=lanes,
+        MappingProxyType({"y": f"tw_quantised_by(x, y_scale, high, low, (float){zero}, lo, hi)"}),
+        constants=(*limits, *_reciprocal(call)),
+        lanes=f"tw_lanes_quantised(x, y_scale, {zero}, lo, hi)",
     )
+
+
+def _reciprocal(call: Call) -> tuple[tuple[str, str, str], ...]:
+    """The reciprocal of a known scale to twice the digits, as a sum of two floats."""
+    scale = np.float32(cast("float", call.baked("y_scale")))
+    high = np.float32(1) / scale
+    low = np.float32((1 - float(scale) * float(high)) * float(high))
+    return tuple(("float", name, f"{float(value):.9e}f") for name, value in (("high", high), ("low", low)))
 
 
 def _reciprocal_will_do(call: Call) -> bool:

@@ -148,6 +148,14 @@ TW_INLINE float tw_quantised(float x, float zero, float lo, float hi) {
 }
 #endif
 
+/* The same of x / scale; `high` + `low` is the reciprocal of the scale, for machines that divide slowly. */
+#ifndef TW_CORE_DIVIDES
+#define tw_quantised_by(x, scale, high, low, zero, lo, hi)                                                             \
+    ((void)(high), (void)(low), tw_quantised((x) / (scale), (zero), (lo), (hi)))
+/* a / b, where b is the same along a loop. */
+#define tw_divided(a, b) ((a) / (b))
+#endif
+
 /* value / divisor for values below 2^31, by UINT32_MAX / divisor. */
 TW_INLINE uint32_t tw_quotient(uint32_t value, uint32_t divisor, uint32_t reciprocal) {
     const uint32_t quotient = (uint32_t)((uint64_t)value * reciprocal >> 32); /* right, or one too low */

@@ -101,6 +101,34 @@ static inline __attribute__((always_inline)) int32_t tw_quantised(float x, float
     return whole + (int32_t)zero;
 }
 
+/* Eight cores share one divider, so quotients are products wherever one divisor has many. `high` + `low` is its reciprocal to
+ * twice the digits: a product with it is a neighbour of the quotient, and what then remains tells which one (Markstein).
+ * That is exact unless all digits of the divisor are ones, or a number on the way is too small or too large. */
+#define TW_CORE_DIVIDES
+static inline __attribute__((always_inline)) float tw_quotient_by(float a, float b, float high, float low) {
+    const float near = __builtin_fmaf(a, high, a * low);
+    return __builtin_fmaf(__builtin_fmaf(-near, b, a), high, near);
+}
+/* Limits hold before the division, too. */
+static inline __attribute__((always_inline)) int32_t tw_quantised_by(float x, float scale, float high, float low,
+                                                                     float zero, float lo, float hi) {
+    int32_t whole;
+    __asm__("fmax.s %0, %0, %1\nfmin.s %0, %0, %2" : "+&f"(x) : "f"((lo - zero) * scale), "f"((hi - zero) * scale));
+    __asm__("fcvt.w.s %0, %1, rne" : "=r"(whole) : "f"(tw_quotient_by(x, scale, high, low)));
+    return whole + (int32_t)zero;
+}
+static inline __attribute__((always_inline)) float tw_divided(float a, float b) {
+    const float high = 1.0f / b, low = __builtin_fmaf(-b, high, 1.0f) * high,
+                quotient = tw_quotient_by(a, b, high, low);
+    union {
+        float real;
+        uint32_t bits;
+    } divisor = {b}, result = {quotient};
+    const int steady =
+        ((divisor.bits << 1) >> 24) - 97 <= 60 && (divisor.bits & 0x7FFFFF) != 0x7FFFFF; /* 2^-30 to 2^30 */
+    return steady && ((result.bits << 1) >> 24) - 77 <= 100 ? quotient : a / b;          /* 2^-50 to 2^50 */
+}
+
 /* Four bytes as one word, at any address: pv.packlo.b, pv.packhi.b. */
 #define TW_QUADS 1
 static inline __attribute__((always_inline)) void tw_store_4(void *to, int a, int b, int c, int d) {
