@@ -78,7 +78,7 @@ class Module:
 
     @property
     def part(self) -> str:
-        return part_named(self.relative.parts[0].removesuffix(".py"))
+        return part_named(self.relative.parts[0].partition(".")[0])
 
     @property
     def package(self) -> tuple[str, ...]:
@@ -95,8 +95,8 @@ def part_named(name: str) -> str:
 
 
 def modules(root: Path) -> list[Module]:
-    """Every module below the package folder `root`."""
-    return [Module(root, path) for path in sorted(root.rglob("*.py"))]
+    """Every module below the package folder `root`, and stubs that say what a package offers."""
+    return [Module(root, path) for path in sorted(root.rglob("*.py*")) if path.suffix in (".py", ".pyi")]
 
 
 def imports(module: Module) -> Iterator[tuple[int, str]]:

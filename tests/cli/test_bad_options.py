@@ -12,7 +12,7 @@ import pytest
 
 from command_line import relu
 from tilewright.api.compiling import Options, compile_model
-from tilewright.cli.app import app, run
+from tilewright.cli.app import COMMANDS, load_command, run
 from tilewright.cli.options import byte_count, whole_number
 from tilewright.codegen import build
 
@@ -22,7 +22,7 @@ MAP = ["map", EQUATION, "--sizes", "M=8,N=8,K=8", "-m", "gemm-array"]
 
 def options() -> Iterator[tuple[str, str, Any, Any]]:
     """Of every option: its command, its flag, its type and what typer knows of it."""
-    for command in app.registered_commands:
+    for command in map(load_command, COMMANDS):
         assert command.callback is not None
         hints = get_type_hints(command.callback, include_extras=True)
         for parameter in inspect.signature(command.callback).parameters.values():

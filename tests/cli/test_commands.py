@@ -17,9 +17,7 @@ import tilewright
 from command_line import relu
 from onnx_models import model, node, value, write
 from tilewright.cli import compiling
-from tilewright.cli.app import app, run
-
-COMMANDS = [str(command.name) for command in app.registered_commands]
+from tilewright.cli.app import COMMANDS, run
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import typer
 
 from command_line import refused, relu
 from tilewright.cli import options as opt
-from tilewright.cli.app import app
+from tilewright.cli.app import load_command
 from tilewright.cli.arguments import options_of
 from tilewright.core.platform import DEFAULT_PLATFORM, Sizes
 from tilewright.plan import PlanOptions
@@ -34,9 +34,9 @@ def test_what_is_no_number_of_bytes(text: str) -> None:
 
 
 def taken(command: str) -> set[str]:
-    found = next(c for c in app.registered_commands if c.name == command)
-    assert found.callback is not None
-    return set(inspect.signature(found.callback).parameters)
+    callback = load_command(command).callback
+    assert callback is not None
+    return set(inspect.signature(callback).parameters)
 
 
 @pytest.mark.parametrize("command", ["compile", "run", "test", "plan"])

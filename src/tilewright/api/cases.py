@@ -18,9 +18,8 @@ from tilewright.api.running import Comparison, Rule, run_model
 from tilewright.core.graph import Array
 from tilewright.errors import TilewrightError
 from tilewright.frontend import load_test_data
-from tilewright.sim import Machine
-from tilewright.sim.gvsoc import SimulatorName
 from tilewright.sim.limits import USUAL, Limits
+from tilewright.sim.settings import Machine, SimulatorName
 
 Status = Literal["pass", "fail", "unsupported", "error"]
 UNSUPPORTED = frozenset(

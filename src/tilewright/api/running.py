@@ -19,12 +19,13 @@ from tilewright.core.platform import Platform
 from tilewright.core.program import Mark, Program
 from tilewright.errors import TilewrightError
 from tilewright.quantize import quantisation_step
-from tilewright.sim import Machine, run_on_host
 from tilewright.sim.chip import run_on_chip
-from tilewright.sim.gvsoc import GVSOC_FLAGS, SimulatorName, check_gvsoc, given_files, run_on_gvsoc
+from tilewright.sim.gvsoc import GVSOC_FLAGS, check_gvsoc, given_files, run_on_gvsoc
+from tilewright.sim.host import run_on_host
 from tilewright.sim.limits import USUAL, Limits
 from tilewright.sim.marks import GroupProfile
 from tilewright.sim.qemu import Footprint, profile_flags, qemu_of, run_in_qemu
+from tilewright.sim.settings import Machine, SimulatorName
 from tilewright.sim.simulator import machine_of
 
 ABSOLUTE, RELATIVE = 1e-4, 1e-5

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
 import sys
 import traceback
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
+from typer.main import get_command
+from typer.models import CommandInfo
 
 from tilewright import __version__
-from tilewright.cli import compiling, costing, importing, looking, planning, simulating, testing
-from tilewright.cli.console import errors
 from tilewright.cli.streams import OutputClosed, guard_streams
 from tilewright.errors import TilewrightError
 
 ERROR, INTERNAL, INTERRUPTED, CLOSED = 2, 70, 130, 141
 """Exit statuses: the user can do something about it, nobody but us can, Ctrl-C, and as of a program that the system
 ends because nobody reads what it prints."""
+MARKUP = "markdown"
 DEBUG = "TILEWRIGHT_DEBUG"
 """The variable that makes internal errors print where they come from."""
 
 app = typer.Typer(
     add_completion=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode=MARKUP,
     pretty_exceptions_enable=False,
     help="Compiles neural networks in ONNX to bare-metal C, runs them and proves them right; says what they cost on "
     "accelerators.",
@@ -36,18 +40,54 @@ app = typer.Typer(
     "`tilewright COMMAND --help` explains a command. The exit status is 0 where all is well, 1 where a result is "
     "wrong, 2 for an error, which is printed as `error[code]: what`, and 70 for a fault of Tilewright itself.",
 )
-app.command("compile", epilog=compiling.COMPILE_EXAMPLES)(compiling.compile_command)
-app.command("run", epilog=compiling.RUN_EXAMPLES)(compiling.run_command)
-app.command("plan", epilog=planning.PLAN_EXAMPLES)(planning.plan_command)
-app.command("test", epilog=testing.TEST_EXAMPLES)(testing.cases_command)
-app.command("sim")(simulating.sim_command)
-app.command("cost", epilog=costing.COST_EXAMPLES)(costing.cost_command)
-app.command("map", epilog=costing.MAP_EXAMPLES)(costing.map_command)
-app.command("machines")(importing.machines_command)
-app.command("import", epilog=importing.IMPORT_EXAMPLES)(importing.import_command)
-app.command("ops")(looking.ops_command)
-app.command("platforms")(looking.platforms_command)
-app.command("doctor")(looking.doctor_command)
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "compile": ("compiling", "Compiles an ONNX file to a C project."),
+    "run": (
+        "running",
+        "Compiles, builds and runs a network on this machine, or on the simulated machine of its platform.",
+    ),
+    "plan": ("planning", "Shows how a network would run: tiles, buffers, transfers and predicted cycles."),
+    "test": ("testing", "Compiles, builds, runs and compares every case below some folders."),
+    "sim": ("simulating", "Runs a program on a simulated machine, cycle by cycle."),
+    "cost": (
+        "costing",
+        "Says what a network costs on array machines: energy, cycles and use of units, layer by layer.",
+    ),
+    "map": ("costing", "Finds the best mapping of a layer onto an array machine, and proves it."),
+    "machines": ("importing", "Lists the array machines that come with Tilewright."),
+    "import": ("importing", "Makes a description of an array machine, or a file of layers, from another tool's file."),
+    "ops": ("operators", "Lists every operator, and the code a platform has for it."),
+    "platforms": ("looking", "Lists the platforms that come with Tilewright."),
+    "doctor": ("looking", "Says which tools are found, and how to get the others."),
+}
+"""Of each command, the module that declares it, and the first sentence of its help; its docstring says the rest."""
+
+
+class _Deferred(TyperCommand):
+    """A command whose module is imported when it runs or explains itself: the list of commands needs none of them."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        declared = load_command(str(self.name))
+        assert declared.callback is not None
+        alone = typer.Typer(add_completion=False, rich_markup_mode=MARKUP)
+        help = f"{COMMANDS[str(self.name)][1]}\n\n{inspect.getdoc(declared.callback) or ''}"
+        alone.command(self.name, help=help, epilog=declared.epilog)(declared.callback)
+        return get_command(alone).make_context(info_name, args, parent, **extra)
+
+
+def load_command(name: str) -> CommandInfo:
+    """A command as its module declares it."""
+    declared: typer.Typer = import_module(f"tilewright.cli.{COMMANDS[name][0]}").commands
+    return next(command for command in declared.registered_commands if command.name == name)
+
+
+def _run_later() -> None:
+    raise NotImplementedError
+
+
+for _name, (_, _summary) in COMMANDS.items():
+    app.command(_name, cls=_Deferred, help=_summary)(_run_later)
 
 
 def _version(wanted: bool) -> None:
@@ -100,7 +140,7 @@ def run(arguments: list[str]) -> int:
             traceback.print_exception(fault)
         return _fail(_internal(fault), as_json=as_json, status=INTERNAL)
     if status == INTERRUPTED:
-        errors().print("interrupted; nothing was left half-written")
+        _print_error("interrupted; nothing was left half-written")
     return status if isinstance(status, int) else 0
 
 
@@ -116,8 +156,7 @@ def _check_texts(arguments: list[str]) -> None:
 
 def _misused(arguments: list[str], what: str) -> TilewrightError:
     command = arguments[0] + " " if arguments and not arguments[0].startswith("-") else ""
-    known = {found.name for found in app.registered_commands}
-    help = f"tilewright {command if command.strip() in known else ''}--help shows what there is"
+    help = f"tilewright {command if command.strip() in COMMANDS else ''}--help shows what there is"
     return TilewrightError("bad-argument", what, help=help)
 
 
@@ -135,10 +174,17 @@ def _internal(fault: Exception) -> TilewrightError:
 
 def _fail(error: TilewrightError, *, as_json: bool, status: int = ERROR) -> int:
     """Prints an error to stderr, under --json as an object to stdout too."""
-    errors().print(str(error))
+    _print_error(str(error))
     if as_json:
         parts = {"code": error.code, "what": error.what, "reasons": list(error.reasons), "help": error.help}
         # Where that fails as well, one error is enough.
         with suppress(OutputClosed, TilewrightError):
             print(json.dumps({"error": parts}), flush=True)
     return status
+
+
+def _print_error(text: str) -> None:
+    # What all goes well without is imported where it does not.
+    from tilewright.cli.console import errors
+
+    errors().print(text)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tilewright import Options
 from tilewright.api.arrays import read_arrays
+from tilewright.api.compiling import Options
 from tilewright.cli.options import LARGEST, Build, Code, Network, Planning, Shape, whole_number
 from tilewright.core.graph import Array
 from tilewright.core.platform import Platform, Sizes, load_platform
 from tilewright.errors import TilewrightError
-from tilewright.plan import PlanOptions
+from tilewright.plan.options import PlanOptions
 from tilewright.price.copies import route
 
 DMA = "--dma"

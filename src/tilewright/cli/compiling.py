@@ -1,50 +1,33 @@
-"""`tilewright compile` and `tilewright run`."""
+"""`tilewright compile`: a network as a C project."""
 
 from __future__ import annotations
 
-import io
 import json
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.table import Table
 
-from tilewright import Compiled, Options, Ran, compile, run
-from tilewright.api.arrays import read_arrays
-from tilewright.api.compiling import Observer
+from tilewright.api.compiling import Compiled, compile_model
 from tilewright.cli import options as opt
 from tilewright.cli.arguments import options_of
 from tilewright.cli.console import progress_line, results, styled
 from tilewright.cli.planning import arena_text
-from tilewright.cli.profile_tables import Detail, counted_object, print_counted, print_run_profile, profile_object
 from tilewright.codegen import write_project
 from tilewright.core.descriptions import stem_of
-from tilewright.core.files import write_file
-from tilewright.core.graph import Array
 from tilewright.core.plan import Plan
-from tilewright.core.platform import load_platform
-from tilewright.errors import TilewrightError
 from tilewright.report import layers, render_report
-from tilewright.report.counted import estimated
-from tilewright.sim.gvsoc import SimulatorName
-from tilewright.sim.limits import Limits
-from tilewright.sim.qemu import Footprint
 
-COMPILE_EXAMPLES = """
+commands = typer.Typer()
+EXAMPLES = """
 `tilewright compile model.onnx -o build/model`, then `make -C build/model`
 
 `tilewright compile model.onnx --dim batch=1 --input-type x=int8 --dump-stages build/stages`
 """
-RUN_EXAMPLES = """
-`tilewright run model.onnx` feeds seeded noise
-
-`tilewright run model.onnx --inputs inputs.npz --expected outputs.npz --repeat 100 --cflag=-march=native`
-"""
 
 
+@commands.command("compile", epilog=EXAMPLES)
 @opt.flat
 def compile_command(
     model: opt.Model,
@@ -63,192 +46,37 @@ def compile_command(
     shape: opt.Shape,
     planning: opt.Planning,
 ) -> None:
-    """Compiles an ONNX file to a C project.
-
-    The folder then holds `network.c`, `network.h`, the weights, a Makefile, a CMakeLists.txt, an example program and
+    """The folder then holds `network.c`, `network.h`, the weights, a Makefile, a CMakeLists.txt, an example program and
     `report.html`, which shows the layers and the memory map. All are replaced in one step; on an error the folder is as
     it was. Other files in it stay, but for those that an earlier compilation left.
     """
     options = options_of(network, code, shape, planning, name=name, dump_stages=dump_stages)
     with progress_line(f"compile {model.name}", quiet=as_json) as progress:
-        compiled = compile(model, options, progress=progress)
+        compiled = compile_model(model, options, progress=progress)
         files = dict(compiled.files)
         if report:
             progress("report")
-            files["report.html"] = render_report(compiled.plan, compiled.program, title=_title(model)).encode()
+            files["report.html"] = render_report(compiled.plan, compiled.program, title=title_of(model)).encode()
         write_project(files, output, name)
     if as_json:
-        print(json.dumps(_summary(compiled, output)))
+        print(json.dumps(summary(compiled, output)))
         return
     console = results()
     console.print(_layer_table(compiled))
-    console.print(_sizes(compiled))
+    console.print(sizes_text(compiled))
     place = str(output)
     console.print(styled("C project in ", (place, "bold"), f"; build it with make -C {place}"), soft_wrap=True)
     if report:
         console.print(styled("report in ", (str(output / "report.html"), "bold")), soft_wrap=True)
 
 
-@dataclass(frozen=True)
-class Running:
-    """What a run is fed, and what it leaves behind."""
-
-    inputs: Annotated[
-        Path | None, typer.Option("--inputs", metavar="FILE", help="Inputs as .npz in graph order, or one as .npy.")
-    ] = None
-    expected: Annotated[
-        Path | None, typer.Option("--expected", metavar="FILE", help="Outputs to compare with, likewise.")
-    ] = None
-    outputs: Annotated[
-        Path | None, typer.Option("--outputs", metavar="FILE", help="Writes the outputs into this .npz file.")
-    ] = None
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Keeps the C project in this folder.")
-    ] = None
-    repeat: Annotated[
-        int,
-        typer.Option(
-            "--repeat", metavar="N", min=0, max=10**6, help="Runs the inference N times more and reports the fastest."
-        ),
-    ] = 0
-    profile: Annotated[
-        Detail | None,
-        typer.Option(
-            "--profile",
-            help="Where the time goes on a simulated machine: of layers, of tiles with their transfers, or counters of "
-            "the cores. With --output, report.html in that folder shows it, too.",
-            show_default=False,
-        ),
-    ] = None
-
-
-@opt.flat
-def run_command(
-    model: opt.Model,
-    *,
-    running: Running,
-    as_json: opt.Json = False,
-    network: opt.Network,
-    code: opt.Code,
-    shape: opt.Shape,
-    planning: opt.Planning,
-    build: opt.Build,
-    limiting: opt.Limiting,
-) -> None:
-    """Compiles, builds and runs a network on this machine, or on the simulated machine of its platform.
-
-    Without `--inputs` it is fed seeded noise. With `--expected` the outputs are compared: integers must be equal,
-    floats must agree within 1e-4 or 1e-5 of the value; the exit status is 1 where one is wrong.
-    """
-    options = options_of(network, code, shape, planning, build=build)
-    if running.profile in ("tiles", "counters") and load_platform(code.platform).qemu:
-        raise TilewrightError("bad-argument", f"QEMU counts no {running.profile}", help="use --profile layers")
-    with progress_line(f"run {model.name}", quiet=as_json) as progress:
-        ran = _run(model, options, running, build, limiting.chosen, progress)
-        if running.profile and running.output:
-            page = render_report(ran.compiled.plan, ran.compiled.program, title=_title(model), simulated=ran.groups)
-            files = {**ran.compiled.files, "report.html": page.encode()}
-            write_project(files, running.output, ran.compiled.program.name)
-    if running.outputs:
-        _save(running.outputs, ran)
-    if as_json:
-        print(json.dumps(_values(ran, running)))
-    else:
-        _print_run(ran, running, build.simulator)
-    if not ran.right:
-        raise typer.Exit(1)
-
-
-def _run(model: Path, options: Options, running: Running, build: opt.Build, limits: Limits, progress: Observer) -> Ran:
-    return run(
-        model,
-        options,
-        inputs=read_arrays(running.inputs, "input") if running.inputs else None,
-        expected=read_arrays(running.expected, "output") if running.expected else None,
-        folder=running.output,
-        compiler=build.cc,
-        flags=tuple(build.cflag),
-        repeat=running.repeat,
-        seed=options.planning.seed,
-        machine=build.machine(options.planning.seed),
-        profile=running.profile is not None,
-        simulator=build.simulator,
-        limits=limits,
-        progress=progress,
-    )
-
-
-def _values(ran: Ran, running: Running) -> dict[str, Any]:
-    """What `--json` prints."""
-    return {
-        **_summary(ran.compiled, running.output),
-        "right": ran.right,
-        "nanoseconds": ran.nanoseconds,
-        **_times(ran),
-        **({"footprint": asdict(ran.footprint)} if ran.footprint else {}),
-        **_profile(ran, running.profile),
-    }
-
-
-def _print_run(ran: Ran, running: Running, simulator: SimulatorName | None) -> None:
-    console, plan = results(), ran.compiled.plan
-    console.print(_output_table(ran))
-    console.print(_sizes(ran.compiled))
-    if ran.cycles is not None:
-        console.print(f"{ran.cycles:,} {ran.compiled.platform.unit} {_how(ran, simulator)}")
-    if ran.footprint is not None:
-        console.print(_footprint(ran, ran.footprint))
-    if running.profile and plan.schedule:
-        print_run_profile(plan, plan.schedule, ran.groups, running.profile)
-    elif running.profile:
-        print_counted(plan, ran.groups)
-    if ran.nanoseconds is not None:
-        console.print(f"fastest of {running.repeat}: {ran.nanoseconds / 1e3:,.1f} us")
-
-
-def _how(ran: Ran, simulator: SimulatorName | None) -> str:
-    if simulator == "gvsoc":
-        return "in GVSoC"
-    if not ran.compiled.platform.qemu:
-        return "simulated, with checks and no finding"
-    cycles = estimated(ran.compiled.plan, ran.cycles or 0)
-    return "counted by QEMU" + (f", about {cycles:,} cycles (an estimate)" if cycles is not None else "")
-
-
-def _footprint(ran: Ran, found: Footprint) -> str:
-    program = ran.compiled.program
-    return (
-        f"flash {found.code + found.constants:,} bytes (code {found.code:,}, weights {program.constant_bytes:,}), "
-        f"RAM {program.arena_bytes + found.stack:,} bytes (arena {program.arena_bytes:,}, stack {found.stack:,})"
-    )
-
-
-def _times(ran: Ran) -> dict[str, Any]:
-    """What `--json` says of the time: by the platform's unit, and cycles where there is an estimate."""
-    cycles = estimated(ran.compiled.plan, ran.cycles) if ran.cycles is not None else None
-    return {ran.compiled.platform.unit: ran.cycles} | ({"estimated_cycles": cycles} if cycles is not None else {})
-
-
-def _profile(ran: Ran, detail: Detail | None) -> dict[str, Any]:
-    plan = ran.compiled.plan
-    if detail and plan.schedule:
-        return {"profile": profile_object(plan, plan.schedule, ran.groups, detail)}
-    return {"profile": counted_object(plan, ran.groups)} if detail else {}
-
-
-def _title(model: Path) -> str:
+def title_of(model: Path) -> str:
     """The name of a network: of its file, or of its folder where the file is called network.onnx."""
     return stem_of(model.resolve().parent if model.stem == "network" else model)
 
 
-def _save(path: Path, ran: Ran) -> None:
-    arrays: dict[str, Any] = {f"output_{i}": array for i, array in enumerate(ran.outputs)}
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
-    write_file(path, buffer.getvalue())
-
-
-def _summary(compiled: Compiled, output: Path | None) -> dict[str, Any]:
+def summary(compiled: Compiled, output: Path | None) -> dict[str, Any]:
+    """What `--json` says of a compiled network."""
     program = compiled.program
     return {
         "output": str(output) if output else None,
@@ -284,25 +112,8 @@ def _layer_table(compiled: Compiled) -> Table:
     return table
 
 
-def _output_table(ran: Ran) -> Table:
-    table = Table("output", "type", "values", "compared", title="Outputs", title_justify="left")
-    for index, (port, array) in enumerate(zip(ran.compiled.program.outputs, ran.outputs, strict=True)):
-        text = styled("not compared")
-        if index < len(ran.comparisons):
-            c = ran.comparisons[index]
-            verdict = "exact" if c.exact else f"within {c.tolerance:.3g}, worst {c.worst:.3g}"
-            wrong = styled((f"{c.wrong} of {c.size} wrong", "red"), f", worst {c.worst:.3g}")
-            text = wrong if c.wrong else styled(("right", "green"), f" ({verdict})")
-        table.add_row(port.name, str(port.type), _preview(array), text)
-    return table
-
-
-def _preview(array: Array) -> str:
-    shown = ", ".join(f"{value:.4g}" for value in array.reshape(-1)[:4].tolist())
-    return shown + (", ..." if array.size > 4 else "")
-
-
-def _sizes(compiled: Compiled) -> str:
+def sizes_text(compiled: Compiled) -> str:
+    """Memory that it takes, and the time where that is predicted."""
     plan = compiled.plan
     weights = f"weights {compiled.program.constant_bytes:,} bytes"
     if plan.schedule is None:

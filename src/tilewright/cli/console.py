@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from tilewright.api.compiling import Observer
+if TYPE_CHECKING:
+    from tilewright.api.compiling import Observer
 
 
 def shown(text: str) -> str:

@@ -39,6 +39,7 @@ from tilewright.price.why import Why, explain
 from tilewright.report.costs import area_of, layer_values
 from tilewright.report.costs_page import Costed, write_costs
 
+commands = typer.Typer()
 COST_EXAMPLES = """
 `tilewright cost model.onnx --machine tpu-like` costs every layer with the best mapping for it
 
@@ -75,6 +76,7 @@ Html = Annotated[
 ]
 
 
+@commands.command("cost", epilog=COST_EXAMPLES)
 @opt.flat
 def cost_command(
     network: What,
@@ -88,10 +90,8 @@ def cost_command(
     about: opt.Network,
     mapping: mapopt.Mapping,
 ) -> None:
-    """Says what a network costs on array machines: energy, cycles and use of units, layer by layer.
-
-    Each layer gets the mapping that is proved best for it. Every operator costs something, softmax, norms, pooling and
-    copies included; views cost nothing, since no byte moves.
+    """Each layer gets the mapping that is proved best for it. Every operator costs something, softmax, norms, pooling
+    and copies included; views cost nothing, since no byte moves.
     """
     names = mapopt.machines(machine)
     options = replace(mapopt.map_options(objective, mapping), locality=locality)
@@ -157,6 +157,7 @@ def _values(mapped: Mapped) -> dict[str, object]:
     return {**layer_values(mapped.cost), **known}
 
 
+@commands.command("map", epilog=MAP_EXAMPLES)
 @opt.flat
 def map_command(
     what: Thing,
@@ -177,10 +178,8 @@ def map_command(
     mapping: mapopt.Mapping,
     limits: mapopt.Limits,
 ) -> None:
-    """Finds the best mapping of a layer onto an array machine, and proves it.
-
-    All orders of all loop factors are searched, with every way to keep tiles in memories. Of a network, one layer can
-    be named; otherwise the mapping of each is shown.
+    """All orders of all loop factors are searched, with every way to keep tiles in memories. Of a network, one layer
+    can be named; otherwise the mapping of each is shown.
 
     In an equation, operands begin with a capital letter and loops stand in brackets; a loop that the result does not
     have is summed up. An axis that two loops index together is said behind a comma: `O[k][x] += I[c][ix] * W[k][c][f],

@@ -19,13 +19,14 @@ from tilewright.frontend.zigzag_machine import load_yaml, read_machine
 from tilewright.frontend.zigzag_workload import read_yaml_workload
 from tilewright.report.costs import area_of
 
-IMPORT_EXAMPLES = """
+commands = typer.Typer()
+EXAMPLES = """
 `tilewright import zigzag accelerator.yaml -o machine.yaml`, then `tilewright cost model.onnx --machine machine.yaml`
 """
 
 
+@commands.command("machines")
 def machines_command(as_json: opt.Json = False) -> None:
-    """Lists the array machines that come with Tilewright."""
     found = [find_machine(name) for name in machine_names()]
     if as_json:
         rows = [
@@ -48,15 +49,13 @@ def machines_command(as_json: opt.Json = False) -> None:
     results().print(table)
 
 
+@commands.command("import", epilog=EXAMPLES)
 def import_command(
     source: Annotated[Literal["zigzag"], typer.Argument(metavar="zigzag", help="The tool that it is for.")],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Its accelerator or workload file.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The file to write.", show_default=False)],
 ) -> None:
-    """Makes a description of an array machine, or a file of layers, from another tool's file.
-
-    What the other tool's parser drops without a word, such as keys that stand there twice, is said as a warning.
-    """
+    """What the other tool's parser drops without a word, such as keys that stand there twice, is said as a warning."""
     del source
     if isinstance(load_yaml(file)[0], list):
         workload, warnings = read_yaml_workload(file)

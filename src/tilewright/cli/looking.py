@@ -1,4 +1,4 @@
-"""`tilewright ops`, `tilewright platforms` and `tilewright doctor`: what is there."""
+"""`tilewright platforms` and `tilewright doctor`: what is there."""
 
 from __future__ import annotations
 
@@ -14,47 +14,12 @@ from rich.table import Table
 from tilewright.cli import options as opt
 from tilewright.cli.console import results, styled
 from tilewright.core.platform import load_platform, platform_names
-from tilewright.ops import load_folder, operators
+
+commands = typer.Typer()
 
 
-@opt.flat
-def ops_command(*, as_json: opt.Json = False, code: opt.Code) -> None:
-    """Lists every operator, and the code a platform has for it.
-
-    Code is a kernel file, or the loop nest printed from the operator's access maps. `B?` is an optional operand, `X*`
-    stands for any number of them.
-    """
-    for folder in code.ops:
-        load_folder(folder)
-    target = load_platform(code.platform, tuple(code.kernels))
-    rows = [
-        {
-            "name": op.name,
-            "kind": op.kind,
-            "inputs": op.inputs,
-            "outputs": op.outputs,
-            "attributes": sorted(op.attrs),
-            "kernels": [k.path.name for k in target.kernels if k.op == op.name],
-            "loop_nest": op.body is not None,
-        }
-        for op in operators().values()
-    ]
-    if as_json:
-        print(json.dumps({"operators": rows}))
-        return
-    table = Table("operator", "inputs -> outputs", "attributes", "code")
-    for op in operators().values():
-        ways = [*(k.path.name for k in target.kernels if k.op == op.name), *(["loop nest"] if op.body else [])]
-        if op.kind == "view":
-            ways = ["a view: no code"]
-        table.add_row(op.name, f"{op.inputs} -> {op.outputs}", " ".join(sorted(op.attrs)), ", ".join(ways))
-    console = results()
-    console.print(table)
-    console.print(f"{len(rows)} operators; ONNX operators that are functions of these are expanded on import")
-
-
+@commands.command("platforms")
 def platforms_command(as_json: opt.Json = False) -> None:
-    """Lists the platforms that come with Tilewright."""
     found = [load_platform(name) for name in platform_names()]
     if as_json:
         rows = [
@@ -101,11 +66,9 @@ _TOOLS = (
 )
 
 
+@commands.command("doctor")
 def doctor_command(as_json: opt.Json = False) -> None:
-    """Says which tools are found, and how to get the others.
-
-    The exit status is 1 where a needed one is missing.
-    """
+    """The exit status is 1 where a needed one is missing."""
     tools = [_look(*tool) for tool in _TOOLS]
     missing = [tool for tool in tools if tool.needed and tool.path is None]
     if as_json:

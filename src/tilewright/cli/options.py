@@ -17,10 +17,9 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 
 from tilewright.core.platform import DEFAULT_PLATFORM
-from tilewright.plan import PlanOptions
-from tilewright.sim import Machine, Moment
-from tilewright.sim.gvsoc import SimulatorName
+from tilewright.plan.options import PlanOptions
 from tilewright.sim.limits import MOST_CYCLES, MOST_OUTPUT, MOST_SECONDS, Limits
+from tilewright.sim.settings import Machine, Moment, SimulatorName
 
 NETWORK, CODE, MACHINE = "About the network", "About the code", "About the machine"
 PLAN, BUILD, LIMITS = "About the plan", "About the build", "How far a program may go"

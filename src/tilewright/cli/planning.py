@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from tilewright.api import plan_model
+from tilewright.api.compiling import plan_model
 from tilewright.cli import options as opt
 from tilewright.cli.arguments import options_of, require_tiles
 from tilewright.cli.console import progress_line, results
@@ -18,15 +18,17 @@ from tilewright.core.platform import Memory
 from tilewright.plan import PlanOptions, check, plan
 from tilewright.report import BufferRow, GroupRow, GroupTable, Layer, Totals, group_table, layers
 
+commands = typer.Typer()
 LONGEST = 20
 """Letters of a tensor's name in a table."""
-PLAN_EXAMPLES = """
+EXAMPLES = """
 `tilewright plan model.onnx` shows order, kernels and addresses
 
 `tilewright plan model.onnx --platform DIR --l1 64K --home L3 --baseline` shows tiles, transfers and predicted cycles
 """
 
 
+@commands.command("plan", epilog=EXAMPLES)
 @opt.flat
 def plan_command(
     model: opt.Model,
@@ -41,9 +43,7 @@ def plan_command(
     shape: opt.Shape,
     planning: opt.Planning,
 ) -> None:
-    """Shows how a network would run: tiles, buffers, transfers and predicted cycles.
-
-    A group is a layer, or layers that run together tile by tile. `OH 4 x 8` cuts dimension OH into 8 tiles of 4. A
+    """A group is a layer, or layers that run together tile by tile. `OH 4 x 8` cuts dimension OH into 8 tiles of 4. A
     buffer `a: 512 x 2` has two slots of 512 bytes, so one is filled while the other is worked on; `kept` means that
     lines of it stay from one tile to the next. On machines with one memory there are no tiles: then it shows the order,
     the code and the address of every result.

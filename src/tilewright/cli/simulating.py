@@ -18,15 +18,17 @@ from tilewright.cli.simulation_tables import print_profile, print_statistics
 from tilewright.core.platform import load_platform
 from tilewright.errors import TilewrightError
 from tilewright.sim.findings import Finding
-from tilewright.sim.gvsoc import SimulatorName, simulate
+from tilewright.sim.gvsoc import simulate
 from tilewright.sim.limits import Limits
 from tilewright.sim.profile import profile_of
 from tilewright.sim.program import load_program
 from tilewright.sim.qemu import simulate_in_qemu
+from tilewright.sim.settings import SimulatorName
 from tilewright.sim.simulator import Look, Simulator, Stop
 from tilewright.sim.statistics import statistics_of
 from tilewright.sim.trace import TraceWriter
 
+commands = typer.Typer()
 SHOWN = 5
 """Findings that are printed whole."""
 
@@ -81,6 +83,7 @@ class Watching:
         return [f"--{name.replace('_', '-')}" for name, given in asdict(self).items() if given]
 
 
+@commands.command("sim")
 @opt.flat
 def sim_command(
     program: Annotated[
@@ -109,9 +112,7 @@ def sim_command(
         ),
     ] = None,
 ) -> None:
-    """Runs a program on a simulated machine, cycle by cycle.
-
-    The program is the same ELF file that runs on the chip. What it prints goes to stdout, everything else (tables,
+    """The program is the same ELF file that runs on the chip. What it prints goes to stdout, everything else (tables,
     progress, errors) to stderr. The exit status is the program's own; it is 2 where the program did something that the
     machine or the checks refuse, never ends, or cannot be loaded.
 

@@ -14,16 +14,17 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from tilewright import CaseResult, Options, find_cases, run_case
+from tilewright.api.cases import CaseResult, find_cases, run_case
+from tilewright.api.compiling import Options
 from tilewright.cli import console as printing
 from tilewright.cli import options as opt
 from tilewright.cli.arguments import options_of
 from tilewright.codegen.build import SANITIZE, STRICT
-from tilewright.sim import Machine
-from tilewright.sim.gvsoc import SimulatorName
 from tilewright.sim.limits import Limits
+from tilewright.sim.settings import Machine, SimulatorName
 
-TEST_EXAMPLES = """
+commands = typer.Typer()
+EXAMPLES = """
 `tilewright test examples/models`
 
 `tilewright test cases --strict --cc clang --json`
@@ -31,6 +32,7 @@ TEST_EXAMPLES = """
 STYLES = {"pass": "green", "fail": "red", "error": "red", "unsupported": "yellow"}
 
 
+@commands.command("test", epilog=EXAMPLES)
 @opt.flat
 def cases_command(
     paths: Annotated[
@@ -62,9 +64,7 @@ def cases_command(
     build: opt.Build,
     limiting: opt.Limiting,
 ) -> None:
-    """Compiles, builds, runs and compares every case below some folders.
-
-    A case is a folder with `network.onnx`, `inputs.npz` and `outputs.npz`, a file `X.onnx` beside `X.npz`, or
+    """A case is a folder with `network.onnx`, `inputs.npz` and `outputs.npz`, a file `X.onnx` beside `X.npz`, or
     `model.onnx` with folders `test_data_set_N` as in ONNX's own tests. Integers must be equal; floats must agree within
     1e-4 or 1e-5 of the value, in ONNX's own tests by their tolerances. The exit status is 0 where every case passes,
     else 1.

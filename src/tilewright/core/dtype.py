@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
-import ml_dtypes
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 Kind = Literal["float", "int", "uint", "bool"]
 
@@ -18,9 +19,16 @@ class DType:
     name: str
     kind: Kind
     bits: int
-    numpy: np.dtype[Any]
     ctype: str
     compute: str
+
+    @cached_property
+    def numpy(self) -> np.dtype[Any]:
+        # Descriptions of platforms name types, but store no arrays: numpy is slow to import.
+        import ml_dtypes
+        import numpy as np
+
+        return np.dtype(ml_dtypes.bfloat16 if self.name == "bfloat16" else self.name)
 
     @property
     def bytes(self) -> int:
@@ -65,16 +73,16 @@ class DType:
 
 def _integer(kind: Literal["int", "uint"], bits: int) -> DType:
     ctype = f"{kind}{bits}_t"
-    return DType(f"{kind}{bits}", kind, bits, np.dtype(f"{kind}{bits}"), ctype, ctype)
+    return DType(f"{kind}{bits}", kind, bits, ctype, ctype)
 
 
 INT8, INT16, INT32, INT64 = (_integer("int", bits) for bits in (8, 16, 32, 64))
 UINT8, UINT16, UINT32, UINT64 = (_integer("uint", bits) for bits in (8, 16, 32, 64))
-BOOL = DType("bool", "bool", 8, np.dtype(np.bool_), "bool", "bool")
-FLOAT16 = DType("float16", "float", 16, np.dtype(np.float16), "uint16_t", "float")
-BFLOAT16 = DType("bfloat16", "float", 16, np.dtype(ml_dtypes.bfloat16), "uint16_t", "float")
-FLOAT32 = DType("float32", "float", 32, np.dtype(np.float32), "float", "float")
-FLOAT64 = DType("float64", "float", 64, np.dtype(np.float64), "double", "double")
+BOOL = DType("bool", "bool", 8, "bool", "bool")
+FLOAT16 = DType("float16", "float", 16, "uint16_t", "float")
+BFLOAT16 = DType("bfloat16", "float", 16, "uint16_t", "float")
+FLOAT32 = DType("float32", "float", 32, "float", "float")
+FLOAT64 = DType("float64", "float", 64, "double", "double")
 
 DTYPES: dict[str, DType] = {
     t.name: t

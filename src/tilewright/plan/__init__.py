@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from tilewright.plan.options import PlanOptions
-from tilewright.plan.planner import plan
-from tilewright.plan.validator.check import PlanError, check
+from tilewright.core.lazy import lazy_names
 
-__all__ = ["PlanError", "PlanOptions", "check", "plan"]
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

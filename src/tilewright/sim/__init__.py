@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tilewright.sim.host import HostRun, Machine, Moment, host_environment, run_on_host
+from tilewright.core.lazy import lazy_names
 
-__all__ = ["HostRun", "Machine", "Moment", "host_environment", "run_on_host"]
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -26,8 +25,6 @@ from tilewright.sim.confined import confined
 from tilewright.sim.limits import USUAL, Limits, Printed, Sink, refuse_cycles
 from tilewright.sim.processes import Running
 
-SimulatorName = Literal["tilewright", "gvsoc", "qemu"]
-"""What simulates a chip."""
 VARIABLE = "GVSOC"
 """Names the executable where it is not on PATH."""
 GVSOC_FLAGS = ("-DTW_GVSOC",)

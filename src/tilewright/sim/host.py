@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -15,8 +14,7 @@ from tilewright.core.graph import Array, TensorType
 from tilewright.errors import TilewrightError
 from tilewright.sim.limits import USUAL, Limits, Printed, refuse_cycles
 from tilewright.sim.processes import Running
-
-Moment = Literal["start", "wait", "random"]
+from tilewright.sim.settings import Machine
 
 
 @dataclass(frozen=True)
@@ -25,20 +23,6 @@ class HostRun:
 
     outputs: tuple[Array, ...]
     nanoseconds: float | None
-
-
-@dataclass(frozen=True)
-class Machine:
-    """How an emulated machine behaves, where the program emulates one."""
-
-    dma: Moment = "wait"
-    """When transfers copy: as late as a program may rely on is what finds most mistakes."""
-    seed: int = 0
-    """Of random moments, the order of cores, and what memories hold at first."""
-
-    @property
-    def arguments(self) -> list[str]:
-        return ["--dma", self.dma, "--seed", str(self.seed)]
 
 
 def host_environment() -> dict[str, str]:

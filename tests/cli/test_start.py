@@ -1,0 +1,65 @@
+"""A command pays for what it uses: what is slow to import stays away from commands that do without it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import tilewright
+from tilewright import TilewrightError, api, plan, sim
+from tilewright.cli.app import COMMANDS, run
+
+LIBRARIES = {"numpy", "ml_dtypes", "onnx", "ortools", "pandas", "jinja2", "elftools"}
+PARTS = {f"tilewright.{part}" for part in ("codegen", "frontend", "mapping", "ops", "passes", "price", "report")}
+SLOW = LIBRARIES | PARTS
+
+
+def imported(program: str) -> set[str]:
+    """Modules that a new process has imported in the end."""
+    command = [sys.executable, "-c", f"import sys\n{program}\nprint(*sys.modules, sep='\\n', file=sys.stderr)"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+def test_the_package_imports_nothing_of_itself() -> None:
+    found = {name for name in imported("import tilewright") if name.startswith("tilewright")}
+    assert found == {"tilewright", "tilewright.core", "tilewright.core.lazy"}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["platforms"], ["doctor", "--json"]])
+def test_what_commands_do_without(arguments: list[str]) -> None:
+    found = imported(f"from tilewright.cli.app import run\nassert run({arguments}) == 0")
+    assert not found & SLOW
+
+
+def test_the_list_of_commands_imports_none_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+    found = imported("from tilewright.cli.app import run\nrun(['--help'])")
+    assert not found & {"yaml", *(f"tilewright.cli.{module}" for module, _ in COMMANDS.values())}
+    assert run(["--help"]) == 0
+    listed = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    for name, (_, summary) in COMMANDS.items():
+        assert f"{name} {summary}" in listed
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_begins_with_the_line_of_the_list(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([name, "--help"]) == 0
+    assert " ".join(capsys.readouterr().out.split()).count(COMMANDS[name][1]) == 1
+
+
+@pytest.mark.parametrize("package", [tilewright, api, plan, sim])
+def test_names_of_a_package(package: object) -> None:
+    names: list[str] = getattr(package, "__all__")  # noqa: B009  # as `from package import *` asks for it
+    assert names == sorted(set(names))
+    assert set(names) <= set(dir(package))
+    # A name that were a module as well would be one or the other, depending on what was imported before.
+    assert not [name for name in names if getattr(getattr(package, name), "__spec__", None)]
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        getattr(package, "nonsense")  # noqa: B009
+
+
+def test_names_are_the_things_themselves() -> None:
+    assert tilewright.compile is api.compile_model
+    assert tilewright.TilewrightError is TilewrightError
