@@ -42,12 +42,23 @@ demo: $(READY) ## compile, build and run the example networks here and on a simu
 	@echo "Open build/demo_chip/trace.json in ui.perfetto.dev: what every core and the DMA did in each cycle."
 	@echo "Next: $(BIN)/tilewright run YOUR_MODEL.onnx, and docs/getting_started.md"
 
-test: lint ## all checks and the tests, without those marked slow (ARGS="-k name" goes to pytest)
-	@$(PYTEST) -m "not slow" $(ARGS)
+# Runs a command while `make lint` runs beside it. What lint prints comes at the end, in one piece; either may fail.
+define beside_lint
+	@mkdir -p build; $(MAKE) --no-print-directory lint >build/lint.log 2>&1 & lint=$$!; \
+	trap "kill $$lint 2>/dev/null || true" EXIT; \
+	tested=0; { $(1); } || tested=$$?; \
+	linted=0; wait $$lint || linted=$$?; \
+	cat build/lint.log; \
+	[ $$linted -eq 0 ] || echo "make lint failed; see above"; \
+	[ $$tested -eq 0 ] || echo "the tests failed; see above"; \
+	exit $$(( tested ? tested : linted ))
+endef
 
-test-all: lint ## all checks and all tests; where TILEWRIGHT_CASES is set, also its cases on Siracusa in all configurations
-	@$(PYTEST) $(ARGS)
-	@if [ -n "$${TILEWRIGHT_CASES:-}" ]; then $(BIN)/python -m benchmarks siracusa_matrix --jobs $(WORKERS); fi
+test: $(READY) ## lint and the tests but slow ones, of large families a sample by the day (ARGS="-k name" goes to pytest)
+	$(call beside_lint,$(PYTEST) -m "not slow" --sample-seed today $(ARGS))
+
+test-all: $(READY) ## lint and all tests; where TILEWRIGHT_CASES is set, also its cases on Siracusa in all configurations
+	$(call beside_lint,$(PYTEST) $(ARGS) && { [ -z "$${TILEWRIGHT_CASES:-}" ] || $(BIN)/python -m benchmarks siracusa_matrix --jobs $(WORKERS); })
 
 lint: $(READY) ## ruff, clang-format and pyright, changing nothing
 	@echo "ruff";         $(BIN)/ruff check --quiet .

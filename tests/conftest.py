@@ -2,6 +2,7 @@
 
 External cases are optional: a test marked `cases` is not collected on a machine that has none, and an argument `case`
 of such a test runs over the cases below the folders named by the marker: `@pytest.mark.cases("standard_networks")`.
+Families of tests marked `sample` are told in sampling.py.
 """
 
 from __future__ import annotations
@@ -10,11 +11,32 @@ from pathlib import Path
 
 import pytest
 
+from sampling import TODAY, Sample, left_out, seed_of
 from support import GOLDEN_FOLDER, Golden, cases_folder, find_cases
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-goldens", action="store_true", help="write tests/golden instead of comparing with it")
+    parser.addoption(
+        "--sample-seed",
+        metavar=f"NUMBER|{TODAY}",
+        help=f"run some members of each family of tests marked `sample`, by this number or by the day ({TODAY}); else all",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The day is looked up once, before there are workers: one of them may start behind midnight."""
+    text = config.option.sample_seed
+    if text is not None:
+        try:
+            config.option.sample_seed = str(seed_of(text))
+        except ValueError:
+            raise pytest.UsageError(f"--sample-seed takes a whole number or '{TODAY}', not '{text}'") from None
+
+
+def sample_of(config: pytest.Config) -> Sample:
+    text = config.getoption("--sample-seed")
+    return Sample(None if text is None else int(text))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -30,12 +52,27 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("case", found, ids=[case.name for case in found])
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if cases_folder() is not None:
-        return
-    needing = [item for item in items if item.get_closest_marker("cases")]
-    items[:] = [item for item in items if not item.get_closest_marker("cases")]
-    config.hook.pytest_deselected(items=needing)
+    """Last, so that families have the members that other options leave."""
+    gone = [item for item in items if item.get_closest_marker("cases")] if cases_folder() is None else []
+    absent = {item.nodeid for item in gone}
+    gone += left_out([item for item in items if item.nodeid not in absent], sample_of(config))
+    absent |= {item.nodeid for item in gone}
+    items[:] = [item for item in items if item.nodeid not in absent]
+    config.hook.pytest_deselected(items=gone)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    seed = sample_of(config).seed
+    if seed is not None:
+        terminalreporter.write_line(f"families of tests were sampled by --sample-seed {seed}; without it, all run")
+
+
+@pytest.fixture(scope="session")
+def sample(pytestconfig: pytest.Config) -> Sample:
+    """For tests that run over a family themselves."""
+    return sample_of(pytestconfig)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,64 @@
+"""Which members of large families of tests run.
+
+A parametrised test marked `sample(every=6)` is a family. With `--sample-seed N` one in six of its members runs, and
+with N + 1 another sixth, so that every member runs once in six days where the seed is the day. `by` names arguments
+every value of which keeps at least one member. Without the option all members run.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+from zlib import crc32
+
+import pytest
+
+T = TypeVar("T")
+TODAY = "today"
+
+
+def seed_of(text: str) -> int:
+    """A whole number, or that of this day in UTC."""
+    return datetime.now(UTC).toordinal() if text == TODAY else int(text)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """`sample(members, every=6, family="name")` gives the members that run."""
+
+    seed: int | None
+    """None where all do."""
+
+    def __call__(self, members: Sequence[T], *, every: int, family: str) -> list[T]:
+        """Families begin at different members, so that what many of them run over is run by some of them each day."""
+        if self.seed is None or not members:
+            return [*members]
+        period = min(every, len(members))
+        return [*members[(self.seed + crc32(family.encode())) % period :: period]]
+
+
+def left_out(items: Sequence[pytest.Item], sample: Sample) -> list[pytest.Item]:
+    """The members of marked families that do not run."""
+    families: dict[tuple[str, ...], list[pytest.Item]] = defaultdict(list)
+    periods: dict[tuple[str, ...], int] = {}
+    for item in items:
+        marker = item.get_closest_marker("sample")
+        if marker is not None:
+            family = _family(item, **marker.kwargs)
+            families[family].append(item)
+            periods[family] = marker.kwargs["every"]
+    run = {
+        item.nodeid
+        for family, members in families.items()
+        for item in sample(members, every=periods[family], family=" ".join(family))
+    }
+    return [item for members in families.values() for item in members if item.nodeid not in run]
+
+
+def _family(item: pytest.Item, *, every: int, by: tuple[str, ...] = ()) -> tuple[str, ...]:
+    del every
+    values: dict[str, Any] = item.callspec.params if by else {}  # type: ignore[attr-defined]
+    return (item.nodeid.partition("[")[0], *(str(values[name]) for name in by))
