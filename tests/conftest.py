@@ -20,7 +20,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--sample-seed",
         metavar=f"NUMBER|{TODAY}",
-        help=f"run some members of each family of tests marked `sample`, by this number or by the day ({TODAY}); else all",
+        help=f"of families of tests marked `sample`, run some by this number, or by the day ({TODAY}); else all",
     )
 
 

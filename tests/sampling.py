@@ -2,7 +2,8 @@
 
 A parametrised test marked `sample(every=6)` is a family. With `--sample-seed N` one in six of its members runs, and
 with N + 1 another sixth, so that every member runs once in six days where the seed is the day. `by` names arguments
-every value of which keeps at least one member. Without the option all members run.
+every value of which keeps at least one member. Tests that name the same `family` are one: with `by=("case",)` and as
+many tests as `every` says, each case runs in one of them, in another each day. Without the option all members run.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def left_out(items: Sequence[pytest.Item], sample: Sample) -> list[pytest.Item]:
     return [item for members in families.values() for item in members if item.nodeid not in run]
 
 
-def _family(item: pytest.Item, *, every: int, by: tuple[str, ...] = ()) -> tuple[str, ...]:
+def _family(item: pytest.Item, *, every: int, by: tuple[str, ...] = (), family: str = "") -> tuple[str, ...]:
     del every
     values: dict[str, Any] = item.callspec.params if by else {}  # type: ignore[attr-defined]
-    return (item.nodeid.partition("[")[0], *(str(values[name]) for name in by))
+    return (family or item.nodeid.partition("[")[0], *(str(values[name]) for name in by))

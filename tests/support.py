@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 GOLDEN_FOLDER = Path(__file__).resolve().parent / "golden"
 CASES_VARIABLE = "TILEWRIGHT_CASES"
 
@@ -42,6 +44,9 @@ class Case:
     name: str
     network: Path
 
+    def __str__(self) -> str:
+        return self.name
+
 
 def cases_folder() -> Path | None:
     """The folder of external cases; None where there is none on this machine."""
@@ -69,6 +74,10 @@ def find_cases(top: Path, folders: tuple[str, ...]) -> list[Case]:
 def _case_name(top: Path, network: Path) -> str:
     relative = network.relative_to(top)
     return (relative.parent if network.name == "network.onnx" else relative.with_suffix("")).as_posix()
+
+
+in_one_way = pytest.mark.sample(every=5, by=("case",), family="cases")
+"""Marks what all cases run through; `make test` runs each case in one of these tests, in another each day."""
 
 
 MOST_GROWTH = 2.15

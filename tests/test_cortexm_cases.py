@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from support import Case
+from support import Case, in_one_way
 from tilewright.api import Options, run_case
 from tilewright.codegen.build import STRICT
 
@@ -25,6 +25,7 @@ LARGE = 600_000
 """Bytes of models that would take minutes on a core without an FPU."""
 
 
+@in_one_way
 @pytest.mark.cases("deeploy", "standard_networks")
 def test_cases_on_one_board(case: Case) -> None:
     boards = VARIANTS if case.network.stat().st_size < LARGE else MAIN

@@ -24,6 +24,14 @@ def test_family(platform, number): pass
 def test_other(number): pass
 
 def test_alone(): pass
+
+@pytest.mark.sample(every=2, family="both", by=("way",))
+@pytest.mark.parametrize("way", range(9))
+def test_first(way): pass
+
+@pytest.mark.sample(every=2, family="both", by=("way",))
+@pytest.mark.parametrize("way", range(9))
+def test_second(way): pass
 """
 
 
@@ -71,12 +79,13 @@ def names(tree: pytest.Pytester, *options: str) -> list[str]:
 
 def test_marked_families_are_sampled(tree: pytest.Pytester) -> None:
     every = names(tree)
-    assert len(every) == 18 + 20 + 1
+    assert len(every) == 18 + 20 + 1 + 2 * 9
     days = [names(tree, "--sample-seed", str(seed)) for seed in range(5)]
     for run in days:
         assert "test_alone" in run
         assert {name[len("test_family[") :][0] for name in run if "family" in name} == {*"abc"}
         assert sum("other" in name for name in run) == 4
+        assert sorted(name[-2] for name in run if "first" in name or "second" in name) == [*"012345678"]
     assert {name for run in days for name in run} == {*every}
 
 
@@ -85,7 +94,9 @@ def test_what_is_asked_for_by_name_runs(tree: pytest.Pytester) -> None:
 
 
 def test_the_seed_is_told(tree: pytest.Pytester) -> None:
-    tree.runpytest("-q", "--sample-seed", "7", "-p", "no:xdist").stdout.fnmatch_lines(["*--sample-seed 7;*"])
+    tree.runpytest("-q", "-k", "alone", "--sample-seed", "7", "-p", "no:xdist").stdout.fnmatch_lines(
+        ["*--sample-seed 7;*"]
+    )
 
 
 def test_a_seed_that_is_none(tree: pytest.Pytester) -> None:
