@@ -7,12 +7,18 @@ Families of tests marked `sample` are told in sampling.py.
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from sampling import TODAY, Sample, left_out, seed_of
+from build_cache import BuildCache
+from sampling import TODAY, Sampler, left_out, seed_of
 from support import GOLDEN_FOLDER, Golden, cases_folder, find_cases
+
+BYTES_KEPT = 1 << 30
+"""Of built programs, from run to run."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,9 +40,9 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(f"--sample-seed takes a whole number or '{TODAY}', not '{text}'") from None
 
 
-def sample_of(config: pytest.Config) -> Sample:
+def sampler_of(config: pytest.Config) -> Sampler:
     text = config.getoption("--sample-seed")
-    return Sample(None if text is None else int(text))
+    return Sampler(None if text is None else int(text))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -57,22 +63,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Last, so that families have the members that other options leave."""
     gone = [item for item in items if item.get_closest_marker("cases")] if cases_folder() is None else []
     absent = {item.nodeid for item in gone}
-    gone += left_out([item for item in items if item.nodeid not in absent], sample_of(config))
+    gone += left_out([item for item in items if item.nodeid not in absent], sampler_of(config))
     absent |= {item.nodeid for item in gone}
     items[:] = [item for item in items if item.nodeid not in absent]
     config.hook.pytest_deselected(items=gone)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    seed = sample_of(config).seed
+    seed = sampler_of(config).seed
     if seed is not None:
         terminalreporter.write_line(f"families of tests were sampled by --sample-seed {seed}; without it, all run")
 
 
 @pytest.fixture(scope="session")
-def sample(pytestconfig: pytest.Config) -> Sample:
+def sampler(pytestconfig: pytest.Config) -> Sampler:
     """For tests that run over a family themselves."""
-    return sample_of(pytestconfig)
+    return sampler_of(pytestconfig)
 
 
 @pytest.fixture(scope="session")
@@ -85,3 +91,20 @@ def cases() -> Path | None:
 def golden(pytestconfig: pytest.Config) -> Golden:
     """`golden("name.txt", text)` compares text with tests/golden/name.txt."""
     return Golden(GOLDEN_FOLDER, update=bool(pytestconfig.getoption("--update-goldens")))
+
+
+def build_cache(config: pytest.Config) -> BuildCache:
+    return BuildCache(config.rootpath / "build" / "tests")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def built_once(pytestconfig: pytest.Config) -> Iterator[None]:
+    """A program that an earlier test or run has built is not built again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(importlib.import_module("tilewright.codegen.build"), "subprocess", build_cache(pytestconfig))
+        yield
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        build_cache(config).trim(BYTES_KEPT)

@@ -27,8 +27,8 @@ def seed_of(text: str) -> int:
 
 
 @dataclass(frozen=True)
-class Sample:
-    """`sample(members, every=6, family="name")` gives the members that run."""
+class Sampler:
+    """`sampler(members, every=6, family="name")` gives the members that run."""
 
     seed: int | None
     """None where all do."""
@@ -41,7 +41,10 @@ class Sample:
         return [*members[(self.seed + crc32(family.encode())) % period :: period]]
 
 
-def left_out(items: Sequence[pytest.Item], sample: Sample) -> list[pytest.Item]:
+EVERYTHING = Sampler(None)
+
+
+def left_out(items: Sequence[pytest.Item], sampler: Sampler) -> list[pytest.Item]:
     """The members of marked families that do not run."""
     families: dict[tuple[str, ...], list[pytest.Item]] = defaultdict(list)
     periods: dict[tuple[str, ...], int] = {}
@@ -54,12 +57,13 @@ def left_out(items: Sequence[pytest.Item], sample: Sample) -> list[pytest.Item]:
     run = {
         item.nodeid
         for family, members in families.items()
-        for item in sample(members, every=periods[family], family=" ".join(family))
+        for item in sampler(members, every=periods[family], family=" ".join(family))
     }
     return [item for members in families.values() for item in members if item.nodeid not in run]
 
 
 def _family(item: pytest.Item, *, every: int, by: tuple[str, ...] = (), family: str = "") -> tuple[str, ...]:
     del every
-    values: dict[str, Any] = item.callspec.params if by else {}  # type: ignore[attr-defined]
+    function: Any = item
+    values: dict[str, Any] = function.callspec.params if by else {}
     return (family or item.nodeid.partition("[")[0], *(str(values[name]) for name in by))

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sampling import TODAY, Sample, seed_of
+from sampling import TODAY, Sampler, seed_of
 
 pytest_plugins = ["pytester"]
 
@@ -36,24 +36,24 @@ def test_second(way): pass
 
 
 def test_without_a_seed_all_run() -> None:
-    assert Sample(None)(MEMBERS, every=6, family="f") == MEMBERS
+    assert Sampler(None)(MEMBERS, every=6, family="f") == MEMBERS
 
 
 @pytest.mark.parametrize("every", [1, 3, 6, 100])
 def test_every_member_runs_once_in_so_many_days(every: int) -> None:
     days = min(every, len(MEMBERS))
-    run = [Sample(seed)(MEMBERS, every=every, family="f") for seed in range(700_000, 700_000 + days)]
+    run = [Sampler(seed)(MEMBERS, every=every, family="f") for seed in range(700_000, 700_000 + days)]
     assert all(run)
     assert sorted(member for members in run for member in members) == sorted(MEMBERS)
     assert max(map(len, run)) - min(map(len, run)) <= 1
 
 
 def test_families_begin_at_different_members() -> None:
-    assert len({tuple(Sample(0)(MEMBERS, every=10, family=f"f{i}")) for i in range(30)}) > 5
+    assert len({tuple(Sampler(0)(MEMBERS, every=10, family=f"f{i}")) for i in range(30)}) > 5
 
 
 def test_no_members() -> None:
-    assert Sample(1)([], every=3, family="f") == []
+    assert Sampler(1)([], every=3, family="f") == []
 
 
 def test_a_day_is_one_of_utc() -> None:
@@ -68,7 +68,7 @@ def tree(pytester: pytest.Pytester, pytestconfig: pytest.Config) -> pytest.Pytes
     top = pytestconfig.rootpath / "tests"
     pytester.makeconftest((top / "conftest.py").read_text())
     pytester.makeini(f"[pytest]\npythonpath = {top}\nmarkers =\n    sample\n    cases\n")
-    pytester.makepyfile(TESTS)
+    (pytester.path / "test_families.py").write_text(TESTS)
     return pytester
 
 

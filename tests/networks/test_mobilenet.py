@@ -60,6 +60,7 @@ def test_results_are_those_of_other_runtimes(tmp_path: Path) -> None:
     assert result.std() > 20
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize(("l1", "cores", "extra", "moment"), [(67_904, 8, 0.10, "random"), (15_336, 1, 0.40, "wait")])
 def test_fused_layers_need_little_memory(
     l1: int, cores: int, extra: float, moment: Literal["wait", "random"], tmp_path: Path

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-import onnx
 import pytest
 
+from onnx_models import read
 from onnx_nodes.runner import NODE_TESTS, Outcome, run_all
-from sampling import Sample
+from sampling import Sampler
 from support import Golden
 from tilewright.api import find_cases
 from tilewright.api.cases import UNSUPPORTED
@@ -19,18 +19,18 @@ SEVERAL = ""
 """Stands for the operators of a test that has more than one, mostly what another test's operator expands to."""
 
 
-def chosen(names: list[str], sample: Sample) -> list[str]:
+def chosen(names: list[str], sampler: Sampler) -> list[str]:
     """Of the tests of each operator at least one."""
     families: dict[str, list[str]] = defaultdict(list)
     for name in names:
-        nodes = onnx.load_model(NODE_TESTS / name.partition("/")[0] / "model.onnx").graph.node
+        nodes = read(NODE_TESTS / name.partition("/")[0] / "model.onnx").graph.node
         families[nodes[0].op_type if len(nodes) == 1 else SEVERAL].append(name)
-    return [name for op, members in families.items() for name in sample(members, every=10, family=op)]
+    return [name for op, members in families.items() for name in sampler(members, every=10, family=op)]
 
 
-def test_results_are_as_listed(pytestconfig: pytest.Config, sample: Sample) -> None:
+def test_results_are_as_listed(pytestconfig: pytest.Config, sampler: Sampler) -> None:
     found = sorted(name for name, _ in find_cases([NODE_TESTS]))
-    outcomes = run_all(chosen(found, sample))
+    outcomes = run_all(chosen(found, sampler))
     wrong = [o for o in outcomes if not _is_fine(o)]
     assert not wrong, "\n".join(f"{o.line} {o.detail}" for o in wrong)
     golden = Golden(Path(__file__).parent, update=bool(pytestconfig.getoption("--update-goldens")))

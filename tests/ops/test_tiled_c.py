@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ops.test_generated_c import OPERATOR_GROUPS, assert_close, network, operator_samples
+from sampling import Sampler
 from tilewright.codegen import lower, project_files, write_project
 from tilewright.codegen.build import SANITIZE, STRICT, build
 from tilewright.core.interpret import interpret
@@ -28,9 +29,11 @@ def smallest(found: Sequence[Tilings], capacity: int, steps: Sequence[int]) -> t
 
 
 @pytest.mark.parametrize("names", OPERATOR_GROUPS, ids=[f"{names[0]}-{names[-1]}" for names in OPERATOR_GROUPS])
-def test_every_example_in_smallest_tiles(names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_example_in_smallest_tiles(
+    names: list[str], sampler: Sampler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tiling, "largest", smallest)
-    samples = operator_samples(names)
+    samples = operator_samples(names, sampler)
     graph = halves(network(samples), MACHINE)
     planned = plan(graph, MACHINE, PlanOptions(joint=False))
     check(planned)
