@@ -66,4 +66,11 @@ def _family(item: pytest.Item, *, every: int, by: tuple[str, ...] = (), family: 
     del every
     function: Any = item
     values: dict[str, Any] = function.callspec.params if by else {}
-    return (family or item.nodeid.partition("[")[0], *(str(values[name]) for name in by))
+    return (family or item.nodeid.partition("[")[0], *(_label(values[name]) for name in by))
+
+
+def _label(value: Any) -> str:
+    """The same in all processes and on all machines, so none with an address or the place of a file."""
+    label = str(getattr(value, "__name__", getattr(value, "name", value)))
+    assert " at 0x" not in label, f"`by` of a sample cannot tell {label} from others"
+    return label

@@ -44,9 +44,6 @@ class Case:
     name: str
     network: Path
 
-    def __str__(self) -> str:
-        return self.name
-
 
 def cases_folder() -> Path | None:
     """The folder of external cases; None where there is none on this machine."""

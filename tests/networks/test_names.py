@@ -93,6 +93,7 @@ def assert_same(content: onnx.ModelProto, inputs: Sequence[Array], platform: str
     assert render_report(ran.compiled.plan, ran.compiled.program, title=HOSTILE[0])
 
 
+@pytest.mark.sample(every=3, by=("platform",))
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("build", NETWORKS, ids=lambda build: build.__name__)
 def test_all_at_once(build: type, platform: str, tmp_path: Path) -> None:

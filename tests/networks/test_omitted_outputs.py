@@ -101,6 +101,7 @@ def without(m: Omitting) -> tuple[onnx.ModelProto, list[Array], list[Array]]:
     return content, inputs, expected
 
 
+@pytest.mark.sample(every=2, by=("platform",))
 @pytest.mark.parametrize(
     ("build", "platform"),
     [*product((recurrent, others), PLATFORMS), (halves, "generic"), (quantised, "generic")],

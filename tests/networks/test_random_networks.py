@@ -40,6 +40,7 @@ def assert_equal(found: Sequence[Array], expected: Sequence[Array], what: str) -
         np.testing.assert_allclose(left, right, rtol=1e-3, atol=1e-3, err_msg=f"{what}, output {index}")
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("first", range(0, INTERPRETED, SEEDS_PER_TEST))
 def test_every_pass_keeps_what_a_network_computes(first: int, tmp_path: Path) -> None:
     platform = load_platform("generic")
@@ -56,6 +57,7 @@ def test_every_pass_keeps_what_a_network_computes(first: int, tmp_path: Path) ->
                 assert_equal(interpret(graph, fed), expected, f"seed {seed}, {step.__name__}")
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("seed", range(1000, 1000 + BUILT))
 def test_generated_code_computes_a_network(seed: int, tmp_path: Path) -> None:
     network = Network(seed, steps=30)

@@ -36,6 +36,7 @@ def assert_equal(found: Sequence[Array], expected: Sequence[Array], what: str) -
             np.testing.assert_array_equal(left, right, err_msg=f"{what}, output {index}")
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("first", range(0, INTERPRETED, SEEDS_PER_TEST))
 def test_every_pass_keeps_what_a_network_of_many_types_computes(first: int, tmp_path: Path) -> None:
     platform = load_platform("generic")
@@ -50,6 +51,7 @@ def test_every_pass_keeps_what_a_network_of_many_types_computes(first: int, tmp_
                 assert_equal(interpret(graph, inputs), expected, f"seed {seed}, {step.__name__}")
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("seed", range(1000, 1000 + BUILT))
 def test_generated_code_computes_a_network_of_many_types(seed: int, tmp_path: Path) -> None:
     content, fed = Soup(seed, steps=30).model()

@@ -77,6 +77,7 @@ def assert_right(model: Path, inputs: Sequence[Array], way: Way) -> None:
             assert np.array_equal(found, expected)
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("seed", range(RANDOM))
 def test_random_networks(seed: int, tmp_path: Path) -> None:
     network = Network(2000 + seed, steps=16)
@@ -84,6 +85,7 @@ def test_random_networks(seed: int, tmp_path: Path) -> None:
     assert_right(write(tmp_path / "network.onnx", network.model()), inputs, WAYS[seed % len(WAYS)])
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("number", range(len(FAMILIES)))
 def test_integer_networks(number: int, tmp_path: Path) -> None:
     branches = Branches(number)
@@ -95,6 +97,7 @@ def test_integer_networks(number: int, tmp_path: Path) -> None:
     assert_right(model, given, way)
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.room}-{way.home}-{way.cores}")
 def test_a_network_of_convolutions(way: Way, tmp_path: Path) -> None:
     x = np.random.default_rng(1).integers(-100, 100, (1, 32, 32, 3)).astype(np.int8)

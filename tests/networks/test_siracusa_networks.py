@@ -13,6 +13,7 @@ from tilewright.core.platform import Sizes
 MODELS = sorted((Path(__file__).parent.parent.parent / "examples" / "models").glob("*.onnx"))
 
 
+@pytest.mark.sample(every=3, by=("model",))
 @pytest.mark.parametrize("model", MODELS, ids=lambda path: path.stem)
 @pytest.mark.parametrize(("l1", "cores"), [(16384, 8), (65536, 1), (229376, 8)])
 def test_examples(model: Path, l1: int, cores: int) -> None:

@@ -73,6 +73,7 @@ class Both:
         assert ran.right, ran.comparisons
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("machine", [name for name in MACHINES if name != "siracusa's cores"])
 def test_attention_and_its_gradients(machine: str, tmp_path: Path) -> None:
     both = Both()
@@ -92,6 +93,7 @@ def test_attention_and_its_gradients(machine: str, tmp_path: Path) -> None:
     both.assert_right([mixed, d_share, d_weights, d_x, turned], MACHINES[machine], tmp_path / "network.onnx")
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("machine", [name for name in MACHINES if name != "small scratchpad"])
 def test_integer_attention(machine: str, tmp_path: Path) -> None:
     both = Both()

@@ -92,6 +92,7 @@ WAYS = [Way(1.0, "L2", cores, PlanOptions(), machine) for cores, machine in prod
 WAYS.append(Way(1.0, "L3", 8, PlanOptions(buffers=2), Machine("random", 8)))
 
 
+@pytest.mark.sample(every=7, by=("made",))
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.cores}-{way.machine.dma}-{way.planning.buffers}")
 @pytest.mark.parametrize("made", CASES)
 def test_parts_are_added_up(made: Callable[[], Case], way: Way, tmp_path: Path) -> None:

@@ -69,6 +69,7 @@ def planned(graph: Graph, platform: Platform, options: PlanOptions | None = None
     return made
 
 
+@pytest.mark.sample(every=3, by=("home", "residual"))
 @pytest.mark.parametrize("home", ["L2", "L3"])
 @pytest.mark.parametrize("l1", [16_384, 65_536, 262_144])
 @pytest.mark.parametrize("residual", [False, True])

@@ -191,6 +191,7 @@ def test_rows_are_loaded_to_their_place() -> None:
     assert rows >= {(15, (8,), (33,), (15,)), (12, (8,), (33,), (12,))}
 
 
+@pytest.mark.sample(every=3, by=("moment",))
 @pytest.mark.parametrize("moment", ["start", "wait", "random"])
 @pytest.mark.parametrize(
     ("computed", "there"), [([0], ["x1", "x2"]), ([1], ["x0", "x2"]), ([0, 2], []), ([], ["x0", "x1", "x2"])]
@@ -211,6 +212,7 @@ def test_tiles_of_scratchpads() -> None:
     assert all(g.loops for g in tiled)
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("l1", [4_000, 131_072])
 @pytest.mark.parametrize("home", ["L2", "L3"])
 def test_cache_on_siracusa(l1: int, home: str) -> None:

@@ -64,6 +64,7 @@ def test_pack_lists_every_source(tmp_path: Path) -> None:
     assert all((tmp_path / name).exists() for name in listed)
 
 
+@pytest.mark.sample(every=3, by=("variant",))
 @pytest.mark.parametrize("level", ["-Os", "-O2", "-O3"])
 @pytest.mark.parametrize("variant", ["cortex-m4", "cortex-m55", "cortex-m0plus"])
 def test_no_warning_at_any_level(variant: str, level: str, tmp_path: Path) -> None:

@@ -114,6 +114,7 @@ def kernels(made: Plan) -> set[str]:
     }
 
 
+@pytest.mark.sample(every=2, by=("kind", "scaled"))
 @pytest.mark.parametrize("weight_memory", [0, 1 << 20])
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("kind", LAYERS)

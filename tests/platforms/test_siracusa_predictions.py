@@ -64,6 +64,7 @@ def fed(graph: Graph) -> list[Array]:
     return [noise.normal(0, 30, kind.shape).clip(-128, 127).astype(kind.dtype.numpy) for kind in types]
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(("name", "without"), [*((n, ("neureka",)) for n in LAYERS), *((n, ()) for n in CONVOLUTIONS)])
 def test_cycles_are_as_predicted(name: str, without: tuple[str, ...]) -> None:
     graph = LAYERS[name]
