@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import ast
-import operator as operators
 import re
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import chain
+from functools import lru_cache, reduce
 from math import prod
 from pathlib import Path
-from types import MappingProxyType
+from types import CodeType, MappingProxyType
 from typing import Any, cast
 
 from tilewright.core.descriptions import parse_yaml, read_text
@@ -200,7 +198,7 @@ def _kernel(path: Path, text: str) -> Kernel:
     for key in ("cycles", "scratch", "path"):
         _checked(path, key, str(header.get(key, "0")))
     for name, text in cast("dict[str, Any]", header.get("when") or {}).items():
-        _checked(path, "when", _predicate(str(name), str(text)))
+        _checked(path, "when", predicate(str(name), str(text)))
     if header.get("accumulate") and header.get("epilogue") not in ("row", "lanes"):
         raise _bad(path, "accumulate: results of parts are added up by its epilogue", "add 'epilogue: row'")
     return Kernel(
@@ -284,27 +282,12 @@ def _bad(path: Path, why: str, help: str) -> TilewrightError:
     return TilewrightError("bad-kernel", f"kernel '{path.name}': {why}", help=help)
 
 
-_BINARY: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
-    ast.Add: operators.add,
-    ast.Sub: operators.sub,
-    ast.Mult: operators.mul,
-    ast.Div: lambda a, b: a / b,
-    ast.FloorDiv: lambda a, b: a // b,
-    ast.Mod: operators.mod,
-}
-_COMPARE: dict[type[ast.cmpop], Callable[[Number, Number], bool]] = {
-    ast.Eq: operators.eq,
-    ast.NotEq: operators.ne,
-    ast.Lt: operators.lt,
-    ast.LtE: operators.le,
-    ast.Gt: operators.gt,
-    ast.GtE: operators.ge,
-}
-
-
-@lru_cache(maxsize=4096)
-def _parse(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body
+_ALLOWED = (
+    *(ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.UnaryOp, ast.USub),
+    *(ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.BoolOp, ast.And, ast.Or),
+    *(ast.Name, ast.Load, ast.Store, ast.NamedExpr),
+)
+_EXTREMES = ("max", "min")
 
 
 def formula(text: str, names: Mapping[str, Number]) -> Number:
@@ -312,59 +295,90 @@ def formula(text: str, names: Mapping[str, Number]) -> Number:
 
     Where `(A := ...)` names a part of it, `A` stands for the same behind it.
     """
-    return _value(_parse(text), {**names} if ":=" in text else names)
+    return evaluated(compiled(text), _NUMBERS, {**names} if ":=" in text else names)
 
 
 def holds(name: str, condition: str, names: Mapping[str, Number]) -> bool:
     """Whether a predicate such as `K: "% 4 == 0"` holds; of several joined by `and`, `or`, each repeats the name."""
-    return bool(_value(_parse(_predicate(name, condition)), names))
+    return bool(formula(predicate(name, condition), names))
 
 
-def _predicate(name: str, condition: str) -> str:
+@lru_cache(maxsize=4096)
+def predicate(name: str, condition: str) -> str:
+    """The formula of a predicate."""
     return condition if re.match(rf"^[\s(]*{name}\b", condition) else f"{name} {condition}"
 
 
 def check_formula(text: str) -> None:
-    """ValueError with the reason, for a text that is no formula, also in parts that some values decide not to read."""
+    """ValueError with the reason, for a text that is no formula."""
+    for node in ast.walk(_parse(text)):
+        called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _EXTREMES
+        extreme = called and isinstance(node, ast.Call) and bool(node.args) and not node.keywords
+        number = isinstance(node, ast.Constant) and isinstance(node.value, (int, float))
+        if not (number or extreme or isinstance(node, _ALLOWED)):
+            # An operator has no text of its own.
+            raise ValueError(f"'{ast.unparse(node) or text}' is not an arithmetic formula")
+
+
+def _parse(text: str) -> ast.expr:
     try:
-        whole = _parse(text)
+        return ast.parse(text, mode="eval").body
     except SyntaxError as reason:
         raise ValueError(f"'{text}' is not an arithmetic formula") from reason
-    joined = (node.values for node in ast.walk(whole) if isinstance(node, ast.BoolOp))
-    for part in (whole, *chain.from_iterable(joined)):
-        with suppress(ZeroDivisionError):
-            _value(part, _Ones())
 
 
-class _Ones(dict[str, Number]):
-    """Any name, with some value."""
+@lru_cache(maxsize=4096)
+def compiled(text: str, *, arrays: bool = False) -> CodeType:
+    """The code of a checked formula, for `evaluated`: of numbers, or of `arrays` too.
 
-    def __missing__(self, name: str) -> Number:
-        del name
-        return 1
+    That of arrays calls `both`, `either`, `max` and `min`, each for two values.
+    """
+    whole = ast.Expression((_Arrays() if arrays else _Numbers()).visit(_parse(text)))
+    return compile(ast.fix_missing_locations(whole), text, "eval")
 
 
-def _value(node: ast.expr, names: Mapping[str, Number]) -> Number:
-    match node:
-        case ast.Constant(value=int() | float() as value):
-            return value
-        case ast.Name(id=name):
-            return names[name]
-        case ast.NamedExpr(target=ast.Name(id=name), value=value) if isinstance(names, dict):
-            names[name] = found = _value(value, names)
-            return found
-        case ast.BinOp(left=left, op=symbol, right=right) if type(symbol) in _BINARY:
-            return _BINARY[type(symbol)](_value(left, names), _value(right, names))
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_value(operand, names)
-        case ast.BoolOp(op=ast.And(), values=values):
-            return all(_value(v, names) for v in values)
-        case ast.BoolOp(op=ast.Or(), values=values):
-            return any(_value(v, names) for v in values)
-        case ast.Call(func=ast.Name(id="max" | "min" as name), args=args):
-            return (max if name == "max" else min)(_value(a, names) for a in args)
-        case ast.Compare(left=left, ops=ops, comparators=comparators):
-            values = [_value(v, names) for v in (left, *comparators)]
-            return all(_COMPARE[type(o)](a, b) for o, a, b in zip(ops, values, values[1:], strict=False))
-        case _:
-            raise ValueError(f"'{ast.unparse(node)}' is not an arithmetic formula")
+def evaluated(code: CodeType, functions: dict[str, Any], names: Mapping[str, Any]) -> Any:
+    """The value of a compiled formula; KeyError for an unknown name."""
+    try:
+        # Nothing but what `check_formula` lets through is compiled.
+        return eval(code, functions, names)
+    except NameError as missing:
+        raise KeyError(missing.name) from missing
+
+
+_NUMBERS: dict[str, Any] = {"__builtins__": {}, "max": max, "min": min}
+
+
+class _Numbers(ast.NodeTransformer):
+    """Makes `and` and `or` say true or false, not one of their values."""
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        self.generic_visit(node)
+        node.values = [ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), value)) for value in node.values]
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        return node if len(node.args) > 1 else node.args[0]
+
+
+class _Arrays(ast.NodeTransformer):
+    """Makes functions of two values of what Python decides by the truth of one."""
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        self.generic_visit(node)
+        return _joined("both" if isinstance(node.op, ast.And) else "either", node.values)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        assert isinstance(node.func, ast.Name)
+        return _joined(node.func.id, node.args)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        self.generic_visit(node)
+        sides = zip([node.left, *node.comparators], node.ops, node.comparators, strict=False)
+        return _joined("both", [ast.Compare(left, [symbol], [right]) for left, symbol, right in sides])
+
+
+def _joined(function: str, values: Sequence[ast.expr]) -> ast.expr:
+    return reduce(lambda a, b: ast.Call(ast.Name(function, ast.Load()), [a, b], []), values)

@@ -373,7 +373,8 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
 def _kernels(folders: Iterable[Path]) -> tuple[Kernel, ...]:
     """Those of all folders; a file takes the place of one of the same name in a later folder."""
     found: dict[str, Kernel] = {}
-    for kernel in (kernel for place in folders for kernel in load_kernels(place)):
+    # By the same path from wherever they are named, so that each file is read once.
+    for kernel in (kernel for place in folders for kernel in load_kernels(place.resolve())):
         found.setdefault(kernel.path.name, kernel)
     return tuple(found.values())
 
@@ -386,11 +387,11 @@ def _timed(reader: Reader, folder: Path, kernels: Iterable[Kernel]) -> tuple[Ker
     """Kernels with the cycles that they take here; of the platform's own, their headers say so."""
     found = {kernel.path.name: kernel for kernel in kernels}
     given = reader.formulas("cycles") if reader.has("cycles") else {}
-    times = given.pop(OTHERS, "1")
+    times, own_folder = given.pop(OTHERS, "1"), folder.resolve()
     for name in given.keys() - found.keys():
         raise reader.wrong("cycles", f"there is no kernel '{name}'")
     for name, kernel in found.items():
-        if not kernel.path.resolve().is_relative_to(folder.resolve()):
+        if not kernel.path.is_relative_to(own_folder):
             own = kernel.cycles if times == "1" else f"{times}*({kernel.cycles})"
             found[name] = replace(kernel, cycles=given.get(name, own))
     return tuple(found.values())

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-import ast
 import operator
-import re
 from collections.abc import Callable, Collection, Mapping
-from functools import lru_cache, reduce
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from tilewright.core.domain import Affine, Domain
-from tilewright.core.kernel import Number
+from tilewright.core.kernel import Number, compiled, evaluated, predicate
 
 Numbers = Any
 """A number, or an array of them."""
 
-_OPERATORS: dict[type[ast.AST], Callable[[Numbers, Numbers], Numbers]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: lambda a, b: a / b,
-    ast.FloorDiv: lambda a, b: a // b,
-    ast.Mod: operator.mod,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.And: np.logical_and,
-    ast.Or: np.logical_or,
+_FUNCTIONS: dict[str, Any] = {
+    "__builtins__": {},
+    "both": np.logical_and,
+    "either": np.logical_or,
+    "max": np.maximum,
+    "min": np.minimum,
 }
 
 
@@ -110,43 +99,13 @@ class Names(dict[str, Numbers]):
         return linear.get(real[-1], 0) if real else 0
 
 
-@lru_cache(maxsize=4096)
-def _parse(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body
-
-
 def evaluate(text: str, names: Names) -> Numbers:
-    """The value of a formula, which may be an array; `core.kernel.formula` has checked its text."""
-    return _value(_parse(text), names)
+    """The value of a formula, which may be an array; its text is checked."""
+    return evaluated(compiled(text, arrays=True), _FUNCTIONS, names)
 
 
 def condition(name: str, text: str, names: Names) -> Numbers:
     """Whether a predicate of a header holds: `core.kernel.holds` over many tiles."""
     names.complete = True
-    found = evaluate(text if re.match(rf"^[\s(]*{name}\b", text) else f"{name} {text}", names)
+    found = evaluate(predicate(name, text), names)
     return np.logical_and(found, names.complete)
-
-
-def _value(node: ast.expr, names: Names) -> Numbers:
-    match node:
-        case ast.Constant(value=value):
-            return value
-        case ast.Name(id=name):
-            return names[name]
-        case ast.NamedExpr(target=ast.Name(id=name), value=value):
-            names[name] = found = _value(value, names)
-            return found
-        case ast.BinOp(left=left, op=symbol, right=right):
-            return _OPERATORS[type(symbol)](_value(left, names), _value(right, names))
-        case ast.UnaryOp(operand=operand):
-            return -_value(operand, names)
-        case ast.BoolOp(op=symbol, values=values):
-            return reduce(_OPERATORS[type(symbol)], (_value(v, names) for v in values))
-        case ast.Call(func=ast.Name(id=name), args=args):
-            return reduce(np.maximum if name == "max" else np.minimum, (_value(a, names) for a in args))
-        case ast.Compare(left=left, ops=ops, comparators=comparators):
-            values = [_value(v, names) for v in (left, *comparators)]
-            pairs = zip(ops, values, values[1:], strict=False)
-            return reduce(np.logical_and, (_OPERATORS[type(o)](a, b) for o, a, b in pairs))
-        case _:
-            raise ValueError(f"'{ast.unparse(node)}' is not an arithmetic formula")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tilewright.core.plan import Plan
 from tilewright.report.layers import layers
-from tilewright.sim.marks import GroupProfile
+
+if TYPE_CHECKING:
+    from tilewright.sim.marks import GroupProfile
 
 
 @dataclass(frozen=True)

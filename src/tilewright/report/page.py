@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tilewright.core.files import write_file
 from tilewright.core.plan import Plan, Schedule
@@ -17,7 +18,9 @@ from tilewright.report.layers import LOOP_NEST, Layer, layers
 from tilewright.report.memory import human_bytes, memory_maps
 from tilewright.report.profile import profile_rows, roofline
 from tilewright.report.timeline import timeline
-from tilewright.sim.marks import GroupProfile
+
+if TYPE_CHECKING:
+    from tilewright.sim.marks import GroupProfile
 
 TEMPLATE = Path(__file__).with_name("page.html.jinja")
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
+from typing import TYPE_CHECKING
 
 from tilewright.core.plan import Plan, Schedule
 from tilewright.report.groups import GroupRow, group_table
 from tilewright.report.memory import RIGHT, WIDTH, Tick
-from tilewright.sim.marks import GroupProfile
+
+if TYPE_CHECKING:
+    from tilewright.sim.marks import GroupProfile
 
 
 @dataclass(frozen=True)

@@ -93,10 +93,10 @@ def _shared(
     """By all cores and, where these take more scratch, by one."""
     found: list[Tilings] = []
     for alone in (False, True) if frame.engine.count > 1 else (True,):
-        shares = [_share(frame, position, direct, alone, inlaid) for position in range(len(frame.tasks))]
         if found and not any(np.any(share.scratch) for share in found[0].shares):
             # One core takes less scratch, and there is none.
             break
+        shares = [_share(frame, position, direct, alone, inlaid) for position in range(len(frame.tasks))]
         allowed = frame.legal & frame.uncut(inlaid)
         for share in shares:
             allowed = allowed & (share.choice >= 0)
