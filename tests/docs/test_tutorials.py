@@ -35,6 +35,7 @@ WALKS = (
 )
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("page", WALKS)
 def test_walk(page: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples" / "models", tmp_path / "examples" / "models")

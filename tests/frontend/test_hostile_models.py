@@ -57,11 +57,13 @@ def test_expanding_without_end(
     assert outcome(path, capsys) in ("too-large", "bad-model")
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert outcome(write(tmp_path / "m.onnx", REFUSED[name]), capsys)
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("name", EITHER)
 def test_a_program_or_an_error(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outcome(write(tmp_path / "m.onnx", EITHER[name]), capsys)

@@ -129,7 +129,7 @@ def operator_samples(names: Sequence[str], sampler: Sampler = EVERYTHING) -> lis
             graph = halves(made.graph(), GENERIC)
             kernels = [select(graph, node, GENERIC).kernel for node in graph.nodes]
             families[" ".join([name, *(kernel.function for kernel in kernels if kernel)])].append(made)
-    return [made for family, members in families.items() for made in sampler(members, every=3, family=family)]
+    return [made for family, members in families.items() for made in sampler(members, every=4, family=family)]
 
 
 OPERATOR_GROUPS = [NAMES[i : i + OPERATORS_PER_PROGRAM] for i in range(0, len(NAMES), OPERATORS_PER_PROGRAM)]
