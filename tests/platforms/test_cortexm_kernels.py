@@ -112,7 +112,7 @@ KERNELS = {
 }
 
 
-@pytest.mark.sample(every=4, by=("kernel",))
+@pytest.mark.sample(every=2, by=("kernel",))
 @pytest.mark.parametrize("machine", [*MACHINES, "cortex-m33"])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_convolutions(kernel: str, machine: str, tmp_path: Path) -> None:

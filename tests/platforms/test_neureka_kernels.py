@@ -200,6 +200,7 @@ def unpacked(blocks: Array, bits: Sequence[int]) -> Array:
     return np.unpackbits(blocks, axis=-1, bitorder="little").reshape(bits)
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(("kind", "low", "high"), [("dense", -2, 1), ("dense", -20, 5), ("depthwise", -3, 4)])
 def test_weights_of_few_bits(kind: str, low: int, high: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tilewright.api.compiling.load_platform", given_slow_cores)
