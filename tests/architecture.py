@@ -15,7 +15,7 @@ from pathlib import Path
 PACKAGE = "tilewright"
 
 LAYERS = (
-    {"errors"},
+    {"errors", "_native"},
     {"core"},
     {"ops"},
     {"frontend", "passes", "quantize"},
@@ -234,7 +234,7 @@ def _imported_part(root: Path, target: str) -> str | None:
         return None
     if len(parts) == 1:
         return PUBLIC
-    is_part = (root / parts[1]).is_dir() or (root / f"{parts[1]}.py").is_file()
+    is_part = (root / parts[1]).is_dir() or any((root / f"{parts[1]}{end}").is_file() for end in (".py", ".pyi"))
     return part_named(parts[1]) if is_part else PUBLIC
 
 

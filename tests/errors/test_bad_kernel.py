@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 
 from command_line import refused, relu
+from tilewright.core.kernel import formula
+from tilewright.core.platform import Platform, load_platform
+from tilewright.errors import TilewrightError
+from tilewright.price.device import kernel_cycles
 
 HEADER = "/* ---\nop: Relu\ntypes: {X: float32, Y: float32}\n--- */\n"
 PROTOTYPE = "static void relu(const float *X, float *Y, int SIZE) {}\n"
@@ -36,6 +40,15 @@ PROTOTYPE = "static void relu(const float *X, float *Y, int SIZE) {}\n"
             HEADER.replace("op:", 'scratch: "WEIGHT"\nop:') + PROTOTYPE,
             "scratch: 'WEIGHT' is no size, stride or attribute",
         ),
+        (HEADER.replace("op:", "jobs: [{height: 1}]\nop:") + PROTOTYPE, "jobs: each must be a mapping with a mode"),
+        (
+            HEADER.replace("op:", 'jobs: [{mode: pointwise, height: "TWICE(1)"}]\nop:') + PROTOTYPE,
+            "jobs: height: 'TWICE(1)' is not an arithmetic formula",
+        ),
+        (
+            HEADER.replace("op:", "cycles: 1\njobs: [{mode: pointwise}]\nop:") + PROTOTYPE,
+            "it says both cycles and jobs",
+        ),
     ],
 )
 def test_bad_kernel(text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,3 +67,37 @@ def test_unknown_names_where_layers_are_priced(key: str, tmp_path: Path, capsys:
     printed = refused("bad-kernel", capsys, "compile", relu(tmp_path), *arguments)
     assert f"relu.c': {key}: 'WEIGHT' is no size, stride or attribute of Relu" in printed
     assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize(
+    ("job", "said"),
+    [
+        ("mode: sparse, height: 1, width: 1, inputs: 1, outputs: 1", "mode: 'sparse' is none of pointwise, dense"),
+        ("mode: dense, height: 1, width: 1, inputs: 1", "outputs is missing"),
+        ("mode: dense, height: 1, width: 1, inputs: 1, outputs: 1, depth: 1", "there is no field 'depth'"),
+        ("mode: dense, height: WEIGHT, width: 1, inputs: 1, outputs: 1", "'WEIGHT' is no size, stride or attribute"),
+        ('mode: dense, height: "TWICE(1, 2)", width: 1, inputs: 1, outputs: 1', "'TWICE(1, 2)' needs 1 arguments"),
+    ],
+)
+def test_jobs_of_a_device(job: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "twice.h").write_text("#define TWICE(x) ((x) + \\\n  (x))\n")
+    text = HEADER.replace("op:", f"engine: neureka\njobs: [{{{job}}}]\nop:") + '#include "twice.h"\n' + PROTOTYPE
+    (tmp_path / "relu.c").write_text(text)
+    _refused(tmp_path, said)
+
+
+def test_jobs_of_cores(tmp_path: Path) -> None:
+    (tmp_path / "relu.c").write_text(HEADER.replace("op:", "jobs: [{mode: dense}]\nop:") + PROTOTYPE)
+    _refused(tmp_path, "engine 'cluster' of 'siracusa' is no simulated device with jobs")
+
+
+def _refused(folder: Path, said: str) -> None:
+    with pytest.raises(TilewrightError, match="bad-kernel") as found:
+        _price(load_platform("siracusa", (folder,)))
+    assert "kernel 'relu.c': jobs: " in found.value.what
+    assert said in found.value.what
+
+
+def _price(platform: Platform) -> None:
+    kernel = next(kernel for kernel in platform.kernels if kernel.path.name == "relu.c")
+    kernel_cycles(platform, kernel, lambda text: formula(text, {}))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from tilewright.sim import _native
+from tilewright import _native
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tilewright import _native
 from tilewright.core.machine import INSTRUCTION_CLASSES
-from tilewright.sim import _native
 
 BASE = 0x1C000000
 SIZE = 0x10000

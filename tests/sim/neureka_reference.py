@@ -11,6 +11,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from tilewright.core.platform import load_platform
+
 Bytes = NDArray[np.uint8]
 Values = NDArray[np.int64]
 
@@ -19,27 +21,9 @@ TCDM_MASK = 0x3FFFF
 TCDM_SIZE = TCDM_MASK + 1
 BLOCK = 32
 
-# The cycles measured on this accelerator.
-TIMING = {
-    "job": 12,
-    "input_tile": 6,
-    "stream_in": 10,
-    "load_pointwise": 42,
-    "multiply_pointwise": 10,
-    "multiply_dense": 14,
-    "multiply_depthwise": 34,
-    "scale_bits_per_cycle": 32,
-    "full_scale_channels": 32,
-    "scale": 9,
-    "bias": 4,
-    "per_channel_shift": 1,
-    "quantise": 8,
-    "store_pointwise": 3,
-    "prefetch_start_pointwise": 7,
-    "prefetch_start_dense": 6,
-    "prefetch_finish_dense": 8,
-    "prefetch_load": 3,
-}
+_DEVICE = load_platform("siracusa").machines["rtl"].devices["neureka"]
+TIMING = {name: number for name, number in _DEVICE.settings.items() if isinstance(number, int)}
+"""The cycles measured on this accelerator, among other numbers of the simulated device."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from sim.encoder import (
     instructions,
     word_bytes,
 )
-from tilewright.sim import _native
+from tilewright import _native
 
 BUFFER_BYTES = 64
 STACK, MIDDLE, CALLER = 2, 9, 31

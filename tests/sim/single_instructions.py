@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sim import machines
 from sim.encoder import word_bytes
-from tilewright.sim import _native
+from tilewright import _native
 
 LINK = 1
 

@@ -24,7 +24,7 @@ from sim.float32_reference import (
     multiply,
     signed,
 )
-from tilewright.sim import _native
+from tilewright import _native
 
 EDGES = tuple(
     signed(negative, magnitude)

@@ -10,7 +10,7 @@ import pytest
 
 from sim import machines
 from sim.encoder import encode, word_bytes
-from tilewright.sim import _native
+from tilewright import _native
 
 A0, A1, A2, A3 = 10, 11, 12, 13
 COUNT_REGISTERS = (5, 6)

@@ -9,7 +9,7 @@ import pytest
 from sim import machines
 from sim.encoder import encode, word_bytes
 from sim.random_code import DYNAMIC, FCSR, FFLAGS, FRM
-from tilewright.sim import _native
+from tilewright import _native
 
 A0, A1, A2, A3, A4 = 10, 11, 12, 13, 14
 MSTATUS, MISA, MTVEC, MEPC, MCAUSE, MTVAL, CYCLE, INSTRET = 0x300, 0x301, 0x305, 0x341, 0x342, 0x343, 0xC00, 0xC02

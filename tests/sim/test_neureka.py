@@ -26,7 +26,7 @@ from sim.neureka_reference import (
     random_job,
     registers,
 )
-from tilewright.sim import _native
+from tilewright import _native
 
 WEIGHT_MEMORY_SIZE = 1 << 17
 RANDOM_JOBS = 600

@@ -16,7 +16,7 @@ import pytest
 from sim import machines, xpulp_reference
 from sim.encoder import Instruction, encode, instructions, word_bytes
 from support import cases_folder
-from tilewright.sim import _native
+from tilewright import _native
 
 RUNS = 200
 """Random operands for each instruction."""

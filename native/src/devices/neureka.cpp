@@ -208,6 +208,31 @@ NeurekaJob decode_neureka_job(const NeurekaRegisters &registers) {
     return job;
 }
 
+NeurekaJob neureka_job_of(const NeurekaSizes &sizes) {
+    const auto rest = [](uint32_t size, uint32_t tile) { return size - (size - 1) / tile * tile; };
+    NeurekaJob job{};
+    job.mode = sizes.mode;
+    job.weight_bits = sizes.weight_bits;
+    job.scale_bits = 32;
+    job.output_bits = sizes.scaled ? 8 : 32;
+    job.quantise = job.bias = sizes.scaled;
+    job.prefetch = sizes.prefetch;
+    job.weights_in_weight_memory = true;
+    const uint32_t border = job.filter_size() - 1;
+    job.output_channel_tiles = neureka_ceil_divide(sizes.outputs, job.output_channel_tile());
+    job.input_channel_tiles = neureka_ceil_divide(sizes.inputs, job.input_channel_tile());
+    job.row_tiles = neureka_ceil_divide(sizes.height, neureka_tile_side);
+    job.column_tiles = neureka_ceil_divide(sizes.width, neureka_tile_side);
+    job.output_channel_remainder = rest(sizes.outputs, job.output_channel_tile());
+    job.input_channel_remainder = rest(sizes.inputs, job.input_channel_tile());
+    job.output_row_remainder = rest(sizes.height, neureka_tile_side);
+    job.output_column_remainder = rest(sizes.width, neureka_tile_side);
+    job.input_row_remainder = job.output_row_remainder + border - sizes.bottom;
+    job.input_column_remainder = job.output_column_remainder + border - sizes.right;
+    job.padding = {0, sizes.right, sizes.bottom, 0};
+    return job;
+}
+
 uint32_t NeurekaJob::rows() const {
     return total(row_tiles, neureka_tile_side, or_full(output_row_remainder, neureka_tile_side));
 }

@@ -33,6 +33,13 @@ struct NeurekaQuirks {
     bool free_weight_reuse_from_tcdm = false;
 
     static NeurekaQuirks gvsoc() { return {true, true, true, true, true}; }
+
+    // Those whose names `is_set` knows.
+    template <typename IsSet> static NeurekaQuirks named(const IsSet &is_set) {
+        return {is_set("misplaced_depthwise_stream_in"), is_set("padding_from_buffer_end"),
+                is_set("strided_mask_of_3x3_array"), is_set("no_channels_for_zero_remainder"),
+                is_set("free_weight_reuse_from_tcdm")};
+    }
 };
 
 struct NeurekaSides {
@@ -122,6 +129,22 @@ constexpr uint32_t neureka_filter_taps = 9;    // of the 3x3 modes
 constexpr uint32_t neureka_channel_plane = 28; // bits of one tap in a 3x3 weight block
 
 NeurekaJob decode_neureka_job(const NeurekaRegisters &registers);
+
+// What of a job decides how long it takes. Weights come from the weight memory, scales and biases have 32 bits.
+struct NeurekaSizes {
+    NeurekaMode mode;
+    uint32_t height; // of the result
+    uint32_t width;
+    uint32_t inputs; // channels
+    uint32_t outputs;
+    uint32_t bottom; // rows of padding
+    uint32_t right;  // columns of padding
+    uint32_t weight_bits;
+    bool scaled;   // results are bytes, not sums
+    bool prefetch; // multiplications run behind loads
+};
+
+NeurekaJob neureka_job_of(const NeurekaSizes &sizes);
 
 // The memories a job reaches. Pointers into the TCDM lose the bits outside `tcdm_mask` in hardware; a pointer whose
 // other bits are neither 0 nor those of `tcdm_base` was meant for another memory and is reported.
@@ -214,5 +237,9 @@ struct NeurekaActivity {
 // one that `run_neureka` accepts.
 NeurekaActivity time_neureka(const NeurekaJob &job, const NeurekaTiming &timing, const NeurekaQuirks &quirks,
                              NeurekaPrefetch &prefetch);
+
+// The cycles alone, which is much less work.
+int64_t neureka_cycles(const NeurekaJob &job, const NeurekaTiming &timing, const NeurekaQuirks &quirks,
+                       NeurekaPrefetch &prefetch);
 
 } // namespace tilewright

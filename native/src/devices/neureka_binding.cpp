@@ -1,7 +1,8 @@
-// Python's view of single NEUREKA jobs, for tests and calibration.
+// Python's view of NEUREKA's jobs: cycles of many for predictions, single ones for tests and calibration.
 #include "devices/neureka_binding.h"
 
 #include <map>
+#include <memory>
 #include <stdexcept>
 
 #include <nanobind/ndarray.h>
@@ -43,12 +44,12 @@ NeurekaJob decode(const std::vector<uint32_t> &registers) {
 
 NeurekaTiming timing_of(const Numbers &numbers) {
     NeurekaTiming timing;
-    for (const auto &[name, value] : numbers)
-        if (!timing.set(name, value))
-            throw std::invalid_argument("no timing is named " + name);
-    for (const std::string_view name : NeurekaTiming::names())
-        if (!numbers.contains(std::string(name)))
+    for (const std::string_view name : NeurekaTiming::names()) {
+        const auto found = numbers.find(std::string(name));
+        if (found == numbers.end())
             throw std::invalid_argument("a timing is missing: " + std::string(name));
+        timing.set(name, found->second);
+    }
     return timing;
 }
 
@@ -92,6 +93,49 @@ std::vector<Range> ranges(const std::vector<uint32_t> &registers, const Bytes &t
     return found;
 }
 
+using Sizes = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Cycles = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>;
+
+NeurekaMode mode_named(const std::string &name) {
+    if (name == "pointwise")
+        return NeurekaMode::pointwise;
+    if (name == "dense")
+        return NeurekaMode::dense_3x3;
+    if (name == "depthwise")
+        return NeurekaMode::depthwise_3x3;
+    throw std::invalid_argument("no mode is named " + name);
+}
+
+// Cycles in which each of many jobs keeps the array busy, as the device counts them; 0 where there is nothing to do.
+Cycles busy(const std::string &mode, const Numbers &settings, const Sizes &height, const Sizes &width,
+            const Sizes &inputs, const Sizes &outputs, const Sizes &bottom, const Sizes &right,
+            const Sizes &weight_bits, const Sizes &scaled, const Sizes &prefetch) {
+    const NeurekaMode chosen = mode_named(mode);
+    const NeurekaTiming timing = timing_of(settings);
+    const NeurekaQuirks quirks = NeurekaQuirks::named([&settings](const char *name) {
+        const auto found = settings.find(name);
+        return found != settings.end() && found->second != 0;
+    });
+    const size_t count = height.size();
+    for (const Sizes *each : {&width, &inputs, &outputs, &bottom, &right, &weight_bits, &scaled, &prefetch})
+        if (each->size() != count)
+            throw std::invalid_argument("sizes of different lengths");
+    auto found = std::make_unique<int64_t[]>(count);
+    for (size_t i = 0; i < count; ++i) {
+        if (height.data()[i] <= 0 || width.data()[i] <= 0 || inputs.data()[i] <= 0 || outputs.data()[i] <= 0)
+            continue;
+        const auto size = [i](const Sizes &values) { return static_cast<uint32_t>(values.data()[i]); };
+        const NeurekaJob job =
+            neureka_job_of({chosen, size(height), size(width), size(inputs), size(outputs), size(bottom), size(right),
+                            size(weight_bits), scaled.data()[i] != 0, prefetch.data()[i] != 0});
+        NeurekaPrefetch before;
+        found[i] = neureka_cycles(job, timing, quirks, before) - timing.job;
+    }
+    int64_t *data = found.release();
+    const nb::capsule owner(data, [](void *pointer) noexcept { delete[] static_cast<int64_t *>(pointer); });
+    return Cycles(data, {count}, owner);
+}
+
 } // namespace
 
 void bind_neureka(nb::module_ &module) {
@@ -105,6 +149,9 @@ void bind_neureka(nb::module_ &module) {
         .def_ro("phase_bytes", &Result::phase_bytes);
     module.def("neureka_run", &run, nb::arg("registers"), nb::arg("tcdm"), nb::arg("weights"), nb::arg("tcdm_base"),
                nb::arg("tcdm_mask"), nb::arg("timing"), nb::arg("gvsoc") = false, nb::arg("hidden") = 0);
+    module.def("neureka_busy", &busy, nb::arg("mode"), nb::arg("settings"), nb::arg("height"), nb::arg("width"),
+               nb::arg("inputs"), nb::arg("outputs"), nb::arg("bottom"), nb::arg("right"), nb::arg("weight_bits"),
+               nb::arg("scaled"), nb::arg("prefetch"));
     module.def("neureka_ranges", &ranges, nb::arg("registers"), nb::arg("tcdm"), nb::arg("weights"),
                nb::arg("tcdm_base"), nb::arg("tcdm_mask"), nb::arg("gvsoc") = false);
 }

@@ -31,12 +31,7 @@ NeurekaDevice::NeurekaDevice(Machine &machine, const std::string &name, const Se
       start_cycles_(settings["start_cycles"]) {
     for (const std::string_view each : NeurekaTiming::names())
         timing_.set(each, settings[std::string(each)]);
-    const auto quirk = [&settings](const char *key) { return settings.either(key, 0) != 0; };
-    quirks_.misplaced_depthwise_stream_in = quirk("misplaced_depthwise_stream_in");
-    quirks_.padding_from_buffer_end = quirk("padding_from_buffer_end");
-    quirks_.strided_mask_of_3x3_array = quirk("strided_mask_of_3x3_array");
-    quirks_.no_channels_for_zero_remainder = quirk("no_channels_for_zero_remainder");
-    quirks_.free_weight_reuse_from_tcdm = quirk("free_weight_reuse_from_tcdm");
+    quirks_ = NeurekaQuirks::named([&settings](const char *key) { return settings.either(key, 0) != 0; });
 }
 
 NeurekaMemory NeurekaDevice::memories() const {

@@ -30,8 +30,8 @@ constexpr std::array timing_fields = {
     std::pair{std::string_view{"prefetch_load"}, &NeurekaTiming::prefetch_load},
 };
 
-// Walks the tiles of one job in the order of the hardware.
-class Clock {
+// Walks the tiles of one job in the order of the hardware. Without `detailed` it counts cycles alone.
+template <bool detailed> class Clock {
   public:
     Clock(const NeurekaJob &job, const NeurekaTiming &timing, const NeurekaQuirks &quirks, NeurekaPrefetch &prefetch)
         : job_(job), timing_(timing), quirks_(quirks), rows_(NeurekaBorder::of_rows(job, quirks)),
@@ -40,12 +40,13 @@ class Clock {
     NeurekaActivity run() {
         if (!job_.prefetch)
             hidden_ = 0;
-        spend(NeurekaPhase::overhead, timing_.job, 0);
+        spend(NeurekaPhase::overhead, timing_.job);
         for (tile_.channel = 0; tile_.channel < job_.output_channel_tiles; ++tile_.channel)
             for (tile_.row = 0; tile_.row < job_.row_tiles; ++tile_.row)
                 for (tile_.column = 0; tile_.column < job_.column_tiles; ++tile_.column)
                     output_tile();
-        activity_.multiplications = job_.multiplications(quirks_);
+        if constexpr (detailed)
+            activity_.multiplications = job_.multiplications(quirks_);
         return activity_;
     }
 
@@ -60,11 +61,17 @@ class Clock {
         bool last_of_picture = false;
     };
 
-    void spend(NeurekaPhase phase, int64_t cycles, int64_t bytes) {
-        NeurekaPhaseTotal &total = activity_.phases[static_cast<size_t>(phase)];
-        total.cycles += cycles;
-        total.bytes += bytes;
+    // `bytes` says how many are moved meanwhile.
+    template <typename Bytes> void spend(NeurekaPhase phase, int64_t cycles, const Bytes &bytes) {
         activity_.cycles += cycles;
+        if constexpr (detailed) {
+            NeurekaPhaseTotal &total = activity_.phases[static_cast<size_t>(phase)];
+            total.cycles += cycles;
+            total.bytes += bytes();
+        }
+    }
+    void spend(NeurekaPhase phase, int64_t cycles) {
+        spend(phase, cycles, [] { return int64_t{0}; });
     }
 
     void output_tile() {
@@ -76,10 +83,10 @@ class Clock {
         const int64_t groups = (tile_.channels + neureka_group - 1) / neureka_group;
         if (job_.stream_in)
             spend(NeurekaPhase::stream_in, side * side * groups + timing_.stream_in,
-                  tile_.rows * tile_.columns * tile_.channels * 4);
+                  [&] { return tile_.rows * tile_.columns * tile_.channels * 4; });
         const uint32_t input_tiles = job_.mode == NeurekaMode::depthwise_3x3 ? 1 : job_.input_channel_tiles;
         for (uint32_t input_tile = 0; input_tile < input_tiles; ++input_tile) {
-            spend(NeurekaPhase::overhead, timing_.input_tile, 0);
+            spend(NeurekaPhase::overhead, timing_.input_tile);
             load(input_tile);
             if (job_.prefetch)
                 multiply_behind_loads(tile_.last_of_picture && input_tile + 1 == input_tiles);
@@ -104,6 +111,10 @@ class Clock {
     }
 
     void load(uint32_t input_tile) {
+        spend(NeurekaPhase::load, load_cycles(), [&] { return loaded_bytes(input_tile); });
+    }
+
+    int64_t loaded_bytes(uint32_t input_tile) const {
         const uint32_t tile = job_.mode == NeurekaMode::depthwise_3x3 ? tile_.channel : input_tile;
         const int64_t start = int64_t{tile} * job_.input_channel_tile();
         const int64_t channels =
@@ -114,7 +125,7 @@ class Clock {
                 pixels += neureka_cell(rows_, columns_, tile_.row * neureka_tile_side + static_cast<uint32_t>(row),
                                        tile_.column * neureka_tile_side + static_cast<uint32_t>(column),
                                        quirks_) == NeurekaCell::memory;
-        spend(NeurekaPhase::load, load_cycles(), pixels * channels);
+        return pixels * channels;
     }
 
     int64_t weight_bytes() const {
@@ -148,7 +159,7 @@ class Clock {
             cycles = timing_.multiply_depthwise + depthwise_channel_cycles(true) +
                      (tile_.channels - 1) * depthwise_channel_cycles(false);
         }
-        spend(NeurekaPhase::multiply, cycles, weight_bytes());
+        spend(NeurekaPhase::multiply, cycles, [&] { return weight_bytes(); });
     }
 
     // Multiplication still hidden when the load that covers it is over delays the array.
@@ -172,7 +183,7 @@ class Clock {
             cycles += hidden_;
             finish(pointwise ? tile_.channels : tile_.channels * job_.weight_bits + timing_.prefetch_finish_dense);
         }
-        spend(NeurekaPhase::multiply, cycles, weight_bytes());
+        spend(NeurekaPhase::multiply, cycles, [&] { return weight_bytes(); });
     }
 
     void quantise() {
@@ -184,19 +195,26 @@ class Clock {
         spend(NeurekaPhase::quantise,
               scale_cycles + timing_.scale + (job_.bias ? timing_.bias : 0) + timing_.quantise +
                   (job_.per_channel_shift ? timing_.per_channel_shift : 0),
-              tile_.channels * (job_.scale_bits / 8 + (job_.bias ? 4 : 0) + (job_.per_channel_shift ? 1 : 0)));
+              [&] {
+                  return tile_.channels *
+                         (job_.scale_bits / 8 + (job_.bias ? 4 : 0) + (job_.per_channel_shift ? 1 : 0));
+              });
     }
 
     void store(int64_t groups) {
-        int64_t pixels = 0;
-        for (uint32_t row = 0; row < tile_.rows; ++row)
-            for (uint32_t column = 0; column < tile_.columns; ++column)
-                pixels += job_.stores(row, column, quirks_);
         const int64_t positions = (tile_.rows - 1) * neureka_tile_side + tile_.columns;
         spend(NeurekaPhase::store,
               positions * (job_.output_bits == 8 ? 1 : groups) +
                   (job_.mode == NeurekaMode::pointwise ? timing_.store_pointwise : 0),
-              pixels * tile_.channels * job_.output_bits / 8);
+              [&] { return stored_bytes(); });
+    }
+
+    int64_t stored_bytes() const {
+        int64_t pixels = 0;
+        for (uint32_t row = 0; row < tile_.rows; ++row)
+            for (uint32_t column = 0; column < tile_.columns; ++column)
+                pixels += job_.stores(row, column, quirks_);
+        return pixels * tile_.channels * job_.output_bits / 8;
     }
 
     const NeurekaJob &job_;
@@ -235,7 +253,12 @@ std::vector<std::string_view> NeurekaTiming::names() {
 
 NeurekaActivity time_neureka(const NeurekaJob &job, const NeurekaTiming &timing, const NeurekaQuirks &quirks,
                              NeurekaPrefetch &prefetch) {
-    return Clock(job, timing, quirks, prefetch).run();
+    return Clock<true>(job, timing, quirks, prefetch).run();
+}
+
+int64_t neureka_cycles(const NeurekaJob &job, const NeurekaTiming &timing, const NeurekaQuirks &quirks,
+                       NeurekaPrefetch &prefetch) {
+    return Clock<false>(job, timing, quirks, prefetch).run().cycles;
 }
 
 } // namespace tilewright

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from tilewright.core.descriptions import parse_yaml, read_text
 from tilewright.core.dtype import DTYPES
+from tilewright.core.macros import Macro, expanded, macros
 from tilewright.errors import TilewrightError
 
 Number = int | float
@@ -66,6 +67,13 @@ class Kernel:
     """Operands that may lie within the result already: it is then called for the rest, and walks that by strides."""
     path_taken: str = "0"
     """A formula: calls for which it differs run code of their own."""
+    jobs: tuple[Mapping[str, str], ...] = ()
+    """What it starts on a device, in place of `cycles`: fields of each job by name, formulas but for its mode."""
+
+    @property
+    def priced_by(self) -> str:
+        """All that its price is worked out from."""
+        return " ".join([self.cycles, *(text for job in self.jobs for text in job.values())])
 
     @property
     def shared(self) -> bool:
@@ -79,13 +87,16 @@ class Kernel:
 
 _HEADER = re.compile(r"\A\s*/\*\s*---\n(.*?)\n\s*---\s*\*/", re.DOTALL)
 _PROTOTYPE = re.compile(r"^static\s+(?:\w+\s+)?void\s+(\w+)\s*\(([^)]*)\)\s*\{", re.MULTILINE | re.DOTALL)
+_INCLUDE = re.compile(r'^#include "(.*)"$', re.MULTILINE)
 _KEYS = {
     *("op", "engine", "types", "when", "pack", "epilogue", "scratch", "cycles"),
-    *("inplace", "strided", "whole", "accumulate", "near", "within", "path"),
+    *("inplace", "strided", "whole", "accumulate", "near", "within", "path", "jobs"),
 }
 
 _TEXTS = {"op", "engine", "epilogue", "scratch", "cycles", "inplace", "path"}
 """Keys with one text; others have lists or mappings."""
+MODE = "mode"
+"""The field of a job that is a name and no formula."""
 
 
 @dataclass(frozen=True)
@@ -160,12 +171,17 @@ def load_kernels(folder: Path) -> tuple[Kernel, ...]:
 
 def parse_kernel(path: Path) -> Kernel:
     """Reads one kernel file; a wrong header is an error that names the file and the key."""
-    return _kernel(path, read_text(path, "bad-kernel"))
+    text = read_text(path, "bad-kernel")
+    beside = [path.parent / name for name in _INCLUDE.findall(text)] if "\njobs:" in text else []
+    return _kernel(path, text, "\n".join(read_text(other, "bad-kernel") for other in beside if other.is_file()))
 
 
 @lru_cache(maxsize=1024)
-def _kernel(path: Path, text: str) -> Kernel:
-    """Cached by the text, so that a process that compiles many networks parses each file once and sees edited ones."""
+def _kernel(path: Path, text: str, headers: str) -> Kernel:
+    """Cached by the text, so that a process that compiles many networks parses each file once and sees edited ones.
+
+    `headers` is that of C headers beside it that it includes.
+    """
     found = _HEADER.match(text)
     if not found:
         raise _bad(path, "it does not begin with a '/* ---' header", "see docs/add_a_kernel.md")
@@ -201,6 +217,8 @@ def _kernel(path: Path, text: str) -> Kernel:
         _checked(path, "when", predicate(str(name), str(text)))
     if header.get("accumulate") and header.get("epilogue") not in ("row", "lanes"):
         raise _bad(path, "accumulate: results of parts are added up by its epilogue", "add 'epilogue: row'")
+    if "jobs" in header and "cycles" in header:
+        raise _bad(path, "it says both cycles and jobs", "leave one of them away")
     return Kernel(
         path,
         prototype.group(1),
@@ -225,7 +243,24 @@ def _kernel(path: Path, text: str) -> Kernel:
         tuple(cast("list[str]", header.get("near") or [])),
         tuple(cast("list[str]", header.get("within") or [])),
         str(header.get("path", "0")),
+        tuple(_job(path, job, macros(headers)) for job in cast("list[object]", header.get("jobs") or [])),
     )
+
+
+def _job(path: Path, job: object, known: Mapping[str, Macro]) -> Mapping[str, str]:
+    """A job with macros of C headers replaced by what they stand for."""
+    if not isinstance(job, dict) or MODE not in job:
+        raise _bad(path, "jobs: each must be a mapping with a mode", "docs/add_a_kernel.md shows one")
+    fields = {str(name): str(text) for name, text in cast("dict[object, object]", job).items()}
+    for name in fields.keys() - {MODE}:
+        try:
+            fields[name] = expanded(fields[name], known)
+        except ValueError as reason:
+            raise _bad(
+                path, f"jobs: {name}: {reason}", "write a formula, or a macro of a C header beside it"
+            ) from reason
+        _checked(path, f"jobs: {name}", fields[name])
+    return MappingProxyType(fields)
 
 
 def _header(path: Path, text: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from tilewright.core.descriptions import read_yaml
 from tilewright.core.kernel import Kernel, load_kernels
-from tilewright.core.machine import SimulatedMachine, simulated_machines
+from tilewright.core.machine import DeviceModel, SimulatedMachine, simulated_machines
 from tilewright.core.qemu import Qemu, read_qemu
 from tilewright.core.reader import MOST_NUMBER, Reader
 from tilewright.errors import TilewrightError
@@ -58,6 +58,8 @@ class Engine:
     """Cycles that code takes more to come into caches if it queues a step's jobs while those of another one run."""
     slows: float = 0.0
     """Cycles that cores wait for memory in each cycle of an array beside them."""
+    device: str = ""
+    """The simulated device that it is, whose timing its jobs have."""
 
 
 @dataclass(frozen=True)
@@ -178,6 +180,11 @@ class Platform:
         """The engine of a kernel, where that is not the cores: they start it and go on."""
         engine = self.engines.get(kernel.engine) if kernel is not None else None
         return None if engine is None or engine == self.cores else engine
+
+    def device(self, engine: str) -> DeviceModel | None:
+        """The device that an engine is, as the simulator runs it by default."""
+        name = self.engines[engine].device
+        return next(iter(self.machines.values())).devices[name] if name else None
 
     def dma(self, source: str, target: str) -> Dma | None:
         """What copies between two memories."""
@@ -323,6 +330,7 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
             part.optional_int("uneven") or 0,
             part.optional_int("queue") or 0,
             part.number("slows") if part.has("slows") else 0.0,
+            part.text("device") if part.has("device") else "",
         )
         for name in (engines[key].memory, *engines[key].reads):
             if name not in memories:
@@ -366,6 +374,10 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
     )
     if platform.code and platform.code not in memories:
         raise reader.wrong("code", f"'{platform.code}' is not among memories ({', '.join(memories)})")
+    known = [name for machine in platform.machines.values() for name in machine.devices]
+    for engine in engines.values():
+        if engine.device and engine.device not in known:
+            raise reader.wrong(f"engines.{engine.name}.device", f"the simulator has no device '{engine.device}'")
     reader.finish()
     return platform
 

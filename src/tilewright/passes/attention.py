@@ -107,7 +107,8 @@ def _cycles(edit: Edit, call: Call, node: Node, platform: Platform) -> float | N
         (
             float(formula(kernel.cycles, names)) * _share(kernel, domain, platform.cores.count)
             for kernel in platform.kernels
-            if kernel.op == call.op.name and not why_not(kernel, call, node, edit.graph, names, {})
+            if kernel.op == call.op.name and kernel.engine == platform.cores.name
+            if not why_not(kernel, call, node, edit.graph, names, {})
             if _smallest(kernel, call, domain) + formula(kernel.scratch, names) <= room
         ),
         default=None,

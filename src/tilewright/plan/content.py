@@ -67,9 +67,9 @@ def _described(mine: Task) -> Key:
     if kernel is None:
         code = (tuple(tuple(counts.items()) for counts in mine.nest), streams(mine.call))
     else:
-        text = " ".join([kernel.cycles, kernel.scratch, *(word for pair in asked.asks for word in pair)])
+        text = " ".join([kernel.priced_by, kernel.scratch, *(word for pair in asked.asks for word in pair)])
         numbers = sorted((name, mine.known[name]) for name in {*re.findall(r"\w+", text)} & mine.known.keys())
-        code = ((kernel.path, kernel.function, kernel.source, kernel.cycles, kernel.scratch), tuple(numbers))
+        code = ((kernel.path, kernel.function, kernel.source, kernel.priced_by, kernel.scratch), tuple(numbers))
     return (
         (node.op, len(node.outputs), tuple((step.op, step.type) for step in node.epilogue)),
         (mine.call.inputs, mine.call.outputs),

@@ -18,6 +18,7 @@ from tilewright.plan.content import Contents
 from tilewright.plan.tiling.frame import Frame
 from tilewright.plan.tiling.groups import whole_cycles
 from tilewright.plan.tiling.rules import rules
+from tilewright.price.device import kernel_cycles
 from tilewright.price.grid import Grid
 from tilewright.price.tiles import Task, step_names, task
 
@@ -71,5 +72,5 @@ def _cycles(platform: Platform, names: Mapping[str, Number], mine: Task) -> floa
         return whole_cycles(Frame(platform, [mine], [rules(mine)], Grid([mine.member], [])))
     behind = step_names(platform, mine)
     results = prod(size for name, size in mine.domain.dims.items() if name not in mine.domain.reduction)
-    with named(kernel, "cycles"):
-        return float(formula(kernel.cycles, {**names, **behind})) + results * behind["FUSED"]
+    found = kernel_cycles(platform, kernel, lambda text: formula(text, {**names, **behind}))
+    return float(found) + results * behind["FUSED"]

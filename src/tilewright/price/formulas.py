@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable, Collection, Mapping
 from functools import reduce
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,8 @@ class Names(dict[str, Numbers]):
     `sizes` are those of the dimensions, `extent` gives that of an operand's axis, `strided` operands may be parts of
     larger ones. `complete` turns false where a product of dimensions has no stride because they are not walked as one.
     `split` is the dimension that cores share: `X_sPART` are the elements of an operand between parts of two cores.
-    `beyond` is how far windows of the tile reach over the edges of an operand's axis, both together: `X_o1`.
+    `outside` is how far windows of the tile reach over both edges of an operand's axis, together `X_o1`; `padding` says
+    which numbers are one of these, `pads_0` and the like.
     Operands of `whole` lie in their tensors, whose strides they have.
     """
 
@@ -43,15 +45,16 @@ class Names(dict[str, Numbers]):
         extent: Callable[[str, int], Numbers],
         strided: frozenset[str] = frozenset(),
         split: str = "",
-        beyond: Callable[[str, int], Numbers] | None = None,
+        outside: Callable[[str, int], tuple[Numbers, Numbers]] | None = None,
         whole: Collection[str] = (),
+        padding: Mapping[str, tuple[str, int, str]] = MappingProxyType({}),
     ) -> None:
         super().__init__(sizes)
         self._whole = whole
         self._split = split
         self._strided = strided
         self._domain, self._known, self._sizes, self._extent = domain, known, sizes, extent
-        self._beyond = beyond
+        self._outside, self._padding = outside, padding
         self.complete: Numbers = True
 
     def __missing__(self, name: str) -> Numbers:
@@ -68,10 +71,15 @@ class Names(dict[str, Numbers]):
         if operand in self._domain.access and rest == "sPART":
             return self._stride(operand, self._split) * self[self._split] if self._split else 0
         if operand in self._domain.access and rest[:1] == "o" and rest[1:].isdigit():
-            return self._beyond(operand, int(rest[1:])) if self._beyond else 0
+            return sum(self._outside(operand, int(rest[1:]))) if self._outside else 0
         along = rest[1:].isdigit() or rest[1:] in {*self._domain.dims, *self._domain.products}
         if operand in self._domain.access and rest[:1] == "s" and along:
             return self._stride(operand, rest[1:])
+        if name in self._padding and self._outside:
+            operand, axis, side = self._padding[name]
+            before, after = self._outside(operand, axis)
+            # A window that is rounded up may reach further than the padding does.
+            return before if side == "before" else np.minimum(after, self._known[name])
         return self._known[name]
 
     def _stride(self, operand: str, of: str) -> Numbers:

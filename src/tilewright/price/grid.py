@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.core.domain import Axis, Domain, Whole
+from tilewright.core.domain import Affine, Axis, Domain, Whole
 from tilewright.core.tiles import Member, axis_dim
 
 Array = np.ndarray[Any, Any]
@@ -167,22 +167,20 @@ class Grid:
             name, coefficient = axis.terms[0]
             if coefficient == 1 and domain.dims[name] == extent:
                 return ranges.get(name) or Span(-1, 0, extent)
-        loop = -1
-        low: Value = axis.constant
-        high: Value = axis.constant
-        for name, coefficient in axis.terms:
-            part = ranges.get(name)
-            start, last = (0, domain.dims[name] - 1) if part is None else (part.start, part.stop - 1)
-            loop = _joined(loop, part.loop if part else -1)
-            ends = (start, last) if coefficient > 0 else (last, start)
-            low, high = low + ends[0] * coefficient, high + ends[1] * coefficient
-        if axis.divisor != 1:
-            low, high = low // axis.divisor, high // axis.divisor
+        loop, low, high = _ends(domain, axis, ranges)
         if loop < 0:
             begin = min(max(int(low), 0), extent)
             return Span(-1, begin, max(min(max(int(high) + 1, 0), extent), begin))
         begin = np.minimum(np.maximum(low, 0), extent)
         return self._new(loop, begin, np.maximum(np.minimum(np.maximum(high + 1, 0), extent), begin))
+
+    def outside(self, domain: Domain, axis: Axis, extent: int, ranges: Mapping[str, Span]) -> tuple[Value, Value]:
+        """How far a tile reaches over both edges of an axis, over classes."""
+        if isinstance(axis, Whole) or axis.divisor != 1:
+            return 0, 0
+        loop, low, high = _ends(domain, axis, ranges)
+        before, after = np.maximum(-np.asarray(low), 0), np.maximum(np.asarray(high) + 1 - extent, 0)
+        return self._over(Span(loop, before, after), before), self._over(Span(loop, before, after), after)
 
     def _tile_of(self, mine: Member, wanted: Box) -> dict[str, Span]:
         found: dict[str, Span] = {}
@@ -378,6 +376,22 @@ class Grid:
     def every(self, loop: int, values: Array) -> Array:
         """Whether something holds at all points of a loop, for each size."""
         return self._along(loop, np.logical_and.reduceat(values, self.points[loop].begin))
+
+
+def _ends(domain: Domain, axis: Affine, ranges: Mapping[str, Span]) -> tuple[int, Value, Value]:
+    """The first and the last index of a tile along an axis, and the loop that moves them; either may lie outside."""
+    loop = -1
+    low: Value = axis.constant
+    high: Value = axis.constant
+    for name, coefficient in axis.terms:
+        part = ranges.get(name)
+        start, last = (0, domain.dims[name] - 1) if part is None else (part.start, part.stop - 1)
+        loop = _joined(loop, part.loop if part else -1)
+        ends = (start, last) if coefficient > 0 else (last, start)
+        low, high = low + ends[0] * coefficient, high + ends[1] * coefficient
+    if axis.divisor != 1:
+        low, high = low // axis.divisor, high // axis.divisor
+    return loop, low, high
 
 
 def _joined(a: int, b: int) -> int:

@@ -17,15 +17,16 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tilewright.core.domain import Affine, Domain
+from tilewright.core.domain import Domain
 from tilewright.core.graph import Graph, Node
-from tilewright.core.kernel import Kernel, Number, named
+from tilewright.core.kernel import Kernel, Number
 from tilewright.core.matching import binding_names
 from tilewright.core.op import Call, call_node
 from tilewright.core.plan import Choice, Group, TileBuffer
 from tilewright.core.platform import Engine, Platform
 from tilewright.core.tiles import Member, Use, left, member, walked
 from tilewright.price.copies import kept_cycles
+from tilewright.price.device import kernel_cycles
 from tilewright.price.formulas import Names, evaluate
 from tilewright.price.grid import Array, Box, Cut, Grid, Value
 from tilewright.price.nests import argument_cycles, nest_cycles, written_over
@@ -69,6 +70,11 @@ class Task:
     @cached_property
     def known(self) -> Mapping[str, Number]:
         return binding_names(self.call, self.domain)
+
+    @cached_property
+    def padding(self) -> Mapping[str, tuple[str, int, str]]:
+        """Which numbers say how far it reaches out of an operand's axis."""
+        return self.call.op.padding(self.call) if self.call.op.padding is not None else {}
 
     def holds(self, graph: Graph) -> bool:
         """Whether it is the same in another graph that has its node."""
@@ -121,23 +127,17 @@ def names_of(
         domain = mine.domain
         return grid.size(grid.extent(domain, domain.access[operand][axis], domain.shapes[operand][axis], ranges))
 
-    def beyond(operand: str, axis: int) -> Value:
-        index, dims = mine.domain.access[operand][axis], mine.domain.dims
-        if not isinstance(index, Affine) or index.divisor != 1:
-            return 0
-        reach: Value = 1
-        for name, coefficient in index.terms:
-            size = grid.size(ranges[name]) if name in ranges else dims[name]
-            reach = reach + (np.maximum(size, 1) - 1) * abs(coefficient)
-        return np.maximum(reach - extent(operand, axis), 0)
+    def outside(operand: str, axis: int) -> tuple[Value, Value]:
+        domain = mine.domain
+        return grid.outside(domain, domain.access[operand][axis], domain.shapes[operand][axis], ranges)
 
     strided = walked(mine.member, mine.kernel)
-    return Names(mine.domain, mine.known, sizes, extent, strided, split, beyond, whole)
+    return Names(mine.domain, mine.known, sizes, extent, strided, split, outside, whole, mine.padding)
 
 
 def asks_strides(mine: Task, operand: str) -> bool:
     """Whether cycles of a node depend on the strides of an operand: in its tensor or in a tile."""
-    return mine.kernel is None or f"{operand}_s" in mine.kernel.cycles
+    return mine.kernel is None or f"{operand}_s" in mine.kernel.priced_by
 
 
 def work_cycles(
@@ -188,11 +188,10 @@ def _part_cycles(
         # Of parts of a reduction, only the last ones are scaled: others are words that are stored as they are.
         fused = np.where(whole_sums, behind["FUSED"], _plain_cycles(platform, mine))
         names.update({**behind, "STEPS": behind["STEPS"] * whole_sums, "FUSED": fused})
-        if "_all" in mine.kernel.cycles:
+        if "_all" in mine.kernel.priced_by:
             # Sizes of the parts of all cores together.
             names.update({f"{name}_all": size for name, size in part_sizes(grid, position, "", 0).items()})
-        with named(mine.kernel, "cycles"):
-            found = evaluate(mine.kernel.cycles, names)
+        found = kernel_cycles(platform, mine.kernel, lambda text: evaluate(text, names))
         found = found + _sum_cycles(grid, position, sizes) + results * fused
         return np.where(points > 0, found, 0.0)
     ranges, costs = grid.projection.ranges[position], platform.operations or OPERATIONS

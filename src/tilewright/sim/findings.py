@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tilewright.sim import _native
+from tilewright import _native
 from tilewright.sim.program import Place, Program
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from tilewright import _native
 from tilewright.core.machine import SimulatedMachine
 from tilewright.core.platform import Platform, load_platform, platform_names
 from tilewright.errors import TilewrightError
-from tilewright.sim import _native
 from tilewright.sim.findings import Finding, findings_of
 from tilewright.sim.limits import USUAL, Limits, cycle_limit, output_limit, time_limit
 from tilewright.sim.program import Place, Program, Symbol, load_program

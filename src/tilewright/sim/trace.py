@@ -11,8 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
+from tilewright import _native
 from tilewright.core.files import cannot_write
-from tilewright.sim import _native
 from tilewright.sim.simulator import Simulator
 
 START, CALL, LEAVE, JUMP, ASLEEP, AWAKE = range(6)

@@ -7,7 +7,9 @@ U: [int8, uint8]
 when: {channels_last: "== 1", N: "== 1", G: "== 1", KH: "== 3", KW: "== 3", strides_0: "== 1", strides_1: "== 1", dilations_0: "== 1", dilations_1: "== 1", pads_0: "<= 1", pads_1: "<= 1", pads_2: "<= 1", pads_3: "<= 1"}
 pack: {W: "G,F,C,KH,KW -> G,F,C/28,plane,bits(KH,KW,C%28)/256"}
 near: [mul, add]
-cycles: "(F//32)*(((C+27)//28)*(((OH+5)//6)*((OW+5)//6)*12 + ((((OH+5)//6)-1)*(((OW+5)//6)-1)*max(64, 32*weight_planes + 11) + (((OW+5)//6)-1)*max(8*(OH - 6*((OH+5)//6) + 8 - pads_2), 32*weight_planes + 11) + (((OH+5)//6)-1)*max(8*(OW - 6*((OW+5)//6) + 8 - pads_3), 32*weight_planes + 11) + max((OH - 6*((OH+5)//6) + 8 - pads_2)*(OW - 6*((OW+5)//6) + 8 - pads_3), 32*weight_planes + 11))) - max(0, 32*weight_planes + 11 - min(8, OH + 2 - pads_2)*min(8, OW + 2 - pads_3)) + 32*weight_planes + 8 + ((OH+5)//6)*((OW+5)//6)*53 + (6*((OW+5)//6)*(OH - ((OH+5)//6)) + ((OH+5)//6)*OW)) + min(F%32, 1)*(((C+27)//28)*(((OH+5)//6)*((OW+5)//6)*12 + ((((OH+5)//6)-1)*(((OW+5)//6)-1)*max(64, (F%32)*weight_planes + 11) + (((OW+5)//6)-1)*max(8*(OH - 6*((OH+5)//6) + 8 - pads_2), (F%32)*weight_planes + 11) + (((OH+5)//6)-1)*max(8*(OW - 6*((OW+5)//6) + 8 - pads_3), (F%32)*weight_planes + 11) + max((OH - 6*((OH+5)//6) + 8 - pads_2)*(OW - 6*((OW+5)//6) + 8 - pads_3), (F%32)*weight_planes + 11))) - max(0, (F%32)*weight_planes + 11 - min(8, OH + 2 - pads_2)*min(8, OW + 2 - pads_3)) + (F%32)*weight_planes + 8 + ((OH+5)//6)*((OW+5)//6)*((F%32) + 21) + (6*((OW+5)//6)*(OH - ((OH+5)//6)) + ((OH+5)//6)*OW)) + 12"
+jobs:
+  - {mode: dense, height: OH, width: OW, inputs: C, outputs: F, weight_bits: weight_planes, scaled: 1,
+     bottom: "TW_NEUREKA_BEHIND(OH, pads_0, X_n1)", right: "TW_NEUREKA_BEHIND(OW, pads_1, X_n2)"}
 --- */
 #include "tilewright_kernel.h"
 #include "tilewright_neureka.h"

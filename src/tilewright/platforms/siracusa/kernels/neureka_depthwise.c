@@ -5,7 +5,9 @@ types: {X: T, W: int8, Y: int32}
 T: [int8, uint8]
 when: {channels_last: "== 1", N: "== 1", C: "== 1", F: "== 1", KH: "== 3", KW: "== 3", strides_0: "== 1", strides_1: "== 1", dilations_0: "== 1", dilations_1: "== 1", pads_0: "<= 1", pads_1: "<= 1", pads_2: "<= 1", pads_3: "<= 1"}
 pack: {W: "G,F,C,KH,KW -> G/28,F,C,plane,bits(KH,KW,G%28)/256"}
-cycles: "(G//28)*(((OH+5)//6)*((OW+5)//6)*40 + ((((OH+5)//6)-1)*(((OW+5)//6)-1)*max(64, weight_planes + 31) + (((OW+5)//6)-1)*max(8*(OH - 6*((OH+5)//6) + 8 - pads_2), weight_planes + 31) + (((OH+5)//6)-1)*max(8*(OW - 6*((OW+5)//6) + 8 - pads_3), weight_planes + 31) + max((OH - 6*((OH+5)//6) + 8 - pads_2)*(OW - 6*((OW+5)//6) + 8 - pads_3), weight_planes + 31)) - max((OH - 6*((OH+5)//6) + 8 - pads_2)*(OW - 6*((OW+5)//6) + 8 - pads_3), weight_planes + 31) + max((OH - 6*((OH+5)//6) + 8 - pads_2)*(OW - 6*((OW+5)//6) + 8 - pads_3), 31) + 28*weight_planes + (6*((OW+5)//6)*(OH - ((OH+5)//6)) + ((OH+5)//6)*OW)*((28 + 7)//8)) + min(G%28, 1)*(((OH+5)//6)*((OW+5)//6)*40 + ((((OH+5)//6)-1)*(((OW+5)//6)-1)*max(64, weight_planes + 31) + (((OW+5)//6)-1)*max(8*(OH - 6*((OH+5)//6) + 8 - pads_2), weight_planes + 31) + (((OH+5)//6)-1)*max(8*(OW - 6*((OW+5)//6) + 8 - pads_3), weight_planes + 31) + max((OH - 6*((OH+5)//6) + 8 - pads_2)*(OW - 6*((OW+5)//6) + 8 - pads_3), weight_planes + 31)) - max((OH - 6*((OH+5)//6) + 8 - pads_2)*(OW - 6*((OW+5)//6) + 8 - pads_3), weight_planes + 31) + max((OH - 6*((OH+5)//6) + 8 - pads_2)*(OW - 6*((OW+5)//6) + 8 - pads_3), 31) + (G%28)*weight_planes + (6*((OW+5)//6)*(OH - ((OH+5)//6)) + ((OH+5)//6)*OW)*(((G%28) + 7)//8)) + 12"
+jobs:
+  - {mode: depthwise, height: OH, width: OW, inputs: G, outputs: G, weight_bits: weight_planes,
+     bottom: "TW_NEUREKA_BEHIND(OH, pads_0, X_n1)", right: "TW_NEUREKA_BEHIND(OW, pads_1, X_n2)"}
 --- */
 #include "tilewright_kernel.h"
 #include "tilewright_neureka.h"

@@ -7,7 +7,9 @@ U: [int8, uint8]
 when: {A_sK: "A_sK == 1 or K == 1", B_sBATCH: "== 0"}
 pack: {B: "K,N -> N,bits(K/4,bit,K%4)/256"}
 near: [mul, add]
-cycles: "(N//32)*(min((ROWS//6+5)//6 + min(ROWS%6, 1), (ROWS//5+5)//6 + min(ROWS%5, 1)*999, (ROWS//4+5)//6 + min(ROWS%4, 1)*999, (ROWS//3+5)//6 + min(ROWS%3, 1)*999)*(55*((K+31)//32) + 56) + ROWS + 32) + min(N%32, 1)*(min((ROWS//6+5)//6 + min(ROWS%6, 1), (ROWS//5+5)//6 + min(ROWS%5, 1)*999, (ROWS//4+5)//6 + min(ROWS%4, 1)*999, (ROWS//3+5)//6 + min(ROWS%3, 1)*999)*(55*((K+31)//32) + ((N%32) + 24)) + ROWS + (N%32)) + 12"
+jobs:
+  - {mode: pointwise, height: "TW_NEUREKA_HEIGHT(1, ROWS, 1)", width: "TW_NEUREKA_WIDTH(1, ROWS, 1)", inputs: K, outputs: N, scaled: 1}
+  - {mode: pointwise, height: 1, width: "TW_NEUREKA_REST(1, ROWS, 1)", inputs: K, outputs: N, scaled: 1}
 --- */
 #include "tilewright_kernel.h"
 #include "tilewright_neureka.h"
@@ -29,5 +31,5 @@ static TW_IN_PLACE void neureka_matmul_requant(const T *A, const int8_t *B, cons
                                  .low = TW_NEUREKA_LOWEST,
                                  .mode = TW_NEUREKA_WEIGHT_BITS(8) | TW_NEUREKA_INPUT(T) |
                                          TW_NEUREKA_GIVES_BYTES(shift, (U)-1 < 0)};
-    tw_neureka_rows(&job, ROWS, A_sROWS);
+    tw_neureka_points(&job, 1, ROWS, 1, A_sROWS, 0);
 }

@@ -7,7 +7,9 @@ U: [int8, uint8]
 when: {channels_last: "== 1", N: "== 1", G: "== 1", KH: "== 1", KW: "== 1", pads_0: "== 0", pads_1: "== 0", pads_2: "== 0", pads_3: "== 0"}
 pack: {W: "G,F,C,KH,KW -> G,F,KH,KW,bits(C/4,bit,C%4)/256"}
 near: [mul, add]
-cycles: "(strides_0*strides_1 == 1)*((F//32)*(min(((OH*OW)//6+5)//6 + min((OH*OW)%6, 1), ((OH*OW)//5+5)//6 + min((OH*OW)%5, 1)*999, ((OH*OW)//4+5)//6 + min((OH*OW)%4, 1)*999, ((OH*OW)//3+5)//6 + min((OH*OW)%3, 1)*999)*(55*((C+31)//32) + 56) + OH*OW + 32) + min(F%32, 1)*(min(((OH*OW)//6+5)//6 + min((OH*OW)%6, 1), ((OH*OW)//5+5)//6 + min((OH*OW)%5, 1)*999, ((OH*OW)//4+5)//6 + min((OH*OW)%4, 1)*999, ((OH*OW)//3+5)//6 + min((OH*OW)%3, 1)*999)*(55*((C+31)//32) + ((F%32) + 24)) + OH*OW + (F%32)) + 12) + (strides_0*strides_1 > 1)*((F//32)*(((OH+5)//6)*((OW+5)//6)*(55*((C+31)//32) + 56) + (6*((OW+5)//6)*(OH - ((OH+5)//6)) + ((OH+5)//6)*OW) + 32) + min(F%32, 1)*(((OH+5)//6)*((OW+5)//6)*(55*((C+31)//32) + ((F%32) + 24)) + (6*((OW+5)//6)*(OH - ((OH+5)//6)) + ((OH+5)//6)*OW) + (F%32)) + 12)"
+jobs:
+  - {mode: pointwise, height: "TW_NEUREKA_HEIGHT(OH, OW, strides_0*strides_1)", width: "TW_NEUREKA_WIDTH(OH, OW, strides_0*strides_1)", inputs: C, outputs: F, scaled: 1}
+  - {mode: pointwise, height: 1, width: "TW_NEUREKA_REST(OH, OW, strides_0*strides_1)", inputs: C, outputs: F, scaled: 1}
 --- */
 #include "tilewright_kernel.h"
 #include "tilewright_neureka.h"
@@ -25,12 +27,10 @@ static TW_IN_PLACE void neureka_pointwise_requant(const T *X, const int8_t *W, c
                                  .output = Y,
                                  .scale = mul,
                                  .bias = add,
-                                 .height = OH,
-                                 .width = OW,
                                  .inputs = C,
                                  .outputs = F,
                                  .low = TW_NEUREKA_LOWEST,
                                  .mode = TW_NEUREKA_WEIGHT_BITS(8) | TW_NEUREKA_INPUT(T) |
                                          TW_NEUREKA_GIVES_BYTES(shift, (U)-1 < 0)};
-    tw_neureka_points(&job, X_n2, strides_0, strides_1);
+    tw_neureka_points(&job, OH, OW, strides_0 * strides_1, C * strides_1, C * X_n2 * strides_0);
 }

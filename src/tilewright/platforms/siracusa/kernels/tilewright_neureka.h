@@ -105,54 +105,50 @@ static TW_IN_PLACE void tw_neureka_start(const struct tw_neureka_job *job, uint3
 /* Whether an element type has negative values. */
 #define TW_NEUREKA_INPUT(T) (((T) - 1 < 0) ? TW_NEUREKA_SIGNED_INPUT : 0u)
 
+/* Rows or columns of padding behind an image of `extent`, which windows of three make `size` results of. */
+#define TW_NEUREKA_BEHIND(size, before, extent) ((size) + 2 - (before) - (extent))
+
 /* The job of a 3x3 convolution of an image, each pixel of which has `inputs` bytes. */
 static TW_IN_PLACE void tw_neureka_image(struct tw_neureka_job *job, int rows, int columns) {
     job->input_pixel = (uint32_t)job->inputs;
     job->input_row = (uint32_t)(job->inputs * columns);
     job->output_pixel = (uint32_t)job->outputs * (job->mode & TW_NEUREKA_SUMS ? 4u : 1u);
     job->output_row = job->output_pixel * (uint32_t)job->width;
-    job->bottom = job->height + 2 - job->top - rows;
-    job->right = job->width + 2 - job->left - columns;
+    job->bottom = TW_NEUREKA_BEHIND(job->height, job->top, rows);
+    job->right = TW_NEUREKA_BEHIND(job->width, job->left, columns);
 }
 
-/* Rows of a matrix, `bytes` apart, as pixels: the array holds 6 x 6 of them, so they are taken six at a time, and what is left over in a
- * second job, unless another width needs fewer tiles. */
-static TW_IN_PLACE void tw_neureka_rows(struct tw_neureka_job *job, int rows, int bytes) {
-    int width = rows < 6 ? rows : 6, height = rows < 6 ? 1 : rows / 6;
-    int rest = rows - width * height, tiles = (height + 5) / 6 + (rest != 0);
-#pragma GCC unroll 3
-    for (int other = 5; other > 2; other--)
-        if (rest != 0 && rows % other == 0 && (rows / other + 5) / 6 < tiles) {
-            width = other;
-            height = rows / other;
-            rest = 0;
-        }
-    job->input_pixel = (uint32_t)bytes;
+/* How pixels are cut into jobs. Those of rows that follow each other (`step` 1) may be taken in rows of any width: the
+ * array holds 6 x 6 of them, so they are taken six at a time, and what is left over in a second job, unless another width
+ * needs fewer tiles. Headers of kernels name these macros, so that prices are those of the same jobs. */
+#define TW_NEUREKA_TILES(pixels, width) (((pixels) / (width) + 5) / 6 + ((pixels) % (width) != 0))
+#define TW_NEUREKA_RANK(pixels, width) (TW_NEUREKA_TILES(pixels, width) * 8 + 6 - (width))
+#define TW_NEUREKA_BEST(pixels)                                                                                        \
+    tw_min(tw_min(TW_NEUREKA_RANK(pixels, 6), TW_NEUREKA_RANK(pixels, 5)),                                             \
+           tw_min(TW_NEUREKA_RANK(pixels, 4), TW_NEUREKA_RANK(pixels, 3)))
+#define TW_NEUREKA_ACROSS(pixels) tw_min(6 - TW_NEUREKA_BEST(pixels) % 8, pixels)
+#define TW_NEUREKA_WIDTH(height, width, step)                                                                          \
+    tw_max(((step) > 1) * (width) + ((step) == 1) * TW_NEUREKA_ACROSS((height) * (width)), 1)
+#define TW_NEUREKA_HEIGHT(height, width, step) ((height) * (width) / TW_NEUREKA_WIDTH(height, width, step))
+#define TW_NEUREKA_REST(height, width, step) ((height) * (width) % TW_NEUREKA_WIDTH(height, width, step))
+
+/* A 1x1 convolution of pixels that are `pixel` bytes apart, in rows that are `row` bytes apart. */
+static TW_IN_PLACE void tw_neureka_points(struct tw_neureka_job *job, int height, int width, int step, int pixel,
+                                          int row) {
+    const int rest = TW_NEUREKA_REST(height, width, step);
+    job->width = TW_NEUREKA_WIDTH(height, width, step);
+    job->height = TW_NEUREKA_HEIGHT(height, width, step);
+    job->input_pixel = (uint32_t)pixel;
+    job->input_row = (uint32_t)(step == 1 ? pixel * job->width : row);
     job->output_pixel = (uint32_t)job->outputs * (job->mode & TW_NEUREKA_SUMS ? 4u : 1u);
-    job->input_row = job->input_pixel * (uint32_t)width;
-    job->output_row = job->output_pixel * (uint32_t)width;
-    job->width = width;
-    job->height = height;
+    job->output_row = job->output_pixel * (uint32_t)job->width;
     tw_neureka_start(job, TW_NEUREKA_1X1);
     if (rest == 0)
         return;
-    job->input = (const char *)job->input + job->input_row * (uint32_t)height;
-    job->output = (char *)job->output + job->output_row * (uint32_t)height;
+    job->input = (const char *)job->input + job->input_row * (uint32_t)job->height;
+    job->output = (char *)job->output + job->output_row * (uint32_t)job->height;
     job->width = rest;
     job->height = 1;
-    tw_neureka_start(job, TW_NEUREKA_1X1);
-}
-
-/* A 1x1 convolution of an image with `columns` in a row. */
-static TW_IN_PLACE void tw_neureka_points(struct tw_neureka_job *job, int columns, int strides_0, int strides_1) {
-    if (strides_0 == 1 && strides_1 == 1 && columns == job->width) {
-        tw_neureka_rows(job, job->height * job->width, job->inputs);
-        return;
-    }
-    job->input_pixel = (uint32_t)(job->inputs * strides_1);
-    job->input_row = (uint32_t)(job->inputs * columns * strides_0);
-    job->output_pixel = (uint32_t)job->outputs * (job->mode & TW_NEUREKA_SUMS ? 4u : 1u);
-    job->output_row = job->output_pixel * (uint32_t)job->width;
     tw_neureka_start(job, TW_NEUREKA_1X1);
 }
 

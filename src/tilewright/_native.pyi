@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 _Words: TypeAlias = NDArray[np.uint32]
 _Bytes: TypeAlias = NDArray[np.uint8]
+_Sizes: TypeAlias = NDArray[np.int64]
 
 Stop: TypeAlias = Literal["cycle-limit", "exited", "fault", "deadlock", "breakpoint"]
 
@@ -172,6 +173,21 @@ def neureka_run(
     gvsoc: bool = False,
     hidden: int = 0,
 ) -> NeurekaResult: ...
+def neureka_busy(
+    mode: str,
+    settings: Mapping[str, int],
+    height: _Sizes,
+    width: _Sizes,
+    inputs: _Sizes,
+    outputs: _Sizes,
+    bottom: _Sizes,
+    right: _Sizes,
+    weight_bits: _Sizes,
+    scaled: _Sizes,
+    prefetch: _Sizes,
+) -> _Sizes:
+    """Cycles in which each of many jobs keeps the array busy, by numbers of the device; 0 for jobs of no size."""
+
 def neureka_ranges(
     registers: Sequence[int], tcdm: _Bytes, weights: _Bytes, tcdm_base: int, tcdm_mask: int, gvsoc: bool = False
 ) -> list[tuple[str, bool, bool, int, int]]: ...

@@ -1,0 +1,89 @@
+"""Cycles of a kernel: by the formula of its header or, where it starts jobs of a device, by the simulator's own timing.
+
+A header says which jobs there are, the platform's `simulator` section how long a device takes for their parts. So a
+prediction and a run ask the same code about the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from tilewright import _native
+from tilewright.core.kernel import MODE, Kernel, named
+from tilewright.core.platform import Platform
+from tilewright.errors import TilewrightError
+from tilewright.price.formulas import Numbers
+from tilewright.price.grid import Array
+
+Settings = Mapping[str, int]
+"""Numbers of a device in the platform's `simulator` section."""
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """What jobs of a kind of device are told, and how long they take."""
+
+    modes: tuple[str, ...]
+    fields: Mapping[str, int | None]
+    """With what holds where a job does not say; None where it has to."""
+    between: str
+    """The setting with the cycles between a trigger and the idle status besides those of jobs."""
+    busy: Callable[..., Array]
+    """Cycles of each of many jobs, from mode, settings and fields."""
+
+
+NEUREKA = Jobs(
+    ("pointwise", "dense", "depthwise"),
+    MappingProxyType(
+        dict.fromkeys(("height", "width", "inputs", "outputs"))
+        | {"bottom": 0, "right": 0, "weight_bits": 8, "scaled": 0, "prefetch": 1}
+    ),
+    "job",
+    _native.neureka_busy,
+)
+KINDS: Mapping[str, Jobs] = MappingProxyType({"neureka": NEUREKA})
+"""By the kind of the simulated device."""
+
+
+def kernel_cycles(platform: Platform, kernel: Kernel, value: Callable[[str], Numbers]) -> Numbers:
+    """What a call takes, for many tiles at once; `value` is that of a formula of the header."""
+    if not kernel.jobs:
+        with named(kernel, "cycles"):
+            return value(kernel.cycles)
+    device = platform.device(kernel.engine)
+    if device is None or device.kind not in KINDS:
+        raise _bad(
+            kernel,
+            f"engine '{kernel.engine}' of '{platform.name}' is no simulated device with jobs",
+            "say its cycles, or which device of the simulator the engine is (device in platform.yaml)",
+        )
+    settings = {name: number for name, number in device.settings.items() if isinstance(number, int)}
+    kind = KINDS[device.kind]
+    # A job that waits for another one starts at once.
+    found: Numbers = settings[kind.between]
+    for job in kernel.jobs:
+        _check(kernel, kind, job)
+        with named(kernel, "jobs"):
+            fields = {name: value(job[name]) if name in job else known for name, known in kind.fields.items()}
+        arrays = np.broadcast_arrays(*(np.asarray(field, np.int64) for field in fields.values()))
+        busy = kind.busy(job[MODE], settings, *(np.ascontiguousarray(array).reshape(-1) for array in arrays))
+        found = found + busy.reshape(arrays[0].shape)
+    return found
+
+
+def _check(kernel: Kernel, kind: Jobs, job: Mapping[str, str]) -> None:
+    missing = [name for name, known in kind.fields.items() if known is None and name not in job]
+    unknown = [name for name in job if name != MODE and name not in kind.fields]
+    why = f"there is no field '{unknown[0]}'" if unknown else f"{missing[0]} is missing" if missing else ""
+    if job[MODE] not in kind.modes:
+        why = f"mode: '{job[MODE]}' is none of {', '.join(kind.modes)}"
+    if why:
+        raise _bad(kernel, why, f"fields are mode, {', '.join(kind.fields)}")
+
+
+def _bad(kernel: Kernel, why: str, help: str) -> TilewrightError:
+    return TilewrightError("bad-kernel", f"kernel '{kernel.path.name}': jobs: {why}", help=help)
