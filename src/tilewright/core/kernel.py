@@ -252,7 +252,7 @@ def _job(path: Path, job: object, known: Mapping[str, Macro]) -> Mapping[str, st
     if not isinstance(job, dict) or MODE not in job:
         raise _bad(path, "jobs: each must be a mapping with a mode", "docs/add_a_kernel.md shows one")
     fields = {str(name): str(text) for name, text in cast("dict[object, object]", job).items()}
-    for name in fields.keys() - {MODE}:
+    for name in [name for name in fields if name != MODE]:
         try:
             fields[name] = expanded(fields[name], known)
         except ValueError as reason:

@@ -1,7 +1,8 @@
 """Cycles of a kernel: by the formula of its header or, where it starts jobs of a device, by the simulator's own timing.
 
 A header says which jobs there are, the platform's `simulator` section how long a device takes for their parts. So a
-prediction and a run ask the same code about the same numbers.
+prediction and a run ask the same code about the same numbers. A job is priced as the first one of an idle device; what
+one leaves behind for the next (NEUREKA's depthwise tiles of a single channel do, a few cycles) is not.
 """
 
 from __future__ import annotations
