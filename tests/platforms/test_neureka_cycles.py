@@ -26,6 +26,7 @@ from tilewright.sim import simulator
 JOBS = 60
 LAYERS = 4
 MEGABYTE = 1 << 20
+"""More than all operands of a job take."""
 MODES = {"1x1": "pointwise", "3x3": "dense", "dw": "depthwise"}
 
 
@@ -39,7 +40,7 @@ def simulated(job: Job) -> int:
 
 def random_job(mode: str, rng: np.random.Generator) -> Job:
     rows, columns, inputs, outputs = (
-        int(rng.integers(low, high)) for low, high in ((1, 20), (1, 20), (1, 90), (1, 90))
+        int(rng.integers(low, high)) for low, high in ((1, 21), (1, 21), (1, 90), (1, 145))
     )
     scaled = bool(rng.integers(2))
     return Job(
