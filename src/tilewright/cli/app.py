@@ -48,6 +48,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Compiles, builds and runs a network on this machine, or on the simulated machine of its platform.",
     ),
     "plan": ("planning", "Shows how a network would run: tiles, buffers, transfers and predicted cycles."),
+    "calibrate": (
+        "calibrating",
+        "Measures what kernels take on a platform's simulator, so that nobody has to type it.",
+    ),
     "test": ("testing", "Compiles, builds, runs and compares every case below some folders."),
     "sim": ("simulating", "Runs a program on a simulated machine, cycle by cycle."),
     "cost": (

@@ -12,7 +12,7 @@ from rich.table import Table
 from tilewright.api.compiling import Compiled, compile_model
 from tilewright.cli import options as opt
 from tilewright.cli.arguments import options_of
-from tilewright.cli.console import progress_line, results, styled
+from tilewright.cli.console import progress_line, results, styled, warn_stale
 from tilewright.cli.planning import arena_text
 from tilewright.codegen import write_project
 from tilewright.core.descriptions import stem_of
@@ -58,6 +58,7 @@ def compile_command(
             progress("report")
             files["report.html"] = render_report(compiled.plan, compiled.program, title=title_of(model)).encode()
         write_project(files, output, name)
+    warn_stale(compiled.plan)
     if as_json:
         print(json.dumps(summary(compiled, output)))
         return

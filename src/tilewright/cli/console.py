@@ -16,6 +16,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from tilewright.api.compiling import Observer
+    from tilewright.core.plan import Plan
 
 
 def shown(text: str) -> str:
@@ -50,6 +51,14 @@ def results(width: int = 0, *, stderr: bool = False) -> Console:
 def errors() -> Console:
     """Plain text in lines of any length."""
     return _Terminal(stderr=True, soft_wrap=True, highlight=False)
+
+
+def warn_stale(plan: Plan) -> None:
+    """Tells of kernels of a plan whose predicted cycles are not what was measured."""
+    from tilewright.core.calibration import warnings
+
+    for line in warnings(plan.platform, [choice.kernel for choice in plan.choices if choice.kernel is not None]):
+        errors().print(f"warning: {line}")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from rich.table import Table
 from tilewright.api.compiling import plan_model
 from tilewright.cli import options as opt
 from tilewright.cli.arguments import options_of, require_tiles
-from tilewright.cli.console import progress_line, results
+from tilewright.cli.console import progress_line, results, warn_stale
 from tilewright.core.plan import Plan, Schedule
 from tilewright.core.platform import Memory
 from tilewright.plan import PlanOptions, check, plan
@@ -53,6 +53,7 @@ def plan_command(
         require_tiles(options.platform, "--baseline")
     with progress_line(f"plan {model.name}", quiet=as_json) as progress:
         _, made = plan_model(model, options, progress=progress)
+        warn_stale(made)
         if made.schedule is None:
             _show_flat(made, as_json=as_json)
             return

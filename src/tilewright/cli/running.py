@@ -18,7 +18,7 @@ from tilewright.api.running import Ran, run_model
 from tilewright.cli import options as opt
 from tilewright.cli.arguments import options_of
 from tilewright.cli.compiling import sizes_text, summary, title_of
-from tilewright.cli.console import progress_line, results, styled
+from tilewright.cli.console import progress_line, results, styled, warn_stale
 from tilewright.cli.profile_tables import Detail, counted_object, print_counted, print_run_profile, profile_object
 from tilewright.codegen import write_project
 from tilewright.core.files import write_file
@@ -98,6 +98,7 @@ def run_command(
             page = render_report(ran.compiled.plan, ran.compiled.program, title=title_of(model), simulated=ran.groups)
             files = {**ran.compiled.files, "report.html": page.encode()}
             write_project(files, running.output, ran.compiled.program.name)
+    warn_stale(ran.compiled.plan)
     if running.outputs:
         _save(running.outputs, ran)
     if as_json:

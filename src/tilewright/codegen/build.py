@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.codegen.project import find_compiler, written_names
+from tilewright.codegen.project import drivers, find_compiler, written_names
 from tilewright.core.platform import Platform
 from tilewright.errors import TilewrightError
 
@@ -53,6 +53,24 @@ def build(
     if not executable.is_file():
         raise _failed(f"the C compiler made no program of '{folder}'", command, done.stderr)
     return Built(executable, command)
+
+
+def build_drivers(folder: Path, platform: Platform, name: str, target: Path) -> tuple[str, ...]:
+    """Compiles the sources of a written project that every network of the platform has; returns the objects' places.
+
+    Given to `build` as flags, for projects without these sources, they save it half of its time.
+    """
+    path = find_compiler(platform.build["compiler"])
+    found: list[str] = []
+    for source in drivers(platform):
+        found.append(str(target / f"{source}.o"))
+        command = (path, *platform.build["flags"].split(), "-I.", "-c", source, "-o", found[-1])
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, errors="backslashreplace", check=False
+        )
+        if done.returncode:
+            raise _failed(f"the C compiler refused '{name}'", command, done.stderr)
+    return tuple(found)
 
 
 def _failed(what: str, command: tuple[str, ...], said: str) -> TilewrightError:

@@ -27,14 +27,18 @@ def project_files(program: Program, platform: Platform) -> dict[str, bytes]:
     return files | runtime_files(program.name, [name for name in files if name.endswith((".c", ".S"))], platform)
 
 
+def drivers(platform: Platform) -> list[str]:
+    """Sources of the platform's runtime that are the same for all networks."""
+    return [place for place in platform.runtime if "/" not in place and place.endswith((".c", ".S"))]
+
+
 def runtime_files(name: str, sources: Sequence[str], platform: Platform) -> dict[str, bytes]:
     """What the platform's runtime adds to a network called `name` that is made of `sources`."""
-    drivers = [place for place in platform.runtime if "/" not in place and place.endswith((".c", ".S"))]
     values = {
         "@NAME@": name,
         "@UPPER@": name.upper(),
         "@PLATFORM@": platform.name,
-        "@SOURCES@": " ".join([*sources, *drivers]),
+        "@SOURCES@": " ".join([*sources, *drivers(platform)]),
         "@COMPILER@": platform.build["compiler"],
         "@FLAGS@": platform.build["flags"],
         "@LINK@": platform.build.get("link", ""),

@@ -6,16 +6,17 @@ import ast
 import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from math import prod
 from pathlib import Path
 from types import CodeType, MappingProxyType
 from typing import Any, cast
 
+from tilewright.core import macros
 from tilewright.core.descriptions import parse_yaml, read_text
 from tilewright.core.dtype import DTYPES
-from tilewright.core.macros import Macro, expanded, macros
+from tilewright.core.terms import MOST_TERMS, expanded, weighted
 from tilewright.errors import TilewrightError
 
 Number = int | float
@@ -67,6 +68,8 @@ class Kernel:
     """Operands that may lie within the result already: it is then called for the rest, and walks that by strides."""
     path_taken: str = "0"
     """A formula: calls for which it differs run code of their own."""
+    terms: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """What its cycles are a sum of, each times a coefficient that is measured; none where `cycles` is a formula."""
     jobs: tuple[Mapping[str, str], ...] = ()
     """What it starts on a device, in place of `cycles`: fields of each job by name, formulas but for its mode."""
 
@@ -94,7 +97,7 @@ _KEYS = {
 }
 
 _TEXTS = {"op", "engine", "epilogue", "scratch", "cycles", "inplace", "path"}
-"""Keys with one text; others have lists or mappings."""
+"""Keys with one text (`cycles` may be a mapping of terms); others have lists or mappings."""
 MODE = "mode"
 """The field of a job that is a name and no formula."""
 
@@ -211,7 +214,10 @@ def _kernel(path: Path, text: str, headers: str) -> Kernel:
             f"types: '{name}' is neither an element type nor a variable of the header",
             "add e.g. 'T: [float32, int8]'",
         )
-    for key in ("cycles", "scratch", "path"):
+    terms = _terms(path, header.get("cycles"))
+    cycles = weighted(terms, {}) if terms else str(header.get("cycles", "0"))
+    _checked(path, "cycles", cycles)
+    for key in ("scratch", "path"):
         _checked(path, key, str(header.get(key, "0")))
     for name, text in cast("dict[str, Any]", header.get("when") or {}).items():
         _checked(path, "when", predicate(str(name), str(text)))
@@ -232,7 +238,7 @@ def _kernel(path: Path, text: str, headers: str) -> Kernel:
         MappingProxyType(cast("dict[str, str]", header.get("pack") or {})),
         header.get("epilogue") in ("row", "lanes"),
         str(header.get("scratch", "0")),
-        str(header.get("cycles", "0")),
+        cycles,
         tuple(_parameter(path, part) for part in prototype.group(2).split(",")),
         source,
         str(header.get("inplace", "")),
@@ -243,24 +249,44 @@ def _kernel(path: Path, text: str, headers: str) -> Kernel:
         tuple(cast("list[str]", header.get("near") or [])),
         tuple(cast("list[str]", header.get("within") or [])),
         str(header.get("path", "0")),
-        tuple(_job(path, job, macros(headers)) for job in cast("list[object]", header.get("jobs") or [])),
+        MappingProxyType(terms),
+        tuple(_job(path, job, macros.macros(headers)) for job in cast("list[object]", header.get("jobs") or [])),
     )
 
 
-def _job(path: Path, job: object, known: Mapping[str, Macro]) -> Mapping[str, str]:
+def _job(path: Path, job: object, known: Mapping[str, macros.Macro]) -> Mapping[str, str]:
     """A job with macros of C headers replaced by what they stand for."""
     if not isinstance(job, dict) or MODE not in job:
         raise _bad(path, "jobs: each must be a mapping with a mode", "docs/add_a_kernel.md shows one")
     fields = {str(name): str(text) for name, text in cast("dict[object, object]", job).items()}
     for name in [name for name in fields if name != MODE]:
         try:
-            fields[name] = expanded(fields[name], known)
+            fields[name] = macros.expanded(fields[name], known)
         except ValueError as reason:
             raise _bad(
                 path, f"jobs: {name}: {reason}", "write a formula, or a macro of a C header beside it"
             ) from reason
         _checked(path, f"jobs: {name}", fields[name])
     return MappingProxyType(fields)
+
+
+def _terms(path: Path, given: object) -> dict[str, str]:
+    """The terms of its cycles as plain formulas; none where these are one formula."""
+    if not isinstance(given, dict):
+        return {}
+    texts = {str(name): str(text) for name, text in cast("dict[Any, Any]", given).items()}
+    if len(texts) > MOST_TERMS:
+        raise _bad(
+            path, f"cycles: {len(texts)} terms", f"say it with at most {MOST_TERMS}: what does its code loop over?"
+        )
+    found: dict[str, str] = {}
+    for name, text in texts.items():
+        try:
+            found[name] = expanded(text)
+        except ValueError as reason:
+            raise _bad(path, f"cycles: {name}: {reason}", "docs/calibrating.md says what terms may be") from reason
+        _checked(path, f"cycles: {name}", found[name])
+    return found
 
 
 def _header(path: Path, text: str) -> dict[str, Any]:

@@ -218,6 +218,8 @@ class Operator:
 
     limit: Callable[[Call, Mapping[str, int]], int] | None = None
     """The largest magnitude of an integer result, were its type wide enough, from those of the operands."""
+    sample: Callable[[Example, np.random.Generator], Example] | None = None
+    """An example with other sizes, drawn at random, where attributes go with them; see `ops.sampling`."""
 
     def operand_names(self, count: int) -> tuple[str, ...]:
         return _expand(self.inputs, count)

@@ -8,11 +8,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
+from tilewright.core.calibration import Calibrations, measured, read_calibrations
 from tilewright.core.descriptions import read_yaml
 from tilewright.core.kernel import Kernel, load_kernels
 from tilewright.core.machine import DeviceModel, SimulatedMachine, simulated_machines
 from tilewright.core.qemu import Qemu, read_qemu
 from tilewright.core.reader import MOST_NUMBER, Reader
+from tilewright.core.terms import weighted
 from tilewright.errors import TilewrightError
 
 
@@ -165,6 +167,8 @@ class Platform:
     they do not and layers run tile by tile; all constants are read in place."""
     estimate: Estimate | None = None
     """How many cycles a unit of time may be, where that is not the cycle."""
+    calibrations: Calibrations = field(default_factory=lambda: MappingProxyType({}))
+    """What was measured of kernels whose headers have terms."""
 
     @property
     def cores(self) -> Engine:
@@ -345,6 +349,8 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
     near = next(iter(engines.values())).memory
     if home and home != near and not any({home, near} == {*dma.between} for dma in dmas.values()):
         raise reader.wrong("home", f"'{home}' is not a memory with a DMA between it and {near}")
+    kernels = [_assigned(kernel, engines) for kernel in _kernels(folders)]
+    calibrations = read_calibrations(reader.text("name"), folder, extra_kernels, kernels)
     platform = Platform(
         reader.text("name"),
         reader.text("summary"),
@@ -353,13 +359,13 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
         reader.integer("alignment", 1, MOST_ALIGNMENT),
         MappingProxyType(memories),
         MappingProxyType(engines),
-        _timed(reader, folder, [_assigned(kernel, engines) for kernel in _kernels(folders)]),
+        _timed(reader, folder, kernels, calibrations),
         MappingProxyType(_build(reader)),
         tuple(path for place in folders for path in sorted(place.glob("*.h"))),
         _runtime(reader, folder),
         MappingProxyType(dmas),
         home,
-        MappingProxyType(_numbers(reader, "operations")),
+        MappingProxyType(_numbers(reader, "operations") | measured(calibrations)),
         MappingProxyType(_numbers(reader, "fused")),
         MappingProxyType(
             simulated_machines(reader, {m.name: m.bytes and m.bytes + m.reserved for m in memories.values()})
@@ -371,6 +377,7 @@ def _platform(reader: Reader, folder: Path, extra_kernels: tuple[Path, ...]) -> 
         MappingProxyType(_layout(reader.part("layout"))) if reader.has("layout") else MappingProxyType({}),
         bool(reader.integer("whole")) if reader.has("whole") else False,
         _estimate(reader.part("estimate")) if reader.has("estimate") else None,
+        calibrations,
     )
     if platform.code and platform.code not in memories:
         raise reader.wrong("code", f"'{platform.code}' is not among memories ({', '.join(memories)})")
@@ -391,11 +398,12 @@ def _kernels(folders: Iterable[Path]) -> tuple[Kernel, ...]:
     return tuple(found.values())
 
 
+NONE: Mapping[str, str] = MappingProxyType({})
 OTHERS = "others"
 """In place of a kernel's name: for those that are not named, how many times the cycles of their headers they take."""
 
 
-def _timed(reader: Reader, folder: Path, kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
+def _timed(reader: Reader, folder: Path, kernels: Iterable[Kernel], calibrations: Calibrations) -> tuple[Kernel, ...]:
     """Kernels with the cycles that they take here; of the platform's own, their headers say so."""
     found = {kernel.path.name: kernel for kernel in kernels}
     given = reader.formulas("cycles") if reader.has("cycles") else {}
@@ -403,9 +411,13 @@ def _timed(reader: Reader, folder: Path, kernels: Iterable[Kernel]) -> tuple[Ker
     for name in given.keys() - found.keys():
         raise reader.wrong("cycles", f"there is no kernel '{name}'")
     for name, kernel in found.items():
-        if not kernel.path.is_relative_to(own_folder):
+        if name in calibrations:
+            found[name] = replace(kernel, cycles=weighted(kernel.terms, calibrations[name].terms))
+        elif not kernel.path.is_relative_to(own_folder):
             own = kernel.cycles if times == "1" else f"{times}*({kernel.cycles})"
-            found[name] = replace(kernel, cycles=given.get(name, own))
+            found[name] = replace(
+                kernel, cycles=given.get(name, own), terms=kernel.terms if name not in given else NONE
+            )
     return tuple(found.values())
 
 

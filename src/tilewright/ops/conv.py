@@ -17,6 +17,7 @@ from tilewright.core.op import Body, Call, Operator, declare, example
 from tilewright.ops.limits import sum_of_products
 from tilewright.ops.matmul import accumulator, contraction_body
 from tilewright.ops.named_activations import Activation, with_parameters
+from tilewright.ops.sampling import resized_window
 from tilewright.ops.windows import (
     Window,
     channel_axis,
@@ -170,6 +171,7 @@ declare(
         numbers=lambda call: conv_window(call).numbers(),
         padding=padding,
         limit=_limit,
+        sample=resized_window,
     )
 )
 

@@ -13,6 +13,7 @@ from tilewright.core.graph import Array, Attr, TensorType
 from tilewright.core.op import REQUIRED, Body, Call, Example, Operator, declare, example
 from tilewright.ops.matmul import accumulator
 from tilewright.ops.rules import expression, lowest
+from tilewright.ops.sampling import resized_window
 from tilewright.ops.windows import (
     Window,
     channel_axis,
@@ -177,6 +178,7 @@ declare(
         "and integers give int32: the form that quantised networks use, where requantisation divides.",
         numbers=lambda call: _window(call).numbers(),
         padding=padding,
+        sample=resized_window,
         limit=lambda call, limits: prod(call.ints("kernel_shape")) * limits["X"],
     )
 )
@@ -249,6 +251,7 @@ declare(
         doc="The largest element of each window, and where it lies in X (Indices).",
         numbers=lambda call: _window(call).numbers(),
         padding=padding,
+        sample=resized_window,
     )
 )
 
@@ -290,5 +293,6 @@ declare(
         doc="The p-norm of each window.",
         numbers=lambda call: _window(call).numbers(),
         padding=padding,
+        sample=resized_window,
     )
 )

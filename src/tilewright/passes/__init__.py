@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tilewright.core.graph import Graph
 from tilewright.core.platform import Platform
@@ -37,6 +37,9 @@ from tilewright.passes.views import views
 Pass = Callable[[Graph, Platform], Graph]
 Observer = Callable[[str, Graph], None]
 
+LAST: tuple[Pass, ...] = (halves, biases, requant_limits, fuse, outputs)
+"""Every operator has code now: as few as possible store their results."""
+
 PIPELINE: tuple[Pass, ...] = (
     dead_code,
     fold_constants,
@@ -68,18 +71,15 @@ PIPELINE: tuple[Pass, ...] = (
     simplify,
     tables,
     dead_code,
-    # Every operator has code now, and as few as possible store their results.
-    halves,
-    biases,
-    requant_limits,
-    fuse,
-    outputs,
+    *LAST,
 )
 
 
-def run_pipeline(graph: Graph, platform: Platform, observe: Observer | None = None) -> Graph:
+def run_pipeline(
+    graph: Graph, platform: Platform, observe: Observer | None = None, passes: Sequence[Pass] = PIPELINE
+) -> Graph:
     """The graph after all passes; `observe` is shown the name of each pass and the graph it left."""
-    for step in PIPELINE:
+    for step in passes:
         graph = step(graph, platform)
         if observe is not None:
             observe(step.__name__, graph)

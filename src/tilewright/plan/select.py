@@ -73,4 +73,4 @@ def _cycles(platform: Platform, names: Mapping[str, Number], mine: Task) -> floa
     behind = step_names(platform, mine)
     results = prod(size for name, size in mine.domain.dims.items() if name not in mine.domain.reduction)
     found = kernel_cycles(platform, kernel, lambda text: formula(text, {**names, **behind}))
-    return float(found) + results * behind["FUSED"]
+    return float(found) if kernel.terms else float(found) + results * behind["FUSED"]

@@ -239,17 +239,20 @@ def cycles(counts: Counts, costs: Mapping[str, float]) -> float:
     return sum(count * costs.get(name, 0.0) for name, count in counts.items())
 
 
-def fused_cycles(counts: Counts, costs: Mapping[str, float], kind: DType, *, alone: bool) -> float:
-    """What operations behind a kernel take beyond the step that its formula counts; `kind` is that of its own results.
+def fused_cycles(
+    counts: Counts, costs: Mapping[str, float], kind: DType, *, alone: bool, counted: bool = True
+) -> float:
+    """What operations behind a kernel take; `kind` is that of its own results.
 
-    Kernels that are `alone`, without sums, are short: the compiler has registers left for what is fused behind them.
+    Where a step is `counted` by the kernel's formula, what they take beyond it. Kernels that are `alone`, without sums,
+    are short: the compiler has registers left for what is fused behind them.
     """
     known = "counted real" if not kind.is_integer else "counted" if kind.bits > 8 else "counted bytes"
     if not alone:
-        return max(cycles(counts, costs) - costs[known], 0.0)
+        return max(cycles(counts, costs) - costs[known] * counted, 0.0)
     share, wide = costs.get("alone", 1.0), costs.get("alone wide", 1.0)
     own = {name: costs.get(name, 0.0) * (wide if name.startswith("wide") else share) for name in (*counts, known)}
     if not kind.is_integer:
-        return max(cycles(counts, own) - own[known], 0.0)
+        return max(cycles(counts, own) - own[known] * counted, 0.0)
     own |= {name: costs[f"alone {name}"] for name in own if f"alone {name}" in costs}
-    return cycles(counts, own) - own[known]
+    return cycles(counts, own) - own[known] * counted

@@ -180,22 +180,41 @@ def _part_cycles(
     reduced = set(mine.domain.reduction)
     results = grid.product([size for name, size in sizes.items() if name not in reduced])
     if mine.kernel is not None:
-        names = names_of(grid, position, mine, sizes, whole, split)
-        names["PARTS"], names["OTHERS"] = 1 if split else platform.cores.count, platform.cores.count - 1
-        names["FIRST"], names["SUMS"] = begins(grid), _parts(grid, position)
-        names["UNEVEN"] = grid.spread(grid.ragged * 1 + grid.uneven)
-        behind, whole_sums = step_names(platform, mine), _whole(grid, position)
-        # Of parts of a reduction, only the last ones are scaled: others are words that are stored as they are.
-        fused = np.where(whole_sums, behind["FUSED"], _plain_cycles(platform, mine))
-        names.update({**behind, "STEPS": behind["STEPS"] * whole_sums, "FUSED": fused})
-        if "_all" in mine.kernel.priced_by:
-            # Sizes of the parts of all cores together.
-            names.update({f"{name}_all": size for name, size in part_sizes(grid, position, "", 0).items()})
+        names = kernel_names(grid, platform, position, mine, split, sizes, whole)
         found = kernel_cycles(platform, mine.kernel, lambda text: evaluate(text, names))
-        found = found + _sum_cycles(grid, position, sizes) + results * fused
+        if not mine.kernel.terms:
+            found = found + _sum_cycles(grid, position, sizes) + results * names["FUSED"]
         return np.where(points > 0, found, 0.0)
     ranges, costs = grid.projection.ranges[position], platform.operations or OPERATIONS
     return nest_cycles(grid, ranges, mine.call, mine.domain, mine.nest, sizes, split, whole, costs, shared)
+
+
+def kernel_names(
+    grid: Grid,
+    platform: Platform,
+    position: int,
+    mine: Task,
+    split: str,
+    sizes: Mapping[str, Value],
+    whole: Collection[str],
+) -> Names:
+    """All that the cycles of a part may ask for, over classes."""
+    assert mine.kernel is not None
+    names = names_of(grid, position, mine, sizes, whole, split)
+    names["PARTS"], names["OTHERS"] = 1 if split else platform.cores.count, platform.cores.count - 1
+    names["FIRST"], names["SUMS"] = begins(grid), _parts(grid, position)
+    names["UNEVEN"] = grid.spread(grid.ragged * 1 + grid.uneven)
+    behind, whole_sums = step_names(platform, mine), _whole(grid, position)
+    # Of parts of a reduction, only the last ones are scaled: others are words that are stored as they are.
+    fused = np.where(whole_sums, behind["FUSED"], _plain_cycles(platform, mine))
+    if mine.kernel.terms:
+        # Parts are added to what is there. Formulas in one count that by themselves.
+        fused = fused + names["SUMS"] * operation_cycles({"load": 1, "plain": 1}, platform.fused)
+    names.update({**behind, "STEPS": behind["STEPS"] * whole_sums, "FUSED": fused})
+    if "_all" in mine.kernel.priced_by:
+        # Sizes of the parts of all cores together.
+        names.update({f"{name}_all": size for name, size in part_sizes(grid, position, "", 0).items()})
+    return names
 
 
 def step_names(platform: Platform, mine: Task) -> dict[str, Number]:
@@ -206,17 +225,18 @@ def step_names(platform: Platform, mine: Task) -> dict[str, Number]:
 
 
 def _fused_cycles(platform: Platform, mine: Task) -> float:
-    """Cycles of what is fused behind a kernel, for each result, beyond the step that its formula counts."""
+    """Cycles of what is fused behind a kernel, for each result, beyond the step that a formula in one counts."""
     if not platform.fused or mine.kernel is None or platform.beside(mine.kernel) is not None:
         return 0.0
     if not mine.steps:
         return _plain_cycles(platform, mine)
-    return fused_cycles(mine.steps, platform.fused, mine.call.outputs[0].dtype, alone=not mine.domain.reduction)
+    kind, alone = mine.call.outputs[0].dtype, not mine.domain.reduction
+    return fused_cycles(mine.steps, platform.fused, kind, alone=alone, counted=not mine.kernel.terms)
 
 
 def _plain_cycles(platform: Platform, mine: Task) -> float:
     """The same where nothing is fused: what is stored as it is takes less than a step of floats."""
-    if not platform.fused or mine.kernel is None or platform.beside(mine.kernel) is not None:
+    if not platform.fused or mine.kernel is None or mine.kernel.terms or platform.beside(mine.kernel) is not None:
         return 0.0
     # Words of integers are as many instructions.
     real = not mine.call.outputs[0].dtype.is_integer

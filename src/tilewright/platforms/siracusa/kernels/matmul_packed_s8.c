@@ -7,17 +7,17 @@ pack: {B: "K,N -> N/4,K/4,N%4,K%4"}
 epilogue: row
 accumulate: [K]
 scratch: "min(K%4, 1)*min(ROWS, 4)*((K+3)//4)*4"
-# Fitted on the simulator to 300 steps of networks and of random shapes. Rows by fours are code of their own, cold at
-# FIRST; columns that are not four are stored one by one, by code of their own; where K is not words, rows are copied,
-# for longer where those of a core begin within a word. To add to SUMS, and what is fused, does not fit the caches
-# beside the products of four rows. A single step that does not scale them comes with sums of words, for longer where
-# tiles differ in their columns, so that these are counted at run time: 20 tiles.
-cycles: "60+(ROWS >= 4)*(135+FIRST*270+(OTHERS > 0)*(100+FIRST*100))
-  +((N+3)//4)*(ROWS//4*(((K+3)//4)*24.45+91+(STEPS > 0)*12+SUMS*133)
-  +ROWS%4*(((K+3)//4)*(9.1+OTHERS*0.07)+16+(STEPS > 0)*20+SUMS*15))+N*FUSED*(ROWS//4*0.84-ROWS%4*0.3*(1-SUMS))
-  +(STEPS == 1)*(SHIFTS+SCALES == 0)*(ROWS//4)*(80+((N+3)//4)*((N_whole%max(N_all, 1) > 0)*35-15))
-  +min(N%4, 1)*(60+ROWS*(45+N%4*40)+FIRST*(STEPS > 0)*(N > 4)*230)
-  +min(K%4, 1)*(FIRST*max((N > 4)*(OTHERS > 0)*80, (ROWS >= 4)*130)+ROWS*(60+K*(0.65+(N > 4)*(A_sPART%4 > 0)*0.25)))"
+# Four rows and four columns at a time, word by word, then rows one by one; each four of a row are stored at once, others
+# one by one. Where K is no words, rows are copied. Factors and shifts of sums take less than what else may be behind.
+cycles:
+  words_of_four_rows: fours(N) * whole_fours(ROWS) * words(K)
+  words_of_one_row: fours(N) * left_of_fours(ROWS) * words(K)
+  stores: fours(N) * ROWS
+  single_stores: (left_of_fours(N) + ragged_fours(N)) * ROWS
+  calls: whole_fours(ROWS) + left_of_fours(ROWS) + some(ROWS)
+  copied: ragged_fours(K) * ROWS * (words(K) + left_of_fours(K))
+  shifted: SHIFTS * some(STEPS) * ROWS * N
+  behind: unless(SHIFTS * STEPS) * ROWS * N * FUSED
 --- */
 #include "tilewright_kernel.h"
 

@@ -1,0 +1,136 @@
+"""Layers made at random for one kernel, from what its operator and its header declare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from tilewright.core.dtype import DTYPES
+from tilewright.core.graph import Array, Graph, Node, TensorType, type_of_array
+from tilewright.core.kernel import Kernel
+from tilewright.core.matching import binding_names, why_not
+from tilewright.core.op import REGISTRY, Call, Example, Operator, arrays_of, call_node, call_of, parse_type
+from tilewright.errors import TilewrightError
+from tilewright.ops.sampling import LEAST_POINTS, MOST_POINTS, resized
+from tilewright.ops.usual_steps import usual_steps
+
+Random = np.random.Generator
+MOST_BYTES = 1 << 17
+"""Of the operands of a layer."""
+TRIES = 500
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A node, and what is behind it as nodes of their own."""
+
+    nodes: tuple[Node, ...]
+    types: Mapping[str, TensorType]
+    fed: Mapping[str, Array]
+    constants: Mapping[str, Array]
+
+
+def network(layers: Sequence[Layer]) -> Graph:
+    """One graph of all layers, each on its own."""
+    return Graph(
+        "layers",
+        tuple(name for layer in layers for name in layer.fed),
+        tuple(layer.nodes[-1].outputs[0] for layer in layers),
+        tuple(node for layer in layers for node in layer.nodes),
+        MappingProxyType({name: kind for layer in layers for name, kind in layer.types.items()}),
+        MappingProxyType({name: array for layer in layers for name, array in layer.constants.items()}),
+    )
+
+
+def draw_layers(kernel: Kernel, count: int, random: Random) -> list[Layer]:
+    """Layers that a kernel fits, of the same types and with the same steps behind them; fewer where none is found."""
+    types = {name: str(random.choice(allowed)) for name, allowed in kernel.variables.items()}
+    behind = int(random.integers(1 << 30))
+    found = (_layer(kernel, types, random, behind, f"layer{index}") for index in range(count))
+    return [layer for layer in found if layer is not None]
+
+
+def _layer(kernel: Kernel, types: Mapping[str, str], random: Random, behind: int, name: str) -> Layer | None:
+    op = REGISTRY[kernel.op]
+    specs = [spec for spec in (_retyped(op, example, kernel, types) for example in op.examples) if spec is not None]
+    for _ in range(TRIES if specs else 0):
+        try:
+            spec = resized(op, specs[int(random.integers(len(specs)))], random)
+            found = _made(op, spec, kernel, random, name)
+        except TilewrightError:
+            # Sizes that do not go together.
+            continue
+        if found is not None:
+            return _with_steps(found, np.random.default_rng(behind)) if kernel.epilogue else found
+    return None
+
+
+def _retyped(op: Operator, spec: Example, kernel: Kernel, types: Mapping[str, str]) -> Example | None:
+    """An example with the kernel's types of elements; None where it has an operand that the kernel does not take."""
+    inputs: list[str | Array] = []
+    for operand, item in zip(op.operand_names(len(spec.inputs)), spec.inputs, strict=True):
+        if isinstance(item, str) and not item:
+            inputs.append(item)
+        elif operand in kernel.types:
+            allowed = kernel.types[operand]
+            dtype = DTYPES[types.get(allowed[0], allowed[0])]
+            inputs.append(
+                str(parse_type(item).with_dtype(dtype)) if isinstance(item, str) else item.astype(dtype.numpy)
+            )
+        elif operand in op.compile_time:
+            inputs.append(item)
+        else:
+            return None
+    return replace(spec, inputs=tuple(inputs))
+
+
+def _made(op: Operator, spec: Example, kernel: Kernel, random: Random, name: str) -> Layer | None:
+    """The layer of an example; None where the kernel does not fit it, or it is too large."""
+    names = op.operand_names(len(spec.inputs))
+    kinds = [parse_type(item) if isinstance(item, str) and item else None for item in spec.inputs]
+    if sum(kind.bytes for kind in kinds if kind is not None) > MOST_BYTES:
+        return None
+    fixed = {n for n, item in zip(names, spec.inputs, strict=True) if isinstance(item, np.ndarray)} | {*kernel.pack}
+    if kernel.pack:
+        # Beside packed weights, only what a layer works on is computed.
+        fixed |= {*names[1:]}
+    fed: dict[str, Array] = {}
+    constants: dict[str, Array] = {}
+    inputs: list[str] = []
+    for operand, array in zip(names, arrays_of(spec, int(random.integers(1 << 30))), strict=True):
+        inputs.append("" if array is None else f"{name}_{operand}")
+        if array is not None:
+            (constants if operand in fixed else fed)[inputs[-1]] = array
+    types = {tensor: type_of_array(array) for tensor, array in (*fed.items(), *constants.items())}
+    known = [constants.get(tensor) for tensor in inputs]
+    call = call_of(op, [types.get(tensor) for tensor in inputs], spec.attrs, values=known, wanted=spec.wanted)
+    outputs = tuple(f"{name}_out{index}" for index in range(len(call.outputs)))
+    types |= dict(zip(outputs, call.outputs, strict=True))
+    node = Node(op.name, tuple(inputs), outputs, spec.attrs, name)
+    layer = Layer((node,), types, fed, constants)
+    return layer if len(outputs) == 1 and _fits(kernel, layer, call) else None
+
+
+def _fits(kernel: Kernel, layer: Layer, call: Call) -> bool:
+    domain = call.domain()
+    graph, node = network([layer]), layer.nodes[0]
+    usual = LEAST_POINTS // 4 <= domain.points() <= 4 * MOST_POINTS and call.outputs[0].bytes <= MOST_BYTES
+    return usual and not why_not(kernel, call_node(graph, node), node, graph, binding_names(call, domain), {})
+
+
+def _with_steps(layer: Layer, random: Random) -> Layer:
+    """The same with what networks usually have behind such a result."""
+    nodes, types, constants = list(layer.nodes), dict(layer.types), dict(layer.constants)
+    for number, (op, operands, given) in enumerate(usual_steps(types[nodes[0].outputs[0]], random)):
+        last, name = nodes[-1].outputs[0], f"{layer.nodes[0].name}_step{number}"
+        names = [f"{name}_{index}" for index in range(len(operands))]
+        constants |= dict(zip(names, operands, strict=True))
+        types |= {tensor: type_of_array(array) for tensor, array in zip(names, operands, strict=True)}
+        inputs = (last, *names)
+        call = call_of(REGISTRY[op], [types[n] for n in inputs], given, values=[constants.get(n) for n in inputs])
+        types[name] = call.outputs[0]
+        nodes.append(Node(op, inputs, (name,), given, name))
+    return Layer(tuple(nodes), types, layer.fed, constants)

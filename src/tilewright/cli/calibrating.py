@@ -1,0 +1,114 @@
+"""`tilewright calibrate`: what a platform's kernels take, measured on its simulator."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from tilewright.api.calibrating import Progress, Result, calibrate, outdated
+from tilewright.cli import options as opt
+from tilewright.cli.console import progress_line, results
+
+commands = typer.Typer()
+EXAMPLES = """
+`tilewright calibrate --platform siracusa --kernel matmul_packed_s8` measures one kernel
+
+`tilewright calibrate --platform siracusa --kernels DIR` measures kernels of your own, and writes DIR/calibration.json
+
+`tilewright calibrate --platform siracusa --check` lists kernels whose numbers are out of date
+"""
+
+
+@commands.command("calibrate", epilog=EXAMPLES)
+@opt.flat
+def calibrate_command(
+    *,
+    kernel: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kernel",
+            metavar="NAME",
+            help="A kernel to measure; all with terms, or all of --kernels, where none is named. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Chooses the layers.")] = 0,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Where calibration.json goes; beside the kernels where this is left away.",
+            show_default=False,
+        ),
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Measures nothing: lists kernels whose sources, compiler or machine changed."),
+    ] = False,
+    as_json: opt.Json = False,
+    code: opt.Code,
+) -> None:
+    """Layers of random sizes are made from what operators and kernels declare, built, and run on the platform's simulator.
+    The coefficients of the terms in a kernel's header are solved from these, and written to `calibration.json` with the
+    errors for layers that were held out. With `--check` the exit status is 1 where a kernel is out of date.
+    """
+    own, ops = tuple(code.kernels), tuple(code.ops)
+    if check:
+        _check(outdated(code.platform, own, ops, kernel or ()), as_json=as_json)
+        return
+    with _progress(quiet=as_json) as progress:
+        found = calibrate(
+            code.platform, kernels=own, ops=ops, names=kernel or (), seed=seed, output=output, progress=progress
+        )
+    if as_json:
+        print(json.dumps({"kernels": [_object(result) for result in found]}))
+        return
+    results().print(_table(found))
+
+
+def _check(found: Sequence[tuple[str, tuple[str, ...]]], *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"outdated": [{"kernel": name, "reasons": reasons} for name, reasons in found]}))
+    else:
+        for name, reasons in found:
+            results().print(f"{name}: {', '.join(reasons)}")
+        results().print(f"{len(found)} kernels are out of date")
+    if found:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Generator[Progress]:
+    with progress_line("calibrate", quiet=quiet) as stage:
+        yield lambda name, done, wanted: stage(f"{name}: {done} of {wanted} layers")
+
+
+def _object(result: Result) -> dict[str, object]:
+    found = result.calibration
+    return {
+        "kernel": result.kernel.path.name,
+        "terms": dict(found.terms),
+        "begin": found.begin,
+        "layers": found.shapes,
+        "held_out": dict(found.held_out),
+    }
+
+
+def _table(found: Sequence[Result]) -> Table:
+    table = Table("kernel", "cycles")
+    for column in ("first call", "layers", "median error", "90 %", "worst"):
+        table.add_column(column, justify="right")
+    for result in found:
+        one = result.calibration
+        terms = "\n".join(f"{value:g} {name}" for name, value in one.terms.items())
+        errors = (f"{one.held_out[name]:.1%}" for name in ("median", "p90", "worst"))
+        table.add_row(result.kernel.path.name, terms, f"{one.begin:,.0f}", str(one.shapes), *errors)
+    return table

@@ -1,0 +1,194 @@
+"""What kernels take, as measured: `calibration.json` beside a platform's kernels, or beside a user's own.
+
+For each platform and kernel it holds a coefficient for every term of the header, what the first call takes more, how
+far predictions are off for shapes that were held out, and a key: what the numbers depend on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
+
+from tilewright.core.files import write_file
+from tilewright.core.kernel import Kernel
+from tilewright.errors import TilewrightError
+
+if TYPE_CHECKING:
+    from tilewright.core.platform import Platform
+
+FILE = "calibration.json"
+COMPILER = "compiler"
+"""The part of a key that costs a call of the compiler, so that planning does not ask for it."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Of one kernel on one platform."""
+
+    key: Mapping[str, str]
+    """What it was measured with: sources, flags, timing and compiler."""
+    terms: Mapping[str, float]
+    """Cycles by term of the header."""
+    begin: float
+    """Cycles more at its first call, when its code comes into the caches."""
+    fused: float
+    """Cycles more of these where something is fused behind it."""
+    again: float
+    """What is left of `begin` where it ran before."""
+    shapes: int
+    held_out: Mapping[str, float]
+    """Relative errors for layers that the coefficients were not solved for: median, p90 and worst."""
+
+    def operations(self, name: str) -> dict[str, float]:
+        """Its part of a platform's `operations`."""
+        begin = {f"begin {name}": self.begin, f"begin {name} fused": self.begin + self.fused}
+        return {**begin, f"code {name}": max(self.begin - self.again, 0.0)}
+
+
+Calibrations = Mapping[str, Calibration]
+"""By the name of the kernel's file."""
+
+
+def read_calibrations(platform: str, folder: Path, own: Iterable[Path], kernels: Iterable[Kernel]) -> Calibrations:
+    """What was measured of kernels with terms; that of those in a user's `own` folders lies beside them."""
+    places = {place: _read(place / FILE, platform) for place in (*own, folder)}
+    found = {
+        kernel.path.name: places.get(kernel.path.parent, places[folder]).get(kernel.path.name)
+        for kernel in kernels
+        if kernel.terms
+    }
+    return MappingProxyType({name: one for name, one in found.items() if one is not None})
+
+
+def measured(calibrations: Calibrations) -> dict[str, float]:
+    """What they say of a platform's `operations`: cycles of first calls."""
+    return {key: cycles for name, one in calibrations.items() for key, cycles in one.operations(name).items()}
+
+
+def _read(path: Path, platform: str) -> Calibrations:
+    if not path.is_file():
+        return {}
+    try:
+        return {name: _calibration(part) for name, part in _document(path).get(platform, {}).items()}
+    except (ValueError, TypeError, KeyError, AttributeError) as reason:
+        raise TilewrightError(
+            "bad-calibration",
+            f"'{path}' is no file of calibrations: {type(reason).__name__}: {reason}",
+            help=f"delete it, and run `tilewright calibrate --platform {platform}`, which writes it",
+        ) from reason
+
+
+def write_calibrations(folder: Path, platform: str, found: Calibrations) -> None:
+    """Puts calibrations into a folder's file; others in it stay."""
+    path = folder / FILE
+    document = _document(path) if path.is_file() else {}
+    kernels = {**document.get(platform, {}), **{name: _plain(one) for name, one in found.items()}}
+    document[platform] = {name: kernels[name] for name in sorted(kernels)}
+    text = json.dumps({name: document[name] for name in sorted(document)}, indent=1)
+    write_file(path, text.encode() + b"\n")
+
+
+def _document(path: Path) -> dict[str, dict[str, Any]]:
+    found = json.loads(path.read_bytes())
+    if not isinstance(found, dict):
+        raise ValueError("it is not a mapping of platforms")
+    return cast("dict[str, dict[str, Any]]", found)
+
+
+def _calibration(part: Mapping[str, Any]) -> Calibration:
+    return Calibration(
+        MappingProxyType({str(name): str(text) for name, text in part["key"].items()}),
+        MappingProxyType({str(name): float(value) for name, value in part["terms"].items()}),
+        float(part["begin"]),
+        float(part["fused"]),
+        float(part["again"]),
+        int(part["shapes"]),
+        MappingProxyType({str(name): float(value) for name, value in part["held_out"].items()}),
+    )
+
+
+def _plain(found: Calibration) -> dict[str, Any]:
+    parts = {"key": dict(found.key), "terms": dict(found.terms), "held_out": dict(found.held_out)}
+    return {**vars(found), **parts}
+
+
+# Keys
+
+
+def key_of(platform: Platform, kernel: Kernel) -> dict[str, str]:
+    """What a kernel's cycles depend on, but for the compiler's version."""
+    return {
+        "sources": _digest([_code(path.read_text()) for path in _files(platform, kernel)], list(kernel.terms.items())),
+        "flags": _digest(platform.build.get("compiler"), platform.build.get("flags")),
+        "timing": _digest(_timing(platform)),
+    }
+
+
+def stale(platform: Platform, kernel: Kernel, more: Mapping[str, str] = MappingProxyType({})) -> tuple[str, ...]:
+    """What has changed since a kernel with terms was calibrated; `more` are parts of the key that are asked for."""
+    found = platform.calibrations.get(kernel.path.name)
+    if found is None:
+        return ("it was never calibrated",)
+    key = {**key_of(platform, kernel), **more}
+    changed = [f"its {name} changed" for name, value in key.items() if found.key.get(name) != value]
+    if set(found.terms) != set(kernel.terms):
+        changed.append("its terms have other names")
+    return tuple(changed)
+
+
+def warnings(platform: Platform, kernels: Iterable[Kernel]) -> tuple[str, ...]:
+    """A line for each kernel whose cycles are not what was measured, on platforms that can measure them."""
+    if not (platform.machines or platform.qemu):
+        return ()
+    with_terms = {kernel.path.name: kernel for kernel in kernels if kernel.terms}
+    reasons = {name: stale(platform, kernel) for name, kernel in sorted(with_terms.items())}
+    return tuple(
+        f"predicted cycles of {name} are not to be relied on: {' and '.join(why)}; "
+        f"run `tilewright calibrate --platform {platform.name} --kernel {name}`"
+        for name, why in reasons.items()
+        if why
+    )
+
+
+def _timing(platform: Platform) -> object:
+    """How long instructions take on the machine that counts them."""
+    if platform.qemu is not None:
+        return platform.qemu.machine
+    machine = next(iter(platform.machines.values()), None)
+    return [asdict(harts) for harts in machine.harts.values()] if machine is not None else None
+
+
+_INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.MULTILINE)
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+
+
+def _files(platform: Platform, kernel: Kernel) -> list[Path]:
+    """The kernel's own file, and all that it includes."""
+    known = {path.name: path for path in (*platform.runtime.values(), *reversed(platform.headers))}
+    found = {kernel.path.name: kernel.path}
+    waiting = [kernel.path]
+    while waiting:
+        for name in _INCLUDE.findall(waiting.pop().read_text()):
+            if name in known and name not in found:
+                found[name] = known[name]
+                waiting.append(known[name])
+    return [found[name] for name in sorted(found)]
+
+
+def _code(text: str) -> str:
+    """C without comments, headers of kernels among them, and white space."""
+    return " ".join(_COMMENT.sub(" ", text).split())
+
+
+def _digest(*parts: object) -> str:
+    return sha256(json.dumps(parts, sort_keys=True, default=_listed).encode()).hexdigest()[:16]
+
+
+def _listed(value: object) -> object:
+    return dict(cast("Mapping[str, object]", value)) if isinstance(value, Mapping) else str(value)

@@ -1,0 +1,66 @@
+"""Structural terms of a kernel's cycles: what its loops count, without what each count takes.
+
+A header names them, `calibration.json` has a coefficient for each (`core.calibration`), and their sum is the kernel's
+formula of cycles. Sizes of blocks are said by name, so that texts of terms need no numerals.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+MOST_TERMS = 8
+_BLOCKS = {"twos": 2, "fours": 4, "eights": 8, "sixteens": 16}
+FUNCTIONS: Mapping[str, str] = {
+    # Blocks begun, the last of which may be short; whole ones; what is left behind these; whether something is.
+    **{name: f"(x + {size - 1}) // {size}" for name, size in _BLOCKS.items()},
+    **{f"whole_{name}": f"x // {size}" for name, size in _BLOCKS.items()},
+    **{f"left_of_{name}": f"x % {size}" for name, size in _BLOCKS.items()},
+    **{f"ragged_{name}": f"(x % {size} > 0) * 1" for name, size in _BLOCKS.items()},
+    "words": "(x + 3) // 4",
+    # Conditions are 1 or 0.
+    "some": "(x > 0) * 1",
+    "none": "(x == 0) * 1",
+    "one": "(x == 1) * 1",
+    "several": "(x > 1) * 1",
+    "unless": "1 - (x > 0) * 1",
+}
+"""What texts of terms may call, with one argument: the same as a formula of x."""
+
+
+def expanded(text: str) -> str:
+    """A term as a plain formula; ValueError for what is none."""
+    try:
+        return ast.unparse(_Expand().visit(ast.parse(text.strip(), mode="eval")))
+    except SyntaxError as reason:
+        raise ValueError(f"'{text}' is not an arithmetic formula") from reason
+
+
+class _Expand(ast.NodeTransformer):
+    """Puts formulas in place of calls."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS:
+            return node
+        if len(node.args) != 1 or node.keywords:
+            raise ValueError(f"{node.func.id} takes one argument, in '{ast.unparse(node)}'")
+        return _Put(node.args[0]).visit(ast.parse(FUNCTIONS[node.func.id], mode="eval").body)
+
+
+class _Put(ast.NodeTransformer):
+    """Puts an expression in the place of x."""
+
+    def __init__(self, argument: ast.expr) -> None:
+        self._argument = argument
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return self._argument if node.id == "x" else node
+
+
+def weighted(terms: Mapping[str, str], coefficients: Mapping[str, float]) -> str:
+    """The formula of cycles; a term without a coefficient counts once."""
+    parts = ((coefficients.get(name, 1.0), text) for name, text in terms.items())
+    # A term that takes nothing may still give a name to something that others ask for.
+    used = [f"{factor:g}*({text})" for factor, text in parts if factor or ":=" in text]
+    return " + ".join(used) or "0"

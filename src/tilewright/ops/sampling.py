@@ -1,0 +1,119 @@
+"""Calls of random sizes, made from an operator's examples: shapes on which kernels are measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from tilewright.core.domain import Affine, Axis
+from tilewright.core.graph import Attr, TensorType, attrs
+from tilewright.core.op import Example, Operator, arrays_of, call_example, parse_type
+
+Random = np.random.Generator
+LEAST_POINTS, MOST_POINTS = 1 << 10, 1 << 19
+"""Of the loops of a call."""
+
+
+def resized(op: Operator, spec: Example, random: Random) -> Example:
+    """An example with other sizes: as the operator says, else along all dimensions that index its inputs."""
+    if op.sample is not None:
+        return op.sample(spec, random)
+    domain = call_example(op, spec, arrays_of(spec)).domain()
+    names = op.operand_names(len(spec.inputs))
+    given = {n: parse_type(i) for n, i in zip(names, spec.inputs, strict=True) if isinstance(i, str) and i}
+    used = {n for name in given for axis in domain.access.get(name, ()) for n in _dims(axis) if domain.dims[n] > 1}
+    free = [name for name in domain.dims if name in used]
+    sizes = {**domain.dims, **dict(zip(free, drawn(len(free), random), strict=True))}
+
+    def shape(name: str, kind: TensorType) -> TensorType:
+        axes = domain.access.get(name, ())
+        pairs = zip(axes, kind.shape, strict=True) if axes else ()
+        return kind.with_shape(_extent(axis, extent, domain.dims, sizes) for axis, extent in pairs) if axes else kind
+
+    inputs = tuple(
+        str(shape(name, given[name])) if name in given else item for name, item in zip(names, spec.inputs, strict=True)
+    )
+    return replace(spec, inputs=inputs)
+
+
+def _dims(axis: Axis) -> tuple[str, ...]:
+    return axis.dims if isinstance(axis, Affine) else ()
+
+
+def _extent(axis: Axis, extent: int, old: Mapping[str, int], new: Mapping[str, int]) -> int:
+    """An axis with other sizes of dimensions: as far as these reach, less what they reached over its edges before."""
+    if not isinstance(axis, Affine) or axis.divisor != 1 or not axis.terms:
+        return extent
+    if len(axis.terms) > 1 and prod(old[name] for name in axis.dims) == extent:
+        return prod(new[name] for name in axis.dims)
+    before, now = (1 + sum(abs(c) * (sizes[n] - 1) for n, c in axis.terms) for sizes in (old, new))
+    return max(now - before + extent, 1)
+
+
+def drawn(count: int, random: Random) -> tuple[int, ...]:
+    """Sizes whose product is any number of points, small ones as likely as large ones."""
+    if not count:
+        return ()
+    points = between(LEAST_POINTS, MOST_POINTS, random)
+    shares = [float(share) for share in random.dirichlet(np.full(count, 2.0))]
+    return tuple(even(points**share, random) for share in shares)
+
+
+def between(low: float, high: float, random: Random) -> float:
+    """A number, small ones as likely as large ones."""
+    return float(low * (high / low) ** random.random())
+
+
+def even(size: float, random: Random) -> int:
+    """A size near another one: as many as networks have, every other one a multiple of 4 or 16."""
+    block = (1, 4, 16)[int(random.choice(3, p=(0.5, 0.25, 0.25)))]
+    return max(round(size / block) * block if size >= 2 * block else round(size), 1)
+
+
+def resized_window(spec: Example, random: Random) -> Example:
+    """An example of a convolution or pool with another image, window, stride and padding.
+
+    One with a channel for each group keeps that, as one with a single group does.
+    """
+    image = parse_type(str(spec.inputs[0]))
+    rank, last = image.rank - 2, bool(spec.attrs.get("channels_last"))
+    kernel = _kernel(rank, random)
+    stride, dilation = (2 if random.random() < share else 1 for share in (0.3, 0.08))
+    spans = [(k - 1) * dilation + 1 for k in kernel]
+    around = [span // 2 for span in spans] if random.random() < 0.5 else [0] * rank
+    features, channels = (even(between(1, 128, random), random) for _ in range(2))
+    pixels = [max(_side(rank, random), span) for span in spans]
+    given: dict[str, Attr] = {"strides": (stride,) * rank, "dilations": (dilation,) * rank, "pads": (*around, *around)}
+    kept = {name: value for name, value in spec.attrs.items() if name not in ("auto_pad", "kernel_shape", "group")}
+    inputs = list(spec.inputs)
+    if len(inputs) > 1:
+        weights = parse_type(str(inputs[1]))
+        if int(str(spec.attrs.get("group", 1))) > 1:
+            given["group"] = channels = features
+            per_group = 1
+        else:
+            per_group = channels
+        inputs[1] = str(weights.with_shape((features, per_group, *kernel)))
+        if len(inputs) > 2 and inputs[2]:
+            inputs[2] = str(parse_type(str(inputs[2])).with_shape((features,)))
+    if "kernel_shape" in spec.attrs:
+        given["kernel_shape"] = kernel
+    batch = image.shape[0]
+    shape = (batch, *pixels, channels) if last else (batch, channels, *pixels)
+    inputs[0] = str(image.with_shape(shape))
+    return replace(spec, inputs=tuple(inputs), attrs=attrs(**{**kept, **given}))
+
+
+def _kernel(rank: int, random: Random) -> tuple[int, ...]:
+    """A window: 3 along all axes, or 1, or anything up to 7."""
+    kind = random.random()
+    if kind < 0.7:
+        return (3 if kind < 0.4 else 1,) * rank
+    return tuple(int(size) for size in random.integers(1, 8, rank))
+
+
+def _side(rank: int, random: Random) -> int:
+    return round(between(3, (1024, 40, 12)[rank - 1], random))

@@ -1,0 +1,143 @@
+"""Terms of a kernel's header for the steps of a group, and the coefficients that fit what these took best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewright.core.graph import Graph
+from tilewright.core.kernel import Kernel, named
+from tilewright.core.plan import Choice, Group
+from tilewright.core.platform import Platform
+from tilewright.core.tiles import left
+from tilewright.price.formulas import evaluate
+from tilewright.price.grid import Array, Cut, Grid, Value
+from tilewright.price.least_squares import non_negative
+from tilewright.price.operations import cycles as operation_cycles
+from tilewright.price.tiles import Task, kernel_names, part_sizes, task
+from tilewright.price.transfers import due
+
+BEGIN, FUSED, AGAIN = "begin", "fused", "again"
+"""What the first call of a kernel takes more: always, where something is fused behind it, and where it ran before."""
+FIRST_CALL = (BEGIN, FUSED, AGAIN)
+LEAST = 1000.0
+"""Cycles below which errors count as if it were so many: shorter steps matter little."""
+ROUNDS = 8
+"""How often it is looked again which core is the slowest one, and which layers are odd."""
+USUAL = 0.05
+"""A relative error beyond which a layer is odd."""
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """How often each term of a kernel occurs at the steps of a group, over classes."""
+
+    grid: Grid
+    parts: tuple[tuple[Array, ...], ...]
+    """For the largest part that a core has, and for what is left over for the last."""
+    start: float
+    """Cycles of each step that are none of the kernel's own: those to start the cores."""
+    steps: float
+    """Cycles in which the code of what is fused behind it comes into the caches."""
+    fused: bool
+
+    def sums(self, coefficients: Array) -> tuple[Array, Array]:
+        """At the first step, and at all others, of the core that is the slowest one with these coefficients.
+
+        Behind those of the terms there may be more.
+        """
+        costs = [sum((c * v for c, v in zip(coefficients, part, strict=False)), 0.0) for part in self.parts]
+        chosen = list(self.parts[0])
+        if len(self.parts) > 1:
+            first, last = self.parts
+            chosen = [np.where(costs[0] >= costs[1], a, b) for a, b in zip(first, last, strict=True)]
+        first = np.array([float(self.grid.corner(values, last=False).sum()) for values in chosen])
+        total = np.array([float(self.grid.total(values).sum()) for values in chosen])
+        return first, total - first
+
+
+def group_terms(graph: Graph, platform: Platform, choices: Sequence[Choice], group: Group) -> Terms:
+    """The terms of a group of one node that a kernel with terms computes."""
+    (work,) = group.works
+    mine = task(graph, graph.nodes[work.step], choices[work.step].kernel)
+    cuts = [Cut(loop.dim, mine.member.domain.dims[loop.dim], (loop.size,)) for loop in group.loops]
+    grid = Grid([mine.member], cuts, group.keep, len(cuts) - 1)
+    whole = {use.key for use in mine.member.uses if use.key not in work.buffers}
+    rest = {name: stop - start for name, (start, stop) in left(mine.member, group.inlaid(work)).items()}
+    sizes = part_sizes(grid, 0, work.split, work.chunk, rest)
+    found: list[Mapping[str, Value]] = [sizes]
+    if work.split:
+        total, own = part_sizes(grid, 0, "", 0, rest)[work.split], sizes[work.split]
+        last = total - (np.maximum(total, 1) - 1) // np.maximum(own, 1) * own
+        if not np.all(last == own):
+            found.append(sizes | {work.split: last})
+    when = due(grid, grid.moves(tuple(grid.projection.ranges[0].values())), range(grid.rank))
+    parts = tuple(_values(grid, platform, mine, work.split, part, whole, when) for part in found)
+    cold = operation_cycles({f"begin {name}": count for name, count in mine.steps.items()}, platform.fused)
+    return Terms(grid, parts, platform.cores.fork if work.split else 0.0, cold, bool(mine.steps))
+
+
+def _values(
+    grid: Grid,
+    platform: Platform,
+    mine: Task,
+    split: str,
+    sizes: Mapping[str, Value],
+    whole: set[str],
+    when: Array,
+) -> tuple[Array, ...]:
+    assert mine.kernel is not None
+    names = kernel_names(grid, platform, 0, mine, split, sizes, whole)
+    points = grid.product(list(sizes.values()))
+    with named(mine.kernel, "cycles"):
+        found = [evaluate(text, names) for text in mine.kernel.terms.values()]
+    return tuple(when * np.where(points > 0, value, 0.0) for value in found)
+
+
+# What was measured
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """A layer with the cycles of the cores for it."""
+
+    terms: Terms
+    first: int
+    """At its first step."""
+    others: int
+    """At all others together."""
+    cold: bool
+    """Whether no layer before it ran the same kernel."""
+    steps: int
+
+    def rows(self, coefficients: Array) -> tuple[tuple[Array, float], ...]:
+        """Numbers of terms and of first calls, with the cycles that they took."""
+        first, others = self.terms.sums(coefficients)
+        kind = np.array([self.cold, self.cold and self.terms.fused, not self.cold], float)
+        start = self.terms.start
+        found = [(np.concatenate([first, kind]), self.first - start - self.terms.steps * self.cold)]
+        if self.steps > 1:
+            found.append((np.concatenate([others, kind * 0]), self.others - start * (self.steps - 1)))
+        return tuple(found)
+
+    def error(self, coefficients: Array) -> float:
+        """How far cycles that are predicted with some coefficients are off, as a share of those measured."""
+        rows = self.rows(coefficients)
+        return sum(float(row @ coefficients) - cycles for row, cycles in rows) / (self.first + self.others)
+
+
+def solved(kernel: Kernel, observed: Sequence[Observation]) -> Array:
+    """Coefficients of the terms of a kernel, then those of first calls, with the smallest relative errors."""
+    found = np.ones(len(kernel.terms) + len(FIRST_CALL))
+    weights = np.ones(1)
+    for _ in range(ROUNDS):
+        rows = [row for one in observed for row in one.rows(found)]
+        scale = np.array([1 / max(cycles, LEAST) for _, cycles in rows])
+        matrix = np.array([row for row, _ in rows]) * scale[:, None]
+        target = np.array([cycles for _, cycles in rows]) * scale
+        found = non_negative(matrix * weights[:, None], target * weights)
+        # Beyond what is usual, errors count in proportion and not by their square: few odd layers decide nothing.
+        weights = np.sqrt(np.minimum(1.0, USUAL / np.maximum(np.abs(matrix @ found - target), USUAL)))
+    return found
