@@ -16,16 +16,9 @@ from tilewright.cli import options as opt
 from tilewright.cli.console import progress_line, results
 
 commands = typer.Typer()
-EXAMPLES = """
-`tilewright calibrate --platform siracusa --kernel matmul_packed_s8` measures one kernel
-
-`tilewright calibrate --platform siracusa --kernels DIR` measures kernels of your own, and writes DIR/calibration.json
-
-`tilewright calibrate --platform siracusa --check` lists kernels whose numbers are out of date
-"""
 
 
-@commands.command("calibrate", epilog=EXAMPLES)
+@commands.command("calibrate")
 @opt.flat
 def calibrate_command(
     *,
@@ -59,6 +52,12 @@ def calibrate_command(
     """Layers of random sizes are made from what operators and kernels declare, built, and run on the platform's simulator.
     The coefficients of the terms in a kernel's header are solved from these, and written to `calibration.json` with the
     errors for layers that were held out. With `--check` the exit status is 1 where a kernel is out of date.
+
+    `tilewright calibrate --platform siracusa --kernel matmul_packed_s8` measures one kernel
+
+    `tilewright calibrate --platform siracusa --kernels DIR` measures kernels of your own, and writes DIR/calibration.json
+
+    `tilewright calibrate --platform siracusa --check` lists kernels whose numbers are out of date
     """
     own, ops = tuple(code.kernels), tuple(code.ops)
     if check:
