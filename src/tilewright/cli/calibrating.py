@@ -49,13 +49,13 @@ def calibrate_command(
     as_json: opt.Json = False,
     code: opt.Code,
 ) -> None:
-    """Layers of random sizes are made from what operators and kernels declare, built, and run on the platform's simulator.
-    The coefficients of the terms in a kernel's header are solved from these, and written to `calibration.json` with the
+    """Layers of random sizes are made from what operators and kernels declare, built and run on that simulator. The
+    coefficients of the terms in a kernel's header are solved from these, and written to `calibration.json` with the
     errors for layers that were held out. With `--check` the exit status is 1 where a kernel is out of date.
 
     `tilewright calibrate --platform siracusa --kernel matmul_packed_s8` measures one kernel
 
-    `tilewright calibrate --platform siracusa --kernels DIR` measures kernels of your own, and writes DIR/calibration.json
+    `tilewright calibrate --platform siracusa --kernels DIR` measures your own, and writes DIR/calibration.json
 
     `tilewright calibrate --platform siracusa --check` lists kernels whose numbers are out of date
     """
