@@ -131,7 +131,7 @@ def test_layers_are_right(kind: str, *, scaled: bool, weight_memory: int, monkey
     assert bool(ran.compiled.plan.schedule.used["WMEM"]) == bool(weight_memory)
 
 
-@pytest.mark.parametrize(("rows", "inputs", "features"), [(192, 96, 48), (200, 96, 48), (63, 64, 256), (90, 200, 33)])
+@pytest.mark.parametrize(("rows", "inputs", "features"), [(192, 96, 48), (200, 128, 48), (63, 64, 256), (90, 200, 33)])
 def test_the_next_tile_is_queued(rows: int, inputs: int, features: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Faster than without, also where the last tile is smaller, and where a tile takes two jobs."""
     monkeypatch.setattr("tilewright.api.compiling.load_platform", given_slow_cores)
