@@ -113,6 +113,7 @@ def test_the_same_question_has_the_same_answer() -> None:
         assert tiled(network, run, machine()) == tiled(network, run, machine())
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("build", SINGLE)
 def test_no_tile_needs_fewer_bytes(build: Callable[[], Network]) -> None:
     """All tile sizes of a node that is alone, with one slot and on one core."""
