@@ -2,8 +2,8 @@
 
 A parametrised test marked `sample(every=6)` is a family. With `--sample-seed N` one in six of its members runs, and
 with N + 1 another sixth, so that every member runs once in six days where the seed is the day. `by` names arguments
-every value of which keeps at least one member. Tests that name the same `family` are one: with `by=("case",)` and as
-many tests as `every` says, each case runs in one of them, in another each day. Without the option all members run.
+every value of which keeps at least one member. Tests that name the same `family` are one: what they all run over is
+spread among them. Without the option all members run.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ import pytest
 
 from onnx_models import write
 from onnx_networks import FLOAT_NETWORKS, Network, integer_cnn
-from support import Case, in_one_way
+from support import Case, every_case
 from tilewright.api import Options, compile_model, load_case, run_case, run_model
 from tilewright.codegen.build import SANITIZE, STRICT
 from tilewright.core.graph import Array
@@ -119,14 +119,14 @@ def test_compiling_twice_gives_the_same_bytes(tmp_path: Path) -> None:
 # External cases
 
 
-@in_one_way
+@every_case
 @pytest.mark.cases("deeploy", "standard_networks")
 def test_external_cases_are_right(case: Case) -> None:
     result = run_case(case.name, case.network, Options(), flags=CHECKED)
     assert result.status == "pass", result.detail
 
 
-@in_one_way
+@every_case
 @pytest.mark.cases("deeploy", "standard_networks")
 def test_external_cases_compile_without_a_warning(case: Case, tmp_path: Path) -> None:
     """By gcc, which finds more when it optimises, and by clang."""

@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from support import Case, in_one_way
+from support import Case, every_case
 from tilewright.api import Options, run_case
 from tilewright.codegen.build import STRICT
 
@@ -25,7 +25,7 @@ LARGE = 600_000
 """Bytes of models that would take minutes on a core without an FPU."""
 
 
-@in_one_way
+@every_case
 @pytest.mark.cases("deeploy", "standard_networks")
 def test_cases_on_one_board(case: Case) -> None:
     boards = VARIANTS if case.network.stat().st_size < LARGE else MAIN

@@ -10,7 +10,7 @@ from itertools import product
 
 import pytest
 
-from support import Case, in_one_way
+from support import Case, every_case
 from tilewright.api import Options, run_case
 from tilewright.codegen.build import SANITIZE, STRICT
 from tilewright.core.platform import Sizes
@@ -20,7 +20,7 @@ MOMENTS: tuple[Moment, ...] = ("start", "wait", "random")
 WAYS = tuple(product((4096, 16384, 65536, 262144), ("L2", "L3"), (1, 8), MOMENTS))
 
 
-@in_one_way
+@every_case
 @pytest.mark.cases("deeploy", "standard_networks")
 def test_cases_on_scratchpads(case: Case) -> None:
     """Right, or refused because a memory is too small."""

@@ -11,7 +11,7 @@ from itertools import product
 
 import pytest
 
-from support import Case, in_one_way
+from support import Case, every_case
 from tilewright.api import Options, run_case
 from tilewright.codegen.build import STRICT
 from tilewright.core.platform import Sizes
@@ -19,7 +19,7 @@ from tilewright.core.platform import Sizes
 WAYS = tuple(product(("L2", "L3"), (16384, 65536, 229376), (1, 8), ((), ("neureka",))))
 
 
-@in_one_way
+@every_case
 @pytest.mark.cases("deeploy", "standard_networks")
 def test_cases_on_siracusa(case: Case) -> None:
     """Right, or refused because a memory is too small."""
