@@ -39,7 +39,7 @@ class Inlay:
         if gain < 0:
             return self.pick
         cycles = before.cycles - gain
-        candidate = replace(self.pick.candidate, group=replace(after, cycles=cycles), cycles=cycles, bytes=size)
+        candidate = self.pick.candidate.with_group(replace(after, cycles=cycles), cycles=cycles, bytes=size)
         return replace(self.pick, candidate=candidate)
 
     @property

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from tilewright.core.plan import Group
 from tilewright.plan.content import Key, connections, mentioned
 from tilewright.plan.network import Network, Run
 from tilewright.plan.options import PlanOptions
@@ -70,7 +71,8 @@ class Menu:
         )
         known = _FRONTS.get(key)
         if known is not None:
-            return tuple(_renamed(c, dict(zip(known[0], number, strict=True)), steps[0] - known[1]) for c in known[2])
+            names = dict(zip(known[0], number, strict=True))
+            return tuple(_renamed(candidate, names, steps[0] - known[1]) for candidate in known[2])
         settings = Tiling(options.buffers, self.extra, MappingProxyType(dict(where)), self.capacity, not options.joint)
         choices = [network.choices[step] for step in steps]
         found = candidates(network.graph, network.platform, steps, choices, settings, near=close)
@@ -92,13 +94,14 @@ class Menu:
 
 def _renamed(candidate: Candidate, names: Mapping[str, str], shift: int) -> Candidate:
     """The candidate of an equal run elsewhere in a network."""
-    group = candidate.group
-    return replace(
-        candidate,
-        group=replace(
+
+    def renamed() -> Group:
+        group = candidate.group
+        return replace(
             group,
             works=tuple(replace(work, step=work.step + shift) for work in group.works),
             buffers=tuple(replace(buffer, tensor=names[buffer.tensor]) for buffer in group.buffers),
             keep=MappingProxyType({names[tensor]: axis for tensor, axis in group.keep.items()}),
-        ),
-    )
+        )
+
+    return replace(candidate, make=renamed)

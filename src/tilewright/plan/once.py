@@ -42,7 +42,7 @@ class Once:
             if found is not None and base is not None:
                 waits = picks[number].candidate.group.cycles - self._cost(picks[number].candidate.group).cycles
                 group = replace(found.group, cycles=found.cycles + waits)
-                picks[number] = replace(picks[number], candidate=replace(found, group=group, cycles=group.cycles))
+                picks[number] = replace(picks[number], candidate=found.with_group(group, cycles=group.cycles))
                 workspaces[number] = base
         return replace(self.solution, picks=tuple(picks), workspaces=tuple(workspaces))
 
@@ -133,7 +133,7 @@ class Once:
             )
             for work in group.works
         )
-        return replace(candidate, group=replace(group, works=works, buffers=tuple(buffers)), bytes=end)
+        return candidate.with_group(replace(group, works=works, buffers=tuple(buffers)), bytes=end)
 
     def _gap(self, pick: Pick, size: int) -> int | None:
         """Where a workspace fits beside what stays in the engine's memory."""

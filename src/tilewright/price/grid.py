@@ -107,6 +107,7 @@ class Grid:
         self.points = [_points(loop, cut) for loop, cut in enumerate(cuts)]
         self._spans: list[list[Span]] = [[points.span] for points in self.points]
         self._sizes: dict[Span, Value] = {}
+        self._corners: dict[tuple[bool, tuple[bool, ...]], tuple[Array, ...]] = {}
         self.projection = self._project()
 
     # Projection
@@ -316,13 +317,22 @@ class Grid:
 
     def total(self, values: Array) -> Array:
         """The sum over all steps, for each tiling."""
-        for axis in range(self.rank):
-            if values.shape[axis] == len(self._number[axis]):
-                weighted = values * self._along(axis, self._classes[axis][1])
-                values = np.add.reduceat(weighted, self._begin[axis], axis=axis)
+        for axis, (classes, weights, begin) in enumerate(self._sums):
+            if values.shape[axis] == classes:
+                values = values if weights is None else values * weights
+                values = values if begin is None else np.add.reduceat(values, begin, axis=axis)
             else:
                 values = values * self.counts[axis]
         return values
+
+    @cached_property
+    def _sums(self) -> tuple[tuple[int, Array | None, Array | None], ...]:
+        """Of each loop its classes, how many points each stands for and where sizes begin; None where all are 1."""
+        found: list[tuple[int, Array | None, Array | None]] = []
+        for axis, (begin, (_, points)) in enumerate(zip(self._begin, self._classes, strict=True)):
+            weights = None if bool(np.all(points == 1)) else self._along(axis, points)
+            found.append((len(points), weights, None if len(begin) == len(points) else begin))
+        return tuple(found)
 
     def spread(self, values: Value) -> Value:
         """Values of tilings, over classes."""
@@ -334,7 +344,12 @@ class Grid:
 
     def corner(self, values: Array, *, last: bool) -> Array:
         """Values at the first or the last step of each tiling."""
-        return values[np.ix_(*(self._ends[axis][last] if n > 1 else [0] for axis, n in enumerate(values.shape)))]
+        key = (last, tuple(n > 1 for n in values.shape))
+        index = self._corners.get(key)
+        if index is None:
+            index = np.ix_(*(self._ends[axis][last] if long else [0] for axis, long in enumerate(key[1])))
+            self._corners[key] = index
+        return values[index]
 
     @cached_property
     def _ends(self) -> tuple[tuple[Array, Array], ...]:

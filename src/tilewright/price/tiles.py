@@ -32,7 +32,18 @@ from tilewright.price.grid import Array, Box, Cut, Grid, Value
 from tilewright.price.nests import argument_cycles, nest_cycles, written_over
 from tilewright.price.operations import Counts, fused_cycles, nest_counts, step_counts
 from tilewright.price.operations import cycles as operation_cycles
-from tilewright.price.transfers import Flow, Traffic, due, first_work, flow, in_place, overlapped, scaled, traffic
+from tilewright.price.transfers import (
+    Flow,
+    Traffic,
+    due,
+    first_work,
+    flow,
+    in_place,
+    moved,
+    overlapped,
+    scaled,
+    traffic,
+)
 
 OPERATIONS = {"point": 4.0, "term": 4.0, "step": 2.0}
 """Cycles of a point of a loop nest that no kernel covers and of a step behind it, where the platform does not say."""
@@ -414,7 +425,7 @@ class Priced:
 
     @property
     def _moves(self) -> Traffic:
-        return traffic(self.grid, [(flow, self.due(flow)) for flow in self.flows.values()])
+        return traffic(self.grid, [moved(self.grid, flow, self.due(flow)) for flow in self.flows.values()])
 
     @property
     def cost(self) -> Cost:

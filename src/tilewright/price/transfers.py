@@ -155,6 +155,41 @@ class Traffic:
         return grid.corner(found + self.single_loads, last=False)
 
 
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """A flow at the steps at which it is due, over classes: what it adds to the traffic of a group."""
+
+    flow: Flow
+    when: Array
+    bytes: Array
+    alone: Array
+    start: Array
+    cycles: Array
+    """Where it runs beside the computation; so with the start."""
+    issue: Array
+    moving: Array
+    own: Array | None
+    """Where nothing runs beside it; None if that is nowhere."""
+    own_start: Array | None
+    idle: Array | None
+    """Cycles in which its DMA has nothing to do, as it takes longer to ask for the next transfer."""
+
+
+def moved(grid: Grid, flow: Flow, when: Array) -> Moved:
+    """A flow with the steps at which it is due."""
+    cycles, start, beside = flow.cycles * when, flow.issue * when, grid.spread(flow.beside)
+    issue, own, own_start, idle = start, None, None, None
+    if not np.all(beside):
+        far = start + flow.far.latency * when if flow.far is not None else 0.0
+        own = np.where(beside, 0.0, cycles + far)
+        own_start = np.where(beside, 0.0, start) if flow.far is None else None
+        cycles, issue = np.where(beside, cycles, 0.0), np.where(beside, start, 0.0)
+    if flow.far is not None:
+        idle = np.maximum(flow.far.request - flow.cycles, 0.0) * (flow.cycles > 0) * when
+    alone, amount = flow.alone * when, flow.bytes * when
+    return Moved(flow, when, amount, alone, start, cycles, issue, when * beside, own, own_start, idle)
+
+
 @dataclass(eq=False)
 class _Side:
     """Loads, or stores, over classes."""
@@ -180,22 +215,19 @@ class _Side:
     most: Array
     """The longest of these: nothing is asked for behind the last transfer."""
 
-    def add(self, grid: Grid, flow: Flow, when: Array) -> None:
-        cycles, start, beside = flow.cycles * when, flow.issue * when, grid.spread(flow.beside)
-        self.alone = self.alone + flow.alone * when
-        self.starts, self.longest = self.starts + start, np.maximum(self.longest, start)
-        if not np.all(beside):
-            far = start + flow.far.latency * when if flow.far is not None else 0.0
-            self.own = self.own + np.where(beside, 0.0, cycles + far)
-            if flow.far is None:
-                own = np.where(beside, 0.0, start)
-                self.own_starts, self.own_longest = self.own_starts + own, np.maximum(self.own_longest, own)
-            cycles, start = np.where(beside, cycles, 0.0), np.where(beside, start, 0.0)
-        self.cycles, self.issue, self.ahead = self.cycles + cycles, self.issue + start, np.maximum(self.ahead, start)
-        self.moving = self.moving + when * beside
-        if flow.far is not None:
-            idle = np.maximum(flow.far.request - flow.cycles, 0.0) * (flow.cycles > 0) * when
-            self.idle, self.most = self.idle + idle, np.maximum(self.most, idle)
+    def add(self, moved: Moved) -> None:
+        self.alone = self.alone + moved.alone
+        self.starts, self.longest = self.starts + moved.start, np.maximum(self.longest, moved.start)
+        if moved.own is not None:
+            self.own = self.own + moved.own
+        if moved.own_start is not None:
+            self.own_starts = self.own_starts + moved.own_start
+            self.own_longest = np.maximum(self.own_longest, moved.own_start)
+        self.cycles, self.issue = self.cycles + moved.cycles, self.issue + moved.issue
+        self.ahead = np.maximum(self.ahead, moved.issue)
+        self.moving = self.moving + moved.moving
+        if moved.idle is not None:
+            self.idle, self.most = self.idle + moved.idle, np.maximum(self.most, moved.idle)
 
     @property
     def single(self) -> Array:
@@ -217,7 +249,7 @@ def _chain(far: Far, less: Array | float, cycles: Array, *sides: _Side) -> Array
     return np.where(cycles > 0, np.maximum(cycles + idle - most + issue + far.latency - less, 0.0), 0.0)
 
 
-def _arrived(far: Far, flows: Sequence[tuple[Flow, Array]]) -> Array:
+def _arrived(far: Far, flows: Sequence[Moved]) -> Array:
     """When loads have arrived that pass a memory, from the first request on, with nothing beside them.
 
     One core asks for all of them, another one starts them, which takes it a while each, and sees that they are there.
@@ -227,8 +259,8 @@ def _arrived(far: Far, flows: Sequence[tuple[Flow, Array]]) -> Array:
     started: Array = np.full((), -np.inf)
     starts: list[Array] = []
     ends: list[Array] = []
-    for flow, when in flows:
-        there = (flow.alone * when) > 0
+    for mine in flows:
+        flow, there = mine.flow, mine.alone > 0
         assert flow.far is not None
         asked = asked + flow.issue * there
         started = np.where(there, np.maximum(asked + far.latency, started + flow.far.request), started)
@@ -236,42 +268,42 @@ def _arrived(far: Far, flows: Sequence[tuple[Flow, Array]]) -> Array:
         starts.append(started)
         ends.append(ended)
     now, cold = asked, np.asarray(far.cold)
-    for number, (flow, when) in enumerate(flows):
+    for number, mine in enumerate(flows):
         # While it starts another one, the second core does not look.
         known = np.maximum(ends[number], starts[min(number + 1, len(starts) - 1)])
-        there = (flow.alone * when) > 0
+        flow, there = mine.flow, mine.alone > 0
         assert flow.far is not None
         now = np.where(there, np.maximum(now, known) + flow.far.passing + cold, now)
         cold = np.where(there, 0.0, cold)
     return now
 
 
-def traffic(grid: Grid, flows: Sequence[tuple[Flow, Array]]) -> Traffic:
-    """All flows, each with the steps at which it is due."""
+def traffic(grid: Grid, flows: Sequence[Moved]) -> Traffic:
+    """All flows of a group."""
     nothing = np.zeros((1,) * grid.rank)
     loads, stores, far_loads, far_stores = (_Side(*(nothing for _ in range(12))) for _ in range(4))
-    moved, passing, hidden, longest = nothing, nothing, nothing, nothing
-    once = flows[0][0].once if flows else Once()
-    for flow, when in flows:
-        moved = moved + flow.bytes * when
+    amount, passing, hidden, longest = nothing, nothing, nothing, nothing
+    once = flows[0].flow.once if flows else Once()
+    for mine in flows:
+        flow, amount = mine.flow, amount + mine.bytes
         if flow.far is None:
-            (stores if flow.store else loads).add(grid, flow, when)
+            (stores if flow.store else loads).add(mine)
         else:
-            (far_stores if flow.store else far_loads).add(grid, flow, when)
+            (far_stores if flow.store else far_loads).add(mine)
             if not flow.store:
                 # While one passes, another one comes to where it passes from.
-                own = flow.far.passing * when
-                beside = np.minimum(own, flow.alone * when)
+                own = flow.far.passing * mine.when
+                beside = np.minimum(own, mine.alone)
                 passing, hidden, longest = passing + own, hidden + beside, np.maximum(longest, beside)
     # While one transfer runs, the next one is started.
     first = np.maximum(loads.alone + loads.longest, loads.starts + once.arrive)
     first = np.where(loads.alone > 0, first, 0.0) - loads.single
-    duplex = all(flow.duplex for flow, _ in flows if flow.far is None)
+    duplex = all(mine.flow.duplex for mine in flows if mine.flow.far is None)
     # With one slot, too, results are on their way while the next step's operands are loaded.
     shown = stores.single - np.minimum(stores.own, loads.single) * duplex
     last = np.where(stores.alone > 0, stores.alone + stores.starts + once.leave, 0.0) - shown
     single, slow = loads.single + shown, None
-    far = next((flow.far for flow, _ in flows if flow.far is not None), None)
+    far = next((mine.flow.far for mine in flows if mine.flow.far is not None), None)
     if far is not None:
         less = hidden - longest
         slow = Slow(
@@ -283,7 +315,7 @@ def traffic(grid: Grid, flows: Sequence[tuple[Flow, Array]]) -> Traffic:
             passing,
             far.again,
         )
-        ahead = _arrived(far, [(flow, when) for flow, when in flows if flow.far is not None and not flow.store])
+        ahead = _arrived(far, [mine for mine in flows if mine.flow.far is not None and not mine.flow.store])
         behind = _chain(far, 0.0, far_stores.alone, far_stores)
         cold = far.cold if np.any(ahead) else 0.0
         first = np.maximum(first + loads.single, np.where(ahead > 0, ahead - passing, 0.0)) - loads.single
@@ -302,7 +334,7 @@ def traffic(grid: Grid, flows: Sequence[tuple[Flow, Array]]) -> Traffic:
         first,
         last,
         loads.moving + stores.moving + far_loads.moving + far_stores.moving,
-        grid.total(moved),
+        grid.total(amount),
         duplex,
         once,
         slow,

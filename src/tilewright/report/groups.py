@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Literal
@@ -14,6 +14,8 @@ from tilewright.price.timeline import Timed, timed_groups
 from tilewright.report.layers import LOOP_NEST, is_view, multiply_accumulates
 
 Interval = tuple[int, int]
+Lives = Mapping[str, Sequence[tuple[Interval, Interval]]]
+"""Of the tensors in each memory, the groups during which they live, and their bytes."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,8 @@ class GroupTable:
 
 def group_table(plan: Plan, schedule: Schedule) -> GroupTable:
     """What a tiled plan decided and predicts."""
-    rows = tuple(_row(plan, schedule, timed) for timed in timed_groups(plan, schedule))
+    tensors = _lives(plan, schedule)
+    rows = tuple(_row(plan, schedule, tensors, timed) for timed in timed_groups(plan, schedule))
     needed = sum(_macs(plan, step) for step, node in enumerate(plan.graph.nodes) if not is_view(node))
     done = sum(row.macs for row in rows)
     return GroupTable(
@@ -106,7 +109,7 @@ def group_table(plan: Plan, schedule: Schedule) -> GroupTable:
     )
 
 
-def _row(plan: Plan, schedule: Schedule, timed: Timed) -> GroupRow:
+def _row(plan: Plan, schedule: Schedule, tensors: Lives, timed: Timed) -> GroupRow:
     group, nodes = timed.group, [plan.graph.nodes[work.step] for work in timed.group.works]
     kernels = [plan.choices[work.step].kernel for work in group.works]
     engine = plan.platform.engines[schedule.engine]
@@ -121,7 +124,7 @@ def _row(plan: Plan, schedule: Schedule, timed: Timed) -> GroupRow:
         prod(loop.count for loop in group.loops),
         tuple(_buffer(group, buffer) for buffer in group.buffers),
         tuple(work.split for work in group.works),
-        covered([*_whole(plan, schedule, timed.index, engine.memory), *workspace(group, schedule.cores)]),
+        covered([*_whole(plan, schedule, tensors, timed.index, engine.memory), *workspace(group, schedule.cores)]),
         timed.cost.moved,
         group.cycles,
         timed.cost.compute,
@@ -171,13 +174,19 @@ def group_span(schedule: Schedule, first: int, last: int) -> Interval:
     return begin, max(begin, bisect_left(schedule.groups, last, key=lambda group: group.works[0].step))
 
 
-def _whole(plan: Plan, schedule: Schedule, index: int, memory: str, *, constants: bool = True) -> list[Interval]:
-    """Whole tensors in a memory while a group runs."""
-    found: list[Interval] = []
+def _lives(plan: Plan, schedule: Schedule) -> Lives:
+    found: dict[str, list[tuple[Interval, Interval]]] = {}
     for buffer in plan.buffers:
-        first, last = group_span(schedule, buffer.first, buffer.last)
-        if buffer.place.space == memory and first <= index < last:
-            found.append((buffer.place.offset, buffer.place.offset + buffer.bytes))
+        place, groups = buffer.place, group_span(schedule, buffer.first, buffer.last)
+        found.setdefault(place.space, []).append((groups, (place.offset, place.offset + buffer.bytes)))
+    return found
+
+
+def _whole(
+    plan: Plan, schedule: Schedule, tensors: Lives, index: int, memory: str, *, constants: bool = True
+) -> list[Interval]:
+    """Whole tensors in a memory while a group runs."""
+    found = [held for (first, last), held in tensors.get(memory, ()) if first <= index < last]
     for stage in schedule.stages:
         counted = constants or stage.tensor not in plan.graph.constants
         if stage.place.space == memory and counted and stage.start <= index <= stage.last:
@@ -188,13 +197,15 @@ def _whole(plan: Plan, schedule: Schedule, index: int, memory: str, *, constants
 def activation_peak(plan: Plan, schedule: Schedule) -> int:
     """The most bytes of activations at once: whole tensors in every memory, and tiles of the group that runs."""
     near = plan.platform.engines[schedule.engine].memory
+    tensors = _lives(plan, schedule)
+    constants = {name for name, place in plan.places.items() if place.space == "constant"}
     return max(
         (
             sum(
                 covered(
                     [
-                        *_whole(plan, schedule, index, memory, constants=False),
-                        *(_activation_tiles(plan, group) if memory == near else ()),
+                        *_whole(plan, schedule, tensors, index, memory, constants=False),
+                        *(_activation_tiles(constants, group) if memory == near else ()),
                     ]
                 )
                 for memory in plan.platform.memories
@@ -205,6 +216,5 @@ def activation_peak(plan: Plan, schedule: Schedule) -> int:
     )
 
 
-def _activation_tiles(plan: Plan, group: Group) -> Sequence[Interval]:
-    constants = {name for name, place in plan.places.items() if place.space == "constant"}
+def _activation_tiles(constants: Collection[str], group: Group) -> Sequence[Interval]:
     return [(buffer.offset, buffer.end) for buffer in group.buffers if buffer.tensor not in constants]

@@ -6,10 +6,12 @@ tiling that needs the fewest bytes of all is always among them.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
 from math import lcm
+from typing import Any
 
 import numpy as np
 
@@ -55,8 +57,8 @@ class Tiling:
 class Candidate:
     """One way to run a group."""
 
-    group: Group
-    """Offsets count from the start of its workspace."""
+    make: Callable[[], Group] = field(repr=False, compare=False)
+    """The group is made when it is asked for: of most candidates it never is."""
     bytes: int
     """Of the workspace: tile buffers with all slots, scratch of all cores."""
     cycles: float
@@ -65,6 +67,15 @@ class Candidate:
     """Bytes copied between the engine's memory and others."""
     macs: int
     """Points of all nodes, those computed twice included."""
+
+    @cached_property
+    def group(self) -> Group:
+        """Offsets count from the start of its workspace."""
+        return self.make()
+
+    def with_group(self, group: Group, **changes: Any) -> Candidate:
+        """The same with another group."""
+        return replace(self, make=lambda: group, **changes)
 
 
 def candidates(
@@ -272,4 +283,4 @@ def largest(found: Sequence[Tilings], capacity: int, steps: Sequence[int]) -> tu
 def _candidate(found: Tilings, number: int, steps: Sequence[int]) -> Candidate:
     group, end = built(found, number, steps)
     moved, macs = (int(values.reshape(-1)[number]) for values in (found.moved, found.macs))
-    return Candidate(group, end, group.cycles, moved, macs)
+    return Candidate(lambda: group, end, group.cycles, moved, macs)

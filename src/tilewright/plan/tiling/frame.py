@@ -39,7 +39,7 @@ from tilewright.price.tiles import (
     work_cycles,
     work_points,
 )
-from tilewright.price.transfers import Flow, Traffic, due, first_work, flow, in_place, streamed, traffic
+from tilewright.price.transfers import Flow, Moved, Traffic, due, first_work, flow, in_place, moved, streamed, traffic
 
 Order = tuple[int, ...]
 """Loops, outermost first."""
@@ -88,6 +88,8 @@ class Frame:
         self._flows: dict[tuple[int, str, bool], Flow] = {}
         self._options: dict[tuple[int, frozenset[int], frozenset[str]], tuple[Option, ...]] = {}
         self._due: dict[tuple[int, Order], Array] = {}
+        self._points: dict[Order, Array] = {}
+        self._moved: dict[tuple[int, str, bool, bool, Order], Moved] = {}
         self._direct: dict[int, Value] = {}
 
     # Buffers
@@ -411,24 +413,38 @@ class Frame:
         """Points that all nodes compute, for each tiling."""
         if len(self.tasks) == 1:
             return np.asarray(self.tasks[0].member.domain.points())
-        result = np.zeros((1,) * self.grid.rank)
-        for position in range(len(self.tasks)):
-            when = self.when(-1 - position, self._moves[position], order)
-            result = result + when * work_points(self.grid, position)
-        return self.grid.total(result)
+        if order not in self._points:
+            result = np.zeros((1,) * self.grid.rank)
+            for position in range(len(self.tasks)):
+                when = self.when(-1 - position, self._moves[position], order)
+                result = result + when * work_points(self.grid, position)
+            self._points[order] = self.grid.total(result)
+        return self._points[order]
 
     def traffic(
         self, order: Order, memories: Mapping[int, str], direct: Mapping[int, Value], inlaid: frozenset[int]
     ) -> Traffic:
         """Transfers of the holders of outside tensors, less those that are used where they live."""
-        found: list[tuple[Flow, Array]] = []
+        found: list[Moved] = []
         for index, memory in memories.items():
-            mine = self.flow(index, memory, index in inlaid)
-            if self.holders[index].over in memories or (inlaid and self.holders[index].use.writes):
-                mine = in_place(mine)
-            when, absent = self.when(index, mine.moves, order), self.absent(index, direct)
-            found.append((mine, when & ~self.grid.spread(absent) if np.any(absent) else when))
+            over = self.holders[index].over in memories or (bool(inlaid) and self.holders[index].use.writes)
+            absent = self.absent(index, direct)
+            if np.any(absent):
+                mine = self.flow(index, memory, index in inlaid)
+                when = self.when(index, mine.moves, order) & ~self.grid.spread(absent)
+                found.append(moved(self.grid, in_place(mine) if over else mine, when))
+            else:
+                found.append(self._always(index, memory, index in inlaid, over, order))
         return traffic(self.grid, found)
+
+    def _always(self, index: int, memory: str, inlaid: bool, over: bool, order: Order) -> Moved:
+        """The transfers of a holder that is there with all tilings; `over` another one, or it waits for one."""
+        key = (index, memory, inlaid, over, order)
+        if key not in self._moved:
+            mine = self.flow(index, memory, inlaid)
+            when = self.when(index, mine.moves, order)
+            self._moved[key] = moved(self.grid, in_place(mine) if over else mine, when)
+        return self._moved[key]
 
 
 def _add(found: list[Holder], wanted: Holder) -> None:

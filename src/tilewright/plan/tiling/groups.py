@@ -146,7 +146,7 @@ def _tilings(
     for order, moves in zip(frame.orders, transfers, strict=True):
         works = [share.cycles for share in shares]
         beside, first = frame.compute(order, works, ahead=frame.ahead)
-        serial, _ = frame.compute(order, works, ahead=False)
+        serial = frame.compute(order, works, ahead=False)[0] if frame.ahead and 1 in counts else beside
         points = frame.points(order)
         fine = allowed & (points <= around.most_points)
         for count in counts:
@@ -165,13 +165,18 @@ def _tilings(
     moved = [np.broadcast_to(moves.moved, shape) for moves in transfers]
     found: list[Tilings] = []
     for count in counts:
-        cycles = np.stack(timed[count])
-        best = np.argmin(cycles, axis=0)[None]
-        values = (cycles, np.stack(moved), np.stack(macs), np.stack(ahead[count]))
-        taken, most, points, sooner = (np.take_along_axis(v, best, 0)[0] for v in values)
+        best, (taken, most, points, sooner) = _best_of(timed[count], moved, macs, ahead[count])
         size = np.broadcast_to(_bytes(frame, direct, shares, count, inlaid), shape)
-        found.append(Tilings(frame, direct, shares, count, size, taken, most, points, best[0], sooner, inlaid))
+        found.append(Tilings(frame, direct, shares, count, size, taken, most, points, best, sooner, inlaid))
     return found
+
+
+def _best_of(cycles: Sequence[Array], *others: Sequence[Array]) -> tuple[Array, list[Array]]:
+    """Which of several orders takes the fewest cycles, for each tiling; these, and other values of that order."""
+    if len(cycles) == 1:
+        return np.zeros(cycles[0].shape, int), [cycles[0], *(values[0] for values in others)]
+    best = np.argmin(np.stack(cycles), axis=0)[None]
+    return best[0], [np.take_along_axis(np.stack(values), best, 0)[0] for values in (cycles, *others)]
 
 
 def _bytes(
