@@ -40,7 +40,7 @@ def test_ratio_of_shared_to_private_units(name: str, shared: int, private: int, 
     graph, fed = compiled.plan.graph, fit(given.inputs, compiled)
     types = [graph.types[output] for output in graph.outputs]
     ours = [
-        run_on_chip(program, fed, types, machine, timing=TIMING, checks=True).cycles
+        run_on_chip(program, fed, types, machine, timing=TIMING, checks=True).cycles[0]
         for machine in (compiled.platform, with_private_units(compiled.platform, TIMING))
     ]
     assert ours[0] / ours[1] == pytest.approx(shared / private, rel=TOLERANCE)

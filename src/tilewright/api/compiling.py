@@ -42,6 +42,8 @@ class Options:
     planning: PlanOptions = field(default_factory=PlanOptions)
     max_bytes: int | None = None
     """Of the largest tensor, and of all constants; half of this machine's memory where it is None."""
+    states: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Inputs that keep the value of an output from run to run."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,7 @@ def plan_model(
             constants=chosen.constants,
             samples=samples,
             max_bytes=chosen.max_bytes,
+            states=chosen.states,
         )
     )
     _check_indices(source)

@@ -14,7 +14,7 @@ from tilewright.api.compiling import Compiled, Observer, Options, compile_model
 from tilewright.codegen import build, written_project
 from tilewright.core.dtype import BFLOAT16, BOOL, FLOAT16
 from tilewright.core.graph import Array, Graph, TensorType
-from tilewright.core.interpret import interpret
+from tilewright.core.interpret import interpret_steps
 from tilewright.core.platform import Platform
 from tilewright.core.program import Mark, Program
 from tilewright.errors import TilewrightError
@@ -67,11 +67,13 @@ class Ran:
     comparisons: tuple[Comparison, ...]
     nanoseconds: float | None
     cycles: int | None = None
-    """Of the inference, where it ran on a simulated machine; in the platform's unit of time."""
+    """Of the inference, or all of them, on a simulated machine; in the platform's unit of time."""
     groups: tuple[GroupProfile, ...] = ()
     """What each group of nodes, or each step, took there, where a profile was asked for."""
     footprint: Footprint | None = None
     """Bytes of the program, where an emulator ran it."""
+    step_cycles: tuple[int, ...] = ()
+    """Of each run, where a simulated machine tells."""
 
     @property
     def right(self) -> bool:
@@ -94,14 +96,17 @@ def run_model(
     profile: bool = False,
     simulator: SimulatorName | None = None,
     limits: Limits = USUAL,
+    steps: int | None = None,
     progress: Observer = lambda _stage: None,
 ) -> Ran:
     """Compiles, builds and runs a network. Without `inputs`, seeded noise is fed.
 
     `machine` says how an emulated machine behaves, on platforms that are one; `profile` is for those with a simulator,
-    of which `simulator` names one that is not the platform's usual. `limits` say how far the program may go.
+    of which `simulator` names one that is not the platform's usual. `limits` say how far the program may go. With
+    `steps` the network is run so many times and keeps its states between; the first axis of all arrays counts runs.
     """
-    compiled = compile_model(model, options, samples=inputs, progress=progress)
+    samples = [a[0] if steps and a.ndim else a for a in inputs] if inputs is not None else None
+    compiled = compile_model(model, options, samples=samples, progress=progress)
     where = _simulator(compiled.platform, simulator, profile=profile)
     if repeat and (where != "tilewright" or compiled.platform.machines):
         raise TilewrightError(
@@ -109,8 +114,12 @@ def run_model(
             f"programs of '{compiled.platform.name}' run in a simulator, where each run takes the same time",
             help="leave --repeat away",
         )
+    if steps and where == "gvsoc":
+        raise TilewrightError(
+            "bad-argument", "programs run once in GVSoC", help="leave --steps or --simulator gvsoc away"
+        )
     graph = compiled.plan.graph
-    fed = fit(inputs, compiled) if inputs is not None else noise(graph, seed)
+    fed = fit(inputs, compiled, steps) if inputs is not None else noise(graph, seed, steps)
     marks = _marks(compiled.program) if profile else []
     if where == "gvsoc":
         compiled = replace(compiled, files={**compiled.files, **given_files(fed)})
@@ -121,10 +130,11 @@ def run_model(
     ):
         progress("build")
         added = GVSOC_FLAGS if where == "gvsoc" else profile_flags(marks) if where == "qemu" and profile else ()
+        added += (f"-DTW_STEPS={steps}",) if where == "qemu" and steps else ()
         built = build(target, compiled.platform, name, compiler=compiler, flags=(*flags, *added))
         progress("run")
-        types = [graph.types[o] for o in graph.outputs]
-        nanoseconds, cycles, groups, footprint = None, None, (), None
+        types = [_stepped(graph.types[o], steps) for o in graph.given]
+        nanoseconds, cycles, groups, footprint, each = None, None, (), None, ()
         if where == "gvsoc":
             gvsoc = run_on_gvsoc(built.executable, types, compiled.platform, limits, progress=progress)
             outputs, cycles = gvsoc.outputs, gvsoc.cycles
@@ -134,15 +144,24 @@ def run_model(
             footprint = emulator.footprint
         elif compiled.platform.machines:
             chip = run_on_chip(
-                built.executable, fed, types, compiled.platform, checks=True, profile=profile, limits=limits
+                built.executable,
+                fed,
+                types,
+                compiled.platform,
+                checks=True,
+                profile=profile,
+                limits=limits,
+                steps=steps or 1,
             )
-            outputs, cycles, groups = chip.outputs, chip.cycles, chip.groups
+            outputs, cycles, groups, each = chip.outputs, sum(chip.cycles), chip.groups, chip.cycles
         else:
             emulated = (machine or Machine()) if compiled.platform.dmas else None
-            host = run_on_host(built.executable, fed, types, machine=emulated, repeat=repeat, limits=limits)
+            host = run_on_host(
+                built.executable, fed, types, machine=emulated, repeat=repeat, limits=limits, steps=steps or 1
+            )
             outputs, nanoseconds = host.outputs, host.nanoseconds
-    comparisons = compare(compiled, fed, outputs, expected, rule) if expected is not None else ()
-    return Ran(compiled, outputs, comparisons, nanoseconds, cycles, groups, footprint)
+    comparisons = compare(compiled, fed, outputs, expected, rule, steps) if expected is not None else ()
+    return Ran(compiled, outputs, comparisons, nanoseconds, cycles, groups, footprint, each)
 
 
 def _marks(program: Program) -> list[int]:
@@ -163,10 +182,15 @@ def _simulator(platform: Platform, name: SimulatorName | None, *, profile: bool)
     return found
 
 
-def noise(graph: Graph, seed: int) -> tuple[Array, ...]:
+def _stepped(kind: TensorType, steps: int | None) -> TensorType:
+    """A tensor of several runs."""
+    return kind if steps is None else kind.with_shape((steps, *kind.shape))
+
+
+def noise(graph: Graph, seed: int, steps: int | None = None) -> tuple[Array, ...]:
     """Seeded inputs that suit the types of a network."""
     rng = np.random.default_rng(seed)
-    return tuple(_noise(graph.types[name], rng) for name in graph.inputs)
+    return tuple(_noise(_stepped(graph.types[name], steps), rng) for name in graph.fed)
 
 
 def _noise(kind: TensorType, rng: np.random.Generator) -> Array:
@@ -178,18 +202,18 @@ def _noise(kind: TensorType, rng: np.random.Generator) -> Array:
     return rng.integers(kind.dtype.lo, kind.dtype.hi + 1, size=kind.shape).astype(kind.dtype.numpy)
 
 
-def fit(inputs: Sequence[Array], compiled: Compiled) -> tuple[Array, ...]:
+def fit(inputs: Sequence[Array], compiled: Compiled, steps: int | None = None) -> tuple[Array, ...]:
     """Given inputs in the types of the network, which must hold their values; additional arrays are ignored."""
     graph = compiled.plan.graph
-    if len(inputs) < len(graph.inputs):
+    if len(inputs) < len(graph.fed):
         raise TilewrightError(
             "wrong-inputs",
-            f"the network has {len(graph.inputs)} inputs, {len(inputs)} were given",
-            help=", ".join(graph.inputs),
+            f"the network has {len(graph.fed)} inputs, {len(inputs)} were given",
+            help=", ".join(graph.fed),
         )
     fed: list[Array] = []
-    for name, array in zip(graph.inputs, inputs, strict=False):
-        kind = graph.types[name]
+    for name, array in zip(graph.fed, inputs, strict=False):
+        kind = _stepped(graph.types[name], steps)
         if array.size != kind.size:
             raise TilewrightError(
                 "wrong-inputs",
@@ -219,6 +243,7 @@ def compare(
     outputs: Sequence[Array],
     expected: Sequence[Array],
     rule: Rule = "network",
+    steps: int | None = None,
 ) -> tuple[Comparison, ...]:
     """Compares outputs with expectations by position.
 
@@ -227,16 +252,16 @@ def compare(
     """
     if len(expected) < len(outputs):
         raise TilewrightError("wrong-outputs", f"the network has {len(outputs)} outputs, {len(expected)} are expected")
+    names = compiled.source.given
     if rule == "official":
-        return tuple(_official(n, o, e) for n, o, e in zip(compiled.source.outputs, outputs, expected, strict=True))
-    steps = [quantisation_step(compiled.source, name) for name in compiled.source.outputs]
-    names = compiled.source.outputs
-    found = [_compare(n, o, e, s) for n, o, e, s in zip(names, outputs, expected, steps, strict=False)]
-    if any(c.wrong and step for c, step in zip(found, steps, strict=True)):
-        specified = interpret(compiled.source, inputs)
+        return tuple(_official(n, o, e) for n, o, e in zip(names, outputs, expected, strict=True))
+    rounding = [quantisation_step(compiled.source, name) for name in names]
+    found = [_compare(n, o, e, s) for n, o, e, s in zip(names, outputs, expected, rounding, strict=False)]
+    if any(c.wrong and step for c, step in zip(found, rounding, strict=True)):
+        specified = interpret_steps(compiled.source, inputs, steps or 1)
         found = [
             _compare(c.name, output, wanted, step) if c.wrong and step else c
-            for c, output, wanted, step in zip(found, outputs, specified, steps, strict=True)
+            for c, output, wanted, step in zip(found, outputs, specified, rounding, strict=True)
         ]
     return tuple(found)
 

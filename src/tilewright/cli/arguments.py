@@ -38,7 +38,19 @@ def options_of(
         _sizes(code.platform, shape, _needing_tiles(shape, planning.chosen, build)),
         planning.chosen,
         network.max_bytes,
+        _states(network.state),
     )
+
+
+def _states(texts: Sequence[str]) -> dict[str, str]:
+    """Inputs that are states, with the outputs that are their new values."""
+    found: dict[str, str] = {}
+    for old, new in _pairs("--state", texts):
+        if found.setdefault(old, new) != new:
+            raise TilewrightError(
+                "bad-state", f"--state gives '{old}' two new values, '{found[old]}' and '{new}'", help="leave one away"
+            )
+    return found
 
 
 def network_of(network: Network) -> tuple[dict[str, int], dict[str, str], dict[str, Array]]:

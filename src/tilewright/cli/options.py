@@ -96,6 +96,15 @@ class Network:
             rich_help_panel=NETWORK,
         ),
     ] = field(default_factory=list[str])
+    state: Annotated[
+        list[str],
+        typer.Option(
+            "--state",
+            metavar="IN=OUT",
+            help="An input that is, from run to run, what an output was; the program keeps it. May be repeated.",
+            rich_help_panel=NETWORK,
+        ),
+    ] = field(default_factory=list[str])
     max_bytes: Annotated[
         int | None,
         typer.Option(

@@ -9,7 +9,7 @@ from tilewright.codegen.works import Held, Task, invoke, packing_names, whole
 from tilewright.core.graph import Node
 from tilewright.core.op import REGISTRY
 from tilewright.core.plan import Place, Plan, Schedule
-from tilewright.core.program import Invoke, Mark, Pointer, Port, Program
+from tilewright.core.program import Invoke, Kept, Mark, Pointer, Port, Program
 from tilewright.core.tiles import member
 
 
@@ -26,22 +26,36 @@ def lower(plan: Plan, name: str = "network") -> Program:
     routines = () if plan.schedule is None else lower_groups(plan, plan.schedule, pieces)
     blocks = _blocks(plan, plan.schedule) if plan.schedule is not None else {}
     arena = blocks[plan.platform.cores.memory] if blocks and plan.platform.whole else plan.arena_bytes
+    kept = _states(plan, pieces)
+    memories = () if plan.platform.whole else tuple(blocks.items())
+    if kept and memories and plan.schedule is not None:
+        memories += ((plan.schedule.states, plan.state_bytes),)
+    states_at = -(-arena // plan.platform.alignment) * plan.platform.alignment
     program = Program(
         name,
-        tuple(Port(n, types[n]) for n in plan.graph.inputs),
-        tuple(Port(n, types[n]) for n in plan.graph.outputs),
+        tuple(Port(n, types[n]) for n in plan.graph.fed),
+        tuple(Port(n, types[n]) for n in plan.graph.given),
         pieces.functions,
         tuple(calls),
         pieces.constants,
         pieces.constant_bytes,
-        arena,
+        states_at + plan.state_bytes if kept and not memories else arena,
         tuple((path.name, path.read_text()) for path in plan.platform.headers),
         routines,
-        () if plan.platform.whole else tuple(blocks.items()),
+        memories,
         "" if plan.schedule is None else plan.schedule.home,
         pieces.sections,
+        kept,
+        states_at,
     )
     return baked(program)
+
+
+def _states(plan: Plan, pieces: Pieces) -> tuple[Kept, ...]:
+    return tuple(
+        Kept(state.name, plan.graph.types[old], plan.places[old].offset, pieces.initial(state))
+        for state, old in zip(plan.graph.states, plan.graph.updates, strict=True)
+    )
 
 
 def _blocks(plan: Plan, schedule: Schedule) -> dict[str, int]:

@@ -223,7 +223,7 @@ class Lowering:
         for stage in self.schedule.stages:
             if (stage.tensor, stage.pack) == (use.tensor, use.pack) and stage.first <= self.index <= stage.last:
                 return Held(stage.place, 0, whole(use.type)), stage.place.space
-        memory = self.schedule.home if place.space in ("input", "output", "constant") else place.space
+        memory = self.schedule.memory(place)
         kernel = self.plan.choices[self.group.works[position].step].kernel
         if place.space == "constant" and (use.type.bytes or kernel is not None):
             names = packing_names(self.plan.graph, self.members[position])

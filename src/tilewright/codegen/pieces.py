@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from tilewright.codegen.pack import pack
-from tilewright.core.graph import Array
+from tilewright.core.graph import Array, State
 from tilewright.core.kernel import Kernel, Number
 from tilewright.core.plan import Place, Plan
 from tilewright.core.program import Constant, Function
@@ -72,12 +72,19 @@ class Pieces:
         array = self._plan.graph.constants[tensor]
         if spec and names is not None and kernel is not None:
             array = pack(array, spec, names, kernel)
-        return self._placed(tensor, spec, array)
+        return self._placed(tensor, spec, array, self._section(tensor))
 
-    def _placed(self, tensor: str, spec: str, array: Array) -> Place:
+    def initial(self, state: State) -> Place | None:
+        """The value of a state before the first run; None for zeros."""
+        schedule, raw = self._plan.schedule, np.ascontiguousarray(state.initial)
+        if not raw.view(np.uint8).any():
+            return None
+        section = "" if schedule is None else self._plan.platform.memories[schedule.states].section
+        return self._placed(f"initial {state.name}", "", raw, section)
+
+    def _placed(self, tensor: str, spec: str, array: Array, section: str) -> Place:
         key = (tensor, f"{spec}{array.shape}")
         if key not in self._constants:
-            section = self._section(tensor)
             offset = -(-self._ends.get(section, 0) // ALIGNMENT) * ALIGNMENT
             self._ends[section] = offset + max(array.nbytes, 1)
             self._constants[key] = Constant(tensor, offset, np.ascontiguousarray(array), [*self._ends].index(section))

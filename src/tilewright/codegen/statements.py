@@ -43,6 +43,7 @@ class StatementPrinter:
         self._constants, self._binary = constants, binary
         self._ctypes = {constant.place: dtype_of(constant.array).ctype for constant in program.constants}
         self._memories = [name for name, _ in program.memories]
+        self._states_at = program.states_at
 
     def lines(self, statements: Sequence[Statement], indent: str) -> list[str]:
         return [line for statement in statements for line in self._statement(statement, indent)]
@@ -90,6 +91,11 @@ class StatementPrinter:
                 return _typed(base, place.offset + offset, ctype, const=False)
             case "output":
                 return f"({ctype} *)outputs[{place.index}]"
+            case "state" if self._memories:
+                base = f"memory[{len(self._memories) - 1}]"
+                return _typed(base, place.offset + offset, ctype, const=False, always=True)
+            case "state":
+                return _typed("base", self._states_at + place.offset + offset, ctype, const=False, always=True)
             case memory:
                 base = f"memory[{self._memories.index(memory)}]" if self._memories else "base"
                 return _typed(base, place.offset + offset, ctype, const=False, always=True)

@@ -130,9 +130,21 @@ class Node:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class State:
+    """A tensor that lives between runs: what it is called, and its value before the first run."""
+
+    name: str
+    initial: Array
+
+
 @dataclass(frozen=True)
 class Graph:
-    """A network: nodes in a topological order, the type of every tensor, the values of the constant ones."""
+    """A network: nodes in a topological order, the type of every tensor, the values of the constant ones.
+
+    The last inputs and outputs are those of `states`, in their order: a run reads the value that the run before has
+    left, everywhere, and leaves another one.
+    """
 
     name: str
     inputs: tuple[str, ...]
@@ -140,6 +152,23 @@ class Graph:
     nodes: tuple[Node, ...]
     types: Mapping[str, TensorType]
     constants: Mapping[str, Array] = field(default_factory=lambda: MappingProxyType({}))
+    states: tuple[State, ...] = ()
+
+    @property
+    def fed(self) -> tuple[str, ...]:
+        """The inputs that callers give."""
+        return self.inputs[: len(self.inputs) - len(self.states)]
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The outputs that callers get."""
+        return self.outputs[: len(self.outputs) - len(self.states)]
+
+    @property
+    def updates(self) -> dict[str, str]:
+        """For the tensor that has the old value of a state, the one that has the new value."""
+        count = len(self.states)
+        return dict(zip(self.inputs[-count:], self.outputs[-count:], strict=True)) if count else {}
 
     def producer(self) -> dict[str, Node]:
         """Which node makes each tensor."""

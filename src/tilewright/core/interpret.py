@@ -26,6 +26,18 @@ def interpret(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
     return [tensors[name] for name in graph.outputs]
 
 
+def interpret_steps(graph: Graph, inputs: Sequence[Array], steps: int) -> list[Array]:
+    """The outputs of several runs, between which states are kept; arrays hold one run after the other."""
+    states: list[Array] = [state.initial for state in graph.states]
+    found: list[list[Array]] = []
+    for step in range(steps):
+        fed = [np.asarray(a).reshape(steps, -1)[step] for a in inputs[: len(graph.fed)]]
+        results = interpret(graph, [*fed, *states])
+        states = results[len(graph.given) :]
+        found.append(results[: len(graph.given)])
+    return [np.stack(arrays) for arrays in zip(*found, strict=True)]
+
+
 def _run(graph: Graph, node: Node, tensors: dict[str, Array]) -> dict[str, Array]:
     call = call_node(graph, node)
     results = list(evaluate(call, [tensors[name] if name else None for name in node.inputs]))

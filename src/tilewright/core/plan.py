@@ -20,7 +20,7 @@ class Place:
     """
 
     space: str
-    """`input`, `output`, `constant`, or the name of a memory."""
+    """`input`, `output`, `constant`, `state`, or the name of a memory."""
     offset: int = 0
     """In bytes."""
     index: int = 0
@@ -173,6 +173,14 @@ class Schedule:
     cores: int
     bound: float = 0.0
     """No plan of the kinds considered takes fewer predicted cycles, where as much is loaded early as here."""
+    states: str = ""
+    """The memory of states, where there are some."""
+
+    def memory(self, place: Place) -> str:
+        """The memory that a place is in."""
+        if place.space == "state":
+            return self.states
+        return self.home if place.space in ("input", "output", "constant") else place.space
 
 
 @dataclass(frozen=True)
@@ -192,3 +200,5 @@ class Plan:
     optimal: bool
     schedule: Schedule | None = None
     """On machines whose engine has a memory of its own; elsewhere every node runs once, on whole tensors."""
+    state_bytes: int = 0
+    """Of all states, which lie in memory of their own from run to run."""

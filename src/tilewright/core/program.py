@@ -234,6 +234,16 @@ class Port:
 
 
 @dataclass(frozen=True)
+class Kept:
+    """A state of the network, at its offset among all states; `initial` are bytes among the constants, None zeros."""
+
+    name: str
+    type: TensorType
+    offset: int
+    initial: Place | None
+
+
+@dataclass(frozen=True)
 class Program:
     """Everything the C printer needs."""
 
@@ -255,3 +265,6 @@ class Program:
     """The memory of inputs and outputs, where there are several."""
     sections: tuple[str, ...] = ("",)
     """Those that constants are in, by number; "" is that of all that is only read."""
+    states: tuple[Kept, ...] = ()
+    states_at: int = 0
+    """Where they begin in the arena; where there are several memories, the last of `memories` is theirs alone."""

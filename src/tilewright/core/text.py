@@ -12,13 +12,15 @@ SHOWN_VALUES = 8
 
 def print_graph(graph: Graph) -> str:
     """The graph as text: `%y = Op(%x, %w) {attr=1} : float32[1,2]`, fused steps behind a semicolon."""
-    lines = [f"graph {graph.name}({', '.join(f'{_name(n)}: {graph.types[n]}' for n in graph.inputs)})"]
+    lines = [f"graph {graph.name}({', '.join(f'{_name(n)}: {graph.types[n]}' for n in graph.fed)})"]
+    lines += [f"  state {_name(name)}: {graph.types[name]}" for name in graph.updates]
     lines += [
         f"  {_name(name)} = constant{_values(array)} : {graph.types[name]}"
         for name, array in sorted(graph.constants.items())
     ]
     lines += [f"  {print_node(graph, node)}" for node in graph.nodes]
-    lines.append(f"  return {_names(graph.outputs)}")
+    lines.append(f"  return {_names(graph.given)}")
+    lines += [f"  {_name(old)} <- {_name(new)}" for old, new in graph.updates.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -21,6 +21,7 @@ def load(
     constants: Mapping[str, Array] = MappingProxyType({}),
     samples: Sequence[Array] | None = None,
     max_bytes: int | None = None,
+    states: Mapping[str, str] = MappingProxyType({}),
 ) -> Graph:
     """The network of an ONNX file.
 
@@ -29,12 +30,13 @@ def load(
     `samples` are example inputs by position: they widen the inferred type of integer inputs, fix open extents that
     `dims` leaves, and supply inputs that are needed at compile time (shapes, axes).
     `max_bytes` is the largest size of any tensor, and of all constants together; half of this machine's memory where
-    it is not given.
+    it is not given. `states` are inputs that keep, from run to run, the value of an output, besides those that the file
+    names; the value before the first run is that of an initialiser of the same name, else zero.
     """
     # onnx takes a quarter of a second to import, which commands without a network need not pay.
     from tilewright.frontend.importer import import_file
 
-    return import_file(Path(path), dims, input_types, constants, samples, max_bytes)
+    return import_file(Path(path), dims, input_types, constants, samples, max_bytes, states)
 
 
 def save(graph: Graph, path: Path | str) -> None:

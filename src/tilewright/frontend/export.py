@@ -6,6 +6,7 @@ attributes, and in the domain `ai.tilewright` otherwise. Fused epilogues are wri
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from tilewright.core.folders import write_folder
 from tilewright.core.graph import Array, Graph, Names, Node, Result, TensorType
 from tilewright.core.op import REGISTRY, call_node
 from tilewright.frontend.functions import attribute_kind, attribute_proto, set_tensor_type
-from tilewright.frontend.proto import CODE_OF_DTYPE, EXACT_TYPES
+from tilewright.frontend.proto import CODE_OF_DTYPE, EXACT_TYPES, STATES
 
 DOMAIN = "ai.tilewright"
 INLINE_LIMIT = 1_000_000_000
@@ -34,6 +35,9 @@ def export_file(graph: Graph, path: Path) -> None:
     model.opset_import.add(domain="", version=onnx.defs.onnx_opset_version())
     model.opset_import.add(domain=DOMAIN, version=1)
     model.metadata_props.add(key=EXACT_TYPES, value="1")
+    if flat.states:
+        model.metadata_props.add(key=STATES, value=json.dumps(flat.updates))
+    initial = {old: state.initial for old, state in zip(flat.updates, flat.states, strict=True)}
     model.graph.name = graph.name or "network"
     for field, names in ((model.graph.input, flat.inputs), (model.graph.output, flat.outputs)):
         field.extend(_value_info(name, flat.type(name)) for name in names)
@@ -42,13 +46,13 @@ def export_file(graph: Graph, path: Path) -> None:
     model.graph.node.extend(_node(flat, node, index) for index, node in enumerate(flat.nodes))
 
     def fill(folder: Path) -> None:
-        model.graph.initializer.extend(_initialisers(flat.constants, folder / f"{path.name}.data"))
+        model.graph.initializer.extend(_initialisers({**flat.constants, **initial}, folder / f"{path.name}.data"))
         (folder / path.name).write_bytes(model.SerializeToString(deterministic=True))
 
     if _weights(flat) > INLINE_LIMIT:
         write_folder(path.parent, fill)
     else:
-        model.graph.initializer.extend(_initialisers(flat.constants, None))
+        model.graph.initializer.extend(_initialisers({**flat.constants, **initial}, None))
         write_file(path, model.SerializeToString(deterministic=True))
 
 

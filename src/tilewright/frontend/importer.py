@@ -17,6 +17,7 @@ from tilewright.frontend.integers import IntegerTypes, is_integer_network, stays
 from tilewright.frontend.limits import Budget
 from tilewright.frontend.proto import read_model
 from tilewright.frontend.raw import Declared, RawModel, Unsupported, alive
+from tilewright.frontend.states import attached, with_states
 
 HELP = "compare it with the operator's definition in the ONNX standard, or export the network again"
 """For errors of a network that say no better way out."""
@@ -41,16 +42,18 @@ def import_file(
     constants: Mapping[str, Array],
     samples: Sequence[Array] | None,
     max_bytes: int | None,
+    states: Mapping[str, str],
 ) -> Graph:
     """The graph of an ONNX file, see `tilewright.frontend.load`."""
-    model = read_model(path)
+    original = read_model(path)
+    model = with_states(original, states, constants)
     given.check_names(model, dims, input_types, constants)
     by_name = {declared.name: np.asarray(a) for declared, a in zip(model.inputs, samples or (), strict=False)}
     known = dict(constants)
     while True:
         try:
             pinned = {n: DTYPES[t] for n, t in input_types.items()}
-            return _Import(model, dims, pinned, known, by_name, Budget(max_bytes)).graph()
+            return attached(_Import(model, dims, pinned, known, by_name, Budget(max_bytes)).graph(), model, original)
         except NeedsValues as needs:
             # Shapes, axes and the like may be graph inputs; a test case then states them among its arrays.
             found = {n: by_name[n] for n in needs.names if n not in known and n in by_name and by_name[n].ndim <= 1}

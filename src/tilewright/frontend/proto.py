@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
+from typing import cast
 
 import numpy as np
 import onnx
@@ -21,6 +23,9 @@ from tilewright.ops.rules import ELEMENT_TYPES
 
 EXACT_TYPES = "tilewright.exact_types"
 """Metadata of files written by `save`: their element types are not to be inferred again."""
+
+STATES = "tilewright.states"
+"""Metadata: a JSON object of inputs that are states, each with the output that is its new value."""
 
 QUANTISER = "PACTOps"
 """The domain of a quantiser that writes old opsets but means Softmax over the last axis, as newer ones do."""
@@ -92,6 +97,27 @@ def _domain(name: str) -> str:
     return "" if name == "ai.onnx" else name
 
 
+def _states(text: str) -> dict[str, str]:
+    try:
+        found: object = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise _bad_states(text)
+    pairs = cast(dict[str, object], found)
+    if not all(isinstance(new, str) for new in pairs.values()):
+        raise _bad_states(text)
+    return {old: str(new) for old, new in pairs.items()}
+
+
+def _bad_states(text: str) -> TilewrightError:
+    return TilewrightError(
+        "bad-state",
+        f"the metadata '{STATES}' of the network is no JSON object of names: {text[:80]}",
+        help='write it like {"h_in": "h_out"}, or leave it away and use --state',
+    )
+
+
 class Reader:
     """Turns protobuf messages into raw values; knows where external data lie and which opsets are meant."""
 
@@ -116,6 +142,8 @@ class Reader:
                 if (shape := _declared(v).shape) is not None
             },
             metadata.get(EXACT_TYPES) == "1",
+            tuple(_declared(value) for value in graph.input if value.name in initialisers),
+            _states(metadata.get(STATES, "{}")),
         )
 
     def function(self, function: onnx.FunctionProto, extra: Mapping[str, RawAttr] = MappingProxyType({})) -> Function:

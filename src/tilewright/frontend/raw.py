@@ -105,6 +105,10 @@ class RawModel:
     """Ranks that the file states for tensors other than inputs."""
     exact_types: bool
     """Declared element types are meant as they stand (files written by `save`)."""
+    defaults: tuple[Declared, ...] = ()
+    """Inputs that have a value among the initialisers."""
+    states: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Inputs that are states, with the outputs that are their new values, where the file says so."""
 
 
 def ordered(nodes: Sequence[RawNode], available: Iterable[str]) -> tuple[RawNode, ...]:

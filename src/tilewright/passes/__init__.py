@@ -28,6 +28,7 @@ from tilewright.passes.rms_norm import rms_norm
 from tilewright.passes.silu import silu
 from tilewright.passes.simplify import simplify
 from tilewright.passes.softmax import softmax
+from tilewright.passes.states import states
 from tilewright.passes.tables import tables
 from tilewright.passes.transposed_matmul import transposed_matmul
 from tilewright.passes.transposes import transposes
@@ -71,7 +72,17 @@ PIPELINE: tuple[Pass, ...] = (
     simplify,
     tables,
     dead_code,
+<<<<<<< HEAD
     *LAST,
+=======
+    # Every operator has code now, and as few as possible store their results.
+    halves,
+    biases,
+    requant_limits,
+    fuse,
+    outputs,
+    states,
+>>>>>>> 7993326 (core: add states, which live between runs, to graph, plan, program and C interface)
 )
 
 

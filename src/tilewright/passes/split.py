@@ -85,7 +85,9 @@ def _strided(node: Node) -> bool:
 def _every_pixel(graph: Graph, way: Split, node: Node, names: Names) -> Split:
     """The same without strides: a node behind takes every so-manieth pixel, and does the rest."""
     first, *others = way.nodes
-    known = graph.with_nodes(way.nodes, types=way.types, constants=way.constants, outputs=node.outputs)
+    known = replace(graph, states=()).with_nodes(
+        way.nodes, types=way.types, constants=way.constants, outputs=node.outputs
+    )
     kind = known.types[first.outputs[0]]
     every = names.fresh(f"{node.outputs[0]}_every")
     strides = first.attrs["strides"]

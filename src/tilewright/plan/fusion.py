@@ -57,8 +57,15 @@ def _from(network: Network, links: _Links, first: int, wanted: frozenset[str], a
             spare += 1
         if spare > (FORCED_SPARE if all_lengths else SPARE):
             return
-        if until <= last and inside and (all_lengths or last - first + 1 in LENGTHS):
+        wanted_length = all_lengths or last - first + 1 in LENGTHS
+        if until <= last and inside and wanted_length and not _overwrites(network, first, last):
             yield Run(first, last)
+
+
+def _overwrites(network: Network, first: int, last: int) -> bool:
+    """Whether the last node of a run writes a state whose old value another one reads: later tiles would miss it."""
+    written = {network.root(name) for name in network.node(last).made} & network.graph.updates.keys()
+    return any(network.root(name) in written for at in range(first, last) for name in network.node(at).reads)
 
 
 def _most_useful(menu: Menu, found: Sequence[Run], wanted: frozenset[str], effort: int) -> list[Run]:

@@ -113,7 +113,7 @@ def _memory(network: Network, levels: Levels, memory: str, fits: Fits) -> Tilewr
 
 def _contents(network: Network, levels: Levels) -> list[str]:
     graph, align = network.graph, network.platform.alignment
-    ports = sum(round_up(graph.types[name].bytes, align) for name in (*graph.inputs, *graph.outputs))
+    ports = sum(round_up(graph.types[name].bytes, align) for name in (*graph.fed, *graph.given))
     constants = sum(size for (tensor, _), size in network.constants.items() if tensor not in levels.direct)
     lines = [
         f"inputs and outputs take {ports} bytes of {network.platform.home}",

@@ -30,7 +30,9 @@ class Levels:
     direct: frozenset[str]
     """Constants that the engine reads in place."""
     occupied: Mapping[str, int]
-    """Bytes of inputs, outputs and constants in each memory, and of what others pass on their way."""
+    """Bytes of inputs, outputs, states and constants in each memory, and of what others pass on their way."""
+    states: str
+    """The memory of states."""
 
     @property
     def total(self) -> int:
@@ -44,7 +46,7 @@ def levels_of(network: Network) -> Levels:
     sizes = {name: _bytes(memory.bytes, align) for name, memory in platform.memories.items()}
     direct, occupied = _direct(network, sizes.get(platform.in_place, 0))
     graph = network.graph
-    ports = sum(round_up(graph.types[name].bytes, align) for name in (*graph.inputs, *graph.outputs))
+    ports = sum(round_up(graph.types[name].bytes, align) for name in (*graph.fed, *graph.given))
     rest = sum(size for (tensor, _), size in network.constants.items() if tensor not in direct)
     occupied[platform.home] = occupied.get(platform.home, 0) + ports + rest
     ways = {name: dma for name in sizes if (dma := platform.dma(name, engine.memory)) is not None}
@@ -58,6 +60,9 @@ def levels_of(network: Network) -> Levels:
         and (not dma.through or name == platform.home)
     ]
     far = tuple(sorted(reachable, key=lambda name: -ways[name].bytes_per_cycle))
+    kept = far[0] if far else platform.home
+    states = sum(round_up(graph.types[name].bytes, align) for name in graph.updates)
+    occupied[kept] = occupied.get(kept, 0) + states
     for passed in {ways[name].through for name in far} - {""}:
         occupied[passed] = occupied.get(passed, 0) + sizes[engine.memory]
     room = {name: sizes[name] - occupied.get(name, 0) for name in far}
@@ -68,6 +73,7 @@ def levels_of(network: Network) -> Levels:
         MappingProxyType(room),
         direct,
         MappingProxyType(occupied),
+        kept,
     )
 
 
@@ -103,6 +109,7 @@ def first_sources(network: Network, levels: Levels) -> dict[str, str]:
     """A guess at the memory of every tensor before groups are known: the fastest one where it would fit."""
     home = network.platform.home
     found = {network.root(name): home for name in (*network.graph.inputs, *network.graph.outputs)}
+    found |= dict.fromkeys(network.graph.updates, levels.states)
     found |= dict.fromkeys(network.graph.constants, home)
     used = {name: [0] * len(network.steps) for name in levels.far}
     for tensor in sorted(network.lives, key=lambda name: (network.lives[name].bytes, name)):

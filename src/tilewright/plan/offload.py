@@ -10,7 +10,7 @@ most, beside the one for the cores alone, and the planner takes the one of the f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from types import MappingProxyType
 
@@ -104,7 +104,8 @@ class _Compared:
 
         With `early`, constants are there.
         """
-        small = graph.with_nodes(way.nodes, types=way.types, constants=way.constants, outputs=way.nodes[-1].outputs)
+        alone = replace(graph, states=())
+        small = alone.with_nodes(way.nodes, types=way.types, constants=way.constants, outputs=way.nodes[-1].outputs)
         nodes, platform = way.nodes, self.platform
         try:
             choices = [

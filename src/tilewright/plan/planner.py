@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from tilewright.core.graph import Graph, Names, Node, Result
 from tilewright.core.op import REGISTRY, Call, call_node, call_steps
-from tilewright.core.plan import Buffer, Choice, Place, Plan
+from tilewright.core.plan import Buffer, Choice, Place, Plan, Rejection
 from tilewright.core.platform import Platform
 from tilewright.core.tiles import member
 from tilewright.errors import TilewrightError
@@ -15,7 +15,7 @@ from tilewright.plan.addresses.lend import Lender, lend
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.scheduler import schedule
 from tilewright.plan.select import select
-from tilewright.plan.storage import fixed, in_order, root_of, storage, tensors
+from tilewright.plan.storage import fixed, in_order, root_of, state_buffers, state_bytes, storage, tensors
 
 
 def plan(graph: Graph, platform: Platform, options: PlanOptions | None = None) -> Plan:
@@ -74,25 +74,36 @@ SHOWN = 8
 def _flat(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:
     roots = storage(graph)
     ordered = in_order(graph, roots, options.order)
-    choices = tuple(select(ordered, node, platform) for node in ordered.nodes)
+    choices = tuple(_over_state(ordered, node, select(ordered, node, platform)) for node in ordered.nodes)
     owners = _in_place(ordered, choices, roots)
     buffers, scratch = _buffers(ordered, choices, owners, platform)
     lent = lend(buffers, _lenders(ordered, owners), _element_bytes(ordered, owners))
     own = [b for b in buffers if b.name not in lent]
     result = allocation.allocate(own, seconds=options.seconds, seed=options.seed)
     found = {name: Place("arena", placement.offset) for name, placement in result.offsets.items()} | lent
-    places = _places(ordered, owners, found)
+    kept = state_buffers(ordered, platform)
+    places = _places(ordered, owners, found | {state.name: state.place for state in kept})
     return Plan(
         ordered,
         platform,
         choices,
         MappingProxyType(places),
-        tuple(Buffer(b.name, b.size, b.first, b.last, found[b.name]) for b in buffers),
+        (*(Buffer(b.name, b.size, b.first, b.last, found[b.name]) for b in buffers), *kept),
         MappingProxyType({step: found[name].offset for step, name in scratch.items()}),
         max((found[b.name].offset + b.size for b in own), default=0),
         result.lower_bound,
         result.status == "optimal",
+        state_bytes=state_bytes(kept),
     )
+
+
+def _over_state(graph: Graph, node: Node, choice: Choice) -> Choice:
+    """The loop nest in place of a kernel that may not write the new value of a state over the one it reads."""
+    updates = {old: new for old, new in graph.updates.items() if new in node.made and old in node.reads}
+    if choice.kernel is None or all(old in _replaceable(node, choice) for old in updates):
+        return choice
+    reason = Rejection(choice.kernel.where, "it does not write over what it reads, a state")
+    return Choice(choice.engine, None, rejected=(*choice.rejected, reason))
 
 
 def _lenders(graph: Graph, owners: dict[str, str]) -> list[Lender]:
@@ -101,7 +112,7 @@ def _lenders(graph: Graph, owners: dict[str, str]) -> list[Lender]:
     for step, node in enumerate(graph.nodes):
         for name in node.made:
             first.setdefault(root_of(owners, name), step)
-    kinds = [(index, graph.types[name], first[root_of(owners, name)]) for index, name in enumerate(graph.outputs)]
+    kinds = [(index, graph.types[name], first[root_of(owners, name)]) for index, name in enumerate(graph.given)]
     return [Lender(index, kind.bytes, step, kind.dtype.bytes) for index, kind, step in kinds]
 
 
@@ -214,7 +225,7 @@ def _buffers(
 def _places(graph: Graph, owners: dict[str, str], found: dict[str, Place]) -> dict[str, Place]:
     """The place of every tensor, where `found` says that of buffers by the tensor that owns them."""
     known = dict(found)
-    known |= {root_of(owners, name): Place("output", index=i) for i, name in reversed([*enumerate(graph.outputs)])}
-    known |= {name: Place("input", index=i) for i, name in reversed([*enumerate(graph.inputs)])}
+    known |= {root_of(owners, name): Place("output", index=i) for i, name in reversed([*enumerate(graph.given)])}
+    known |= {name: Place("input", index=i) for i, name in reversed([*enumerate(graph.fed)])}
     known |= dict.fromkeys(graph.constants, Place("constant"))
     return {name: known.get(root_of(owners, name), Place("arena")) for name in tensors(graph)}

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Buffer, Group, Place, Plan, Schedule, Stage
 from tilewright.core.platform import Platform
+from tilewright.core.states import shown
 from tilewright.plan.impossible import why_impossible
 from tilewright.plan.inlay import Inlay
 from tilewright.plan.joint import Joint, Pick, Solution, fits_layer_by_layer, layer_by_layer
@@ -24,7 +25,7 @@ from tilewright.plan.once import Once
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.prefetch import Prefetch
 from tilewright.plan.stages import PATIENCES, Stages
-from tilewright.plan.storage import tensors
+from tilewright.plan.storage import state_buffers, state_bytes, tensors
 from tilewright.plan.tiling.candidates import Candidate
 from tilewright.price.slow import fetched
 from tilewright.price.tiles import priced
@@ -89,8 +90,9 @@ def _attempt(network: Network, options: PlanOptions) -> Plan | None:
     found |= {name: Place(levels.near, offset) for name, offset in solution.residents.items()}
     ready = replace(solution, picks=final.picks(copies))
     if not options.buffers and not copies:
-        ready = Once(menu, levels, ready, _sources(network, found), _written(network, ready.picks)).run()
-    ready = replace(ready, picks=tuple(Inlay(network, pick, _sources(network, found)).run() for pick in ready.picks))
+        ready = Once(menu, levels, ready, _sources(network, levels, found), _written(network, ready.picks)).run()
+    sources = _sources(network, levels, found)
+    ready = replace(ready, picks=tuple(Inlay(network, pick, sources).run() for pick in ready.picks))
     return _plan(network, levels, ready, spans, found, copies)
 
 
@@ -180,7 +182,7 @@ def _plan(
     found: Mapping[str, Place],
     stages: Sequence[Stage],
 ) -> Plan:
-    picks, sources = solution.picks, _sources(network, found)
+    picks, sources = solution.picks, _sources(network, levels, found)
     groups = tuple(_moved(p.candidate.group, base) for p, base in zip(picks, solution.workspaces, strict=True))
     used = dict(levels.occupied)
     ends: dict[str, int] = {levels.near: 0}
@@ -202,6 +204,7 @@ def _plan(
         )
         for span in spans
     )
+    kept = state_buffers(network.graph, network.platform)
     near = [span for span in spans if found[span.tensor].space == levels.near]
     prefetch = Prefetch(
         network,
@@ -233,8 +236,8 @@ def _plan(
         network.graph,
         network.platform,
         network.choices,
-        MappingProxyType(_places(network, found)),
-        buffers,
+        MappingProxyType(_places(network, {**found, **{state.name: state.place for state in kept}})),
+        (*buffers, *kept),
         MappingProxyType({}),
         used[levels.near],
         used[levels.near],
@@ -248,24 +251,25 @@ def _plan(
             MappingProxyType(used),
             network.engine.count,
             bound,
+            levels.states,
         ),
+        state_bytes(kept),
     )
 
 
-def _sources(network: Network, found: Mapping[str, Place]) -> dict[str, str]:
+def _sources(network: Network, levels: Levels, found: Mapping[str, Place]) -> dict[str, str]:
     """The memory of each tensor outside the engine's, by its name and those of its views."""
     places = {name: place.space for name, place in found.items()}
+    places |= dict.fromkeys(network.graph.updates, levels.states)
     return {name: places.get(network.root(name), network.platform.home) for name in tensors(network.graph)}
 
 
 def _written(network: Network, picks: Sequence[Pick]) -> dict[str, int]:
     """The group that writes each tensor, by its name and those of its views."""
     group_of = {position: index for index, pick in enumerate(picks) for position in _positions(pick)}
-    roots = {root: group_of[life.first] for root, life in network.lives.items()}
-    outputs = {network.root(name) for name in network.graph.outputs}
-    last = {name: position for position in range(len(network.steps)) for name in network.node(position).made}
-    roots |= {name: group_of[last[name]] for name in outputs if name in last}
-    return {name: roots[network.root(name)] for name in tensors(network.graph) if network.root(name) in roots}
+    roots = shown(network.graph)
+    made = {name: group_of[at] for at in range(len(network.steps)) for name in network.node(at).made}
+    return {name: made[root] for name in tensors(network.graph) if (root := roots.get(name, name)) in made}
 
 
 def _moved(group: Group, base: int) -> Group:
@@ -281,7 +285,7 @@ def _places(network: Network, found: Mapping[str, Place]) -> dict[str, Place]:
     """The place of every tensor that is not inside a group only."""
     graph = network.graph
     known = {name: Place("constant") for name in graph.constants}
-    known |= {network.root(name): Place("output", index=index) for index, name in enumerate(graph.outputs)}
-    known |= {name: Place("input", index=index) for index, name in enumerate(graph.inputs)}
+    known |= {network.root(name): Place("output", index=index) for index, name in enumerate(graph.given)}
+    known |= {name: Place("input", index=index) for index, name in enumerate(graph.fed)}
     known |= found
     return {name: known[network.root(name)] for name in tensors(graph) if network.root(name) in known}

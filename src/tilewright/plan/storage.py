@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from tilewright.core.graph import Graph, Node
 from tilewright.core.op import REGISTRY
+from tilewright.core.plan import Buffer, Place
+from tilewright.core.platform import Platform
+from tilewright.core.states import links, shown
+from tilewright.plan.addresses.packing import round_up
 from tilewright.plan.order import Task, order
 
 
@@ -16,13 +20,10 @@ def is_view(node: Node) -> bool:
 
 
 def storage(graph: Graph) -> dict[str, str]:
-    """Which tensor's bytes each tensor uses: views point at the tensor they are a view of."""
-    roots: dict[str, str] = {}
-    for node in graph.nodes:
-        for output in node.made:
-            viewed = is_view(node) and output == node.outputs[0]
-            roots[output] = roots.get(node.inputs[0], node.inputs[0]) if viewed else output
-    return roots
+    """Which tensor's bytes each tensor uses: a view those of what it shows, the new value of a state the old one's."""
+    roots = shown(graph)
+    states = {roots[new]: old for old, new in graph.updates.items()}
+    return {name: states.get(root, root) for name, root in roots.items()}
 
 
 def root_of(roots: Mapping[str, str], name: str) -> str:
@@ -30,8 +31,21 @@ def root_of(roots: Mapping[str, str], name: str) -> str:
 
 
 def fixed(graph: Graph, roots: Mapping[str, str]) -> set[str]:
-    """Tensors whose memory is given: inputs, constants, and what outputs of the network are made of."""
+    """Tensors whose memory is given: inputs, constants, states, and what outputs of the network are made of."""
     return {*graph.inputs, *graph.constants, *(root_of(roots, output) for output in graph.outputs)}
+
+
+def state_buffers(graph: Graph, platform: Platform) -> list[Buffer]:
+    """Places of states, held during the whole run."""
+    found: list[Buffer] = []
+    for old in graph.updates:
+        offset = round_up(state_bytes(found), platform.alignment)
+        found.append(Buffer(old, graph.types[old].bytes, 0, len(graph.nodes), Place("state", offset)))
+    return found
+
+
+def state_bytes(states: Sequence[Buffer]) -> int:
+    return max((state.place.offset + state.bytes for state in states), default=0)
 
 
 def tensors(graph: Graph) -> list[str]:
@@ -52,7 +66,10 @@ def in_order(graph: Graph, roots: Mapping[str, str], wish: Literal["memory", "ti
     sizes = {
         name: kind.bytes for name, kind in graph.types.items() if name not in outside and root_of(roots, name) == name
     }
-    tasks = [Task(str(i), tuple(node.reads), tuple(o for o in node.outputs if o)) for i, node in enumerate(graph.nodes)]
+    tasks = [
+        Task(str(i), (*node.reads, *link.needs), (*node.made, *link.makes))
+        for i, (node, link) in enumerate(zip(graph.nodes, links(graph), strict=True))
+    ]
     found = order(tasks, sizes, frozenset())
     return graph.with_nodes([graph.nodes[int(name)] for name in found.names])
 
@@ -62,18 +79,20 @@ def _depth_first(graph: Graph) -> list[Node]:
     known = {*graph.inputs, *graph.constants, ""}
     users: dict[str, list[int]] = {}
     missing: list[int] = []
+    linked = links(graph)
     for index, node in enumerate(graph.nodes):
-        needs = [name for name in node.reads if name not in known]
+        needs = [name for name in (*node.reads, *linked[index].needs) if name not in known]
         missing.append(len(needs))
         for name in needs:
             users.setdefault(name, []).append(index)
     ready = [index for index in reversed(range(len(graph.nodes))) if not missing[index]]
     found: list[Node] = []
     while ready:
-        node = graph.nodes[ready.pop()]
+        at = ready.pop()
+        node = graph.nodes[at]
         found.append(node)
         freed: list[int] = []
-        for output in node.outputs:
+        for output in (*node.outputs, *linked[at].makes):
             for index in users.get(output, ()):
                 missing[index] -= 1
                 if not missing[index]:

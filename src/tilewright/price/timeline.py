@@ -205,8 +205,7 @@ def _kept(
 
 def sources(plan: Plan, schedule: Schedule, index: int) -> dict[str, str]:
     """The memory of every tensor that has a place, as a group finds it."""
-    memories = plan.platform.memories
-    found = {name: place.space if place.space in memories else schedule.home for name, place in plan.places.items()}
+    found = {name: schedule.memory(place) for name, place in plan.places.items()}
     for name in schedule.direct:
         found[name] = plan.platform.in_place
     staged = (stage for stage in schedule.stages if stage.first <= index <= stage.last)

@@ -6,7 +6,7 @@ Time is counted in steps of the network, in tiled plans in groups of layers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewright.core.plan import Buffer, Place, Plan, Schedule
 from tilewright.report.groups import group_span, workspace
@@ -71,18 +71,26 @@ def memory_maps(plan: Plan) -> tuple[MemoryMap, ...]:
 
     There is none where nothing is kept between layers.
     """
+    kept = [b for b in plan.buffers if b.place.space == "state"]
+    where = "" if plan.schedule is None else f" in {plan.schedule.states}"
+    title = f"States{where}, kept from run to run: {plan.state_bytes:,} bytes"
+    count = len(plan.graph.nodes) if plan.schedule is None else len(plan.schedule.groups)
+    whole = [replace(b, last=count) for b in kept]
+    scale = HEIGHT / max(plan.state_bytes, 1)
+    unit = "step" if plan.schedule is None else "group"
+    states = [_map("the states", title, unit, whole, plan.state_bytes, count, scale, None)] if kept else []
     if plan.schedule is not None:
-        return _tiled_maps(plan, plan.schedule)
+        return (*_tiled_maps(plan, plan.schedule), *states)
     scale = HEIGHT / max(plan.arena_bytes, 1)
     count = max((buffer.last for buffer in plan.buffers), default=0)
     arena = [b for b in plan.buffers if b.place.space == "arena"]
     maps = [_map("the arena", "", "step", arena, plan.arena_bytes, count, scale, plan.lower_bound)] if arena else []
-    for index, name in enumerate(plan.graph.outputs):
+    for index, name in enumerate(plan.graph.given):
         lent = [b for b in plan.buffers if b.place.space == "output" and b.place.index == index]
         if lent:
             title = f"Memory of the output {name}, lent until the output is written:"
             maps.append(_map(name, title, "step", lent, plan.graph.types[name].bytes, count, scale, None))
-    return tuple(maps)
+    return (*maps, *states)
 
 
 def _tiled_maps(plan: Plan, schedule: Schedule) -> tuple[MemoryMap, ...]:

@@ -25,8 +25,8 @@ class ChipRun:
     """What one simulated inference gave."""
 
     outputs: tuple[Array, ...]
-    cycles: int
-    """Of the inference alone, without starting the machine."""
+    cycles: tuple[int, ...]
+    """Of each run alone, without starting the machine."""
     groups: tuple[GroupProfile, ...] = ()
     """What each group of nodes took, where that was asked for."""
 
@@ -41,22 +41,33 @@ def run_on_chip(
     checks: bool = False,
     profile: bool = False,
     limits: Limits = USUAL,
+    steps: int = 1,
 ) -> ChipRun:
-    """Feeds arrays to the program and reads its results back; a fault or a finding of the checks is an error."""
+    """Feeds arrays to the program and reads its results back; a fault or a finding of the checks is an error.
+
+    Arrays hold the values of so many runs, one behind the other.
+    """
     simulator = Simulator(platform, timing, look=Look(checks=checks), limits=limits)
     simulator.load(executable)
     _expect(simulator, simulator.run_until("tw_ready"), "breakpoint", executable)
-    pointers = simulator.read_words("tw_inputs", len(inputs))
-    for pointer, array in zip(pointers, inputs, strict=True):
-        simulator.write(pointer, np.ascontiguousarray(array).tobytes())
+    # A program that is run once need not know of more.
+    if steps > 1:
+        simulator.write(simulator.address("tw_steps"), steps.to_bytes(4, "little"))
+    pointers = simulator.read_words("tw_inputs", len(inputs)), simulator.read_words("tw_outputs", len(outputs))
     profiler = Profiler(simulator, platform) if profile else None
-    _expect(simulator, simulator.run(), "exited", executable)
-    pointers = simulator.read_words("tw_outputs", len(outputs))
-    arrays = tuple(
-        np.frombuffer(simulator.read(pointer, kind.size * kind.dtype.bytes), kind.dtype.numpy).reshape(kind.shape)
-        for pointer, kind in zip(pointers, outputs, strict=True)
-    )
-    return ChipRun(arrays, simulator.read_words("tw_cycles")[0], profiler.groups() if profiler else ())
+    found: list[bytearray] = [bytearray() for _ in outputs]
+    cycles: list[int] = []
+    for step in range(steps):
+        for pointer, array in zip(pointers[0], inputs, strict=True):
+            simulator.write(pointer, np.ascontiguousarray(array).reshape(steps, -1)[step].tobytes())
+        last = step == steps - 1
+        stop = simulator.run() if last else simulator.run_until("tw_ready")
+        _expect(simulator, stop, "exited" if last else "breakpoint", executable)
+        for pointer, kind, data in zip(pointers[1], outputs, found, strict=True):
+            data += simulator.read(pointer, kind.bytes // steps)
+        cycles += simulator.read_words("tw_cycles")
+    arrays = (np.frombuffer(d, kind.dtype.numpy).reshape(kind.shape) for d, kind in zip(found, outputs, strict=True))
+    return ChipRun(tuple(arrays), tuple(cycles), profiler.groups() if profiler else ())
 
 
 def _expect(simulator: Simulator, stop: Stop, wanted: Stop, executable: Path) -> None:

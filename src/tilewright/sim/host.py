@@ -41,8 +41,12 @@ def run_on_host(
     machine: Machine | None = None,
     repeat: int = 0,
     limits: Limits = USUAL,
+    steps: int = 1,
 ) -> HostRun:
-    """Feeds arrays to the program and reads its results back; `machine` is for programs of platforms with a DMA."""
+    """Feeds arrays to the program and reads its results back; `machine` is for programs of platforms with a DMA.
+
+    Arrays hold the values of so many runs, one behind the other.
+    """
     refuse_cycles(limits, "on this computer")
     with tempfile.TemporaryDirectory(prefix="tilewright-run-") as folder:
         paths = [Path(folder) / f"in{i}" for i in range(len(inputs))]
@@ -54,6 +58,7 @@ def run_on_host(
             *map(str, paths),
             *map(str, results),
             *(machine.arguments if machine else []),
+            *(["--steps", str(steps)] if steps > 1 else []),
             *(["--repeat", str(repeat)] if repeat else []),
         ]
         status, text, messages = _run(command, executable.name, limits)

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from tilewright.core.graph import Node
 from tilewright.core.plan import Choice, Place, Plan
 from tilewright.plan.validator.inplace import replaceable
-from tilewright.plan.validator.nodes import is_view, label, nodes, ports
+from tilewright.plan.validator.nodes import is_view, label, nodes, ports, states
 from tilewright.plan.validator.tiles import tiled
 
 Memory = tuple[str, int]
-"""The arena, or one of the outputs."""
+"""The arena, the states, or one of the outputs."""
 ARENA: Memory = ("arena", 0)
 
 
@@ -33,7 +33,7 @@ class PlanError(Exception):
 
 def check(plan: Plan) -> None:
     """Raises PlanError, which lists all violations, unless the plan computes what its graph says."""
-    violations = (*nodes(plan), *ports(plan))
+    violations = (*nodes(plan), *ports(plan), *states(plan))
     if plan.schedule is not None:
         violations = violations or tuple(tiled(plan, plan.schedule))
     else:
@@ -58,20 +58,21 @@ class _Range:
 
     def __str__(self) -> str:
         kind, index = self.memory
-        return f"{kind if kind == 'arena' else f'output {index}'} bytes {self.start}..{self.end}"
+        return f"{f'output {index}' if kind == 'output' else kind} bytes {self.start}..{self.end}"
 
 
 def _range(place: Place, size: int) -> _Range | None:
     """The bytes of a place; None where there are none that could be written."""
-    if size == 0 or place.space not in ("arena", "output"):
+    if size == 0 or place.space not in ("arena", "output", "state"):
         return None
-    memory = ARENA if place.space == "arena" else ("output", place.index)
-    return _Range(memory, place.offset, place.offset + size)
+    return _Range((place.space, place.index), place.offset, place.offset + size)
 
 
 def _limit(plan: Plan, memory: Memory) -> int:
     kind, index = memory
-    return plan.arena_bytes if kind == "arena" else plan.graph.types[plan.graph.outputs[index]].bytes
+    if kind == "output":
+        return plan.graph.types[plan.graph.given[index]].bytes
+    return plan.arena_bytes if kind == "arena" else plan.state_bytes
 
 
 # Whether the parts of a plan belong together
@@ -110,7 +111,7 @@ def _buffers(plan: Plan) -> Iterator[str]:
 
 def _outside(plan: Plan, place: _Range) -> Iterator[str]:
     kind, index = place.memory
-    if kind == "output" and not 0 <= index < len(plan.graph.outputs):
+    if kind == "output" and not 0 <= index < len(plan.graph.given):
         yield f"there is no {place}"
     elif place.start < 0 or place.end > _limit(plan, place.memory):
         yield f"{place} lie outside its {_limit(plan, place.memory)} bytes"
@@ -167,6 +168,11 @@ class _Replay:
         """The value each tensor is; a view is that of its source."""
 
     def violations(self) -> Iterator[str]:
+        for name in self._graph.updates:
+            # The value that the run before has left.
+            place = self._located(name) if name in self._plan.places else None
+            if place is not None:
+                self._memories.setdefault(place.memory, _Bytes()).write(place.start, place.end, name)
         for step, node in enumerate(self._graph.nodes):
             found = self._view(node) if is_view(node) else self._step(step, node)
             yield from (f"{label(step, node)}: {reason}" for reason in found)
@@ -224,12 +230,12 @@ class _Replay:
         yield from (f"'{name}': {reason}" for reason in outside)
         if outside:
             return
-        if place.memory == ARENA:
+        if place.memory[0] != "output":
             wanted = given = self._plan.platform.alignment
         else:
             wanted = self._graph.types[name].dtype.bytes if name in self._graph.types else 1
             # A caller aligns an output to its own elements, no better.
-            given = self._graph.types[self._graph.outputs[place.memory[1]]].dtype.bytes
+            given = self._graph.types[self._graph.given[place.memory[1]]].dtype.bytes
         if place.start % wanted or given % wanted:
             yield f"'{name}' ({place}) is not aligned to {wanted}"
 

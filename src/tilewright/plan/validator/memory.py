@@ -88,8 +88,8 @@ class Layout:
                 where, inner = opened.where(position), use.tensor in opened.replay.inner
                 if (not inner or opened.bound(position, use) is None) and not self._known(use.tensor):
                     yield f"{where}: '{use.tensor}' has no place"
-                if not use.writes and not inner and self._made(use.tensor) >= opened.number:
-                    yield f"{where}: reads '{use.tensor}', which group {self._made(use.tensor)} makes"
+                if not use.writes and not inner and self.made(use.tensor) >= opened.number:
+                    yield f"{where}: reads '{use.tensor}', which group {self.made(use.tensor)} makes"
                 if use.writes and inner:
                     yield from (f"{where}: {reason}" for reason in self._leaving(opened, position, use))
 
@@ -106,9 +106,10 @@ class Layout:
         return place is not None and self._memory(place) in self._plan.platform.memories
 
     def _memory(self, place: Place) -> str:
-        return self._schedule.home if place.space in ("input", "output", "constant") else place.space
+        ports = {"input": self._schedule.home, "output": self._schedule.home, "constant": self._schedule.home}
+        return {**ports, "state": self._schedule.states}.get(place.space, place.space)
 
-    def _made(self, tensor: str) -> int:
+    def made(self, tensor: str) -> int:
         """The group that makes a tensor; -1 for those that are there from the beginning."""
         return self._writer.get(self.root(tensor), -1)
 
@@ -138,8 +139,8 @@ class Layout:
                 continue
             if not 0 <= stage.start <= stage.first <= stage.last < len(self._groups):
                 yield f"{name}: started before group {stage.start} for groups {stage.first} to {stage.last}"
-            if self._made(stage.tensor) >= stage.start:
-                made = self._made(stage.tensor)
+            if self.made(stage.tensor) >= stage.start:
+                made = self.made(stage.tensor)
                 yield f"{name}: started before group {stage.start}, but group {made} makes the tensor"
             if not self._known(stage.tensor):
                 yield f"{name}: the tensor has no place"
@@ -204,7 +205,7 @@ class Layout:
                 continue
             if start < 0 or opened.role(index) != "input":
                 yield f"{name} is no input behind another group"
-            if self._made(buffer.tensor) >= start or arriving:
+            if self.made(buffer.tensor) >= start or arriving:
                 yield f"{name} is not there by then"
             changes = any(np.ptp(np.asarray(end)) for part in opened.blocks[index] for end in (part.start, part.stop))
             if changes and buffer.slots == 1:
@@ -271,7 +272,7 @@ class Layout:
             verb = "writes" if use.writes else "reads"
             why = ", which is not among the constants read in place" if use.tensor in self._graph.constants else ""
             yield f"{verb} '{use.tensor}' ({use.key}) in {memory} without a buffer in {own}{why}"
-        elif not use.writes and use.tensor not in opened.replay.inner and self._made(use.tensor) == opened.number:
+        elif not use.writes and use.tensor not in opened.replay.inner and self.made(use.tensor) == opened.number:
             yield f"reads '{use.tensor}', a view of what the group makes"
 
     def _moved(self, opened: Opened, use: Use) -> Iterator[str]:
@@ -316,9 +317,9 @@ class Layout:
         last |= {self.root(name): len(self._groups) for name in self._graph.outputs}
         for tensor, end in last.items():
             place, size = self._plan.places.get(tensor), self._graph.types[tensor].bytes
-            if size and place is not None and place.space not in ("input", "constant"):
+            if size and place is not None and place.space not in ("input", "constant", "state"):
                 memory = f"output {place.index}" if place.space == "output" else place.space
-                span = (place.offset, place.offset + size, self._made(tensor), end)
+                span = (place.offset, place.offset + size, self.made(tensor), end)
                 yield Held(f"'{tensor}'", memory, *span, tensor=tensor)
 
     def _copies(self) -> Iterator[Held]:
@@ -351,7 +352,7 @@ class Layout:
 
     @cached_property
     def _sizes(self) -> dict[str, int | None]:
-        outputs = {f"output {i}": self._graph.types[n].bytes for i, n in enumerate(self._graph.outputs)}
+        outputs = {f"output {i}": self._graph.types[n].bytes for i, n in enumerate(self._graph.given)}
         return {**{name: memory.bytes for name, memory in self._plan.platform.memories.items()}, **outputs}
 
     def _misplaced(self, item: Held) -> Iterator[str]:
@@ -448,7 +449,9 @@ class Layout:
         }
         types, home = self._graph.types, self._schedule.home
         more = dict.fromkeys(used, 0)
-        more[home] += sum(types[name].bytes for name in (*self._graph.inputs, *self._graph.outputs))
+        more[home] += sum(types[name].bytes for name in (*self._graph.fed, *self._graph.given))
+        if self._graph.states:
+            more[self._schedule.states] += self._plan.state_bytes
         constants = {
             (use.tensor, use.pack): use.type.bytes
             for opened in self._groups

@@ -80,12 +80,40 @@ def _operand_types(plan: Plan, node: Node) -> dict[str, TensorType]:
 def ports(plan: Plan) -> Iterator[str]:
     """Inputs, constants and outputs are where callers expect them, and nothing else claims to be there."""
     graph = plan.graph
-    for index, name in enumerate(graph.inputs):
+    for index, name in enumerate(graph.fed):
         if name in plan.places and plan.places[name] != Place("input", 0, index):
             yield f"input '{name}' is at {plan.places[name]}"
-    for index, name in enumerate(graph.outputs):
+    for index, name in enumerate(graph.given):
         if graph.types[name].bytes and plan.places.get(name) != Place("output", 0, index):
             yield f"output {index} '{name}' is at {plan.places.get(name)}"
     for name, place in plan.places.items():
         if (place.space == "constant") != (name in graph.constants):
             yield f"'{name}' is {'no' if place.space == 'constant' else 'a'} constant, but at {place}"
+
+
+def states(plan: Plan) -> Iterator[str]:
+    """Old and new values of a state have the same bytes, apart from all others, and nothing else is there."""
+    graph, taken = plan.graph, list[tuple[int, int, str]]()
+    known = {name for pair in graph.updates.items() for name in pair}
+    for old, new in graph.updates.items():
+        place, size = plan.places.get(old, plan.places.get(new)), graph.types[old].bytes
+        if graph.types[old] != graph.types[new]:
+            yield f"state '{old}' is {graph.types[old]}, its new value '{new}' {graph.types[new]}"
+        if place is None or place.space != "state" or place != plan.places.get(new):
+            yield f"state '{old}' is at {plan.places.get(old)}, its new value '{new}' at {plan.places.get(new)}"
+            continue
+        if place.offset < 0 or place.offset % plan.platform.alignment or place.offset + size > plan.state_bytes:
+            yield f"state '{old}' is at {place}, of {plan.state_bytes} bytes"
+        for start, end, other in taken:
+            if start < place.offset + size and place.offset < end:
+                yield f"states '{old}' and '{other}' share bytes"
+        taken.append((place.offset, place.offset + size, old))
+    for node in graph.nodes:
+        if is_view(node) and node.inputs[0] in known:
+            known.add(node.outputs[0])
+    for node in reversed(graph.nodes):
+        if is_view(node) and node.outputs[0] in known:
+            known.add(node.inputs[0])
+    for name, place in plan.places.items():
+        if place.space == "state" and name not in known:
+            yield f"'{name}' is at {place}, but is no state"

@@ -34,6 +34,7 @@ from tilewright.plan.validator.groups import Opened, group_problems, open_group
 from tilewright.plan.validator.kernels import work_problems
 from tilewright.plan.validator.memory import Layout
 from tilewright.plan.validator.nodes import is_view
+from tilewright.plan.validator.states import state_problems
 from tilewright.plan.validator.within import within_problems
 
 
@@ -55,7 +56,9 @@ def tiled(plan: Plan, schedule: Schedule) -> Iterator[str]:
         yield from within_problems(opened, plan.choices[opened.group.works[-1].step])
         for position, work in enumerate(opened.group.works):
             yield from work_problems(opened, position, plan.graph, plan.choices[work.step], schedule.cores)
-    yield from Layout(plan, schedule, groups).problems()
+    layout = Layout(plan, schedule, groups)
+    yield from layout.problems()
+    yield from state_problems(plan, schedule, groups, layout)
 
 
 def _machine(plan: Plan, schedule: Schedule) -> Iterator[str]:
