@@ -88,3 +88,31 @@ def noise(seed: int, *shape: int) -> Array:
 
 def zeros(*shape: int) -> Array:
     return np.zeros(shape, np.float32)
+
+
+def kv_cache(folder: Path, heads: int = 2, width: int = 8) -> Path:
+    """One step of attention: a row of keys and of values is appended, and all rows so far are read."""
+    rng = np.random.default_rng(9)
+    size = heads * width
+    constants: dict[str, Array] = {
+        **{name: (rng.normal(size=(size, size)) / 4).astype(np.float32) for name in ("wq", "wk", "wv", "wo")},
+        "split": np.asarray([heads, 1, width], np.int64),
+        "merged": np.asarray([1, size], np.int64),
+        "scale": np.asarray(width**-0.5, np.float32),
+    }
+    nodes = [
+        *(node("MatMul", f"x w{name}", f"{name}_row") for name in "qkv"),
+        *(node("Reshape", f"{name}_row split", name) for name in "qkv"),
+        node("Concat", "past_k k", "present_k", axis=1),
+        node("Concat", "past_v v", "present_v", axis=1),
+        node("Transpose", "present_k", "turned", perm=[0, 2, 1]),
+        node("MatMul", "q turned", "scores"),
+        node("Mul", "scores scale", "scaled"),
+        node("Softmax", "scaled", "weights", axis=-1),
+        node("MatMul", "weights present_v", "mixed"),
+        node("Reshape", "mixed merged", "flat"),
+        node("MatMul", "flat wo", "y"),
+    ]
+    caches = [value(name, (heads, "past", width)) for name in ("past_k", "past_v")]
+    built = model(nodes, [value("x", (1, size)), *caches], ["y", "present_k", "present_v"], constants=constants)
+    return write(folder / "kv.onnx", built)

@@ -32,7 +32,7 @@ class Options:
 
     platform: str = DEFAULT_PLATFORM
     name: str = "network"
-    dims: Mapping[str, int] = field(default_factory=dict[str, int])
+    dims: Mapping[str, int | tuple[int, int]] = field(default_factory=dict[str, int | tuple[int, int]])
     input_types: Mapping[str, str] = field(default_factory=dict[str, str])
     constants: Mapping[str, Array] = field(default_factory=dict[str, Array])
     kernels: tuple[Path, ...] = ()

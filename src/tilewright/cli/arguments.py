@@ -53,7 +53,9 @@ def _states(texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def network_of(network: Network) -> tuple[dict[str, int], dict[str, str], dict[str, Array]]:
+def network_of(
+    network: Network,
+) -> tuple[dict[str, int | tuple[int, int]], dict[str, str], dict[str, Array]]:
     """Extents, input types and constants that a network leaves open."""
     return (
         {key: _extent(key, value) for key, value in _pairs("--dim", network.dim)},
@@ -149,15 +151,16 @@ def _pairs(flag: str, texts: Sequence[str]) -> list[tuple[str, str]]:
     return pairs
 
 
-def _extent(name: str, text: str) -> int:
-    number = whole_number(text)
-    if number is None:
+def _extent(name: str, text: str) -> int | tuple[int, int]:
+    low, dots, high = text.partition("..")
+    numbers = whole_number(low), whole_number(high) if dots else 0
+    if numbers[0] is None or numbers[1] is None or (dots and numbers[0] > numbers[1]):
         raise TilewrightError(
             "bad-argument",
-            f"--dim {name}={text}: '{text}' is not a whole number from 0 to {LARGEST}",
+            f"--dim {name}={text}: '{text}' is not a whole number from 0 to {LARGEST}, or two of them like 1..256",
             help=f"such as --dim {name}=1",
         )
-    return number
+    return (numbers[0], numbers[1]) if dots else numbers[0]
 
 
 def _constant(name: str, path: str) -> Array:

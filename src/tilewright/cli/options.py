@@ -73,8 +73,9 @@ class Network:
         list[str],
         typer.Option(
             "--dim",
-            metavar="NAME=VALUE",
-            help="Fixes a symbolic dimension; an unnamed one is INPUT:AXIS.",
+            metavar="NAME=N|LOW..HIGH",
+            help="Fixes a symbolic dimension; an unnamed one is INPUT:AXIS. With LOW..HIGH its value is an input of the "
+            "network, known when it runs.",
             rich_help_panel=NETWORK,
         ),
     ] = field(default_factory=list[str])

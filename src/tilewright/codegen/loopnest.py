@@ -166,7 +166,7 @@ def _reduction(
     if any(operand not in addresses for operand in skipping):
         return []
     guards = [guard for operand in skipping for guard in addresses[operand].guards]
-    loops = sum_loops(inner, nest.domain.dims, guards)
+    loops = sum_loops(inner, nest.domain.dims, guards, {name: cut_bounds(name) for name in nest.cut})
     places = {
         operand: place
         if operand in nest.body.fill

@@ -5,12 +5,13 @@ from __future__ import annotations
 from tilewright.codegen.baked import baked
 from tilewright.codegen.groups import lower_groups
 from tilewright.codegen.pieces import Pieces
-from tilewright.codegen.works import Held, Task, invoke, packing_names, whole
+from tilewright.codegen.works import Held, Task, invoke, packing_names, reach
 from tilewright.core.graph import Node
 from tilewright.core.op import REGISTRY
 from tilewright.core.plan import Place, Plan, Schedule
-from tilewright.core.program import Invoke, Kept, Mark, Pointer, Port, Program
-from tilewright.core.tiles import member
+from tilewright.core.program import Invoke, Kept, Mark, Pointer, Port, Program, Runtime
+from tilewright.core.sizes import ranges_of
+from tilewright.core.tiles import Extent, member
 
 
 def lower(plan: Plan, name: str = "network") -> Program:
@@ -47,6 +48,7 @@ def lower(plan: Plan, name: str = "network") -> Program:
         pieces.sections,
         kept,
         states_at,
+        tuple(Runtime(b, plan.graph.inputs.index(b.name)) for b in plan.graph.bounds),
     )
     return baked(program)
 
@@ -76,12 +78,13 @@ def _works(node: Node) -> bool:
 def _whole_node(plan: Plan, step: int, node: Node, pieces: Pieces) -> Invoke:
     choice = plan.choices[step]
     mine = member(plan.graph, node, choice.kernel)
+    ranges = {name: Extent(*ends) for name, ends in ranges_of(plan.graph, node).items()}
     held: dict[str, Held] = {}
     for use in mine.uses:
         place = plan.places[use.tensor]
         # Loop nests are not told where empty tensors are.
         if place.space == "constant" and (use.type.bytes or choice.kernel is not None):
             place = pieces.constant(use.tensor, use.pack, packing_names(plan.graph, mine), choice.kernel)
-        held[use.key] = Held(place, 0, whole(use.type))
+        held[use.key] = Held(place, 0, reach(plan, use))
     scratch = Pointer(Place("arena", plan.scratch[step]), "void", False) if choice.scratch else None
-    return invoke(Task(plan.graph, choice, mine, None, held, scratch), pieces)
+    return invoke(Task(plan.graph, choice, mine, ranges or None, held, scratch), pieces)

@@ -14,11 +14,12 @@ from typing import Literal
 from tilewright.codegen.naming import Names
 from tilewright.codegen.pieces import Pieces
 from tilewright.codegen.transfers import copy
-from tilewright.codegen.works import Held, Parts, Task, around, invoke, packing_names, whole
+from tilewright.codegen.works import Held, Parts, Task, around, invoke, packing_names, reach
 from tilewright.core.expr import Expr, Size, Var, bounds_of, larger, plain, variable
 from tilewright.core.plan import Choice, Group, Place, Plan, Schedule, Stage, Work
 from tilewright.core.platform import Dma
 from tilewright.core.program import Await, Copy, Cores, If, Mark, Move, Pointer, Start, Statement, Test, Wait
+from tilewright.core.sizes import ranges_of
 from tilewright.core.tiles import Extent, Member, Region, TileLoop, Trace, Use, hull, left, member, narrowed, trace
 
 CORE = "core"
@@ -60,13 +61,19 @@ class Lowering:
 
     @cached_property
     def trace(self) -> Trace:
-        return trace(self.members, self.group.loops, self.group.keep, self.at, self.names)
+        return trace(self.members, self.group.loops, self.group.keep, self.at, self.names, self.lengths)
+
+    @cached_property
+    def lengths(self) -> list[dict[str, Extent]]:
+        """Of each node the parts of dimensions that are known when the network runs."""
+        graph = self.plan.graph
+        return [{n: Extent(*ends) for n, ends in ranges_of(graph, mine.node).items()} for mine in self.members]
 
     @cached_property
     def following(self) -> Trace:
         """One step of the innermost loop later."""
         at = (*self.at[:-1], self.at[-1] + 1)
-        return trace(self.members, self.group.loops, self.group.keep, at, self.names)
+        return trace(self.members, self.group.loops, self.group.keep, at, self.names, self.lengths)
 
     @cached_property
     def _general(self) -> Lowering:
@@ -222,13 +229,13 @@ class Lowering:
         place = self.plan.places[use.tensor]
         for stage in self.schedule.stages:
             if (stage.tensor, stage.pack) == (use.tensor, use.pack) and stage.first <= self.index <= stage.last:
-                return Held(stage.place, 0, whole(use.type)), stage.place.space
+                return Held(stage.place, 0, reach(self.plan, use)), stage.place.space
         memory = self.schedule.memory(place)
         kernel = self.plan.choices[self.group.works[position].step].kernel
         if place.space == "constant" and (use.type.bytes or kernel is not None):
             names = packing_names(self.plan.graph, self.members[position])
             place = self.pieces.constant(use.tensor, use.pack, names, kernel)
-        return Held(place, 0, whole(use.type)), memory
+        return Held(place, 0, reach(self.plan, use)), memory
 
     def held(self, position: int) -> dict[str, Held]:
         buffers = self.group.works[position].buffers

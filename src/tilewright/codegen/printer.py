@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tilewright.codegen import words
@@ -206,8 +208,10 @@ def _reset(program: Program, printer: StatementPrinter) -> list[str]:
 def _flat_run(program: Program, printer: StatementPrinter) -> list[str]:
     """The inference on one arena."""
     n, upper = program.name, program.name.upper()
-    given = "unsigned char *base, const void *const *inputs, void *const *outputs"
-    lines = [line for routine in program.routines for line in _routine(routine, given, "base", printer)]
+    given = f"unsigned char *base, const void *const *inputs, void *const *outputs{_parameters(program)}"
+    sizes = "".join(f", {size.bound.variable}" for size in program.sizes)
+    known = ["base", *(size.bound.variable for size in program.sizes)]
+    lines = [line for routine in program.routines for line in _routine(routine, given, known, printer)]
     return [
         *lines,
         f"void {n}_run_in(void *arena, const void *const *inputs, void *const *outputs) {{",
@@ -215,8 +219,9 @@ def _flat_run(program: Program, printer: StatementPrinter) -> list[str]:
         "    (void)base;",
         "    (void)inputs;",
         "    (void)outputs;",
+        *_size_lines(program),
         *printer.lines(program.calls, "    "),
-        *(f"    {routine.name}(base, inputs, outputs);" for routine in program.routines),
+        *(f"    {routine.name}(base, inputs, outputs{sizes});" for routine in program.routines),
         *printer.lines([Mark(len(program.routines), "begin")] if program.routines else [], "    "),
         "}",
         "",
@@ -235,35 +240,53 @@ def _flat_run(program: Program, printer: StatementPrinter) -> list[str]:
 def _tiled_run(program: Program, printer: StatementPrinter) -> list[str]:
     """The inference on several memories: a function for each group of nodes."""
     n = program.name
-    given = "unsigned char *const *memory, const void *const *inputs, void *const *outputs"
+    ports = "unsigned char *const *memory, const void *const *inputs, void *const *outputs"
+    given, names = ports + _parameters(program), [size.bound.variable for size in program.sizes]
+    sizes = "".join(f", {name}" for name in names)
     lines = [f"const struct tilewright_memory {n}_memory[] = {{"]
     lines += [f'    {{"{name}", {size}}},' for name, size in program.memories]
     lines += ["};", ""]
     for routine in program.routines:
-        lines += _routine(routine, f"int tw_me, {given}", "memory", printer, kind="TW_ROUTINE")
+        lines += _routine(routine, f"int tw_me, {given}", ["memory", *names], printer, kind="TW_ROUTINE")
     own = ", ".join(f"memory[{index}]" for index in range(len(program.memories)))
     return [
         *lines,
         f"TW_ROUTINE void {n}_routines(int tw_me, {given}) {{",
-        *_unused("tw_me", "memory", "inputs", "outputs"),
-        *(f"    {routine.name}(tw_me, memory, inputs, outputs);" for routine in program.routines),
+        *_unused("tw_me", "memory", "inputs", "outputs", *names),
+        *(f"    {routine.name}(tw_me, memory, inputs, outputs{sizes});" for routine in program.routines),
         *printer.lines([Mark(len(program.routines), "begin")] if program.routines else [], "    "),
         "}",
         "",
-        f"void {n}_run_in({given}) {{",
+        f"void {n}_run_in({ports}) {{",
+        *_size_lines(program),
         "    /* Nobody else knows these copies, so that they may stay in registers. */",
         f"    unsigned char *const own[] = {{{own}}};",
-        f"    TW_ROLES({n}_routines, own, inputs, outputs);",
+        f"    TW_ROLES({n}_routines, own, inputs, outputs{sizes});",
         "}",
         "",
     ]
 
 
-def _routine(routine: Routine, given: str, base: str, printer: StatementPrinter, kind: str = "static") -> list[str]:
+def _parameters(program: Program) -> str:
+    """What functions are told of sizes that are known when the network runs."""
+    return "".join(f", int {size.bound.variable}" for size in program.sizes)
+
+
+def _size_lines(program: Program) -> list[str]:
+    """Sizes from the inputs that say them; what is beyond a bound counts as the bound."""
+    return [
+        f"    const int {bound.variable} = tw_max({bound.low}, tw_min({bound.high}, *(const int32_t *)inputs[{at}]));"
+        for bound, at in ((size.bound, size.input) for size in program.sizes)
+    ]
+
+
+def _routine(
+    routine: Routine, given: str, names: Sequence[str], printer: StatementPrinter, kind: str = "static"
+) -> list[str]:
     return [
         words.comment(routine.comment),
         f"{kind} void {routine.name}({given}) {{",
-        *_unused(*(["tw_me"] if kind != "static" else []), base, "inputs", "outputs"),
+        *_unused(*(["tw_me"] if kind != "static" else []), *names, "inputs", "outputs"),
         *printer.lines(routine.body, "    "),
         "}",
         "",

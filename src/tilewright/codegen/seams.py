@@ -97,8 +97,10 @@ class SumLoops:
     """Guards that the loops leave to ask at each term."""
 
 
-def sum_loops(inner: Sequence[str], sizes: Mapping[str, int], guards: Sequence[Guard]) -> SumLoops:
-    """The loops over a sum of terms that lie inside where all of these guards hold."""
+def sum_loops(
+    inner: Sequence[str], sizes: Mapping[str, int], guards: Sequence[Guard], cut: Mapping[str, tuple[str, str]]
+) -> SumLoops:
+    """The loops over a sum of terms that lie inside where all of these guards hold; `cut` says ends of some."""
     low: dict[str, list[str]] = {name: [] for name in inner}
     high: dict[str, list[str]] = {name: [] for name in inner}
     stepped: dict[str, Guard] = {}
@@ -115,7 +117,8 @@ def sum_loops(inner: Sequence[str], sizes: Mapping[str, int], guards: Sequence[G
     before: list[str] = []
     heads: list[str] = []
     for name in inner:
-        begin, end, step = "0", str(sizes[name]), f"{name}++"
+        begin, end = cut.get(name, ("0", str(sizes[name])))
+        step = f"{name}++"
         if low[name]:
             before.append(f"const int {name}_first = {_nested('tw_max', begin, low[name])};")
             begin = f"{name}_first"

@@ -18,8 +18,9 @@ from tilewright.core.expr import Expr, Size, Var, plain
 from tilewright.core.graph import Graph, TensorType
 from tilewright.core.matching import binding_names, tile_names
 from tilewright.core.op import call_node
-from tilewright.core.plan import Choice, Place
+from tilewright.core.plan import Choice, Place, Plan
 from tilewright.core.program import Argument, Invoke, Literal, Maybe, Number, Pointer, Struct
+from tilewright.core.sizes import extents
 from tilewright.core.tiles import Extent, Member, Ranges, Region, Use, region, shift, walked
 from tilewright.errors import TilewrightError
 
@@ -62,6 +63,14 @@ class Parts:
 
 def whole(kind: TensorType) -> Region:
     return tuple(Extent(0, extent) for extent in kind.shape)
+
+
+def reach(plan: Plan, use: Use) -> Region:
+    """All of a tensor, as far as it reaches when the program runs. States lie as if they were as large as can be."""
+    found = extents(plan.graph).get(use.tensor)
+    if found is None or use.pack or plan.places[use.tensor].space == "state":
+        return whole(use.type)
+    return tuple(Extent(0, extent) for extent in found)
 
 
 def around(mine: Member, use: Use, result: Region) -> Region:

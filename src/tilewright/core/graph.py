@@ -139,11 +139,26 @@ class State:
 
 
 @dataclass(frozen=True)
+class Bound:
+    """A size that is known when the network runs: the value of the input of this name, clamped to what it may be."""
+
+    name: str
+    low: int
+    high: int
+    number: int
+
+    @property
+    def variable(self) -> str:
+        """What code calls it."""
+        return f"size_{self.number}"
+
+
+@dataclass(frozen=True)
 class Graph:
     """A network: nodes in a topological order, the type of every tensor, the values of the constant ones.
 
     The last inputs and outputs are those of `states`, in their order: a run reads the value that the run before has
-    left, everywhere, and leaves another one.
+    left, everywhere, and leaves another one. Types say the largest extents; see `core.sizes` for smaller ones.
     """
 
     name: str
@@ -153,6 +168,9 @@ class Graph:
     types: Mapping[str, TensorType]
     constants: Mapping[str, Array] = field(default_factory=lambda: MappingProxyType({}))
     states: tuple[State, ...] = ()
+    bounds: tuple[Bound, ...] = ()
+    open: Mapping[str, tuple[tuple[int, str, int], ...]] = field(default_factory=lambda: MappingProxyType({}))
+    """Inputs that may be shorter than their type: axis, name of the size, and how much longer than that the axis is."""
 
     @property
     def fed(self) -> tuple[str, ...]:

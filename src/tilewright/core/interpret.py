@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
 
 import numpy as np
 
 from tilewright.core.graph import Array, Graph, Node, Result
-from tilewright.core.op import call_node, call_steps, evaluate
+from tilewright.core.op import REGISTRY, call_node, call_steps, evaluate
+from tilewright.core.sizes import extents, type_of
 from tilewright.errors import TilewrightError
 
 
@@ -18,12 +21,37 @@ def interpret(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
             "missing-input", f"network '{graph.name}' has {len(graph.inputs)} inputs, {len(inputs)} given"
         )
     tensors: dict[str, Array] = dict(graph.constants)
-    for name, array in zip(graph.inputs, inputs, strict=False):
+    given = dict(zip(graph.inputs, inputs, strict=False))
+    at = {b.variable: min(max(int(np.asarray(given[b.name]).reshape(-1)[0]), b.low), b.high) for b in graph.bounds}
+    found = extents(graph)
+    for name, array in given.items():
         kind = graph.type(name)
-        tensors[name] = np.asarray(array).astype(kind.dtype.numpy).reshape(kind.shape)
+        # A state is held as large as it may be; of others there is as much as their sizes say, without gaps.
+        shape = kind.shape if name in graph.updates else type_of(graph, found, name, at).shape
+        tensors[name] = np.asarray(array).astype(kind.dtype.numpy).reshape(-1)[: prod(shape)].reshape(shape)
     for node in graph.nodes:
-        tensors.update(_run(graph, node, tensors))
+        tensors.update(_shorter(graph, node, tensors, at) if found else _run(graph, node, tensors))
     return [tensors[name] for name in graph.outputs]
+
+
+def _shorter(graph: Graph, node: Node, tensors: dict[str, Array], at: Mapping[str, int]) -> dict[str, Array]:
+    """The same where tensors are shorter than their types say: each node sees as much as there is."""
+    found, op = extents(graph), REGISTRY[node.op]
+    if op.appends:
+        return _run(graph, node, tensors)
+    if op.kind == "view" and not node.epilogue:
+        source = tensors[node.inputs[0]]
+        whole = source.shape == graph.types[node.inputs[0]].shape
+        name = node.outputs[0]
+        return {name: source.reshape((graph.type(name) if whole else type_of(graph, found, name, at)).shape)}
+    cut = {
+        name: tensors[name][tuple(slice(extent) for extent in type_of(graph, found, name, at).shape)]
+        if name in found
+        else tensors[name]
+        for name in node.reads
+    }
+    types = {name: type_of(graph, found, name, at) for name in (*node.reads, *node.made)}
+    return _run(replace(graph, types={**graph.types, **types}), node, cut)
 
 
 def interpret_steps(graph: Graph, inputs: Sequence[Array], steps: int) -> list[Array]:

@@ -9,7 +9,8 @@ from tilewright.core.domain import Affine, Domain, dim
 from tilewright.core.expr import Expr, Size, plain, smaller
 from tilewright.core.graph import Graph, Node, TensorType
 from tilewright.core.kernel import Kernel, Number, holds
-from tilewright.core.op import Call
+from tilewright.core.op import Call, call_node, words
+from tilewright.core.sizes import call_at, ranges_of, samples
 from tilewright.core.tiles import Ranges, region
 
 
@@ -169,4 +170,22 @@ def why_not(
             return f"needs a constant {operand}"
     if node.epilogue and not kernel.epilogue:
         return f"has no epilogue, needs {', '.join(step.op for step in node.epilogue)}"
+    return ""
+
+
+def why_not_open(graph: Graph, node: Node, kernel: Kernel) -> str:
+    """Empty where the kernel also fits a node whose loops may be shorter when the network runs, however short."""
+    names = set(ranges_of(graph, node))
+    if not names:
+        return ""
+    products = call_node(graph, node).domain().products
+    asked = {part for name in kernel.whole for part in products.get(name, (name,))}
+    asked |= {word for spec in kernel.pack.values() for word in words(spec)}
+    if names & asked:
+        return f"needs to know {', '.join(sorted(names & asked))}, which is known when the network runs"
+    for at in samples(graph):
+        call = call_at(graph, node, at)
+        reason = why_not(kernel, call, node, graph, binding_names(call, call.domain()), {})
+        if reason:
+            return f"{reason}, when {', '.join(f'{name} is {value}' for name, value in at.items())}"
     return ""

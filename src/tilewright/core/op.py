@@ -213,6 +213,10 @@ class Operator:
     """Further numbers that kernels may name: defaults worked out (`pads_0` under auto_pad), codes of named choices."""
     padding: Callable[[Call], Mapping[str, tuple[str, int, Literal["before", "after"]]]] | None = None
     """Which of these numbers say how far accesses reach out of an operand's axis: a tile inside has less padding."""
+    any_length: bool = False
+    """Whether what it adds up or compares may be shorter when it runs than its type says."""
+    appends: bool = False
+    """Whether the result is the first operand with the rows of R, along the attribute `axis`, behind those in use."""
     joins: bool = False
     """Whether the result is its inputs side by side, each where its access lies inside of it, as they are."""
 

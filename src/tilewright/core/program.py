@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal as TypeLiteral
 
 from tilewright.core.expr import Size
-from tilewright.core.graph import Array, TensorType
+from tilewright.core.graph import Array, Bound, TensorType
 from tilewright.core.plan import Place
 
 
@@ -234,6 +234,14 @@ class Port:
 
 
 @dataclass(frozen=True)
+class Runtime:
+    """A size that is known when the program runs, and the input that says it."""
+
+    bound: Bound
+    input: int
+
+
+@dataclass(frozen=True)
 class Kept:
     """A state of the network, at its offset among all states; `initial` are bytes among the constants, None zeros."""
 
@@ -268,3 +276,4 @@ class Program:
     states: tuple[Kept, ...] = ()
     states_at: int = 0
     """Where they begin in the arena; where there are several memories, the last of `memories` is theirs alone."""
+    sizes: tuple[Runtime, ...] = ()

@@ -17,6 +17,7 @@ from tilewright.core.expr import Size, at_first, clamp, larger, plain, smaller
 from tilewright.core.graph import Graph, Node, TensorType
 from tilewright.core.kernel import BIT, PLANE, Kernel, Number, extent_of, packing
 from tilewright.core.op import Body, Call, call_node, call_steps
+from tilewright.core.sizes import ranges_of
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ class Member:
     node: Node
     domain: Domain
     uses: tuple[Use, ...]
+    open: frozenset[str] = frozenset()
+    """Loop dimensions that may be shorter when the network runs."""
 
     @property
     def output(self) -> Use:
@@ -103,7 +106,10 @@ def member(graph: Graph, node: Node, kernel: Kernel | None) -> Member:
             add(Use(operand, tensor, True, graph.types[tensor]), own.access[operand])
     outputs = tuple(u.key for u in uses if u.writes)
     whole = MappingProxyType(access), MappingProxyType(shapes)
-    return Member(node, Domain(own.dims, *whole, outputs, own.whole, own.products), tuple(uses))
+    # Tiles are planned for the largest sizes; a loop whose length is known later is not cut.
+    open_dims = ranges_of(graph, node)
+    uncut = own.whole.union(open_dims)
+    return Member(node, Domain(own.dims, *whole, outputs, uncut, own.products), tuple(uses), frozenset(open_dims))
 
 
 def walked(mine: Member, kernel: Kernel | None) -> frozenset[str]:
@@ -287,15 +293,17 @@ def trace(
     keep: Mapping[str, int],
     at: Sequence[Size],
     name: Callable[[Size], Size] | None = None,
+    lengths: Sequence[Ranges] = (),
 ) -> Trace:
     """Projects the tile of the last node back through the group.
 
     `at` is the index of each loop. `keep` names tensors of which lines computed at the previous step of the innermost
     loop are kept along an axis, so that only new ones are computed. `name` may put names in the place of long
-    expressions, which would grow from node to node.
+    expressions, which would grow from node to node. `lengths` are, by node, the parts of dimensions that are known when
+    the network runs; without, all are as long as they may be.
     """
     before = (*at[:-1], at[-1] - 1) if keep else at
-    previous = trace(members, loops, {}, before, name) if keep else None
+    previous = trace(members, loops, {}, before, name, lengths) if keep else None
     inside = {m.output.tensor for m in members[:-1]}
     ranges: list[Ranges] = [{} for _ in members]
     regions: list[dict[str, Region]] = [{} for _ in members]
@@ -314,6 +322,8 @@ def trace(
                 start = at_first(at[-1], part.start, larger(part.start, done))
                 wanted = _named((*wanted[:axis], Extent(start, part.stop), *wanted[axis + 1 :]), name)
             ranges[position] = tile_of(mine.domain, mine.output.key, wanted)
+        if lengths:
+            ranges[position] = {**lengths[position], **ranges[position]}
         for use in mine.uses:
             found = region(mine.domain, use.key, ranges[position])
             regions[position][use.key] = found

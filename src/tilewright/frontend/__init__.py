@@ -16,7 +16,7 @@ from tilewright.core.graph import Array, Graph
 def load(
     path: Path | str,
     *,
-    dims: Mapping[str, int] = MappingProxyType({}),
+    dims: Mapping[str, int | tuple[int, int]] = MappingProxyType({}),
     input_types: Mapping[str, str] = MappingProxyType({}),
     constants: Mapping[str, Array] = MappingProxyType({}),
     samples: Sequence[Array] | None = None,
@@ -25,7 +25,8 @@ def load(
 ) -> Graph:
     """The network of an ONNX file.
 
-    `dims` fixes symbolic extents by name, and unnamed ones as `INPUT:AXIS`. `input_types` pins element types of inputs.
+    `dims` fixes symbolic extents by name, and unnamed ones as `INPUT:AXIS`; a pair is the smallest and largest value of
+    one that is known when the network runs, for which it gets an input of the same name. `input_types` pins element types of inputs.
     `constants` gives values of inputs that are known at compile time; such an input stays one, and nothing reads it.
     `samples` are example inputs by position: they widen the inferred type of integer inputs, fix open extents that
     `dims` leaves, and supply inputs that are needed at compile time (shapes, axes).

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from tilewright.core.dtype import DTYPES, FLOAT32, DType
-from tilewright.core.graph import Array, Graph, TensorType
+from tilewright.core.graph import Array, Bound, Graph, TensorType
 from tilewright.errors import TilewrightError
 from tilewright.frontend import inputs as given
 from tilewright.frontend.builder import Builder, NeedsValues
+from tilewright.frontend.inputs import Dims
 from tilewright.frontend.integers import IntegerTypes, is_integer_network, stays_float
 from tilewright.frontend.limits import Budget
 from tilewright.frontend.proto import read_model
 from tilewright.frontend.raw import Declared, RawModel, Unsupported, alive
+from tilewright.frontend.sizes import check_sizes
 from tilewright.frontend.states import attached, with_states
 
 HELP = "compare it with the operator's definition in the ONNX standard, or export the network again"
@@ -37,7 +40,7 @@ def _helped() -> Generator[None]:
 @_helped()
 def import_file(
     path: Path,
-    dims: Mapping[str, int],
+    dims: Dims,
     input_types: Mapping[str, str],
     constants: Mapping[str, Array],
     samples: Sequence[Array] | None,
@@ -47,13 +50,25 @@ def import_file(
     """The graph of an ONNX file, see `tilewright.frontend.load`."""
     original = read_model(path)
     model = with_states(original, states, constants)
-    given.check_names(model, dims, input_types, constants)
-    by_name = {declared.name: np.asarray(a) for declared, a in zip(model.inputs, samples or (), strict=False)}
+    high = given.largest(dims)
+    given.check_names(model, high, input_types, constants)
+    bounds, axes = given.sizes(model, dims)
+    own = model.inputs[: len(model.inputs) - len(model.states)]
+    by_name = {declared.name: np.asarray(a) for declared, a in zip(own, samples or (), strict=False)}
     known = dict(constants)
     while True:
         try:
             pinned = {n: DTYPES[t] for n, t in input_types.items()}
-            return attached(_Import(model, dims, pinned, known, by_name, Budget(max_bytes)).graph(), model, original)
+
+            def graph(sizes: Sequence[Bound]) -> Graph:
+                extents = {**high, **{b.name: b.high for b in sizes}}
+                made = _Import(model, extents, pinned, known, by_name, Budget(max_bytes)).graph()
+                return attached(made, model, original, sizes, axes)
+
+            found = graph(bounds)
+            if bounds:
+                check_sizes(found, graph([replace(b, high=b.high - 1) for b in bounds]))
+            return found
         except NeedsValues as needs:
             # Shapes, axes and the like may be graph inputs; a test case then states them among its arrays.
             found = {n: by_name[n] for n in needs.names if n not in known and n in by_name and by_name[n].ndim <= 1}

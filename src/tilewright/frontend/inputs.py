@@ -3,14 +3,47 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from tilewright.core.dtype import DTYPES, FLOAT32, INT8, INT16, INT32, UINT8, DType
-from tilewright.core.graph import Array
+from tilewright.core.graph import Array, Bound
 from tilewright.errors import TilewrightError
 from tilewright.frontend.raw import Declared, RawModel, Unsupported
+
+
+Dims = Mapping[str, int | tuple[int, int]]
+"""Extents by name: a number, or the smallest and largest of one that is known when the network runs."""
+
+MORE = re.compile(r"\s*(.+?)\s*\+\s*(\d+)\s*")
+"""A dimension that is so much longer than another."""
+
+
+def largest(dims: Dims) -> dict[str, int]:
+    """The extents that everything is planned for."""
+    return {name: extent if isinstance(extent, int) else extent[1] for name, extent in dims.items()}
+
+
+def sizes(model: RawModel, dims: Dims) -> tuple[tuple[Bound, ...], dict[str, tuple[tuple[int, str, int], ...]]]:
+    """Sizes that are known when the network runs, and the axes of inputs that have them."""
+    ranges = {name: extent for name, extent in dims.items() if not isinstance(extent, int) and extent[0] < extent[1]}
+    bounds = tuple(Bound(name, *ends, number) for number, (name, ends) in enumerate(ranges.items()))
+    axes: dict[str, tuple[tuple[int, str, int], ...]] = {}
+    for declared in model.inputs:
+        for axis, extent in enumerate(declared.shape or ()):
+            named, more = _more(extent if isinstance(extent, str) else "", ranges)
+            key = f"{declared.name}:{axis}" if f"{declared.name}:{axis}" in ranges else named
+            if not isinstance(extent, int) and key in ranges:
+                axes[declared.name] = (*axes.get(declared.name, ()), (axis, key, more))
+    return bounds, axes
+
+
+def _more(extent: str, known: Collection[str]) -> tuple[str, int]:
+    """The known dimension that one is made of, and how much longer it is."""
+    found = MORE.fullmatch(extent)
+    return (found[1], int(found[2])) if extent not in known and found and found[1] in known else (extent, 0)
 
 
 def check_names(
@@ -101,7 +134,8 @@ def shapes(model: RawModel, dims: Mapping[str, int], samples: Mapping[str, Array
 def _extent(name: str, axis: int, extent: int | str | None, dims: Mapping[str, int], sampled: int | None) -> int | None:
     if isinstance(extent, int):
         return extent
-    pinned = dims.get(f"{name}:{axis}", dims.get(extent) if extent else None)
+    named, more = _more(extent or "", dims)
+    pinned = dims.get(f"{name}:{axis}", dims[named] + more if named in dims else None)
     return sampled if pinned is None else pinned
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from tilewright.core.graph import Graph, State
+from tilewright.core.graph import Bound, Graph, State
+from tilewright.core.sizes import extents
 from tilewright.errors import TilewrightError
 from tilewright.frontend.raw import RawModel, Unsupported
+from tilewright.frontend.sizes import Axes, grown, with_sizes
 
 
 def with_states(model: RawModel, given: Mapping[str, str], constants: Collection[str]) -> RawModel:
@@ -34,12 +36,14 @@ def with_states(model: RawModel, given: Mapping[str, str], constants: Collection
     )
 
 
-def attached(graph: Graph, model: RawModel, original: RawModel) -> Graph:
-    """The graph with its states; an error where one does not have the type of its new value."""
+def attached(graph: Graph, model: RawModel, original: RawModel, bounds: Sequence[Bound], axes: Axes) -> Graph:
+    """The graph with its states and sizes; an error where a state does not have the type of its new value."""
     count = len(model.states)
-    pairs = zip(model.states, graph.inputs[-count:], graph.outputs[-count:], strict=True) if count else ()
+    graph = with_sizes(graph, bounds, axes, count)
+    pairs = list(zip(model.states, graph.inputs[-count:], graph.outputs[-count:], strict=True)) if count else []
     states: list[State] = []
     for name, old, new in pairs:
+        graph = graph if graph.types[old] == graph.types[new] else grown(graph, old, new) or graph
         kind, found = graph.types[old], graph.types[new]
         if kind != found:
             raise TilewrightError(
@@ -47,12 +51,15 @@ def attached(graph: Graph, model: RawModel, original: RawModel) -> Graph:
                 f"state '{name}' is {kind}, its new value '{model.states[name]}' is {found}",
                 help=f"both have to be the same: --input-type {name}={found.dtype}"
                 if kind.shape == found.shape
-                else "both have to be the same; fix open extents with --dim",
+                else "both have to be the same, or Concat(state, rows) with --dim NAME=LOW..HIGH for the state's length",
             )
         initial = original.initialisers.get(name)
         value = np.zeros(kind.shape) if initial is None or isinstance(initial, Unsupported) else initial
         states.append(State(name, np.asarray(value).astype(kind.dtype.numpy).reshape(kind.shape)))
-    return replace(graph, states=tuple(states))
+    made = replace(graph, states=tuple(states))
+    # What cannot have such a size is said now.
+    extents(made)
+    return made
 
 
 def _bad(what: str, known: Collection[str]) -> TilewrightError:

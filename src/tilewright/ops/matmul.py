@@ -188,6 +188,7 @@ declare(
         _product_body,
         doc=__doc__ or "",
         limit=_product_limit,
+        any_length=True,
     )
 )
 

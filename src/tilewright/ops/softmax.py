@@ -47,5 +47,6 @@ declare(
         ),
         MappingProxyType({"axis": -1, "x_scale": 1.0}),
         doc=__doc__ or "",
+        any_length=True,
     )
 )

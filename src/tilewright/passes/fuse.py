@@ -12,6 +12,7 @@ from tilewright.core.graph import Graph, Node, Result, Step
 from tilewright.core.matching import binding_names, why_not
 from tilewright.core.op import REGISTRY, call_node
 from tilewright.core.platform import Platform
+from tilewright.core.sizes import extents, leading
 from tilewright.errors import TilewrightError
 
 
@@ -91,7 +92,7 @@ class _State:
             return False
         node = self.nodes[source]
         op = REGISTRY[node.op]
-        if len(node.outputs) != 1 or op.kind == "view":
+        if len(node.outputs) != 1 or op.kind == "view" or not leading(extents(self._graph).get(source, ())):
             return False
         return self._has_nest(node) or self._has_kernel(node)
 
@@ -114,7 +115,8 @@ class _State:
 
 
 def _is_elementwise(node: Node) -> bool:
-    return REGISTRY[node.op].kind == "elementwise" and len(node.outputs) == 1
+    op = REGISTRY[node.op]
+    return op.kind == "elementwise" and len(node.outputs) == 1 and not op.appends
 
 
 def _as_steps(node: Node, graph: Graph, first: int) -> tuple[Step, ...]:

@@ -85,7 +85,7 @@ def _strided(node: Node) -> bool:
 def _every_pixel(graph: Graph, way: Split, node: Node, names: Names) -> Split:
     """The same without strides: a node behind takes every so-manieth pixel, and does the rest."""
     first, *others = way.nodes
-    known = replace(graph, states=()).with_nodes(
+    known = replace(graph, states=(), bounds=(), open={}).with_nodes(
         way.nodes, types=way.types, constants=way.constants, outputs=node.outputs
     )
     kind = known.types[first.outputs[0]]

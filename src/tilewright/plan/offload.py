@@ -17,6 +17,7 @@ from types import MappingProxyType
 from tilewright.core.graph import Graph, Names, Node
 from tilewright.core.plan import Choice
 from tilewright.core.platform import Engine, Platform
+from tilewright.core.sizes import ranges_of
 from tilewright.errors import TilewrightError
 from tilewright.passes.split import Split, splits
 from tilewright.plan.content import Contents, Key, connections, mentioned
@@ -77,7 +78,8 @@ class _Compared:
         types, constants = dict(graph.types), dict(graph.constants)
         for node in graph.nodes:
             best, gain = (None, 0.0)
-            if node.outputs[0] not in engines:
+            # Other engines are told all sizes beforehand.
+            if node.outputs[0] not in engines and not ranges_of(graph, node):
                 best, gain = self._best(graph, node, names, engine, early)
             if best is None:
                 nodes.append(node)
@@ -104,7 +106,7 @@ class _Compared:
 
         With `early`, constants are there.
         """
-        alone = replace(graph, states=())
+        alone = replace(graph, states=(), bounds=(), open={})
         small = alone.with_nodes(way.nodes, types=way.types, constants=way.constants, outputs=way.nodes[-1].outputs)
         nodes, platform = way.nodes, self.platform
         try:

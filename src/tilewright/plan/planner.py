@@ -8,6 +8,7 @@ from tilewright.core.graph import Graph, Names, Node, Result
 from tilewright.core.op import REGISTRY, Call, call_node, call_steps
 from tilewright.core.plan import Buffer, Choice, Place, Plan, Rejection
 from tilewright.core.platform import Platform
+from tilewright.core.sizes import extents, leading
 from tilewright.core.tiles import member
 from tilewright.errors import TilewrightError
 from tilewright.plan.addresses import allocate as allocation
@@ -98,12 +99,27 @@ def _flat(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:
 
 
 def _over_state(graph: Graph, node: Node, choice: Choice) -> Choice:
-    """The loop nest in place of a kernel that may not write the new value of a state over the one it reads."""
-    updates = {old: new for old, new in graph.updates.items() if new in node.made and old in node.reads}
-    if choice.kernel is None or all(old in _replaceable(node, choice) for old in updates):
+    """The loop nest in place of a kernel that may not write over the state that it reads, or needs it without gaps."""
+    if choice.kernel is None or not graph.states:
         return choice
-    reason = Rejection(choice.kernel.where, "it does not write over what it reads, a state")
-    return Choice(choice.engine, None, rejected=(*choice.rejected, reason))
+    updates = {old: new for old, new in graph.updates.items() if new in node.made and old in node.reads}
+    why = "" if all(old in _replaceable(node, choice) for old in updates) else "it does not write over what it reads"
+    roots, found = storage(graph), extents(graph)
+    operands = zip(REGISTRY[node.op].operand_names(len(node.inputs)), node.inputs, strict=True)
+    for operand, name in operands:
+        apart = root_of(roots, name) in graph.updates and not leading(found.get(name, ()))
+        why = f"it needs {operand} without gaps" if apart and operand not in choice.kernel.strided else why
+    if not why:
+        return choice
+    rejected = (*choice.rejected, Rejection(choice.kernel.where, f"{why}, a state"))
+    if REGISTRY[node.op].body is None:
+        raise TilewrightError(
+            "no-kernel",
+            f"{node.op} '{node.label}' has no kernel for a state",
+            reasons=[f"{r.kernel:<28} {r.reason}" for r in rejected],
+            help="add a kernel with --kernels DIR (docs/add_a_kernel.md)",
+        )
+    return Choice(choice.engine, None, rejected=rejected)
 
 
 def _lenders(graph: Graph, owners: dict[str, str]) -> list[Lender]:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from tilewright.core.graph import Graph, Node
 from tilewright.core.kernel import Kernel, Number, formula, named
-from tilewright.core.matching import binding_names, why_not
+from tilewright.core.matching import binding_names, why_not, why_not_open
 from tilewright.core.op import call_node
 from tilewright.core.plan import Choice, Rejection
 from tilewright.core.platform import Platform
@@ -37,7 +37,7 @@ def select(graph: Graph, node: Node, platform: Platform, engine: str = "", conte
     wanted = engine or platform.cores.name
     for kernel in (k for k in platform.kernels if k.op == node.op and k.engine == wanted):
         variables: dict[str, str] = {}
-        reason = why_not(kernel, call, node, graph, names, variables)
+        reason = why_not(kernel, call, node, graph, names, variables) or why_not_open(graph, node, kernel)
         if reason:
             rejected.append(Rejection(kernel.where, reason))
         else:

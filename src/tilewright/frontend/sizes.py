@@ -1,0 +1,72 @@
+"""Sizes that are known when a network runs: their inputs, caches that grow, and a look for values that depend on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+
+from tilewright.core.dtype import INT32
+from tilewright.core.graph import Array, Bound, Graph, Names, Node, TensorType, attrs
+from tilewright.core.op import REGISTRY
+from tilewright.errors import TilewrightError
+
+Axes = Mapping[str, tuple[tuple[int, str, int], ...]]
+
+
+def with_sizes(graph: Graph, bounds: Sequence[Bound], axes: Axes, states: int) -> Graph:
+    """The graph with an input for each size, behind its own and before those of states."""
+    names = Names(graph)
+    called = {bound.name: names.fresh(bound.name) for bound in bounds}
+    known = {name: tuple((axis, called[b], more) for axis, b, more in found) for name, found in axes.items()}
+    own = len(graph.inputs) - states
+    return replace(
+        graph,
+        inputs=(*graph.inputs[:own], *called.values(), *graph.inputs[own:]),
+        types=MappingProxyType({**graph.types, **{name: TensorType(INT32, ()) for name in called.values()}}),
+        bounds=tuple(replace(bound, name=called[bound.name]) for bound in bounds),
+        open=MappingProxyType(known),
+    )
+
+
+def grown(graph: Graph, old: str, new: str) -> Graph | None:
+    """The graph with a state as large as it may get, to which rows are appended; None where it does not grow so."""
+    node = next((n for n in graph.nodes if new in n.made), None)
+    users = [n for n in graph.nodes if old in n.reads]
+    found = graph.open.get(old, ())
+    if node is None or node.op != "Concat" or len(node.inputs) != 2 or node.inputs[0] != old or users != [node]:
+        return None
+    axis = int(node.attrs["axis"] or 0) % graph.types[old].rank  # type: ignore[arg-type]
+    if len(found) != 1 or found[0][0] != axis or found[0][2]:
+        return None
+    append = Node("Append", (old, node.inputs[1], found[0][1]), node.outputs, attrs(axis=axis), node.name)
+    nodes = [append if other is node else other for other in graph.nodes]
+    return graph.with_nodes(nodes, types={old: graph.types[new]})
+
+
+def check_sizes(graph: Graph, other: Graph) -> None:
+    """An error where a value of the network depends on a size: `other` is the network with a smaller one."""
+    same = [node.op for node in graph.nodes] == [node.op for node in other.nodes]
+    for mine, theirs in zip(graph.nodes, other.nodes, strict=False):
+        op = REGISTRY[mine.op]
+        operands = op.operand_names(len(mine.inputs))
+        values = [
+            (graph.constants.get(a), other.constants.get(b))
+            for operand, a, b in zip(operands, mine.inputs, theirs.inputs, strict=False)
+            if operand not in op.compile_time
+        ]
+        same = same and op.kind == "view" or (same and mine.attrs == theirs.attrs and all(map(_equal, values)))
+        if not same:
+            raise TilewrightError(
+                "bad-size",
+                f"{mine.op} '{mine.label}' computes with the value of a size that is known when the network runs",
+                reasons=["at compile time it is a constant, which is another one for another size"],
+                help="fix the dimension with --dim NAME=N, or give the value to the network as an input",
+            )
+
+
+def _equal(pair: tuple[Array | None, Array | None]) -> bool:
+    a, b = pair
+    return a is b or (a is not None and b is not None and a.shape == b.shape and bool(np.array_equal(a, b)))
