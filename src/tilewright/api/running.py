@@ -17,6 +17,7 @@ from tilewright.core.graph import Array, Graph, TensorType
 from tilewright.core.interpret import interpret_steps
 from tilewright.core.platform import Platform
 from tilewright.core.program import Mark, Program
+from tilewright.core.sizes import extents, type_of
 from tilewright.errors import TilewrightError
 from tilewright.quantize import quantisation_step
 from tilewright.sim.chip import run_on_chip
@@ -160,6 +161,8 @@ def run_model(
                 built.executable, fed, types, machine=emulated, repeat=repeat, limits=limits, steps=steps or 1
             )
             outputs, nanoseconds = host.outputs, host.nanoseconds
+    if graph.bounds and steps is None:
+        outputs = _reached(graph, fed, outputs)
     comparisons = compare(compiled, fed, outputs, expected, rule, steps) if expected is not None else ()
     return Ran(compiled, outputs, comparisons, nanoseconds, cycles, groups, footprint, each)
 
@@ -185,6 +188,14 @@ def _simulator(platform: Platform, name: SimulatorName | None, *, profile: bool)
 def _stepped(kind: TensorType, steps: int | None) -> TensorType:
     """A tensor of several runs."""
     return kind if steps is None else kind.with_shape((steps, *kind.shape))
+
+
+def _reached(graph: Graph, fed: Sequence[Array], outputs: Sequence[Array]) -> tuple[Array, ...]:
+    """Outputs as far as they reach with the sizes that were given."""
+    given = dict(zip(graph.fed, fed, strict=True))
+    at = {bound.variable: bound.clamped(int(given[bound.name])) for bound in graph.bounds}
+    kinds = [type_of(graph, extents(graph), name, at) for name in graph.given]
+    return tuple(o.reshape(-1)[: kind.size].reshape(kind.shape) for o, kind in zip(outputs, kinds, strict=True))
 
 
 def noise(graph: Graph, seed: int, steps: int | None = None) -> tuple[Array, ...]:
@@ -214,6 +225,9 @@ def fit(inputs: Sequence[Array], compiled: Compiled, steps: int | None = None) -
     fed: list[Array] = []
     for name, array in zip(graph.fed, inputs, strict=False):
         kind = _stepped(graph.types[name], steps)
+        # Of a tensor that may be shorter, what lies behind is not looked at.
+        if name in graph.open and steps is None and array.size <= kind.size:
+            array = np.pad(array.reshape(-1), (0, kind.size - array.size))
         if array.size != kind.size:
             raise TilewrightError(
                 "wrong-inputs",

@@ -74,8 +74,8 @@ class Network:
         typer.Option(
             "--dim",
             metavar="NAME=N|LOW..HIGH",
-            help="Fixes a symbolic dimension; an unnamed one is INPUT:AXIS. With LOW..HIGH its value is an input of the "
-            "network, known when it runs.",
+            help="Fixes a symbolic dimension; an unnamed one is INPUT:AXIS. With LOW..HIGH its value is an input of "
+            "the network, known when it runs.",
             rich_help_panel=NETWORK,
         ),
     ] = field(default_factory=list[str])

@@ -147,6 +147,9 @@ class Bound:
     high: int
     number: int
 
+    def clamped(self, value: int) -> int:
+        return min(max(value, self.low), self.high)
+
     @property
     def variable(self) -> str:
         """What code calls it."""

@@ -22,7 +22,7 @@ def interpret(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
         )
     tensors: dict[str, Array] = dict(graph.constants)
     given = dict(zip(graph.inputs, inputs, strict=False))
-    at = {b.variable: min(max(int(np.asarray(given[b.name]).reshape(-1)[0]), b.low), b.high) for b in graph.bounds}
+    at = {b.variable: b.clamped(int(np.asarray(given[b.name]).reshape(-1)[0])) for b in graph.bounds}
     found = extents(graph)
     for name, array in given.items():
         kind = graph.type(name)

@@ -62,6 +62,8 @@ class Member:
     uses: tuple[Use, ...]
     open: frozenset[str] = frozenset()
     """Loop dimensions that may be shorter when the network runs."""
+    partial: bool = False
+    """Whether it writes just some rows of its result, over a state that has the others."""
 
     @property
     def output(self) -> Use:
@@ -109,7 +111,9 @@ def member(graph: Graph, node: Node, kernel: Kernel | None) -> Member:
     # Tiles are planned for the largest sizes; a loop whose length is known later is not cut.
     open_dims = ranges_of(graph, node)
     uncut = own.whole.union(open_dims)
-    return Member(node, Domain(own.dims, *whole, outputs, uncut, own.products), tuple(uses), frozenset(open_dims))
+    partial = any(start != 0 for start, _ in open_dims.values())
+    domain = Domain(own.dims, *whole, outputs, uncut, own.products)
+    return Member(node, domain, tuple(uses), frozenset(open_dims), partial)
 
 
 def walked(mine: Member, kernel: Kernel | None) -> frozenset[str]:

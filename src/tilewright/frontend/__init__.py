@@ -26,7 +26,8 @@ def load(
     """The network of an ONNX file.
 
     `dims` fixes symbolic extents by name, and unnamed ones as `INPUT:AXIS`; a pair is the smallest and largest value of
-    one that is known when the network runs, for which it gets an input of the same name. `input_types` pins element types of inputs.
+    one that is known when the network runs, for which it gets an input of the same name. `input_types` pins element
+    types of inputs.
     `constants` gives values of inputs that are known at compile time; such an input stays one, and nothing reads it.
     `samples` are example inputs by position: they widen the inferred type of integer inputs, fix open extents that
     `dims` leaves, and supply inputs that are needed at compile time (shapes, axes).

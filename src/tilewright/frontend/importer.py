@@ -56,15 +56,15 @@ def import_file(
     own = model.inputs[: len(model.inputs) - len(model.states)]
     by_name = {declared.name: np.asarray(a) for declared, a in zip(own, samples or (), strict=False)}
     known = dict(constants)
+    pinned = {n: DTYPES[t] for n, t in input_types.items()}
+
+    def graph(sizes: Sequence[Bound]) -> Graph:
+        extents = {**high, **{b.name: b.high for b in sizes}}
+        made = _Import(model, extents, pinned, known, by_name, Budget(max_bytes)).graph()
+        return attached(made, model, original, sizes, axes)
+
     while True:
         try:
-            pinned = {n: DTYPES[t] for n, t in input_types.items()}
-
-            def graph(sizes: Sequence[Bound]) -> Graph:
-                extents = {**high, **{b.name: b.high for b in sizes}}
-                made = _Import(model, extents, pinned, known, by_name, Budget(max_bytes)).graph()
-                return attached(made, model, original, sizes, axes)
-
             found = graph(bounds)
             if bounds:
                 check_sizes(found, graph([replace(b, high=b.high - 1) for b in bounds]))

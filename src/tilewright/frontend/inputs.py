@@ -13,7 +13,6 @@ from tilewright.core.graph import Array, Bound
 from tilewright.errors import TilewrightError
 from tilewright.frontend.raw import Declared, RawModel, Unsupported
 
-
 Dims = Mapping[str, int | tuple[int, int]]
 """Extents by name: a number, or the smallest and largest of one that is known when the network runs."""
 

@@ -1,4 +1,4 @@
-"""Sizes that are known when a network runs: their inputs, caches that grow, and a look for values that depend on them."""
+"""Sizes that are known when a network runs: their inputs, caches that grow, and values that depend on them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewright.core.dtype import INT32
 from tilewright.core.graph import Array, Bound, Graph, Names, Node, TensorType, attrs
-from tilewright.core.op import REGISTRY
+from tilewright.core.op import REGISTRY, call_node
 from tilewright.errors import TilewrightError
 
 Axes = Mapping[str, tuple[tuple[int, str, int], ...]]
@@ -36,9 +36,9 @@ def grown(graph: Graph, old: str, new: str) -> Graph | None:
     node = next((n for n in graph.nodes if new in n.made), None)
     users = [n for n in graph.nodes if old in n.reads]
     found = graph.open.get(old, ())
-    if node is None or node.op != "Concat" or len(node.inputs) != 2 or node.inputs[0] != old or users != [node]:
+    if node is None or not REGISTRY[node.op].joins or len(node.inputs) != 2 or node.inputs[0] != old or users != [node]:
         return None
-    axis = int(node.attrs["axis"] or 0) % graph.types[old].rank  # type: ignore[arg-type]
+    axis = call_node(graph, node).axis("axis", graph.types[old].rank)
     if len(found) != 1 or found[0][0] != axis or found[0][2]:
         return None
     append = Node("Append", (old, node.inputs[1], found[0][1]), node.outputs, attrs(axis=axis), node.name)
@@ -57,7 +57,7 @@ def check_sizes(graph: Graph, other: Graph) -> None:
             for operand, a, b in zip(operands, mine.inputs, theirs.inputs, strict=False)
             if operand not in op.compile_time
         ]
-        same = same and op.kind == "view" or (same and mine.attrs == theirs.attrs and all(map(_equal, values)))
+        same = (same and op.kind == "view") or (same and mine.attrs == theirs.attrs and all(map(_equal, values)))
         if not same:
             raise TilewrightError(
                 "bad-size",

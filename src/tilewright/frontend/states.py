@@ -51,7 +51,8 @@ def attached(graph: Graph, model: RawModel, original: RawModel, bounds: Sequence
                 f"state '{name}' is {kind}, its new value '{model.states[name]}' is {found}",
                 help=f"both have to be the same: --input-type {name}={found.dtype}"
                 if kind.shape == found.shape
-                else "both have to be the same, or Concat(state, rows) with --dim NAME=LOW..HIGH for the state's length",
+                else "both have to be the same, or the new one Concat(state, rows), with --dim NAME=LOW..HIGH for the "
+                "length of the state",
             )
         initial = original.initialisers.get(name)
         value = np.zeros(kind.shape) if initial is None or isinstance(initial, Unsupported) else initial

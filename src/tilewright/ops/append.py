@@ -19,8 +19,8 @@ from tilewright.core.op import REQUIRED, Body, Call, Operator, declare, example
 def _infer(call: Call) -> tuple[TensorType, ...]:
     x, rows = call.type("X"), call.type("R")
     axis = call.axis("axis", x.rank)
-    same = rows.rank == x.rank and all(a == b for i, (a, b) in enumerate(zip(x.shape, rows.shape, strict=True)) if i != axis)
-    if not same or rows.dtype != x.dtype or rows.shape[axis] > x.shape[axis]:
+    same = rows.rank == x.rank and rows.dtype == x.dtype and rows.shape[axis] <= x.shape[axis]
+    if not same or (*rows.shape[:axis], *rows.shape[axis + 1 :]) != (*x.shape[:axis], *x.shape[axis + 1 :]):
         raise call.error("shape-mismatch", f"{rows} are no rows of {x} along axis {axis}")
     if call.type("P").size != 1 or call.type("P").dtype != INT32:
         raise call.error("type-mismatch", f"P must be one int32, found {call.type('P')}")

@@ -74,7 +74,7 @@ class Inlay:
         step = self.network.task(work.step)
         found = at_ends(step, alone) if self._outer >= 0 and not group.inlaid(work) else ()
         cut = {loop.dim for loop in group.loops}
-        return () if cut & left(mine, found).keys() else found
+        return () if mine.open or cut & left(mine, found).keys() else found
 
     def _within(self, keys: tuple[str, ...]) -> tuple[Group, int]:
         """The group with these operands within its result, and the bytes that it needs."""

@@ -105,6 +105,9 @@ class Prefetch:
             or (group.ahead and not group.queued)
             or tensor in {mine.output.tensor for mine in members[:-1]}
             or not self._alone(group, index)
+            or any(
+                mine.partial and index in work.buffers.values() for work, mine in zip(group.works, members, strict=True)
+            )
         ):
             return False
         first = trace(members, group.loops, group.keep, [0] * len(group.loops))

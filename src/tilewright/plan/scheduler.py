@@ -15,6 +15,7 @@ from tilewright.core.graph import Graph
 from tilewright.core.plan import Buffer, Group, Place, Plan, Schedule, Stage
 from tilewright.core.platform import Platform
 from tilewright.core.states import shown
+from tilewright.errors import TilewrightError
 from tilewright.plan.impossible import why_impossible
 from tilewright.plan.inlay import Inlay
 from tilewright.plan.joint import Joint, Pick, Solution, fits_layer_by_layer, layer_by_layer
@@ -27,6 +28,7 @@ from tilewright.plan.prefetch import Prefetch
 from tilewright.plan.stages import PATIENCES, Stages
 from tilewright.plan.storage import state_buffers, state_bytes, tensors
 from tilewright.plan.tiling.candidates import Candidate
+from tilewright.price.copies import route
 from tilewright.price.slow import fetched
 from tilewright.price.tiles import priced
 
@@ -36,6 +38,13 @@ DOUBT = 0.1
 
 def schedule(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:
     """Places a lowered graph on a machine with several memories."""
+    if graph.bounds and any(dma.through for dma in route(platform, platform.home)):
+        raise TilewrightError(
+            "bad-size",
+            f"sizes that are known when the network runs are inputs, and no core of '{platform.name}' reads "
+            f"{platform.home}, where these are",
+            help="choose another home for inputs and weights with --home",
+        )
     networks = networks_of(graph, platform, options)
     saved = [network.saved for network in networks if network.saved]
     made: Plan | None = None

@@ -481,7 +481,9 @@ def _of(stage: Stage, use: Use) -> bool:
 
 
 def _all_of_it(opened: Opened, index: int) -> bool:
-    """Whether a buffer holds the whole tensor at every step."""
+    """Whether a buffer holds the whole tensor at every step; what rows are appended to is not loaded for it."""
+    if any(opened.members[position].partial for position, _ in opened.users[index]):
+        return False
     wanted = whole(opened.users[index][0][1].type.shape)
     boxes = zip(opened.blocks[index], wanted, strict=True)
     return all(everywhere(x.start == y.start) and everywhere(x.stop == y.stop) for x, y in boxes)

@@ -7,7 +7,7 @@
 #include <time.h>
 
 static void *buffer_of(size_t bytes) {
-    void *buffer = malloc(bytes ? bytes : 1);
+    void *buffer = calloc(bytes ? bytes : 1, 1);
     if (!buffer) {
         fprintf(stderr, "out of memory\n");
         exit(1);
