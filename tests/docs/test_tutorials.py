@@ -20,6 +20,7 @@ WALKS = (
     "docs/add_an_operator.md",
     "docs/add_a_kernel.md",
     "docs/the_c_interface.md",
+    "docs/states.md",
     "docs/quantised_networks.md",
     "docs/scratchpad.md",
     "docs/planning.md",

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import command_line
-from onnx_models import model, node, value, write
+from onnx_models import Array, model, node, value, write
 from stateful import running_sum, with_metadata
 from tilewright.errors import TilewrightError
 from tilewright.frontend import load
 
 
-def refused(path: Path, states: Mapping[str, str], **options: Mapping[str, np.ndarray]) -> TilewrightError:
+def refused(path: Path, states: Mapping[str, str], constants: Mapping[str, Array] | None = None) -> TilewrightError:
     with pytest.raises(TilewrightError) as caught:
-        load(path, states=states, **options)
+        load(path, states=states, constants=constants or {})
     assert caught.value.code == "bad-state"
     return caught.value
 
@@ -50,7 +50,7 @@ def test_types_that_differ(tmp_path: Path) -> None:
 
 def test_a_state_that_is_a_constant(tmp_path: Path) -> None:
     zero = np.zeros(40, np.float32)
-    error = refused(running_sum(tmp_path), {"s_in": "s_out"}, constants={"s_in": zero})
+    error = refused(running_sum(tmp_path), {"s_in": "s_out"}, {"s_in": zero})
     assert error.what == "'s_in' is a state, and --constant fixes it"
 
 

@@ -50,13 +50,13 @@ def test_a_size_beyond_its_bound_is_the_bound(tmp_path: Path) -> None:
     beyond, at = np.asarray([2**31 - 1, -5], np.int32), np.asarray([7, 0], np.int32)
     flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
     found = [run_model(path, options, inputs=(x, sizes), steps=2, flags=flags).outputs[0] for sizes in (beyond, at)]
-    np.testing.assert_array_equal(*found)
+    np.testing.assert_array_equal(found[0], found[1])
 
 
 def layers(folder: Path) -> Path:
     """Rows of tokens through layers, and attention among themselves."""
     rng = np.random.default_rng(6)
-    weights = {f"w{i}": rng.normal(size=(12, 12)).astype(np.float32) / 3 for i in range(4)}
+    weights: dict[str, Array] = {f"w{i}": rng.normal(size=(12, 12)).astype(np.float32) / 3 for i in range(4)}
     weights["bias"] = rng.normal(size=12).astype(np.float32)
     nodes = [
         *(node("MatMul", f"x w{i}", f"m{i}") for i in range(3)),

@@ -112,10 +112,11 @@ class NetworkCost:
 def read_network(
     model: str | Path | Graph | Workload | Layer,
     *,
-    dims: Mapping[str, int] | None = None,
+    dims: Mapping[str, int | tuple[int, int]] | None = None,
     input_types: Mapping[str, str] | None = None,
     constants: Mapping[str, Array] | None = None,
     max_bytes: int | None = None,
+    states: Mapping[str, str] | None = None,
 ) -> NetworkLayers:
     """The layers of an ONNX file, of a YAML file of equations, or of what is one of these already."""
     if isinstance(model, Layer):
@@ -129,6 +130,7 @@ def read_network(
         model = load(
             Path(model),
             dims=dims or {},
+            states=states or {},
             input_types=input_types or {},
             constants=constants or {},
             max_bytes=max_bytes,

@@ -38,14 +38,14 @@ def options_of(
         _sizes(code.platform, shape, _needing_tiles(shape, planning.chosen, build)),
         planning.chosen,
         network.max_bytes,
-        _states(network.state),
+        states_of(network),
     )
 
 
-def _states(texts: Sequence[str]) -> dict[str, str]:
+def states_of(network: Network) -> dict[str, str]:
     """Inputs that are states, with the outputs that are their new values."""
     found: dict[str, str] = {}
-    for old, new in _pairs("--state", texts):
+    for old, new in _pairs("--state", network.state):
         if found.setdefault(old, new) != new:
             raise TilewrightError(
                 "bad-state", f"--state gives '{old}' two new values, '{found[old]}' and '{new}'", help="leave one away"

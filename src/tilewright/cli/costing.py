@@ -16,7 +16,7 @@ from tilewright.api.costing import NetworkCost, cost, read_network
 from tilewright.api.mapping import Mapped, find_machine, search_each
 from tilewright.cli import mapping_options as mapopt
 from tilewright.cli import options as opt
-from tilewright.cli.arguments import network_of
+from tilewright.cli.arguments import network_of, states_of
 from tilewright.cli.console import errors, progress_line, results
 from tilewright.cli.cost_tables import (
     front_table,
@@ -96,7 +96,14 @@ def cost_command(
     names = mapopt.machines(machine)
     options = replace(mapopt.map_options(objective, mapping), locality=locality)
     dims, types, constants = network_of(about)
-    layers = read_network(network, dims=dims, input_types=types, constants=constants, max_bytes=about.max_bytes)
+    layers = read_network(
+        network,
+        dims=dims,
+        input_types=types,
+        constants=constants,
+        max_bytes=about.max_bytes,
+        states=states_of(about),
+    )
     asked = _find(layers.workload.layers, why).name if why else ""
     found: list[NetworkCost] = []
     for name in names:
@@ -231,7 +238,9 @@ def _layers(what: str, name: str, sizes: list[str], about: opt.Network) -> Netwo
     if "=" in what and "[" in what:
         return read_network(equation_layer(what, mapopt.sizes("--sizes", sizes)))
     dims, types, constants = network_of(about)
-    network = read_network(what, dims=dims, input_types=types, constants=constants, max_bytes=about.max_bytes)
+    network = read_network(
+        what, dims=dims, input_types=types, constants=constants, max_bytes=about.max_bytes, states=states_of(about)
+    )
     if not name:
         return network
     chosen = _find(network.workload.layers, name)
