@@ -12,7 +12,7 @@ from stateful import kv_cache
 from tilewright.api.compiling import Options, compile_model
 from tilewright.core.platform import Sizes
 from tilewright.errors import TilewrightError
-from tilewright.frontend import load
+from tilewright.frontend import load, save
 
 
 def refused(path: Path, **dims: tuple[int, int]) -> TilewrightError:
@@ -78,3 +78,9 @@ def test_a_home_that_cores_do_not_read(tmp_path: Path) -> None:
         compile_model(kv_cache(tmp_path), options)
     assert caught.value.code == "bad-size"
     assert "reads L3" in caught.value.what
+
+
+def test_a_stage_of_such_a_network(tmp_path: Path) -> None:
+    path = write(tmp_path / "m.onnx", model([node("Relu", "x", "y")], [value("x", ("tokens", 4))], ["y"]))
+    save(load(path, dims={"tokens": (1, 6)}), tmp_path / "stage.onnx")
+    assert refused(tmp_path / "stage.onnx").reasons == ("they are tokens; the file has them at their largest",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,9 @@ import onnx
 import pytest
 
 from onnx_models import check, model, node, onnxruntime_results, read, value, write
+from stateful import running_sum
 from tilewright.core.dtype import INT8, INT32
-from tilewright.core.graph import Array, Graph, Node, Result, Step, TensorType, attrs
+from tilewright.core.graph import Array, Graph, Node, Result, State, Step, TensorType, attrs
 from tilewright.core.interpret import interpret
 from tilewright.frontend import export, load, save
 
@@ -102,3 +104,13 @@ def test_writing_twice_gives_the_same_bytes(tmp_path: Path) -> None:
     save(graph, tmp_path / "a.onnx")
     save(graph, tmp_path / "b.onnx")
     assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
+
+
+def test_states_come_back(tmp_path: Path) -> None:
+    path = running_sum(tmp_path, 3)
+    graph = load(path, states={"s_in": "s_out"})
+    start = np.arange(3, dtype=np.float32)
+    save(replace(graph, states=(State("s_in", start),)), tmp_path / "stage.onnx")
+    again = load(tmp_path / "stage.onnx")
+    assert (again.fed, again.given, again.updates) == (("x",), ("y",), {"s_in": "s_out"})
+    np.testing.assert_array_equal(again.states[0].initial, start)

@@ -20,7 +20,7 @@ def positions(count: int) -> Array:
     return np.arange(count, dtype=np.int32)
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("platform", [*PLATFORMS, "cortex-m7"])
 def test_a_cache_that_grows(platform: str, tmp_path: Path) -> None:
     """Up to its last row; each step writes one row and reads those that are there."""
     path, x = kv_cache(tmp_path), noise(1, 16, 1, 16)

@@ -9,6 +9,7 @@ import pytest
 
 from onnx_models import model, node, value, write
 from stateful import PLATFORMS, noise, ran, running_sum, stepped, streaming_conv, with_metadata, zeros
+from tilewright.core.platform import Sizes
 
 
 @pytest.mark.parametrize("platform", [*PLATFORMS, "cortex-m7"])
@@ -83,3 +84,12 @@ def test_a_state_may_be_read_through_a_view_and_updated_by_a_part_of_itself(tmp_
     expected = stepped(path, {"r": "r_new"}, inputs, {"r": zeros(6)})
     for platform in PLATFORMS:
         ran(path, platform, {"r": "r_new"}, inputs, expected)
+
+
+def test_states_are_in_l2_where_the_home_is_l3(tmp_path: Path) -> None:
+    path, states = running_sum(tmp_path), {"s_in": "s_out"}
+    inputs = {"x": noise(1, 3, 40)}
+    expected = stepped(path, states, inputs, {"s_in": zeros(40)})
+    made = ran(path, "siracusa", states, inputs, expected, sizes=Sizes(home="L3"))
+    assert made.compiled.plan.schedule is not None
+    assert made.compiled.plan.schedule.states == "L2"

@@ -21,7 +21,7 @@ from tilewright.core.folders import write_folder
 from tilewright.core.graph import Array, Graph, Names, Node, Result, TensorType
 from tilewright.core.op import REGISTRY, call_node
 from tilewright.frontend.functions import attribute_kind, attribute_proto, set_tensor_type
-from tilewright.frontend.proto import CODE_OF_DTYPE, EXACT_TYPES, STATES
+from tilewright.frontend.proto import CODE_OF_DTYPE, EXACT_TYPES, SIZES, STATES
 
 DOMAIN = "ai.tilewright"
 INLINE_LIMIT = 1_000_000_000
@@ -37,6 +37,8 @@ def export_file(graph: Graph, path: Path) -> None:
     model.metadata_props.add(key=EXACT_TYPES, value="1")
     if flat.states:
         model.metadata_props.add(key=STATES, value=json.dumps(flat.updates))
+    if flat.bounds:
+        model.metadata_props.add(key=SIZES, value=", ".join(bound.name for bound in flat.bounds))
     initial = {old: state.initial for old, state in zip(flat.updates, flat.states, strict=True)}
     model.graph.name = graph.name or "network"
     for field, names in ((model.graph.input, flat.inputs), (model.graph.output, flat.outputs)):

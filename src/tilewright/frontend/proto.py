@@ -27,6 +27,9 @@ EXACT_TYPES = "tilewright.exact_types"
 STATES = "tilewright.states"
 """Metadata: a JSON object of inputs that are states, each with the output that is its new value."""
 
+SIZES = "tilewright.sizes"
+"""Metadata of files written by `save`: inputs that say sizes, which such files have at their largest."""
+
 QUANTISER = "PACTOps"
 """The domain of a quantiser that writes old opsets but means Softmax over the last axis, as newer ones do."""
 
@@ -129,6 +132,13 @@ class Reader:
         graph = model.graph
         initialisers = self._initialisers(graph)
         metadata = {entry.key: entry.value for entry in model.metadata_props}
+        if SIZES in metadata:
+            raise TilewrightError(
+                "bad-size",
+                "the file is a stage of a network with sizes that are known when it runs",
+                reasons=[f"they are {metadata[SIZES][:80]}; the file has them at their largest"],
+                help="compile the network that it was made from",
+            )
         return RawModel(
             graph.name or name,
             tuple(_declared(value) for value in graph.input if value.name not in initialisers),

@@ -123,12 +123,13 @@ def _over_state(graph: Graph, node: Node, choice: Choice) -> Choice:
 
 
 def _lenders(graph: Graph, owners: dict[str, str]) -> list[Lender]:
-    """Outputs of the network, whose memory is free until they are written."""
+    """Outputs of the network, whose memory is free until they are written; of shorter ones nothing else is touched."""
     first: dict[str, int] = {}
     for step, node in enumerate(graph.nodes):
         for name in node.made:
             first.setdefault(root_of(owners, name), step)
-    kinds = [(index, graph.types[name], first[root_of(owners, name)]) for index, name in enumerate(graph.given)]
+    whole = [(index, name) for index, name in enumerate(graph.given) if name not in extents(graph)]
+    kinds = [(index, graph.types[name], first[root_of(owners, name)]) for index, name in whole]
     return [Lender(index, kind.bytes, step, kind.dtype.bytes) for index, kind, step in kinds]
 
 
