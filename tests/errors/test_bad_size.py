@@ -84,3 +84,21 @@ def test_a_stage_of_such_a_network(tmp_path: Path) -> None:
     path = write(tmp_path / "m.onnx", model([node("Relu", "x", "y")], [value("x", ("tokens", 4))], ["y"]))
     save(load(path, dims={"tokens": (1, 6)}), tmp_path / "stage.onnx")
     assert refused(tmp_path / "stage.onnx").reasons == ("they are tokens; the file has them at their largest",)
+
+
+def test_ends_the_wrong_way_round(tmp_path: Path) -> None:
+    path = write(tmp_path / "m.onnx", model([node("Relu", "x", "y")], [value("x", ("tokens", 4))], ["y"]))
+    assert refused(path, tokens=(6, 1)).what == "--dim tokens=6..1 is no range of extents"
+
+
+def test_a_slice_of_something_else_that_ends_at_the_size(tmp_path: Path) -> None:
+    nodes = [
+        node("Shape", "x", "shape", end=1),
+        node("Slice", "z zero shape zero", "part"),
+        node("ReduceMax", "part", "y", keepdims=0),
+        node("Relu", "x", "w"),
+    ]
+    inputs = [value("x", ("tokens", 4)), value("z", (6,))]
+    built = model(nodes, inputs, ["y", "w"], constants={"zero": np.asarray([0])})
+    error = refused(write(tmp_path / "m.onnx", built), tokens=(1, 6))
+    assert error.what == "Slice 'part' computes with the value of a size that is known when the network runs"

@@ -277,7 +277,7 @@ def _size_lines(program: Program) -> list[str]:
     return [
         f"    const int {bound.variable} = tw_max({bound.low}, tw_min({bound.high}, *(const int32_t *)inputs[{at}]));"
         for bound, at in ((size.bound, size.input) for size in program.sizes)
-    ]
+    ] + _unused(*(size.bound.variable for size in program.sizes))
 
 
 def _routine(

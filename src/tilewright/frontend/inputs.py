@@ -27,7 +27,13 @@ def largest(dims: Dims) -> dict[str, int]:
 
 def sizes(model: RawModel, dims: Dims) -> tuple[tuple[Bound, ...], dict[str, tuple[tuple[int, str, int], ...]]]:
     """Sizes that are known when the network runs, and the axes of inputs that have them."""
-    ranges = {name: extent for name, extent in dims.items() if not isinstance(extent, int) and extent[0] < extent[1]}
+    pairs = {name: extent for name, extent in dims.items() if not isinstance(extent, int)}
+    for name, (low, high) in pairs.items():
+        if not 0 <= low <= high:
+            raise TilewrightError(
+                "bad-size", f"--dim {name}={low}..{high} is no range of extents", help=f"such as --dim {name}=1..{high}"
+            )
+    ranges = {name: ends for name, ends in pairs.items() if ends[0] < ends[1]}
     bounds = tuple(Bound(name, *ends, number) for number, (name, ends) in enumerate(ranges.items()))
     axes: dict[str, tuple[tuple[int, str, int], ...]] = {}
     for declared in model.inputs:

@@ -11,6 +11,7 @@ import numpy as np
 from tilewright.core.dtype import INT32
 from tilewright.core.graph import Array, Bound, Graph, Names, Node, TensorType, attrs
 from tilewright.core.op import REGISTRY, call_node
+from tilewright.core.sizes import extents
 from tilewright.errors import TilewrightError
 
 Axes = Mapping[str, tuple[tuple[int, str, int], ...]]
@@ -41,7 +42,9 @@ def grown(graph: Graph, old: str, new: str) -> Graph | None:
     axis = call_node(graph, node).axis("axis", graph.types[old].rank)
     if len(found) != 1 or found[0][0] != axis or found[0][2]:
         return None
-    append = Node("Append", (old, node.inputs[1], found[0][1]), node.outputs, attrs(axis=axis), node.name)
+    least = next(bound.low for bound in graph.bounds if bound.name == found[0][1])
+    told = attrs(axis=axis, least=least)
+    append = Node("Append", (old, node.inputs[1], found[0][1]), node.outputs, told, node.name)
     nodes = [append if other is node else other for other in graph.nodes]
     return graph.with_nodes(nodes, types={old: graph.types[new]})
 
@@ -52,13 +55,14 @@ def check_sizes(graph: Graph, other: Graph) -> None:
     for mine, theirs in zip(graph.nodes, other.nodes, strict=False):
         op = REGISTRY[mine.op]
         operands = op.operand_names(len(mine.inputs))
+        # What an operator does to a tensor with a size is looked at in `core.sizes`.
+        free = op.compile_time if any(name in extents(graph) for name in mine.reads) else frozenset[str]()
         values = [
             (graph.constants.get(a), other.constants.get(b))
             for operand, a, b in zip(operands, mine.inputs, theirs.inputs, strict=False)
-            if operand not in op.compile_time
+            if operand not in free
         ]
-        same = (same and op.kind == "view") or (same and mine.attrs == theirs.attrs and all(map(_equal, values)))
-        if not same:
+        if not (same and mine.attrs == theirs.attrs and all(map(_equal, values))):
             raise TilewrightError(
                 "bad-size",
                 f"{mine.op} '{mine.label}' computes with the value of a size that is known when the network runs",

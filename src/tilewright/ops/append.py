@@ -1,4 +1,4 @@
-"""Append: a table with rows written into it from row P on, along one axis; P is limited to where they fit.
+"""Append: a table with rows written into it from row P on, along one axis; P is limited to `least` and to what fits.
 
 It is what a cache that grows becomes: `Concat(past, R)` with a table as large as it may get. Over a state it writes
 just the new rows.
@@ -39,7 +39,7 @@ def _domain(call: Call) -> Domain:
 
 def _reference(call: Call, X: Array, R: Array, P: Array) -> Array:
     axis, result = call.axis("axis", X.ndim), X.copy()
-    first = min(max(int(P.reshape(-1)[0]), 0), X.shape[axis] - R.shape[axis])
+    first = min(max(int(P.reshape(-1)[0]), call.int("least")), X.shape[axis] - R.shape[axis])
     place = [slice(None)] * X.ndim
     place[axis] = slice(first, first + R.shape[axis])
     result[tuple(place)] = R
@@ -52,7 +52,7 @@ def _body(call: Call) -> Body:
     count = call.shape("R")[axis]
     place = ", ".join(f"{name} - row" if number == axis else name for number, name in enumerate(names))
     value = "P" if not call.type("P").rank else f"P_at({', '.join('0' * call.type('P').rank)})"
-    row = ("int", "row", f"tw_max(0, tw_min({value}, {shape[axis] - count}))")
+    row = ("int", "row", f"tw_max({call.int('least')}, tw_min({value}, {shape[axis] - count}))")
     inside = f"{names[axis]} >= row && {names[axis]} < row + {count}"
     return Body(MappingProxyType({"Y": f"{inside} ? R_at({place}) : X"}), (row,))
 
@@ -68,9 +68,9 @@ declare(
         (
             example("float32[5,3]", "float32[1,3]", np.asarray(2, np.int32), axis=0),
             example("int8[2,6,3]", "int8[2,2,3]", np.asarray([9], np.int32), axis=1),
-            example("float32[4]", "float32[2]", np.asarray(-3, np.int32), axis=-1),
+            example("float32[4]", "float32[2]", np.asarray(-3, np.int32), axis=-1, least=1),
         ),
-        MappingProxyType({"axis": REQUIRED}),
+        MappingProxyType({"axis": REQUIRED, "least": 0}),
         "elementwise",
         _body,
         appends=True,

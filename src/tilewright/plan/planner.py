@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 
 from tilewright.core.graph import Graph, Names, Node, Result
@@ -13,6 +14,7 @@ from tilewright.core.tiles import member
 from tilewright.errors import TilewrightError
 from tilewright.plan.addresses import allocate as allocation
 from tilewright.plan.addresses.lend import Lender, lend
+from tilewright.plan.addresses.packing import round_up
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.scheduler import schedule
 from tilewright.plan.select import select
@@ -33,8 +35,13 @@ def _whole(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:
         return schedule(graph, platform, options)
     made = _flat(graph, platform, options)
     _check_constants(made)
-    room = platform.memories[platform.cores.memory].bytes
-    return made if room is None or made.arena_bytes <= room else schedule(graph, platform, options)
+    near = platform.memories[platform.cores.memory]
+    states = round_up(made.state_bytes, platform.alignment)
+    if near.bytes is None or made.arena_bytes + states <= near.bytes:
+        return made
+    # Callers see one arena, which the states are a part of.
+    rest = replace(near, bytes=max(near.bytes - states, 0))
+    return schedule(graph, replace(platform, memories={**platform.memories, near.name: rest}), options)
 
 
 def _check_constants(made: Plan) -> None:
