@@ -88,6 +88,7 @@ def summary(compiled: Compiled, output: Path | None) -> dict[str, Any]:
         "weight_bytes": program.constant_bytes,
         "inputs": [{"name": p.name, "type": str(p.type)} for p in program.inputs],
         "outputs": [{"name": p.name, "type": str(p.type)} for p in program.outputs],
+        "states": [{"name": p.name, "type": str(p.type)} for p in program.states],
         "layers": [
             {"name": row.name, "op": row.op, "code": row.code, "macs": row.macs, "output": row.output}
             for row in layers(compiled.plan)

@@ -61,6 +61,17 @@ class Running:
             "--repeat", metavar="N", min=0, max=10**6, help="Runs the inference N times more and reports the fastest."
         ),
     ] = 0
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            "--steps",
+            metavar="N",
+            min=1,
+            max=10**6,
+            help="Runs the network N times with its states kept between; the first axis of all arrays counts runs.",
+            show_default=False,
+        ),
+    ] = None
     profile: Annotated[
         Detail | None,
         typer.Option(
@@ -124,6 +135,7 @@ def _run(model: Path, options: Options, running: Running, build: opt.Build, limi
         profile=running.profile is not None,
         simulator=build.simulator,
         limits=limits,
+        steps=running.steps,
         progress=progress,
     )
 
@@ -135,6 +147,7 @@ def _values(ran: Ran, running: Running) -> dict[str, Any]:
         "right": ran.right,
         "nanoseconds": ran.nanoseconds,
         **_times(ran),
+        **({"steps": ran.step_cycles} if ran.step_cycles else {}),
         **({"footprint": asdict(ran.footprint)} if ran.footprint else {}),
         **_profile(ran, running.profile),
     }
@@ -146,6 +159,9 @@ def _print_run(ran: Ran, running: Running, simulator: SimulatorName | None) -> N
     console.print(sizes_text(ran.compiled))
     if ran.cycles is not None:
         console.print(f"{ran.cycles:,} {ran.compiled.platform.unit} {_how(ran, simulator)}")
+    if len(ran.step_cycles) > 1:
+        least, most = min(ran.step_cycles), max(ran.step_cycles)
+        console.print(f"{len(ran.step_cycles)} runs of {least:,} to {most:,} {ran.compiled.platform.unit}")
     if ran.footprint is not None:
         console.print(_footprint(ran, ran.footprint))
     if running.profile and plan.schedule:

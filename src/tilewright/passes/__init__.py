@@ -38,7 +38,7 @@ from tilewright.passes.views import views
 Pass = Callable[[Graph, Platform], Graph]
 Observer = Callable[[str, Graph], None]
 
-LAST: tuple[Pass, ...] = (halves, biases, requant_limits, fuse, outputs)
+LAST: tuple[Pass, ...] = (halves, biases, requant_limits, fuse, outputs, states)
 """Every operator has code now: as few as possible store their results."""
 
 PIPELINE: tuple[Pass, ...] = (
@@ -72,17 +72,7 @@ PIPELINE: tuple[Pass, ...] = (
     simplify,
     tables,
     dead_code,
-<<<<<<< HEAD
     *LAST,
-=======
-    # Every operator has code now, and as few as possible store their results.
-    halves,
-    biases,
-    requant_limits,
-    fuse,
-    outputs,
-    states,
->>>>>>> 7993326 (core: add states, which live between runs, to graph, plan, program and C interface)
 )
 
 
