@@ -68,12 +68,12 @@ PROGRAMS = (
 
 def with_private_units(platform: Platform) -> Platform:
     """The platform with units for each of the cores, in the timing of GVSoC."""
-    machine = platform.machines[TIMING]
+    machine = platform.timings[TIMING]
     harts = {
         name: replace(group, units=tuple(replace(unit, count=group.count) for unit in group.units))
         for name, group in machine.harts.items()
     }
-    return replace(platform, machines={**platform.machines, TIMING: replace(machine, harts=harts)})
+    return replace(platform, timings={**platform.timings, TIMING: replace(machine, harts=harts)})
 
 
 def cycles_of(program: Program, model: Path) -> tuple[int, int]:

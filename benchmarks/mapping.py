@@ -23,7 +23,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from tilewright.core.array_file import load_machine
+from tilewright.core.library import load_array
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer, Operand
 from tilewright.frontend.zigzag_machine import read_machine
@@ -146,7 +146,7 @@ def network(cases: Path) -> tuple[list[tuple[str, float, float, list[BestResult]
 def product(size: int, *, corrected: bool) -> tuple[float, int, BestResult]:
     """A matrix product on a machine like the TPUv4i, with every spatial mapping: seconds, their number, the result."""
     begun = process_time()
-    engine = load_machine("tpu-v4i-like")
+    engine = load_array("tpu-v4i-like")
     output = Operand("Y", "O", ("M", "N"), (), 32, 8)
     inputs = (Operand("A", "I1", ("M", "K")), Operand("B", "I2", ("K", "N")))
     layer = Layer(f"product{size}", "matmul", {"M": size, "N": size, "K": size}, output, inputs)

@@ -55,7 +55,7 @@ def simulated(program: Path) -> tuple[float, int, int]:
     seconds = time.process_time() - begin
     if stop != "exited" or simulator.exit_code:
         raise RuntimeError(f"{program.name}: {stop}, status {simulator.exit_code}")
-    first = simulator.native.counters(simulator.machine.first_hart("cluster"))["instructions"]
+    first = simulator.native.counters(simulator.timing.first_hart("cluster"))["instructions"]
     return seconds, simulator.instructions, first
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from command_line import refused, relu
 from tilewright.cli.app import run
-from tilewright.core.array_file import MACHINES, load_machine, machine_names
+from tilewright.core.library import MACHINES, load_array, machine_names
 from tilewright.core.workload_file import read_workload_file
 from tilewright.frontend.zigzag_workload import read_yaml_workload
 
@@ -213,7 +213,7 @@ def test_import(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     captured = capsys.readouterr()
     assert "warning: theirs.yaml:" in captured.err
     assert "'ports' is there twice; the first one has no effect" in captured.err
-    machine = load_machine(target)
+    machine = load_array(target)
     assert machine.dims == {"D1": 4}
     assert [memory.name for memory in machine.memories] == ["rf", "dram"]
 

@@ -14,7 +14,7 @@ from compat.zigzag_files import OLD_MACHINE
 from mutations import mutated
 from tilewright.api.compiling import Options, compile_model
 from tilewright.api.mapping import MapOptions, find_machine, search
-from tilewright.core.array_file import MACHINES, machine_names
+from tilewright.core.library import MACHINES, machine_names
 from tilewright.core.platform import PLATFORMS, load_platform
 from tilewright.core.workload import Layer, Workload
 from tilewright.core.workload_file import equation_layer, read_workload_file
@@ -168,8 +168,9 @@ def platforms(tmp_path: Path) -> Path:
 
 
 def simulate(path: Path) -> None:
-    for machine in load_platform(path.parent).machines.values():
-        built(machine)
+    platform = load_platform(path.parent)
+    for timing in platform.timings.values():
+        built(platform, timing)
 
 
 @pytest.mark.parametrize(

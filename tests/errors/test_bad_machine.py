@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from command_line import refused, relu
-from tilewright.core.array_file import MACHINES, read_machine_file
+from tilewright.core.library import MACHINES
+from tilewright.core.machine import read_machine_file
 from tilewright.errors import TilewrightError
 
 GOOD = (MACHINES / "tpu-like.yaml").read_text(encoding="utf-8")
@@ -16,8 +17,8 @@ GOOD = (MACHINES / "tpu-like.yaml").read_text(encoding="utf-8")
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("kind: array", "kind: cores", "kind: must be 'array', found 'cores'"),
-        ("bits: 64, moves", "moves", "memories.dram.ports.rw_port_1.bits: is missing: a port needs a bandwidth"),
+        ("kind: array", "kind: tree", "engines.array.kind: must be one of cores, device, array, found 'tree'"),
+        ("bits: 64, moves", "moves", "memories.dram.ports.rw_port_1.bits: is missing"),
         ("bits: 64, moves", "bits: 0, moves", "memories.dram.ports.rw_port_1.bits: must be at least 1, found 0"),
         ("granularity: 64", "granularity: 4096", "granularity: is more than the 2048 bits of the port"),
         ("I2 to low", "I2 to hell", "'I2 to hell' is not an operand with one of: to low, from low, to high"),
@@ -37,6 +38,12 @@ GOOD = (MACHINES / "tpu-like.yaml").read_text(encoding="utf-8")
         ("unit_area: 1", "unit_size: 1", "array.unit_size: is not a known key"),
         ("    kind: rf", "    king: rf", "memories.rf_128B.king: is not a known key"),
         ("kind: array", "kind: [", "is not YAML"),
+        ("    kind: array\n", "", "engines.array.kind: is missing (one of cores, device, array)"),
+        (
+            "serves: []",
+            "serfs: []",
+            "serfs: is not a known key (known: area, bits, double_buffered, energy, holds, kind",
+        ),
     ],
 )
 def test_bad_machine(old: str, new: str, expected: str, tmp_path: Path) -> None:

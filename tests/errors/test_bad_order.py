@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.core.array_file import load_machine
+from tilewright.core.library import load_array
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload_file import equation_layer
 from tilewright.errors import TilewrightError
@@ -14,7 +14,7 @@ from tilewright.mapping.tables import problem
 
 def test_bad_order() -> None:
     layer = equation_layer("O[m] += A[m][k]", {"M": 8, "K": 4}, {"O": 16})
-    given = problem(layer, load_machine("tpu-like"), SpatialMapping({"D1": (), "D2": ()}))
+    given = problem(layer, load_array("tpu-like"), SpatialMapping({"D1": (), "D2": ()}))
     with pytest.raises(TilewrightError) as caught:
         loma(given, order=(("M", 3),))
     assert caught.value.code == "bad-order"

@@ -6,7 +6,7 @@ import pytest
 
 from mapping.brute_force import all_costs
 from mapping.random_problems import random_problem
-from tilewright.core.array_file import load_machine
+from tilewright.core.library import load_array
 from tilewright.core.workload import Layer, Operand
 from tilewright.mapping.batch import Evaluator
 from tilewright.mapping.best import best_mapping
@@ -55,7 +55,7 @@ def test_no_mapping_is_below_all_parts(seed: int, corrected: bool) -> None:
 
 @pytest.mark.parametrize(("corrected", "product"), [(True, 145019717795.84), (False, 74725317381.12)])
 def test_a_product_on_all_spatial_mappings_of_a_large_machine(corrected: bool, product: float) -> None:
-    engine = load_machine("tpu-v4i-like")
+    engine = load_array("tpu-v4i-like")
     inputs = (Operand("A", "I1", ("M", "K")), Operand("B", "I2", ("K", "N")))
     layer = Layer("product", "matmul", dict.fromkeys("MNK", 512), Operand("Y", "O", ("M", "N"), (), 32, 8), inputs)
     spatials = candidates(layer, engine, hints=wired(layer, engine), most=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.core.array_file import load_machine
+from tilewright.core.library import load_array
 from tilewright.core.workload_file import equation_layer
 from tilewright.mapping.best import USUAL_FACTORS, best_mapping
 from tilewright.mapping.goals import Objective
@@ -28,7 +28,7 @@ LAYERS = (
 @pytest.mark.parametrize("machine", ["ascend-like", "meta-prototype-like"])
 @pytest.mark.parametrize("objective", ["latency", "energy", "edp"])
 def test_no_worse_than_a_few_factors(equation: str, sizes: dict[str, int], machine: str, objective: Objective) -> None:
-    engine = load_machine(machine)
+    engine = load_array(machine)
     layer = narrow(equation_layer(equation, sizes), engine.precision)
     spatials = unrollings(layer, engine)[:1]
     result = best_mapping(layer, engine, spatials, objective, effort=Effort(mappings=0, steps=1))

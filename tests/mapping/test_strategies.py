@@ -6,7 +6,7 @@ import pytest
 
 from mapping.brute_force import orders
 from mapping.random_problems import possible_problems, random_problem
-from tilewright.core.array_file import load_machine
+from tilewright.core.library import load_array
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer, Operand
 from tilewright.errors import TilewrightError
@@ -48,7 +48,7 @@ def test_loma_tries_every_order(seed: int, even: bool) -> None:
 
 def test_ties_of_fractions_are_those_of_one_order() -> None:
     """1000 columns on 16 units: equal tiles are told apart by how their extents were rounded."""
-    engine = load_machine("ascend-like")
+    engine = load_array("ascend-like")
     inputs = (Operand("I", "I1", ("C",)), Operand("W", "I2", ("C", "K")))
     layer = Layer("fc", "gemm", {"K": 1000, "C": 512}, Operand("O", "O", ("K",), (), 16, 8), inputs)
     spatial = SpatialMapping({"D1": (("K", 16),), "D2": (("C", 16),), "D3": (), "D4": ()})

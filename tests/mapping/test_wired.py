@@ -7,7 +7,7 @@ from math import prod
 
 import pytest
 
-from tilewright.core.array_file import load_machine
+from tilewright.core.library import load_array
 from tilewright.core.workload import Layer
 from tilewright.core.workload_file import equation_layer
 from tilewright.mapping.wired import Unrolling, unrollings, wired
@@ -40,17 +40,17 @@ SCALE = equation_layer("O[p] += A[p] * B[q]", {"P": 100, "Q": 1})
 def test_wires_decide_by_the_operands_that_a_loop_indexes(
     layer: Layer, machine: str, expected: dict[str, tuple[str, ...]]
 ) -> None:
-    assert wired(layer, load_machine(machine)) == expected
+    assert wired(layer, load_array(machine)) == expected
 
 
 def test_most_units_come_first_and_a_loop_may_lie_along_two_dimensions() -> None:
-    first, *_ = unrollings(CONV, load_machine("edge-tpu-like"))
+    first, *_ = unrollings(CONV, load_array("edge-tpu-like"))
     assert str(first) == "D1: K=8, D2: C=3, D3: OY=4, D4: OY=4"
-    assert len(unrollings(CONV, load_machine("edge-tpu-like"), Unrolling(most=7))) == 7
+    assert len(unrollings(CONV, load_array("edge-tpu-like"), Unrolling(most=7))) == 7
 
 
 def test_tiles_of_what_is_unrolled_fit_into_memories() -> None:
-    machine = load_machine("neureka-3x3")
+    machine = load_array("neureka-3x3")
     pixels = equation_layer("O[p] += A[p][q]", {"P": 600, "Q": 64})
     for found in unrollings(pixels, machine):
         lane = [steps for array in ("X", "Y", "FX", "FY") for _, steps in found.loops[array]]
@@ -58,18 +58,18 @@ def test_tiles_of_what_is_unrolled_fit_into_memories() -> None:
 
 
 def test_given_dimensions_stay() -> None:
-    machine = load_machine("tpu-like")
+    machine = load_array("tpu-like")
     for found in unrollings(CONV, machine, Unrolling(given=(("D2", (("FX", 3), ("FY", 3))),))):
         assert found.loops["D2"] == (("FX", 3), ("FY", 3))
     assert all(found.loops["D1"][0][0] == "K" for found in unrollings(CONV, machine))
 
 
 def test_without_wires_anything_goes_anywhere() -> None:
-    machine = replace(load_machine("tpu-like"), wiring={})
+    machine = replace(load_array("tpu-like"), wiring={})
     assert wired(CONV, machine) == {}
     assert unrollings(CONV, machine)[0].factor("K") > 1
 
 
 def test_several_loops_share_a_dimension_if_wanted() -> None:
-    first, *_ = unrollings(CONV, load_machine("tpu-like"), Unrolling(mixed=True))
+    first, *_ = unrollings(CONV, load_array("tpu-like"), Unrolling(mixed=True))
     assert len(first.loops["D2"]) > 1

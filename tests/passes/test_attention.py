@@ -6,6 +6,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
+from msgspec import structs
 
 from passes.build import Builder, applied, ops, text
 from support import Golden
@@ -63,7 +64,7 @@ def test_cores_share_the_steps_or_the_heads(cores: int, heads: int, room: int, *
     """One kernel for all of a head leaves the others without work where there is one head, and takes more bytes."""
     platform = resize(load_platform("siracusa"), Sizes({"L1": room}))
     engine = platform.cores
-    engines = {**platform.engines, engine.name: replace(engine, count=cores)}
+    engines = {**platform.engines, engine.name: structs.replace(engine, count=cores)}
     b = Builder()
     q, k, v = (b.input(name, f"float32[1,{heads},64,8]") for name in "qkv")
     graph = attention(b.graph(_attended(b, q, k, v)), replace(platform, engines=MappingProxyType(engines)))

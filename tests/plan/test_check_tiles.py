@@ -22,8 +22,8 @@ from plan.tiled_plans import (
     scheduled,
     stacked,
 )
+from tilewright.core.parts import Device
 from tilewright.core.plan import Group, Place, Plan, Stage, Work
-from tilewright.core.platform import Engine
 from tilewright.core.tiles import TileLoop
 from tilewright.plan import PlanError, check
 
@@ -94,7 +94,7 @@ def with_kernel(made: Plan, step: int, **changes: Any) -> Plan:
 
 def ahead(made: Plan) -> Plan:
     """The first node of the first group on another engine, a step ahead."""
-    engines = {**made.platform.engines, "array": Engine("array", "array", 1, "L1")}
+    engines = {**made.platform.engines, "array": Device(name="array", memory="L1")}
     choices = (replace(made.choices[0], engine="array"), *made.choices[1:])
     other = replace(made, platform=replace(made.platform, engines=MappingProxyType(engines)), choices=choices)
     return in_group(other, 0, lambda g: replace(g, ahead=True, works=(replace(g.works[0], split=""), *g.works[1:])))

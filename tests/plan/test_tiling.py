@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise, product
 
 import pytest
+from msgspec import structs
 
 from passes.build import Builder
 from plan.tiled import Network, Walk, machine
@@ -204,7 +205,7 @@ def elementwise_in_place(network: Network, step: int) -> bool:
 def test_the_search_asks_for_the_price_that_groups_have_in_the_end(buffers: int) -> None:
     """With a DMA that copies both ways at once, and code that starts transfers and waits for them."""
     simple = machine()
-    both_ways = replace(simple.dmas["cluster"], duplex=True, issue=40)
+    both_ways = structs.replace(simple.dmas["cluster"], duplex=True, issue=40)
     costs = {"transfer": 1.1, "arrive": 100.0, "leave": 50.0, "turns": 30.0, "turn": 10.0}
     platform = replace(simple, dmas={**simple.dmas, "cluster": both_ways}, operations={**simple.operations, **costs})
     for build in (*SINGLE, *FUSED):

@@ -12,8 +12,9 @@ from tilewright.core.graph import Graph
 from tilewright.core.kernel import formula
 from tilewright.core.matching import tile_names
 from tilewright.core.op import call_node
+from tilewright.core.parts import Dma
 from tilewright.core.plan import Choice, Group
-from tilewright.core.platform import Dma, Platform, Sizes, load_platform, resize
+from tilewright.core.platform import Platform, Sizes, load_platform, resize
 from tilewright.core.tiles import Extent, Member, Region, Trace, hull, member, narrowed, trace
 from tilewright.passes import run_pipeline
 from tilewright.plan.select import select

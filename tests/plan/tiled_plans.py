@@ -7,11 +7,14 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import structs
+
 from passes.build import Builder, platform
 from tilewright.core.graph import Graph
 from tilewright.core.kernel import Kernel
+from tilewright.core.parts import Cores, Dma, Memory
 from tilewright.core.plan import Choice, Group, Place, Plan, Schedule, Stage, TileBuffer, Work
-from tilewright.core.platform import Dma, Engine, Memory, Platform
+from tilewright.core.platform import Platform
 from tilewright.core.tiles import TileLoop
 
 GENERIC = platform()
@@ -27,7 +30,7 @@ def machine() -> Platform:
     return replace(
         GENERIC,
         memories=MappingProxyType({name: Memory(name, size) for name, size in sizes.items()}),
-        engines=MappingProxyType({"cpu": Engine("cpu", "cores", CORES, "L1", ("W",), 60)}),
+        engines=MappingProxyType({"cpu": Cores(name="cpu", count=CORES, memory="L1", reads=("W",), fork=60)}),
         dmas=MappingProxyType(dmas),
         home="L2",
     )
@@ -151,5 +154,5 @@ def schedule_of(made: Plan) -> Schedule:
 
 
 def memory(made: Plan, name: str, size: int) -> Plan:
-    memories = {**made.platform.memories, name: replace(made.platform.memories[name], bytes=size)}
+    memories = {**made.platform.memories, name: structs.replace(made.platform.memories[name], bytes=size)}
     return replace(made, platform=replace(made.platform, memories=MappingProxyType(memories)))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tilewright.core.accelerator import DIRECTIONS
-from tilewright.core.array_file import MACHINES, load_machine, machine_names, print_machine, read_machine_file
+from tilewright.core.library import MACHINES, load_array, load_machine, machine_names
+from tilewright.core.machine import print_machine, read_machine_file
 
 KNOWN = {
     "analog-imc",
@@ -29,12 +31,12 @@ def test_the_known_machines_are_there() -> None:
 
 @pytest.mark.parametrize("name", machine_names())
 def test_machine(name: str, tmp_path: Path) -> None:
-    machine = load_machine(name)
-    assert machine.name == name
+    machine, array = load_machine(name), load_array(name)
+    assert machine.name == array.name == name
     assert machine.summary
     assert machine.provenance
-    assert set(machine.wiring) == set(machine.dims)
-    assert {"I1", "I2", "O", "final"} <= set(machine.precision)
+    assert set(array.wiring) == set(array.dims)
+    assert {"I1", "I2", "O", "final"} <= set(array.precision)
     path = tmp_path / "copy.yaml"
     path.write_text(print_machine(machine), encoding="utf-8")
     assert read_machine_file(path) == machine
@@ -42,7 +44,7 @@ def test_machine(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", machine_names())
 def test_everything_that_moves_has_a_port(name: str) -> None:
-    machine = load_machine(name)
+    machine = load_array(name)
     for slot in machine.slots:
         levels = machine.levels(slot)
         for index, memory in enumerate(levels):
@@ -56,5 +58,15 @@ def test_everything_that_moves_has_a_port(name: str) -> None:
 def test_a_file_of_ones_own(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text((MACHINES / "tpu-like.yaml").read_text(encoding="utf-8").replace("name: tpu-like\n", ""))
-    assert load_machine(str(path)).name == "mine"
-    assert load_machine(path).dims == load_machine("tpu-like").dims
+    assert load_array(str(path)).name == "mine"
+    assert load_array(path).dims == load_array("tpu-like").dims
+
+
+def test_a_file_of_the_older_form(tmp_path: Path) -> None:
+    """The array and its memories stood side by side."""
+    data = yaml.safe_load((MACHINES / "tpu-like.yaml").read_text(encoding="utf-8"))
+    array = data.pop("engines")["array"]
+    old = {"kind": array.pop("kind"), "memories": array.pop("memories"), "array": array, **data}
+    path = tmp_path / "old.yaml"
+    path.write_text(yaml.safe_dump(old, sort_keys=False), encoding="utf-8")
+    assert load_machine(path) == load_machine("tpu-like")

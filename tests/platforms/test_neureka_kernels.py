@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from platforms.test_siracusa_conv_kernels import conv, layer, network
 from tilewright.api import Options, run_model
@@ -174,7 +175,7 @@ def test_cores_keep_what_they_do_faster() -> None:
     assert set(offload.offloads(product, platform, offload.PlanOptions(), Contents())[0].engines.values()) == {
         "neureka"
     }
-    slow = replace(platform.engines["neureka"], fork=100_000)
+    slow = structs.replace(platform.engines["neureka"], fork=100_000)
     other = replace(platform, engines=MappingProxyType({**platform.engines, "neureka": slow}))
     assert not offload.offloads(product, other, offload.PlanOptions(), Contents())[0].engines
 
@@ -183,7 +184,7 @@ def test_constants_that_come_early_favour_the_cores() -> None:
     """The cores mostly wait for the weights of a matrix-vector product, unless a layer before it gives time to load."""
     platform = load_platform("siracusa")
     # Half way between both: as fast on the cores while they wait, slower where they need not.
-    engine = replace(platform.engines["neureka"], fork=1000)
+    engine = structs.replace(platform.engines["neureka"], fork=1000)
     platform = replace(platform, engines=MappingProxyType({**platform.engines, "neureka": engine}))
     product, before = layer("MatMul", (1, 64), "int8", ((64, 256), "int8")), conv((1, 16, 12, 12), 16, (5, 5))
     found: list[set[str]] = []

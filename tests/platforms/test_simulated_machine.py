@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tilewright.core.machine import INSTRUCTION_CLASSES
 from tilewright.core.platform import PLATFORMS, load_platform, platform_names
+from tilewright.core.timing import INSTRUCTION_CLASSES
 from tilewright.errors import TilewrightError
 from tilewright.sim.simulator import Simulator, built
 
@@ -16,9 +16,8 @@ SIRACUSA = (PLATFORMS / "siracusa" / "platform.yaml").read_text()
 
 
 def test_timings_change_only_what_they_say() -> None:
-    rtl, gvsoc = load_platform("siracusa").machines.values()
-    assert (rtl.timing, gvsoc.timing) == ("rtl", "gvsoc")
-    assert rtl.memories == gvsoc.memories
+    rtl, gvsoc = load_platform("siracusa").timings.values()
+    assert (rtl.name, gvsoc.name) == ("rtl", "gvsoc")
     assert rtl.aliases == gvsoc.aliases
     assert rtl.harts["cluster"].fetch == gvsoc.harts["cluster"].fetch
     assert (rtl.harts["cluster"].near_banks, gvsoc.harts["cluster"].near_banks) == (True, False)
@@ -27,27 +26,28 @@ def test_timings_change_only_what_they_say() -> None:
 
 
 def test_harts_have_names_and_numbers() -> None:
-    machine = next(iter(load_platform("siracusa").machines.values()))
-    assert machine.hart_names[:3] == ("fc", "cluster 0", "cluster 1")
-    assert (machine.first_hart("fc"), machine.first_hart("cluster")) == (0, 1)
-    assert machine.devices["event_unit"].settings["first_hart"] == 1
+    timing = next(iter(load_platform("siracusa").timings.values()))
+    assert timing.hart_names[:3] == ("fc", "cluster 0", "cluster 1")
+    assert (timing.first_hart("fc"), timing.first_hart("cluster")) == (0, 1)
+    assert timing.devices["event_unit"].settings["first_hart"] == 1
 
 
 def test_every_simulated_platform_can_be_built() -> None:
     for name in platform_names():
-        for machine in load_platform(name).machines.values():
-            built(machine)
+        platform = load_platform(name)
+        for timing in platform.timings.values():
+            built(platform, timing)
 
 
 def test_every_number_of_the_energy_model_has_a_basis() -> None:
-    machine = next(iter(load_platform("siracusa").machines.values()))
-    assert {term.basis for term in machine.energy} <= {"published", "derived", "estimate"}
-    assert all(term.picojoules > 0 for term in machine.energy)
+    energy = load_platform("siracusa").energy
+    assert {term.basis for term in energy} <= {"published", "derived", "estimate"}
+    assert all(term.picojoules > 0 for term in energy)
 
 
 def test_the_pipeline_names_every_class_of_instructions() -> None:
-    machine = next(iter(load_platform("siracusa").machines.values()))
-    assert set(INSTRUCTION_CLASSES) <= set(machine.harts["fc"].pipeline)
+    timing = next(iter(load_platform("siracusa").timings.values()))
+    assert set(INSTRUCTION_CLASSES) <= set(timing.harts["fc"].pipeline)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_the_pipeline_names_every_class_of_instructions() -> None:
     [
         ("starts: fc", "starts: boss", "simulator.starts: 'boss' is not among harts (fc, cluster)"),
         ("hertz: 360.0e+6", "hertz: fast", "simulator.hertz: must be a number"),
-        ("    WMEM: {base: 0x10400000}", "    ROM: {base: 0x10400000}", "simulator.memories.ROM: is not among"),
+        ("bytes: 0x800000, section: .wmem", "section: .wmem", "simulator: memory WMEM has no size, so that it"),
         ("      multiply: 1\n", "", "simulator.pipelines.ri5cy.multiply: is missing"),
         ("      loop: 1\n", "      loop: 1\n      daydream: 1\n", "pipelines.ri5cy.daydream: is not a known key"),
         ("      pipeline: ri5cy\n      near: L2", "      pipeline: x\n      near: L2", "harts.fc.pipeline: 'x' is not"),
@@ -70,7 +70,7 @@ def test_the_pipeline_names_every_class_of_instructions() -> None:
         (
             "exit_register: 0xA0",
             "exit_register: [1]",
-            "control.exit_register: must be a whole number, found [1]",
+            "control.exit_register: must be a whole number or text, found [1]",
         ),
         ("device: mchan, base", "device: mcham, base", "simulator.windows.mchan_port.device: 'mcham' is not known"),
         (
@@ -81,9 +81,13 @@ def test_the_pipeline_names_every_class_of_instructions() -> None:
         (
             "basis: estimate} # clock",
             "basis: rumour} # clock",
-            "energy.cluster cores[1].basis: must be one of published",
+            "energy.cluster cores[1].basis: must be one of derived, estimate, published, found 'rumour'",
         ),
-        ("pj: 14, basis", "picojoule: 14, basis", "energy.always on[0].pj: is missing"),
+        (
+            "pj: 14, basis",
+            "picojoule: 14, basis",
+            "energy.always on[0].picojoule: is not a known key (known: activity, basis, pj)",
+        ),
     ],
 )
 def test_wrong_keys_are_named_with_their_path(old: str, new: str, said: str, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import re
 from tilewright.core.platform import load_platform
 
 SIRACUSA = load_platform("siracusa")
-MACHINE = next(iter(SIRACUSA.machines.values()))
+TIMING = next(iter(SIRACUSA.timings.values()))
 
 
 def defined() -> dict[str, int]:
@@ -20,8 +20,8 @@ def defined() -> dict[str, int]:
 
 
 def test_headers() -> None:
-    devices, memories = MACHINE.devices, MACHINE.memories
-    windows = {window.name: window for window in MACHINE.windows}
+    devices, memories = TIMING.devices, SIRACUSA.memories
+    windows = {window.name: window for window in TIMING.windows}
     wanted: dict[str, object] = {
         "TW_CLUSTER_CONTROL": devices["cluster_control"].base,
         "TW_CACHE_CONTROL": devices["cache_control"].base,
@@ -31,7 +31,7 @@ def test_headers() -> None:
         "TW_STDOUT": devices["stdout"].base,
         "TW_NEUREKA": devices["neureka"].base,
         "TW_WEIGHT_MEMORY": memories["WMEM"].base,
-        "TW_WEIGHT_MEMORY_BYTES": memories["WMEM"].size,
+        "TW_WEIGHT_MEMORY_BYTES": memories["WMEM"].length,
         "TW_L3": memories["L3"].image,
         "TW_DMA_EVENT": devices["mchan"].settings["event"],
         "TW_NEUREKA_EVENT": devices["neureka"].settings["event"],
@@ -47,8 +47,8 @@ def test_linker_script() -> None:
     linked = {name: (int(start, 0), int(size, 0)) for name, start, size in parts}
     near_start, near_size = linked.pop("NEAR")
     for name, (start, size) in linked.items():
-        memory = MACHINE.memories[name]
-        assert (start, size) == (memory.image if memory.base is None else memory.base, memory.size), name
-    l1 = MACHINE.memories["L1"]
+        memory = SIRACUSA.memories[name]
+        assert (start, size) == (memory.image if memory.base is None else memory.base, memory.length), name
+    l1 = SIRACUSA.memories["L1"]
     assert l1.base is not None
-    assert near_start + near_size == l1.base + l1.size
+    assert near_start + near_size == l1.base + l1.length

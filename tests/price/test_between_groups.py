@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from plan.tiled import SCRATCHPAD
 from plan.tiled_networks import SINGLE
+from tilewright.core.parts import Dma
 from tilewright.core.plan import Group, Place, Stage, TileBuffer, Work
-from tilewright.core.platform import Dma
 from tilewright.core.tiles import TileLoop
 from tilewright.price.slow import Brought, fetched
 from tilewright.price.tiles import Cost
@@ -119,7 +120,7 @@ def test_code_is_cold_again_behind_much_other_code() -> None:
     kernels = {choice.kernel.path.name: n for n, choice in enumerate(network.choices) if choice.kernel is not None}
     name, step = next(iter(kernels.items()))
     operations = {"line": 10.0, "sets": 16.0, "ways": 2.0, f"begin {name}": 300.0}
-    platform = replace(SLOW, operations=operations, dmas={"external": replace(FAR, cold=400)})
+    platform = replace(SLOW, operations=operations, dmas={"external": structs.replace(FAR, cold=400)})
     one = Group((Work(step, {}),), (), (), {})
 
     def saved(*slow: Brought) -> list[float]:
@@ -134,7 +135,7 @@ def test_code_of_slow_transfers_ages_with_every_group() -> None:
     network = SINGLE[0]()
     step = len(network.graph.nodes) - 1
     operations = {"line": 10.0, "sets": 16.0, "ways": 2.0, "group": 20.0}
-    platform = replace(SLOW, operations=operations, dmas={"external": replace(FAR, cold=200)})
+    platform = replace(SLOW, operations=operations, dmas={"external": structs.replace(FAR, cold=200)})
     one = Group((Work(step, {}),), (), (), {})
 
     def saved(between: int) -> float:

@@ -9,8 +9,8 @@ import onnx
 import pytest
 
 from onnx_models import Array, model, node, value, write
-from tilewright.core.array_file import load_machine
 from tilewright.core.graph import Graph, Node
+from tilewright.core.library import load_array
 from tilewright.core.op import Example, Operator, arrays_of, call_example
 from tilewright.core.workload import Layer
 from tilewright.frontend import load
@@ -119,6 +119,6 @@ def test_bits_are_those_of_types_and_no_more_than_the_units_take(tmp_path: Path)
     product = node("MatMul", "x w", "y")
     (layer,) = network(tmp_path, product, inputs={"x": (4, 5)}, w=np.zeros((5, 3), np.float32)).workload.layers
     assert [(o.bits, o.final_bits) for o in layer.operands] == [(32, 32)] * 3
-    small = narrow(layer, load_machine("tpu-like").precision)
+    small = narrow(layer, load_array("tpu-like").precision)
     assert [(o.bits, o.final_bits) for o in small.operands] == [(16, 8), (8, 8), (8, 8)]
     assert narrow(small, {"I2": 4}).inputs[1].bits == 4

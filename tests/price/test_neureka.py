@@ -12,8 +12,8 @@ import pytest
 from sim.neureka_reference import TIMING
 from tilewright import _native
 from tilewright.core.accelerator import ArrayEngine
-from tilewright.core.array_file import load_machine
 from tilewright.core.equation import LayerText, read_layer
+from tilewright.core.library import load_array
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer
 from tilewright.mapping.allocate import allocate
@@ -26,7 +26,7 @@ DEPTHWISE = "O[k][oy][ox] += W[k][fy][fx] * I[k][iy][ix]"
 
 @cache
 def machine(mode: str) -> ArrayEngine:
-    return load_machine(f"neureka-{mode}")
+    return load_array(f"neureka-{mode}")
 
 
 def simulated(mode: str, layer: Layer, weight_bits: int) -> int:

@@ -9,7 +9,8 @@ from passes.build import Builder
 from plan.test_tiling import steps_of, tiled
 from plan.tiled import Walk, machine, transfers
 from plan.tiled_networks import FUSED, SINGLE
-from tilewright.core.platform import Dma, load_platform
+from tilewright.core.parts import Dma
+from tilewright.core.platform import load_platform
 from tilewright.core.tiles import Extent, member
 from tilewright.plan.select import select
 from tilewright.price import group_cost

@@ -50,27 +50,27 @@ def ran(
 
 def with_bank_conflicts(platform: Platform, timing: str) -> Platform:
     """The platform, but with conflicts in the banks of the cluster's memory in that timing."""
-    machine = platform.machines[timing]
+    machine = platform.timings[timing]
     harts = {**machine.harts, "cluster": replace(machine.harts["cluster"], near_banks=True)}
-    changed = replace(platform, machines={**platform.machines, timing: replace(machine, harts=harts)})
+    changed = replace(platform, timings={**platform.timings, timing: replace(machine, harts=harts)})
     return with_setting(changed, timing, "mchan", "bank_conflicts", 1)
 
 
 def with_private_units(platform: Platform, timing: str) -> Platform:
     """The platform, but with units for each core in that timing."""
-    machine = platform.machines[timing]
+    machine = platform.timings[timing]
     cluster = machine.harts["cluster"]
     units = tuple(replace(unit, count=cluster.count) for unit in cluster.units)
     harts = {**machine.harts, "cluster": replace(cluster, units=units)}
-    return replace(platform, machines={**platform.machines, timing: replace(machine, harts=harts)})
+    return replace(platform, timings={**platform.timings, timing: replace(machine, harts=harts)})
 
 
 def with_setting(platform: Platform, timing: str, device: str, setting: str, value: int) -> Platform:
     """The platform, but with another value for a setting of a device in that timing."""
-    machine = platform.machines[timing]
+    machine = platform.timings[timing]
     found = machine.devices[device]
     devices = {**machine.devices, device: replace(found, settings={**found.settings, setting: value})}
-    return replace(platform, machines={**platform.machines, timing: replace(machine, devices=devices)})
+    return replace(platform, timings={**platform.timings, timing: replace(machine, devices=devices)})
 
 
 def platform() -> Platform:

@@ -22,7 +22,7 @@ CACHE_CONTROL = 0x10201400
 A0, A1, A3, A4, T0, T1 = 10, 11, 13, 14, 5, 6
 ALL_CORES = tuple(range(8))
 PLATFORM, TIMING = platform(), "gvsoc"
-FIRST = PLATFORM.machines[TIMING].first_hart("cluster")
+FIRST = PLATFORM.timings[TIMING].first_hart("cluster")
 NOP = encoder.encode("addi", d=0, s=0, o=0)
 FRAME = 3
 """Cycles of the first reading, of setting up the loop, and of an instruction between them."""
@@ -37,7 +37,7 @@ def program(body: Sequence[int], frame: int) -> list[int]:
 def measured(body: Sequence[int], cores: Sequence[int], frame: int = FRAME, private: bool = False) -> list[int]:
     """What each core measures for the body, when these cores run it at the same time."""
     chosen = with_private_units(PLATFORM, TIMING) if private else PLATFORM
-    native = built(chosen.machines[TIMING])
+    native = built(chosen, chosen.timings[TIMING])
     enable = [encoder.encode("sw", t=A0, q=0, s=A1), encoder.encode("wfi")]
     native.write(SWITCH_ON, encoder.word_bytes(*enable))
     native.write(CODE, encoder.word_bytes(*program(body, frame)))

@@ -23,7 +23,7 @@ def measured(body: list[int], **registers: int) -> int:
     machine = _native.Machine()
     machine.add_memory(name="memory", base=machines.BASE, size=machines.SIZE, banks=1, executable=True)
     machine.add_memory(name="far", base=FAR, size=0x1000, banks=1, executable=False)
-    group = load_platform("siracusa").machines["rtl"].harts["cluster"]
+    group = load_platform("siracusa").timings["rtl"].harts["cluster"]
     machine.add_harts(
         name="core",
         extensions=list(group.extensions),

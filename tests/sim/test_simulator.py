@@ -15,7 +15,7 @@ from sim.small_programs import small_program
 from tilewright.core.platform import load_platform
 from tilewright.errors import TilewrightError
 from tilewright.sim.profile import profile_of
-from tilewright.sim.simulator import SLICE, Look, Simulator, machine_of
+from tilewright.sim.simulator import SLICE, Look, Simulator
 from tilewright.sim.statistics import Statistics, statistics_of
 from tilewright.sim.trace import TraceWriter
 
@@ -159,9 +159,7 @@ def test_energy_is_a_sum(transfers: Path) -> None:
 
 def test_energy_of_something_that_nobody_counts(build: Build) -> None:
     platform = load_platform(PLATFORM)
-    machine = machine_of(platform)
-    wrong = replace(machine, energy=(replace(machine.energy[0], activity="cluster.naps"),))
-    simulator = Simulator(replace(platform, machines={"rtl": wrong}))
+    simulator = Simulator(replace(platform, energy=(replace(platform.energy[0], activity="cluster.naps"),)))
     simulator.load(build("hello", "STATUS=0"))
     simulator.run()
     with pytest.raises(TilewrightError, match=r"energy\.cluster cores: nothing counts 'cluster\.naps'"):

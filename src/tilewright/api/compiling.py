@@ -152,7 +152,7 @@ def _beside_reserved(platform: Platform, sizes: Sizes) -> Sizes:
 
 def _check_memories(planned: Plan, real: Platform) -> None:
     """An error for a program that would not run: plans may be for larger memories than a simulated machine has."""
-    if planned.schedule is None or not real.machines:
+    if planned.schedule is None or not real.timings:
         return
     for name, used in planned.schedule.used.items():
         most = real.memories[name].bytes

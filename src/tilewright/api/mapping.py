@@ -10,7 +10,8 @@ from typing import Literal
 
 from tilewright.api.compiling import Observer
 from tilewright.core.accelerator import ArrayEngine
-from tilewright.core.array_file import FINAL, load_machine
+from tilewright.core.array_file import FINAL
+from tilewright.core.library import load_array
 from tilewright.core.mapping import SpatialMapping, TemporalMapping
 from tilewright.core.workload import Layer
 from tilewright.errors import TilewrightError
@@ -82,7 +83,7 @@ class Mapped:
 
 def find_machine(machine: Machine) -> ArrayEngine:
     """A machine by its name or file, with energies and areas of memories where it leaves them to the model."""
-    return with_costs(machine if isinstance(machine, ArrayEngine) else load_machine(machine))
+    return with_costs(machine if isinstance(machine, ArrayEngine) else load_array(machine))
 
 
 def search(layer: Layer, machine: Machine, options: MapOptions | None = None) -> tuple[Mapped, ...]:

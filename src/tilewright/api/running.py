@@ -27,7 +27,7 @@ from tilewright.sim.limits import USUAL, Limits
 from tilewright.sim.marks import GroupProfile
 from tilewright.sim.qemu import Footprint, profile_flags, qemu_of, run_in_qemu
 from tilewright.sim.settings import Machine, SimulatorName
-from tilewright.sim.simulator import machine_of
+from tilewright.sim.simulator import timing_of
 
 ABSOLUTE, RELATIVE = 1e-4, 1e-5
 """A float result of a network is right within either."""
@@ -109,7 +109,7 @@ def run_model(
     samples = [a[0] if steps and a.ndim else a for a in inputs] if inputs is not None else None
     compiled = compile_model(model, options, samples=samples, progress=progress)
     where = _simulator(compiled.platform, simulator, profile=profile)
-    if repeat and (where != "tilewright" or compiled.platform.machines):
+    if repeat and (where != "tilewright" or compiled.platform.timings):
         raise TilewrightError(
             "bad-argument",
             f"programs of '{compiled.platform.name}' run in a simulator, where each run takes the same time",
@@ -143,7 +143,7 @@ def run_model(
             emulator = run_in_qemu(built.executable, fed, types, compiled.platform, marks, limits)
             outputs, cycles, groups = emulator.outputs, emulator.instructions, emulator.parts
             footprint = emulator.footprint
-        elif compiled.platform.machines:
+        elif compiled.platform.timings:
             chip = run_on_chip(
                 built.executable,
                 fed,
@@ -181,7 +181,7 @@ def _simulator(platform: Platform, name: SimulatorName | None, *, profile: bool)
     elif found == "qemu":
         qemu_of(platform)
     elif profile or platform.qemu:
-        machine_of(platform)
+        timing_of(platform)
     return found
 
 

@@ -110,7 +110,7 @@ def require_tiles(platform: str | Platform, flag: str) -> None:
 
 def _require_host(platform: Platform) -> None:
     """An error where this computer does not emulate the DMA of a platform, so that it cannot be told when to copy."""
-    if platform.qemu or platform.machines:
+    if platform.qemu or platform.timings:
         raise TilewrightError(
             "bad-argument",
             f"{DMA} is for machines emulated on this computer; programs of '{platform.name}' run in a simulator",

@@ -12,8 +12,10 @@ from rich.table import Table
 from tilewright.api.mapping import find_machine
 from tilewright.cli import options as opt
 from tilewright.cli.console import errors, results
-from tilewright.core.array_file import machine_names, print_machine
+from tilewright.core.array_file import ENGINE
 from tilewright.core.files import write_file
+from tilewright.core.library import load_machine, machine_names
+from tilewright.core.machine import Machine, print_machine
 from tilewright.core.workload_file import print_workload
 from tilewright.frontend.zigzag_machine import load_yaml, read_machine
 from tilewright.frontend.zigzag_workload import read_yaml_workload
@@ -27,25 +29,25 @@ EXAMPLES = """
 
 @commands.command("machines")
 def machines_command(as_json: opt.Json = False) -> None:
-    found = [find_machine(name) for name in machine_names()]
+    found = [(load_machine(name), find_machine(name)) for name in machine_names()]
     if as_json:
         rows = [
             {
                 "name": machine.name,
-                "dims": dict(machine.dims),
-                "memories": {memory.name: memory.bits for memory in machine.memories},
-                "area": area_of(machine),
+                "dims": dict(array.dims),
+                "memories": {memory.name: memory.bits for memory in array.memories},
+                "area": area_of(array),
                 "summary": machine.summary,
                 "provenance": machine.provenance,
             }
-            for machine in found
+            for machine, array in found
         ]
         print(json.dumps({"machines": rows}))
         return
     table = Table("machine", "array", "memories, from the array outwards", "summary")
-    for machine in found:
-        dims = " ".join(f"{name}={size}" for name, size in machine.dims.items())
-        table.add_row(machine.name, dims, " ".join(m.name for m in machine.memories), machine.summary)
+    for machine, array in found:
+        dims = " ".join(f"{name}={size}" for name, size in array.dims.items())
+        table.add_row(machine.name, dims, " ".join(m.name for m in array.memories), machine.summary)
     results().print(table)
 
 
@@ -61,9 +63,10 @@ def import_command(
         workload, warnings = read_yaml_workload(file)
         text, what = print_workload(workload), f"{len(workload.layers)} layers"
     else:
-        machine, warnings = read_machine(file)
-        text = print_machine(machine)
-        what = f"{machine.name}, {machine.units:,} units, {len(machine.memories)} memories"
+        array, warnings = read_machine(file)
+        about = f"ZigZag accelerator file {file.name}"
+        text = print_machine(Machine(array.name, provenance=about, engines={ENGINE: array}))
+        what = f"{array.name}, {array.units:,} units, {len(array.memories)} memories"
     for warning in warnings:
         errors().print(f"warning: {warning}")
     write_file(out, text.encode())

@@ -28,7 +28,7 @@ def platforms_command(as_json: opt.Json = False) -> None:
                 "summary": p.summary,
                 "engines": list(p.engines),
                 "kernels": len(p.kernels),
-                "timings": list(p.machines),
+                "timings": list(p.timings),
             }
             for p in found
         ]
@@ -37,7 +37,7 @@ def platforms_command(as_json: opt.Json = False) -> None:
     table = Table("platform", "engines", "memories", "kernels", "simulated as", "summary")
     for p in found:
         names = (" ".join(each) for each in (p.engines, p.memories))
-        simulated = "qemu" if p.qemu else " ".join(p.machines)
+        simulated = "qemu" if p.qemu else " ".join(p.timings)
         table.add_row(p.name, *names, str(len(p.kernels)), simulated, p.summary)
     results().print(table)
 

@@ -137,7 +137,7 @@ def _simulate(program: Path, platform: str, watching: Watching, limits: Limits) 
     machine.load(program)
     stop = _run(machine, trace)
     if watching.stats:
-        print_statistics(statistics_of(machine), machine.machine.timing)
+        print_statistics(statistics_of(machine), machine.timing.name)
     if watching.profile:
         print_profile(profile_of(machine))
     findings = machine.findings()

@@ -16,8 +16,8 @@ from tilewright.codegen.pieces import Pieces
 from tilewright.codegen.transfers import copy
 from tilewright.codegen.works import Held, Parts, Task, around, invoke, packing_names, reach
 from tilewright.core.expr import Expr, Size, Var, bounds_of, larger, plain, variable
+from tilewright.core.parts import Dma
 from tilewright.core.plan import Choice, Group, Place, Plan, Schedule, Stage, Work
-from tilewright.core.platform import Dma
 from tilewright.core.program import Await, Copy, Cores, If, Mark, Move, Pointer, Start, Statement, Test, Wait
 from tilewright.core.sizes import ranges_of
 from tilewright.core.tiles import Extent, Member, Region, TileLoop, Trace, Use, hull, left, member, narrowed, trace

@@ -16,7 +16,6 @@ DIRECTIONS = (TO_LOW, FROM_LOW, TO_HIGH, FROM_HIGH)
 """What a memory does: read for the level below, written by it, read for the level above, written by it."""
 READS = (TO_LOW, TO_HIGH)
 """The directions that read the memory; the others write it."""
-PORT_KINDS = ("read", "write", "read_write")
 
 
 @dataclass(frozen=True)
@@ -101,8 +100,6 @@ class ArrayEngine:
     index; any where nothing is said."""
     precision: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     """By slot: bits that the units take at most; `final` of outputs that are summed up."""
-    summary: str = ""
-    provenance: str = ""
 
     @property
     def units(self) -> int:

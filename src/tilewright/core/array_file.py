@@ -1,21 +1,16 @@
-"""Descriptions of array machines (`kind: array`): YAML read into an `ArrayEngine`, and written from one.
-
-The machines that come with the package are files in `machines/`; a path to a file of one's own works the same way.
-"""
+"""Array engines in descriptions (`kind: array`): read into an `ArrayEngine`, and written from one."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from types import MappingProxyType
+from typing import Annotated, Literal
 
-import yaml
+from msgspec import Meta, field
 
 from tilewright.core.accelerator import (
     DIRECTIONS,
     FROM_LOW,
-    PORT_KINDS,
     READS,
     TO_LOW,
     ArrayEngine,
@@ -23,12 +18,8 @@ from tilewright.core.accelerator import (
     MemoryLevel,
     Port,
 )
-from tilewright.core.descriptions import read_yaml, stem_of
-from tilewright.core.reader import Reader
-from tilewright.errors import TilewrightError
+from tilewright.core.schema import NAME, Flag, Number, Part, Source
 
-MACHINES = Path(__file__).parent.parent / "machines"
-KIND = "array"
 MOST = 2**40
 """Bits of a memory, cycles or units of an array."""
 MODELLED = "modelled"
@@ -37,225 +28,236 @@ OUTPUT = "O"
 """The slot of results."""
 FINAL = "final"
 """Beside the slots in `bits`: of outputs that are summed up."""
+ENGINE = "array"
+"""What the engine of a machine is called that has just one."""
+
+SOME = Annotated[int, Meta(ge=1, le=MOST)]
+CYCLES = Annotated[int, Meta(ge=0, le=MOST)]
 
 
-def machine_names() -> tuple[str, ...]:
-    """The machines that come with the package."""
-    return tuple(sorted(path.stem for path in MACHINES.glob("*.yaml")))
+class PortPart(Part, frozen=True, kw_only=True):
+    """A port of a memory."""
+
+    name: str = field(name=NAME)
+    kind: Literal["read", "write", "read_write"]
+    """What crosses it."""
+    bits: SOME
+    """Bits that cross it in a cycle."""
+    granularity: SOME | None = None
+    """Bits of the smallest access, of which an access costs its share; all of them where nothing is said."""
+    moves: tuple[str, ...]
+    """Operands with directions: `I1 to low`, `O from low`, `O to high`, `I2 from high`."""
+    setup: CYCLES = Port.setup
+    """Cycles of each transfer before its first bit."""
+    exclusive: Flag = Port.exclusive
+    """Whether the array waits while something crosses it."""
 
 
-def load_machine(name: str | Path) -> ArrayEngine:
-    """The machine of a name or of a file."""
-    path = MACHINES / f"{name}.yaml"
-    if isinstance(name, Path) or not path.is_file():
-        path = Path(name)
-    if path.is_file():
-        return read_machine_file(path)
-    near = difflib.get_close_matches(str(name), machine_names(), 1)
-    meant = f"did you mean '{near[0]}'? " if near else ""
-    raise TilewrightError(
-        "unknown-machine",
-        f"there is no machine '{name}', and no file of that name",
-        help=f"{meant}machines: {', '.join(machine_names())}; or the path of a YAML file with kind: {KIND}",
-    )
+class AccessEnergy(Part, frozen=True, kw_only=True):
+    """Picojoules of a full word of the port."""
+
+    read: Number
+    """Of a read."""
+    write: Number
+    """Of a write."""
 
 
-def read_machine_file(path: Path) -> ArrayEngine:
-    """The machine that a file describes."""
-    top = Reader(path, read_yaml(path, "bad-machine"), code="bad-machine")
-    if not top.has("kind") and top.has("operational_array"):
-        raise TilewrightError(
-            "bad-machine",
-            f"{path.name} is a description for ZigZag",
-            help=f"tilewright import zigzag {path.name} -o machine.yaml makes one of it that can be read here",
-        )
-    if top.text("kind") != KIND:
-        raise top.wrong("kind", f"must be '{KIND}', found '{top.text('kind')}'")
-    array = top.part("array")
-    dims = _dims(array)
-    memories = tuple(_memory(name, part, dims) for name, part in top.parts("memories").items())
-    if not memories:
-        raise top.wrong("memories", "must name at least one memory")
+class LevelPart(Part, frozen=True, kw_only=True):
+    """A memory of an array; there is one copy of it for each unit along the dimensions that it does not serve."""
+
+    name: str = field(name=NAME)
+    bits: SOME
+    """Its size."""
+    holds: tuple[str, ...]
+    """The operands that it holds: `I1`, `I2`, `O` or other names, to which layers assign theirs."""
+    serves: tuple[str, ...]
+    """Dimensions of the array along which one copy serves all units."""
+    ports: Mapping[str, PortPart]
+    """Its ports."""
+    energy: AccessEnergy | Literal["modelled"]
+    """Picojoules of a full word of a port, or `modelled`: the memory model works them out."""
+    area: Number = MemoryLevel.area
+    """Its area."""
+    kind: str = MemoryLevel.kind
+    """`sram`, `rf` or `dram`."""
+    double_buffered: Flag = MemoryLevel.double_buffered
+    """Whether it keeps two halves, so that a tile may use half of it."""
+
+
+class InMemoryPart(Part, frozen=True, kw_only=True):
+    """What an array is that computes inside of its memory cells."""
+
+    analog: Flag
+    """Whether it multiplies in the analog domain."""
+    activation_bits: SOME
+    """Of an activation."""
+    weight_bits: SOME
+    """Of a weight."""
+    serial_bits: SOME
+    """Bits of an activation that enter at a time."""
+    adc_bits: CYCLES = InMemoryCompute.adc_bits
+    """Of the converters of an analog array."""
+
+
+class ArrayPart(Part, frozen=True, kw_only=True, tag_field="kind", tag=ENGINE):
+    """An array of units that multiply and add, with its memories."""
+
+    name: str = field(name=NAME)
+    dims: Mapping[str, SOME]
+    """Its dimensions with their sizes."""
+    memories: Mapping[str, LevelPart]
+    """From the array outwards: of two that hold the same operand, the inner one comes first."""
+    unroll: Mapping[str, tuple[str, ...]] = {}
+    """By dimension: which dimensions of a layer may be unrolled along it, by the operands that they index (`I1 O`); any
+    where nothing is said."""
+    bits: Mapping[str, SOME] = {}
+    """By operand: bits that the units take at most; `final` of outputs that are summed up."""
+    cycles: SOME | None = None
+    """Of one operation; 1 where nothing is said, or as many as the bits of an activation need to enter."""
+    setup: CYCLES = ArrayEngine.setup
+    """Cycles before each operation in which it does nothing else."""
+    serial: tuple[str, ...] = ArrayEngine.serial
+    """Dimensions whose units take turns: an operation takes its cycles for each of those in use."""
+    unit_energy: Number = ArrayEngine.unit_energy
+    """Picojoules of one multiply-accumulate."""
+    unit_area: Number = ArrayEngine.unit_area
+    """Area of one unit."""
+    in_memory: InMemoryPart | None = None
+    """What it is where it computes inside of its memory cells."""
+
+
+def array_engine(name: str, part: ArrayPart, source: Source) -> ArrayEngine:
+    """The engine that a part describes."""
+    dims = dict(part.dims)
+    if not dims:
+        raise source.wrong("dims", "must name at least one dimension")
+    if not part.memories:
+        raise source.wrong("memories", "must name at least one memory")
+    memories = tuple(_level(level, dims, source.inside(f"memories.{key}")) for key, level in part.memories.items())
     slots = frozenset(slot for memory in memories for slot in memory.slots)
-    imc = _in_memory(array.part("in_memory")) if array.has("in_memory") else None
-    engine = ArrayEngine(
-        name=top.text("name") if top.has("name") else stem_of(path),
+    imc = _in_memory(part.in_memory, source.inside("in_memory")) if part.in_memory else None
+    _among(part.serial, dims, "serial", source)
+    return ArrayEngine(
+        name=name,
         dims=MappingProxyType(dims),
         memories=memories,
-        unit_energy=_number(array, "unit_energy"),
-        unit_area=_number(array, "unit_area"),
-        cycles=_cycles(array, imc),
-        setup=array.integer("setup", 0, MOST) if array.has("setup") else 0,
-        serial=_serial(array, dims),
+        unit_energy=part.unit_energy,
+        unit_area=part.unit_area,
+        cycles=part.cycles or _usual_cycles(imc),
+        setup=part.setup,
+        serial=part.serial,
         compute_in_memory=imc,
-        wiring=MappingProxyType(_wiring(array, dims, slots)),
-        precision=MappingProxyType(_precision(array, slots)),
-        summary=top.text("summary") if top.has("summary") else "",
-        provenance=top.text("provenance") if top.has("provenance") else "",
+        wiring=MappingProxyType(_wiring(part, dims, slots, source)),
+        precision=MappingProxyType(_precision(part, slots, source)),
     )
-    array.finish()
-    top.finish()
-    return engine
 
 
-def _number(part: Reader, key: str) -> float:
-    return part.number(key) if part.has(key) else 0.0
+def _usual_cycles(imc: InMemoryCompute | None) -> int:
+    """Of one operation: as many as the bits of an activation need to enter."""
+    return imc.activation_bits // imc.serial_bits if imc else ArrayEngine.cycles
 
 
-def _positive(part: Reader, key: str) -> int:
-    return part.integer(key, 1, MOST)
-
-
-def _dims(array: Reader) -> dict[str, int]:
-    part = array.part("dims")
-    dims = {name: _positive(part, name) for name in array.mapping("dims")}
-    if not dims:
-        raise array.wrong("dims", "must name at least one dimension")
-    return dims
-
-
-def _cycles(array: Reader, imc: InMemoryCompute | None) -> int:
-    """Of one operation: said, or as many as the bits of an activation need to enter."""
-    if array.has("cycles"):
-        return _positive(array, "cycles")
-    return imc.activation_bits // imc.serial_bits if imc else 1
-
-
-def _serial(array: Reader, dims: Mapping[str, int]) -> tuple[str, ...]:
-    found = tuple(array.names("serial")) if array.has("serial") else ()
-    for name in found:
+def _among(names: tuple[str, ...], dims: Mapping[str, int], key: str, source: Source) -> None:
+    for name in names:
         if name not in dims:
-            raise array.wrong("serial", f"'{name}' is not a dimension of the array ({', '.join(dims)})")
-    return found
+            raise source.wrong(key, f"'{name}' is not a dimension of the array ({', '.join(dims)})")
+    _different(names, key, source)
 
 
-def _wiring(array: Reader, dims: Mapping[str, int], slots: frozenset[str]) -> dict[str, tuple[frozenset[str], ...]]:
-    if not array.has("unroll"):
-        return {}
-    part = array.part("unroll")
+def _different(names: tuple[str, ...], key: str, source: Source) -> None:
+    if len(set(names)) < len(names):
+        raise source.wrong(key, f"must be a list of different names, found {', '.join(names)}")
+
+
+def _wiring(
+    part: ArrayPart, dims: Mapping[str, int], slots: frozenset[str], source: Source
+) -> dict[str, tuple[frozenset[str], ...]]:
     found: dict[str, tuple[frozenset[str], ...]] = {}
-    for name in array.mapping("unroll"):
+    for name, texts in part.unroll.items():
         if name not in dims:
-            raise array.wrong(f"unroll.{name}", f"is not a dimension of the array ({', '.join(dims)})")
-        sets = tuple(frozenset(text.split()) for text in part.strings(name))
-        for slot in sorted(frozenset[str]().union(*sets) - slots):
-            raise array.wrong(f"unroll.{name}", f"no memory holds '{slot}' (operands: {', '.join(sorted(slots))})")
-        found[name] = sets
+            raise source.wrong(f"unroll.{name}", f"is not a dimension of the array ({', '.join(dims)})")
+        found[name] = tuple(frozenset(text.split()) for text in texts)
+        for slot in sorted(frozenset[str]().union(*found[name]) - slots):
+            raise source.wrong(f"unroll.{name}", f"no memory holds '{slot}' (operands: {', '.join(sorted(slots))})")
     return found
 
 
-def _precision(array: Reader, slots: frozenset[str]) -> dict[str, int]:
-    if not array.has("bits"):
-        return {}
-    part = array.part("bits")
-    for name in array.mapping("bits"):
+def _precision(part: ArrayPart, slots: frozenset[str], source: Source) -> dict[str, int]:
+    for name in part.bits:
         if name not in slots and name != FINAL:
-            raise array.wrong(f"bits.{name}", f"is neither '{FINAL}' nor an operand ({', '.join(sorted(slots))})")
-    return {name: _positive(part, name) for name in array.mapping("bits")}
+            raise source.wrong(f"bits.{name}", f"is neither '{FINAL}' nor an operand ({', '.join(sorted(slots))})")
+    return dict(part.bits)
 
 
-def _in_memory(part: Reader) -> InMemoryCompute:
-    analog = part.flag("analog")
-    found = InMemoryCompute(
-        analog=analog,
-        activation_bits=_positive(part, "activation_bits"),
-        weight_bits=_positive(part, "weight_bits"),
-        serial_bits=_positive(part, "serial_bits"),
-        adc_bits=_positive(part, "adc_bits") if part.has("adc_bits") else 0,
-    )
-    if analog and not found.adc_bits:
-        raise part.wrong("adc_bits", "is missing: an analog array needs converters")
-    part.finish()
-    return found
+def _in_memory(part: InMemoryPart, source: Source) -> InMemoryCompute:
+    if part.analog and not part.adc_bits:
+        raise source.wrong("adc_bits", "is missing: an analog array needs converters")
+    return InMemoryCompute(bool(part.analog), part.activation_bits, part.weight_bits, part.serial_bits, part.adc_bits)
 
 
-def _memory(name: str, part: Reader, dims: Mapping[str, int]) -> MemoryLevel:
-    slots = tuple(part.names("holds"))
-    serves = part.names("serves")
-    for dim in serves:
-        if dim not in dims:
-            raise part.wrong("serves", f"'{dim}' is not a dimension of the array ({', '.join(dims)})")
-    modelled = part.has("energy") and part.value("energy") == MODELLED
-    energy = {} if modelled else {key: part.part("energy").number(key) for key in ("read", "write")}
+def _level(part: LevelPart, dims: Mapping[str, int], source: Source) -> MemoryLevel:
+    _among(part.serves, dims, "serves", source)
+    _different(part.holds, "holds", source)
+    energy = part.energy if isinstance(part.energy, AccessEnergy) else None
     found = MemoryLevel(
-        name=name,
-        bits=_positive(part, "bits"),
-        slots=slots,
-        ports=tuple(_port(port, item, slots) for port, item in part.parts("ports").items()),
-        serves=tuple(dim for dim in dims if dim in serves),
-        read_energy=energy.get("read", 0.0),
-        write_energy=energy.get("write", 0.0),
-        area=_number(part, "area"),
-        kind=part.text("kind") if part.has("kind") else "sram",
-        double_buffered=part.has("double_buffered") and part.flag("double_buffered"),
-        extracted=modelled,
+        name=part.name,
+        bits=part.bits,
+        slots=part.holds,
+        ports=tuple(_port(port, part.holds, source.inside(f"ports.{key}")) for key, port in part.ports.items()),
+        serves=tuple(dim for dim in dims if dim in part.serves),
+        read_energy=energy.read if energy else MemoryLevel.read_energy,
+        write_energy=energy.write if energy else MemoryLevel.write_energy,
+        area=part.area,
+        kind=part.kind,
+        double_buffered=bool(part.double_buffered),
+        extracted=energy is None,
     )
-    for slot in slots:
+    for slot in found.slots:
         way = FROM_LOW if slot == OUTPUT else TO_LOW
         if found.port(slot, way) is None:
-            raise part.wrong("ports", f"none moves '{slot} {way}', so what it holds of {slot} is of no use")
-    part.finish()
+            raise source.wrong("ports", f"none moves '{slot} {way}', so what it holds of {slot} is of no use")
     return found
 
 
-def _port(name: str, item: Reader, slots: tuple[str, ...]) -> Port:
-    if not item.has("bits"):
-        raise item.wrong("bits", "is missing: a port needs a bandwidth in bits per cycle")
-    bits = _positive(item, "bits")
-    kind = item.text("kind")
-    if kind not in PORT_KINDS:
-        raise item.wrong("kind", f"must be one of {', '.join(PORT_KINDS)}, found '{kind}'")
-    granularity = _positive(item, "granularity") if item.has("granularity") else bits
-    if granularity > bits:
-        raise item.wrong("granularity", f"is more than the {bits} bits of the port")
-    moves = tuple(_move(item, text, kind, slots) for text in item.strings("moves"))
-    setup = item.integer("setup", 0, MOST) if item.has("setup") else 0
-    exclusive = item.has("exclusive") and item.flag("exclusive")
-    item.finish()
-    return Port(name, kind, bits, granularity, moves, setup=setup, exclusive=exclusive)
+def _port(part: PortPart, slots: tuple[str, ...], source: Source) -> Port:
+    granularity = part.granularity or part.bits
+    if granularity > part.bits:
+        raise source.wrong("granularity", f"is more than the {part.bits} bits of the port")
+    moves = tuple(_move(text, part.kind, slots, source) for text in part.moves)
+    return Port(part.name, part.kind, part.bits, granularity, moves, setup=part.setup, exclusive=bool(part.exclusive))
 
 
-def _move(item: Reader, text: str, kind: str, slots: tuple[str, ...]) -> tuple[str, str]:
+def _move(text: str, kind: str, slots: tuple[str, ...], source: Source) -> tuple[str, str]:
     slot, _, direction = text.partition(" ")
     if direction not in DIRECTIONS:
-        raise item.wrong("moves", f"'{text}' is not an operand with one of: {', '.join(DIRECTIONS)}")
+        raise source.wrong("moves", f"'{text}' is not an operand with one of: {', '.join(DIRECTIONS)}")
     if slot not in slots:
-        raise item.wrong("moves", f"the memory does not hold '{slot}' (it holds {', '.join(slots)})")
+        raise source.wrong("moves", f"the memory does not hold '{slot}' (it holds {', '.join(slots)})")
     if kind != "read_write" and (kind == "read") != (direction in READS):
-        raise item.wrong("moves", f"'{text}' cannot cross a {kind} port")
+        raise source.wrong("moves", f"'{text}' cannot cross a {kind} port")
     return slot, direction
 
 
-def print_machine(engine: ArrayEngine) -> str:
-    """A machine as the text of a file."""
-    return "\n".join(_lines(engine)) + "\n"
-
-
-def _lines(engine: ArrayEngine) -> Iterator[str]:
-    yield f"kind: {KIND}"
-    yield f"name: {engine.name}"
-    for key, text in (("summary", engine.summary), ("provenance", engine.provenance)):
-        if text:
-            yield f"{key}: {_quoted(text)}"
-    yield "array:"
-    yield f"  dims: {_flow(engine.dims)}"
+def engine_lines(engine: ArrayEngine) -> Iterator[str]:
+    """What a file says about an engine."""
+    yield f"kind: {ENGINE}"
+    yield f"dims: {_flow(engine.dims)}"
     if engine.wiring:
-        yield "  unroll: # dimensions of layers by the operands that they index"
+        yield "unroll: # dimensions of layers by the operands that they index"
         for name, sets in engine.wiring.items():
-            yield f"    {name}: [{', '.join(' '.join(sorted(some)) for some in sets)}]"
+            yield f"  {name}: [{', '.join(' '.join(sorted(some)) for some in sets)}]"
     if engine.precision:
-        yield f"  bits: {_flow(engine.precision)}"
-    usual = engine.compute_in_memory
-    if engine.cycles != (usual.activation_bits // usual.serial_bits if usual else 1):
-        yield f"  cycles: {engine.cycles} # of an operation"
+        yield f"bits: {_flow(engine.precision)}"
+    if engine.cycles != _usual_cycles(engine.compute_in_memory):
+        yield f"cycles: {engine.cycles} # of an operation"
     if engine.setup:
-        yield f"  setup: {engine.setup} # cycles before each operation"
+        yield f"setup: {engine.setup} # cycles before each operation"
     if engine.serial:
-        yield f"  serial: [{', '.join(engine.serial)}] # units along these take turns"
-    yield f"  unit_energy: {engine.unit_energy:g} # pJ of a multiply-accumulate"
-    yield f"  unit_area: {engine.unit_area:g}"
+        yield f"serial: [{', '.join(engine.serial)}] # units along these take turns"
+    yield f"unit_energy: {engine.unit_energy:g} # pJ of a multiply-accumulate"
+    yield f"unit_area: {engine.unit_area:g}"
     if engine.compute_in_memory is not None:
-        yield f"  in_memory: {_flow(_in_memory_values(engine.compute_in_memory))}"
+        yield f"in_memory: {_flow(_in_memory_values(engine.compute_in_memory))}"
     yield "memories: # from the array outwards; sizes in bits, energies in pJ of a word as wide as its port"
     for memory in engine.memories:
         yield from _memory_lines(memory)
@@ -294,10 +296,6 @@ def _memory_lines(memory: MemoryLevel) -> Iterator[str]:
         more += f"setup: {port.setup}, " if port.setup else ""
         more += "exclusive: true, " if port.exclusive else ""
         yield f"      {port.name}: {{kind: {port.kind}, bits: {port.bits}, {more}moves: [{moves}]}}"
-
-
-def _quoted(text: str) -> str:
-    return yaml.safe_dump(text, width=10**6, allow_unicode=True, default_style='"').strip()
 
 
 def _flow(values: Mapping[str, object]) -> str:

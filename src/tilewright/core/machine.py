@@ -1,376 +1,196 @@
-"""A machine as the simulator runs it: harts, memories, devices and energy; the `simulator` part of a platform.yaml."""
+"""A machine: memories, links, engines and energy. Planner, mapping search and simulator read the same one.
+
+It is described by a YAML file (docs/machines.md). Platforms are machines that networks can be compiled for; their
+descriptions say more.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
-from tilewright.core.reader import Reader
+import yaml
+from msgspec import structs
 
-Numbers = Mapping[str, int]
+from tilewright.core.accelerator import ArrayEngine
+from tilewright.core.array_file import ENGINE, ArrayPart, array_engine, engine_lines
+from tilewright.core.descriptions import read_yaml, stem_of
+from tilewright.core.parts import Cores, Device, Dma, EnergyPart, EnergyTerm, Engine, Memory
+from tilewright.core.schema import Part, Source, mapping, merged, read
+from tilewright.core.timing import SimulatorPart, Timing, read_timings
+from tilewright.errors import TilewrightError
 
-INSTRUCTION_CLASSES = (
-    "alu",
-    "load",
-    "store",
-    "branch",
-    "jump",
-    "jump_register",
-    "multiply",
-    "multiply_high",
-    "divide",
-    "event_load",
-    "csr",
-    "system",
-    "atomic",
-    "loop",
-    "fp",
-    "fp_load",
-    "fp_store",
-    "fp_move",
-    "fp_divide",
-    "fp_sqrt",
-)
-"""What a pipeline distinguishes; each has its cycles, and under NAME_use the stall of one that needs its result."""
-
-PIPELINE_EXTRAS = (
-    "taken_branch",
-    "jump_register_written",
-    "fp_load_again",
-    "divide_signed_zero",
-    "divide_unsigned_zero",
-    "divide_negative",
-)
-FETCH = ("sets", "ways", "shared_banks", "shared_sets", "shared_ways", "refill_cycles", "memory_cycles")
-ADDRESSES = 2**32
-"""Addresses have 32 bits."""
-MOST_HARTS, MOST_WAIT, MOST_LINES = 1024, 2**20, 2**16
-"""Of harts of a group, cycles that something takes, and sets, ways and banks of caches and memories."""
-MOST_CYCLES = 127
-"""Of one instruction."""
-ALL_DEVICES = "devices"
-"""Among the cycles of accesses: those to every device that is not named."""
+CYCLES = "cycles"
+"""The unit of time of most machines."""
 
 
 @dataclass(frozen=True)
-class MemoryModel:
-    """A memory: where it is, or, without a base, one that only devices reach."""
+class Machine:
+    """What a network may run on."""
 
     name: str
-    base: int | None
-    size: int
-    banks: int
-    executable: bool
-    fill: int
-    """The byte that it is full of at the start."""
-    image: int | None = None
-    """Where a program has the bytes of a memory without a base: addresses that no hart can use."""
+    summary: str = ""
+    provenance: str = ""
+    """Where its numbers are from."""
+    memories: Mapping[str, Memory] = field(default_factory=lambda: MappingProxyType({}))
+    dmas: Mapping[str, Dma] = field(default_factory=lambda: MappingProxyType({}))
+    engines: Mapping[str, Engine | ArrayEngine] = field(default_factory=lambda: MappingProxyType({}))
+    home: str = ""
+    """The memory of inputs, outputs and weights, on machines whose engine works in another one."""
+    unit: str = CYCLES
+    """What times are counted in."""
+    timings: Mapping[str, Timing] = field(default_factory=lambda: MappingProxyType({}))
+    """How the simulator runs it, the default first; none where there is no simulator for it."""
+    energy: tuple[EnergyTerm, ...] = ()
+
+    def dma(self, source: str, target: str) -> Dma | None:
+        """What copies between two memories."""
+        return next((d for d in self.dmas.values() if {*d.between} == {source, target}), None)
 
 
-@dataclass(frozen=True)
-class AliasModel:
-    """A second range of addresses of a memory, for one group of harts or (no group) for all."""
+class MachineFile(Part, frozen=True, kw_only=True):
+    """What a description says about a machine."""
 
-    memory: str
-    base: int
-    size: int
-    test_and_set: bool
-    harts: str
-
-
-@dataclass(frozen=True)
-class UnitModel:
-    """A unit for some kinds of instructions, of which harts may have fewer than one each."""
-
-    name: str
-    count: int
-    """Hart i of a group uses number i modulo this."""
-    instructions: tuple[str, ...]
-    cycles: int
-    """From one operation to the next."""
-
-
-@dataclass(frozen=True)
-class HartGroupModel:
-    """Harts of one kind."""
-
-    name: str
-    count: int
-    first_id: int
-    """mhartid of the first."""
-    extensions: tuple[str, ...]
-    near: str
-    """The memory next to them."""
-    near_banks: bool
-    """Whether accesses to one of its banks wait for each other."""
-    early_counters: bool
-    """Whether reading the cycle counter does not count the wait for that instruction itself."""
-    clock: tuple[int, int]
-    """Machine cycles over cycles of their own."""
-    pipeline: Numbers
-    fetch: Numbers
-    cycles: Numbers
-    """Of a load or store, by memory or device."""
-    units: tuple[UnitModel, ...] = ()
+    name: str = ""
+    """Its name; that of the file where nothing is said."""
+    summary: str = ""
+    """What it is, in a line."""
+    provenance: str = ""
+    """Where its numbers are from."""
+    unit: str = CYCLES
+    """What times are counted in."""
+    memories: Mapping[str, Memory] = {}
+    """Its memories."""
+    dmas: Mapping[str, Dma] = {}
+    """What copies between memories."""
+    engines: Mapping[str, Cores | Device | ArrayPart]
+    """What computes; the first one runs programs, on machines that do."""
+    home: str = ""
+    """The memory of inputs, outputs and weights, where the first engine works in another one."""
+    energy: Mapping[str, tuple[EnergyPart, ...]] = {}
+    """By component: what costs energy, as the simulator counts it."""
+    simulator: SimulatorPart | None = None
+    """How the simulator runs it, where it does."""
 
 
-@dataclass(frozen=True)
-class DeviceModel:
-    """A device of a kind that the simulator knows; settings are what that kind asks for."""
-
-    name: str
-    kind: str
-    base: int
-    size: int
-    settings: Mapping[str, int | str]
-
-
-@dataclass(frozen=True)
-class WindowModel:
-    """A second place of a device's registers, from `offset` on."""
-
-    name: str
-    device: str
-    base: int
-    size: int
-    offset: int
-
-
-@dataclass(frozen=True)
-class EnergyTerm:
-    """Energy of one activity: a component's picojoules each time, and what that number rests on."""
-
-    component: str
-    activity: str
-    picojoules: float
-    basis: str
-
-
-@dataclass(frozen=True)
-class SimulatedMachine:
-    """A machine with one timing."""
-
-    timing: str
-    hertz: float
-    """What a machine cycle means in time."""
-    starts: str
-    """The group whose first hart starts at the program's entry."""
-    memories: Mapping[str, MemoryModel]
-    aliases: tuple[AliasModel, ...]
-    harts: Mapping[str, HartGroupModel]
-    devices: Mapping[str, DeviceModel]
-    windows: tuple[WindowModel, ...]
-    energy: tuple[EnergyTerm, ...]
-
-    @property
-    def hart_names(self) -> tuple[str, ...]:
-        """Of all harts in their order: the group's name where it is alone, else with its number."""
-        return tuple(
-            group.name if group.count == 1 else f"{group.name} {index}"
-            for group in self.harts.values()
-            for index in range(group.count)
-        )
-
-    def first_hart(self, group: str) -> int:
-        names = list(self.harts)
-        return sum(self.harts[name].count for name in names[: names.index(group)])
-
-
-BASES = ("published", "derived", "estimate")
-"""What a number of the energy model rests on: said by its source, computed from what a source says, or a guess."""
-
-
-def simulated_machines(reader: Reader, sizes: Mapping[str, int | None]) -> dict[str, SimulatedMachine]:
-    """The machine with each of its timings; `sizes` are the platform's memories with their bytes."""
-    if not reader.has("simulator"):
-        return {}
-    simulator = reader.part("simulator")
-    timings = simulator.mapping("timings")
-    if not timings:
-        raise simulator.wrong("timings", "must name at least one timing")
-    energy = _energy(reader) if reader.has("energy") else ()
+def machine_values(data: Mapping[str, Any], file: MachineFile, name: str, source: Source) -> dict[str, Any]:
+    """The fields of a `Machine` as a description has them."""
+    memories = {key: _memory(memory, source.inside(f"memories.{key}")) for key, memory in file.memories.items()}
+    if not file.engines:
+        raise source.wrong("engines", "must name at least one engine")
+    for key, dma in file.dmas.items():
+        _check_dma(dma, memories, source.inside(f"dmas.{key}"))
+    alone = len(file.engines) == 1
+    engines = {
+        key: _engine(name if alone else f"{name}/{key}", engine, memories, source.inside(f"engines.{key}"))
+        for key, engine in file.engines.items()
+    }
+    near = next(iter(engines.values()))
+    memory = near.memory if isinstance(near, Engine) else file.home
+    if file.home not in ("", memory) and not any({file.home, memory} == {*d.between} for d in file.dmas.values()):
+        raise source.wrong("home", f"'{file.home}' is not a memory with a DMA between it and {memory}")
+    timings = (
+        read_timings(data["simulator"], memories, source.inside("simulator")) if file.simulator is not None else {}
+    )
+    known = {name for timing in timings.values() for name in timing.devices}
+    for key, engine in engines.items():
+        if isinstance(engine, Device) and engine.device and engine.device not in known:
+            raise source.wrong(f"engines.{key}.device", f"the simulator has no device '{engine.device}'")
     return {
-        name: _machine(name, simulator.changed(changes or {}, f"timings.{name}"), sizes, energy)
-        for name, changes in timings.items()
+        "name": name,
+        "summary": file.summary,
+        "provenance": file.provenance,
+        "memories": MappingProxyType(memories),
+        "dmas": MappingProxyType(dict(file.dmas)),
+        "engines": MappingProxyType(engines),
+        "home": file.home,
+        "unit": file.unit,
+        "timings": MappingProxyType(timings),
+        "energy": tuple(
+            EnergyTerm(component, term.activity, term.pj, term.basis)
+            for component, terms in file.energy.items()
+            for term in terms
+        ),
     }
 
 
-def _machine(
-    timing: str, part: Reader, sizes: Mapping[str, int | None], energy: tuple[EnergyTerm, ...]
-) -> SimulatedMachine:
-    part.mapping("timings")
-    memories = {name: _memory(name, inner, sizes) for name, inner in part.parts("memories").items()}
-    placed = [name for name, memory in memories.items() if memory.base is not None]
-    pipelines = {name: _pipeline(inner) for name, inner in part.parts("pipelines").items()}
-    windows = part.parts("windows") if part.has("windows") else {}
-    places = {*placed, *part.mapping("devices"), *windows, ALL_DEVICES}
-    harts = {name: _harts(name, inner, placed, pipelines, places) for name, inner in part.parts("harts").items()}
-    starts = part.text("starts")
-    if starts not in harts:
-        raise part.wrong("starts", f"'{starts}' is not among harts ({', '.join(harts)})")
-    machine = SimulatedMachine(
-        timing,
-        part.number("hertz", 1.0),
-        starts,
-        MappingProxyType(memories),
-        tuple(_alias(inner, memories, harts) for inner in (part.items("aliases") if part.has("aliases") else [])),
-        MappingProxyType(harts),
-        MappingProxyType({name: _device(name, inner, harts) for name, inner in part.parts("devices").items()}),
-        tuple(_window(name, inner, part.mapping("devices")) for name, inner in windows.items()),
-        energy,
-    )
-    part.finish()
-    return machine
+def _memory(memory: Memory, source: Source) -> Memory:
+    """With the bytes that are for networks."""
+    if memory.bytes is None:
+        return memory
+    if memory.reserved > memory.bytes:
+        raise source.wrong("reserved", f"must not be more than its {memory.bytes} bytes, found {memory.reserved}")
+    return structs.replace(memory, bytes=memory.bytes - memory.reserved, length=memory.bytes)
 
 
-def _memory(name: str, part: Reader, sizes: Mapping[str, int | None]) -> MemoryModel:
-    size = sizes.get(name)
-    if size is None:
-        raise part.wrong("", "is not among the platform's memories, or has no size there")
-    memory = MemoryModel(
-        name,
-        _address(part, "base", size) if part.has("base") else None,
-        size,
-        part.integer("banks", 1, MOST_LINES) if part.has("banks") else 1,
-        bool(part.optional_int("executable")),
-        part.integer("fill", 0, 255) if part.has("fill") else 0,
-        _address(part, "image", size) if part.has("image") else None,
-    )
-    part.finish()
-    return memory
+def _check_dma(dma: Dma, memories: Mapping[str, Memory], source: Source) -> None:
+    if any(name not in memories for name in dma.between):
+        raise source.wrong("between", f"must be two of {', '.join(memories)}, found {', '.join(dma.between)}")
+    if dma.through and dma.through not in memories:
+        raise source.wrong("through", f"'{dma.through}' is not among memories ({', '.join(memories)})")
 
 
-def _address(part: Reader, key: str, size: int) -> int:
-    """Where something begins, so that all of it has addresses."""
-    if not 0 < size <= ADDRESSES:
-        raise part.wrong("", f"must have 1 to {ADDRESSES} bytes, found {size}")
-    return part.integer(key, 0, ADDRESSES - size)
+def _engine(
+    name: str, engine: Engine | ArrayPart, memories: Mapping[str, Memory], source: Source
+) -> Engine | ArrayEngine:
+    if isinstance(engine, ArrayPart):
+        return array_engine(name, engine, source)
+    for memory in (engine.memory, *engine.reads):
+        if memory not in memories:
+            raise source.wrong("memory", f"'{memory}' is not among memories ({', '.join(memories)})")
+    return engine
 
 
-def _alias(part: Reader, memories: Mapping[str, MemoryModel], harts: Mapping[str, HartGroupModel]) -> AliasModel:
-    memory = _one_of(part, "memory", memories)
-    group = _one_of(part, "harts", harts) if part.has("harts") else ""
-    alias = AliasModel(
-        memory,
-        _address(part, "base", memories[memory].size),
-        memories[memory].size,
-        bool(part.optional_int("test_and_set")),
-        group,
-    )
-    part.finish()
-    return alias
+def read_machine_file(path: Path) -> Machine:
+    """The machine that a file describes."""
+    source = Source(path, "bad-machine")
+    data = read_yaml(path, source.code)
+    if "operational_array" in mapping(data) and "engines" not in mapping(data):
+        raise TilewrightError(
+            "bad-machine",
+            f"{path.name} is a description for ZigZag",
+            help=f"tilewright import zigzag {path.name} -o machine.yaml makes one of it that can be read here",
+        )
+    given = renewed(data)
+    file = read(MachineFile, given, source)
+    return Machine(**machine_values(mapping(given), file, file.name or stem_of(path), source))
 
 
-def _pipeline(part: Reader) -> Numbers:
-    uses = [f"{name}_use" for name in INSTRUCTION_CLASSES if part.has(f"{name}_use")]
-    numbers = {name: part.integer(name, 1, MOST_CYCLES) for name in INSTRUCTION_CLASSES}
-    # What is added to these may make them shorter.
-    numbers |= {name: part.integer(name, -MOST_CYCLES, MOST_CYCLES) for name in PIPELINE_EXTRAS}
-    numbers |= {name: part.integer(name, 0, MOST_CYCLES) for name in uses}
-    part.finish()
-    return MappingProxyType(numbers)
+def renewed(data: object) -> object:
+    """A description in the form of today. Before, an array stood beside its memories, devices were arrays as well, and
+    what the simulator asks of memories stood in its own part."""
+    given = dict(mapping(data))
+    if given.get("kind") == ENGINE:
+        more = {"memories": given.pop("memories")} if "memories" in given else {}
+        engine = {**mapping(given.pop("array", None)), **more, "kind": given.pop("kind")}
+        return {**given, "engines": {ENGINE: engine}}
+    if "memories" in mapping(given.get("simulator")):
+        given["simulator"] = dict(given["simulator"])
+        given["memories"] = merged(mapping(given.get("memories")), mapping(given["simulator"].pop("memories")))
+    if isinstance(given.get("engines"), dict):
+        given["engines"] = {key: _device(engine) for key, engine in mapping(given["engines"]).items()}
+    return given or data
 
 
-def _harts(
-    name: str, part: Reader, memories: list[str], pipelines: Mapping[str, Numbers], places: set[str]
-) -> HartGroupModel:
-    to = part.part("cycles")
-    cycles = {place: to.integer(place, 1, MOST_WAIT) for place in part.mapping("cycles")}
-    pipeline = _one_of(part, "pipeline", pipelines)
-    for place in cycles:
-        if place not in places:
-            raise part.wrong(f"cycles.{place}", "is neither a memory with a base nor a device or window")
-    for place in (*memories, ALL_DEVICES):
-        if place not in cycles:
-            raise part.wrong(f"cycles.{place}", "is missing")
-    group = HartGroupModel(
-        name,
-        part.integer("count", 1, MOST_HARTS),
-        part.integer("first_id", 0, ADDRESSES - MOST_HARTS),
-        tuple(part.strings("extensions")),
-        _one_of(part, "near", dict.fromkeys(memories)),
-        bool(part.integer("near_banks")),
-        bool(part.integer("early_counters")),
-        (part.integer("clock_numerator", 1, MOST_WAIT), part.integer("clock_denominator", 1, MOST_WAIT)),
-        pipelines[pipeline],
-        MappingProxyType(_fetch(part.part("fetch"))),
-        MappingProxyType(cycles),
-        tuple(
-            _unit(name, inner, pipelines[pipeline])
-            for name, inner in (part.parts("units") if part.has("units") else {}).items()
-        ),
-    )
-    part.finish()
-    return group
+def _device(engine: object) -> object:
+    part = mapping(engine)
+    is_device = part.get("kind") == ENGINE and "memory" in part and "dims" not in part
+    return {**part, "kind": "device"} if is_device else engine
 
 
-def _unit(name: str, part: Reader, pipeline: Numbers) -> UnitModel:
-    count, kinds = part.integer("count", 1, MOST_HARTS), tuple(part.names("instructions"))
-    unit = UnitModel(name, count, kinds, part.integer("cycles"))
-    for kind in unit.instructions:
-        if kind not in INSTRUCTION_CLASSES:
-            raise part.wrong("instructions", f"'{kind}' is not known (known: {', '.join(INSTRUCTION_CLASSES)})")
-        # So a hart that has a unit for itself never waits for it.
-        if not 1 <= unit.cycles <= pipeline[kind]:
-            raise part.wrong("cycles", f"must be 1 to {pipeline[kind]}, the cycles of {kind}, found {unit.cycles}")
-    part.finish()
-    return unit
+def print_machine(machine: Machine) -> str:
+    """A machine of arrays as the text of a file."""
+    lines = [f"name: {machine.name}"]
+    lines += [f"{key}: {_quoted(text)}" for key in ("summary", "provenance") if (text := getattr(machine, key))]
+    lines.append("engines:")
+    for key, engine in machine.engines.items():
+        if isinstance(engine, ArrayEngine):
+            lines += [f"  {key}:", *(f"    {line}" for line in engine_lines(engine))]
+    return "\n".join(lines) + "\n"
 
 
-def _fetch(part: Reader) -> dict[str, int]:
-    """Caches of instructions; without banks there is no shared one."""
-    shared = part.integer("shared_banks", 0, MOST_LINES) > 0
-    least = {"sets": 1, "ways": 1, "shared_sets": int(shared), "shared_ways": int(shared)}
-    found = {key: part.integer(key, least.get(key, 0), MOST_LINES) for key in FETCH}
-    part.finish()
-    return found
-
-
-def _device(name: str, part: Reader, harts: Mapping[str, HartGroupModel]) -> DeviceModel:
-    kind, size = part.text("kind"), part.integer("size", 1, ADDRESSES - 1)
-    base = _address(part, "base", size)
-    settings: dict[str, int | str] = {}
-    if part.has("harts"):
-        # A device that belongs to harts is told which: their first, how many, and the number of their group.
-        group = _one_of(part, "harts", harts)
-        order = list(harts)
-        settings["first_hart"] = sum(harts[other].count for other in order[: order.index(group)])
-        settings["harts"] = harts[group].count
-        settings["group"] = order.index(group)
-    for key, value in part.left().items():
-        settings[key] = value if isinstance(value, str) else part.integer(key, 0, ADDRESSES - 1)
-    return DeviceModel(name, kind, base, size, MappingProxyType(settings))
-
-
-def _window(name: str, part: Reader, devices: Mapping[str, object]) -> WindowModel:
-    size = part.integer("size", 1, ADDRESSES - 1)
-    window = WindowModel(
-        name,
-        _one_of(part, "device", devices),
-        _address(part, "base", size),
-        size,
-        part.integer("offset", 0, ADDRESSES - 1) if part.has("offset") else 0,
-    )
-    part.finish()
-    return window
-
-
-def _energy(reader: Reader) -> tuple[EnergyTerm, ...]:
-    terms: list[EnergyTerm] = []
-    part = reader.part("energy")
-    for component in list(part.left()):
-        for item in part.items(component):
-            basis = item.text("basis")
-            if basis not in BASES:
-                raise item.wrong("basis", f"must be one of {', '.join(BASES)}, found '{basis}'")
-            terms.append(EnergyTerm(component, item.text("activity"), item.number("pj"), basis))
-            item.finish()
-    return tuple(terms)
-
-
-def _one_of(part: Reader, key: str, known: Mapping[str, object]) -> str:
-    value = part.text(key)
-    if value not in known:
-        raise part.wrong(key, f"'{value}' is not known (known: {', '.join(known)})")
-    return value
+def _quoted(text: str) -> str:
+    return yaml.safe_dump(text, width=10**6, allow_unicode=True, default_style='"').strip()

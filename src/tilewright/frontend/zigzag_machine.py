@@ -57,7 +57,6 @@ def read_machine(path: Path) -> tuple[ArrayEngine, tuple[str, ...]]:
         unit_area=array.number("unit_area") if array.has("unit_area") else 0.0,
         cycles=imc.activation_bits // imc.serial_bits if imc else 1,
         compute_in_memory=imc,
-        provenance=f"ZigZag accelerator file {path.name}",
     ), warnings
 
 

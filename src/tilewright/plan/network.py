@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tilewright.core.graph import Graph, Node
+from tilewright.core.parts import Engine
 from tilewright.core.plan import Choice, Group
-from tilewright.core.platform import Engine, Platform
+from tilewright.core.platform import Platform
 from tilewright.core.tiles import Member
 from tilewright.plan.addresses.packing import round_up
 from tilewright.plan.offload import Offloaded, offloads

@@ -15,8 +15,9 @@ from math import inf
 from types import MappingProxyType
 
 from tilewright.core.graph import Graph, Names, Node
+from tilewright.core.parts import Engine
 from tilewright.core.plan import Choice
-from tilewright.core.platform import Engine, Platform
+from tilewright.core.platform import Platform
 from tilewright.core.sizes import ranges_of
 from tilewright.errors import TilewrightError
 from tilewright.passes.split import Split, splits

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tilewright.core.parts import Dma
 from tilewright.core.plan import Place, Stage
-from tilewright.core.platform import Dma
 from tilewright.core.tiles import Use
 from tilewright.plan.addresses.packing import Item, lowest_gap, round_up
 from tilewright.plan.joint import Pick

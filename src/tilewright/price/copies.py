@@ -6,13 +6,14 @@ Between memories, and of what is kept of a tile within one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec import structs
 
 from tilewright.core.graph import TensorType
 from tilewright.core.kernel import Kernel
-from tilewright.core.platform import Dma, Platform
+from tilewright.core.parts import Dma
+from tilewright.core.platform import Platform
 from tilewright.core.tiles import Use
 from tilewright.price.grid import Array, Box, Grid, Value
 
@@ -94,7 +95,7 @@ def issued(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Dma]) -> Array
 
 def shared(dma: Dma, cores: int) -> Dma:
     """What copies with all cores at once."""
-    return replace(dma, bytes_per_cycle=dma.bytes_per_cycle * cores, run=dma.run / cores)
+    return structs.replace(dma, bytes_per_cycle=dma.bytes_per_cycle * cores, run=dma.run / cores)
 
 
 def slowed(platform: Platform, kernels: Sequence[Kernel | None]) -> float:

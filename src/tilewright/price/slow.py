@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tilewright.core.parts import Dma
 from tilewright.core.plan import Group, Stage
-from tilewright.core.platform import Dma, Platform
+from tilewright.core.platform import Platform
 from tilewright.price.copies import copied
 from tilewright.price.tiles import Priced
 

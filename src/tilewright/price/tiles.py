@@ -22,8 +22,9 @@ from tilewright.core.graph import Graph, Node
 from tilewright.core.kernel import Kernel, Number
 from tilewright.core.matching import binding_names
 from tilewright.core.op import Call, call_node
+from tilewright.core.parts import Engine
 from tilewright.core.plan import Choice, Group, TileBuffer
-from tilewright.core.platform import Engine, Platform
+from tilewright.core.platform import Platform
 from tilewright.core.tiles import Member, Use, left, member, walked
 from tilewright.price.copies import kept_cycles
 from tilewright.price.device import kernel_cycles

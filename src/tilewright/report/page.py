@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilewright.core.files import write_file
+from tilewright.core.parts import Memory
 from tilewright.core.plan import Plan, Schedule
-from tilewright.core.platform import Memory
 from tilewright.core.program import Port, Program
 from tilewright.report.counted import counted_rows
 from tilewright.report.flow import LANE, ROW, flow

@@ -74,8 +74,7 @@ def check_gvsoc(platform: Platform) -> None:
             help="leave --simulator away",
         )
     find_gvsoc()
-    machine = next(iter(platform.machines.values()), None)
-    if machine is not None and platform.home in machine.memories and machine.memories[platform.home].base is None:
+    if platform.timings and platform.home and platform.memories[platform.home].base is None:
         raise TilewrightError(
             "bad-argument",
             f"--simulator gvsoc cannot fill {platform.home}: GVSoC puts programs only where cores have addresses",

@@ -141,8 +141,8 @@ class Profiler:
                 f"'{simulator.program.path.name}' cannot be profiled: it has no section {SECTION}",
                 help="build it with the platform's own headers and linker script, which define TW_MARK",
             )
-        cores = simulator.machine.harts[platform.cores.name]
-        self._first = simulator.machine.first_hart(cores.name)
+        cores = simulator.timing.harts[platform.cores.name]
+        self._first = simulator.timing.first_hart(cores.name)
         self._driver = self._first + cores.count - 1
         self._working = platform.engines[cores.name].count
         begins = [address for address, places in self._places.items() if any(p.name == "begin" for p in places)]

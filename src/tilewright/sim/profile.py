@@ -31,7 +31,7 @@ def profile_of(simulator: Simulator) -> tuple[FunctionCycles, ...]:
     if simulator.program is None or not simulator.look.profile:
         return ()
     found: list[FunctionCycles] = []
-    for index, group in enumerate(simulator.machine.harts):
+    for index, group in enumerate(simulator.timing.harts):
         found += _group(simulator.program, group, *simulator.native.profile(index))
     return tuple(found)
 

@@ -28,8 +28,7 @@ import numpy as np
 from elftools.elf.elffile import ELFFile
 
 from tilewright.core.graph import Array, TensorType
-from tilewright.core.platform import Platform
-from tilewright.core.qemu import Qemu
+from tilewright.core.platform import Platform, Qemu
 from tilewright.errors import TilewrightError
 from tilewright.sim.confined import confined
 from tilewright.sim.limits import MOST_SECONDS, USUAL, Limits, Printed, Sink, cycle_limit

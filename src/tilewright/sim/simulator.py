@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Literal
 
 from tilewright import _native
-from tilewright.core.machine import SimulatedMachine
+from tilewright.core.machine import Machine
 from tilewright.core.platform import Platform, load_platform, platform_names
+from tilewright.core.timing import Timing
 from tilewright.errors import TilewrightError
 from tilewright.sim.findings import Finding, findings_of
 from tilewright.sim.limits import USUAL, Limits, cycle_limit, output_limit, time_limit
@@ -46,10 +47,10 @@ class Simulator:
     ) -> None:
         found = platform if isinstance(platform, Platform) else load_platform(platform)
         self.platform = found
-        self.machine = machine_of(found, timing)
+        self.timing = timing_of(found, timing)
         self.look = look
         self.limits = limits
-        self.native = built(self.machine)
+        self.native = built(found, self.timing)
         self.program: Program | None = None
         self._output = bytearray()
         self._too_much = False
@@ -70,11 +71,11 @@ class Simulator:
             except IndexError:
                 raise self._outside(loaded, segment.address, len(segment.data)) from None
         self.program = loaded
-        for hart, low in stack_ends(loaded, self.machine).items():
+        for hart, low in stack_ends(loaded, self.timing).items():
             self.native.set_stack(hart, low)
         if self.look.trace:
             self.native.record_trace(MOST_EVENTS, [function.address for function in loaded.functions])
-        self.native.start(self.machine.first_hart(self.machine.starts), loaded.entry, 0)
+        self.native.start(self.timing.first_hart(self.timing.starts), loaded.entry, 0)
         return loaded
 
     def run(self, max_cycles: int | None = None, *, watch: Callable[[Simulator], None] | None = None) -> Stop:
@@ -138,7 +139,7 @@ class Simulator:
     @property
     def instructions(self) -> int:
         """Of all harts, so far."""
-        return sum(self.native.counters(hart)["instructions"] for hart in range(len(self.machine.hart_names)))
+        return sum(self.native.counters(hart)["instructions"] for hart in range(len(self.timing.hart_names)))
 
     @property
     def output(self) -> bytes:
@@ -211,12 +212,12 @@ class Simulator:
 
     def findings(self) -> tuple[Finding, ...]:
         """What the checks found and what stopped the machine, errors before warnings."""
-        return findings_of(self.native, self.program, self.machine.hart_names) if self.program else ()
+        return findings_of(self.native, self.program, self.timing.hart_names) if self.program else ()
 
     def whereabouts(self) -> list[str]:
         """Where each hart is that has started."""
         lines: list[str] = []
-        for index, name in enumerate(self.machine.hart_names):
+        for index, name in enumerate(self.timing.hart_names):
             state = self.native.state(index)
             if state != "off":
                 lines.append(f"{name}: {'asleep at ' if state == 'asleep' else ''}{self.place(self.pc(index))}")
@@ -231,8 +232,8 @@ class Simulator:
 
     def _image(self, address: int) -> tuple[str, int] | None:
         """The memory, and where in it, that an address stands for which no hart can use."""
-        for memory in self.machine.memories.values():
-            if memory.image is not None and memory.image <= address < memory.image + memory.size:
+        for memory in self.platform.memories.values():
+            if memory.image is not None and memory.image <= address < memory.image + memory.length:
                 return memory.name, address - memory.image
         return None
 
@@ -251,8 +252,8 @@ class Simulator:
 
     def _memories(self) -> list[str]:
         return [
-            f"{memory.name} is at {memory.base:#010x} to {memory.base + memory.size:#010x}"
-            for memory in self.machine.memories.values()
+            f"{memory.name} is at {memory.base:#010x} to {memory.base + memory.length:#010x}"
+            for memory in self.platform.memories.values()
             if memory.base is not None
         ]
 
@@ -261,42 +262,42 @@ MOST_EVENTS = 4_000_000
 """Of a trace, kept between two slices."""
 
 
-def machine_of(platform: Platform, timing: str = "") -> SimulatedMachine:
-    """What is simulated of a platform, with a timing by name."""
-    if not platform.machines:
-        others = [name for name in platform_names() if load_platform(name).machines]
+def timing_of(platform: Machine, timing: str = "") -> Timing:
+    """How a platform is simulated, with a timing by name."""
+    if not platform.timings:
+        others = [name for name in platform_names() if load_platform(name).timings]
         raise TilewrightError(
             "no-simulator",
             f"there is no simulator for platform '{platform.name}'",
             reasons=["its platform.yaml has no part 'simulator'"],
             help=f"choose one with a simulator: {', '.join(others)}",
         )
-    if timing and timing not in platform.machines:
+    if timing and timing not in platform.timings:
         raise TilewrightError(
             "unknown-timing",
             f"platform '{platform.name}' has no timing '{timing}'",
-            help=f"choose {' or '.join(platform.machines)}",
+            help=f"choose {' or '.join(platform.timings)}",
         )
-    return platform.machines[timing] if timing else next(iter(platform.machines.values()))
+    return platform.timings[timing] if timing else next(iter(platform.timings.values()))
 
 
-def built(machine: SimulatedMachine) -> _native.Machine:
-    """The native machine of a description."""
+def built(machine: Machine, timing: Timing) -> _native.Machine:
+    """The native machine of a description, with one of its timings."""
     made = _native.Machine()
     try:
-        _describe(made, machine)
+        _describe(made, machine, timing)
     except ValueError as reason:
         raise TilewrightError("bad-platform", f"the simulator cannot build this machine: {reason}") from reason
     return made
 
 
-def _describe(made: _native.Machine, machine: SimulatedMachine) -> None:
+def _describe(made: _native.Machine, machine: Machine, timing: Timing) -> None:
     for memory in machine.memories.values():
         if memory.base is None:
-            made.add_outer_memory(memory.name, memory.size, memory.fill)
+            made.add_outer_memory(memory.name, memory.length, memory.fill)
         else:
-            made.add_memory(memory.name, memory.base, memory.size, memory.banks, memory.executable)
-    for group in machine.harts.values():
+            made.add_memory(memory.name, memory.base, memory.length, memory.banks, bool(memory.executable))
+    for group in timing.harts.values():
         harts = {
             "count": group.count,
             "first_id": group.first_id,
@@ -316,9 +317,9 @@ def _describe(made: _native.Machine, machine: SimulatedMachine) -> None:
         )
         for unit in group.units:
             made.add_units(group.name, unit.instructions, unit.count, unit.cycles)
-    for alias in machine.aliases:
+    for alias in timing.aliases:
         made.add_alias(alias.memory, alias.base, alias.size, alias.test_and_set, alias.harts)
-    for device in machine.devices.values():
+    for device in timing.devices.values():
         made.add_device(device.kind, device.name, device.base, device.size, dict(device.settings))
-    for window in machine.windows:
+    for window in timing.windows:
         made.add_window(window.name, window.device, window.base, window.size, window.offset)

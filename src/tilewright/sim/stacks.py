@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 
-from tilewright.core.machine import SimulatedMachine
+from tilewright.core.timing import Timing
 from tilewright.sim.program import Program
 
 _TOP = re.compile(r"__(\w+)_stack_top")
 
 
-def stack_ends(program: Program, machine: SimulatedMachine) -> dict[int, int]:
+def stack_ends(program: Program, timing: Timing) -> dict[int, int]:
     """The lowest address of each hart's stack, by the hart's number in the machine."""
     ends: dict[int, int] = {}
     for name, top in program.symbols.items():
@@ -23,9 +23,9 @@ def stack_ends(program: Program, machine: SimulatedMachine) -> dict[int, int]:
         size = program.symbols.get(f"__{match[1]}_stack_size") if match else None
         if match is None or size is None:
             continue
-        for group in machine.harts.values():
+        for group in timing.harts.values():
             if group.name.startswith(match[1]):
-                first = machine.first_hart(group.name)
+                first = timing.first_hart(group.name)
                 # The value of a symbol for a size is the size.
                 ends |= {first + index: top.address - (index + 1) * size.address for index in range(group.count)}
     # Of a damaged table of symbols, whatever is no address says nothing.

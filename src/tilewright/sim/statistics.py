@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from tilewright.core.machine import EnergyTerm
+from tilewright.core.parts import EnergyTerm
 from tilewright.errors import TilewrightError
 from tilewright.sim.simulator import Simulator
 
@@ -123,14 +123,14 @@ def statistics_of(simulator: Simulator) -> Statistics:
     harts = _harts(simulator)
     devices = tuple(_device(name, numbers) for name, numbers in simulator.native.statistics().items())
     activities = _activities(simulator, harts, devices)
-    parts = tuple(EnergyPart(term, _count(simulator, term, activities)) for term in simulator.machine.energy)
-    return Statistics(simulator.cycles, simulator.machine.hertz, harts, devices, parts)
+    parts = tuple(EnergyPart(term, _count(simulator, term, activities)) for term in simulator.platform.energy)
+    return Statistics(simulator.cycles, simulator.timing.hertz, harts, devices, parts)
 
 
 def _harts(simulator: Simulator) -> tuple[HartStatistics, ...]:
     found: list[HartStatistics] = []
-    groups = [group.name for group in simulator.machine.harts.values() for _ in range(group.count)]
-    for index, (name, group) in enumerate(zip(simulator.machine.hart_names, groups, strict=True)):
+    groups = [group.name for group in simulator.timing.harts.values() for _ in range(group.count)]
+    for index, (name, group) in enumerate(zip(simulator.timing.hart_names, groups, strict=True)):
         if simulator.native.state(index) != "off":
             found.append(_hart(simulator, index, name, group))
     return tuple(found)
@@ -162,7 +162,7 @@ def _activities(
 ) -> dict[str, int]:
     """Everything that an energy model may count, by name."""
     found = {"machine.cycles": simulator.cycles}
-    for group in simulator.machine.harts:
+    for group in simulator.timing.harts:
         mine = [hart for hart in harts if hart.group == group]
         found |= {
             f"{group}.active": sum(hart.active for hart in mine),

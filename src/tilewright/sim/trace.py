@@ -41,7 +41,7 @@ class TraceWriter:
             self._file: IO[str] = path.open("w", encoding="utf-8")
         self._file.write('{"displayTimeUnit": "ns", "traceEvents": [')
         self._name("process_name", HARTS, 0, "harts")
-        for index, name in enumerate(simulator.machine.hart_names):
+        for index, name in enumerate(simulator.timing.hart_names):
             self._name("thread_name", HARTS, index, name)
 
     def __enter__(self) -> TraceWriter:
@@ -142,7 +142,7 @@ class TraceWriter:
             "args": {
                 "bytes": transfer["bytes"],
                 "cycles": finished - started,
-                "asked for by": self._simulator.machine.hart_names[transfer["hart"]],
+                "asked for by": self._simulator.timing.hart_names[transfer["hart"]],
                 "at": str(self._simulator.place(transfer["pc"])),
             },
         }

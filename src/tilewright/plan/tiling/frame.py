@@ -10,7 +10,8 @@ from itertools import permutations
 import numpy as np
 
 from tilewright.core.domain import Affine
-from tilewright.core.platform import Engine, Platform
+from tilewright.core.parts import Engine
+from tilewright.core.platform import Platform
 from tilewright.core.tiles import Use, left, walked
 from tilewright.plan.tiling.rules import (
     Density,

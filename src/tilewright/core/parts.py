@@ -1,0 +1,139 @@
+"""What machines are made of: memories, links between them, engines of cores and devices, and energy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from tilewright.core.schema import NAME, Flag, Number, Part, Whole
+
+MOST_CORES, MOST_RANK, MOST_BANKS = 4096, 16, 2**16
+
+
+class Memory(Part, frozen=True):
+    """A memory."""
+
+    name: str = field(name=NAME)
+    bytes: Whole | None = None
+    """Its size; as large as needed where nothing is said. Of the value, without what is reserved."""
+    reserved: Whole = 0
+    """How many of these bytes are not for networks: stacks and the like."""
+    section: str = ""
+    """The section of the program that goes there; nothing where constants go with all that is only read."""
+    base: Whole | None = None
+    """Its first address. The simulator takes one without for a memory that only devices reach."""
+    ports: Flag = False
+    """Whether it is the caller's: inputs and outputs of networks are there, and nothing else may be."""
+    length: Whole = field(name="<length>", default=0)
+    """Bytes that the machine has of it, however few a network may use."""
+    banks: Annotated[int, Meta(ge=1, le=MOST_BANKS)] = 1
+    """Banks of words in turn."""
+    executable: Flag = False
+    """Whether instructions may be fetched from it."""
+    fill: Annotated[int, Meta(ge=0, le=255)] = 0
+    """The byte that it is full of at the start."""
+    image: Whole | None = None
+    """Where a program has the bytes of a memory without a base: addresses that no hart can use."""
+
+
+class Dma(Part, frozen=True):
+    """Something that copies between two memories, both ways, while engines work."""
+
+    name: str = field(name=NAME)
+    between: tuple[str, str]
+    """The two memories."""
+    setup: Whole
+    """Cycles before the first byte of a transfer."""
+    bytes_per_cycle: Annotated[float, Meta(gt=0, le=1e18)]
+    """Bytes that it copies in a cycle."""
+    rank: Annotated[int, Meta(ge=1, le=MOST_RANK)]
+    """Dimensions of one transfer; loops around it do the rest."""
+    run: Number = 0.0
+    """Cycles that a run of bytes takes at least, however short."""
+    issue: Whole = 0
+    """Cycles of a core to start a transfer and to wait for it, in which it computes nothing."""
+    duplex: Flag = False
+    """Whether it copies both ways at once."""
+    through: str = ""
+    """The memory that bytes pass on their way, where two links do it in turn; it lends as many bytes as the engine's
+    memory has."""
+    by_cores: Flag = False
+    """Whether it is a core that copies, so that nothing is computed meanwhile."""
+    row: Number = 0.0
+    """Cycles of each row of a transfer besides its bytes."""
+    latency: Whole = 0
+    """Cycles from a request until it begins, and until its end is known, where another core drives it; what runs goes
+    on meanwhile."""
+    request: Whole = 0
+    """Cycles between two transfers at least, as that core takes to start one."""
+    passing: Whole = 0
+    """Cycles to hand bytes from one of two links to the other."""
+    cold: Whole = 0
+    """Cycles of code around the first transfer of a group, which is in no cache."""
+    cold_start: Whole = 0
+    """Cycles of further such code at the first transfer of all."""
+    again: Whole = 0
+    """Cycles of such code at each step, to start transfers and to hand them on, where several nodes run in between and
+    take its places in the caches."""
+
+
+class Engine(Part, frozen=True, kw_only=True, tag_field="kind"):
+    """What programs run on, or have work done by."""
+
+    name: str = field(name=NAME)
+    memory: str
+    """The memory that it works in."""
+    count: Annotated[int, Meta(ge=1, le=MOST_CORES)] = 1
+    """How many there are of it, which share the work of a node."""
+    reads: tuple[str, ...] = ()
+    """Other memories that it reads in place."""
+    fork: Whole = 0
+    """Cycles to start work on all cores and wait for it; of a device, to describe a job."""
+    begin: Whole = 0
+    """Cycles more of a kernel with a hook when it first runs in a group: its code comes into the caches."""
+    peak: Number = 0.0
+    """Multiply-accumulates of bytes that one core, or the device, does in a cycle at best; 0 where nobody says."""
+    turn: Whole = 0
+    """Cycles of a device between jobs of two steps, besides those to describe one."""
+    uneven: Whole = 0
+    """Cycles more between jobs of several loops where tiles differ in size."""
+    queue: Whole = 0
+    """Cycles that code takes more to come into caches if it queues a step's jobs while those of another one run."""
+    slows: Number = 0.0
+    """Cycles that cores wait for memory in each cycle of a device beside them."""
+
+
+class Cores(Engine, frozen=True, tag="cores"):
+    """Cores that run programs."""
+
+
+class Device(Engine, frozen=True, tag="device"):
+    """Something that cores give jobs to, by kernels that name it."""
+
+    device: str = ""
+    """The simulated device that it is, whose timing its jobs have."""
+    modes: tuple[str, ...] = ()
+    """Array machines, by name or file, that say what its ways to work cost; a layer takes the best one."""
+
+
+class EnergyPart(Part, frozen=True):
+    """What something costs each time it happens."""
+
+    activity: str
+    """What happens, as the simulator counts it: `cluster.active`, `mchan.bytes_in`."""
+    pj: Number
+    """Picojoules, each time."""
+    basis: Literal["published", "derived", "estimate"]
+    """What the number rests on: said by its source, computed from what a source says, or a guess."""
+
+
+@dataclass(frozen=True)
+class EnergyTerm:
+    """Energy of one activity: a component's picojoules each time, and what that number rests on."""
+
+    component: str
+    activity: str
+    picojoules: float
+    basis: str
