@@ -10,6 +10,7 @@ import pytest
 from command_line import refused, relu
 from tilewright.cli.app import run
 from tilewright.core.library import MACHINES, load_array, machine_names
+from tilewright.core.platform import platform_names
 from tilewright.core.workload_file import read_workload_file
 from tilewright.frontend.zigzag_workload import read_yaml_workload
 
@@ -202,8 +203,34 @@ def test_texts_that_mean_nothing(option: str, value: str, capsys: pytest.Capture
 
 def test_machines(capsys: pytest.CaptureFixture[str]) -> None:
     rows = json.loads(printed(capsys, "machines", "--json"))["machines"]
-    assert [row["name"] for row in rows] == list(machine_names())
+    assert [row["name"] for row in rows] == [*machine_names(), *platform_names()]
+    by_name = {row["name"]: row for row in rows}
+    assert by_name["tpu-like"]["engines"] == {"array": {"D1": 32, "D2": 32}}
+    assert by_name["siracusa"]["engines"] == {"cluster": {}, "neureka": {}}
+    assert by_name["siracusa"]["memories"]["L1"] == 8 * 0x40000
     assert "tpu-like" in printed(capsys, "machines")
+
+
+def test_an_engine_of_a_platform(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each layer takes the mode that suits it, and costs what it costs there."""
+    layer = ("map", "O[k][x][y] += I[c][ix][iy] * W[k][c][f][g], ix = x + f, iy = y + g")
+    found: dict[str, list[dict[str, object]]] = {}
+    for sizes in ("K=32,C=32,X=6,Y=6,F=1,G=1", "K=32,C=28,X=6,Y=6,F=3,G=3"):
+        for name in ("siracusa", "siracusa/neureka", "neureka-1x1", "neureka-3x3", "neureka-depthwise"):
+            text = printed(capsys, *layer, "--sizes", sizes, "--machine", name, "--objective", "latency", "--json")
+            found.setdefault(name, []).append(json.loads(text)["mappings"][0][0])
+    cycles = {name: [one["cycles"] for one in each] for name, each in found.items()}
+    assert cycles["siracusa"] == cycles["siracusa/neureka"] == [cycles["neureka-1x1"][0], cycles["neureka-3x3"][1]]
+    assert found["siracusa"] == found["siracusa/neureka"]
+
+
+def test_a_network_on_an_engine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    network = relu(tmp_path)
+    (one,) = json.loads(printed(capsys, "cost", network, "--machine", "siracusa/neureka", "--json"))["machines"]
+    assert one["machine"] == "siracusa/neureka"
+    assert {layer["mode"] for layer in one["layers"]} <= {"neureka-1x1", "neureka-3x3", "neureka-depthwise"}
+    assert one["area"] > 0
+    assert "mode" in printed(capsys, "cost", network, "--machine", "siracusa/neureka")
 
 
 def test_import(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,8 +7,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilewright.api.compiling import Observer
-from tilewright.api.mapping import SHORT, Known, Machine, MapOptions, Mapped, as_wanted, best_of_each, find_machine
-from tilewright.core.accelerator import ArrayEngine
+from tilewright.api.mapping import (
+    SHORT,
+    Known,
+    Machine,
+    MapOptions,
+    Mapped,
+    Task,
+    as_wanted,
+    best_of_each,
+    find_machine,
+    rank,
+)
+from tilewright.core.accelerator import ArrayEngine, Arrays
 from tilewright.core.graph import Array, Graph
 from tilewright.core.platform import DEFAULT_PLATFORM, load_platform
 from tilewright.core.workload import Layer, Workload
@@ -75,7 +86,7 @@ class NetworkCost:
     """All operators of a network on one machine, one after another."""
 
     network: str
-    machine: ArrayEngine
+    machine: Arrays
     nodes: tuple[NodeCost, ...]
     searched: int
     """Layers whose mapping was searched; equal ones are searched once."""
@@ -162,17 +173,27 @@ def cost(
             "bad-argument", "a network has one mapping for each layer", help="search one layer for its Pareto front"
         )
     network = model if isinstance(model, NetworkLayers) else read_network(model)
-    engine = find_machine(machine)
-    bits = chosen.bits or engine.precision
-    layers = tuple(as_wanted(layer, engine, chosen) for layer in network.workload.layers)
-    engines = local_engines(replace(network.workload, layers=layers), engine) if chosen.locality else {}
-    tasks = [(layer, engines.get(layer.name, engine)) for layer in layers]
+    arrays = find_machine(machine)
+    tasks = [task for mode in arrays.modes for task in _tasks(network.workload, mode, chosen)]
     found, searched = best_of_each(tasks, chosen, progress, known)
-    best = {layer.name: mapped[0] for (layer, _), mapped in zip(tasks, found, strict=True)}
+    best: dict[str, Mapped] = {}
+    for (layer, _), (mapped, *_) in zip(tasks, found, strict=True):
+        best[layer.name] = min(best.get(layer.name, mapped), mapped, key=lambda one: rank(one.cost, chosen.objective))
     return NetworkCost(
         network=network.workload.name,
-        machine=engine,
+        machine=arrays,
         nodes=tuple(NodeCost(n.name, n.op, tuple(best[name] for name in n.layers)) for n in network.nodes),
-        searched=searched,
-        narrowed=any(narrow(layer, bits) != layer for layer in network.workload.layers),
+        searched=searched // len(arrays.modes),
+        narrowed=any(
+            narrow(layer, chosen.bits or mode.precision) != layer
+            for mode in arrays.modes
+            for layer in network.workload.layers
+        ),
     )
+
+
+def _tasks(workload: Workload, mode: ArrayEngine, options: MapOptions) -> list[Task]:
+    """All layers on one array."""
+    layers = tuple(as_wanted(layer, mode, options) for layer in workload.layers)
+    engines = local_engines(replace(workload, layers=layers), mode) if options.locality else {}
+    return [(layer, engines.get(layer.name, mode)) for layer in layers]

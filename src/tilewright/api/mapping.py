@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Literal
 
 from tilewright.api.compiling import Observer
-from tilewright.core.accelerator import ArrayEngine
+from tilewright.core.accelerator import ArrayEngine, Arrays
 from tilewright.core.array_file import FINAL
-from tilewright.core.library import load_array
+from tilewright.core.library import load_arrays
 from tilewright.core.mapping import SpatialMapping, TemporalMapping
 from tilewright.core.workload import Layer
 from tilewright.errors import TilewrightError
@@ -30,7 +30,7 @@ from tilewright.price.memories import with_costs
 SHORT = Effort(mappings=2000, steps=4000)
 """Some seconds for layers that resist a proof."""
 Order = tuple[tuple[str, int | None], ...]
-Machine = str | Path | ArrayEngine
+Machine = str | Path | ArrayEngine | Arrays
 Strategy = Literal["exact", "loma", "salsa"]
 
 
@@ -81,9 +81,13 @@ class Mapped:
         return self.cost.layer
 
 
-def find_machine(machine: Machine) -> ArrayEngine:
-    """A machine by its name or file, with energies and areas of memories where it leaves them to the model."""
-    return with_costs(machine if isinstance(machine, ArrayEngine) else load_array(machine))
+def find_machine(machine: Machine) -> Arrays:
+    """What a machine, by its name or file, or an engine of it maps layers onto, with energies and areas of memories
+    where it leaves them to the model."""
+    if isinstance(machine, ArrayEngine):
+        machine = Arrays(machine.name, ((machine,),))
+    found = machine if isinstance(machine, Arrays) else load_arrays(machine)
+    return replace(found, engines=tuple(tuple(map(with_costs, modes)) for modes in found.engines))
 
 
 def search(layer: Layer, machine: Machine, options: MapOptions | None = None) -> tuple[Mapped, ...]:
@@ -100,9 +104,24 @@ def search_each(
 ) -> list[tuple[Mapped, ...]]:
     """The same for many layers; equal ones are searched once."""
     chosen = options or MapOptions()
-    engine = find_machine(machine)
-    tasks = [(as_wanted(layer, engine, chosen), engine) for layer in layers]
-    return best_of_each(tasks, chosen, progress)[0]
+    modes = find_machine(machine).modes
+    tasks = [(as_wanted(layer, mode, chosen), mode) for mode in modes for layer in layers]
+    found = best_of_each(tasks, chosen, progress)[0]
+    return [_best(found[index :: len(layers)], chosen.objective) for index in range(len(layers))]
+
+
+def _best(found: Sequence[tuple[Mapped, ...]], objective: Objective) -> tuple[Mapped, ...]:
+    """Of what one mode of a machine gives or another, the best, or for `pareto` all that no other one beats."""
+    if len(found) == 1:
+        return found[0]
+    every = sorted((mapped for each in found for mapped in each), key=lambda m: rank(m.cost, objective))
+    if objective != "pareto":
+        return (every[0],)
+    front: list[Mapped] = []
+    for mapped in sorted(every, key=lambda m: (m.cost.cycles, m.cost.energy)):
+        if not front or mapped.cost.energy < front[-1].cost.energy:
+            front.append(mapped)
+    return tuple(front)
 
 
 def as_wanted(layer: Layer, engine: ArrayEngine, options: MapOptions) -> Layer:
@@ -269,7 +288,8 @@ def _check_slots(layer: Layer, engine: ArrayEngine) -> None:
             )
 
 
-def _rank(found: ArrayCost, objective: Objective) -> tuple[float, float]:
+def rank(found: ArrayCost, objective: Objective) -> tuple[float, float]:
+    """What is less of a better mapping."""
     if objective == "latency":
         return found.cycles, found.energy
     if objective == "energy":
@@ -292,7 +312,7 @@ def _fixed(layer: Layer, engine: ArrayEngine, options: MapOptions) -> Mapped:
             problems.append(error)
     if not found:
         raise problems[0]
-    return Mapped(min(found, key=lambda c: _rank(c, options.objective)), False, len(found), len(found))
+    return Mapped(min(found, key=lambda c: rank(c, options.objective)), False, len(found), len(found))
 
 
 def _tried(layer: Layer, engine: ArrayEngine, options: MapOptions) -> Mapped:
@@ -320,7 +340,7 @@ def _tried(layer: Layer, engine: ArrayEngine, options: MapOptions) -> Mapped:
         found.append((cost, result))
     if not found:
         raise problems[0]
-    best = min((cost for cost, _ in found), key=lambda c: _rank(c, options.objective))
+    best = min((cost for cost, _ in found), key=lambda c: rank(c, options.objective))
     tried, evaluated = sum(r.tried for _, r in found), sum(r.evaluated for _, r in found)
     return Mapped(best, False, tried, evaluated)
 

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from tilewright.api.costing import NetworkCost, NodeCost
 from tilewright.api.mapping import Mapped
+from tilewright.core.accelerator import Arrays
 from tilewright.price.array import ArrayCost
 from tilewright.report.costs import energy_by_memory, energy_text, latency_parts, nest_rows
 
@@ -24,14 +25,19 @@ def network_table(found: NetworkCost) -> Table:
         table.add_column(name, total, justify="right")
     table.add_column("unrolled")
     table.add_column("energy goes to")
+    several = len(found.machine.modes) > 1
+    if several:
+        table.add_column("mode")
     for node in found.nodes:
         if node.layers:
-            table.add_row(*_node(node))
+            modes = dict.fromkeys(mapped.cost.engine.name for mapped in node.layers)
+            table.add_row(*_node(node), *([", ".join(modes)] if several else []))
     return table
 
 
 def _totals(found: NetworkCost) -> tuple[str, str, str, str]:
-    used = found.operations * found.machine.cycles / found.machine.units / found.cycles if found.cycles else 0.0
+    ideal = sum(m.layer.operations * m.cost.engine.cycles / m.cost.engine.units for m in found.layers)
+    used = ideal / found.cycles if found.cycles else 0.0
     return f"{found.operations:,}", energy_text(found.energy), f"{found.cycles:,.0f}", f"{used:.1%}"
 
 
@@ -53,7 +59,7 @@ def _node(node: NodeCost) -> list[str]:
 
 
 def _largest(costs: Sequence[ArrayCost]) -> str:
-    parts = energy_by_memory(costs, costs[0].engine)
+    parts = energy_by_memory(costs, Arrays("", (tuple(cost.engine for cost in costs),)))
     name = max(parts, key=lambda part: parts[part])
     return f"{name} {parts[name] / (sum(parts.values()) or 1.0):.0%}"
 

@@ -107,9 +107,9 @@ def cost_command(
     asked = _find(layers.workload.layers, why).name if why else ""
     found: list[NetworkCost] = []
     for name in names:
-        engine = find_machine(name)
-        with progress_line(engine.name, quiet=as_json) as progress:
-            found.append(cost(layers, engine, options, progress=progress))
+        arrays = find_machine(name)
+        with progress_line(arrays.name, quiet=as_json) as progress:
+            found.append(cost(layers, arrays, options, progress=progress))
     _export(mapping, [mapped for one in found for mapped in one.layers])
     if html is not None:
         write_costs(html, layers.workload.name, [_costed(one) for one in found])
@@ -155,7 +155,11 @@ def _network_values(found: NetworkCost) -> dict[str, object]:
         "proved": found.proved,
         "narrowed": found.narrowed,
         "views": [node.name for node in found.nodes if not node.layers],
-        "layers": [{"node": node.name, **_values(mapped)} for node in found.nodes for mapped in node.layers],
+        "layers": [
+            {"node": node.name, "mode": mapped.cost.engine.name, **_values(mapped)}
+            for node in found.nodes
+            for mapped in node.layers
+        ],
     }
 
 
@@ -197,9 +201,9 @@ def map_command(
     layers = _layers(what, layer, sizes, about)
     found: list[tuple[Mapped, ...]] = []
     for name in names:
-        engine = find_machine(name)
-        with progress_line(engine.name, quiet=as_json) as progress:
-            found += search_each(layers.workload.layers, engine, options, progress=progress)
+        arrays = find_machine(name)
+        with progress_line(arrays.name, quiet=as_json) as progress:
+            found += search_each(layers.workload.layers, arrays, options, progress=progress)
     _export(mapping, [mapped for one in found for mapped in one])
     if html is not None:
         write_costs(html, layers.workload.name, [], [[mapped.cost for mapped in one] for one in found])

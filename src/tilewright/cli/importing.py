@@ -1,4 +1,4 @@
-"""`tilewright machines` and `tilewright import`: the array machines there are, and descriptions from other tools."""
+"""`tilewright machines` and `tilewright import`: the machines there are, and descriptions from other tools."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from rich.table import Table
 from tilewright.api.mapping import find_machine
 from tilewright.cli import options as opt
 from tilewright.cli.console import errors, results
+from tilewright.core.accelerator import ArrayEngine
 from tilewright.core.array_file import ENGINE
 from tilewright.core.files import write_file
 from tilewright.core.library import load_machine, machine_names
 from tilewright.core.machine import Machine, print_machine
+from tilewright.core.parts import Engine
+from tilewright.core.platform import platform_names
 from tilewright.core.workload_file import print_workload
 from tilewright.frontend.zigzag_machine import load_yaml, read_machine
 from tilewright.frontend.zigzag_workload import read_yaml_workload
@@ -29,26 +32,40 @@ EXAMPLES = """
 
 @commands.command("machines")
 def machines_command(as_json: opt.Json = False) -> None:
-    found = [(load_machine(name), find_machine(name)) for name in machine_names()]
+    found = [load_machine(name) for name in (*machine_names(), *platform_names())]
     if as_json:
-        rows = [
-            {
-                "name": machine.name,
-                "dims": dict(array.dims),
-                "memories": {memory.name: memory.bits for memory in array.memories},
-                "area": area_of(array),
-                "summary": machine.summary,
-                "provenance": machine.provenance,
-            }
-            for machine, array in found
-        ]
-        print(json.dumps({"machines": rows}))
+        print(json.dumps({"machines": [_machine_values(machine) for machine in found]}))
         return
-    table = Table("machine", "array", "memories, from the array outwards", "summary")
-    for machine, array in found:
-        dims = " ".join(f"{name}={size}" for name, size in array.dims.items())
-        table.add_row(machine.name, dims, " ".join(m.name for m in array.memories), machine.summary)
+    table = Table("machine", "engines", "memories, from the engines outwards", "summary")
+    for machine in found:
+        engines = ", ".join(_engine_text(key, engine) for key, engine in machine.engines.items())
+        table.add_row(machine.name, engines, " ".join(_memory_bits(machine)), machine.summary)
     results().print(table)
+
+
+def _engine_text(name: str, engine: Engine | ArrayEngine) -> str:
+    if isinstance(engine, ArrayEngine):
+        return f"{name} {' '.join(f'{dim}={size}' for dim, size in engine.dims.items())}"
+    return f"{name} x {engine.count}" if engine.count > 1 else name
+
+
+def _memory_bits(machine: Machine) -> dict[str, int | None]:
+    """Sizes of all memories; None of those that are as large as needed."""
+    arrays = (engine for engine in machine.engines.values() if isinstance(engine, ArrayEngine))
+    levels = {memory.name: memory.bits for array in arrays for memory in array.memories}
+    return levels | {name: m.length * 8 if m.bytes is not None else None for name, m in machine.memories.items()}
+
+
+def _machine_values(machine: Machine) -> dict[str, object]:
+    arrays = {key: engine for key, engine in machine.engines.items() if isinstance(engine, ArrayEngine)}
+    return {
+        "name": machine.name,
+        "engines": {key: dict(arrays[key].dims) if key in arrays else {} for key in machine.engines},
+        "memories": _memory_bits(machine),
+        "area": area_of(find_machine(machine.name)) if arrays else None,
+        "summary": machine.summary,
+        "provenance": machine.provenance,
+    }
 
 
 @commands.command("import", epilog=EXAMPLES)

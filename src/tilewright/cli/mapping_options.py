@@ -30,7 +30,7 @@ Machines = Annotated[
         "--machine",
         "-m",
         metavar="NAME|FILE",
-        help="A machine's name, or a YAML file with kind: array. May be repeated; `all` is every machine there is.",
+        help="A machine's name, MACHINE/ENGINE, or a YAML file. May be repeated; `all` is every array machine there is.",
         show_default=False,
     ),
 ]

@@ -117,3 +117,31 @@ class ArrayEngine:
     def copies(self, memory: MemoryLevel) -> int:
         """How often a memory is there."""
         return prod(size for name, size in self.dims.items() if name not in memory.serves)
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """What a machine has to map layers onto. A layer takes the array, and the mode of it, that is best for it."""
+
+    name: str
+    engines: tuple[tuple[ArrayEngine, ...], ...]
+    """For each engine its modes: the arrays that the same hardware can be."""
+
+    @property
+    def modes(self) -> tuple[ArrayEngine, ...]:
+        return tuple(mode for modes in self.engines for mode in modes)
+
+    @property
+    def units(self) -> int:
+        return sum(max(mode.units for mode in modes) for modes in self.engines)
+
+    @property
+    def memories(self) -> tuple[MemoryLevel, ...]:
+        """One of each name, from the arrays outwards."""
+        return tuple({memory.name: memory for mode in self.modes for memory in mode.memories}.values())
+
+    @property
+    def precision(self) -> Mapping[str, int]:
+        """By slot: bits that units take at most."""
+        slots = dict.fromkeys(slot for mode in self.modes for slot in mode.precision)
+        return {slot: max(mode.precision.get(slot, 0) for mode in self.modes) for slot in slots}

@@ -5,8 +5,10 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
-from tilewright.core.accelerator import ArrayEngine
+from tilewright.core.accelerator import ArrayEngine, Arrays
 from tilewright.core.machine import Machine, read_machine_file
+from tilewright.core.parts import Device
+from tilewright.core.platform import DESCRIPTION, Platform, load_platform, platform_names
 from tilewright.errors import TilewrightError
 
 MACHINES = Path(__file__).parent.parent / "machines"
@@ -18,23 +20,72 @@ def machine_names() -> tuple[str, ...]:
 
 
 def load_machine(name: str | Path) -> Machine:
-    """The machine of a name or of a file."""
+    """The machine of a name, of a file, or of a platform's folder."""
     path = MACHINES / f"{name}.yaml"
     if isinstance(name, Path) or not path.is_file():
         path = Path(name)
-    if path.is_file():
+    if path.is_file() and path.name != DESCRIPTION:
         return read_machine_file(path)
-    near = difflib.get_close_matches(str(name), machine_names(), 1)
+    if _is_machine(name):
+        return load_platform(path.parent if path.is_file() else name)
+    known = (*machine_names(), *platform_names())
+    near = difflib.get_close_matches(str(name), known, 1)
     meant = f"did you mean '{near[0]}'? " if near else ""
     raise TilewrightError(
         "unknown-machine",
         f"there is no machine '{name}', and no file of that name",
-        help=f"{meant}machines: {', '.join(machine_names())}; or the path of a YAML file with an engine of kind: array",
+        help=f"{meant}machines: {', '.join(known)}; or the path of a YAML file with an engine of kind: array",
     )
+
+
+def _is_machine(name: str | Path) -> bool:
+    path = Path(name)
+    known = str(name) in (*machine_names(), *platform_names())
+    return known or path.is_file() or (path / DESCRIPTION).is_file()
+
+
+def load_arrays(name: str | Path) -> Arrays:
+    """What layers can be mapped onto, of a machine or of one engine of it: `siracusa/neureka`."""
+    parent, _, last = str(name).rpartition("/")
+    of_one = not _is_machine(name) and _is_machine(parent)
+    machine = load_machine(parent if of_one else name)
+    if of_one and last not in machine.engines:
+        raise TilewrightError(
+            "unknown-engine",
+            f"machine '{machine.name}' has no engine '{last}'",
+            help=f"it has {', '.join(machine.engines)}",
+        )
+    names = (last,) if of_one else tuple(machine.engines)
+    modes = (_modes(machine, key) for key in names)
+    found = Arrays("/".join([machine.name, *names[:of_one]]), tuple(each for each in modes if each))
+    if not found.engines:
+        raise TilewrightError(
+            "unknown-engine",
+            f"'{name}' has no engine that layers could be mapped onto",
+            reasons=["it has no array, and no device that says what its modes are"],
+            help=f"choose one of {', '.join(machine_names())}",
+        )
+    return found
+
+
+def _modes(machine: Machine, name: str) -> tuple[ArrayEngine, ...]:
+    """An array, or all that a device can be."""
+    engine = machine.engines[name]
+    if isinstance(engine, ArrayEngine):
+        return (engine,)
+    modes = engine.modes if isinstance(engine, Device) else ()
+    folder = machine.folder if isinstance(machine, Platform) else Path()
+    files = (folder / mode if (folder / mode).is_file() else mode for mode in modes)
+    return tuple(mode for file in files for mode in load_arrays(file).modes)
 
 
 def load_array(name: str | Path) -> ArrayEngine:
     """The array of a machine that has one."""
-    machine = load_machine(name)
-    arrays = [engine for engine in machine.engines.values() if isinstance(engine, ArrayEngine)]
-    return arrays[0]
+    modes = load_arrays(name).modes
+    if len(modes) != 1:
+        raise TilewrightError(
+            "unknown-engine",
+            f"'{name}' has several arrays",
+            help=f"name one of {', '.join(mode.name for mode in modes)}",
+        )
+    return modes[0]

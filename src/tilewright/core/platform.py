@@ -178,11 +178,13 @@ class PlatformFile(MachineFile, frozen=True, kw_only=True):
 
 PLATFORMS = Path(__file__).parent.parent / "platforms"
 DEFAULT_PLATFORM = "generic"
+DESCRIPTION = "platform.yaml"
+"""The file of a platform's folder that describes it."""
 
 
 def platform_names() -> tuple[str, ...]:
     """The platforms that come with the package; one that has variants is named by these."""
-    found = (_variants(path) or (path.parent.name,) for path in PLATFORMS.glob("*/platform.yaml"))
+    found = (_variants(path) or (path.parent.name,) for path in PLATFORMS.glob(f"*/{DESCRIPTION}"))
     return tuple(sorted(name for names in found for name in names))
 
 
@@ -240,7 +242,7 @@ def load_platform(name_or_folder: str | Path, extra_kernels: tuple[Path, ...] = 
     A variant is named by itself, or behind the folder of a user's own: `folder/variant`.
     """
     folder, variant = _find(name_or_folder)
-    source = Source(folder / "platform.yaml", "bad-platform")
+    source = Source(folder / DESCRIPTION, "bad-platform")
     data = read_yaml(source.path, source.code)
     if variants := _variants(source.path):
         if not variant:
@@ -256,11 +258,11 @@ def load_platform(name_or_folder: str | Path, extra_kernels: tuple[Path, ...] = 
 
 def _find(name: str | Path) -> tuple[Path, str]:
     """The folder of a platform, and the variant, or ""."""
-    given, known = Path(name), sorted(PLATFORMS.glob("*/platform.yaml"))
+    given, known = Path(name), sorted(PLATFORMS.glob(f"*/{DESCRIPTION}"))
     for folder in (given, PLATFORMS / str(name)):
-        if (folder / "platform.yaml").is_file():
+        if (folder / DESCRIPTION).is_file():
             return folder, ""
-    for path in (given.parent / "platform.yaml", *known):
+    for path in (given.parent / DESCRIPTION, *known):
         if path.is_file() and given.name in _variants(path):
             return path.parent, given.name
     raise TilewrightError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tilewright.core.accelerator import ArrayEngine
+from tilewright.core.accelerator import ArrayEngine, Arrays
 from tilewright.price.array import ArrayCost, areas
 
 UNITS = "array"
@@ -37,12 +37,12 @@ def bytes_text(bits: float) -> str:
     return f"{bits:.3g} bits"
 
 
-def area_of(engine: ArrayEngine) -> float:
+def area_of(machine: Arrays) -> float:
     """Of units and memories, in whatever unit the machine's description has."""
-    return sum(areas(engine).values())
+    return sum(max(sum(areas(mode).values()) for mode in modes) for modes in machine.engines)
 
 
-def energy_by_memory(costs: Iterable[ArrayCost], engine: ArrayEngine) -> dict[str, float]:
+def energy_by_memory(costs: Iterable[ArrayCost], engine: ArrayEngine | Arrays) -> dict[str, float]:
     """Picojoules of the array and of each memory, from the inside out."""
     found: dict[str, float] = {UNITS: 0.0, **{memory.name: 0.0 for memory in engine.memories}}
     for cost in costs:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.core.accelerator import ArrayEngine
+from tilewright.core.accelerator import ArrayEngine, Arrays
 from tilewright.core.files import write_file
 from tilewright.price.array import ArrayCost
 from tilewright.report.bars import Picture, nest, scatter, stacked
@@ -23,7 +23,7 @@ class Costed:
     """A network on a machine: the layers of each of its operators."""
 
     network: str
-    machine: ArrayEngine
+    machine: ArrayEngine | Arrays
     nodes: tuple[tuple[str, tuple[ArrayCost, ...]], ...]
 
     @property
