@@ -30,7 +30,7 @@ Machines = Annotated[
         "--machine",
         "-m",
         metavar="NAME|FILE",
-        help="A machine's name, MACHINE/ENGINE, or a YAML file. May be repeated; `all` is every array machine there is.",
+        help="A machine's name, MACHINE/ENGINE, or a YAML file. May be repeated; `all` is every array machine.",
         show_default=False,
     ),
 ]
