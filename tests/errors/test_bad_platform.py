@@ -27,7 +27,10 @@ build: {compiler: cc, flags: -O1, libraries: -lm}
         (("alignment: 16", ""), "alignment: is missing"),
         (("count: 1", "count: one"), "engines.cpu.count: must be a whole number"),
         (("memory: arena", "memory: flash"), "engines.cpu.memory: 'flash' is not among memories (arena)"),
-        (("memory: arena", "memory: arena, device: npu"), "engines.cpu.device: the simulator has no device 'npu'"),
+        (
+            ("kind: cores, count: 1", "kind: device, device: npu"),
+            "engines.cpu.device: the simulator has no device 'npu'",
+        ),
         (("kernels: []", "kernels: [absent]"), "does not exist"),
         (("kernels: []", "kernels: []\nruntime: [absent]"), "does not exist"),
         (("kernels: []", "kernels: []\ncolour: blue"), "colour: is not a known key"),

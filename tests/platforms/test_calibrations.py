@@ -7,7 +7,7 @@ import pytest
 from tilewright.api.calibrating import kernels_with_terms, outdated
 from tilewright.core.platform import load_platform, platform_names
 
-SIMULATED = [name for name in platform_names() if load_platform(name).machines]
+SIMULATED = [name for name in platform_names() if load_platform(name).timings]
 
 
 @pytest.mark.parametrize("platform", SIMULATED)

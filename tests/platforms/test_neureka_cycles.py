@@ -14,9 +14,9 @@ from sim.test_neureka import TIMING, Machine
 from tilewright import _native
 from tilewright.api import Options, run_model
 from tilewright.core.kernel import MODE, formula
-from tilewright.core.machine import SimulatedMachine
 from tilewright.core.plan import Plan
-from tilewright.core.platform import Sizes, load_platform
+from tilewright.core.platform import Platform, Sizes, load_platform
+from tilewright.core.timing import Timing
 from tilewright.price.device import NEUREKA
 from tilewright.price.grid import Cut, Grid
 from tilewright.price.tiles import task, work_cycles
@@ -147,8 +147,8 @@ def test_programs_start_the_jobs_that_are_predicted(
 ) -> None:
     machines: list[_native.Machine] = []
 
-    def built(machine: SimulatedMachine) -> _native.Machine:
-        machines.append(original(machine))
+    def built(machine: Platform, timing: Timing) -> _native.Machine:
+        machines.append(original(machine, timing))
         return machines[-1]
 
     original = simulator.built

@@ -21,7 +21,7 @@ TCDM_MASK = 0x3FFFF
 TCDM_SIZE = TCDM_MASK + 1
 BLOCK = 32
 
-_DEVICE = load_platform("siracusa").machines["rtl"].devices["neureka"]
+_DEVICE = load_platform("siracusa").timings["rtl"].devices["neureka"]
 TIMING = {name: number for name, number in _DEVICE.settings.items() if isinstance(number, int)}
 """The cycles measured on this accelerator, among other numbers of the simulated device."""
 

@@ -33,7 +33,7 @@ from tilewright.plan import PlanOptions, plan
 from tilewright.price.terms import FIRST_CALL, Observation, group_terms, solved
 from tilewright.sim.chip import run_on_chip
 from tilewright.sim.marks import GroupProfile
-from tilewright.sim.simulator import machine_of
+from tilewright.sim.simulator import timing_of
 
 Random = np.random.Generator
 Progress = Callable[[str, int, int], None]
@@ -125,7 +125,7 @@ def _loaded(platform: str, kernels: tuple[Path, ...], ops: tuple[Path, ...]) -> 
     for folder in ops:
         load_folder(folder)
     machine = load_platform(platform, kernels)
-    machine_of(machine)
+    timing_of(machine)
     return machine
 
 

@@ -59,7 +59,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Says what a network costs on array machines: energy, cycles and use of units, layer by layer.",
     ),
     "map": ("costing", "Finds the best mapping of a layer onto an array machine, and proves it."),
-    "machines": ("importing", "Lists the array machines that come with Tilewright."),
+    "machines": ("importing", "Lists the machines that come with Tilewright."),
     "import": ("importing", "Makes a description of an array machine, or a file of layers, from another tool's file."),
     "ops": ("operators", "Lists every operator, and the code a platform has for it."),
     "platforms": ("looking", "Lists the platforms that come with Tilewright."),

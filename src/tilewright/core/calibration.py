@@ -144,7 +144,7 @@ def stale(platform: Platform, kernel: Kernel, more: Mapping[str, str] = MappingP
 
 def warnings(platform: Platform, kernels: Iterable[Kernel]) -> tuple[str, ...]:
     """A line for each kernel whose cycles are not what was measured, on platforms that can measure them."""
-    if not (platform.machines or platform.qemu):
+    if not (platform.timings or platform.qemu):
         return ()
     with_terms = {kernel.path.name: kernel for kernel in kernels if kernel.terms}
     reasons = {name: stale(platform, kernel) for name, kernel in sorted(with_terms.items())}
@@ -160,8 +160,8 @@ def _timing(platform: Platform) -> object:
     """How long instructions take on the machine that counts them."""
     if platform.qemu is not None:
         return platform.qemu.machine
-    machine = next(iter(platform.machines.values()), None)
-    return [asdict(harts) for harts in machine.harts.values()] if machine is not None else None
+    timing = next(iter(platform.timings.values()), None)
+    return [asdict(harts) for harts in timing.harts.values()] if timing is not None else None
 
 
 _INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.MULTILINE)
