@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tilewright.core.platform import PLATFORMS, load_platform, platform_names
+from tilewright.core.platform import PLATFORMS, Platform, load_platform, platform_names
 from tilewright.core.timing import INSTRUCTION_CLASSES
 from tilewright.errors import TilewrightError
 from tilewright.sim.simulator import Simulator, built
@@ -121,6 +122,22 @@ def test_what_only_the_simulator_knows_to_be_wrong(old: str, new: str, said: str
         Simulator(folder)
     assert caught.value.code == "bad-platform"
     assert said in caught.value.what
+
+
+def test_a_description_of_the_older_form(tmp_path: Path) -> None:
+    """The simulator had memories of its own, and a device was an array, too."""
+    data = yaml.safe_load(_kept_local(SIRACUSA))
+    data["simulator"]["memories"] = {
+        name: {key: memory.pop(key) for key in ("base", "banks", "executable", "fill", "image") if key in memory}
+        for name, memory in data["memories"].items()
+    }
+    data["engines"]["neureka"]["kind"] = "array"
+    found: list[Platform] = []
+    for name, text in (("new", _kept_local(SIRACUSA)), ("old", yaml.safe_dump(data, sort_keys=False))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "platform.yaml").write_text(text)
+        found.append(replace(load_platform(tmp_path / name), folder=tmp_path))
+    assert found[0] == found[1]
 
 
 def _kept_local(text: str) -> str:

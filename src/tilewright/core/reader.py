@@ -1,45 +1,31 @@
-"""Reading a platform's YAML: checked values, and errors that say the path of what is wrong."""
+"""Reading files of layers, and of other tools: checked values, and errors that say the path of what is wrong."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping
 from math import isfinite
 from pathlib import Path
 from typing import Any, cast
 
-from tilewright.core.kernel import check_formula
+from tilewright.core.schema import MOST_NUMBER, MOST_WHOLE, Source, shown, unknown
 from tilewright.errors import TilewrightError
-
-MOST_WHOLE, MOST_NUMBER = 2**53, 1e18
-"""The largest numbers that make sense anywhere: beyond, sums and products of them are no longer exact, or infinite."""
-LONGEST = 60
-"""Letters of a wrong value that an error repeats."""
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[:longest]}..."
 
 
 class Reader:
     """Reads checked values out of a mapping; what is wrong is said with its path."""
 
     def __init__(self, path: Path, data: object, prefix: str = "", code: str = "bad-platform") -> None:
-        self._path, self._prefix, self._code = path, prefix, code
+        self._source = Source(path, code, prefix)
         if not isinstance(data, dict):
             raise self.wrong("", "must be a mapping")
         self._data = self._named("", cast("dict[object, Any]", data))
         self._seen: set[str] = set()
 
     def wrong(self, key: str, why: str) -> TilewrightError:
-        where = ".".join(part for part in (self._prefix, key) if part)
-        folder = f" of '{self._path.parent.name}'" if self._path.parent.name else ""
-        what = f"{self._path.name}{folder}: {_cut(where, LONGEST) or 'file'}: {_cut(why, 10 * LONGEST)}"
-        return TilewrightError(self._code, what, help=f"change it in '{self._path}'")
+        return self._source.wrong(key, why)
 
     def _not(self, key: str, wanted: str, value: object) -> TilewrightError:
         """The error of a value that is not what is wanted."""
-        return self.wrong(key, f"must be {wanted}, found {_cut(repr(value), LONGEST)}")
+        return self.wrong(key, f"must be {wanted}, found {shown(value)}")
 
     def _named(self, key: str, data: dict[object, Any]) -> dict[str, Any]:
         for name in data:
@@ -103,19 +89,12 @@ class Reader:
     def keys(self) -> tuple[str, ...]:
         return tuple(self._data)
 
-    def value(self, key: str) -> object:
-        """Whatever is there."""
-        return cast("object", self._get(key))
-
     def empty(self, key: str) -> bool:
         """Whether a key is there without a value."""
         return self._get(key) is None
 
     def has(self, key: str) -> bool:
         return key in self._data
-
-    def optional_int(self, key: str, least: int = 0) -> int | None:
-        return self.integer(key, least) if key in self._data else None
 
     def strings(self, key: str) -> list[str]:
         value = self._get(key)
@@ -136,15 +115,6 @@ class Reader:
             raise self._not(key, "a mapping", value)
         return self._named(key, cast("dict[object, Any]", value))
 
-    def formulas(self, key: str) -> dict[str, str]:
-        found = {name: str(text) for name, text in self.mapping(key).items()}
-        for name, text in found.items():
-            try:
-                check_formula(text)
-            except ValueError as reason:
-                raise self.wrong(f"{key}.{name}", str(reason)) from reason
-        return found
-
     def parts(self, key: str) -> dict[str, Reader]:
         """The mappings inside of a mapping, each by its own reader."""
         found = self.mapping(key).items()
@@ -160,34 +130,10 @@ class Reader:
             raise self._not(key, "a list", value)
         return [self._inside(f"{key}[{index}]", item) for index, item in enumerate(cast("list[Any]", value))]
 
-    def changed(self, changes: Mapping[str, Any], key: str) -> Reader:
-        """The same mapping with other values for some of what it has; `key` is where the changes stand."""
-        return Reader(self._path, self._merged(self._data, changes, key), self._prefix, self._code)
-
-    def _merged(self, data: Mapping[str, Any], changes: Mapping[str, Any], path: str) -> dict[str, Any]:
-        merged = dict(data)
-        for key, value in changes.items():
-            if key not in data:
-                raise self.wrong(f"{path}.{key}", "changes what is not there")
-            if isinstance(data[key], dict):
-                if not isinstance(value, dict):
-                    raise self.wrong(f"{path}.{key}", "must be a mapping")
-                value = self._merged(data[key], cast("dict[str, Any]", value), f"{path}.{key}")
-            merged[key] = value
-        return merged
-
     def _inside(self, key: str, data: object) -> Reader:
-        return Reader(self._path, data, f"{self._prefix}.{key}" if self._prefix else key, self._code)
-
-    def left(self) -> dict[str, Any]:
-        """All that nobody asked for yet."""
-        left = {key: value for key, value in self._data.items() if key not in self._seen}
-        self._seen |= set(left)
-        return left
+        inner = self._source.inside(key)
+        return Reader(inner.path, data, inner.prefix, inner.code)
 
     def finish(self) -> None:
-        unknown = sorted(set(self._data) - self._seen)
-        if unknown:
-            near = difflib.get_close_matches(unknown[0], self._seen, 1)
-            meant = f"; did you mean '{near[0]}'?" if near else ""
-            raise self.wrong(unknown[0], f"is not a known key (known: {', '.join(sorted(self._seen))}){meant}")
+        for key in sorted(set(self._data) - self._seen):
+            raise self.wrong(key, unknown(key, dict.fromkeys(self._seen)))

@@ -173,10 +173,10 @@ def _faults(info: inspect.Type, data: object, at: str) -> Iterator[tuple[str, st
         case inspect.DictType(value_type=inner):
             for key, value in _items(data):
                 if not isinstance(key, str):
-                    yield at, f"must be a mapping of names, found {_shown(key)}"
+                    yield at, f"must be a mapping of names, found {shown(key)}"
                 yield from _faults(inner, value, f"{at}.{key}" if at else str(key))
             if not isinstance(data, dict):
-                yield at, f"must be a mapping, found {_shown(data)}"
+                yield at, f"must be a mapping, found {shown(data)}"
         case inspect.VarTupleType(item_type=inner) | inspect.ListType(item_type=inner) if isinstance(data, list):
             for index, item in enumerate(cast("list[object]", data)):
                 yield from _faults(inner, item, f"{at}[{index}]")
@@ -187,7 +187,7 @@ def _faults(info: inspect.Type, data: object, at: str) -> Iterator[tuple[str, st
         case _:
             value = cast("object", data)
             if not _fits(info, value):
-                yield at, f"must be {_wanted(info, value)}, found {_shown(value)}"
+                yield at, f"must be {_wanted(info, value)}, found {shown(value)}"
 
 
 def _items(data: object) -> Iterator[tuple[object, object]]:
@@ -197,14 +197,14 @@ def _items(data: object) -> Iterator[tuple[object, object]]:
 
 def _part_faults(info: inspect.StructType, data: object, at: str) -> Iterator[tuple[str, str]]:
     if not isinstance(data, dict):
-        yield at, f"must be a mapping, found {_shown(data)}" if at else "must be a mapping"
+        yield at, f"must be a mapping, found {shown(data)}" if at else "must be a mapping"
         return
     keys, given = keys_of(info), cast("dict[object, object]", data)
     before = f"{at}." if at else ""
     tags = {} if info.tag_field is None else {info.tag_field: info}
     for key in given:
         if not isinstance(key, str):
-            yield at, f"must be a mapping of names, found {_shown(key)}"
+            yield at, f"must be a mapping of names, found {shown(key)}"
         elif key not in keys and key not in tags and not key.startswith(HIDDEN):
             yield before + key, unknown(key, {**keys, **tags})
     for key, field in keys.items():
@@ -218,7 +218,7 @@ def _tag_faults(info: inspect.UnionType, data: Mapping[str, object], at: str) ->
     kinds = [kind for kind in info.types if isinstance(kind, inspect.StructType)]
     field = kinds[0].tag_field or ""
     known = ", ".join(str(kind.tag) for kind in kinds)
-    why = f"must be one of {known}, found {_shown(data[field])}" if field in data else f"is missing (one of {known})"
+    why = f"must be one of {known}, found {shown(data[field])}" if field in data else f"is missing (one of {known})"
     yield f"{at}.{field}", why
 
 
@@ -283,5 +283,6 @@ def _wanted(info: inspect.Type, data: object) -> str:
             return "something else"
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A wrong value, as errors repeat it."""
     return _cut(repr(value), LONGEST)

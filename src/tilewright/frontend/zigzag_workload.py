@@ -8,7 +8,8 @@ from typing import TypeGuard
 
 from tilewright.core.descriptions import stem_of
 from tilewright.core.equation import LayerText, parse_equation, read_layer
-from tilewright.core.reader import MOST_WHOLE, Reader
+from tilewright.core.reader import Reader
+from tilewright.core.schema import MOST_WHOLE
 from tilewright.core.workload import Workload
 from tilewright.frontend.zigzag_machine import listed, load_yaml
 
