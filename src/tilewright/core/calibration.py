@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, is_dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
@@ -161,7 +161,7 @@ def _timing(platform: Platform) -> object:
     if platform.qemu is not None:
         return platform.qemu.machine
     timing = next(iter(platform.timings.values()), None)
-    return [asdict(harts) for harts in timing.harts.values()] if timing is not None else None
+    return [vars(harts) for harts in timing.harts.values()] if timing is not None else None
 
 
 _INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.MULTILINE)
@@ -191,4 +191,6 @@ def _digest(*parts: object) -> str:
 
 
 def _listed(value: object) -> object:
-    return dict(cast("Mapping[str, object]", value)) if isinstance(value, Mapping) else str(value)
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, object]", value))
+    return vars(value) if is_dataclass(value) else str(value)
