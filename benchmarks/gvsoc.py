@@ -92,7 +92,7 @@ def cycles_of(program: Program, model: Path) -> tuple[int, int]:
     for run in runs:
         if any(found.wrong for found in compare(compiled, fed, run.outputs, case.expected)):
             raise RuntimeError(f"{program.title}: the result is wrong")
-    return runs[0].cycles, runs[1].cycles
+    return runs[0].cycles[0], runs[1].cycles[0]
 
 
 def main() -> int:
