@@ -9,9 +9,10 @@ import pytest
 
 from onnx_models import Array, model, node, onnxruntime_results, read, value, write
 from stateful import PLATFORMS, kv_cache, noise, ran, stepped, zeros
-from tilewright.api.compiling import Options
+from tilewright.api.compiling import Options, compile_model
 from tilewright.api.running import run_model
 from tilewright.core.interpret import interpret_steps
+from tilewright.core.platform import Sizes
 
 CACHES = {"past_k": "present_k", "past_v": "present_v"}
 
@@ -111,3 +112,12 @@ def test_several_rows_at_a_time_and_two_sizes(platform: str, tmp_path: Path) -> 
     for step, (q, n) in enumerate(((5, 2), (3, 4))):
         wanted = x[step, :q] @ cache[:, :n]
         np.testing.assert_allclose(y[step].reshape(-1)[: q * n].reshape(q, n), wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize(("heads", "width", "high"), [(4, 32, 15), (2, 8, 255), (8, 16, 63)])
+@pytest.mark.parametrize("near", [16384, 131072])
+def test_plans_of_many_shapes_are_right(heads: int, width: int, high: int, near: int, tmp_path: Path) -> None:
+    """Plans are checked when they are made."""
+    path, machine = kv_cache(tmp_path, heads, width), Sizes({"L1": near})
+    for platform in ("scratchpad", "siracusa"):
+        compile_model(path, Options(platform, dims={"past": (0, high)}, states=CACHES, sizes=machine))

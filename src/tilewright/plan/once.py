@@ -54,7 +54,11 @@ class Once:
         if (before.ahead and not before.queued) or not before.loops or not loads or not self._time_for(number, loads):
             return None
         network = self.menu.network
-        near = pick.near | self.levels.direct | {network.root(use.tensor) for use in loads}
+        loaded = {network.root(use.tensor) for use in loads}
+        if any(network.root(name) in loaded for name in network.node(pick.run.last).made):
+            # A state that is written over: it is stored, too.
+            return None
+        near = pick.near | self.levels.direct | loaded
         names = {network.root(name): memory for name, memory in self.sources.items()}
         whole = [c for c in self.menu.front(pick.run, near, names) if not c.group.loops]
         if not whole:

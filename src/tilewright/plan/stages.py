@@ -47,7 +47,7 @@ def stageable(network: Network, levels: Levels, picks: Sequence[Pick]) -> dict[i
     home = network.platform.home
     if not levels.far or levels.far[0] == home or network.platform.dma(home, levels.far[0]) is None:
         return {}
-    inputs = {network.root(name) for name in network.graph.inputs}
+    inputs = {network.root(name) for name in network.graph.fed}
     found: dict[int, dict[tuple[str, str], Use]] = {}
     for index, pick in enumerate(picks):
         for mine in network.members[pick.run.first : pick.run.last + 1]:
