@@ -115,7 +115,7 @@ def test_several_rows_at_a_time_and_two_sizes(platform: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("heads", "width", "high"), [(4, 32, 15), (2, 8, 255), (8, 16, 63)])
-@pytest.mark.parametrize("near", [16384, 131072])
+@pytest.mark.parametrize("near", [32768, 131072])
 def test_plans_of_many_shapes_are_right(heads: int, width: int, high: int, near: int, tmp_path: Path) -> None:
     """Plans are checked when they are made."""
     path, machine = kv_cache(tmp_path, heads, width), Sizes({"L1": near})
