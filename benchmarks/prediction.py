@@ -30,10 +30,9 @@ from tilewright.api import Options, find_cases, load_case, run_model
 from tilewright.core.plan import Plan
 from tilewright.core.platform import Platform, Sizes, load_platform, resize
 from tilewright.errors import TilewrightError
-from tilewright.price.slow import brought, fetched
-from tilewright.price.timeline import held_up, repeated, timed_groups
 from tilewright.report.profile import profile_rows
 from tilewright.sim.marks import GroupProfile
+from tilewright.timeline.replay import plan_timeline
 
 LAYER, NETWORK = 0.15, 0.10
 """What predictions may be off by."""
@@ -207,18 +206,7 @@ def again(run: Run, platform: Platform) -> Run:
         for choice in run.plan.choices
     )
     plan = replace(run.plan, platform=resize(platform, run.job.sizes), choices=choices)
-    timed = timed_groups(plan, schedule)
-    costs = [t.cost for t in timed]
-    waits = held_up(plan.platform, schedule.groups, costs, lambda n, buffer: timed[n].source[buffer.tensor])
-    slow = [brought(t.priced) for t in timed]
-    saved = repeated(plan.graph, plan.platform, choices, schedule.groups, slow)
-    start = platform.operations.get("network", 0.0)
-    groups = tuple(
-        replace(t.group, cycles=t.cost.cycles + wait - less + start * (not t.index))
-        for t, wait, less in zip(timed, waits, saved, strict=True)
-    )
-    waits = fetched(plan.platform, groups, slow, schedule.stages)
-    groups = tuple(replace(group, cycles=group.cycles + wait) for group, wait in zip(groups, waits, strict=True))
+    groups = tuple(replace(t.group, cycles=t.cycles) for t in plan_timeline(plan, schedule).groups)
     return replace(run, plan=replace(plan, schedule=replace(schedule, groups=groups)))
 
 

@@ -20,6 +20,7 @@ LAYERS = (
     {"ops"},
     {"frontend", "passes", "quantize"},
     {"price"},
+    {"timeline"},
     {"mapping", "plan"},
     {"codegen", "sim"},
     {"compat", "explore", "report"},

@@ -11,10 +11,11 @@ import tilewright
 from onnx_models import model, node, value, write
 from tilewright.core.plan import Schedule
 from tilewright.core.platform import Sizes
-from tilewright.price.timeline import CORES, replay, summary, timed_groups
 from tilewright.report import render_report
 from tilewright.report.profile import profile_rows, roofline
 from tilewright.sim.marks import GroupProfile
+from tilewright.timeline.clock import CORES
+from tilewright.timeline.replay import plan_timeline
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +82,10 @@ def test_engines_have_lanes() -> None:
     path = Path(__file__).parent.parent.parent / "examples" / "models" / "tiny_cnn_int8.onnx"
     made = tilewright.compile(path, tilewright.Options("siracusa")).plan
     assert made.schedule is not None
-    timed = next(t for t in timed_groups(made, made.schedule) if t.group.ahead)
-    bars = [bar for bar in replay(made, timed, 4) if bar.kind == "compute"]
+    timeline = plan_timeline(made, made.schedule)
+    timed = next(t for t in timeline.groups if t.group.ahead)
+    bars = [bar for bar in timeline.bars(timed.index, 4) if bar.kind == "compute"]
     sums, rest = ([bar for bar in bars if bar.lane == lane] for lane in ("neureka", CORES))
     assert sums[1].start < rest[0].stop
     assert sums[0].stop <= rest[0].start
-    assert {bar.lane for bar in summary(made, timed)} >= {"neureka", CORES}
+    assert all(timed.busy(lane) > 0 for lane in ("neureka", CORES))

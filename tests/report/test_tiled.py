@@ -17,13 +17,14 @@ from tilewright.api import plan_model
 from tilewright.core.plan import Plan, Schedule
 from tilewright.core.platform import Sizes
 from tilewright.plan import PlanOptions
-from tilewright.price.timeline import CORES, Bar, Timed, replay, staging, summary, timed_groups
 from tilewright.report import group_table, render_report
 from tilewright.report import memory as memory_module
 from tilewright.report import timeline as timeline_module
 from tilewright.report.groups import activation_peak, covered, group_span
 from tilewright.report.memory import memory_maps
 from tilewright.report.timeline import timeline
+from tilewright.timeline.clock import CORES, Bar
+from tilewright.timeline.replay import Timeline, lanes, plan_timeline
 
 L1 = 3072
 
@@ -63,8 +64,8 @@ def schedule(made: Plan) -> Schedule:
 
 
 @pytest.fixture(scope="module")
-def groups(made: Plan, schedule: Schedule) -> tuple[Timed, ...]:
-    return timed_groups(made, schedule)
+def replayed(made: Plan, schedule: Schedule) -> Timeline:
+    return plan_timeline(made, schedule)
 
 
 def overlap(bars: Iterable[Bar]) -> bool:
@@ -72,23 +73,24 @@ def overlap(bars: Iterable[Bar]) -> bool:
     return any(a.stop > b.start + 1e-6 for a, b in pairwise(ordered))
 
 
-def test_costs_are_those_the_planner_saw(groups: tuple[Timed, ...]) -> None:
-    for timed in groups:
-        assert timed.cost.cycles == pytest.approx(timed.group.cycles)
-        assert timed.cost.compute <= timed.cost.cycles + 1e-6
+def test_cycles_are_those_of_the_plan(replayed: Timeline) -> None:
+    for timed in replayed.groups:
+        assert timed.cycles == timed.group.cycles
+        assert timed.cost.compute <= timed.cycles + 1
 
 
-def test_replay_agrees_with_the_prediction(made: Plan, groups: tuple[Timed, ...]) -> None:
-    """It follows transfers one by one, the prediction adds up classes of steps."""
-    for timed in groups:
-        bars = replay(made, timed, 1 << 20)
-        assert max(bar.stop for bar in bars) == pytest.approx(timed.group.cycles, rel=0.25)
-        computed = sum(bar.stop - bar.start for bar in bars if bar.lane == CORES)
-        assert computed == pytest.approx(timed.cost.compute)
-        moved = sum(bar.stop - bar.start for bar in bars if bar.lane != CORES)
-        assert moved == pytest.approx(timed.cost.transfers)
-        for lane in {bar.lane for bar in bars}:
-            assert not overlap(bar for bar in bars if bar.lane == lane)
+def test_bars_are_what_the_cycles_are_made_of(replayed: Timeline) -> None:
+    whole = [
+        replace(b, start=b.start + t.start, stop=b.stop + t.start)
+        for t in replayed.groups
+        for b in replayed.bars(t.index, 1 << 20)
+    ]
+    assert max(bar.stop for bar in whole) == replayed.cycles
+    for lane in {bar.lane for bar in whole}:
+        assert not overlap(bar for bar in whole if bar.lane == lane)
+    for timed in replayed.groups:
+        bars = [bar for bar in replayed.bars(timed.index, 1 << 20) if bar.lane == CORES]
+        assert sum(bar.stop - bar.start for bar in bars) == pytest.approx(timed.cost.compute, rel=1e-3)
 
 
 def test_second_slots_make_transfers_overlap(path: Path) -> None:
@@ -97,17 +99,19 @@ def test_second_slots_make_transfers_overlap(path: Path) -> None:
         planning = PlanOptions(buffers=slots, fuse="off", seconds=0.2)
         _, made = plan_model(path, replace(network(), planning=planning))
         assert made.schedule is not None
-        tiled = [t for t in timed_groups(made, made.schedule) if prod(loop.count for loop in t.group.loops) > 2]
+        times = plan_timeline(made, made.schedule)
+        tiled = [t for t in times.groups if prod(loop.count for loop in t.group.loops) > 2]
         assert tiled
-        found[slots] = any(overlap(replay(made, timed, 8)) for timed in tiled)
+        found[slots] = any(overlap(times.bars(timed.index, 8)) for timed in tiled)
     assert found == {1: False, 2: True}
 
 
-def test_summaries_add_up(made: Plan, groups: tuple[Timed, ...]) -> None:
-    for timed in groups:
-        bars = summary(made, timed)
-        assert sum(bar.stop - bar.start for bar in bars if bar.lane == CORES) == pytest.approx(timed.cost.compute)
-        assert sum(bar.bytes for bar in bars if bar.lane != CORES) == timed.cost.moved
+def test_lanes_are_busy_for_what_runs_there(made: Plan, replayed: Timeline) -> None:
+    for timed in replayed.groups:
+        assert timed.busy(CORES) == pytest.approx(timed.cost.compute, rel=1e-3)
+        assert all(timed.busy(lane) <= timed.cycles for lane in lanes(made.platform))
+    moved = sum(amount for timed in replayed.groups for amount in timed.passed.moved.values())
+    assert moved == sum(timed.cost.moved for timed in replayed.groups)
 
 
 def test_the_table_says_what_the_plan_is(made: Plan, schedule: Schedule) -> None:
@@ -184,8 +188,9 @@ def test_charts_stay_in_their_frame_and_small(made: Plan, schedule: Schedule, mo
 def test_copies_into_nearer_memories_follow_each_other(path: Path) -> None:
     _, made = plan_model(path, replace(network(), sizes=Sizes({"L1": L1}, home="L3")))
     assert made.schedule is not None
-    groups = timed_groups(made, made.schedule)
-    bars = staging(made, made.schedule, groups)
+    times = plan_timeline(made, made.schedule)
+    every = [(times.groups[n].start, bar) for n in range(len(times.groups)) for bar in times.bars(n, 1)]
+    bars = [replace(bar, start=at + bar.start, stop=at + bar.stop) for at, bar in every if bar.kind == "stage"]
     assert len(bars) == len(made.schedule.stages)
     for lane in {bar.lane for bar in bars}:
         assert not overlap(bar for bar in bars if bar.lane == lane)

@@ -35,11 +35,9 @@ class Inlay:
             return self.pick
         after, size = self._within(keys)
         now, then = (self.network.price(group, self.sources).cost for group in (before, after))
-        gain = now.cycles - then.cycles
-        if gain < 0:
+        if then.cycles > now.cycles:
             return self.pick
-        cycles = before.cycles - gain
-        candidate = self.pick.candidate.with_group(replace(after, cycles=cycles), cycles=cycles, bytes=size)
+        candidate = self.pick.candidate.with_group(after, cycles=then.cycles, bytes=size)
         return replace(self.pick, candidate=candidate)
 
     @property

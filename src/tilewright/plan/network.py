@@ -5,13 +5,13 @@ Views do nothing, so they have no position; a view has the life and place of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from tilewright.core.graph import Graph, Node
 from tilewright.core.parts import Engine
-from tilewright.core.plan import Choice, Group
+from tilewright.core.plan import Choice, Group, Stage
 from tilewright.core.platform import Platform
 from tilewright.core.tiles import Member
 from tilewright.plan.addresses.packing import round_up
@@ -19,8 +19,9 @@ from tilewright.plan.offload import Offloaded, offloads
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.prices import Price, Prices
 from tilewright.plan.storage import fixed, in_order, is_view, root_of, storage
-from tilewright.price.slow import Brought
 from tilewright.price.tiles import Task, task
+from tilewright.timeline.parts import Costs
+from tilewright.timeline.replay import Timeline, replay
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,15 @@ class Network:
         """What a group takes; `source` is the memory of each tensor from outside."""
         return self.prices.of(self.graph, self.platform, self.choices, group, source)
 
-    def brought(self, group: Group, source: Mapping[str, str]) -> Brought:
-        """What a group brings from a slow home; arguments as of `price`."""
-        return self.prices.brought(self.graph, self.platform, self.choices, group, source)
+    def timeline(
+        self, groups: Sequence[Group], sources: Sequence[Mapping[str, str]], stages: Sequence[Stage]
+    ) -> Timeline:
+        """When groups run, one behind the other; `sources` are as of `price`, for each group."""
+
+        def costs(group: Group, source: Mapping[str, str]) -> Costs:
+            return self.prices.costs(self.graph, self.platform, self.choices, group, source)
+
+        return replay(self.graph, self.platform, self.choices, groups, sources, stages, costs)
 
     @cached_property
     def lives(self) -> Mapping[str, Life]:

@@ -40,9 +40,7 @@ class Once:
             found = self._in_one_step(number)
             base = None if found is None else self._gap(picks[number], found.bytes)
             if found is not None and base is not None:
-                waits = picks[number].candidate.group.cycles - self._cost(picks[number].candidate.group).cycles
-                group = replace(found.group, cycles=found.cycles + waits)
-                picks[number] = replace(picks[number], candidate=found.with_group(group, cycles=group.cycles))
+                picks[number] = replace(picks[number], candidate=found)
                 workspaces[number] = base
         return replace(self.solution, picks=tuple(picks), workspaces=tuple(workspaces))
 
@@ -93,7 +91,7 @@ class Once:
     def _free(self) -> tuple[float, ...]:
         """Cycles of each group in which the DMA has time for others, below 0 where it has less than none."""
         network, groups = self.menu.network, [pick.candidate.group for pick in self.solution.picks]
-        return tuple(free_cycles(network, group, self.sources) for group in groups)
+        return tuple(free_cycles(network.price(group, self.sources)) for group in groups)
 
     def _time_for(self, number: int, loads: Sequence[Use]) -> bool:
         """Whether groups before one leave the DMA the time for all that it reads, or it is left there."""

@@ -15,9 +15,8 @@ from tilewright.core.platform import Platform
 from tilewright.core.tiles import Member, trace
 from tilewright.plan.addresses.packing import first_gap, round_up
 from tilewright.plan.network import Network
-from tilewright.price.slow import Brought
-from tilewright.price.tiles import Cost
-from tilewright.price.timeline import held_up, repeated
+from tilewright.plan.prices import Price
+from tilewright.timeline.replay import Timeline
 
 Bytes = tuple[int, int]
 
@@ -50,36 +49,31 @@ class Prefetch:
     def platform(self) -> Platform:
         return self.network.platform
 
-    def run(self) -> None:
+    def run(self) -> Timeline:
         """Moves loads of one group after the other into the one before it, and further where they are too long."""
         self._keep()
         for number in range(1, len(self.groups)):
-            before = self.groups[number]
             for index in self._once(number):
                 self._taken(number, index, number - 1)
-            after, self.groups[number] = self.groups[number], before
-            self.groups[number] = self._repriced(number, after)
-        working = [self._running_on(number) for number in range(len(self.groups))]
-        free = self._spread(working)
+        groups = [self._running_on(number) for number in range(len(self.groups))]
+        prices = [self.network.price(group, self._around(number)) for number, group in enumerate(groups)]
+        working, free = [price.cost.cycles for price in prices], [free_cycles(price) for price in prices]
+        self._spread(free)
         other = replace(
             self, groups=list(self.groups), occupied=[list(taken) for taken in self.occupied], held=dict(self.held)
         )
         other._in_order(free)
         ways = [self._completed(working), other._completed(working)]
-        self.groups = min(ways, key=lambda groups: sum(group.cycles for group in groups))
+        if ways[1].cycles < ways[0].cycles:
+            self.groups = other.groups
+        return min(ways, key=lambda way: way.cycles)
 
-    def _completed(self, working: Sequence[Group]) -> list[Group]:
-        """Groups with stores that run on, and with what loads make them wait for."""
+    def _completed(self, working: Sequence[float]) -> Timeline:
+        """When groups run whose stores run on."""
         for number in range(len(self.groups) - 1):
             self._store_late(number, working)
-        costs = [self._cost(number, group) for number, group in enumerate(self.groups)]
-        loads = [replace(group, buffers=tuple(self._loaded(b) for b in group.buffers)) for group in self.groups]
-        waits = held_up(self.platform, loads, costs, self._source)
-        saved = repeated(self.network.graph, self.platform, self.network.choices, self.groups, self.brought)
-        return [
-            replace(group, cycles=group.cycles + wait - less)
-            for group, wait, less in zip(self.groups, waits, saved, strict=True)
-        ]
+        around = [self._around(number) for number in range(len(self.groups))]
+        return self.network.timeline(self.groups, around, self.stages)
 
     def _keep(self) -> None:
         """Leaves whole tensors where they are for groups that read them soon."""
@@ -153,17 +147,15 @@ class Prefetch:
         return True
 
     def _put(self, number: int, index: int, buffer: TileBuffer) -> None:
-        self.groups[number] = self._repriced(number, _with_buffer(self.groups[number], index, buffer))
+        self.groups[number] = _with_buffer(self.groups[number], index, buffer)
 
-    def _spread(self, working: Sequence[Group]) -> list[float]:
+    def _spread(self, free: list[float]) -> None:
         """Starts loads as many groups earlier as they take, the last first: each gets the time that others leave.
-        Returns the cycles of each group in which others might run."""
-        free = [free_cycles(self.network, group, self._around(number)) for number, group in enumerate(working)]
+        `free` are the cycles of each group in which others might run."""
         for number in range(len(self.groups) - 1, 0, -1):
             for index in reversed(range(len(self.groups[number].buffers))):
                 if self.groups[number].buffers[index].early:
                     self._begun(number, index, free)
-        return free
 
     def _in_order(self, free: Sequence[float]) -> None:
         """Starts no load behind one for a later group, which it would wait for: that helps where time
@@ -219,7 +211,7 @@ class Prefetch:
         after = self.groups[number]
         for index in self._stored(number):
             after = _with_buffer(after, index, replace(after.buffers[index], late=1))
-        return self._repriced(number, after)
+        return after
 
     def _stored(self, number: int) -> list[int]:
         """Buffers whose last stores may run on: the next group does not need what they store."""
@@ -234,7 +226,7 @@ class Prefetch:
                 found.append(index)
         return found
 
-    def _store_late(self, number: int, working: Sequence[Group]) -> None:
+    def _store_late(self, number: int, working: Sequence[float]) -> None:
         """Lets the last stores of a group run on."""
         after = group = self.groups[number]
         for index in self._stored(number):
@@ -243,24 +235,18 @@ class Prefetch:
             first = number - max(b.early for b in group.buffers if b is buffer or b.within == index)
             last = self.held.get((number, index), number)
             after = _with_buffer(after, index, self._stored_late(number, buffer, first, last, working))
-        self.groups[number] = self._repriced(number, after)
-
-    def _repriced(self, number: int, after: Group) -> Group:
-        """A group that was changed, with the cycles that this saves."""
-        before = self.groups[number]
-        gain = self._cycles(number, before) - self._cycles(number, after) if after != before else 0.0
-        return replace(after, cycles=before.cycles - gain)
+        self.groups[number] = after
 
     def _stored_late(
-        self, number: int, buffer: TileBuffer, first: int, held: int, working: Sequence[Group]
+        self, number: int, buffer: TileBuffer, first: int, held: int, working: Sequence[float]
     ) -> TileBuffer:
         """A buffer from which is stored while as many groups work as that takes, or as have bytes for it. It has those
         from the group `first` to the group `held`."""
-        late, left = 1, self._load_cycles(number, buffer) - SHARE * working[number + 1].cycles
+        late, left = 1, self._load_cycles(number, buffer) - SHARE * working[number + 1]
         once = all(loop.count == 1 for loop in self.groups[number].loops)
         while once and left > 0 and late < LATEST and not self._wanted(number, number + late + 1):
             late += 1
-            left -= SHARE * working[number + late].cycles
+            left -= SHARE * working[number + late]
         size = round_up(buffer.end - buffer.offset, self.platform.alignment)
         for count in range(late, 0, -1):
             beside = range(held + 1, number + count + 1)
@@ -383,25 +369,10 @@ class Prefetch:
         staged = {s.tensor: s.place.space for s in self.stages if s.first <= number <= s.last}
         return {**self.sources, **staged} if staged else self.sources
 
-    @property
-    def brought(self) -> list[Brought]:
-        """What groups bring from a slow home."""
-        ways = [dma for dma in self.platform.dmas.values() if dma.through and self.platform.home in dma.between]
-        if not self.stages and not ways:
-            return [Brought()] * len(self.groups)
-        return [self.network.brought(group, self._around(number)) for number, group in enumerate(self.groups)]
 
-    def _cost(self, number: int, group: Group) -> Cost:
-        return self.network.price(group, self._around(number)).cost
-
-    def _cycles(self, number: int, group: Group) -> float:
-        return self._cost(number, group).cycles
-
-
-def free_cycles(network: Network, group: Group, sources: Mapping[str, str]) -> float:
+def free_cycles(price: Price) -> float:
     """In which loads of later groups are expected to run beside a group, below 0 where it waits for its own."""
-    found = network.price(group, sources)
-    return SHARE * found.cost.cycles - found.loads
+    return SHARE * price.cost.cycles - price.loads
 
 
 def _with_buffer(group: Group, index: int, new: TileBuffer) -> Group:

@@ -9,8 +9,8 @@ from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group
 from tilewright.core.platform import Platform
 from tilewright.plan.content import Contents, Key, connections, mentioned
-from tilewright.price.slow import Brought, brought
 from tilewright.price.tiles import Cost, priced, task
+from tilewright.timeline.parts import Costs
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Prices:
 
     contents: Contents = field(default_factory=Contents)
     known: dict[Key, Price] = field(default_factory=dict[Key, Price])
-    slow: dict[Key, Brought] = field(default_factory=dict[Key, Brought])
+    parts: dict[Key, Costs] = field(default_factory=dict[Key, Costs])
 
     def of(
         self, graph: Graph, platform: Platform, choices: Sequence[Choice], group: Group, source: Mapping[str, str]
@@ -43,14 +43,15 @@ class Prices:
             found = self.known[key] = Price(parts.cost, loads)
         return found
 
-    def brought(
+    def costs(
         self, graph: Graph, platform: Platform, choices: Sequence[Choice], group: Group, source: Mapping[str, str]
-    ) -> Brought:
-        """What a group brings from a slow home; arguments as of `price.tiles.priced`."""
+    ) -> Costs:
+        """What the parts of a group cost at every step; arguments as of `price.tiles.priced`."""
         key = self._key(graph, platform, choices, group, source)
-        found = self.slow.get(key)
+        found = self.parts.get(key)
         if found is None:
-            found = self.slow[key] = brought(priced(graph, platform, choices, group, source))
+            found = Costs(platform, group, priced(graph, platform, choices, group, source), source)
+            self.parts[key] = found
         return found
 
     def _key(

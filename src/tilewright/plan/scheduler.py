@@ -29,7 +29,6 @@ from tilewright.plan.stages import PATIENCES, Stages
 from tilewright.plan.storage import state_buffers, state_bytes, tensors
 from tilewright.plan.tiling.candidates import Candidate
 from tilewright.price.copies import route
-from tilewright.price.slow import fetched
 from tilewright.price.tiles import priced
 
 DOUBT = 0.1
@@ -95,14 +94,17 @@ def _attempt(network: Network, options: PlanOptions) -> Plan | None:
         return None
     final = _Final(menu, levels, solution, {**sources, **{name: where.space for name, where in found.items()}})
     tries = [Stages(network, levels, solution.picks, far, found, final.cycles, patience) for patience in PATIENCES]
-    copies = min((stages.choose(len(solution.picks)) for stages in tries), key=final.total)
+    chosen = list(dict.fromkeys(stages.choose(len(solution.picks)) for stages in tries))
+    copies = min(chosen, key=final.total) if len(chosen) > 1 else chosen[0]
     found |= {name: Place(levels.near, offset) for name, offset in solution.residents.items()}
     ready = replace(solution, picks=final.picks(copies))
+    # Other choices are known by the quick prices of their groups only.
+    gap = max(sum(pick.candidate.cycles for pick in ready.picks) - solution.bound, 0.0) if solution.bound else None
     if not options.buffers and not copies:
         ready = Once(menu, levels, ready, _sources(network, levels, found), _written(network, ready.picks)).run()
     sources = _sources(network, levels, found)
     ready = replace(ready, picks=tuple(Inlay(network, pick, sources).run() for pick in ready.picks))
-    return _plan(network, levels, ready, spans, found, copies)
+    return _plan(network, levels, ready, spans, found, copies, gap)
 
 
 class _Final:
@@ -146,12 +148,10 @@ class _Final:
 
     def total(self, stages: Sequence[Stage]) -> float:
         """Cycles of all groups with some copies."""
-        network, groups = self._menu.network, [pick.candidate.group for pick in self.picks(stages)]
-        if not stages:
-            return sum(group.cycles for group in groups)
+        groups = [pick.candidate.group for pick in self.picks(stages)]
         staged = [frozenset(s.tensor for s in stages if s.first <= n <= s.last) for n in range(len(groups))]
-        slow = [network.brought(g, self._around(g, near)) for g, near in zip(groups, staged, strict=True)]
-        return sum(group.cycles for group in groups) + sum(fetched(network.platform, groups, slow, stages))
+        around = [self._around(group, near) for group, near in zip(groups, staged, strict=True)]
+        return self._menu.network.timeline(groups, around, stages).cycles
 
     def picks(self, stages: Sequence[Stage]) -> tuple[Pick, ...]:
         found: list[Pick] = []
@@ -190,7 +190,9 @@ def _plan(
     spans: Sequence[Span],
     found: Mapping[str, Place],
     stages: Sequence[Stage],
+    gap: float | None,
 ) -> Plan:
+    """The plan; `gap` is how many cycles fewer other choices of groups may take."""
     picks, sources = solution.picks, _sources(network, levels, found)
     groups = tuple(_moved(p.candidate.group, base) for p, base in zip(picks, solution.workspaces, strict=True))
     used = dict(levels.occupied)
@@ -228,19 +230,12 @@ def _plan(
         sources,
         stages,
     )
-    prefetch.run()
-    saved = sum(a.cycles - b.cycles for a, b in zip(groups, prefetch.groups, strict=True))
-    # What every network runs first comes into the caches with its first group.
-    start = network.platform.operations.get("network", 0.0)
-    waits = fetched(network.platform, prefetch.groups, prefetch.brought, stages)
+    timeline = prefetch.run()
     groups = tuple(
-        replace(group, cycles=group.cycles + wait + start * (not number))
-        for number, (group, wait) in enumerate(zip(prefetch.groups, waits, strict=True))
+        replace(group, cycles=timed.cycles) for group, timed in zip(prefetch.groups, timeline.groups, strict=True)
     )
-    bound = solution.bound - saved + (start if groups else 0.0)
     ends[levels.near] = max([ends[levels.near], *(buffer.end for group in groups for buffer in group.buffers)])
     used = {name: used.get(name, 0) + ends.get(name, 0) for name in network.platform.memories}
-    cycles = sum(group.cycles for group in groups)
     return Plan(
         network.graph,
         network.platform,
@@ -250,7 +245,7 @@ def _plan(
         MappingProxyType({}),
         used[levels.near],
         used[levels.near],
-        bound >= cycles,
+        gap == 0.0,
         Schedule(
             network.engine.name,
             network.platform.home,
@@ -259,7 +254,7 @@ def _plan(
             levels.direct,
             MappingProxyType(used),
             network.engine.count,
-            bound,
+            0.0 if gap is None else max(timeline.cycles - gap, 0.0),
             levels.states,
         ),
         state_bytes(kept),

@@ -85,11 +85,7 @@ def transfer(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Dma], *, sto
 def issued(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Dma]) -> Array:
     """Cycles to start such a transfer, over classes."""
     empty = np.asarray(grid.elements(box)) == 0
-    # Further ones come from a loop, which takes half as long.
-    counts = sum(
-        ((descriptors(grid, box, kind.shape, dma.rank) + 1) / 2 * float(dma.issue) for dma in dmas),
-        0.0,
-    )
+    counts = sum((descriptors(grid, box, kind.shape, dma.rank) * float(dma.issue) for dma in dmas), 0.0)
     return grid.product([]) * np.where(empty, 0.0, counts)
 
 

@@ -365,6 +365,17 @@ class Grid:
         )
         return float(values[tuple(classes)])
 
+    @cached_property
+    def path(self) -> Array:
+        """The class of every step of the only tiling of a grid, one after the other."""
+        shape = [len(chosen) for chosen, _ in self._classes]
+        axes = [np.repeat(np.arange(len(times)), times) for _, times in self._classes]
+        return np.ravel_multi_index(np.ix_(*axes), shape).reshape(-1) if axes else np.zeros(1, int)
+
+    def flat(self, values: Array) -> Array:
+        """Values of all classes, as `path` numbers them."""
+        return np.broadcast_to(values, [len(chosen) for chosen, _ in self._classes]).reshape(-1)
+
     def product(self, factors: Sequence[Value]) -> Array:
         result = np.ones((1,) * self.rank, np.int64)
         for factor in factors:

@@ -397,6 +397,9 @@ class Priced:
     grid: Grid
     works: tuple[Array, ...]
     """Cycles of each node; 0 at steps at which it is not computed anew."""
+    starts: tuple[Array, ...]
+    """Of these, to start it."""
+    kernels: tuple[Kernel | None, ...]
     points: tuple[Array, ...]
     """What each node computes, likewise."""
     flows: Mapping[int, Flow]
@@ -466,13 +469,15 @@ def priced(
     bound = _bound(grid, group)
     engine = platform.cores
     works: list[Array] = []
+    starts: list[Array] = []
     points: list[Array] = []
     for position, (work, mine) in enumerate(zip(group.works, tasks, strict=True)):
         whole = {use.key for use in mine.member.uses if use.key not in work.buffers}
         rest = {name: stop - start for name, (start, stop) in left(mine.member, group.inlaid(work)).items()}
         over = written_over(group, work, mine.member)
-        cycles = start_cycles(grid, platform, mine, work.split)
-        cycles = cycles + work_cycles(grid, platform, position, mine, work.split, work.chunk, whole, rest, over)
+        start = start_cycles(grid, platform, mine, work.split)
+        starts.append(start)
+        cycles = start + work_cycles(grid, platform, position, mine, work.split, work.chunk, whole, rest, over)
         when = due(grid, grid.moves(tuple(grid.projection.ranges[position].values())), range(grid.rank))
         works.append(when * (cycles + kept_cycles(grid, platform, mine.member.output)))
         points.append(when * work_points(grid, position))
@@ -492,7 +497,9 @@ def priced(
         if group.buffers[index].late:
             flows[index] = scaled(flows[index], ~ends(grid))
     queue = platform.beside(tasks[0].kernel) if group.queued else None
-    return Priced(platform, grid, tuple(works), tuple(points), flows, group.ahead and queue is None, queue)
+    kernels = tuple(t.kernel for t in tasks)
+    ahead = group.ahead and queue is None
+    return Priced(platform, grid, tuple(works), tuple(starts), kernels, tuple(points), flows, ahead, queue)
 
 
 def _meet(a: TileBuffer, b: TileBuffer) -> bool:

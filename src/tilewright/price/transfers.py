@@ -436,13 +436,11 @@ def flow(
     far = None
     if dmas and dmas[0].through:
         slow, rest = dmas[0], route(platform, dmas[0].through)
-        # It takes as long as code to start it, and what comes behind a load, at least.
         count = grid.product([]) * descriptors(grid, box, use.type.shape, slow.rank)
-        least = sum(float(dma.issue) for dma in rest) + (0.0 if use.writes else once.arrive)
-        code = slow.passing + (once.leave if use.writes else 0.0)
-        # Parts of a store follow each other, those of a load are sent on one after the other and awaited together.
-        turns = count if use.writes else 1
-        passing = np.maximum(transfer(grid, box, use.type, rest, store=use.writes), turns * least) + turns * code
+        # Parts of a store follow each other, those of a load are sent on one after the other and awaited together. A
+        # load's end has to be seen, too.
+        turns, code = (count, 1) if use.writes else (1, 2)
+        passing = transfer(grid, box, use.type, rest, store=use.writes) + turns * code * slow.passing
         passing = passing + (count - turns) * sum(float(dma.issue) for dma in rest)
         far = Far(passing, slow.latency, slow.request * count, slow.cold, slow.again)
         # A store passes first: only then the slower transfer is asked for.

@@ -10,8 +10,8 @@ from typing import Literal
 
 from tilewright.core.op import call_node
 from tilewright.core.plan import Group, Plan, Schedule, TileBuffer, Work
-from tilewright.price.timeline import Timed, timed_groups
 from tilewright.report.layers import LOOP_NEST, is_view, multiply_accumulates
+from tilewright.timeline.replay import Timed, plan_timeline
 
 Interval = tuple[int, int]
 Lives = Mapping[str, Sequence[tuple[Interval, Interval]]]
@@ -92,7 +92,7 @@ class GroupTable:
 def group_table(plan: Plan, schedule: Schedule) -> GroupTable:
     """What a tiled plan decided and predicts."""
     tensors = _lives(plan, schedule)
-    rows = tuple(_row(plan, schedule, tensors, timed) for timed in timed_groups(plan, schedule))
+    rows = tuple(_row(plan, schedule, tensors, timed) for timed in plan_timeline(plan, schedule).groups)
     needed = sum(_macs(plan, step) for step, node in enumerate(plan.graph.nodes) if not is_view(node))
     done = sum(row.macs for row in rows)
     return GroupTable(
@@ -145,8 +145,9 @@ def _macs(plan: Plan, step: int) -> int:
 
 def _computed(plan: Plan, timed: Timed, position: int, work: Work) -> float:
     """Multiply-accumulates of a layer as often as its points are computed."""
-    whole = prod(timed.priced.grid.members[position].domain.dims.values())
-    return _macs(plan, work.step) * timed.priced.total(timed.priced.points[position]) / whole if whole else 0.0
+    priced = timed.place.part.costs.priced
+    whole = prod(priced.grid.members[position].domain.dims.values())
+    return _macs(plan, work.step) * priced.total(priced.points[position]) / whole if whole else 0.0
 
 
 # Bytes

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from math import prod
 
 from tilewright.core.plan import Plan, Schedule
-from tilewright.price.timeline import CORES, Bar, Timed, lanes, replay, staging, summary, timed_groups
 from tilewright.report.memory import COLOURS, RIGHT, WIDTH, Tick, round_up
+from tilewright.timeline.clock import CORES, OUT, Bar
+from tilewright.timeline.replay import Timed, lanes, plan_timeline
+from tilewright.timeline.replay import Timeline as Replayed
 
 LEFT, TOP, LANE, BAR, BOTTOM = 120, 6, 32, 26, 22
 """Pixels: room for the names of lanes, above them, height of a lane and of a full bar, room for ticks."""
@@ -58,8 +60,8 @@ class Timeline:
 
 def timeline(plan: Plan, schedule: Schedule) -> Timeline:
     """When everything is predicted to run."""
-    groups = timed_groups(plan, schedule)
-    return Timeline(_whole(plan, schedule, groups), _close_ups(plan, schedule, groups))
+    replayed = plan_timeline(plan, schedule)
+    return Timeline(_whole(plan, schedule, replayed.groups), _close_ups(plan, schedule, replayed))
 
 
 def _whole(plan: Plan, schedule: Schedule, groups: Sequence[Timed]) -> Chart:
@@ -71,37 +73,34 @@ def _whole(plan: Plan, schedule: Schedule, groups: Sequence[Timed]) -> Chart:
         mine = groups[first : first + together]
         for lane, start, stop, share, text in _merged(plan, schedule, mine):
             bars.append((Bar(lane, "compute", "", start, stop, -1), share, text, first // together))
-    stages = [(bar, 1.0, _stage_text(bar), 4) for bar in staging(plan, schedule, groups)]
-    last = max((bar.stop for bar, *_ in stages), default=0.0)
     return _chart(
         "timeline-all",
         f"{total:,.0f} cycles in {len(groups)} groups",
-        max(total, last),
-        [(bar, share, f"var(--c{number % COLOURS})", text) for bar, share, text, number in (*bars, *stages)],
+        total,
+        [(bar, share, f"var(--c{number % COLOURS})", text) for bar, share, text, number in bars],
         lambda lane: _lane_name(plan, schedule, lane),
-        lanes(plan),
+        lanes(plan.platform),
     )
 
 
 def _merged(plan: Plan, schedule: Schedule, mine: Sequence[Timed]) -> Iterable[tuple[str, float, float, float, str]]:
     start, stop = mine[0].start, mine[-1].stop
-    found = [bar for timed in mine for bar in summary(plan, timed)]
     names = [_title(plan, timed) for timed in mine]
-    for lane in lanes(plan):
-        busy = sum(bar.stop - bar.start for bar in found if bar.lane == lane)
+    for lane in lanes(plan.platform):
+        busy = sum(timed.busy(lane) for timed in mine)
         if busy and stop > start:
-            moved = sum(bar.bytes for bar in found if bar.lane == lane)
+            moved = sum(timed.passed.moved.get(lane, 0) for timed in mine)
             text = [*names, f"{stop - start:,.0f} cycles from {start:,.0f}"]
             text.append(f"{_lane_name(plan, schedule, lane)} busy for {busy:,.0f}")
             yield lane, start, stop, min(1.0, busy / (stop - start)), "\n".join([*text, *_bytes(moved)])
 
 
-def _close_ups(plan: Plan, schedule: Schedule, groups: Sequence[Timed]) -> tuple[Chart, ...]:
-    longest = sorted((t for t in groups if t.group.loops), key=lambda t: (-t.group.cycles, t.index))
+def _close_ups(plan: Plan, schedule: Schedule, replayed: Replayed) -> tuple[Chart, ...]:
+    longest = sorted((t for t in replayed.groups if t.group.loops), key=lambda t: (-t.cycles, t.index))
     found: dict[int, Chart] = {}
     room = MOST_BARS
     for timed in longest[:CLOSE_UPS]:
-        bars = replay(plan, timed, STEPS)
+        bars = replayed.bars(timed.index, STEPS)
         room -= len(bars)
         if room < 0:
             break
@@ -114,11 +113,11 @@ def _close_up(plan: Plan, schedule: Schedule, timed: Timed, bars: Sequence[Bar])
     shown = f"first {STEPS} of {steps} tiles" if steps > STEPS else f"all {steps} tiles"
     return _chart(
         f"timeline-{timed.index}",
-        f"{_title(plan, timed)}: {shown}, {timed.group.cycles:,.0f} cycles in all",
+        f"{_title(plan, timed)}: {shown}, {timed.cycles:,.0f} cycles in all",
         max((bar.stop for bar in bars), default=1.0),
         [(bar, 1.0, _colour(bar), _bar_text(bar)) for bar in bars],
         lambda lane: _lane_name(plan, schedule, lane),
-        lanes(plan),
+        lanes(plan.platform),
     )
 
 
@@ -177,7 +176,8 @@ def _lane_name(plan: Plan, schedule: Schedule, lane: str) -> str:
         return "1 core" if schedule.cores == 1 else f"{schedule.cores} cores"
     if lane in plan.platform.engines:
         return lane
-    return f"DMA {'-'.join(plan.platform.dmas[lane].between)}"
+    between = plan.platform.dmas[lane.removesuffix(OUT)].between
+    return f"DMA {'-'.join(reversed(between) if lane.endswith(OUT) else between)}"
 
 
 def _bar_text(bar: Bar) -> str:
@@ -189,10 +189,6 @@ def _bar_text(bar: Bar) -> str:
         f"{bar.stop - bar.start:,.0f} cycles from {bar.start:,.0f}",
     ]
     return "\n".join([*lines, *_bytes(bar.bytes)])
-
-
-def _stage_text(bar: Bar) -> str:
-    return "\n".join([f"copy of {bar.name}", f"{bar.stop - bar.start:,.0f} cycles", *_bytes(bar.bytes)])
 
 
 def _bytes(count: int) -> list[str]:

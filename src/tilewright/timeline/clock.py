@@ -1,0 +1,249 @@
+"""One clock over the cores, other engines, DMAs and who drives them.
+
+One core drives: in the order of its program it starts transfers and jobs, waits for them, and lets the cores work. All
+others do what they are asked for, one thing after the other. So when each thing begins and ends follows from a single
+walk through that program, without a queue of events.
+
+Times are relative to the moment at which a turn of a loop begins, and multiples of 1/16 cycle, so a state that comes
+again is the same number for number: what follows from it is known already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Literal
+
+Kind = Literal["compute", "load", "store", "stage"]
+Channel = tuple[int, int, int]
+"""Group, buffer and slot of a transfer; -1, number and 0 of a copy in a nearer memory."""
+
+CORES = ""
+"""The lane of the cores, among those named after engines and DMAs."""
+OUT = " out"
+"""Behind the name of a DMA that copies both ways at once: the lane of its stores."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """Something that keeps the cores, an engine or a DMA busy for a while, in cycles."""
+
+    lane: str
+    kind: Kind
+    name: str
+    """Of the node that is computed, or the tensor that is moved."""
+    start: float
+    stop: float
+    step: int
+    """Of the group; -1 for what belongs to all of them."""
+    slot: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Label:
+    """What a bar says."""
+
+    kind: Kind
+    name: str
+    ahead: int = 0
+    """How many steps behind the turn it is for."""
+    slot: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Issue:
+    """The driver starts a transfer."""
+
+    channel: Channel
+    lane: str
+    issue: float
+    """Cycles of the driver."""
+    cycles: float
+    """Of the DMA."""
+    latency: float = 0.0
+    """From the request until it begins, where another core drives the DMA."""
+    request: float = 0.0
+    """Between the begins of two transfers, likewise."""
+    passing: float = 0.0
+    """Cycles of the driver, once it has arrived in the memory in between, until it is where it belongs."""
+    label: Label = field(default=Label("load", ""), compare=False)
+
+
+@dataclass(frozen=True)
+class Wait:
+    """The driver waits for the transfers of a channel; there may be none."""
+
+    channel: Channel
+    cycles: float
+    """Of the driver, if they are complete."""
+    wake: float = 0.0
+    """Those that pass when they are, if it waits."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """The driver starts a job of an engine."""
+
+    engine: str
+    issue: float
+    cycles: float
+    label: Label = field(default=Label("compute", ""), compare=False)
+
+
+@dataclass(frozen=True)
+class Await:
+    """The driver waits for the jobs of an engine, or for those before the last start."""
+
+    engine: str
+    recent: bool
+    cycles: float
+    wake: float = 0.0
+
+
+@dataclass(frozen=True)
+class Work:
+    """The cores work, and the driver does something else beside them; both end together."""
+
+    cycles: float
+    beside: tuple[Statement, ...]
+    label: Label = field(default=Label("compute", ""), compare=False)
+
+
+@dataclass(frozen=True)
+class Spend:
+    """Cycles of the driver."""
+
+    cycles: float
+
+
+Statement = Issue | Wait | Start | Await | Work | Spend
+Body = tuple[Statement, ...]
+
+State = tuple[
+    tuple[tuple[str, float], ...],
+    tuple[tuple[str, float], ...],
+    tuple[tuple[Channel, float, float], ...],
+    tuple[tuple[str, float, float], ...],
+]
+"""When lanes are free, when requests may be made, when transfers are complete and what is left to do for them, and when
+the last jobs and those before them are: all from now on, and only what lies in the future."""
+START: State = ((), (), (), ())
+
+
+@dataclass
+class Clock:
+    """A machine at work."""
+
+    slows: float = 0.0
+    """Cycles that cores wait for memory in each cycle of an engine beside them."""
+    bars: list[Bar] | None = None
+    now: float = 0.0
+    free: dict[str, float] = field(default_factory=dict[str, float])
+    asked: dict[str, float] = field(default_factory=dict[str, float])
+    done: dict[Channel, tuple[float, float]] = field(default_factory=dict[Channel, tuple[float, float]])
+    jobs: dict[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
+    busy: dict[str, float] = field(default_factory=dict[str, float])
+    moved: dict[str, int] = field(default_factory=dict[str, int])
+
+    def run(self, body: Sequence[Statement], step: int = 0) -> None:
+        """Does one thing after the other."""
+        for statement in body:
+            match statement:
+                case Issue():
+                    self._issue(statement, step)
+                case Wait():
+                    at, passing = self.done.pop(statement.channel, (-inf, 0.0))
+                    self.now = max(self.now + statement.cycles, at + statement.wake) + passing
+                case Work():
+                    self._work(statement, step)
+                case Start():
+                    self._start(statement, step)
+                case Await():
+                    last, before = self.jobs.get(statement.engine, (-inf, -inf))
+                    end = last if statement.recent else before
+                    self.now = max(self.now + statement.cycles, end + statement.wake)
+                case Spend():
+                    self.now += statement.cycles
+
+    def _issue(self, move: Issue, step: int) -> None:
+        self.now += move.issue
+        begin = max(self.now + move.latency, self.free.get(move.lane, 0.0), self.asked.get(move.lane, 0.0))
+        if move.request:
+            self.asked[move.lane] = begin + move.request
+        self._busy(move.lane, begin, move.cycles, step, move.label)
+        before = self.done.get(move.channel, (0.0, 0.0))
+        self.done[move.channel] = (max(begin + move.cycles, before[0]), before[1] + move.passing)
+
+    def _work(self, work: Work, step: int) -> None:
+        begin = self.now
+        shared = sum(min(max(last - begin, 0.0), work.cycles) for last, _ in self.jobs.values())
+        end = begin + exact(work.cycles + self.slows * shared)
+        self._busy(CORES, begin, end - begin, step, work.label)
+        self.run(work.beside, step)
+        self.now = max(self.now, end)
+
+    def _start(self, job: Start, step: int) -> None:
+        self.now += job.issue
+        begin = max(self.now, self.free.get(job.engine, 0.0))
+        self._busy(job.engine, begin, job.cycles, step, job.label)
+        self.jobs[job.engine] = (begin + job.cycles, self.jobs.get(job.engine, (0.0, 0.0))[0])
+
+    def _busy(self, lane: str, begin: float, cycles: float, step: int, label: Label) -> None:
+        self.free[lane] = begin + cycles
+        self.busy[lane] = self.busy.get(lane, 0.0) + cycles
+        self.moved[lane] = self.moved.get(lane, 0) + label.bytes
+        if self.bars is not None and cycles > 0:
+            stop = begin + cycles
+            self.bars.append(
+                Bar(lane, label.kind, label.name, begin, stop, step + label.ahead, label.slot, label.bytes)
+            )
+
+    def leave(self) -> State:
+        """What of now matters later, from now on."""
+        now = self.now
+        return (
+            tuple(sorted((lane, at - now) for lane, at in self.free.items() if at > now)),
+            tuple(sorted((lane, at - now) for lane, at in self.asked.items() if at > now)),
+            tuple(sorted((c, max(at - now, 0.0), more) for c, (at, more) in self.done.items() if at > now or more)),
+            tuple(
+                sorted((e, last - now, max(before - now, 0.0)) for e, (last, before) in self.jobs.items() if last > now)
+            ),
+        )
+
+
+def arrived(state: State, slows: float = 0.0, bars: list[Bar] | None = None) -> Clock:
+    """A clock that begins with what was left."""
+    free, asked, done, jobs = state
+    return Clock(
+        slows,
+        bars,
+        free=dict(free),
+        asked=dict(asked),
+        done={channel: (at, more) for channel, at, more in done},
+        jobs={engine: (last, before) for engine, last, before in jobs},
+    )
+
+
+@dataclass(frozen=True)
+class Passed:
+    """What a turn, or a group, took, how long each lane was busy for it, and what it leaves."""
+
+    cycles: float
+    state: State
+    busy: Mapping[str, float]
+    moved: Mapping[str, int]
+
+
+def passed(body: Sequence[Statement], state: State, slows: float) -> Passed:
+    """Follows a turn."""
+    clock = arrived(state, slows)
+    clock.run(body)
+    return Passed(clock.now, clock.leave(), clock.busy, clock.moved)
+
+
+def exact(cycles: float) -> float:
+    """A number of cycles with which sums are exact."""
+    return round(cycles * 16) / 16

@@ -1,0 +1,222 @@
+"""What the runs and moves of a group cost, and how groups have to do with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from tilewright.core.parts import Dma, Engine
+from tilewright.core.plan import Group, Stage, TileBuffer
+from tilewright.core.platform import Platform
+from tilewright.price.copies import route
+from tilewright.price.grid import Array
+from tilewright.price.tiles import Priced
+from tilewright.price.transfers import Flow
+from tilewright.timeline.clock import OUT, Channel
+from tilewright.timeline.code import Kept
+
+
+def alone(group: Group) -> Group:
+    """A group as if nothing were done before it or behind it: what its parts cost is the same."""
+    return replace(group, buffers=tuple(replace(b, early=0, late=0, kept=0) for b in group.buffers))
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """All transfers of a buffer; lists of numbers are by class of steps."""
+
+    flow: Flow
+    dma: Dma
+    lane: str
+    due: list[bool]
+    """Whether there is one, by step."""
+    slots: list[int]
+    """Which slot is used, by step."""
+    cycles: list[float]
+    """Beside cores at work."""
+    alone: list[float]
+    issue: list[float]
+    bytes: list[float]
+    passing: list[float]
+    """Of one that passes a memory on its way: cycles on the rest of it."""
+    request: list[float]
+
+    @cached_property
+    def count(self) -> int:
+        return sum(self.due)
+
+
+class Costs:
+    """What the parts of a group cost at every step, whenever they run."""
+
+    def __init__(self, platform: Platform, group: Group, priced: Priced, source: Mapping[str, str]) -> None:
+        self.platform, self.priced = platform, priced
+        grid = priced.grid
+        self.classes: list[int] = grid.path.tolist()
+        """Of each step."""
+        self.works = [self._each(priced, values) for values in priced.works]
+        """Cycles of each node, by class."""
+        self.starts = [self._each(priced, values) for values in priced.starts]
+        """Of these, to start it."""
+        self.engines: list[Engine | None] = [platform.beside(kernel) for kernel in priced.kernels]
+        """What computes each node, where that is not the cores."""
+        tensors = [buffer.tensor for buffer in group.buffers]
+        memories = {number: source.get(tensors[number], platform.cores.memory) for number in priced.flows}
+        self.flows = {
+            number: self._moves(priced, flow, group.buffers[number].slots, memories[number])
+            for number, flow in priced.flows.items()
+        }
+        self.reads: dict[int, int] = {}
+        """Buffers that are loaded, with the position of the first node that reads each."""
+        for position, work in enumerate(group.works):
+            for use in grid.members[position].uses:
+                number = work.buffers.get(use.key, -1)
+                if number in self.flows and not self.flows[number].flow.store:
+                    self.reads.setdefault(number, position)
+        self.writes = [number for number, moves in self.flows.items() if moves.flow.store]
+        first = int(group.ahead and not group.queued)
+        self.carriers = [p for p in range(first, len(self.works)) if min(self.works[p]) > 0]
+        """Nodes that are computed at every step, so that something can be done beside each."""
+        kinds = np.array([self.classes, *(moves.slots for moves in self.flows.values())])
+        self.kinds: list[int] = np.unique(kinds, axis=1, return_inverse=True)[1].reshape(-1).tolist()
+        """What steps that are alike have in common."""
+
+    @property
+    def steps(self) -> int:
+        return len(self.classes)
+
+    @staticmethod
+    def _each(priced: Priced, values: Array) -> list[float]:
+        return priced.grid.flat(values).tolist()
+
+    def _moves(self, priced: Priced, flow: Flow, slots: int, memory: str) -> Moves:
+        when = priced.grid.flat(priced.due(flow))[priced.grid.path]
+        fills = np.cumsum(when) - (when if flow.store else 1)
+        dma = route(self.platform, memory)[0]
+        lane = dma.name
+        if dma.through:
+            slow = self.platform.dma(self.platform.home, dma.through)
+            lane = lane if slow is None else slow.name
+        elif flow.store and dma.duplex:
+            lane = f"{lane}{OUT}"
+        far = flow.far
+        nothing = flow.cycles * 0.0
+        further = (nothing, nothing) if far is None else (far.passing, far.request)
+        values = (flow.cycles, flow.alone, flow.issue, flow.bytes, *further)
+        numbers = [self._each(priced, value) for value in values]
+        return Moves(flow, dma, lane, when.tolist(), (fills % slots).tolist(), *numbers)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A group of a plan."""
+
+    number: int
+    group: Group
+    costs: Costs
+    names: tuple[str, ...]
+    """Of its nodes."""
+
+    @property
+    def far(self) -> bool:
+        """Whether something of it passes a memory on its way."""
+        return any(moves.flow.far is not None for moves in self.costs.flows.values())
+
+    def buffer(self, number: int) -> TileBuffer:
+        return self.group.buffers[number]
+
+    @cached_property
+    def hands_on(self) -> bool:
+        """Whether the last results may be stored while the next group works."""
+        return bool(self.costs.writes) and all(self.buffer(b).late for b in self.costs.writes)
+
+    @cached_property
+    def stores_behind(self) -> bool:
+        """Whether what a step makes may be stored while the next one works."""
+        slots = all(self.buffer(b).slots > 1 for b in self.costs.writes)
+        moved = [*self.costs.writes, *(b for b in self.costs.reads if self.over[b])]
+        return bool(self.costs.carriers) and slots and not any(self.costs.flows[b].dma.by_cores for b in moved)
+
+    @cached_property
+    def over(self) -> dict[int, list[int]]:
+        """For buffers that are loaded, those of results that have some of their bytes."""
+        pairs = [(b, self.buffer(b)) for b in self.costs.writes]
+        reads = {b: self.buffer(b) for b in self.costs.reads}
+        return {b: [n for n, w in pairs if r.offset < w.end and w.offset < r.end] for b, r in reads.items()}
+
+    def there(self, number: int) -> bool:
+        """Whether a buffer is there before the group begins, and not loaded again."""
+        mine = self.buffer(number)
+        return mine.kept > 0 or (mine.early > 0 and mine.slots == 1)
+
+    @cached_property
+    def early(self) -> list[int]:
+        """Buffers that are loaded before the group begins, or for its first step."""
+        return [b for b in self.costs.reads if self.buffer(b).early and not self.buffer(b).kept]
+
+    def stored(self, late: int) -> list[Channel]:
+        """Last stores that are awaited so many groups later."""
+        found = {b: self.buffer(b) for b in self.costs.writes if self.buffer(b).late == late}
+        return [
+            (self.number, b, slot)
+            for b, buffer in found.items()
+            for slot in range(min(buffer.slots, self.costs.flows[b].count))
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A group among others."""
+
+    part: Part
+    before: Part | None
+    following: Part | None
+    early: tuple[tuple[Part, int], ...]
+    """What is loaded for later groups."""
+    late: tuple[Channel, ...]
+    """Stores of groups before that are awaited here."""
+    begun: tuple[tuple[int, Stage], ...]
+    """Copies in a nearer memory that it starts for itself, by number."""
+    needed: tuple[int, ...]
+    """Those that it waits for."""
+    ahead: tuple[tuple[int, Stage], ...]
+    """Those that it starts for later groups."""
+    kept: Kept
+    fetched: bool
+    """Whether something came from the slow home before."""
+
+
+def places(parts: Sequence[Part], stages: Sequence[Stage], kept: Sequence[Kept]) -> list[Place]:
+    """What groups have to do with each other."""
+    found: list[Place] = []
+    early: dict[int, list[tuple[Part, int]]] = {}
+    late: dict[int, list[Channel]] = {}
+    for part in parts:
+        for b in part.early:
+            early.setdefault(part.number - part.buffer(b).early, []).append((part, b))
+        for distance in {part.buffer(b).late for b in part.costs.writes} - {0}:
+            late.setdefault(part.number + distance, [])[:0] = part.stored(distance)
+    fetched = False
+    for n, part in enumerate(parts):
+        numbered = list(enumerate(stages))
+        begun = tuple((number, stage) for number, stage in numbered if stage.start == n == stage.first)
+        ahead = tuple((number, stage) for number, stage in numbered if stage.start == n < stage.first)
+        found.append(
+            Place(
+                part,
+                parts[n - 1] if n else None,
+                parts[n + 1] if n + 1 < len(parts) else None,
+                tuple(early.get(n, ())),
+                tuple(late.get(n, ())),
+                begun,
+                tuple(number for number, stage in numbered if stage.first == n),
+                ahead,
+                kept[n],
+                fetched,
+            )
+        )
+        fetched = fetched or bool(begun or ahead) or part.far
+    return found

@@ -1,0 +1,158 @@
+"""Follows a plan from its first transfer to its last: the only source of predicted cycles and of the timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from tilewright.core.graph import Graph
+from tilewright.core.plan import Choice, Group, Plan, Schedule, Stage
+from tilewright.core.platform import Platform
+from tilewright.price.tiles import Cost, priced
+from tilewright.timeline.clock import CORES, OUT, START, Bar, Body, Passed, State, arrived, passed
+from tilewright.timeline.code import kept_code
+from tilewright.timeline.parts import Costs, Part, Place, alone, places
+from tilewright.timeline.program import Turns
+
+Price = Callable[[Group, Mapping[str, str]], Costs]
+"""What the parts of a group cost, given the memory of each tensor outside the engine's."""
+
+
+@dataclass(frozen=True, eq=False)
+class Timed:
+    """A group and when it runs."""
+
+    place: Place
+    start: float
+    passed: Passed
+    state: State
+    """What others left when it began."""
+
+    @property
+    def group(self) -> Group:
+        return self.place.part.group
+
+    @property
+    def index(self) -> int:
+        return self.place.part.number
+
+    @property
+    def cycles(self) -> float:
+        return self.passed.cycles
+
+    @property
+    def stop(self) -> float:
+        return self.start + self.cycles
+
+    @cached_property
+    def cost(self) -> Cost:
+        """Of the group alone."""
+        return self.place.part.costs.priced.cost
+
+    @property
+    def bound(self) -> Literal["compute", "DMA"]:
+        """What would have to become faster for the group to become faster."""
+        return "compute" if self.cost.compute >= self.cost.transfers else "DMA"
+
+    def busy(self, lane: str) -> float:
+        """Cycles in which a lane is busy while the group runs."""
+        before, behind = (dict(state[0]).get(lane, 0.0) for state in (self.state, self.passed.state))
+        return max(self.passed.busy.get(lane, 0.0) + before - behind, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """When everything runs."""
+
+    groups: tuple[Timed, ...]
+
+    @property
+    def cycles(self) -> float:
+        return self.groups[-1].stop if self.groups else 0.0
+
+    def bars(self, number: int, most: int) -> tuple[Bar, ...]:
+        """The first steps of a group, bar by bar; cycles count from its start."""
+        timed = self.groups[number]
+        turns = Turns(timed.place)
+        clock = arrived(timed.state, _slows(timed.place), [])
+        clock.run(turns.before)
+        for t in turns.turns:
+            if t < most:
+                clock.run(turns.body(t), t)
+        return tuple(clock.bars or ())
+
+
+def replay(
+    graph: Graph,
+    platform: Platform,
+    choices: Sequence[Choice],
+    groups: Sequence[Group],
+    sources: Sequence[Mapping[str, str]],
+    stages: Sequence[Stage],
+    price: Price,
+) -> Timeline:
+    """When each group runs; `sources` are, for each group, the memories of tensors outside the engine's."""
+    parts = [
+        Part(number, group, price(alone(group), source), tuple(graph.nodes[work.step].label for work in group.works))
+        for number, (group, source) in enumerate(zip(groups, sources, strict=True))
+    ]
+    asked = {stage.start for stage in stages}
+    kept = kept_code(graph, platform, choices, groups, [part.far or part.number in asked for part in parts])
+    found: list[Timed] = []
+    state, start = START, 0.0
+    for place in places(parts, stages, kept):
+        mine = _group(place, state)
+        found.append(Timed(place, start, mine, state))
+        state, start = mine.state, start + mine.cycles
+    return Timeline(tuple(found))
+
+
+def lanes(platform: Platform) -> tuple[str, ...]:
+    """The cores, other engines and every DMA; one that copies both ways at once has two."""
+    engines = [name for name, engine in platform.engines.items() if engine != platform.cores]
+    dmas = [lane for name, dma in platform.dmas.items() for lane in (name, f"{name}{OUT}")[: 1 + dma.duplex]]
+    return (CORES, *engines, *dmas)
+
+
+def plan_timeline(plan: Plan, schedule: Schedule) -> Timeline:
+    """When everything of a plan runs."""
+    graph, platform, choices = plan.graph, plan.platform, plan.choices
+    where = [sources(plan, schedule, number) for number in range(len(schedule.groups))]
+
+    def price(group: Group, source: Mapping[str, str]) -> Costs:
+        return Costs(platform, group, priced(graph, platform, choices, group, source), source)
+
+    return replay(graph, platform, choices, schedule.groups, where, schedule.stages, price)
+
+
+def sources(plan: Plan, schedule: Schedule, number: int) -> dict[str, str]:
+    """The memory of every tensor that has a place, as a group finds it."""
+    found = {name: schedule.memory(place) for name, place in plan.places.items()}
+    for name in schedule.direct:
+        found[name] = plan.platform.in_place
+    staged = (stage for stage in schedule.stages if stage.first <= number <= stage.last)
+    return found | {stage.tensor: stage.place.space for stage in staged}
+
+
+def _slows(place: Place) -> float:
+    return max(engine.slows for engine in place.part.costs.platform.engines.values())
+
+
+def _group(place: Place, state: State) -> Passed:
+    """Follows a group: turns that begin alike end alike."""
+    turns, slows = Turns(place), _slows(place)
+    cycles, busy, moved = 0.0, dict[str, float](), dict[str, int]()
+    known: dict[tuple[int, State], tuple[Body, Passed]] = {}
+    bodies = (turns.before, *(turns.body(t) for t in turns.turns), turns.behind)
+    for body in bodies:
+        key = (id(body), state)
+        if key not in known:
+            known[key] = body, passed(body, state, slows)
+        mine = known[key][1]
+        cycles, state = cycles + mine.cycles, mine.state
+        for lane, spent in mine.busy.items():
+            busy[lane] = busy.get(lane, 0.0) + spent
+            moved[lane] = moved.get(lane, 0) + mine.moved[lane]
+    return Passed(cycles, state, busy, moved)

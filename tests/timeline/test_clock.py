@@ -1,0 +1,100 @@
+"""The clock: who works when, given what the core that drives does."""
+
+from __future__ import annotations
+
+from tilewright.timeline.clock import (
+    CORES,
+    START,
+    Await,
+    Bar,
+    Clock,
+    Issue,
+    Spend,
+    Start,
+    Statement,
+    Wait,
+    Work,
+    arrived,
+    exact,
+    passed,
+)
+
+A, B = (0, 0, 0), (0, 1, 0)
+
+
+def took(*body: Statement, slows: float = 0.0) -> float:
+    return passed(body, START, slows).cycles
+
+
+def load(cycles: float, channel: tuple[int, int, int] = A, issue: float = 10) -> Issue:
+    return Issue(channel, "dma", issue, cycles)
+
+
+def test_cores_and_transfers_run_at_once() -> None:
+    assert took(Work(1000, (load(400), Wait(A, 5, 7)))) == 1000
+    # 10 to start it, 1500 of the DMA, 7 until it is seen.
+    assert took(Work(1000, (load(1500), Wait(A, 5, 7)))) == 1517
+
+
+def test_what_is_complete_takes_a_look() -> None:
+    assert took(load(20), Spend(100), Wait(A, 5, 7)) == 115
+    assert took(Wait(A, 5, 7)) == 5
+
+
+def test_a_dma_does_one_transfer_after_the_other() -> None:
+    assert took(load(100), load(50, B), Wait(B, 0)) == 160
+    assert took(load(100), Issue(B, "dma out", 10, 50), Wait(B, 0)) == 70
+
+
+def test_who_drives_holds_up_the_cores() -> None:
+    assert took(Work(15, (load(1), load(1, B), Spend(30)))) == 50
+
+
+def test_another_core_takes_time_to_start_a_transfer() -> None:
+    asked = [Issue(channel, "far", 10, 20, latency=400, request=480) for channel in (A, B)]
+    assert took(asked[0], Wait(A, 0)) == 430
+    # The second one begins 480 behind the first.
+    assert took(*asked, Wait(B, 0)) == 910
+
+
+def test_what_comes_to_a_memory_in_between_is_sent_on() -> None:
+    assert took(Issue(A, "far", 10, 100, passing=60), Spend(500), Wait(A, 0)) == 570
+
+
+def test_an_engine_works_on_one_job_after_the_other() -> None:
+    jobs = [Start("array", 10, 100), Start("array", 10, 100)]
+    assert took(*jobs, Await("array", True, 0)) == 210
+    assert took(*jobs, Await("array", False, 0)) == 110
+
+
+def test_engines_slow_cores_down() -> None:
+    assert took(Start("array", 0, 100), Work(1000, ()), slows=0.5) == 1050
+
+
+def test_what_is_left_goes_on_in_the_next_turn() -> None:
+    first = passed((load(100), Issue(B, "far", 0, 5, passing=60)), START, 0.0)
+    assert first.cycles == 10
+    assert first.state == ((("dma", 100.0), ("far", 5.0)), (), ((A, 100.0, 0), (B, 5.0, 60)), ())
+    assert passed((Wait(A, 0),), first.state, 0.0).cycles == 100
+    # What was complete leaves nothing but what has to be sent on.
+    later = passed((Spend(500),), first.state, 0.0)
+    assert later.state == ((), (), ((B, 0.0, 60),), ())
+    assert passed((Wait(B, 0),), later.state, 0.0).cycles == 60
+
+
+def test_turns_that_begin_alike_end_alike() -> None:
+    """Sums of sixteenths are exact, so a steady state comes again number for number."""
+    body = (Wait(A, 3.25), Work(exact(100.3), (load(exact(117.7)),)))
+    state, seen = START, list[object]()
+    for _ in range(6):
+        state = passed(body, state, 0.0).state
+        seen.append(state)
+    assert seen[2] == seen[3] == seen[5]
+
+
+def test_bars_say_what_ran() -> None:
+    clock = arrived(START, bars=[])
+    clock.run((Work(50, (load(100),)), Wait(A, 0)), 3)
+    assert isinstance(clock, Clock)
+    assert clock.bars == [Bar(CORES, "compute", "", 0, 50, 3), Bar("dma", "load", "", 10, 110, 3)]
+    assert clock.busy == {CORES: 50, "dma": 100}

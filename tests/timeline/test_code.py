@@ -1,0 +1,48 @@
+"""Code that is still in the caches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from plan.tiled import SCRATCHPAD
+from plan.tiled_networks import SINGLE
+from tilewright.core.plan import Group, Work
+from tilewright.core.platform import Dma
+from tilewright.timeline.code import kept_code
+
+FAR = Dma("external", ("L3", "L2"), 160, 1.0, 2, cold=400)
+CACHE = {"line": 10.0, "sets": 16.0, "ways": 2.0}
+
+
+def test_code_is_cold_again_behind_much_other_code() -> None:
+    network = SINGLE[0]()
+    kernels = {choice.kernel.path.name: n for n, choice in enumerate(network.choices) if choice.kernel is not None}
+    name, step = next(iter(kernels.items()))
+    platform = replace(SCRATCHPAD, operations={**CACHE, f"begin {name}": 300.0}, dmas={"external": FAR})
+    one = Group((Work(step, {}),), (), (), {})
+
+    def saved(*slow: bool) -> list[float]:
+        kept = kept_code(network.graph, platform, network.choices, [one] * len(slow), slow)
+        return [sum(mine.nodes) for mine in kept]
+
+    assert saved(False, False) == [0, pytest.approx(300.0)]
+    # 40 lines of other code fall on 16 sets of two: some of those of before are gone.
+    assert 0 < saved(False, True)[1] < 300
+
+
+def test_code_of_slow_transfers_ages_with_every_group() -> None:
+    network = SINGLE[0]()
+    step = len(network.graph.nodes) - 1
+    platform = replace(SCRATCHPAD, operations={**CACHE, "group": 20.0}, dmas={"external": replace(FAR, cold=200)})
+    one = Group((Work(step, {}),), (), (), {})
+
+    def share(between: int) -> float:
+        slow = [True, *([False] * between), True]
+        return kept_code(network.graph, platform, network.choices, [one] * len(slow), slow)[-1].far
+
+    found = [share(between) for between in (0, 1, 4, 16)]
+    assert found == sorted(found, reverse=True)
+    assert 0 < found[0] < 1
+    assert found[-1] == pytest.approx(0.0, abs=0.01)
