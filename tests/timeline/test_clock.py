@@ -83,7 +83,7 @@ def test_what_is_left_goes_on_in_the_next_turn() -> None:
 
 
 def test_turns_that_begin_alike_end_alike() -> None:
-    """Sums of sixteenths are exact, so a steady state comes again number for number."""
+    """Sums of rounded cycles are exact, so a steady state comes again number for number."""
     body = (Wait(A, 3.25), Work(exact(100.3), (load(exact(117.7)),)))
     state, seen = START, list[object]()
     for _ in range(6):

@@ -58,15 +58,23 @@ class Prefetch:
         groups = [self._running_on(number) for number in range(len(self.groups))]
         prices = [self.network.price(group, self._around(number)) for number, group in enumerate(groups)]
         working, free = [price.cost.cycles for price in prices], [free_cycles(price) for price in prices]
+        # Or not beside groups that load turn by turn, which may come to wait behind others.
+        quiet = [
+            min(time, 0.0) if g.loops and p.loads else time for g, p, time in zip(groups, prices, free, strict=True)
+        ]
+        alone = self._copy()
+        alone._spread(quiet)
         self._spread(free)
-        other = replace(
-            self, groups=list(self.groups), occupied=[list(taken) for taken in self.occupied], held=dict(self.held)
-        )
+        other = self._copy()
         other._in_order(free)
-        ways = [self._completed(working), other._completed(working)]
-        if ways[1].cycles < ways[0].cycles:
-            self.groups = other.groups
-        return min(ways, key=lambda way: way.cycles)
+        timeline = min((way._completed(working) for way in (self, other, alone)), key=lambda way: way.cycles)
+        self.groups = [timed.group for timed in timeline.groups]
+        return timeline
+
+    def _copy(self) -> Prefetch:
+        """The same, to go on in another way."""
+        occupied = [list(taken) for taken in self.occupied]
+        return replace(self, groups=list(self.groups), occupied=occupied, held=dict(self.held))
 
     def _completed(self, working: Sequence[float]) -> Timeline:
         """When groups run whose stores run on."""

@@ -89,6 +89,14 @@ def issued(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Dma]) -> Array
     return grid.product([]) * np.where(empty, 0.0, counts)
 
 
+def wait_cycles(platform: Platform) -> float:
+    """Cycles to wait for a transfer that is complete. Where some come by way of another memory, who waits looks for
+    these, too.
+    """
+    far = any(dma.through for dma in route(platform, platform.home))
+    return platform.operations.get("wait", 0.0) + (platform.operations.get("wait far", 0.0) if far else 0.0)
+
+
 def shared(dma: Dma, cores: int) -> Dma:
     """What copies with all cores at once."""
     return structs.replace(dma, bytes_per_cycle=dma.bytes_per_cycle * cores, run=dma.run / cores)

@@ -1,7 +1,9 @@
 """Cycles of transfers between memories: of all that a group makes at a step, and beside its computation.
 
-Single ones are in `price.copies`. What starts and awaits those of the first and the last step is code that runs once
-(`Once`).
+Single ones are in `price.copies`. Who waits for them takes a while, too (`Waits`).
+
+These are the quick prices by which tilings are chosen, many at a time; what a plan takes in the end `timeline.replay`
+says.
 """
 
 from __future__ import annotations
@@ -14,22 +16,27 @@ import numpy as np
 from tilewright.core.kernel import Kernel
 from tilewright.core.platform import Platform
 from tilewright.core.tiles import Use
-from tilewright.price.copies import descriptors, issued, route, shared, slowed, transfer
+from tilewright.price.copies import descriptors, issued, route, shared, slowed, transfer, wait_cycles
 from tilewright.price.grid import Array, Box, Grid
 
 
 @dataclass(frozen=True)
-class Once:
-    """Cycles of code around transfers: it runs once in a group, and so is in no cache by then."""
+class Waits:
+    """Cycles of who waits for transfers."""
 
-    arrive: float = 0.0
-    """From the start of the last of the first loads until cores work, at least."""
-    leave: float = 0.0
-    """Of the last stores, besides theirs."""
-    turns: float = 0.0
-    """Of the loop over steps."""
-    turn: float = 0.0
-    """Of each of its turns, for each buffer that moves: it is waited for before cores work."""
+    each: float = 0.0
+    """For each buffer that moves at a step."""
+    code: float = 0.0
+    """Of code for that at a place that a group comes to first, so that it is in no cache: where it starts its first
+    loads, those of its second step, and its last stores."""
+
+    @property
+    def cold(self) -> float:
+        return self.each + self.code
+
+
+COLD = 5
+"""Lines of code of a start and a wait that a group comes to first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +72,7 @@ class Flow:
     """Tilings with which it runs beside the computation: it happens more than once and has slots for that."""
     duplex: bool
     """Whether loads and stores happen at once."""
-    once: Once
+    waits: Waits
     far: Far | None = None
     """Where its bytes pass a memory on their way."""
 
@@ -134,7 +141,7 @@ class Traffic:
     """How many buffers move at a step, beside the computation of others."""
     moved: Array
     duplex: bool
-    once: Once
+    waits: Waits
     slow: Slow | None
 
     @property
@@ -283,7 +290,7 @@ def traffic(grid: Grid, flows: Sequence[Moved]) -> Traffic:
     nothing = np.zeros((1,) * grid.rank)
     loads, stores, far_loads, far_stores = (_Side(*(nothing for _ in range(12))) for _ in range(4))
     amount, passing, hidden, longest = nothing, nothing, nothing, nothing
-    once = flows[0].flow.once if flows else Once()
+    waits = flows[0].flow.waits if flows else Waits()
     for mine in flows:
         flow, amount = mine.flow, amount + mine.bytes
         if flow.far is None:
@@ -296,12 +303,12 @@ def traffic(grid: Grid, flows: Sequence[Moved]) -> Traffic:
                 beside = np.minimum(own, mine.alone)
                 passing, hidden, longest = passing + own, hidden + beside, np.maximum(longest, beside)
     # While one transfer runs, the next one is started.
-    first = np.maximum(loads.alone + loads.longest, loads.starts + once.arrive)
+    first = np.maximum(loads.alone + loads.longest, loads.starts + waits.cold)
     first = np.where(loads.alone > 0, first, 0.0) - loads.single
     duplex = all(mine.flow.duplex for mine in flows if mine.flow.far is None)
     # With one slot, too, results are on their way while the next step's operands are loaded.
     shown = stores.single - np.minimum(stores.own, loads.single) * duplex
-    last = np.where(stores.alone > 0, stores.alone + stores.starts + once.leave, 0.0) - shown
+    last = np.where(stores.alone > 0, stores.alone + stores.starts + waits.cold, 0.0) - shown
     single, slow = loads.single + shown, None
     far = next((mine.flow.far for mine in flows if mine.flow.far is not None), None)
     if far is not None:
@@ -336,7 +343,7 @@ def traffic(grid: Grid, flows: Sequence[Moved]) -> Traffic:
         loads.moving + stores.moving + far_loads.moving + far_stores.moving,
         grid.total(amount),
         duplex,
-        once,
+        waits,
         slow,
     )
 
@@ -350,7 +357,7 @@ def in_turn(grid: Grid, compute: Array, found: Traffic) -> Array:
         loads, stores, compute = loads + found.slow.loads, stores + found.slow.stores, compute + found.slow.passing
     first = grid.corner(found.first - loads, last=False) + grid.corner(found.last - stores, last=True)
     total = grid.total(compute) + grid.total(found.single + loads + stores)
-    return total + first + np.where(grid.steps == 1, 0.0, found.once.turns)
+    return total + first
 
 
 def overlapped(
@@ -360,8 +367,8 @@ def overlapped(
 
     Who starts transfers does so beside the first of several nodes, whose cycles are `first`: the next one waits for it.
     """
-    # While transfers take longer than the cores, these have time for the turns of their loop.
-    alone, busy = found.single, compute + found.moving * found.once.turn
+    # While transfers take longer than the cores, these have time to wait.
+    alone, busy = found.single, compute + found.moving * found.waits.each
     issue = found.load_issue + found.store_issue
     both = found.both
     held, held_begin, held_end = _held(found, first)
@@ -384,7 +391,7 @@ def overlapped(
     begun = grid.corner(found.first - beside, last=False) + begin
     ended = end - grid.corner(beside, last=True)
     total = total + begun + grid.corner(found.last, last=True)
-    return total + np.where(grid.steps == 1, 0.0, ended + found.once.turns)
+    return total + np.where(grid.steps == 1, 0.0, ended + found.waits.code)
 
 
 def first_work(works: Sequence[Array], *, ahead: bool) -> Array | None:
@@ -427,10 +434,7 @@ def flow(
     beside = streamed(grid, moves) & (not any(dma.by_cores for dma in dmas))
     costs = platform.operations
     cycles = alone * np.where(grid.spread(beside), slowed(platform, kernels), 1.0)
-    once = Once(*(costs.get(name, 0.0) for name in ("arrive", "leave", "turns", "turn")))
-    if any(dma.through for dma in route(platform, platform.home)):
-        # Who waits looks for what comes from there, too.
-        once = replace(once, turn=once.turn + costs.get("turn far", 0.0))
+    waits = Waits(wait_cycles(platform), COLD * costs.get("line", 0.0))
     issue = issued(grid, box, use.type, dmas)
     duplex = all(dma.duplex for dma in dmas)
     far = None
@@ -446,7 +450,7 @@ def flow(
         # A store passes first: only then the slower transfer is asked for.
         cycles, issue = alone, count * float(slow.issue) + (passing if use.writes else 0.0)
     amount = amount if away else amount * 0
-    return Flow(cycles, alone, issue, amount, moves, use.writes, beside, duplex, once, far)
+    return Flow(cycles, alone, issue, amount, moves, use.writes, beside, duplex, waits, far)
 
 
 def in_place(found: Flow) -> Flow:

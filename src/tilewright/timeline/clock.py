@@ -4,7 +4,7 @@ One core drives: in the order of its program it starts transfers and jobs, waits
 others do what they are asked for, one thing after the other. So when each thing begins and ends follows from a single
 walk through that program, without a queue of events.
 
-Times are relative to the moment at which a turn of a loop begins, and multiples of 1/16 cycle, so a state that comes
+Times are relative to the moment at which a turn of a loop begins, and multiples of 1/1024 cycle, so a state that comes
 again is the same number for number: what follows from it is known already.
 """
 
@@ -246,4 +246,4 @@ def passed(body: Sequence[Statement], state: State, slows: float) -> Passed:
 
 def exact(cycles: float) -> float:
     """A number of cycles with which sums are exact."""
-    return round(cycles * 16) / 16
+    return round(cycles * 1024) / 1024

@@ -10,7 +10,7 @@ from functools import cached_property
 from tilewright.core.parts import Engine
 from tilewright.core.plan import Stage
 from tilewright.core.platform import Platform
-from tilewright.price.copies import copied, route
+from tilewright.price.copies import copied, wait_cycles
 from tilewright.timeline.clock import Await, Channel, Issue, Label, Start, Statement, Wait, Work, exact
 from tilewright.timeline.parts import Part, Place
 
@@ -50,11 +50,9 @@ class Driver:
     @cached_property
     def _waits(self) -> tuple[float, float, float]:
         """Cycles to wait for what is complete, and once it is; and of a line of code."""
-        costs = self._platform.operations
-        far = any(dma.through for dma in route(self._platform, self._platform.home))
-        # Where something may come by way of another memory, who waits looks for that, too.
-        more = costs.get("wait far", 0.0) if far else 0.0
-        return costs.get("wait", 0.0) + more, costs.get("wake", 0.0) + more / 2, costs.get("line", 0.0)
+        costs, wait = self._platform.operations, wait_cycles(self._platform)
+        more = wait - costs.get("wait", 0.0)
+        return wait, costs.get("wake", 0.0) + more / 2, costs.get("line", 0.0)
 
     def _waiting(self, code: Code) -> tuple[float, float]:
         wait, wake, line = self._waits
@@ -83,11 +81,13 @@ class Driver:
 
     def start(self, engine: Engine, position: int, step: int, cycles: float, label: Label, where: str) -> Statement:
         """Starts a job."""
-        costs = self._place.part.costs
-        begin = costs.starts[position][costs.classes[step]]
-        code = engine.begin if self._cold((where, self._place.part.number, position)) else 0
-        more = begin - engine.fork - engine.begin if not step else begin - engine.fork
-        return Start(engine.name, exact(engine.fork + code + more), exact(cycles - begin), label)
+        part, costs = self._place.part, self._place.part.costs
+        start = costs.starts[position][costs.classes[step]]
+        # At the first step the price has all code of one place.
+        code = start if step else start - engine.begin
+        if self._cold((where, part.number, position)):
+            code += engine.begin + (engine.queue if part.group.queued else 0)
+        return Start(engine.name, exact(code), exact(cycles - start), label)
 
     def move(self, part: Part, buffer: int, step: int, ahead: int, where: str, *, beside: bool) -> Statement:
         """Starts a transfer, beside cores at work or not."""
