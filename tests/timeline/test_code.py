@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from plan.tiled import SCRATCHPAD
 from plan.tiled_networks import SINGLE
+from tilewright.core.parts import Dma
 from tilewright.core.plan import Group, Work
-from tilewright.core.platform import Dma
 from tilewright.timeline.code import kept_code
 
 FAR = Dma("external", ("L3", "L2"), 160, 1.0, 2, cold=400)
@@ -35,7 +36,9 @@ def test_code_is_cold_again_behind_much_other_code() -> None:
 def test_code_of_slow_transfers_ages_with_every_group() -> None:
     network = SINGLE[0]()
     step = len(network.graph.nodes) - 1
-    platform = replace(SCRATCHPAD, operations={**CACHE, "group": 20.0}, dmas={"external": replace(FAR, cold=200)})
+    platform = replace(
+        SCRATCHPAD, operations={**CACHE, "group": 20.0}, dmas={"external": structs.replace(FAR, cold=200)}
+    )
     one = Group((Work(step, {}),), (), (), {})
 
     def share(between: int) -> float:
