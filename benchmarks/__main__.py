@@ -21,6 +21,7 @@ BENCHMARKS = {
     "mapping": "mapping search for array accelerators beside zigzag-dse",
     "zigzag_results": "every layer of ZigZag's results beside the exact search (takes an hour, so only when named)",
     "cost": "networks on every array machine of the library (takes half an hour, so only when named)",
+    "measured": "the fastest of measured plans against the predicted best (takes half an hour, so only when named)",
     "prediction": "predicted against simulated cycles of every layer (takes hours, so only when named)",
     "scratchpad_matrix": "results on scratchpads of many sizes (takes hours, so only when named)",
     "siracusa_matrix": "results on a simulated chip in all its configurations (takes hours, so only when named)",
@@ -31,6 +32,7 @@ FOLDERS = {
     "growth": (),
     "allocation": ("minimalloc",),
     "planning": ("deeploy", "standard_networks"),
+    "measured": ("deeploy", "standard_networks"),
     "prediction": ("deeploy", "standard_networks"),
     "scratchpad_matrix": ("deeploy", "standard_networks"),
     "siracusa_matrix": ("deeploy", "standard_networks"),
@@ -44,7 +46,7 @@ FOLDERS = {
     "cost": ("standard_networks", "deeploy/Models/microLlama"),
 }
 """Where below TILEWRIGHT_CASES each benchmark finds its cases."""
-LONG = frozenset({"cost", "growth", "prediction", "scratchpad_matrix", "siracusa_matrix", "zigzag_results"})
+LONG = frozenset({"cost", "growth", "measured", "prediction", "scratchpad_matrix", "siracusa_matrix", "zigzag_results"})
 
 
 def run(name: str, options: list[str]) -> int:

@@ -18,7 +18,8 @@ from rich.table import Table
 
 from tilewright.api import Options, load_case
 from tilewright.api.compiling import compile_model
-from tilewright.api.running import compare, fit
+from tilewright.api.feeding import fit
+from tilewright.api.running import compare
 from tilewright.codegen import build
 from tilewright.core.platform import Platform, Sizes
 from tilewright.sim.chip import run_on_chip
@@ -81,7 +82,7 @@ def cycles_of(program: Program, model: Path) -> tuple[int, int]:
     case = load_case(program.title, model)
     compiled = compile_model(model, program.options(), samples=case.inputs)
     graph = compiled.plan.graph
-    fed, types = fit(case.inputs, compiled), [graph.types[name] for name in graph.outputs]
+    fed, types = fit(case.inputs, compiled.plan.graph), [graph.types[name] for name in graph.outputs]
     with tempfile.TemporaryDirectory(prefix="tilewright-bench-") as folder:
         compiled.write(Path(folder))
         built = build(Path(folder), compiled.platform, compiled.program.name, flags=GVSOC_FLAGS)

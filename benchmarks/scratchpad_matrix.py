@@ -28,7 +28,8 @@ from rich.progress import track
 from rich.table import Table
 
 from tilewright.api import Options, compile_model, find_cases, load_case
-from tilewright.api.running import compare, fit
+from tilewright.api.feeding import fit
+from tilewright.api.running import compare
 from tilewright.codegen.build import SANITIZE, STRICT, build
 from tilewright.core.platform import Sizes
 from tilewright.errors import TilewrightError
@@ -104,7 +105,7 @@ def run(setting: Setting) -> str:
         Options(platform=PLATFORM, sizes=sizes, planning=PlanOptions(seed=setting.seed)),
         samples=case.inputs,
     )
-    fed, graph = fit(case.inputs, compiled), compiled.plan.graph
+    fed, graph = fit(case.inputs, compiled.plan.graph), compiled.plan.graph
     types = [graph.types[name] for name in graph.outputs]
     wrong: list[str] = []
     with tempfile.TemporaryDirectory(prefix="tilewright-matrix-") as scratch:

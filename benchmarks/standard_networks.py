@@ -29,7 +29,8 @@ from benchmarks.contenders import (
     toolchain,
 )
 from tilewright.api import Compiled, compile_model
-from tilewright.api.running import compare, fit
+from tilewright.api.feeding import fit
+from tilewright.api.running import compare
 from tilewright.core.graph import Array
 
 GLUE = '#include "network.h"\nvoid bench_once(const void *const *in, void *const *out) { network_run(in, out); }\n'
@@ -71,7 +72,7 @@ def prepare(model: Path, folder: Path, tools: Sequence[Toolchain], *, emx: bool)
         given = [data[key] for key in sorted(data.files) if key.startswith("input")]
         expected = [data[key] for key in sorted(data.files) if key.startswith("output")]
     compiled = compile_model(model, samples=given)
-    inputs: Sequence[Array] = fit(given, compiled)
+    inputs: Sequence[Array] = fit(given, compiled.plan.graph)
     types = [compiled.plan.graph.types[name] for name in compiled.plan.graph.outputs]
     programs: dict[str, Contender] = {}
     right, code = True, 0

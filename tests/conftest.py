@@ -8,6 +8,7 @@ Families of tests marked `sample` are told in sampling.py.
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 from build_cache import BuildCache
 from sampling import TODAY, Sampler, left_out, seed_of
 from support import GOLDEN_FOLDER, Golden, cases_folder, find_cases
+from tilewright.core.cache import VARIABLE
 
 BYTES_KEPT = 1 << 30
 """Of built programs, from run to run."""
@@ -79,6 +81,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def sampler(pytestconfig: pytest.Config) -> Sampler:
     """For tests that run over a family themselves."""
     return sampler_of(pytestconfig)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Measurements of tests are not those of whoever runs them."""
+    os.environ[VARIABLE] = str(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture(scope="session")

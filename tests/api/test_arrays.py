@@ -17,7 +17,7 @@ from onnx_models import model, node, value, write
 from tilewright.api.arrays import read_arrays
 from tilewright.api.cases import load_case
 from tilewright.api.compiling import compile_model
-from tilewright.api.running import fit
+from tilewright.api.feeding import fit
 from tilewright.cli.app import run
 from tilewright.errors import TilewrightError
 
@@ -169,4 +169,4 @@ def test_complex_inputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     np.save(tmp_path / "x.npy", X.astype(np.complex64))
     assert "not real numbers" in refused("bad-argument", capsys, "run", path, "--inputs", tmp_path / "x.npy")
     with pytest.raises(TilewrightError, match="complex"):
-        fit([X.astype(np.complex64)], compile_model(path))
+        fit([X.astype(np.complex64)], compile_model(path).plan.graph)

@@ -8,7 +8,8 @@ import pytest
 
 from passes.build import Builder
 from tilewright.api import Compiled, Options, compile_model
-from tilewright.api.running import Rule, compare, fit, noise
+from tilewright.api.feeding import fit, noise
+from tilewright.api.running import Rule, compare
 from tilewright.core.graph import Array, Graph
 from tilewright.errors import TilewrightError
 
@@ -97,12 +98,12 @@ def test_a_dequantised_result_may_be_one_step_off_what_the_specification_gives()
 
 def test_given_inputs_are_converted_where_their_values_fit() -> None:
     made = compiled("int8", "2,2")
-    (fed,) = fit([np.array([1.0, -2.0, 3.0, 127.0])], made)
+    (fed,) = fit([np.array([1.0, -2.0, 3.0, 127.0])], made.plan.graph)
     assert fed.dtype == np.int8
     assert fed.shape == (2, 2)
     for array in (np.array([1.5, 0, 0, 0]), np.array([128, 0, 0, 0]), np.zeros(3)):
         with pytest.raises(TilewrightError) as caught:
-            fit([array], made)
+            fit([array], made.plan.graph)
         assert caught.value.code == "wrong-inputs"
 
 

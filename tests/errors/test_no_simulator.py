@@ -25,3 +25,10 @@ def test_only_in_qemu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         "no-simulator", capsys, "run", relu(tmp_path), "--platform", "cortex-m4", "--simulator", "tilewright"
     )
     assert "there is no simulator for platform 'cortex-m4'" in said
+
+
+@pytest.mark.parametrize("platform", ["generic", "scratchpad", "cortex-m4"])
+def test_not_measured(platform: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused("no-simulator", capsys, "plan", relu(tmp_path), "--platform", platform, "--measure", "2")
+    assert f"plans for platform '{platform}' cannot be measured" in said
+    assert "leave --measure away, or choose another platform: siracusa" in said

@@ -20,7 +20,8 @@ import onnx
 
 from tilewright.api import Case, Compiled, Options, compile_model, find_cases, load_case
 from tilewright.api.cases import UNSUPPORTED
-from tilewright.api.running import compare, fit
+from tilewright.api.feeding import fit
+from tilewright.api.running import compare
 from tilewright.codegen.build import SANITIZE, STRICT
 from tilewright.core.graph import Array
 from tilewright.errors import TilewrightError
@@ -141,7 +142,7 @@ def _compile(name: str, place: Path, prefix: str) -> Job | Outcome:
     try:
         case = load_case(name, place)
         compiled = compile_model(case.model, Options(name=prefix), samples=case.inputs)
-        return Job(replace(case, inputs=fit(case.inputs, compiled)), prefix, compiled)
+        return Job(replace(case, inputs=fit(case.inputs, compiled.plan.graph)), prefix, compiled)
     except TilewrightError as error:
         return Outcome(name, "unsupported" if error.code in UNSUPPORTED else "error", error.code, str(error))
     except Exception as error:

@@ -10,7 +10,7 @@ from sim.device_programs import with_private_units
 from support import cases_folder
 from tilewright.api import Options, load_case
 from tilewright.api.compiling import compile_model
-from tilewright.api.running import fit
+from tilewright.api.feeding import fit
 from tilewright.codegen import build
 from tilewright.sim.chip import run_on_chip
 from tilewright.sim.gvsoc import GVSOC_FLAGS
@@ -37,7 +37,7 @@ def test_ratio_of_shared_to_private_units(name: str, shared: int, private: int, 
     compiled = compile_model(given.model, Options(platform="siracusa"), samples=given.inputs)
     compiled.write(tmp_path)
     program = build(tmp_path, compiled.platform, compiled.program.name, flags=GVSOC_FLAGS).executable
-    graph, fed = compiled.plan.graph, fit(given.inputs, compiled)
+    graph, fed = compiled.plan.graph, fit(given.inputs, compiled.plan.graph)
     types = [graph.types[output] for output in graph.outputs]
     ours = [
         run_on_chip(program, fed, types, machine, timing=TIMING, checks=True).cycles[0]

@@ -6,12 +6,10 @@ several sizes. Coefficients of a header's terms are solved from most of them, an
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
@@ -20,7 +18,7 @@ import numpy as np
 from tilewright.api.sampled_layers import Layer, draw_layers, network
 from tilewright.codegen import build, lower, project_files, write_project
 from tilewright.codegen.build import build_drivers
-from tilewright.codegen.project import drivers, find_compiler
+from tilewright.codegen.project import compiler_version, drivers
 from tilewright.core.calibration import COMPILER, Calibration, key_of, stale, write_calibrations
 from tilewright.core.kernel import Kernel
 from tilewright.core.plan import Plan
@@ -165,15 +163,9 @@ def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-@lru_cache
-def _version(compiler: str) -> str:
-    said = subprocess.run([find_compiler(compiler), "--version"], capture_output=True, text=True, check=False).stdout
-    return (said.splitlines() or [""])[0]
-
-
 def compiler_of(platform: Platform) -> str:
     """Name and version of the compiler that builds a platform's programs."""
-    return _version(platform.build["compiler"])
+    return compiler_version(platform.build["compiler"])
 
 
 # Programs

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tilewright.api.feeding import fit, noise
 from tilewright.codegen import lower, project_files, write_project
 from tilewright.codegen.project_name import check_files, check_name
 from tilewright.core.folders import write_folder
@@ -20,8 +22,11 @@ from tilewright.errors import TilewrightError
 from tilewright.frontend import load, save
 from tilewright.ops import load_folder
 from tilewright.passes import run_pipeline
-from tilewright.plan import PlanOptions, check, plan
+from tilewright.plan import PlanOptions, alternatives, check, plan
 from tilewright.quantize import to_integers
+
+if TYPE_CHECKING:
+    from tilewright.api.measuring import Building
 
 Observer = Callable[[str], None]
 
@@ -44,6 +49,8 @@ class Options:
     """Of the largest tensor, and of all constants; half of this machine's memory where it is None."""
     states: Mapping[str, str] = field(default_factory=dict[str, str])
     """Inputs that keep the value of an output from run to run."""
+    measure: int = 0
+    """How many plans are built and simulated to keep the fastest; 0 takes the one predicted to be."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +73,16 @@ def compile_model(
     options: Options | None = None,
     *,
     samples: Sequence[Array] | None = None,
+    building: Building | None = None,
     progress: Observer = lambda _stage: None,
 ) -> Compiled:
-    """Compiles an ONNX file (or an imported Graph). `samples` are example inputs in graph order."""
+    """Compiles an ONNX file (or an imported Graph). `samples` are example inputs in graph order.
+
+    Plans that are measured are fed the samples, or noise, and made into programs as `building` says.
+    """
     chosen = options or Options()
     check_name(chosen.name)
-    source, planned = plan_model(model, chosen, samples=samples, progress=progress)
+    source, planned = plan_model(model, chosen, samples=samples, building=building, progress=progress)
     check_files(chosen.name, planned.platform)
     _check_memories(planned, load_platform(chosen.platform, chosen.kernels))
     progress("generate")
@@ -85,10 +96,15 @@ def plan_model(
     options: Options | None = None,
     *,
     samples: Sequence[Array] | None = None,
+    building: Building | None = None,
     progress: Observer = lambda _stage: None,
 ) -> tuple[Graph, Plan]:
     """Compiles as far as the plan, which is checked; also returns the network as imported."""
     chosen = options or Options()
+    if chosen.measure:
+        from tilewright.api.measuring import check_measurable  # it needs the simulator, and a cold start is felt
+
+        check_measurable(load_platform(chosen.platform, chosen.kernels))
     for folder in chosen.ops:
         load_folder(folder)
     given = _with_code(load_platform(chosen.platform, chosen.kernels))
@@ -123,9 +139,40 @@ def plan_model(
     progress("plan")
     planned = plan(graph, platform, chosen.planning)
     check(planned)
+    if chosen.measure and planned.schedule and planned.schedule.groups:
+        planned = _fastest(graph, planned, chosen, samples, building, progress)
     if chosen.dump_stages is not None:
         _dump(stages, chosen.dump_stages)
     return source, planned
+
+
+def _fastest(
+    graph: Graph,
+    first: Plan,
+    options: Options,
+    samples: Sequence[Array] | None,
+    building: Building | None,
+    progress: Observer,
+) -> Plan:
+    """The fastest of as many plans of a lowered graph as are to be measured."""
+    from tilewright.api.measuring import Building, Meter  # likewise
+
+    real = load_platform(options.platform, options.kernels)
+    _check_memories(first, real)
+    inputs = noise(graph, options.planning.seed) if samples is None else fit(samples, graph)
+    meter = Meter(inputs, building or Building(options.name))
+    return meter.fastest(first, _others(graph, first.platform, options, real), options.measure, progress)
+
+
+def _others(graph: Graph, platform: Platform, options: Options, real: Platform) -> Iterator[Plan]:
+    """Other plans of a network that run on the real machine."""
+    for other in alternatives(graph, platform, options.planning):
+        check(other)
+        try:
+            _check_memories(other, real)
+        except TilewrightError:
+            continue
+        yield other
 
 
 def _check_indices(graph: Graph) -> None:

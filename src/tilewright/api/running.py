@@ -11,9 +11,11 @@ from typing import Literal
 import numpy as np
 
 from tilewright.api.compiling import Compiled, Observer, Options, compile_model
+from tilewright.api.feeding import fit, noise, stepped
+from tilewright.api.measuring import Building
 from tilewright.codegen import build, written_project
-from tilewright.core.dtype import BFLOAT16, BOOL, FLOAT16
-from tilewright.core.graph import Array, Graph, TensorType
+from tilewright.core.dtype import BFLOAT16, FLOAT16
+from tilewright.core.graph import Array, Graph
 from tilewright.core.interpret import interpret_steps
 from tilewright.core.platform import Platform
 from tilewright.core.program import Mark, Program
@@ -107,7 +109,8 @@ def run_model(
     `steps` the network is run so many times and keeps its states between; the first axis of all arrays counts runs.
     """
     samples = [a[0] if steps and a.ndim else a for a in inputs] if inputs is not None else None
-    compiled = compile_model(model, options, samples=samples, progress=progress)
+    building = Building((options or Options()).name, compiler, flags, limits)
+    compiled = compile_model(model, options, samples=samples, building=building, progress=progress)
     where = _simulator(compiled.platform, simulator, profile=profile)
     if repeat and (where != "tilewright" or compiled.platform.timings):
         raise TilewrightError(
@@ -120,7 +123,7 @@ def run_model(
             "bad-argument", "programs run once in GVSoC", help="leave --steps or --simulator gvsoc away"
         )
     graph = compiled.plan.graph
-    fed = fit(inputs, compiled, steps) if inputs is not None else noise(graph, seed, steps)
+    fed = fit(inputs, graph, steps) if inputs is not None else noise(graph, seed, steps)
     marks = _marks(compiled.program) if profile else []
     if where == "gvsoc":
         compiled = replace(compiled, files={**compiled.files, **given_files(fed)})
@@ -134,7 +137,7 @@ def run_model(
         added += (f"-DTW_STEPS={steps}",) if where == "qemu" and steps else ()
         built = build(target, compiled.platform, name, compiler=compiler, flags=(*flags, *added))
         progress("run")
-        types = [_stepped(graph.types[o], steps) for o in graph.given]
+        types = [stepped(graph.types[o], steps) for o in graph.given]
         nanoseconds, cycles, groups, footprint, each = None, None, (), None, ()
         if where == "gvsoc":
             gvsoc = run_on_gvsoc(built.executable, types, compiled.platform, limits, progress=progress)
@@ -185,70 +188,12 @@ def _simulator(platform: Platform, name: SimulatorName | None, *, profile: bool)
     return found
 
 
-def _stepped(kind: TensorType, steps: int | None) -> TensorType:
-    """A tensor of several runs."""
-    return kind if steps is None else kind.with_shape((steps, *kind.shape))
-
-
 def _reached(graph: Graph, fed: Sequence[Array], outputs: Sequence[Array]) -> tuple[Array, ...]:
     """Outputs as far as they reach with the sizes that were given."""
     given = dict(zip(graph.fed, fed, strict=True))
     at = {bound.variable: bound.clamped(int(given[bound.name])) for bound in graph.bounds}
     kinds = [type_of(graph, extents(graph), name, at) for name in graph.given]
     return tuple(o.reshape(-1)[: kind.size].reshape(kind.shape) for o, kind in zip(outputs, kinds, strict=True))
-
-
-def noise(graph: Graph, seed: int, steps: int | None = None) -> tuple[Array, ...]:
-    """Seeded inputs that suit the types of a network."""
-    rng = np.random.default_rng(seed)
-    return tuple(_noise(_stepped(graph.types[name], steps), rng) for name in graph.fed)
-
-
-def _noise(kind: TensorType, rng: np.random.Generator) -> Array:
-    if kind.dtype.is_float:
-        return rng.normal(size=kind.shape).astype(kind.dtype.numpy)
-    if kind.dtype == BOOL or kind.dtype.bits > 16:
-        # Wide integers are mostly indices: zero and one are valid for any table.
-        return rng.integers(0, 2, size=kind.shape).astype(kind.dtype.numpy)
-    return rng.integers(kind.dtype.lo, kind.dtype.hi + 1, size=kind.shape).astype(kind.dtype.numpy)
-
-
-def fit(inputs: Sequence[Array], compiled: Compiled, steps: int | None = None) -> tuple[Array, ...]:
-    """Given inputs in the types of the network, which must hold their values; additional arrays are ignored."""
-    graph = compiled.plan.graph
-    if len(inputs) < len(graph.fed):
-        raise TilewrightError(
-            "wrong-inputs",
-            f"the network has {len(graph.fed)} inputs, {len(inputs)} were given",
-            help=", ".join(graph.fed),
-        )
-    fed: list[Array] = []
-    for name, array in zip(graph.fed, inputs, strict=False):
-        kind = _stepped(graph.types[name], steps)
-        # Of a tensor that may be shorter, what lies behind is not looked at.
-        if name in graph.open and steps is None and array.size <= kind.size:
-            array = np.pad(array.reshape(-1), (0, kind.size - array.size))
-        if array.size != kind.size:
-            raise TilewrightError(
-                "wrong-inputs",
-                f"input '{name}' is {kind}, the array given has shape {list(array.shape)}",
-                help="give arrays in the order of the network's inputs",
-            )
-        if np.iscomplexobj(array):
-            raise TilewrightError(
-                "wrong-inputs",
-                f"input '{name}' is {kind}, the array given has complex numbers",
-                help="give their real and imaginary parts as the network wants them",
-            )
-        converted = array.astype(kind.dtype.numpy)
-        if kind.dtype.is_integer and not np.array_equal(converted, array):
-            raise TilewrightError(
-                "wrong-inputs",
-                f"input '{name}' is {kind.dtype}, which does not hold all of {array.min()} to {array.max()}",
-                help=f"pin a wider type with --input-type {name}=int16",
-            )
-        fed.append(converted.reshape(kind.shape))
-    return tuple(fed)
 
 
 def compare(

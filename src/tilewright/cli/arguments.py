@@ -39,6 +39,7 @@ def options_of(
         planning.chosen,
         network.max_bytes,
         states_of(network),
+        planning.measure,
     )
 
 

@@ -24,6 +24,8 @@ EXAMPLES = """
 `tilewright compile model.onnx -o build/model`, then `make -C build/model`
 
 `tilewright compile model.onnx --dim batch=1 --input-type x=int8 --dump-stages build/stages`
+
+`tilewright compile model.onnx --platform siracusa --measure 3` simulates three plans and keeps the fastest
 """
 
 
@@ -100,8 +102,10 @@ def _tiled(plan: Plan) -> dict[str, Any]:
     """What there is to say of plans with tiles only."""
     if plan.schedule is None:
         return {}
-    predicted = sum(group.cycles for group in plan.schedule.groups)
-    return {"memories": dict(plan.schedule.used), f"predicted_{plan.platform.unit}": predicted}
+    return {
+        "memories": dict(plan.schedule.used),
+        f"{plan.schedule.known}_{plan.platform.unit}": plan.schedule.cycles,
+    }
 
 
 def _layer_table(compiled: Compiled) -> Table:
@@ -121,5 +125,5 @@ def sizes_text(compiled: Compiled) -> str:
     if plan.schedule is None:
         return f"{arena_text(plan)}, {weights}"
     used = ", ".join(f"{name} {size:,} bytes" for name, size in plan.schedule.used.items() if size)
-    predicted = sum(group.cycles for group in plan.schedule.groups)
-    return f"{used}; {weights}; {predicted:,.0f} {plan.platform.unit} predicted"
+    schedule = plan.schedule
+    return f"{used}; {weights}; {schedule.cycles:,.0f} {plan.platform.unit} {schedule.known}"

@@ -30,6 +30,7 @@ LARGEST = 2**31 - 1
 """Of sizes, counts and seeds."""
 MOST_BYTES = 2**40
 MOST_PROCESSES = 1024
+MOST_PLANS = 1000
 
 
 def whole_number(text: str, most: int = LARGEST) -> int | None:
@@ -255,6 +256,18 @@ class Planning:
             rich_help_panel=PLAN,
         ),
     ] = _DEFAULTS.seed
+    measure: Annotated[
+        int,
+        typer.Option(
+            "--measure",
+            metavar="N",
+            min=0,
+            max=MOST_PLANS,
+            help="Builds and simulates the N best plans and keeps the fastest: cycles are then measured, not "
+            "predicted. Results are kept on disk, see `tilewright cache`. 0 takes the plan predicted to be best.",
+            rich_help_panel=PLAN,
+        ),
+    ] = 0
 
     @property
     def chosen(self) -> PlanOptions:

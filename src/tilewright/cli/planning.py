@@ -79,7 +79,8 @@ def _baseline(made: Plan, options: PlanOptions) -> Totals:
 
 
 def _group_table(made: Plan, schedule: Schedule, found: GroupTable) -> Table:
-    table = Table(title="Groups", title_justify="left")
+    title = f"Groups; {made.platform.unit} are {schedule.known}"
+    table = Table(title=title, title_justify="left")
     table.add_column("", justify="right")
     for column in ("layers", "code", "tile", "buffers"):
         # A line for each buffer where the terminal has room for it.
@@ -126,17 +127,17 @@ def _totals_table(made: Plan, totals: Totals, other: Totals | None) -> Table:
     table = Table(title="In all", title_justify="left", show_header=other is not None)
     for column in ("", "this plan", *(["layer by layer"] if other else [])):
         table.add_column(column, justify="left" if not column else "right")
-    columns = [_totals_texts(made, found) for found in (totals, other) if found is not None]
+    columns = [_totals_texts(made, found, totals.known) for found in (totals, other) if found is not None]
     for name in columns[0]:
         table.add_row(name, *(column[name] for column in columns))
     return table
 
 
-def _totals_texts(made: Plan, totals: Totals) -> dict[str, str]:
+def _totals_texts(made: Plan, totals: Totals, known: str) -> dict[str, str]:
     gap, memories = totals.gap, made.platform.memories.values()
     proof = "not known" if gap is None else "proven best of those considered" if gap < 5e-5 else f"{gap:.2%}"
     return {
-        f"predicted {made.platform.unit}": f"{totals.cycles:,.0f}",
+        f"{known} {made.platform.unit}": f"{totals.cycles:,.0f}" + f" {totals.known}" * (totals.known != known),
         "may be faster by": proof,
         "bytes moved": f"{totals.moved:,}",
         **{f"bytes of {m.name}": _of(totals.used.get(m.name, 0), m) for m in memories if m.bytes != 0},

@@ -25,7 +25,7 @@ def print_run_profile(plan: Plan, schedule: Schedule, groups: Sequence[GroupProf
     rows = profile_rows(plan, schedule, groups)
     match detail:
         case "layers":
-            console.print(_layer_table(rows, plan.platform.unit))
+            console.print(_layer_table(rows, plan.platform.unit, schedule.known))
         case "tiles":
             console.print(_tile_table(rows, groups))
             console.print("loads happen during earlier tiles and stores during later ones where buffers have two slots")
@@ -39,7 +39,8 @@ def profile_object(plan: Plan, schedule: Schedule, groups: Sequence[GroupProfile
     rows = profile_rows(plan, schedule, groups)
     found: list[dict[str, Any]] = []
     for row, group in zip(rows, groups, strict=True):
-        found.append({key: value for key, value in asdict(row).items() if key != "counters"} | {"rate": row.rate})
+        values = {schedule.known if key == "predicted" else key: value for key, value in asdict(row).items()}
+        found.append({key: value for key, value in values.items() if key != "counters"} | {"rate": row.rate})
         if detail == "tiles":
             found[-1]["tiles"] = [asdict(tile) for tile in group.tiles]
         if detail == "counters":
@@ -80,8 +81,8 @@ def _layers(row: ProfileRow) -> str:
     return "\n".join(f"{name} ({code})" for name, code in zip(row.layers, row.code, strict=True))
 
 
-def _layer_table(rows: Sequence[ProfileRow], unit: str) -> Table:
-    columns = ("tiles", "MACs", unit, "share", f"MAC/{unit[:-1]}", "predicted", "ratio")
+def _layer_table(rows: Sequence[ProfileRow], unit: str, known: str) -> Table:
+    columns = ("tiles", "MACs", unit, "share", f"MAC/{unit[:-1]}", known, "ratio")
     table = _table("Layers, simulated", *columns)
     for row in rows:
         table.add_row(

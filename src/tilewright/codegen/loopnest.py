@@ -45,6 +45,8 @@ class Nest:
     """Of operands of which only a part is at hand: how it lies in memory. Those of step 0 are called `s0_B`."""
     cut: frozenset[str] = frozenset()
     """Dimensions of which a tile covers a part, told by two parameters."""
+    unroll: int = 1
+    """How many turns of innermost loops are joined."""
 
     def block(self, key: str, shape: Sequence[int]) -> Block:
         return self.blocks.get(key) or dense(shape)
@@ -95,6 +97,7 @@ def _box(nest: Nest, box: Box, inner: Sequence[str]) -> list[str]:
     indent = "    "
     for d in merged:
         start, stop = _ends(nest, d, box.ranges[d])
+        lines += _unrolled(nest, indent, d == merged[-1] and not _sums(nest, inner))
         lines.append(f"{indent}for (int {d} = {start}; {d} < {stop}; {d}++) {{")
         indent += "    "
     lines += _point(nest, box, inner, indent)
@@ -102,6 +105,16 @@ def _box(nest: Nest, box: Box, inner: Sequence[str]) -> list[str]:
         indent = indent[:-4]
         lines.append(f"{indent}}}")
     return lines + ([] if nest.steps else _undefined(nest))
+
+
+def _sums(nest: Nest, inner: Sequence[str]) -> list[str]:
+    """Dimensions over whose terms a point adds up something."""
+    return [d for d in inner if nest.body.update and nest.domain.dims[d] > 1]
+
+
+def _unrolled(nest: Nest, indent: str, innermost: bool) -> list[str]:
+    """What stands before a loop of which the compiler joins several turns."""
+    return [f"{indent}#pragma GCC unroll {nest.unroll}"] if innermost and nest.unroll > 1 else []
 
 
 def _ends(nest: Nest, name: str, part: tuple[int, int]) -> tuple[str, str]:
@@ -175,7 +188,9 @@ def _reduction(
     }
     lines = [indent + statement for statement in loops.before]
     depth = indent
-    for head in loops.heads:
+    innermost = _sums(nest, inner)[-1:]
+    for name, head in zip(inner, loops.heads, strict=True):
+        lines += _unrolled(nest, depth, name in innermost)
         lines.append(depth + head)
         depth += "    "
     lines += _loads(nest, late, places, depth)

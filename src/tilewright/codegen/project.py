@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import subprocess
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 from tilewright.codegen.printer import print_program
@@ -134,3 +136,10 @@ def find_compiler(name: str) -> str:
             help="install one (Debian, Ubuntu: apt install gcc) or name another with --cc COMPILER",
         )
     return found
+
+
+@lru_cache
+def compiler_version(name: str) -> str:
+    """What a C compiler calls itself, in a line."""
+    said = subprocess.run([find_compiler(name), "--version"], capture_output=True, text=True, check=False).stdout
+    return (said.splitlines() or [""])[0]

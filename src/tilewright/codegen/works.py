@@ -234,6 +234,7 @@ def _nest(task: Task, pieces: Pieces) -> Invoke:
         MappingProxyType({key: operand for key, operand in operands.items() if key not in own}),
         MappingProxyType(blocks),
         frozenset(cut),
+        task.choice.unroll,
     )
     text = print_nest("%NAME%", nest, "%PARAMETERS%")
     numbers = {name: value for name, value in numbers.items() if mentions(text, name)}

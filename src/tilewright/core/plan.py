@@ -45,6 +45,8 @@ class Choice:
     """The element type taken for each type variable of the kernel."""
     scratch: int = 0
     rejected: tuple[Rejection, ...] = ()
+    unroll: int = 1
+    """How many turns of the innermost loop of a nest the compiler is asked to join."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ class Group:
     keep: Mapping[str, int]
     """Tensors of which lines are kept from one step of the innermost loop to the next, with the axis of the lines."""
     cycles: float = 0.0
-    """Predicted."""
+    """Predicted, or measured where the schedule says so."""
     ahead: bool = False
     """Whether the first node runs one step ahead of the others, on an engine that works beside the cores.
 
@@ -175,6 +177,18 @@ class Schedule:
     """No plan of the kinds considered takes fewer predicted cycles, where as much is loaded early as here."""
     states: str = ""
     """The memory of states, where there are some."""
+    measured: bool = False
+    """Whether the cycles of the groups were simulated; then they add up to those of the program."""
+
+    @property
+    def cycles(self) -> float:
+        """Of all groups."""
+        return sum(group.cycles for group in self.groups)
+
+    @property
+    def known(self) -> str:
+        """How the cycles are known."""
+        return "measured" if self.measured else "predicted"
 
     def memory(self, place: Place) -> str:
         """The memory that a place is in."""

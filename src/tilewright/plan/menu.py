@@ -65,6 +65,7 @@ class Menu:
             self._machine,
             # A node alone computes nothing twice.
             (self.capacity, options.buffers, self.extra if run.last > run.first else 0.0, options.joint),
+            network.avoided,
             self.content(run),
             tuple(sorted(number[name] for name in close)),
             tuple(sorted((number[name], memory) for name, memory in where.items())),
@@ -73,7 +74,8 @@ class Menu:
         if known is not None:
             names = dict(zip(known[0], number, strict=True))
             return tuple(_renamed(candidate, names, steps[0] - known[1]) for candidate in known[2])
-        settings = Tiling(options.buffers, self.extra, MappingProxyType(dict(where)), self.capacity, not options.joint)
+        around = MappingProxyType(dict(where))
+        settings = Tiling(options.buffers, self.extra, around, self.capacity, not options.joint, network.avoided)
         choices = [network.choices[step] for step in steps]
         found = candidates(network.graph, network.platform, steps, choices, settings, near=close)
         if len(_FRONTS) >= _LIMIT:

@@ -18,6 +18,7 @@ from tilewright.plan.addresses.packing import round_up
 from tilewright.plan.offload import Offloaded, offloads
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.prices import Price, Prices
+from tilewright.plan.shapes import Shape
 from tilewright.plan.storage import fixed, in_order, is_view, root_of, storage
 from tilewright.price.tiles import Task, task
 from tilewright.timeline.parts import Costs
@@ -58,6 +59,8 @@ class Network:
     saved: float = 0.0
     """Predicted cycles that engines beside the cores save, each node on its own."""
     prices: Prices = field(default_factory=Prices)
+    avoided: frozenset[Shape] = frozenset()
+    """Tiles of groups that are only taken where others are much slower."""
 
     @property
     def engine(self) -> Engine:

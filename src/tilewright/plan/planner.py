@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -16,7 +17,7 @@ from tilewright.plan.addresses import allocate as allocation
 from tilewright.plan.addresses.lend import Lender, lend
 from tilewright.plan.addresses.packing import round_up
 from tilewright.plan.options import PlanOptions
-from tilewright.plan.scheduler import schedule
+from tilewright.plan.scheduler import other_schedules, schedule
 from tilewright.plan.select import select
 from tilewright.plan.storage import fixed, in_order, root_of, state_buffers, state_bytes, storage, tensors
 
@@ -27,6 +28,11 @@ def plan(graph: Graph, platform: Platform, options: PlanOptions | None = None) -
     if platform.whole:
         return _whole(graph, platform, wishes)
     return schedule(graph, platform, wishes) if platform.home else _flat(graph, platform, wishes)
+
+
+def alternatives(graph: Graph, platform: Platform, options: PlanOptions) -> Iterator[Plan]:
+    """Other plans that may turn out to be faster than that of `plan`, the most promising first; made one by one."""
+    return other_schedules(graph, platform, options) if platform.home and not platform.whole else iter(())
 
 
 def _whole(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:

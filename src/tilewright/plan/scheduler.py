@@ -7,7 +7,7 @@ engine's memory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -25,6 +25,7 @@ from tilewright.plan.network import Network, networks_of
 from tilewright.plan.once import Once
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.prefetch import Prefetch
+from tilewright.plan.shapes import Shape, shape_of
 from tilewright.plan.stages import PATIENCES, Stages
 from tilewright.plan.storage import state_buffers, state_bytes, tensors
 from tilewright.plan.tiling.candidates import Candidate
@@ -33,6 +34,9 @@ from tilewright.price.tiles import priced
 
 DOUBT = 0.1
 """Share of a plan's cycles that predictions may be off by: engines that save less are compared with the cores alone."""
+
+FURTHER = 3
+"""How often other tiles are looked for."""
 
 
 def schedule(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:
@@ -54,6 +58,29 @@ def schedule(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:
     if made is None:
         raise why_impossible(networks[0], options, lambda other: _fits(networks, other.platform, options))
     return made
+
+
+def other_schedules(graph: Graph, platform: Platform, options: PlanOptions) -> Iterator[Plan]:
+    """Plans beside that of `schedule`, the fewest cycles first: with other engines, and with tiles that come next.
+
+    Tiles are chosen before it is known what can be loaded early, so these may even be predicted to be faster.
+    """
+    networks = networks_of(graph, platform, options)
+    plans = [(plan, network) for network in networks if (plan := _planned(network, options)) is not None]
+    best, network = min(plans, key=lambda each: _cycles(each[0]))
+    found = [plan for plan, _ in plans if plan is not best]
+    shapes = _shapes(best)
+    for _ in range(FURTHER):
+        made = _planned(replace(network, avoided=shapes), options)
+        if made is None:
+            break
+        found.append(made)
+        shapes |= _shapes(made)
+    yield from sorted((plan for plan in found if _cycles(plan) <= (1 + DOUBT) * _cycles(best)), key=_cycles)
+
+
+def _shapes(plan: Plan) -> frozenset[Shape]:
+    return frozenset(shape_of(group) for group in plan.schedule.groups) if plan.schedule else frozenset()
 
 
 def _fits(networks: Sequence[Network], platform: Platform, options: PlanOptions) -> bool:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from tilewright.core.op import call_node
 from tilewright.core.plan import Group, Plan, Schedule, TileBuffer, Work
-from tilewright.report.layers import LOOP_NEST, is_view, multiply_accumulates
+from tilewright.report.layers import code_of, is_view, multiply_accumulates
 from tilewright.timeline.replay import Timed, plan_timeline
 
 Interval = tuple[int, int]
@@ -74,6 +74,8 @@ class Totals:
     """As a fraction."""
     activation_peak: int
     """The most bytes of activations in all memories at once; inputs and outputs at home are not counted."""
+    known: str = "predicted"
+    """How cycles are known: `measured` where the plan was simulated."""
 
     @property
     def gap(self) -> float | None:
@@ -105,13 +107,13 @@ def group_table(plan: Plan, schedule: Schedule) -> GroupTable:
             needed,
             done / needed - 1 if needed else 0.0,
             activation_peak(plan, schedule),
+            schedule.known,
         ),
     )
 
 
 def _row(plan: Plan, schedule: Schedule, tensors: Lives, timed: Timed) -> GroupRow:
     group, nodes = timed.group, [plan.graph.nodes[work.step] for work in timed.group.works]
-    kernels = [plan.choices[work.step].kernel for work in group.works]
     engine = plan.platform.engines[schedule.engine]
     return GroupRow(
         timed.index,
@@ -119,7 +121,7 @@ def _row(plan: Plan, schedule: Schedule, tensors: Lives, timed: Timed) -> GroupR
         tuple(node.label for node in nodes),
         tuple(" + ".join([node.op, *(fused.op for fused in node.epilogue)]) for node in nodes),
         schedule.engine,
-        tuple(kernel.path.name if kernel else LOOP_NEST for kernel in kernels),
+        tuple(code_of(plan.choices[work.step]) for work in group.works),
         tuple((loop.dim, loop.size, loop.count) for loop in group.loops),
         prod(loop.count for loop in group.loops),
         tuple(_buffer(group, buffer) for buffer in group.buffers),

@@ -8,7 +8,7 @@ from math import prod
 from tilewright.core.domain import Domain, Whole
 from tilewright.core.graph import Graph, Node
 from tilewright.core.op import REGISTRY, call_node
-from tilewright.core.plan import Plan, Rejection
+from tilewright.core.plan import Choice, Plan, Rejection
 
 LOOP_NEST = "loop nest"
 """What stands in place of a kernel's file where none was taken."""
@@ -50,13 +50,20 @@ def _layer(plan: Plan, step: int, node: Node) -> Layer:
         step,
         node.label,
         " + ".join([node.op, *(fused.op for fused in node.epilogue)]),
-        choice.kernel.path.name if choice.kernel else LOOP_NEST,
+        code_of(choice),
         choice.rejected,
         str(kind),
         multiply_accumulates(call_node(plan.graph, node).domain()),
         kind.bytes,
         _constant_bytes(plan.graph, node),
     )
+
+
+def code_of(choice: Choice) -> str:
+    """The kernel's file, or that the loop nest is used, with the turns that are joined."""
+    if choice.kernel:
+        return choice.kernel.path.name
+    return LOOP_NEST if choice.unroll == 1 else f"{LOOP_NEST} x {choice.unroll}"
 
 
 def _constant_bytes(graph: Graph, node: Node) -> int:

@@ -108,7 +108,9 @@ def _sizes(plan: Plan, program: Program, table: GroupTable | None) -> tuple[Figu
     proof = "" if gap is None else ", no plan considered is faster" if gap < 5e-5 else f", at most {gap:.1%} too slow"
     return (
         Figure(
-            plan.platform.unit.capitalize(), human_count(round(totals.cycles)), f"{totals.cycles:,.0f} predicted{proof}"
+            plan.platform.unit.capitalize(),
+            human_count(round(totals.cycles)),
+            f"{totals.cycles:,.0f} {totals.known}{proof}",
         ),
         *memories,
         Figure("Moved", human_bytes(totals.moved), f"{totals.moved:,} bytes to and from the cores' memory"),
@@ -126,7 +128,7 @@ def _limit(memory: Memory) -> str:
 
 
 def _figures(program: Program, rows: tuple[Layer, ...]) -> tuple[Figure, ...]:
-    kernels = sum(row.code != LOOP_NEST for row in rows)
+    kernels = sum(not row.code.startswith(LOOP_NEST) for row in rows)
     macs = sum(row.macs for row in rows)
     return (
         Figure("Inputs", human_bytes(_bytes(program.inputs)), _ports(program.inputs)),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -279,6 +281,12 @@ def timing_of(platform: Machine, timing: str = "") -> Timing:
             help=f"choose {' or '.join(platform.timings)}",
         )
     return platform.timings[timing] if timing else next(iter(platform.timings.values()))
+
+
+@cache
+def simulator_digest() -> str:
+    """Of the simulator's own code: results of another one may differ."""
+    return hashlib.sha256(Path(_native.__file__).read_bytes()).hexdigest()
 
 
 def built(machine: Machine, timing: Timing) -> _native.Machine:

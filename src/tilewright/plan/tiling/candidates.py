@@ -19,10 +19,11 @@ from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group
 from tilewright.core.platform import Platform
 from tilewright.core.tiles import Member
+from tilewright.plan.shapes import Shape, shape_of
 from tilewright.plan.tiling.frame import Frame
 from tilewright.plan.tiling.groups import Surroundings, Tilings, built, evaluated
 from tilewright.plan.tiling.rules import MOST_SIZES, Impossible, Rules, rules, tile_sizes
-from tilewright.price.grid import Clash, Cut, Grid, Span
+from tilewright.price.grid import Array, Clash, Cut, Grid, Span
 from tilewright.price.tiles import Task, task
 
 MOST_CUTS = 3
@@ -35,6 +36,9 @@ LONG = 4
 """Nodes of a group from which on it is worth looking at fewer cuts, too."""
 GAIN = 0.96
 """A point of the front has at most this share of the cycles of the one before it."""
+
+AVOIDED = 1.1
+"""What cycles of tiles are multiplied with that are to be avoided."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,8 @@ class Tiling:
     """Bytes of the engine's memory that the group may take."""
     largest: bool = False
     """Take the tile that fills most of the memory instead of those worth their bytes."""
+    avoided: frozenset[Shape] = frozenset()
+    """Tiles that count as slower than they are."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +105,7 @@ def candidates(
     found = [t for frame in frames for t in evaluated(frame, around)]
     if settings.largest:
         return largest(found, settings.capacity, steps) or front(found, settings.capacity, steps)[:1]
-    return front(found, settings.capacity, steps)
+    return front(found, settings.capacity, steps, settings.avoided)
 
 
 class _Frames:
@@ -239,14 +245,44 @@ def _always_long(grid: Grid, span: Span) -> bool:
     return bool(np.all(np.maximum.reduceat(span.size, grid.points[span.loop].begin) > 1))
 
 
-def front(found: Sequence[Tilings], capacity: int, steps: Sequence[int]) -> tuple[Candidate, ...]:
+def front(
+    found: Sequence[Tilings], capacity: int, steps: Sequence[int], avoided: frozenset[Shape] = frozenset()
+) -> tuple[Candidate, ...]:
     """The tilings worth their bytes, as groups."""
     if not found:
         return ()
     size = np.concatenate([f.bytes.reshape(-1) for f in found])
     cycles = np.concatenate([f.cycles.reshape(-1) for f in found])
+    known: dict[int, Candidate] = {}
+    slower: set[int] = set()
+    while True:
+        chosen = _worth_their_bytes(found, size, cycles, capacity, steps, known)
+        more = {n for n in chosen if shape_of(known[n].group) in avoided} - slower if avoided else set[int]()
+        if not more:
+            break
+        slower |= more
+        cycles[[*more]] *= AVOIDED
+    # What shares bytes inside a step may take a little more than its fullest moment.
+    result: list[Candidate] = []
+    least = np.inf
+    for number in sorted(chosen, key=lambda n: (known[n].bytes, cycles[n])):
+        if not result or (cycles[number] < least and known[number].bytes <= capacity):
+            result.append(known[number])
+            least = cycles[number]
+    return tuple(result)
+
+
+def _worth_their_bytes(
+    found: Sequence[Tilings],
+    size: Array,
+    cycles: Array,
+    capacity: int,
+    steps: Sequence[int],
+    known: dict[int, Candidate],
+) -> list[int]:
+    """Numbers of those tilings, which are `known` as groups from then on."""
     starts = np.cumsum([0, *(f.bytes.size for f in found)])
-    chosen: list[Candidate] = []
+    chosen: list[int] = []
     best = np.inf
     order = np.lexsort((cycles, size))
     # Whatever is taken is faster than all that need fewer bytes; infinite cycles never are.
@@ -256,15 +292,12 @@ def front(found: Sequence[Tilings], capacity: int, steps: Sequence[int]) -> tupl
     for number in map(int, fitting if fitting.size else faster[:1]):
         # The fastest of all is always among them.
         if cycles[number] < best * GAIN or (number == fitting[-1] and cycles[number] < best):
-            which = int(np.searchsorted(starts, number, side="right")) - 1
-            chosen.append(_candidate(found[which], number - int(starts[which]), steps))
+            if number not in known:
+                which = int(np.searchsorted(starts, number, side="right")) - 1
+                known[number] = _candidate(found[which], number - int(starts[which]), steps)
+            chosen.append(number)
             best = cycles[number]
-    # What shares bytes inside a step may take a little more than its fullest moment.
-    result: list[Candidate] = []
-    for candidate in sorted(chosen, key=lambda c: (c.bytes, c.cycles)):
-        if not result or (candidate.cycles < result[-1].cycles and candidate.bytes <= capacity):
-            result.append(candidate)
-    return tuple(result)
+    return chosen
 
 
 def largest(found: Sequence[Tilings], capacity: int, steps: Sequence[int]) -> tuple[Candidate, ...]:
