@@ -128,7 +128,7 @@ class Meter:
             built = build(folder, plan.platform, mine.name, compiler=mine.compiler, flags=mine.flags)
             profile = bool(_groups(plan))
             ran = run_on_chip(built.executable, self.inputs, types, plan.platform, profile=profile, limits=mine.limits)
-        return Times(ran.cycles, tuple(group.cycles for group in ran.groups))
+        return Times(sum(ran.cycles), tuple(group.cycles for group in ran.groups))
 
 
 def check_measurable(platform: Platform) -> None:
