@@ -184,7 +184,7 @@ def programs(
         bench = Bench(Path(scratch))
         while done < wanted and number - len(found) < MOST_MISSES:
             progress(kernel.path.name, done, wanted)
-            ran = _program(replace(platform, kernels=(plain,)), random, number, bench)
+            ran = _program(platform, plain, random, number, bench)
             number += 1
             if ran is None:
                 continue
@@ -205,14 +205,16 @@ def programs(
     return found
 
 
-def _program(platform: Platform, random: Random, number: int, bench: Bench) -> Ran | None:
-    """A program for the only kernel of a platform; none where its layers do not fit the machine."""
+def _program(platform: Platform, kernel: Kernel, random: Random, number: int, bench: Bench) -> Ran | None:
+    """A program for one kernel; none where its layers do not fit the machine."""
     cores = platform.cores
     memory = platform.memories[cores.memory].bytes
     sizes = {cores.memory: memory // SHARES[number % len(SHARES)]} if memory else {}
     others = tuple(name for name in platform.engines if name != cores.name)
-    machine = resize(platform, Sizes(sizes, cores=1 if ALONE[number % len(ALONE)] else 0, without=others))
-    layers = draw_layers(platform.kernels[0], TOGETHER[number % len(TOGETHER)], random)
+    machine = resize(
+        replace(platform, kernels=(kernel,)), Sizes(sizes, cores=1 if ALONE[number % len(ALONE)] else 0, without=others)
+    )
+    layers = draw_layers(kernel, TOGETHER[number % len(TOGETHER)], random, platform.kernels)
     if not layers:
         return None
     graph = run_pipeline(network(layers), machine, passes=LAST)

@@ -45,15 +45,22 @@ def network(layers: Sequence[Layer]) -> Graph:
     )
 
 
-def draw_layers(kernel: Kernel, count: int, random: Random) -> list[Layer]:
-    """Layers that a kernel fits, of the same types and with the same steps behind them; fewer where none is found."""
+def draw_layers(kernel: Kernel, count: int, random: Random, others: Sequence[Kernel] = ()) -> list[Layer]:
+    """Layers that a kernel fits, of the same types and with the same steps behind them; fewer where none is found.
+
+    Those that one of `others` fits whose header has all of its conditions and more are not for it.
+    """
+    wanted = {*kernel.when.items()}
+    special = [k for k in others if k.op == kernel.op and k.engine == kernel.engine and {*k.when.items()} > wanted]
     types = {name: str(random.choice(allowed)) for name, allowed in kernel.variables.items()}
     behind = int(random.integers(1 << 30))
-    found = (_layer(kernel, types, random, behind, f"layer{index}") for index in range(count))
+    found = (_layer(kernel, special, types, random, behind, f"layer{index}") for index in range(count))
     return [layer for layer in found if layer is not None]
 
 
-def _layer(kernel: Kernel, types: Mapping[str, str], random: Random, behind: int, name: str) -> Layer | None:
+def _layer(
+    kernel: Kernel, special: Sequence[Kernel], types: Mapping[str, str], random: Random, behind: int, name: str
+) -> Layer | None:
     op = REGISTRY[kernel.op]
     specs = [spec for spec in (_retyped(op, example, kernel, types) for example in op.examples) if spec is not None]
     for _ in range(TRIES if specs else 0):
@@ -63,7 +70,7 @@ def _layer(kernel: Kernel, types: Mapping[str, str], random: Random, behind: int
         except TilewrightError:
             # Sizes that do not go together.
             continue
-        if found is not None:
+        if found is not None and not any(_fits(other, found) for other in special):
             return _with_steps(found, np.random.default_rng(behind)) if kernel.epilogue else found
     return None
 
@@ -111,14 +118,19 @@ def _made(op: Operator, spec: Example, kernel: Kernel, random: Random, name: str
     types |= dict(zip(outputs, call.outputs, strict=True))
     node = Node(op.name, tuple(inputs), outputs, spec.attrs, name)
     layer = Layer((node,), types, fed, constants)
-    return layer if len(outputs) == 1 and _fits(kernel, layer, call) else None
+    return layer if len(outputs) == 1 and _usual(call) and _fits(kernel, layer) else None
 
 
-def _fits(kernel: Kernel, layer: Layer, call: Call) -> bool:
-    domain = call.domain()
+def _usual(call: Call) -> bool:
+    """Whether a layer is neither a trifle nor long."""
+    points = call.domain().points()
+    return LEAST_POINTS // 4 <= points <= 4 * MOST_POINTS and call.outputs[0].bytes <= MOST_BYTES
+
+
+def _fits(kernel: Kernel, layer: Layer) -> bool:
     graph, node = network([layer]), layer.nodes[0]
-    usual = LEAST_POINTS // 4 <= domain.points() <= 4 * MOST_POINTS and call.outputs[0].bytes <= MOST_BYTES
-    return usual and not why_not(kernel, call_node(graph, node), node, graph, binding_names(call, domain), {})
+    call = call_node(graph, node)
+    return not why_not(kernel, call, node, graph, binding_names(call, call.domain()), {})
 
 
 def _with_steps(layer: Layer, random: Random) -> Layer:

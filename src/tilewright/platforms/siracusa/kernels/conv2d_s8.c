@@ -8,38 +8,19 @@ epilogue: row
 strided: [X, Y]
 scratch: "16*KH*((KW*C+3)//4)"
 path: "KH*KW*strides_0*strides_1 == 1"
-# Four pixels and four channels at a time: words of their runs, longer where pixels lie at odd addresses; results of a
-# block, or a call of `rest`. Then what is done in C, much of which comes into the core's cache each time: lines of
-# pixels by fours, calls for four pixels of their own, those at edges (X_o1, X_o2: how far the tile's windows reach over
-# them), which are copied (single bytes where rows of taps are no words), as is the last pixel of all where it is not
-# words, and words of narrow filters, which are put together. Sums that become bytes in assembler take as long whatever
-# is fused. Where all pixels are done at once, less code is fetched at first. Fitted on the simulator to 576 steps of
-# 270 layers of networks and of random shapes. Terms of pointwise ones (FLAT) were then set by hand to eight steps of 64
-# and 128 channels, on 16 x 16 pixels. Code that is called for tiles of one size only is compiled for it (UNEVEN): 20
-# steps of 9 pointwise layers, 40 of networks. Where there are fewer than four channels, `rest` is all that runs, pixel
-# by pixel: 32 steps of 24 layers; where it runs behind others, each four of a line are a call of their own: 39 layers.
-# Words that are stored as they are (PLAIN): 60 layers.
-cycles: "G*((QUADS := (N*OH*OW+3)//4)*(((F+3)//4)*(KH*(WORDS := (KW*C+3)//4)*(23.9
-  + (C%4 > 0)*(1-(NARROW := (KH > 2 and KW*C <= 4)))*(1-(COPIED := (KW > 1 and (X_s2 > C or dilations_1 > 1))))*(2.1 + C%2))
-  + (KH-1)*(1-NARROW)*19) + (F//4)*(139 - (PLAIN := (STEPS+SUMS == 0))*72 - SHIFTS*(37 + (FLAT := (KH*KW*strides_0*strides_1 == 1
-  and X_o1+X_o2 == 0 and (OH == 1 or (X_s1 == OW*X_s2 and Y_s1 == OW*Y_s2))))*(35 - WORDS*0.85)))
-  + (F%4 > 0)*(F > 3)*(530 + (OTHERS > 0)*150) + (SHIFTS - PLAIN*(OTHERS == 0))*FLAT*36
-  + 123*(1 - SHIFTS*(KH*KW*C > 4)*(FLAT or NARROW or (KH == 1 and OW > 3))))
-  + (1-NARROW)*(1-COPIED)*(F > 3)*610*max(FLAT*max((F%4 > 0)*QUADS*0.7,
-  1 - (STEPS > 2)*0.85 - SHIFTS*(C%4 == 0)*(F%4 == 0)*(C > 4)),
-  (1-FLAT)*N*(OH-(ROWS := min(OH, (min(X_o1, pads_0)+strides_0-1)//strides_0
-  + (OH == Y_n1)*((max(X_o1-pads_0, 0)+strides_0-1)//strides_0))))
-  *max((F%4 > 0)*0.75*((OW-(SIDES := min(OW, (min(X_o2, pads_1)+strides_1-1)//strides_1
-  + (OW == Y_n2)*((max(X_o2-pads_1, 0)+strides_1-1)//strides_1))))//4),
-  (LINE := (OW > 3 + (X_o2 > 0)*4 + (X_o2 > pads_1)*(OW == Y_n2)))*1))
-  + 370*max((NARROW or COPIED)*QUADS, FLAT*(N*OH*OW%4 > 0 or C%4 > 0) + (1-FLAT)*N*((OH-ROWS)
-  *(min(OW/4, 1 + (X_o2 > 0) + (X_o2 > pads_1)*(OW == Y_n2) + (OW%4 > 0)*0.7)-LINE*1) + ROWS*OW/4))
-  + max(COPIED*N*OH*OW, N*(OH*SIDES + ROWS*(OW-SIDES)), (1-FLAT)*(KW*C%4 > 0))
-  *(KH*(WORDS*4 + 37) + 90) + N*OH*SIDES*KH*(KW*C%4 > 0)*((KW-1)*C%8)*9
-  + FLAT*(C%4 > 0)*(WORDS*4 + 127 + (N*OH*OW > 8)*500)
-  + N*OH*OW*(KH*NARROW*17 + COPIED*KH*KW*(C/2 + 38)) + (SHIFTS+SCALES)*F*(7 - N*OH*OW*FUSED)
-  + (F < 4)*N*OH*OW*(85 + F*(11 + (STEPS > 0)*11))) + 145 + UNEVEN*200 + FIRST*PLAIN*(OTHERS > 0)*(F > 4)*250 + FIRST*(F%4 > 0)*(400 - (F < 4)*(STEPS > 0)*610)
-  - FIRST*SHIFTS*350*(FLAT and G == 1 and C > 4 and C%4+F%4+N*OH*OW%4 == 0)"
+# Four pixels and four channels at a time: words of their runs, longer where pixels lie at odd addresses, and results of a
+# block. What is done in C for four pixels, unless all are done at once, and again for the last few channels. Pixels at edges
+# of the image (X_o1, X_o2: how far windows reach over them) are copied row by row, and all where taps lie apart.
+cycles:
+  words: G * (QUADS := fours(N*OH*OW)) * (BLOCKS := fours(F)) * KH * words(KW*C)
+  odd_words: ragged_fours(C) * G * QUADS * BLOCKS * KH * words(KW*C)
+  blocks: G * QUADS * BLOCKS
+  quads: G * QUADS * (unless(SHIFTS * one(KH*KW*strides_0*strides_1) * none(X_o1 + X_o2)) + ragged_fours(F))
+  copied_rows: G * KH * (COPIED := (APART := several(KW) * max(some(X_s2 - C), several(dilations_1))) * N*OH*OW
+    + unless(APART) * N * (OH*OW - max(OH - X_o1/strides_0, 0) * max(OW - X_o2/strides_1, 0)))
+  copied_words: G * KH * words(KW*C) * COPIED
+  behind: unless(SHIFTS * STEPS) * N*OH*OW * G*F * FUSED
+  call: some(N)
 --- */
 #include "tilewright_kernel.h"
 #include "tilewright_quads.h"
