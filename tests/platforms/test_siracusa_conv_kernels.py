@@ -101,20 +101,22 @@ CONV2D_S8 = [
     conv((1, 8, 2, 33), 4, (3, 3), pads=(1, 1, 1, 1)),
 ]
 
-DEPTHWISE_S8 = [
+DEPTHWISE_3X3_S8 = [
     conv((1, 16, 6, 17), 16, (3, 3), group=16, pads=(1, 1, 1, 1)),
     conv((1, 36, 9, 9), 36, (3, 3), "uint8", group=36, strides=(2, 2), pads=(1, 1, 1, 1)),
     conv((2, 7, 5, 6), 7, (3, 3), group=7, pads=(0, 1, 1, 0), x_zero_point=-9),
-    conv((1, 8, 12, 5), 8, (10, 4), group=8, pads=(4, 1, 5, 2)),
-    conv((1, 4, 9, 9), 4, (4, 3), "uint8", group=4, dilations=(2, 2), x_zero_point=200, pads=(3, 2, 2, 2)),
-    conv((1, 5, 2, 40), 5, (1, 3), group=5, pads=(0, 1, 0, 1)),
     conv((1, 12, 3, 19), 12, (3, 3), group=12, strides=(1, 3)),
-    conv((1, 20, 3, 3), 20, (5, 5), group=20, pads=(2, 2, 2, 2)),
     # Lines along the rows: more than are done at once, an odd number, far apart, at strides.
     conv((1, 16, 70, 5), 16, (3, 3), group=16, pads=(1, 1, 1, 1)),
     conv((1, 9, 21, 4), 9, (3, 3), "uint8", group=9, strides=(2, 1), pads=(1, 1, 0, 1), x_zero_point=3),
     conv((1, 6, 11, 7), 6, (3, 3), group=6, dilations=(2, 1), pads=(2, 1, 2, 1)),
     conv((1, 64, 2, 2), 64, (3, 3), group=64, pads=(1, 1, 1, 1)),
+]
+DEPTHWISE_S8 = [
+    conv((1, 8, 12, 5), 8, (10, 4), group=8, pads=(4, 1, 5, 2)),
+    conv((1, 4, 9, 9), 4, (4, 3), "uint8", group=4, dilations=(2, 2), x_zero_point=200, pads=(3, 2, 2, 2)),
+    conv((1, 5, 2, 40), 5, (1, 3), group=5, pads=(0, 1, 0, 1)),
+    conv((1, 20, 3, 3), 20, (5, 5), group=20, pads=(2, 2, 2, 2)),
 ]
 CONV2D_F32 = [
     conv((1, 8, 6, 6), 8, (3, 3), "float32", pads=(1, 1, 1, 1)),
@@ -138,6 +140,7 @@ MATMUL_PACKED_F32 = [
 ]
 KERNELS = {
     "conv2d_s8": CONV2D_S8,
+    "depthwise_3x3_s8": DEPTHWISE_3X3_S8,
     "depthwise_s8": DEPTHWISE_S8,
     "conv2d_f32": CONV2D_F32,
     "depthwise_3x3_f32": DEPTHWISE_3X3_F32,

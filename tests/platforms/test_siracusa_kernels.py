@@ -209,6 +209,6 @@ def test_depthwise_layers_to_bytes() -> None:
     for number, (channels, height, width) in enumerate([(8, 4, 7), (5, 3, 6), (4, 2, 65), (7, 9, 3), (12, 2, 2)] * 2):
         x = b.input(f"x{number}", f"{'uint8' if number % 4 > 1 else 'int8'}[1,{channels},{height},{width}]")
         outputs.append(convolved(b, number, x, (channels, 1, 3, 3), group=channels))
-    text = assert_right(b.graph(*outputs), "depthwise_s8")
+    text = assert_right(b.graph(*outputs), "depthwise_3x3_s8")
     assert "#define STORE_SHIFTS 1" in text
     assert "#define STORE_SCALES 1" in text

@@ -35,6 +35,7 @@ def written(folder: Path, **terms: str) -> Path:
         ("ragged_twos(A)", {4: 0, 5: 1}),
         ("some(A)", {0: 0, 7: 1}),
         ("unless(A)", {0: 1, 7: 0}),
+        ("steps(A, 3)", {6: 2, 7: 3}),
         ("one(A) + several(A)", {0: 0, 1: 1, 2: 1}),
         ("words(A + 1) * left_of_fours(A)", {6: 4}),
         ("fours(fours(A))", {16: 1, 17: 2}),

@@ -24,8 +24,9 @@ FUNCTIONS: Mapping[str, str] = {
     "one": "(x == 1) * 1",
     "several": "(x > 1) * 1",
     "unless": "1 - (x > 0) * 1",
+    "steps": "(x + y - 1) // y",
 }
-"""What texts of terms may call, with one argument: the same as a formula of x."""
+"""What texts of terms may call, with one argument or two: the same as a formula of x and y."""
 
 
 def expanded(text: str) -> str:
@@ -43,19 +44,22 @@ class _Expand(ast.NodeTransformer):
         self.generic_visit(node)
         if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS:
             return node
-        if len(node.args) != 1 or node.keywords:
-            raise ValueError(f"{node.func.id} takes one argument, in '{ast.unparse(node)}'")
-        return _Put(node.args[0]).visit(ast.parse(FUNCTIONS[node.func.id], mode="eval").body)
+        formula = ast.parse(FUNCTIONS[node.func.id], mode="eval").body
+        wanted = {name.id for name in ast.walk(formula) if isinstance(name, ast.Name)}
+        if len(node.args) != len(wanted) or node.keywords:
+            count = "one argument" if len(wanted) == 1 else "two arguments"
+            raise ValueError(f"{node.func.id} takes {count}, in '{ast.unparse(node)}'")
+        return _Put(dict(zip("xy", node.args, strict=False))).visit(formula)
 
 
 class _Put(ast.NodeTransformer):
-    """Puts an expression in the place of x."""
+    """Puts expressions in the places of x and y."""
 
-    def __init__(self, argument: ast.expr) -> None:
-        self._argument = argument
+    def __init__(self, arguments: Mapping[str, ast.expr]) -> None:
+        self._arguments = arguments
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        return self._argument if node.id == "x" else node
+        return self._arguments[node.id]
 
 
 def weighted(terms: Mapping[str, str], coefficients: Mapping[str, float]) -> str:

@@ -7,18 +7,20 @@ epilogue: row
 strided: [X, Y]
 accumulate: [C]
 scratch: "16*KH*KW*C"
-# Fitted on the simulator to 308 layers of networks and of random shapes, at their first and later steps: blocks of four
-# pixels by four channels, what is done for each block of pixels and for each 16 of its channels (more where it lies in
-# two rows of the result, or where long steps behind take the kernel's place in the core's cache), and results, which are
-# loaded where they are sums. Then pixels that are copied: those at the edges of the image that the part has, or all.
-cycles: "G*(((N*OH*OW+3)//4)*(((F+3)//4)*(KH*(KW*C*29.15 + 21) + 27) + 266
-  + ((F+15)//16)*(336 + (FUSED > 40)*220 + (OW > 1 and OH > 1 and OW%4 > 0 and OW < OW_all)*150)) + N*OH*OW*F*(12.9 + SUMS*16)
-  + (KW == 1 or (X_s2 == C and dilations_1 == 1))*N*(OH*OW
-  - max(OH - (min(max((OH_all-1)*strides_0 + (KH-1)*dilations_0 + 1 - X_n1, 0),
-    max(pads_0, pads_2) + (OH == OH_all)*KH*dilations_0) + strides_0 - 1)//strides_0, 0)
-  * max(OW - (min(max((OW_all-1)*strides_1 + (KW-1)*dilations_1 + 1 - X_n2, 0),
-    max(pads_1, pads_3) + (OW == OW_all)*KW*dilations_1) + strides_1 - 1)//strides_1, 0))*(KH*(KW*C*2.6 + 50) + 71)
-  + N*OH*OW*(KW > 1 and (X_s2 != C or dilations_1 > 1))*KH*KW*(C*1.7 + 50)) + 220"
+# Four pixels and four channels at a time, tap by tap in runs of a row; then what is done for four pixels, and results. Pixels
+# at edges of the image (SIDES of a line, and ROWS of them) are copied row by row, and all tap by tap where these lie apart.
+cycles:
+  taps: G * (QUADS := fours(N*OH*OW)) * fours(F) * KH*KW*C
+  runs: G * QUADS * fours(F) * KH
+  quads: G * QUADS
+  copied_runs: G * KH * ((APART := several(KW) * max(some(X_s2 - C), several(dilations_1))) * N*OH*OW*KW
+    + unless(APART) * (EDGES := N * (OH * (SIDES := min(OW, steps(min(X_o2, pads_1), strides_1) + (OW == Y_n2) * steps(max(X_o2 - pads_1, 0), strides_1)))
+    + (ROWS := min(OH, steps(min(X_o1, pads_0), strides_0) + (OH == Y_n1) * steps(max(X_o1 - pads_0, 0), strides_0)))
+    * (OW - SIDES))))
+  copied: G * KH*KW*C * max(APART * N*OH*OW, EDGES)
+  results: N*OH*OW * G*F
+  behind: N*OH*OW * G*F * FUSED
+  call: some(N)
 --- */
 #include "tilewright_kernel.h"
 

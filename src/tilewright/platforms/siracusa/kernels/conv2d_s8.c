@@ -9,16 +9,21 @@ strided: [X, Y]
 scratch: "16*KH*((KW*C+3)//4)"
 path: "KH*KW*strides_0*strides_1 == 1"
 # Four pixels and four channels at a time: words of their runs, longer where pixels lie at odd addresses, and results of a
-# block. What is done in C for four pixels, unless all are done at once, and again for the last few channels. Pixels at edges
-# of the image (X_o1, X_o2: how far windows reach over them) are copied row by row, and all where taps lie apart.
+# block. Pixels at edges of the image (SIDES of a line, and ROWS of them) are copied by rows, and all where taps lie apart. `tiles`
+# is called for the middle of a line, for fours of other pixels, and for each four before `rest` where channels are left;
+# once where the image is one long line.
 cycles:
   words: G * (QUADS := fours(N*OH*OW)) * (BLOCKS := fours(F)) * KH * words(KW*C)
   odd_words: ragged_fours(C) * G * QUADS * BLOCKS * KH * words(KW*C)
   blocks: G * QUADS * BLOCKS
-  quads: G * QUADS * (unless(SHIFTS * one(KH*KW*strides_0*strides_1) * none(X_o1 + X_o2)) + ragged_fours(F))
-  copied_rows: G * KH * (COPIED := (APART := several(KW) * max(some(X_s2 - C), several(dilations_1))) * N*OH*OW
-    + unless(APART) * N * (OH*OW - max(OH - X_o1/strides_0, 0) * max(OW - X_o2/strides_1, 0)))
-  copied_words: G * KH * words(KW*C) * COPIED
+  copied_runs: G * KH * ((APART := several(KW) * max(some(X_s2 - C), several(dilations_1))) * N*OH*OW*KW
+    + unless(APART) * (EDGES := N * (OH * (SIDES := min(OW, steps(min(X_o2, pads_1), strides_1) + (OW == Y_n2) * steps(max(X_o2 - pads_1, 0), strides_1)))
+    + (ROWS := min(OH, steps(min(X_o1, pads_0), strides_0) + (OH == Y_n1) * steps(max(X_o1 - pads_0, 0), strides_0)))
+    * (OW - SIDES))))
+  copied_words: G * KH * words(KW*C) * max(APART * N*OH*OW, EDGES)
+  turns: G * (ragged_fours(F) * some(whole_fours(F)) * QUADS + max(QUADS * max(ragged_fours(F), APART),
+    (FLAT := one(KH*KW*strides_0*strides_1) * none(X_o1 + X_o2)), unless(FLAT) * (N*(OH - ROWS) * some(whole_fours(OW - SIDES))
+    + fours(N * ((OH - ROWS) * (SIDES + left_of_fours(OW - SIDES)) + ROWS*OW)))))
   behind: unless(SHIFTS * STEPS) * N*OH*OW * G*F * FUSED
   call: some(N)
 --- */

@@ -5,12 +5,16 @@ when: {A_sBATCH: ">= 0", B_sBATCH: ">= 0", A_sK: "A_sK == 1 or K == 1"}
 epilogue: row
 accumulate: [K]
 scratch: "K*16"
-# Fitted on the simulator to 369 layers of networks and of random shapes, at their first and later steps: blocks of four
-# rows by four columns, columns that are copied, and results. Those of fewer than four columns are stored row by row and
-# take longer to add up, and are other code, which the first step loads.
-cycles: "BATCH*(((N+3)//4)*((M+3)//4)*(K*29.65 + 285) + ((N+3)//4*(B_sN != 1) + (N%4 > 0)*(B_sN == 1))*K*15.7
-  + (N%4 > 0)*(M*35 + ((M+3)//4)*(SUMS*260 + (STEPS > 0)*40 - 75)) + M*N*(5.8 + SUMS*3.3))
-  + FIRST*(N%4 > 0)*((N > 4)*150 + 200) + 240"
+# Four rows and four columns at a time. Columns are copied where they do not lie side by side, and where they are the last
+# few, which are stored one by one.
+cycles:
+  products: BATCH * fours(N) * fours(M) * K
+  blocks: BATCH * fours(N) * fours(M)
+  copied: BATCH * K * (fours(N) * unless(one(B_sN)) + ragged_fours(N) * one(B_sN))
+  results: BATCH * M * N
+  single_columns: BATCH * ragged_fours(N) * M
+  behind: BATCH * M * N * FUSED
+  call: some(BATCH)
 --- */
 #include "tilewright_kernel.h"
 

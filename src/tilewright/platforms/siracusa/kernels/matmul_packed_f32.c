@@ -5,11 +5,15 @@ when: {A_sROWS: "A_sROWS == K or ROWS == 1", A_sK: "A_sK == 1 or K == 1", B_sBAT
 pack: {B: "K,N -> N/4,K,N%4"}
 epilogue: row
 accumulate: [K]
-# Fitted on the simulator to 162 layers of networks and of random shapes, at their first and later steps: blocks of four
-# rows by four columns, a bias that is copied for the last few columns, and results; of fewer than four, each row has steps
-# behind it of its own.
-cycles: "((ROWS+3)//4)*(((N+3)//4)*(K*29.4 + 248) + (N%16 > 0)*330) + ROWS*N*(4.7 + SUMS*11)
-  + (N%4 > 0)*(STEPS > 0)*(ROWS > 1)*(ROWS*35 + FIRST*200)"
+# Four rows and four columns at a time; 16 columns are stored at once, or the last few one by one.
+cycles:
+  products: fours(ROWS) * fours(N) * K
+  blocks: fours(ROWS) * fours(N)
+  panels: fours(ROWS) * sixteens(N)
+  results: ROWS * N
+  single_columns: ragged_fours(N) * ROWS
+  behind: ROWS * N * FUSED
+  call: some(ROWS)
 --- */
 #include "tilewright_kernel.h"
 
