@@ -25,7 +25,7 @@ EXAMPLES = """
 
 `tilewright compile model.onnx --dim batch=1 --input-type x=int8 --dump-stages build/stages`
 
-`tilewright compile model.onnx --platform siracusa --measure 3` simulates three plans and keeps the fastest
+`tilewright compile model.onnx --platform DIR --measure 3` simulates three plans and keeps the fastest
 """
 
 
