@@ -4,6 +4,7 @@
 #define TILEWRIGHT_NEUREKA_H
 
 #include "tilewright_chip.h"
+#include "tilewright_core.h"
 
 #define TW_NEUREKA 0x10201000u
 #define TW_NEUREKA_EVENT (1u << 12)
@@ -132,9 +133,7 @@ static TW_IN_PLACE void tw_neureka_image(struct tw_neureka_job *job, int rows, i
 #define TW_NEUREKA_HEIGHT(height, width, step) ((height) * (width) / TW_NEUREKA_WIDTH(height, width, step))
 #define TW_NEUREKA_REST(height, width, step) ((height) * (width) % TW_NEUREKA_WIDTH(height, width, step))
 
-#ifdef TILEWRIGHT_KERNEL_H
-/* For kernels, which have tw_min; the runtime includes this file for the rest.
- * A 1x1 convolution of pixels that are `pixel` bytes apart, in rows that are `row` bytes apart. */
+/* A 1x1 convolution of pixels that are `pixel` bytes apart, in rows that are `row` bytes apart. */
 static TW_IN_PLACE void tw_neureka_points(struct tw_neureka_job *job, int height, int width, int step, int pixel,
                                           int row) {
     const int rest = TW_NEUREKA_REST(height, width, step);
@@ -153,6 +152,5 @@ static TW_IN_PLACE void tw_neureka_points(struct tw_neureka_job *job, int height
     job->height = 1;
     tw_neureka_start(job, TW_NEUREKA_1X1);
 }
-#endif
 
 #endif
