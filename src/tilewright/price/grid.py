@@ -424,3 +424,19 @@ def _joined(a: int, b: int) -> int:
     if a >= 0 and b >= 0 and a != b:
         raise Clash(a, b)
     return max(a, b)
+
+
+def begins(grid: Grid) -> Array:
+    """The first step, over classes."""
+    found = np.ones((1,) * grid.rank, bool)
+    for edge in grid.first:
+        found = found & edge
+    return found
+
+
+def ends(grid: Grid) -> Array:
+    """The last step, over classes."""
+    found = np.ones((1,) * grid.rank, bool)
+    for edge in grid.last:
+        found = found & edge
+    return found

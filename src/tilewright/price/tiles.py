@@ -29,7 +29,7 @@ from tilewright.core.tiles import Member, Use, left, member, walked
 from tilewright.price.copies import kept_cycles
 from tilewright.price.device import kernel_cycles
 from tilewright.price.formulas import Names, evaluate
-from tilewright.price.grid import Array, Box, Cut, Grid, Value
+from tilewright.price.grid import Array, Box, Cut, Grid, Value, begins, ends
 from tilewright.price.nests import argument_cycles, nest_cycles, written_over
 from tilewright.price.operations import Counts, fused_cycles, nest_counts, step_counts
 from tilewright.price.operations import cycles as operation_cycles
@@ -292,22 +292,6 @@ def begin_cycles(platform: Platform, mine: Task) -> float:
     return own + operation_cycles(steps, platform.fused)
 
 
-def begins(grid: Grid) -> Array:
-    """The first step, over classes."""
-    found = np.ones((1,) * grid.rank, bool)
-    for edge in grid.first:
-        found = found & edge
-    return found
-
-
-def ends(grid: Grid) -> Array:
-    """The last step, over classes."""
-    found = np.ones((1,) * grid.rank, bool)
-    for edge in grid.last:
-        found = found & edge
-    return found
-
-
 def together(grid: Grid, platform: Platform, works: Sequence[Array], *, ahead: bool) -> Array:
     """Cycles of all nodes at each step. With `ahead` the first one is a step ahead and runs beside the others."""
     if not ahead:
@@ -383,10 +367,6 @@ class Cost:
     """Cycles of the cores alone."""
     transfers: float
     """Cycles of all transfers alone."""
-    beside: float = 0.0
-    """Cycles of the node beside whose first step loads for later groups are started."""
-    behind: float = 0.0
-    """Of the node beside whose last step these are waited for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -446,8 +426,6 @@ class Priced:
             int(self.total(sum(self.points, nothing))),
             self.total(compute),
             self.total(sum((flow.cycles * self.due(flow) for flow in self.flows.values()), nothing)),
-            float(self.grid.corner(self.works[int(self.ahead)], last=False).sum()),
-            float(self.grid.corner(self.works[-1], last=True).sum()),
         )
 
 
