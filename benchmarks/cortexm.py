@@ -26,7 +26,7 @@ from tilewright.api.running import Ran, compare
 from tilewright.codegen.build import build
 from tilewright.codegen.project import runtime_files, write_project
 from tilewright.core.graph import TensorType
-from tilewright.core.platform import Platform, Sizes, load_platform
+from tilewright.machine.target import Sizes, Target, load_platform
 from tilewright.sim.qemu import run_in_qemu
 
 VARIANTS = ("cortex-m4", "cortex-m7", "cortex-m55")
@@ -120,7 +120,7 @@ def theirs(case: Case, variant: str, compiled: Compiled, source: str) -> Row:
     return Row(case.name, variant, EMX, ran.instructions, found.code, flash, found.stack, right)
 
 
-def _emx_files(case: Case, outputs: Sequence[TensorType], platform: Platform) -> dict[str, bytes]:
+def _emx_files(case: Case, outputs: Sequence[TensorType], platform: Target) -> dict[str, bytes]:
     """The program around its C: that of our own networks, and a header as those have one."""
     sizes = [str(array.nbytes) for array in case.inputs], [str(kind.size * kind.dtype.bytes) for kind in outputs]
     ports = [f"in[{i}]" for i in range(len(sizes[0]))] + [f"out[{i}]" for i in range(len(sizes[1]))]

@@ -27,7 +27,7 @@ import tilewright
 from tilewright.api import find_cases, load_case
 from tilewright.api.costing import NetworkCost
 from tilewright.api.mapping import Known
-from tilewright.core.library import machine_names
+from tilewright.machine.library import machine_names
 from tilewright.ops import operators
 
 SLOWEST = 10

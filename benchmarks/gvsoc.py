@@ -21,7 +21,7 @@ from tilewright.api.compiling import compile_model
 from tilewright.api.feeding import fit
 from tilewright.api.running import compare
 from tilewright.codegen import build
-from tilewright.core.platform import Platform, Sizes
+from tilewright.machine.target import Sizes, Target
 from tilewright.sim.chip import run_on_chip
 from tilewright.sim.gvsoc import GVSOC_FLAGS
 
@@ -67,7 +67,7 @@ PROGRAMS = (
 )
 
 
-def with_private_units(platform: Platform) -> Platform:
+def with_private_units(platform: Target) -> Target:
     """The platform with units for each of the cores, in the timing of GVSoC."""
     machine = platform.timings[TIMING]
     harts = {

@@ -23,13 +23,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from tilewright.core.library import load_array
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer, Operand
 from tilewright.frontend.zigzag_machine import read_machine
 from tilewright.frontend.zigzag_mapping import read_mapping
 from tilewright.frontend.zigzag_onnx import read_onnx_workload
 from tilewright.frontend.zigzag_workload import read_yaml_workload
+from tilewright.machine.library import load_array
 from tilewright.mapping.batch import Evaluator
 from tilewright.mapping.best import BestResult, Job, best_mapping, best_mappings
 from tilewright.mapping.spatial import candidates

@@ -21,8 +21,8 @@ from rich.table import Table
 
 from benchmarks.siracusa import ENGINES, PLATFORM
 from tilewright.api import Options, find_cases, load_case, run_model
-from tilewright.core.platform import Sizes
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import Sizes
 
 SLOWER = 1.02
 """How much slower a network may be than before."""

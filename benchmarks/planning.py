@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 from tilewright.api import Options, find_cases, load_case, plan_model
-from tilewright.core.platform import Sizes
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import Sizes
 from tilewright.plan import PlanOptions
 from tilewright.report.groups import Totals, group_table
 

@@ -28,8 +28,8 @@ from benchmarks.random_layers import KINDS, layer
 from benchmarks.siracusa import ENGINES, PLATFORM
 from tilewright.api import Options, find_cases, load_case, run_model
 from tilewright.core.plan import Plan
-from tilewright.core.platform import Platform, Sizes, load_platform, resize
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import Sizes, Target, load_platform, resize
 from tilewright.report.profile import profile_rows
 from tilewright.sim.marks import GroupProfile
 from tilewright.timeline.replay import plan_timeline
@@ -196,7 +196,7 @@ def priced_again(folder: Path) -> Iterator[Run]:
         yield again(pickle.loads(path.read_bytes()), platform)
 
 
-def again(run: Run, platform: Platform) -> Run:
+def again(run: Run, platform: Target) -> Run:
     """A run with new predictions."""
     kernels = {kernel.path.name: kernel for kernel in platform.kernels}
     schedule = run.plan.schedule

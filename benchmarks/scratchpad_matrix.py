@@ -31,8 +31,8 @@ from tilewright.api import Options, compile_model, find_cases, load_case
 from tilewright.api.feeding import fit
 from tilewright.api.running import compare
 from tilewright.codegen.build import SANITIZE, STRICT, build
-from tilewright.core.platform import Sizes
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import Sizes
 from tilewright.plan import PlanOptions
 from tilewright.sim import Machine, Moment, run_on_host
 

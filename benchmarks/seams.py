@@ -20,7 +20,7 @@ from tilewright.api.compiling import Options
 from tilewright.api.running import run_model
 from tilewright.core.interpret import interpret
 from tilewright.core.plan import Plan
-from tilewright.core.platform import Sizes
+from tilewright.machine.target import Sizes
 
 L1 = 65536
 REPEATS = 200

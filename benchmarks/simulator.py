@@ -18,7 +18,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tilewright.core.platform import load_platform
+from tilewright.machine.target import load_platform
 from tilewright.sim.simulator import Simulator
 
 HERE = Path(__file__).parent

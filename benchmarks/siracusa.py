@@ -26,7 +26,7 @@ from tilewright.api.running import Ran
 from tilewright.core.graph import Array, Attr, Graph, Node, TensorType, attrs, type_of_array
 from tilewright.core.interpret import interpret
 from tilewright.core.op import REGISTRY, call_of
-from tilewright.core.platform import Sizes
+from tilewright.machine.target import Sizes
 from tilewright.report.layers import layers
 
 PLATFORM = "siracusa"
@@ -191,7 +191,7 @@ def layer_row(name: str, chain: Chain, machine: Machine) -> Row:
         return row
     tiles = [tile for group in ran.groups for tile in group.tiles]
     most = max(sum(tile.loaded for tile in tiles), sum(tile.stored for tile in tiles))
-    speed = max(dma.bytes_per_cycle for dma in ran.compiled.platform.dmas.values())
+    speed = max(dma.bytes_per_cycle for dma in ran.compiled.platform.links.values())
     return replace(row, working=sum(tile.kernel for tile in tiles), moving=most / speed)
 
 

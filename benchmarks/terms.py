@@ -17,10 +17,10 @@ import numpy as np
 
 import benchmarks.prediction as prediction
 from tilewright.api.calibrating import Ran, kernels_with_terms, observed, programs, solution
-from tilewright.core.calibration import write_calibrations
 from tilewright.core.graph import Array
-from tilewright.core.kernel import Kernel, parse_kernel
-from tilewright.core.platform import Platform, Sizes, load_platform, resize
+from tilewright.machine.calibration import write_calibrations
+from tilewright.machine.kernel import Kernel, parse_kernel
+from tilewright.machine.target import Sizes, Target, load_platform, resize
 from tilewright.price.terms import FIRST_CALL, Observation, solved
 from tilewright.price.tiles import priced
 
@@ -80,7 +80,7 @@ def show(kernel: Kernel, seen: Sequence[Observation], labels: Sequence[str], mos
         )
 
 
-def predicted(ran: Ran, platform: Platform, kernel: Kernel) -> list[float]:
+def predicted(ran: Ran, platform: Target, kernel: Kernel) -> list[float]:
     """Cycles of the cores in each layer of a program, as the planner predicts them with a kernel file."""
     plan = replace(ran.plan, platform=resize_as(platform, ran.plan.platform))
     choices = tuple(replace(choice, kernel=kernel) if choice.kernel else choice for choice in plan.choices)
@@ -93,7 +93,7 @@ def predicted(ran: Ran, platform: Platform, kernel: Kernel) -> list[float]:
     return found
 
 
-def resize_as(platform: Platform, other: Platform) -> Platform:
+def resize_as(platform: Target, other: Target) -> Target:
     """A platform with as many cores as another one."""
     return resize(platform, Sizes(cores=other.cores.count))
 

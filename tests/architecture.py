@@ -16,6 +16,8 @@ PACKAGE = "tilewright"
 
 LAYERS = (
     {"errors", "_native"},
+    {"base"},
+    {"machine"},
     {"core"},
     {"ops"},
     {"frontend", "passes", "quantize"},
@@ -54,7 +56,7 @@ DEFAULT_PLATFORM = "DEFAULT_PLATFORM"
 """The one constant that may hold the name of a platform."""
 
 COMMON_WORDS = frozenset({"generic"})
-"""Platform names that are English words as well: running text and longer identifiers may contain them."""
+"""Target names that are English words as well: running text and longer identifiers may contain them."""
 
 LINE_LIMIT = 500
 SOURCE_SUFFIXES = frozenset({".py", ".c", ".h"})

@@ -8,7 +8,7 @@ import tilewright
 from support import Case
 from tilewright import MapOptions
 from tilewright.api.costing import read_network
-from tilewright.core.library import machine_names
+from tilewright.machine.library import machine_names
 from tilewright.mapping.results import Effort
 from tilewright.mapping.wired import Unrolling
 

@@ -13,7 +13,7 @@ import pytest
 from support import Case, every_case
 from tilewright.api import Options, run_case
 from tilewright.codegen.build import SANITIZE, STRICT
-from tilewright.core.platform import Sizes
+from tilewright.machine.target import Sizes
 from tilewright.sim import Machine, Moment
 
 MOMENTS: tuple[Moment, ...] = ("start", "wait", "random")

@@ -14,7 +14,7 @@ import pytest
 from support import Case, every_case
 from tilewright.api import Options, run_case
 from tilewright.codegen.build import STRICT
-from tilewright.core.platform import Sizes
+from tilewright.machine.target import Sizes
 
 WAYS = tuple(product(("L2", "L3"), (16384, 65536, 229376), (1, 8), ((), ("neureka",))))
 

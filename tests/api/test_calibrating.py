@@ -12,11 +12,11 @@ from onnx_models import model, node, value, write
 from tilewright.api import calibrating, sampled_layers
 from tilewright.api.calibrating import calibrate, kernels_with_terms, outdated
 from tilewright.cli.app import run
-from tilewright.core.calibration import FILE, stale, warnings
-from tilewright.core.kernel import Kernel
 from tilewright.core.op import call_node
-from tilewright.core.platform import load_platform
 from tilewright.errors import TilewrightError
+from tilewright.machine.calibration import FILE, stale, warnings
+from tilewright.machine.kernel import Kernel
+from tilewright.machine.target import load_platform
 
 PLATFORM = "siracusa"
 KERNEL = """/* ---

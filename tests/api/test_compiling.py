@@ -13,8 +13,8 @@ from passes.build import Builder
 from tilewright.api import Options, compile_model, compiling, plan_model
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Plan
-from tilewright.core.platform import Platform, Sizes
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import Sizes, Target
 from tilewright.passes import PIPELINE
 from tilewright.plan import PlanError, PlanOptions
 
@@ -53,7 +53,7 @@ def test_a_graph_can_be_compiled_without_a_file(model: Path) -> None:
 def test_a_wrong_plan_never_becomes_code(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     right = compiling.plan
 
-    def short(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:
+    def short(graph: Graph, platform: Target, options: PlanOptions) -> Plan:
         return replace(right(graph, platform, options), arena_bytes=1)
 
     monkeypatch.setattr(compiling, "plan", short)

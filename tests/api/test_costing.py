@@ -13,9 +13,9 @@ from onnx_models import model, node, value, write
 from tilewright import MapOptions, TilewrightError
 from tilewright.api.costing import read_network
 from tilewright.api.mapping import Known
-from tilewright.core.library import machine_names
 from tilewright.core.workload import Layer, Workload
 from tilewright.core.workload_file import equation_layer, read_workload_file
+from tilewright.machine.library import machine_names
 from tilewright.mapping.goals import Objective
 from tilewright.mapping.wired import Unrolling
 

@@ -9,10 +9,10 @@ import pytest
 
 from command_line import refused, relu
 from tilewright.cli.app import run
-from tilewright.core.library import MACHINES, load_array, machine_names
-from tilewright.core.platform import platform_names
 from tilewright.core.workload_file import read_workload_file
 from tilewright.frontend.zigzag_workload import read_yaml_workload
+from tilewright.machine.library import MACHINES, load_array, machine_names
+from tilewright.machine.target import platform_names
 
 TWO = """\
 layers:

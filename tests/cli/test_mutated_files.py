@@ -14,14 +14,14 @@ from compat.zigzag_files import OLD_MACHINE
 from mutations import mutated
 from tilewright.api.compiling import Options, compile_model
 from tilewright.api.mapping import MapOptions, find_machine, search
-from tilewright.core.library import MACHINES, machine_names
-from tilewright.core.platform import PLATFORMS, load_platform
 from tilewright.core.workload import Layer, Workload
 from tilewright.core.workload_file import equation_layer, read_workload_file
 from tilewright.errors import TilewrightError
 from tilewright.frontend.zigzag_machine import read_machine
 from tilewright.frontend.zigzag_mapping import read_mapping
 from tilewright.frontend.zigzag_workload import read_yaml_workload
+from tilewright.machine.library import MACHINES, machine_names
+from tilewright.machine.target import PLATFORMS, load_platform
 from tilewright.mapping.pinned import read_mappings
 from tilewright.price.memories import with_costs
 from tilewright.sim.simulator import built

@@ -17,8 +17,8 @@ from onnx_models import model, node, value, write
 from tilewright.cli import app as command_line
 from tilewright.cli.app import run
 from tilewright.cli.console import results, shown
-from tilewright.core.library import MACHINES
 from tilewright.errors import TilewrightError
+from tilewright.machine.library import MACHINES
 
 EVIL = "a\x1b]0;owned\x07\x1b[2Jb\x9bc\u202e[/red][bold]"
 MAIN = [sys.executable, "-m", "tilewright"]

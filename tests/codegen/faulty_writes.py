@@ -15,9 +15,9 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Protocol, cast
 
+from tilewright.base.files import STAGING, write_file
+from tilewright.base.folders import SWAP, write_folder
 from tilewright.codegen.project import write_project
-from tilewright.core.files import STAGING, write_file
-from tilewright.core.folders import SWAP, write_folder
 from tilewright.errors import TilewrightError
 
 Snapshot = dict[str, bytes | None]

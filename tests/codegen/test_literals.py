@@ -8,8 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tilewright.base.dtype import dtype_of
 from tilewright.codegen.literals import elements, number
-from tilewright.core.dtype import dtype_of
 from tilewright.core.graph import Array
 
 

@@ -11,7 +11,7 @@ from plan.tiled_plans import buffer, by_layer, group, mapping, schedule_of, sche
 from tilewright.codegen.lowering import Lowering
 from tilewright.codegen.pieces import Pieces
 from tilewright.core.plan import Choice, Place, Work
-from tilewright.core.platform import load_platform
+from tilewright.machine.target import load_platform
 
 
 @pytest.mark.parametrize(("home", "behind"), [(Place("input"), True), (Place("L1", 4096), False)])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tilewright.codegen.pack import pack
-from tilewright.core.platform import load_platform
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import load_platform
 
 KERNEL = next(kernel for kernel in load_platform("generic").kernels if kernel.pack)
 

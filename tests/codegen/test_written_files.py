@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.core.files import STAGING, staging, sweep, write_file
+from tilewright.base.files import STAGING, staging, sweep, write_file
 from tilewright.errors import TilewrightError
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from tilewright.base import files
+from tilewright.base.folders import write_folder
 from tilewright.codegen.project import write_project, written_names, written_project
-from tilewright.core import files
-from tilewright.core.folders import write_folder
 from tilewright.errors import TilewrightError
 
 HERE = Path(__file__).parent

@@ -13,12 +13,12 @@ from typing import Any
 
 from msgspec import inspect
 
-from tilewright.core import array_file, machine, parts, platform, timing
-from tilewright.core.machine import MachineFile
-from tilewright.core.schema import Part, keys_of
+from tilewright.base.schema import Part, keys_of
+from tilewright.machine import array_file, machine, parts, target, timing
+from tilewright.machine.machine import MachineFile
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "machines.md"
-MODULES = (machine, parts, array_file, timing, platform)
+MODULES = (machine, parts, array_file, timing, target)
 MARK = re.compile(r"<!-- keys of (\w+) -->\n(.*?)<!-- end -->\n", re.DOTALL)
 
 
@@ -50,7 +50,7 @@ def table(kind: type[Part]) -> str:
     lines = ["| key | value | meaning |", "| --- | --- | --- |"]
     if made.tag_field:
         lines.append(f"| `{made.tag_field}` | `{made.tag}` | |")
-    more = set(keys_of(made)) - (set(keys_of(_info(MachineFile))) if kind is platform.PlatformFile else set())
+    more = set(keys_of(made)) - (set(keys_of(_info(MachineFile))) if kind is target.TargetFile else set())
     for key, field in keys_of(made).items():
         if key not in more:
             continue

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from docs.schema_tables import PAGE, classes, shown, written
-from tilewright.core.library import load_machine
-from tilewright.core.platform import load_platform
+from tilewright.machine.library import load_machine
+from tilewright.machine.target import load_platform
 
 TEXT = PAGE.read_text(encoding="utf-8")
 NOT_SHOWN = {"Engine", "Variants"}

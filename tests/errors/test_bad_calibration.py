@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from command_line import refused, relu
-from tilewright.core.calibration import FILE
+from tilewright.machine.calibration import FILE
 
 KERNEL = """/* ---
 op: Relu

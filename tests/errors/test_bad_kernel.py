@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from command_line import refused, relu
-from tilewright.core.kernel import formula
-from tilewright.core.platform import Platform, load_platform
 from tilewright.errors import TilewrightError
+from tilewright.machine.kernel import formula
+from tilewright.machine.target import Target, load_platform
 from tilewright.price.device import kernel_cycles
 
 HEADER = "/* ---\nop: Relu\ntypes: {X: float32, Y: float32}\n--- */\n"
@@ -98,6 +98,6 @@ def _refused(folder: Path, said: str) -> None:
     assert said in found.value.what
 
 
-def _price(platform: Platform) -> None:
+def _price(platform: Target) -> None:
     kernel = next(kernel for kernel in platform.kernels if kernel.path.name == "relu.c")
     kernel_cycles(platform, kernel, lambda text: formula(text, {}))

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from command_line import refused, relu
-from tilewright.core.library import MACHINES
-from tilewright.core.machine import read_machine_file
 from tilewright.errors import TilewrightError
+from tilewright.machine.library import MACHINES
+from tilewright.machine.machine import read_machine_file
 
 GOOD = (MACHINES / "tpu-like.yaml").read_text(encoding="utf-8")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.core.library import load_array
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload_file import equation_layer
 from tilewright.errors import TilewrightError
+from tilewright.machine.library import load_array
 from tilewright.mapping.strategies import loma
 from tilewright.mapping.tables import problem
 

@@ -10,9 +10,9 @@ import pytest
 from onnx_models import model, node, value, write
 from stateful import kv_cache
 from tilewright.api.compiling import Options, compile_model
-from tilewright.core.platform import Sizes
 from tilewright.errors import TilewrightError
 from tilewright.frontend import load, save
+from tilewright.machine.target import Sizes
 
 
 def refused(path: Path, **dims: tuple[int, int]) -> TilewrightError:

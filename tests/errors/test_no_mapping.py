@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from command_line import refused
-from tilewright.core.library import MACHINES
+from tilewright.machine.library import MACHINES
 
 PRODUCT = ["map", "O[m][n] += A[m][k] * B[k][n]", "--sizes", "M=64,N=64,K=64"]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from command_line import refused, relu
-from tilewright.core.library import load_array
 from tilewright.errors import TilewrightError
+from tilewright.machine.library import load_array
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from onnx_models import check, model, node, onnxruntime_results, read, value, write
 from stateful import running_sum
-from tilewright.core.dtype import INT8, INT32
+from tilewright.base.dtype import INT8, INT32
 from tilewright.core.graph import Array, Graph, Node, Result, State, Step, TensorType, attrs
 from tilewright.core.interpret import interpret
 from tilewright.frontend import export, load, save

@@ -10,12 +10,12 @@ import pytest
 from onnx import TensorProto, helper
 
 from compat.zigzag_files import MACHINE, MAPPING, OLD_MACHINE, WORKLOAD, write
-from tilewright.core.accelerator import ArrayEngine
 from tilewright.errors import TilewrightError
 from tilewright.frontend.zigzag_machine import read_machine
 from tilewright.frontend.zigzag_mapping import read_mapping
 from tilewright.frontend.zigzag_onnx import workload_of_model
 from tilewright.frontend.zigzag_workload import read_yaml_workload
+from tilewright.machine.array import ArrayEngine
 
 
 def machine(tmp_path: Path, text: str) -> tuple[ArrayEngine, tuple[str, ...]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from contextlib import suppress
 
-from tilewright.core.accelerator import FROM_HIGH, FROM_LOW, TO_HIGH, TO_LOW, ArrayEngine, MemoryLevel, Port
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer, Operand, Sum
 from tilewright.errors import TilewrightError
+from tilewright.machine.array import FROM_HIGH, FROM_LOW, TO_HIGH, TO_LOW, ArrayEngine, MemoryLevel, Port
 from tilewright.mapping.goals import Wanted
 from tilewright.mapping.search import check_room
 from tilewright.mapping.tables import Problem, problem

@@ -6,8 +6,8 @@ import pytest
 
 from mapping.brute_force import all_costs
 from mapping.random_problems import random_problem
-from tilewright.core.library import load_array
 from tilewright.core.workload import Layer, Operand
+from tilewright.machine.library import load_array
 from tilewright.mapping.batch import Evaluator
 from tilewright.mapping.best import best_mapping
 from tilewright.mapping.bounds import Bounds

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.core.library import load_array
 from tilewright.core.workload_file import equation_layer
+from tilewright.machine.library import load_array
 from tilewright.mapping.best import USUAL_FACTORS, best_mapping
 from tilewright.mapping.goals import Objective
 from tilewright.mapping.results import Effort

@@ -8,9 +8,9 @@ import pytest
 
 from price.small_array import BUFFER, MACHINE, REGISTER, product
 from price.zigzag_lines import machine, mapping, sampled, searched, stated_layer, stated_spatial
-from tilewright.core.accelerator import FROM_LOW, Port
 from tilewright.core.mapping import SpatialMapping
 from tilewright.errors import TilewrightError
+from tilewright.machine.array import FROM_LOW, Port
 from tilewright.mapping.spatial import candidates, normalise
 
 WIDE = replace(MACHINE, dims={"D1": 8, "D2": 4}, memories=(REGISTER, replace(BUFFER, serves=("D1", "D2"))))

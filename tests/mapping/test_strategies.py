@@ -6,10 +6,10 @@ import pytest
 
 from mapping.brute_force import orders
 from mapping.random_problems import possible_problems, random_problem
-from tilewright.core.library import load_array
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer, Operand
 from tilewright.errors import TilewrightError
+from tilewright.machine.library import load_array
 from tilewright.mapping.allocate import allocate
 from tilewright.mapping.search import Search
 from tilewright.mapping.strategies import fixed, loma, salsa

@@ -7,9 +7,9 @@ from math import prod
 
 import pytest
 
-from tilewright.core.library import load_array
 from tilewright.core.workload import Layer
 from tilewright.core.workload_file import equation_layer
+from tilewright.machine.library import load_array
 from tilewright.mapping.wired import Unrolling, unrollings, wired
 from tilewright.price.layers import narrow
 

@@ -15,7 +15,7 @@ from tilewright.api import Options, compile_model, run_model
 from tilewright.codegen.build import SANITIZE, STRICT
 from tilewright.core.graph import Array, Graph
 from tilewright.core.interpret import interpret
-from tilewright.core.platform import Sizes
+from tilewright.machine.target import Sizes
 from tilewright.plan import PlanOptions
 from tilewright.report.groups import group_table
 from tilewright.sim import Machine

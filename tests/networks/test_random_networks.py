@@ -15,8 +15,8 @@ from tilewright.api import run_model
 from tilewright.codegen.build import SANITIZE, STRICT
 from tilewright.core.graph import Array
 from tilewright.core.interpret import interpret
-from tilewright.core.platform import load_platform
 from tilewright.frontend import load
+from tilewright.machine.target import load_platform
 from tilewright.passes import PIPELINE
 
 INTERPRETED = 160

@@ -18,8 +18,8 @@ from tilewright.api import Options, compile_model, run_model
 from tilewright.codegen.build import SANITIZE, STRICT
 from tilewright.core.graph import Array
 from tilewright.core.interpret import interpret
-from tilewright.core.platform import Sizes
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import Sizes
 from tilewright.plan import PlanOptions
 from tilewright.sim import Machine
 

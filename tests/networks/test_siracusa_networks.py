@@ -8,7 +8,7 @@ import pytest
 
 from tilewright.api import Options, run_case
 from tilewright.codegen.build import STRICT
-from tilewright.core.platform import Sizes
+from tilewright.machine.target import Sizes
 
 MODELS = sorted((Path(__file__).parent.parent.parent / "examples" / "models").glob("*.onnx"))
 

@@ -12,7 +12,7 @@ from stateful import PLATFORMS, kv_cache, noise, ran, stepped, zeros
 from tilewright.api.compiling import Options, compile_model
 from tilewright.api.running import run_model
 from tilewright.core.interpret import interpret_steps
-from tilewright.core.platform import Sizes
+from tilewright.machine.target import Sizes
 
 CACHES = {"past_k": "present_k", "past_v": "present_v"}
 

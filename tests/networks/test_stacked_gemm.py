@@ -14,9 +14,9 @@ from onnx_networks import Model
 from tilewright.api import Options, run_model
 from tilewright.codegen.build import STRICT
 from tilewright.core.graph import Array
-from tilewright.core.platform import Sizes
 from tilewright.errors import TilewrightError
 from tilewright.frontend import load
+from tilewright.machine.target import Sizes
 
 MACHINES = {
     "generic": Options(),

@@ -9,7 +9,7 @@ import pytest
 
 from onnx_models import model, node, value, write
 from stateful import PLATFORMS, noise, ran, running_sum, stepped, streaming_conv, with_metadata, zeros
-from tilewright.core.platform import Sizes
+from tilewright.machine.target import Sizes
 
 
 @pytest.mark.parametrize("platform", [*PLATFORMS, "cortex-m7"])

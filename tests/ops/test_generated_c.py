@@ -16,15 +16,15 @@ import numpy as np
 import pytest
 
 from sampling import EVERYTHING, Sampler
+from tilewright.base.dtype import INT32
 from tilewright.codegen import build, lower, project_files, write_project
 from tilewright.codegen.build import SANITIZE, STRICT
-from tilewright.core.dtype import INT32
 from tilewright.core.graph import Array, Graph, Node, Result, Step, TensorType, attrs, type_of_array
 from tilewright.core.interpret import interpret
-from tilewright.core.kernel import Kernel
 from tilewright.core.matching import binding_names, why_not
 from tilewright.core.op import REGISTRY, Example, arrays_of, call_example, call_node, call_of
-from tilewright.core.platform import Platform, load_platform
+from tilewright.machine.kernel import Kernel
+from tilewright.machine.target import Target, load_platform
 from tilewright.ops import operators
 from tilewright.passes.halves import halves
 from tilewright.plan import PlanOptions, check, plan
@@ -100,7 +100,7 @@ def assert_close(found: Array, expected: Array, what: str) -> None:
     )
 
 
-def assert_program_is_right(samples: Sequence[Sample], platform: Platform, folder: Path) -> None:
+def assert_program_is_right(samples: Sequence[Sample], platform: Target, folder: Path) -> None:
     """Builds all samples as one program in each way, runs it, and compares with the references."""
     graph = halves(network(samples), platform)
     planned = plan(graph, platform, PlanOptions(seconds=0.0))

@@ -15,13 +15,13 @@ import onnx
 import pytest
 
 from support import Case
+from tilewright.base.dtype import DTYPES
 from tilewright.codegen import build, lower, project_files, write_project
 from tilewright.codegen.build import SANITIZE, STRICT
-from tilewright.core.dtype import DTYPES
 from tilewright.core.graph import Array, Attr, Attrs, Graph, Node, type_of_array
 from tilewright.core.op import REGISTRY, Call, call_of, evaluate, parse_type
-from tilewright.core.platform import load_platform
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import load_platform
 from tilewright.ops import operators
 from tilewright.plan import plan
 from tilewright.sim import run_on_host

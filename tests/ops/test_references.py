@@ -16,7 +16,7 @@ import pytest
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
-from tilewright.core.dtype import BFLOAT16
+from tilewright.base.dtype import BFLOAT16
 from tilewright.core.graph import Array
 from tilewright.core.op import REGISTRY, Call, Example, arrays_of, call_example, evaluate
 from tilewright.ops import operators

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tilewright.codegen.project import find_compiler
-from tilewright.core.platform import PLATFORMS, load_platform
+from tilewright.machine.target import PLATFORMS, load_platform
 
 PROGRAM = """
 #define TW_GENERATED

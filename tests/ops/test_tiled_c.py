@@ -12,7 +12,7 @@ from sampling import Sampler
 from tilewright.codegen import lower, project_files, write_project
 from tilewright.codegen.build import SANITIZE, STRICT, build
 from tilewright.core.interpret import interpret
-from tilewright.core.platform import Platform, Sizes, load_platform, resize
+from tilewright.machine.target import Sizes, Target, load_platform, resize
 from tilewright.passes.halves import halves
 from tilewright.plan import PlanOptions, check, plan
 from tilewright.plan.tiling import candidates as tiling
@@ -20,7 +20,7 @@ from tilewright.plan.tiling.candidates import Candidate
 from tilewright.plan.tiling.groups import Tilings
 from tilewright.sim import Machine, run_on_host
 
-MACHINE: Platform = resize(load_platform("scratchpad"), Sizes({"L1": 1 << 20}, "L2", 3))
+MACHINE: Target = resize(load_platform("scratchpad"), Sizes({"L1": 1 << 20}, "L2", 3))
 
 
 def smallest(found: Sequence[Tilings], capacity: int, steps: Sequence[int]) -> tuple[Candidate, ...]:

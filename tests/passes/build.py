@@ -10,11 +10,11 @@ import numpy as np
 from tilewright.core.graph import Array, Attr, Graph, Node, TensorType, type_of_array
 from tilewright.core.interpret import interpret
 from tilewright.core.op import call_of, parse_type
-from tilewright.core.platform import DEFAULT_PLATFORM, Platform, load_platform
 from tilewright.core.text import print_graph
+from tilewright.machine.target import DEFAULT_PLATFORM, Target, load_platform
 from tilewright.ops import operators
 
-Pass = Callable[[Graph, Platform], Graph]
+Pass = Callable[[Graph, Target], Graph]
 Operand = str | Array | Sequence[int] | float
 
 
@@ -80,7 +80,7 @@ class Builder:
         return name
 
 
-def platform() -> Platform:
+def platform() -> Target:
     return load_platform(DEFAULT_PLATFORM)
 
 

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from passes.build import Builder, applied, ops, text
 from support import Golden
-from tilewright.core.platform import Sizes, load_platform, resize
+from tilewright.machine.target import Sizes, load_platform, resize
 from tilewright.passes.attention import attention
 from tilewright.passes.simplify import simplify
 from tilewright.passes.transposes import transposes

@@ -7,11 +7,11 @@ import pytest
 from passes.build import Builder, applied, ops, text
 from support import Golden
 from tilewright.core.graph import Graph
-from tilewright.core.platform import Platform, load_platform
+from tilewright.machine.target import Target, load_platform
 from tilewright.passes.reduce_steps import reduce_steps
 
 
-def with_scratchpads(graph: Graph, _: Platform) -> Graph:
+def with_scratchpads(graph: Graph, _: Target) -> Graph:
     return reduce_steps(graph, load_platform("scratchpad"))
 
 

@@ -8,7 +8,7 @@ import pytest
 from passes.build import Builder
 from tilewright.core.graph import Graph
 from tilewright.core.interpret import interpret
-from tilewright.core.platform import load_platform
+from tilewright.machine.target import load_platform
 from tilewright.passes.dead_code import dead_code
 from tilewright.passes.tables import tables
 

@@ -10,14 +10,14 @@ import pytest
 from passes.build import Builder, applied, ops, text
 from support import Golden
 from tilewright.core.graph import Graph
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 from tilewright.passes import layout, simplify, transposes
 
 LAST, FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 Form = Callable[[Builder, str], str]
 
 
-def _laid_out(graph: Graph, machine: Platform) -> Graph:
+def _laid_out(graph: Graph, machine: Target) -> Graph:
     return simplify(transposes(layout(graph, machine), machine), machine)
 
 

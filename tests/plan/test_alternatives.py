@@ -8,7 +8,7 @@ from passes.build import Builder
 from platforms.test_siracusa_kernels import random, requantised
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Plan
-from tilewright.core.platform import Sizes, load_platform, resize
+from tilewright.machine.target import Sizes, load_platform, resize
 from tilewright.passes import run_pipeline
 from tilewright.plan import PlanOptions, alternatives, check, plan
 from tilewright.plan.scheduler import DOUBT

@@ -9,9 +9,9 @@ import pytest
 from passes.build import Builder
 from plan.tiled_plans import GENERIC, buffer, by_layer, group, scheduled, stacked
 from tilewright.core.graph import Result, Step
-from tilewright.core.kernel import Kernel
 from tilewright.core.plan import Choice, Place, Plan, TileBuffer, Work
 from tilewright.core.tiles import member
+from tilewright.machine.kernel import Kernel
 from tilewright.plan import PlanError, check
 
 

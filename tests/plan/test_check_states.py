@@ -11,7 +11,7 @@ import pytest
 from passes.build import Builder, platform
 from tilewright.core.graph import Graph, Node, State
 from tilewright.core.plan import Place, Plan
-from tilewright.core.platform import Platform, load_platform
+from tilewright.machine.target import Target, load_platform
 from tilewright.passes import run_pipeline
 from tilewright.plan import PlanError, PlanOptions, check, plan
 
@@ -28,7 +28,7 @@ def network() -> Graph:
     return replace(graph, states=(State("a", zero), State("b", zero)))
 
 
-def planned(target: Platform, graph: Graph | None = None) -> Plan:
+def planned(target: Target, graph: Graph | None = None) -> Plan:
     return plan(run_pipeline(graph or network(), target), target, PlanOptions(seconds=0.0))
 
 
@@ -39,7 +39,7 @@ def refused(made: Plan, reason: str) -> None:
 
 
 @pytest.mark.parametrize("target", PLATFORMS, ids=lambda p: p.name)
-def test_states_are_updated_in_place(target: Platform) -> None:
+def test_states_are_updated_in_place(target: Target) -> None:
     made = planned(target)
     check(made)
     assert made.state_bytes == 2 * 6 * 8 * 4
@@ -56,7 +56,7 @@ def test_every_order_keeps_old_values_until_they_are_read(order: str) -> None:
 
 
 @pytest.mark.parametrize("target", PLATFORMS, ids=lambda p: p.name)
-def test_a_state_that_is_read_behind_its_update(target: Platform) -> None:
+def test_a_state_that_is_read_behind_its_update(target: Target) -> None:
     """The writer of a state moves before a node that reads the old value."""
     b = Builder()
     x, s = b.input("x", "float32[6,8]"), b.input("s", "float32[6,8]")
@@ -79,7 +79,7 @@ def _swapped(made: Plan) -> MappingProxyType[int, int]:
 
 
 @pytest.mark.parametrize("target", PLATFORMS, ids=lambda p: p.name)
-def test_states_that_share_bytes_or_lie_outside(target: Platform) -> None:
+def test_states_that_share_bytes_or_lie_outside(target: Target) -> None:
     made = planned(target)
     at = {name: place for name, place in made.places.items() if place.space == "state"}
     assert sorted(at) == ["a", "a_new", "b", "b_new"]

@@ -22,9 +22,9 @@ from plan.tiled_plans import (
     scheduled,
     stacked,
 )
-from tilewright.core.parts import Device
 from tilewright.core.plan import Group, Place, Plan, Stage, Work
 from tilewright.core.tiles import TileLoop
+from tilewright.machine.parts import Device
 from tilewright.plan import PlanError, check
 
 PLANS: dict[str, Callable[[], Plan]] = {
@@ -101,7 +101,7 @@ def ahead(made: Plan) -> Plan:
 
 
 def without_dma(made: Plan) -> Plan:
-    return replace(made, platform=replace(made.platform, dmas=MappingProxyType({})))
+    return replace(made, platform=replace(made.platform, links=MappingProxyType({})))
 
 
 def kernel_cut(loops: list[tuple[str, int, int]], split: str = "", chunk: int = 0) -> Plan:

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from passes.build import Builder
-from tilewright.core.dtype import DTYPES
+from tilewright.base.dtype import DTYPES
 from tilewright.core.graph import Array, Graph, Node, TensorType, attrs
 from tilewright.core.plan import Plan
-from tilewright.core.platform import Platform, Sizes, load_platform, resize
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import Sizes, Target, load_platform, resize
 from tilewright.passes import run_pipeline
 from tilewright.plan import PlanOptions, check, plan, scheduler
 from tilewright.plan.levels import first_sources, levels_of
@@ -26,7 +26,7 @@ ROWS = PlanOptions(joint=False)
 
 
 @cache
-def machine(l1: int, home: str = "L2", l2: int = 2 << 20, l3: int = 64 << 20, weights: int = 0) -> Platform:
+def machine(l1: int, home: str = "L2", l2: int = 2 << 20, l3: int = 64 << 20, weights: int = 0) -> Target:
     sizes = Sizes({"L1": l1, "L2": l2, "L3": l3, "W": weights}, home)
     return resize(load_platform("scratchpad"), sizes)
 
@@ -63,7 +63,7 @@ def cycles(made: Plan) -> float:
     return sum(group.cycles for group in made.schedule.groups)
 
 
-def planned(graph: Graph, platform: Platform, options: PlanOptions | None = None) -> Plan:
+def planned(graph: Graph, platform: Target, options: PlanOptions | None = None) -> Plan:
     made = plan(graph, platform, options or PlanOptions())
     check(made)
     return made
@@ -112,7 +112,7 @@ def test_candidates_of_other_machines_are_not_taken() -> None:
     platform = resize(load_platform("siracusa"), Sizes({"L1": 16_384}))
     slower = replace(platform, operations={name: cycles * 2 for name, cycles in platform.operations.items()})
 
-    def cheapest(machine: Platform) -> float:
+    def cheapest(machine: Target) -> float:
         (network,) = networks_of(run_pipeline(graph, machine), machine, PlanOptions())
         menu = Menu(network, PlanOptions(), 16_384)
         return min(one.cycles for one in menu.front(Run(0, 0), frozenset(), first_sources(network, levels_of(network))))
@@ -201,7 +201,7 @@ def test_the_smallest_engine_memory_is_exact(options: PlanOptions) -> None:
 def test_the_smallest_home_is_exact(home: str, memory: str) -> None:
     graph = lowered(2)
 
-    def other(size: int) -> Platform:
+    def other(size: int) -> Target:
         sizes = {"L2": 0, "L3": 0, memory: size}
         return machine(65_536, home, l2=sizes["L2"], l3=sizes["L3"])
 
@@ -220,7 +220,7 @@ def test_other_engines_are_tried_where_the_first_choice_does_not_fit(monkeypatch
     wide = replace(fitting, platform=machine(64), saved=1.0)
     networks = [wide, fitting]
 
-    def chosen(_graph: Graph, _platform: Platform, _options: PlanOptions) -> tuple[Network, ...]:
+    def chosen(_graph: Graph, _platform: Target, _options: PlanOptions) -> tuple[Network, ...]:
         return tuple(networks)
 
     monkeypatch.setattr(scheduler, "networks_of", chosen)

@@ -14,12 +14,12 @@ from passes.build import Builder
 from plan.tiled import Network, Walk, machine
 from plan.tiled_networks import FUSED, SINGLE, chain, convolution, elementwise, residual
 from tilewright.core.expr import Expr, Var, larger, variable
-from tilewright.core.kernel import Kernel, formula
 from tilewright.core.matching import tile_names
 from tilewright.core.op import call_node
 from tilewright.core.plan import Plan
-from tilewright.core.platform import Platform
 from tilewright.core.tiles import Extent, TileLoop, Trace, member, trace
+from tilewright.machine.kernel import Kernel, formula
+from tilewright.machine.target import Target
 from tilewright.plan.storage import is_view
 from tilewright.plan.tiling.candidates import Candidate, Tiling, candidates
 from tilewright.plan.validator.groups import group_problems, open_group
@@ -42,7 +42,7 @@ def runs(network: Network) -> Iterator[list[int]]:
 
 
 def tiled(
-    network: Network, run: list[int], platform: Platform, *, near: frozenset[str] = frozenset(), **settings: float
+    network: Network, run: list[int], platform: Target, *, near: frozenset[str] = frozenset(), **settings: float
 ) -> tuple[Candidate, ...]:
     source = {name: memory for name, memory in network.source.items() if name not in near}
     asked = Tiling(
@@ -51,7 +51,7 @@ def tiled(
     return candidates(network.graph, platform, run, [network.choices[step] for step in run], asked, near=near)
 
 
-def validator(network: Network, platform: Platform, candidate: Candidate) -> list[str]:
+def validator(network: Network, platform: Target, candidate: Candidate) -> list[str]:
     """What the validator says about a group alone."""
     graph, cores = network.graph, next(iter(platform.engines.values())).count
     plan = Plan(graph, platform, network.choices, {}, (), {}, 0, 0, False)
@@ -154,7 +154,7 @@ def test_reductions_are_cut_innermost() -> None:
     assert cut > 10
 
 
-def needed(network: Network, step: int, loops: list[TileLoop], platform: Platform) -> int:
+def needed(network: Network, step: int, loops: list[TileLoop], platform: Target) -> int:
     """Bytes of one slot of every operand with the largest tile, where operands share nothing."""
     mine = member(network.graph, network.graph.nodes[step], network.choices[step].kernel)
     largest: dict[str, int] = {}
@@ -205,9 +205,9 @@ def elementwise_in_place(network: Network, step: int) -> bool:
 def test_the_search_asks_for_the_price_that_groups_have_in_the_end(buffers: int) -> None:
     """With a DMA that copies both ways at once, and code that starts transfers and waits for them."""
     simple = machine()
-    both_ways = structs.replace(simple.dmas["cluster"], duplex=True, issue=40)
+    both_ways = structs.replace(simple.links["cluster"], duplex=True, issue=40)
     costs = {"transfer": 1.1, "arrive": 100.0, "leave": 50.0, "turns": 30.0, "turn": 10.0}
-    platform = replace(simple, dmas={**simple.dmas, "cluster": both_ways}, operations={**simple.operations, **costs})
+    platform = replace(simple, links={**simple.links, "cluster": both_ways}, operations={**simple.operations, **costs})
     for build in (*SINGLE, *FUSED):
         network = build()
         for candidate in tiled(network, steps_of(network), platform, buffers=buffers)[::3]:

@@ -17,8 +17,8 @@ from tilewright.core.graph import Graph, Result, Step
 from tilewright.core.interpret import interpret
 from tilewright.core.op import parse_type
 from tilewright.core.plan import Choice, Group, Place, Plan, TileBuffer, Work
-from tilewright.core.platform import Sizes, load_platform
 from tilewright.core.program import Copy, Cores, Driven, If, Statement
+from tilewright.machine.target import Sizes, load_platform
 from tilewright.plan import PlanError, check
 from tilewright.sim import Machine, Moment
 

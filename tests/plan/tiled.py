@@ -9,13 +9,13 @@ from math import prod
 
 from tilewright.core.expr import Size
 from tilewright.core.graph import Graph
-from tilewright.core.kernel import formula
 from tilewright.core.matching import tile_names
 from tilewright.core.op import call_node
-from tilewright.core.parts import Dma
 from tilewright.core.plan import Choice, Group
-from tilewright.core.platform import Platform, Sizes, load_platform, resize
 from tilewright.core.tiles import Extent, Member, Region, Trace, hull, member, narrowed, trace
+from tilewright.machine.kernel import formula
+from tilewright.machine.parts import Link
+from tilewright.machine.target import Sizes, Target, load_platform, resize
 from tilewright.passes import run_pipeline
 from tilewright.plan.select import select
 from tilewright.price.tiles import OPERATIONS, SUM_CYCLES
@@ -23,7 +23,7 @@ from tilewright.price.tiles import OPERATIONS, SUM_CYCLES
 SCRATCHPAD = load_platform("scratchpad")
 
 
-def machine(cores: int = 8) -> Platform:
+def machine(cores: int = 8) -> Target:
     return resize(SCRATCHPAD, Sizes(cores=cores))
 
 
@@ -65,7 +65,7 @@ class Step:
 class Walk:
     """A group of a network, step by step."""
 
-    def __init__(self, network: Network, platform: Platform, group: Group) -> None:
+    def __init__(self, network: Network, platform: Target, group: Group) -> None:
         self.network, self.platform, self.group = network, platform, group
         nodes = [network.graph.nodes[work.step] for work in group.works]
         kernels = [network.choices[work.step].kernel for work in group.works]
@@ -186,7 +186,7 @@ class Walk:
         new = step.trace.regions[position][self.members[position].output.key]
         lines = whole(held[axis].size) - whole(new[axis].size)
         others = prod(whole(part.size) for i, part in enumerate(held) if i != axis)
-        local = self.platform.dma("L1", "L1")
+        local = self.platform.link("L1", "L1")
         speed = 8.0 if local is None else local.bytes_per_cycle
         return lines * others * self.members[position].output.type.dtype.bytes / speed
 
@@ -197,13 +197,13 @@ class Walk:
     def _transfer(self, buffer: int, block: Region, source: Mapping[str, str]) -> float:
         position, key = self.uses(buffer)[0]
         use = next(use for use in self.members[position].uses if use.key == key)
-        dma = self.platform.dma(source[use.tensor], "L1")
+        dma = self.platform.link(source[use.tensor], "L1")
         assert dma is not None
         amount = volume(block) * use.type.dtype.bytes
         return transfers(dma, block, use.type.shape) * dma.setup + amount / dma.bytes_per_cycle if amount else 0.0
 
 
-def transfers(dma: Dma, block: Region, shape: tuple[int, ...]) -> int:
+def transfers(dma: Link, block: Region, shape: tuple[int, ...]) -> int:
     """Counts the transfers by listing the runs of bytes, then the rows and planes that they make."""
     counts: list[int] = []
     stride = reach = 1

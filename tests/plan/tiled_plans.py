@@ -11,11 +11,11 @@ from msgspec import structs
 
 from passes.build import Builder, platform
 from tilewright.core.graph import Graph
-from tilewright.core.kernel import Kernel
-from tilewright.core.parts import Cores, Dma, Memory
 from tilewright.core.plan import Choice, Group, Place, Plan, Schedule, Stage, TileBuffer, Work
-from tilewright.core.platform import Platform
 from tilewright.core.tiles import TileLoop
+from tilewright.machine.kernel import Kernel
+from tilewright.machine.parts import Cores, Link, Memory
+from tilewright.machine.target import Target
 
 GENERIC = platform()
 CONV = next(k for k in GENERIC.kernels if k.path.name == "conv2d_f32.c")
@@ -23,15 +23,15 @@ PACK = CONV.pack["W"]
 CORES = 4
 
 
-def machine() -> Platform:
+def machine() -> Target:
     """L1 of an engine, L2 as home, L3 behind it, and W, which the engine reads in place."""
     sizes = {"L1": 32768, "L2": 65536, "L3": 1 << 20, "W": 16384}
-    dmas = {"near": Dma("near", ("L2", "L1"), 20, 8, 3), "far": Dma("far", ("L3", "L2"), 100, 1, 2)}
+    dmas = {"near": Link("near", ("L2", "L1"), 20, 8, 3), "far": Link("far", ("L3", "L2"), 100, 1, 2)}
     return replace(
         GENERIC,
         memories=MappingProxyType({name: Memory(name, size) for name, size in sizes.items()}),
         engines=MappingProxyType({"cpu": Cores(name="cpu", count=CORES, memory="L1", reads=("W",), fork=60)}),
-        dmas=MappingProxyType(dmas),
+        links=MappingProxyType(dmas),
         home="L2",
     )
 

@@ -16,8 +16,8 @@ from tilewright.api import Options, run_model
 from tilewright.codegen.build import SANITIZE, STRICT
 from tilewright.core.graph import Array, Attr, Graph
 from tilewright.core.interpret import interpret
-from tilewright.core.kernel import parse_kernel
-from tilewright.core.platform import PLATFORMS
+from tilewright.machine.kernel import parse_kernel
+from tilewright.machine.target import PLATFORMS
 from tilewright.plan import PlanOptions
 
 OWN = PLATFORMS / "cortexm"

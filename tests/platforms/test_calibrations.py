@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tilewright.api.calibrating import kernels_with_terms, outdated
-from tilewright.core.platform import load_platform, platform_names
+from tilewright.machine.target import load_platform, platform_names
 
 SIMULATED = [name for name in platform_names() if load_platform(name).timings]
 

@@ -15,7 +15,7 @@ from tilewright.api import Options, compile_model, load_case, run_model
 from tilewright.cli.app import run
 from tilewright.codegen.build import STRICT
 from tilewright.core.interpret import interpret
-from tilewright.core.platform import Sizes, load_platform
+from tilewright.machine.target import Sizes, load_platform
 
 VARIANTS = ("cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m0plus")
 MODELS = Path(__file__).parents[2] / "examples" / "models"

@@ -16,7 +16,7 @@ from onnx_models import model, node, value, write
 from tilewright.api import Options, compile_model, run_model
 from tilewright.codegen.build import STRICT
 from tilewright.core.interpret import interpret
-from tilewright.core.platform import load_platform
+from tilewright.machine.target import load_platform
 
 ROOT = Path(__file__).parents[2]
 MODELS = ROOT / "examples" / "models"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tilewright.core.platform import PLATFORMS, load_platform
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import PLATFORMS, load_platform
 
 
 def platform(folder: Path, **more: object) -> Path:

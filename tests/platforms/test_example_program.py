@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tilewright.base.dtype import INT32
 from tilewright.codegen.build import SANITIZE, STRICT, build
 from tilewright.codegen.project import runtime_files, write_project
-from tilewright.core.dtype import INT32
 from tilewright.core.graph import TensorType
-from tilewright.core.platform import load_platform
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import load_platform
 from tilewright.sim import HostRun, Machine, Moment, host_environment, run_on_host
 
 HERE = Path(__file__).parent

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.codegen.build import SANITIZE, STRICT
-from tilewright.core.platform import load_platform, platform_names
+from tilewright.machine.target import load_platform, platform_names
 from tilewright.sim import host_environment
 
 HERE = Path(__file__).parent
@@ -149,5 +149,5 @@ def test_machine_of_the_platform() -> None:
     assert platform.home in platform.memories
     assert platform.headers[0].name == "tilewright_machine.h"
     paths = [{"L1", "L2"}, {"L1"}, {"L2", "L3"}, {"L1", "L3"}]
-    assert [{*dma.between} for dma in platform.dmas.values()] == paths
+    assert [{*dma.between} for dma in platform.links.values()] == paths
     assert (cpu.memory, cpu.reads, cpu.count) == ("L1", ("W",), 8)

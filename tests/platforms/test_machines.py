@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tilewright.core.accelerator import DIRECTIONS
-from tilewright.core.library import MACHINES, load_array, load_machine, machine_names
-from tilewright.core.machine import print_machine, read_machine_file
+from tilewright.machine.array import DIRECTIONS
+from tilewright.machine.library import MACHINES, load_array, load_machine, machine_names
+from tilewright.machine.machine import print_machine, read_machine_file
 
 KNOWN = {
     "analog-imc",

@@ -13,10 +13,10 @@ from sim.neureka_reference import TCDM_BASE, Addresses, Job, Padding, registers
 from sim.test_neureka import TIMING, Machine
 from tilewright import _native
 from tilewright.api import Options, run_model
-from tilewright.core.kernel import MODE, formula
 from tilewright.core.plan import Plan
-from tilewright.core.platform import Platform, Sizes, load_platform
-from tilewright.core.timing import Timing
+from tilewright.machine.kernel import MODE, formula
+from tilewright.machine.target import Sizes, Target, load_platform
+from tilewright.machine.timing import Timing
 from tilewright.price.device import NEUREKA
 from tilewright.price.grid import Cut, Grid
 from tilewright.price.tiles import task, work_cycles
@@ -147,7 +147,7 @@ def test_programs_start_the_jobs_that_are_predicted(
 ) -> None:
     machines: list[_native.Machine] = []
 
-    def built(machine: Platform, timing: Timing) -> _native.Machine:
+    def built(machine: Target, timing: Timing) -> _native.Machine:
         machines.append(original(machine, timing))
         return machines[-1]
 

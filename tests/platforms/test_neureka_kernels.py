@@ -23,7 +23,7 @@ from tilewright.core.graph import Array, Graph, Names, Node, attrs
 from tilewright.core.interpret import interpret
 from tilewright.core.op import REGISTRY, call_of
 from tilewright.core.plan import Plan
-from tilewright.core.platform import Platform, Sizes, load_platform
+from tilewright.machine.target import Sizes, Target, load_platform
 from tilewright.passes import run_pipeline
 from tilewright.passes.split import splits
 from tilewright.plan import PlanOptions, offload, plan
@@ -60,7 +60,7 @@ LAYERS = {"pointwise": POINTWISE, "dense": DENSE, "depthwise": DEPTHWISE, "matmu
 
 
 @cache
-def slow_cores() -> Platform:
+def slow_cores() -> Target:
     """Siracusa with cores that multiply and scale slowly."""
     found = load_platform("siracusa")
     cores = found.cores.name
@@ -72,13 +72,13 @@ def slow_cores() -> Platform:
     return replace(found, kernels=kernels, fused=fused)
 
 
-def given_slow_cores(name: str, kernels: tuple[Path, ...]) -> Platform:
+def given_slow_cores(name: str, kernels: tuple[Path, ...]) -> Target:
     """Instead of what a folder says."""
     assert (name, kernels) == ("siracusa", ())
     return slow_cores()
 
 
-def given_no_queue(name: str, kernels: tuple[Path, ...]) -> Platform:
+def given_no_queue(name: str, kernels: tuple[Path, ...]) -> Target:
     """The same, with a queue that is too dear to be used."""
     found = given_slow_cores(name, kernels)
     dear = replace(found.engines["neureka"], queue=1_000_000)

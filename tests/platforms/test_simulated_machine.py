@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tilewright.core.platform import PLATFORMS, Platform, load_platform, platform_names
-from tilewright.core.timing import INSTRUCTION_CLASSES
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import PLATFORMS, Target, load_platform, platform_names
+from tilewright.machine.timing import INSTRUCTION_CLASSES
 from tilewright.sim.simulator import Simulator, built
 
 SIRACUSA = (PLATFORMS / "siracusa" / "platform.yaml").read_text()
@@ -125,14 +125,15 @@ def test_what_only_the_simulator_knows_to_be_wrong(old: str, new: str, said: str
 
 
 def test_a_description_of_the_older_form(tmp_path: Path) -> None:
-    """The simulator had memories of its own, and a device was an array, too."""
+    """The simulator had memories of its own, a device was an array, too, and links were DMAs."""
     data = yaml.safe_load(_kept_local(SIRACUSA))
     data["simulator"]["memories"] = {
         name: {key: memory.pop(key) for key in ("base", "banks", "executable", "fill", "image") if key in memory}
         for name, memory in data["memories"].items()
     }
     data["engines"]["neureka"]["kind"] = "array"
-    found: list[Platform] = []
+    data["dmas"] = data.pop("links")
+    found: list[Target] = []
     for name, text in (("new", _kept_local(SIRACUSA)), ("old", yaml.safe_dump(data, sort_keys=False))):
         (tmp_path / name).mkdir()
         (tmp_path / name / "platform.yaml").write_text(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tilewright.core.platform import load_platform
+from tilewright.machine.target import load_platform
 
 SIRACUSA = load_platform("siracusa")
 TIMING = next(iter(SIRACUSA.timings.values()))

@@ -18,7 +18,7 @@ from tilewright.core.graph import Array, Attr, Graph, Node, TensorType, attrs, t
 from tilewright.core.interpret import interpret
 from tilewright.core.op import REGISTRY, call_of
 from tilewright.core.plan import Plan
-from tilewright.core.platform import PLATFORMS, Sizes
+from tilewright.machine.target import PLATFORMS, Sizes
 from tilewright.plan import PlanOptions
 
 OWN = PLATFORMS / "siracusa" / "kernels"

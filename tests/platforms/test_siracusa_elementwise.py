@@ -9,7 +9,7 @@ from passes.build import Builder
 from tilewright.api import Options, Ran, run_model
 from tilewright.core.graph import Graph
 from tilewright.core.interpret import interpret
-from tilewright.core.platform import Sizes
+from tilewright.machine.target import Sizes
 
 
 def run(graph: Graph, kernel: str, l1: int) -> Ran:

@@ -9,7 +9,7 @@ from passes.build import Builder
 from tilewright.api import Options, run_model
 from tilewright.core.graph import Array, Graph
 from tilewright.core.interpret import interpret
-from tilewright.core.platform import Sizes
+from tilewright.machine.target import Sizes
 
 WIDE = 1 << 27
 """A weight whose products do not fit 32 bits."""

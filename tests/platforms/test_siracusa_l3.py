@@ -12,8 +12,8 @@ from tilewright.api import Options, Ran, compile_model, run_model
 from tilewright.core.graph import Array, Graph
 from tilewright.core.interpret import interpret
 from tilewright.core.plan import Schedule
-from tilewright.core.platform import Sizes
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import Sizes
 
 
 def random(kind: str, *shape: int, seed: int = 0) -> Array:

@@ -10,7 +10,7 @@ from platforms.test_siracusa_kernels import assert_right, random, requantised
 from tilewright.api import Options, run_model
 from tilewright.core.graph import Array
 from tilewright.core.interpret import interpret
-from tilewright.core.platform import Sizes
+from tilewright.machine.target import Sizes
 
 
 def test_sums_of_windows() -> None:

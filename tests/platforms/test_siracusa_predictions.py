@@ -12,7 +12,7 @@ from passes.build import Builder
 from platforms.test_siracusa_kernels import random, requantised
 from tilewright.api import Options, run_model
 from tilewright.core.graph import Array, Graph
-from tilewright.core.platform import Sizes
+from tilewright.machine.target import Sizes
 
 MOST = 0.15
 """Cycles may be off by this share of those simulated; `python -m benchmarks prediction` looks at many more layers."""

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from command_line import refused, relu
-from tilewright.core.platform import load_platform, platform_names
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import load_platform, platform_names
 
 FAMILY = """
 name: family

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from price.small_array import MACHINE, SPATIAL, TEMPORAL, product
-from tilewright.core.accelerator import FROM_LOW, TO_HIGH, TO_LOW
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Sum
+from tilewright.machine.array import FROM_LOW, TO_HIGH, TO_LOW
 from tilewright.price.array import areas, clock_period, evaluate
 
 # Two units, each with a register for its output; 16 steps: C innermost (4), then K (2), then D (2).

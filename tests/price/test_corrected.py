@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from price.small_array import BUFFER, MACHINE, REGISTER, SPATIAL, TEMPORAL, product
-from tilewright.core.accelerator import FROM_HIGH, FROM_LOW, TO_HIGH, TO_LOW, ArrayEngine, MemoryLevel, Port
 from tilewright.core.mapping import SpatialMapping, TemporalMapping
 from tilewright.errors import TilewrightError
+from tilewright.machine.array import FROM_HIGH, FROM_LOW, TO_HIGH, TO_LOW, ArrayEngine, MemoryLevel, Port
 from tilewright.mapping.allocate import allocate
 from tilewright.price.array import ArrayCost, evaluate
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.core.accelerator import ArrayEngine, InMemoryCompute
 from tilewright.core.equation import LayerText, read_layer
 from tilewright.core.mapping import SpatialMapping
+from tilewright.machine.array import ArrayEngine, InMemoryCompute
 from tilewright.price.array import areas, clock_period
 from tilewright.price.array_imc import energies
 

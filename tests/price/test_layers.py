@@ -10,10 +10,10 @@ import pytest
 
 from onnx_models import Array, model, node, value, write
 from tilewright.core.graph import Graph, Node
-from tilewright.core.library import load_array
 from tilewright.core.op import Example, Operator, arrays_of, call_example
 from tilewright.core.workload import Layer
 from tilewright.frontend import load
+from tilewright.machine.library import load_array
 from tilewright.ops import operators
 from tilewright.price.layers import NetworkLayers, narrow, network_layers
 

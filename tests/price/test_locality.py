@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from price.small_array import BUFFER, MACHINE, REGISTER, product
-from tilewright.core.accelerator import FROM_LOW, TO_LOW, ArrayEngine, MemoryLevel, Port
 from tilewright.core.workload import Layer, Workload
+from tilewright.machine.array import FROM_LOW, TO_LOW, ArrayEngine, MemoryLevel, Port
 from tilewright.price.locality import local_engines
 
 DRAM = MemoryLevel(

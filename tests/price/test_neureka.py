@@ -11,11 +11,11 @@ import pytest
 
 from sim.neureka_reference import TIMING
 from tilewright import _native
-from tilewright.core.accelerator import ArrayEngine
 from tilewright.core.equation import LayerText, read_layer
-from tilewright.core.library import load_array
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer
+from tilewright.machine.array import ArrayEngine
+from tilewright.machine.library import load_array
 from tilewright.mapping.allocate import allocate
 from tilewright.price.array import evaluate
 

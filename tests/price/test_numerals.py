@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from tilewright.core.platform import PLATFORMS
+from tilewright.machine.target import PLATFORMS
 
 MOST = 1257
 """Numerals in `cycles:` of headers and platform files. Lower it with every kernel whose header gets terms."""

@@ -8,8 +8,8 @@ from contextlib import suppress
 import pytest
 
 from tilewright.core.op import arrays_of, call_example
-from tilewright.core.platform import load_platform
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import load_platform
 from tilewright.ops import operators
 from tilewright.price.operations import cycles, expression, result_counts, update_counts
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from price.small_array import MACHINE, SPATIAL, TEMPORAL, product
-from tilewright.core.accelerator import ArrayEngine, InMemoryCompute
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer
 from tilewright.core.workload_file import print_workload, read_workload_file
+from tilewright.machine.array import ArrayEngine, InMemoryCompute
 from tilewright.mapping.best import best_mapping
 from tilewright.price.array import evaluate, unit_energies
 from tilewright.price.layers import thinned

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.core.kernel import formula, parse_kernel
-from tilewright.core.terms import FUNCTIONS, expanded, weighted
 from tilewright.errors import TilewrightError
+from tilewright.machine.kernel import formula, parse_kernel
+from tilewright.machine.terms import FUNCTIONS, expanded, weighted
 
 KERNEL = """/* ---
 op: Relu

@@ -9,9 +9,9 @@ from passes.build import Builder
 from plan.test_tiling import steps_of, tiled
 from plan.tiled import Walk, machine, transfers
 from plan.tiled_networks import FUSED, SINGLE
-from tilewright.core.parts import Dma
-from tilewright.core.platform import load_platform
 from tilewright.core.tiles import Extent, member
+from tilewright.machine.parts import Link
+from tilewright.machine.target import load_platform
 from tilewright.plan.select import select
 from tilewright.price import group_cost
 from tilewright.price.copies import descriptors, route
@@ -41,7 +41,7 @@ def test_transfers_of_every_rank() -> None:
         sizes = [int(rng.integers(1, n + 1)) for n in shape]
         block = tuple(Extent(0, size) for size in sizes)
         for rank in (1, 2, 3):
-            dma = Dma("dma", ("L2", "L1"), 1, 1.0, rank)
+            dma = Link("dma", ("L2", "L1"), 1, 1.0, rank)
             assert descriptors(grid, tuple(Span(-1, 0, size) for size in sizes), shape, rank) == transfers(
                 dma, block, shape
             )

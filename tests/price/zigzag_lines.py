@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from support import cases_folder
-from tilewright.core.accelerator import FROM_HIGH, FROM_LOW, TO_HIGH, TO_LOW, ArrayEngine
 from tilewright.core.equation import LayerText, read_layer
 from tilewright.core.mapping import SpatialMapping, TemporalMapping
 from tilewright.core.workload import Layer, Workload
@@ -18,6 +17,7 @@ from tilewright.frontend.zigzag_machine import read_machine
 from tilewright.frontend.zigzag_mapping import MappingFile, read_mapping
 from tilewright.frontend.zigzag_onnx import read_onnx_workload
 from tilewright.frontend.zigzag_workload import read_yaml_workload
+from tilewright.machine.array import FROM_HIGH, FROM_LOW, TO_HIGH, TO_LOW, ArrayEngine
 
 DIRECTION = {
     "rd_out_to_low": TO_LOW,

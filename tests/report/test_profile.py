@@ -10,7 +10,7 @@ import pytest
 import tilewright
 from onnx_models import model, node, value, write
 from tilewright.core.plan import Schedule
-from tilewright.core.platform import Sizes
+from tilewright.machine.target import Sizes
 from tilewright.report import render_report
 from tilewright.report.profile import profile_rows, roofline
 from tilewright.sim.marks import GroupProfile

@@ -15,7 +15,7 @@ import tilewright
 from onnx_models import model, node, value, write
 from tilewright.api import plan_model
 from tilewright.core.plan import Plan, Schedule
-from tilewright.core.platform import Sizes
+from tilewright.machine.target import Sizes
 from tilewright.plan import PlanOptions
 from tilewright.report import group_table, render_report
 from tilewright.report import memory as memory_module
@@ -182,7 +182,7 @@ def test_charts_stay_in_their_frame_and_small(made: Plan, schedule: Schedule, mo
     monkeypatch.setattr(timeline_module, "MOST_BARS", 0)
     small = timeline(made, schedule)
     assert small.close_ups == ()
-    assert len(small.whole.marks) <= 1 + len(made.platform.dmas)
+    assert len(small.whole.marks) <= 1 + len(made.platform.links)
 
 
 def test_copies_into_nearer_memories_follow_each_other(path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.codegen.project import runtime_files
-from tilewright.core.platform import load_platform
+from tilewright.machine.target import load_platform
 
 SOURCE = Path(__file__).parent / "programs" / "arm" / "tries.c"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sim.faults import FLAGS, PROGRAMS, START, compiler
-from tilewright.core.platform import Platform, load_platform
+from tilewright.machine.target import Target, load_platform
 from tilewright.sim.simulator import Look, Simulator
 
 DEVICES = PROGRAMS.parent / "devices"
@@ -29,7 +29,7 @@ def ran(
     cores: int = 2,
     timing: str = "gvsoc",
     checks: bool = True,
-    machine: Platform | None = None,
+    machine: Target | None = None,
 ) -> Ended:
     """Builds and runs a program; on the cores of the cluster, unless it has a `main` of its own."""
     source = DEVICES / f"{name}.c"
@@ -48,7 +48,7 @@ def ran(
     return Ended(simulator, simulator.read_words("results", 256))
 
 
-def with_bank_conflicts(platform: Platform, timing: str) -> Platform:
+def with_bank_conflicts(platform: Target, timing: str) -> Target:
     """The platform, but with conflicts in the banks of the cluster's memory in that timing."""
     machine = platform.timings[timing]
     harts = {**machine.harts, "cluster": replace(machine.harts["cluster"], near_banks=True)}
@@ -56,7 +56,7 @@ def with_bank_conflicts(platform: Platform, timing: str) -> Platform:
     return with_setting(changed, timing, "mchan", "bank_conflicts", 1)
 
 
-def with_private_units(platform: Platform, timing: str) -> Platform:
+def with_private_units(platform: Target, timing: str) -> Target:
     """The platform, but with units for each core in that timing."""
     machine = platform.timings[timing]
     cluster = machine.harts["cluster"]
@@ -65,7 +65,7 @@ def with_private_units(platform: Platform, timing: str) -> Platform:
     return replace(platform, timings={**platform.timings, timing: replace(machine, harts=harts)})
 
 
-def with_setting(platform: Platform, timing: str, device: str, setting: str, value: int) -> Platform:
+def with_setting(platform: Target, timing: str, device: str, setting: str, value: int) -> Target:
     """The platform, but with another value for a setting of a device in that timing."""
     machine = platform.timings[timing]
     found = machine.devices[device]
@@ -73,5 +73,5 @@ def with_setting(platform: Platform, timing: str, device: str, setting: str, val
     return replace(platform, timings={**platform.timings, timing: replace(machine, devices=devices)})
 
 
-def platform() -> Platform:
+def platform() -> Target:
     return load_platform("siracusa")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.core.platform import load_platform
+from tilewright.machine.target import load_platform
 from tilewright.sim.findings import Finding
 from tilewright.sim.simulator import Look, Simulator
 

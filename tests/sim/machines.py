@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tilewright import _native
-from tilewright.core.timing import INSTRUCTION_CLASSES
+from tilewright.machine.timing import INSTRUCTION_CLASSES
 
 BASE = 0x1C000000
 SIZE = 0x10000

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from tilewright.core.platform import load_platform
+from tilewright.machine.target import load_platform
 
 Bytes = NDArray[np.uint8]
 Values = NDArray[np.int64]

@@ -18,8 +18,8 @@ from tilewright.api import Options, run_model
 from tilewright.cli.app import run
 from tilewright.core.graph import Graph
 from tilewright.core.interpret import interpret
-from tilewright.core.platform import Sizes, load_platform
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import Sizes, load_platform
 from tilewright.sim.confined import kernel_version
 from tilewright.sim.gvsoc import simulate
 from tilewright.sim.limits import Limits

@@ -16,7 +16,7 @@ from tilewright.api.compiling import compile_model
 from tilewright.codegen import build, write_project
 from tilewright.core.graph import Graph
 from tilewright.core.interpret import interpret
-from tilewright.core.platform import Sizes, load_platform
+from tilewright.machine.target import Sizes, load_platform
 from tilewright.sim.gvsoc import GVSOC_FLAGS, given_files
 from tilewright.sim.simulator import Look, Simulator
 

@@ -9,7 +9,7 @@ import pytest
 
 from onnx_models import model, node, value, write
 from tilewright.api import Options, Ran, run_model
-from tilewright.core.platform import Sizes
+from tilewright.machine.target import Sizes
 from tilewright.sim.marks import Place, Walk, marks_of
 from tilewright.sim.program import load_program
 

@@ -10,7 +10,7 @@ import pytest
 
 from sim import encoder, machines
 from tilewright import _native
-from tilewright.core.platform import load_platform
+from tilewright.machine.target import load_platform
 
 A0, A1, A2, A3, A4, T0, T1 = 10, 11, 12, 13, 14, 5, 6
 FAR = 0x20000000

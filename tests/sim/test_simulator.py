@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from sim.small_programs import small_program
-from tilewright.core.platform import load_platform
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import load_platform
 from tilewright.sim.profile import profile_of
 from tilewright.sim.simulator import SLICE, Look, Simulator
 from tilewright.sim.statistics import Statistics, statistics_of

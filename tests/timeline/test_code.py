@@ -9,11 +9,11 @@ from msgspec import structs
 
 from plan.tiled import SCRATCHPAD
 from plan.tiled_networks import SINGLE
-from tilewright.core.parts import Dma
 from tilewright.core.plan import Group, Work
+from tilewright.machine.parts import Link
 from tilewright.timeline.code import kept_code
 
-FAR = Dma("external", ("L3", "L2"), 160, 1.0, 2, cold=400)
+FAR = Link("external", ("L3", "L2"), 160, 1.0, 2, cold=400)
 CACHE = {"line": 10.0, "sets": 16.0, "ways": 2.0}
 
 
@@ -21,7 +21,7 @@ def test_code_is_cold_again_behind_much_other_code() -> None:
     network = SINGLE[0]()
     kernels = {choice.kernel.path.name: n for n, choice in enumerate(network.choices) if choice.kernel is not None}
     name, step = next(iter(kernels.items()))
-    platform = replace(SCRATCHPAD, operations={**CACHE, f"begin {name}": 300.0}, dmas={"external": FAR})
+    platform = replace(SCRATCHPAD, operations={**CACHE, f"begin {name}": 300.0}, links={"external": FAR})
     one = Group((Work(step, {}),), (), (), {})
 
     def saved(*slow: bool) -> list[float]:
@@ -37,7 +37,7 @@ def test_code_of_slow_transfers_ages_with_every_group() -> None:
     network = SINGLE[0]()
     step = len(network.graph.nodes) - 1
     platform = replace(
-        SCRATCHPAD, operations={**CACHE, "group": 20.0}, dmas={"external": structs.replace(FAR, cold=200)}
+        SCRATCHPAD, operations={**CACHE, "group": 20.0}, links={"external": structs.replace(FAR, cold=200)}
     )
     one = Group((Work(step, {}),), (), (), {})
 

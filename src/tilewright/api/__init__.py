@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tilewright.core.lazy import lazy_names
+from tilewright.base.lazy import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

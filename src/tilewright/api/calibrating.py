@@ -19,12 +19,12 @@ from tilewright.api.sampled_layers import Layer, draw_layers, network
 from tilewright.codegen import build, lower, project_files, write_project
 from tilewright.codegen.build import build_drivers
 from tilewright.codegen.project import compiler_version, drivers
-from tilewright.core.calibration import COMPILER, Calibration, key_of, stale, write_calibrations
-from tilewright.core.kernel import Kernel
 from tilewright.core.plan import Plan
-from tilewright.core.platform import Platform, Sizes, load_platform, resize
-from tilewright.core.terms import weighted
 from tilewright.errors import TilewrightError
+from tilewright.machine.calibration import COMPILER, Calibration, key_of, stale, write_calibrations
+from tilewright.machine.kernel import Kernel
+from tilewright.machine.target import Sizes, Target, load_platform, resize
+from tilewright.machine.terms import weighted
 from tilewright.ops import load_folder
 from tilewright.passes import LAST, run_pipeline
 from tilewright.plan import PlanOptions, plan
@@ -66,7 +66,7 @@ class Result:
     calibration: Calibration
 
 
-def kernels_with_terms(platform: Platform, names: Sequence[str] = (), own: Sequence[Path] = ()) -> tuple[Kernel, ...]:
+def kernels_with_terms(platform: Target, names: Sequence[str] = (), own: Sequence[Path] = ()) -> tuple[Kernel, ...]:
     """Those of the cores that can be calibrated; an error for a name that is none.
 
     Where none is named, all of a user's `own` folders, or else of the platform.
@@ -119,7 +119,7 @@ def calibrate(
     return results
 
 
-def _loaded(platform: str, kernels: tuple[Path, ...], ops: tuple[Path, ...]) -> Platform:
+def _loaded(platform: str, kernels: tuple[Path, ...], ops: tuple[Path, ...]) -> Target:
     for folder in ops:
         load_folder(folder)
     machine = load_platform(platform, kernels)
@@ -127,16 +127,16 @@ def _loaded(platform: str, kernels: tuple[Path, ...], ops: tuple[Path, ...]) -> 
     return machine
 
 
-def _place(kernel: Kernel, own: Sequence[Path], platform: Platform) -> Path:
+def _place(kernel: Kernel, own: Sequence[Path], platform: Target) -> Path:
     return kernel.path.parent if kernel.path.parent in own else platform.folder
 
 
-def measured(platform: Platform, kernel: Kernel, seed: int, progress: Progress) -> Result:
+def measured(platform: Target, kernel: Kernel, seed: int, progress: Progress) -> Result:
     """Samples, runs and solves one kernel."""
     return solution(platform, kernel, programs(platform, kernel, seed, progress))
 
 
-def solution(platform: Platform, kernel: Kernel, ran: Sequence[Ran]) -> Result:
+def solution(platform: Target, kernel: Kernel, ran: Sequence[Ran]) -> Result:
     """What follows from programs that ran."""
     seen = [observed(one) for one in ran]
     solve = [one for number, layers in enumerate(seen) if number % HELD_OUT for one in layers]
@@ -163,7 +163,7 @@ def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def compiler_of(platform: Platform) -> str:
+def compiler_of(platform: Target) -> str:
     """Name and version of the compiler that builds a platform's programs."""
     return compiler_version(platform.build["compiler"])
 
@@ -172,7 +172,7 @@ def compiler_of(platform: Platform) -> str:
 
 
 def programs(
-    platform: Platform, kernel: Kernel, seed: int, progress: Progress = lambda _name, _done, _all: None
+    platform: Target, kernel: Kernel, seed: int, progress: Progress = lambda _name, _done, _all: None
 ) -> list[Ran]:
     """Layers for a kernel, as they ran. What `calibration.json` says plays no part in how they are planned."""
     plain = replace(kernel, cycles=weighted(kernel.terms, {}))
@@ -205,7 +205,7 @@ def programs(
     return found
 
 
-def _program(platform: Platform, kernel: Kernel, random: Random, number: int, bench: Bench) -> Ran | None:
+def _program(platform: Target, kernel: Kernel, random: Random, number: int, bench: Bench) -> Ran | None:
     """A program for one kernel; none where its layers do not fit the machine."""
     cores = platform.cores
     memory = platform.memories[cores.memory].bytes

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewright.api.feeding import fit, noise
+from tilewright.base.folders import write_folder
 from tilewright.codegen import lower, project_files, write_project
 from tilewright.codegen.project_name import check_files, check_name
-from tilewright.core.folders import write_folder
 from tilewright.core.graph import Array, Graph
 from tilewright.core.plan import Plan
-from tilewright.core.platform import DEFAULT_PLATFORM, Platform, Sizes, load_platform, platform_names, resize
 from tilewright.core.program import Program
 from tilewright.errors import TilewrightError
 from tilewright.frontend import load, save
+from tilewright.machine.target import DEFAULT_PLATFORM, Sizes, Target, load_platform, platform_names, resize
 from tilewright.ops import load_folder
 from tilewright.passes import run_pipeline
 from tilewright.plan import PlanOptions, alternatives, check, plan
@@ -60,7 +60,7 @@ class Compiled:
     source: Graph
     plan: Plan
     program: Program
-    platform: Platform
+    platform: Target
     files: Mapping[str, bytes]
 
     def write(self, folder: Path) -> None:
@@ -164,7 +164,7 @@ def _fastest(
     return meter.fastest(first, _others(graph, first.platform, options, real), options.measure, progress)
 
 
-def _others(graph: Graph, platform: Platform, options: Options, real: Platform) -> Iterator[Plan]:
+def _others(graph: Graph, platform: Target, options: Options, real: Target) -> Iterator[Plan]:
     """Other plans of a network that run on the real machine."""
     for other in alternatives(graph, platform, options.planning):
         check(other)
@@ -186,7 +186,7 @@ def _check_indices(graph: Graph) -> None:
             )
 
 
-def _beside_reserved(platform: Platform, sizes: Sizes) -> Sizes:
+def _beside_reserved(platform: Target, sizes: Sizes) -> Sizes:
     """A size that is that of a whole memory means all that is free there."""
     known = platform.memories
 
@@ -197,7 +197,7 @@ def _beside_reserved(platform: Platform, sizes: Sizes) -> Sizes:
     return replace(sizes, memories={name: free(name, size) for name, size in sizes.memories.items()})
 
 
-def _check_memories(planned: Plan, real: Platform) -> None:
+def _check_memories(planned: Plan, real: Target) -> None:
     """An error for a program that would not run: plans may be for larger memories than a simulated machine has."""
     if planned.schedule is None or not real.timings:
         return
@@ -211,7 +211,7 @@ def _check_memories(planned: Plan, real: Platform) -> None:
             )
 
 
-def _with_code(platform: Platform) -> Platform:
+def _with_code(platform: Target) -> Target:
     if platform.build:
         return platform
     others = [name for name in platform_names() if load_platform(name).build]

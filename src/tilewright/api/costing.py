@@ -19,13 +19,13 @@ from tilewright.api.mapping import (
     find_machine,
     rank,
 )
-from tilewright.core.accelerator import ArrayEngine, Arrays
 from tilewright.core.graph import Array, Graph
-from tilewright.core.platform import DEFAULT_PLATFORM, load_platform
 from tilewright.core.workload import Layer, Workload
 from tilewright.core.workload_file import read_workload_file
 from tilewright.errors import TilewrightError
 from tilewright.frontend import load
+from tilewright.machine.array import ArrayEngine, Arrays
+from tilewright.machine.target import DEFAULT_PLATFORM, load_platform
 from tilewright.passes import (
     batch_norm,
     dead_code,

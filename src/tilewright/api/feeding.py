@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tilewright.core.dtype import BOOL
+from tilewright.base.dtype import BOOL
 from tilewright.core.graph import Array, Graph, TensorType
 from tilewright.errors import TilewrightError
 

@@ -9,12 +9,12 @@ from types import MappingProxyType
 from typing import Literal
 
 from tilewright.api.compiling import Observer
-from tilewright.core.accelerator import ArrayEngine, Arrays
-from tilewright.core.array_file import FINAL
-from tilewright.core.library import load_arrays
 from tilewright.core.mapping import SpatialMapping, TemporalMapping
 from tilewright.core.workload import Layer
 from tilewright.errors import TilewrightError
+from tilewright.machine.array import ArrayEngine, Arrays
+from tilewright.machine.array_file import FINAL
+from tilewright.machine.library import load_arrays
 from tilewright.mapping.allocate import allocate
 from tilewright.mapping.best import BestResult, Job, best_mappings
 from tilewright.mapping.goals import Objective, Wanted

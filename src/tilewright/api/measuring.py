@@ -19,8 +19,8 @@ from tilewright.codegen.project import compiler_version
 from tilewright.core.cache import Cache, user_cache
 from tilewright.core.graph import Array
 from tilewright.core.plan import Group, Plan
-from tilewright.core.platform import Platform, load_platform, platform_names
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import Target, load_platform, platform_names
 from tilewright.sim.chip import run_on_chip
 from tilewright.sim.limits import USUAL, Limits
 from tilewright.sim.simulator import simulator_digest, timing_of
@@ -131,7 +131,7 @@ class Meter:
         return Times(sum(ran.cycles), tuple(group.cycles for group in ran.groups))
 
 
-def check_measurable(platform: Platform) -> None:
+def check_measurable(platform: Target) -> None:
     """An error where nothing tells the cycles of a platform's programs."""
     if platform.timings and platform.home:
         return

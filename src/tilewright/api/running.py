@@ -13,14 +13,14 @@ import numpy as np
 from tilewright.api.compiling import Compiled, Observer, Options, compile_model
 from tilewright.api.feeding import fit, noise, stepped
 from tilewright.api.measuring import Building
+from tilewright.base.dtype import BFLOAT16, FLOAT16
 from tilewright.codegen import build, written_project
-from tilewright.core.dtype import BFLOAT16, FLOAT16
 from tilewright.core.graph import Array, Graph
 from tilewright.core.interpret import interpret_steps
-from tilewright.core.platform import Platform
 from tilewright.core.program import Mark, Program
 from tilewright.core.sizes import extents, type_of
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import Target
 from tilewright.quantize import quantisation_step
 from tilewright.sim.chip import run_on_chip
 from tilewright.sim.gvsoc import GVSOC_FLAGS, check_gvsoc, given_files, run_on_gvsoc
@@ -159,7 +159,7 @@ def run_model(
             )
             outputs, cycles, groups, each = chip.outputs, sum(chip.cycles), chip.groups, chip.cycles
         else:
-            emulated = (machine or Machine()) if compiled.platform.dmas else None
+            emulated = (machine or Machine()) if compiled.platform.links else None
             host = run_on_host(
                 built.executable, fed, types, machine=emulated, repeat=repeat, limits=limits, steps=steps or 1
             )
@@ -176,7 +176,7 @@ def _marks(program: Program) -> list[int]:
     return steps or [*range(len(program.routines))]
 
 
-def _simulator(platform: Platform, name: SimulatorName | None, *, profile: bool) -> SimulatorName:
+def _simulator(platform: Target, name: SimulatorName | None, *, profile: bool) -> SimulatorName:
     """What runs a platform's programs; an error where that cannot."""
     found = name or ("qemu" if platform.qemu else "tilewright")
     if found == "gvsoc":

@@ -8,12 +8,12 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tilewright.core.dtype import DTYPES
+from tilewright.base.dtype import DTYPES
 from tilewright.core.graph import Array, Graph, Node, TensorType, type_of_array
-from tilewright.core.kernel import Kernel
 from tilewright.core.matching import binding_names, why_not
 from tilewright.core.op import REGISTRY, Call, Example, Operator, arrays_of, call_node, call_of, parse_type
 from tilewright.errors import TilewrightError
+from tilewright.machine.kernel import Kernel
 from tilewright.ops.sampling import LEAST_POINTS, MOST_POINTS, resized
 from tilewright.ops.usual_steps import usual_steps
 

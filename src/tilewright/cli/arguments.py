@@ -9,8 +9,8 @@ from tilewright.api.arrays import read_arrays
 from tilewright.api.compiling import Options
 from tilewright.cli.options import LARGEST, Build, Code, Network, Planning, Shape, whole_number
 from tilewright.core.graph import Array
-from tilewright.core.platform import Platform, Sizes, load_platform
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import Sizes, Target, load_platform
 from tilewright.plan.options import PlanOptions
 from tilewright.price.copies import route
 
@@ -98,7 +98,7 @@ def _sizes(name: str, shape: Shape, flags: Sequence[str]) -> Sizes:
     return Sizes(memories, shape.home, shape.cores or 0, tuple(shape.without))
 
 
-def require_tiles(platform: str | Platform, flag: str) -> None:
+def require_tiles(platform: str | Target, flag: str) -> None:
     """An error where a flag means nothing, because the platform has one memory."""
     found = load_platform(platform) if isinstance(platform, str) else platform
     if not found.home:
@@ -109,7 +109,7 @@ def require_tiles(platform: str | Platform, flag: str) -> None:
         )
 
 
-def _require_host(platform: Platform) -> None:
+def _require_host(platform: Target) -> None:
     """An error where this computer does not emulate the DMA of a platform, so that it cannot be told when to copy."""
     if platform.qemu or platform.timings:
         raise TilewrightError(
@@ -119,7 +119,7 @@ def _require_host(platform: Platform) -> None:
         )
 
 
-def _check_home(platform: Platform, home: str) -> None:
+def _check_home(platform: Target, home: str) -> None:
     near = platform.cores.memory
     possible = [name for name in platform.memories if name != near and route(platform, name)]
     if home not in possible:
@@ -130,7 +130,7 @@ def _check_home(platform: Platform, home: str) -> None:
         )
 
 
-def _weight_memory(platform: Platform) -> str:
+def _weight_memory(platform: Target) -> str:
     for engine in platform.engines.values():
         if engine.reads:
             return engine.reads[0]

@@ -10,12 +10,12 @@ import typer
 from rich.table import Table
 
 from tilewright.api.compiling import Compiled, compile_model
+from tilewright.base.descriptions import stem_of
 from tilewright.cli import options as opt
 from tilewright.cli.arguments import options_of
 from tilewright.cli.console import progress_line, results, styled, warn_stale
 from tilewright.cli.planning import arena_text
 from tilewright.codegen import write_project
-from tilewright.core.descriptions import stem_of
 from tilewright.core.plan import Plan
 from tilewright.report import layers, render_report
 

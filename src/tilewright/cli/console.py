@@ -55,7 +55,7 @@ def errors() -> Console:
 
 def warn_stale(plan: Plan) -> None:
     """Tells of kernels of a plan whose predicted cycles are not what was measured."""
-    from tilewright.core.calibration import warnings
+    from tilewright.machine.calibration import warnings
 
     for line in warnings(plan.platform, [choice.kernel for choice in plan.choices if choice.kernel is not None]):
         errors().print(f"warning: {line}")

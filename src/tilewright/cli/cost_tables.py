@@ -9,7 +9,7 @@ from rich.table import Table
 
 from tilewright.api.costing import NetworkCost, NodeCost
 from tilewright.api.mapping import Mapped
-from tilewright.core.accelerator import Arrays
+from tilewright.machine.array import Arrays
 from tilewright.price.array import ArrayCost
 from tilewright.report.costs import energy_by_memory, energy_text, latency_parts, nest_rows
 

@@ -14,6 +14,7 @@ from rich.tree import Tree
 
 from tilewright.api.costing import NetworkCost, cost, read_network
 from tilewright.api.mapping import Mapped, find_machine, search_each
+from tilewright.base.files import write_file
 from tilewright.cli import mapping_options as mapopt
 from tilewright.cli import options as opt
 from tilewright.cli.arguments import network_of, states_of
@@ -28,7 +29,6 @@ from tilewright.cli.cost_tables import (
     summary,
     unrolled_text,
 )
-from tilewright.core.files import write_file
 from tilewright.core.workload import Layer
 from tilewright.core.workload_file import equation_layer
 from tilewright.errors import TilewrightError

@@ -10,18 +10,18 @@ import typer
 from rich.table import Table
 
 from tilewright.api.mapping import find_machine
+from tilewright.base.files import write_file
 from tilewright.cli import options as opt
 from tilewright.cli.console import errors, results
-from tilewright.core.accelerator import ArrayEngine
-from tilewright.core.array_file import ENGINE
-from tilewright.core.files import write_file
-from tilewright.core.library import load_machine, machine_names
-from tilewright.core.machine import Machine, print_machine
-from tilewright.core.parts import Engine
-from tilewright.core.platform import platform_names
 from tilewright.core.workload_file import print_workload
 from tilewright.frontend.zigzag_machine import load_yaml, read_machine
 from tilewright.frontend.zigzag_workload import read_yaml_workload
+from tilewright.machine.array import ArrayEngine
+from tilewright.machine.array_file import ENGINE
+from tilewright.machine.library import load_machine, machine_names
+from tilewright.machine.machine import Machine, print_machine
+from tilewright.machine.parts import Engine
+from tilewright.machine.target import platform_names
 from tilewright.report.costs import area_of
 
 commands = typer.Typer()

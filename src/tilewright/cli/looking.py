@@ -13,7 +13,7 @@ from rich.table import Table
 
 from tilewright.cli import options as opt
 from tilewright.cli.console import results, styled
-from tilewright.core.platform import load_platform, platform_names
+from tilewright.machine.target import load_platform, platform_names
 
 commands = typer.Typer()
 

@@ -12,8 +12,8 @@ import typer
 
 from tilewright.api.mapping import MapOptions, Strategy
 from tilewright.cli.options import LARGEST, MOST_PROCESSES, whole_number
-from tilewright.core.library import machine_names
 from tilewright.errors import TilewrightError
+from tilewright.machine.library import machine_names
 from tilewright.mapping.goals import Objective, Wanted
 from tilewright.mapping.pinned import check_form, read_mappings
 from tilewright.mapping.results import Effort

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from tilewright.cli import options as opt
 from tilewright.cli.console import results
-from tilewright.core.platform import load_platform
+from tilewright.machine.target import load_platform
 from tilewright.ops import load_folder, operators
 
 commands = typer.Typer()

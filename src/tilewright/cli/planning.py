@@ -13,8 +13,8 @@ from tilewright.api.compiling import plan_model
 from tilewright.cli import options as opt
 from tilewright.cli.arguments import options_of, require_tiles
 from tilewright.cli.console import progress_line, results, warn_stale
-from tilewright.core.parts import Memory
 from tilewright.core.plan import Plan, Schedule
+from tilewright.machine.parts import Memory
 from tilewright.plan import PlanOptions, check, plan
 from tilewright.report import BufferRow, GroupRow, GroupTable, Layer, Totals, group_table, layers
 

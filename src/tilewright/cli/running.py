@@ -15,16 +15,16 @@ from rich.table import Table
 from tilewright.api.arrays import read_arrays
 from tilewright.api.compiling import Observer, Options
 from tilewright.api.running import Ran, run_model
+from tilewright.base.files import write_file
 from tilewright.cli import options as opt
 from tilewright.cli.arguments import options_of
 from tilewright.cli.compiling import sizes_text, summary, title_of
 from tilewright.cli.console import progress_line, results, styled, warn_stale
 from tilewright.cli.profile_tables import Detail, counted_object, print_counted, print_run_profile, profile_object
 from tilewright.codegen import write_project
-from tilewright.core.files import write_file
 from tilewright.core.graph import Array
-from tilewright.core.platform import load_platform
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import load_platform
 from tilewright.report import render_report
 from tilewright.report.counted import estimated
 from tilewright.sim.limits import Limits

@@ -15,8 +15,8 @@ import typer
 from tilewright.cli import options as opt
 from tilewright.cli.console import errors, progress_line
 from tilewright.cli.simulation_tables import print_profile, print_statistics
-from tilewright.core.platform import load_platform
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import load_platform
 from tilewright.sim.findings import Finding
 from tilewright.sim.gvsoc import simulate
 from tilewright.sim.limits import Limits

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.codegen.project import drivers, find_compiler, written_names
-from tilewright.core.platform import Platform
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import Target
 
 STRICT = ("-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Werror")
 SANITIZE = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -23,7 +23,7 @@ class Built:
 
 
 def build(
-    folder: Path, platform: Platform, name: str = "network", *, compiler: str = "", flags: tuple[str, ...] = ()
+    folder: Path, platform: Target, name: str = "network", *, compiler: str = "", flags: tuple[str, ...] = ()
 ) -> Built:
     """Compiles the sources of a written project into one executable; compiler messages become an error.
 
@@ -55,7 +55,7 @@ def build(
     return Built(executable, command)
 
 
-def build_drivers(folder: Path, platform: Platform, name: str, target: Path) -> tuple[str, ...]:
+def build_drivers(folder: Path, platform: Target, name: str, target: Path) -> tuple[str, ...]:
     """Compiles the sources of a written project that every network of the platform has; returns the objects' places.
 
     Given to `build` as flags, for projects without these sources, they save it half of its time.

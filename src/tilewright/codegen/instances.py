@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from tilewright.base.dtype import DTYPES, DType
 from tilewright.codegen.affine import Block, dense, linear, row_major
 from tilewright.codegen.lanes import lanes_text
 from tilewright.codegen.literals import number
 from tilewright.codegen.steps import Operand, StepCode, converted, load, print_steps
 from tilewright.core.domain import Affine, Domain
-from tilewright.core.dtype import DTYPES, DType
 from tilewright.core.expr import Size
 from tilewright.core.graph import Result, TensorType
-from tilewright.core.kernel import Kernel
 from tilewright.core.op import REGISTRY
 from tilewright.core.tiles import pointed
+from tilewright.machine.kernel import Kernel
 
 _DEFINITION = re.compile(
     r"^(?:static|TW_APART|TW_INLINE)\s+(?:inline\s+)?[\w\s]+?[\s\*](\w+)\s*\([^;{}]*\)\s*\{", re.MULTILINE

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tilewright.base.dtype import FLOAT32, INT8, INT16, INT32, UINT8, DType
 from tilewright.codegen.steps import StepCode, data_dependent, mentions, value_name
-from tilewright.core.dtype import FLOAT32, INT8, INT16, INT32, UINT8, DType
 from tilewright.core.graph import Result, TensorType
 
 _LOADED = (INT8, UINT8, INT16, INT32, FLOAT32)

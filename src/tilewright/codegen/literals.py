@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from tilewright.core.dtype import DType
+from tilewright.base.dtype import DType
 from tilewright.core.graph import Array
 
 

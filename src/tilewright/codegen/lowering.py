@@ -16,11 +16,11 @@ from tilewright.codegen.pieces import Pieces
 from tilewright.codegen.transfers import copy
 from tilewright.codegen.works import Held, Parts, Task, around, invoke, packing_names, reach
 from tilewright.core.expr import Expr, Size, Var, bounds_of, larger, plain, variable
-from tilewright.core.parts import Dma
 from tilewright.core.plan import Choice, Group, Place, Plan, Schedule, Stage, Work
 from tilewright.core.program import Await, Copy, Cores, If, Mark, Move, Pointer, Start, Statement, Test, Wait
 from tilewright.core.sizes import ranges_of
 from tilewright.core.tiles import Extent, Member, Region, TileLoop, Trace, Use, hull, left, member, narrowed, trace
+from tilewright.machine.parts import Link
 
 CORE = "core"
 
@@ -348,8 +348,8 @@ class Lowering:
         tests = self.tests(depth)
         return [If(tests, tuple(body))] if tests and body else body
 
-    def _dma(self, memory: str) -> Dma:
-        found = self.plan.platform.dma(memory, self.memory)
+    def _dma(self, memory: str) -> Link:
+        found = self.plan.platform.link(memory, self.memory)
         if found is None:
             raise ValueError(f"nothing copies between {memory} and {self.memory}")
         return found

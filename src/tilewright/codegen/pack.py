@@ -8,8 +8,8 @@ from math import prod
 import numpy as np
 
 from tilewright.core.graph import Array
-from tilewright.core.kernel import BIT, PLANE, Kernel, extent_of, packing
 from tilewright.errors import TilewrightError
+from tilewright.machine.kernel import BIT, PLANE, Kernel, extent_of, packing
 
 
 def pack(array: Array, spec: str, sizes: Mapping[str, int | float], kernel: Kernel) -> Array:

@@ -10,9 +10,9 @@ import numpy as np
 
 from tilewright.codegen.pack import pack
 from tilewright.core.graph import Array, State
-from tilewright.core.kernel import Kernel, Number
 from tilewright.core.plan import Place, Plan
 from tilewright.core.program import Constant, Function
+from tilewright.machine.kernel import Kernel, Number
 
 ALIGNMENT = 16
 UNLIMITED = re.compile(r"(?<=\bclamped = )tw_within\(")

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tilewright.base.dtype import dtype_of
 from tilewright.codegen import words
 from tilewright.codegen.literals import elements
 from tilewright.codegen.statements import StatementPrinter
-from tilewright.core.dtype import dtype_of
 from tilewright.core.plan import Place
 from tilewright.core.program import Constant, Mark, Pointer, Port, Program, Routine
 

@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
+from tilewright.base.folders import written_folder
 from tilewright.codegen.printer import print_program
-from tilewright.core.folders import written_folder
-from tilewright.core.platform import Platform
 from tilewright.core.program import Program
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import Target
 
 
-def project_files(program: Program, platform: Platform) -> dict[str, bytes]:
+def project_files(program: Program, platform: Target) -> dict[str, bytes]:
     """Every file of the C project by name; templates of the platform's runtime have @NAME@ etc. filled in."""
     header = platform.layout.get("header", ".")
     source = platform.layout.get("source", ".")
@@ -29,12 +29,12 @@ def project_files(program: Program, platform: Platform) -> dict[str, bytes]:
     return files | runtime_files(program.name, [name for name in files if name.endswith((".c", ".S"))], platform)
 
 
-def drivers(platform: Platform) -> list[str]:
+def drivers(platform: Target) -> list[str]:
     """Sources of the platform's runtime that are the same for all networks."""
     return [place for place in platform.runtime if "/" not in place and place.endswith((".c", ".S"))]
 
 
-def runtime_files(name: str, sources: Sequence[str], platform: Platform) -> dict[str, bytes]:
+def runtime_files(name: str, sources: Sequence[str], platform: Target) -> dict[str, bytes]:
     """What the platform's runtime adds to a network called `name` that is made of `sources`."""
     values = {
         "@NAME@": name,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
-from tilewright.core.platform import Platform
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import Target
 
 LONGEST = 31
 """Letters of a name that every linker tells apart."""
@@ -50,7 +50,7 @@ def check_name(name: str) -> None:
         raise _refused(name, "is taken by code that goes with every network")
 
 
-def check_files(name: str, platform: Platform) -> None:
+def check_files(name: str, platform: Target) -> None:
     """An error where a platform has a file of that name already."""
     folders = [part for place in (*platform.runtime, *platform.layout.values()) for part in PurePosixPath(place).parts]
     for part in dict.fromkeys(folders):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tilewright.base.dtype import dtype_of
 from tilewright.codegen import words
-from tilewright.core.dtype import dtype_of
 from tilewright.core.expr import Size
 from tilewright.core.plan import Place
 from tilewright.core.program import (

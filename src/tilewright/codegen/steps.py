@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from tilewright.base.dtype import DType
 from tilewright.codegen.affine import Block, scaled
 from tilewright.core.domain import Domain, Whole
-from tilewright.core.dtype import DType
 from tilewright.core.graph import Graph, Node, Result, TensorType
 from tilewright.core.op import Body, Call, call_steps, words
 

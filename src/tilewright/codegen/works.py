@@ -13,7 +13,6 @@ from tilewright.codegen.literals import number
 from tilewright.codegen.loopnest import Nest, cut_bounds, print_nest
 from tilewright.codegen.pieces import Pieces
 from tilewright.codegen.steps import Operand, epilogue_steps, mentions
-from tilewright.core import kernel as kernels
 from tilewright.core.expr import Expr, Size, Var, plain
 from tilewright.core.graph import Graph, TensorType
 from tilewright.core.matching import binding_names, tile_names
@@ -23,6 +22,7 @@ from tilewright.core.program import Argument, Invoke, Literal, Maybe, Number, Po
 from tilewright.core.sizes import extents
 from tilewright.core.tiles import Extent, Member, Ranges, Region, Use, region, shift, walked
 from tilewright.errors import TilewrightError
+from tilewright.machine import kernel as kernels
 
 
 @dataclass(frozen=True)

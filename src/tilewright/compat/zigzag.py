@@ -14,10 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from tilewright.base.files import write_file
+from tilewright.base.folders import write_folder
 from tilewright.compat.zigzag_results import CostModelEvaluation, CumulativeEvaluation, complete
-from tilewright.core.accelerator import ArrayEngine
-from tilewright.core.files import write_file
-from tilewright.core.folders import write_folder
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer, Workload
 from tilewright.errors import TilewrightError
@@ -25,6 +24,7 @@ from tilewright.frontend.zigzag_machine import read_machine
 from tilewright.frontend.zigzag_mapping import MappingEntry, read_mapping
 from tilewright.frontend.zigzag_onnx import read_onnx_workload, workload_of_model
 from tilewright.frontend.zigzag_workload import read_yaml_workload, workload_of_items
+from tilewright.machine.array import ArrayEngine
 from tilewright.mapping.goals import Objective
 from tilewright.mapping.spatial import candidates
 from tilewright.mapping.strategies import loma, salsa

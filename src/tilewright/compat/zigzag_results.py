@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilewright.core.accelerator import FROM_HIGH, FROM_LOW, TO_HIGH, TO_LOW
 from tilewright.core.workload import Layer
+from tilewright.machine.array import FROM_HIGH, FROM_LOW, TO_HIGH, TO_LOW
 from tilewright.price.array import ArrayCost, areas, clock_period
 from tilewright.price.array_moves import Move
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.core.files import cannot_write, write_file
+from tilewright.base.files import cannot_write, write_file
 from tilewright.errors import TilewrightError
 
 VARIABLE = "TILEWRIGHT_CACHE"

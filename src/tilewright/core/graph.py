@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.core.dtype import DType, dtype_of
+from tilewright.base.dtype import DType, dtype_of
 from tilewright.errors import TilewrightError
 
 Array = np.ndarray[Any, Any]

@@ -8,10 +8,10 @@ from itertools import pairwise
 from tilewright.core.domain import Affine, Domain, dim
 from tilewright.core.expr import Expr, Size, plain, smaller
 from tilewright.core.graph import Graph, Node, TensorType
-from tilewright.core.kernel import Kernel, Number, holds
 from tilewright.core.op import Call, call_node, words
 from tilewright.core.sizes import call_at, ranges_of, samples
 from tilewright.core.tiles import Ranges, region
+from tilewright.machine.kernel import Kernel, Number, holds
 
 
 def binding_names(call: Call, domain: Domain) -> dict[str, Number]:

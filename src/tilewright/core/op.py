@@ -17,8 +17,8 @@ from typing import Literal
 
 import numpy as np
 
+from tilewright.base.dtype import DTYPES
 from tilewright.core.domain import Domain
-from tilewright.core.dtype import DTYPES
 from tilewright.core.graph import Array, Attr, Attrs, Graph, Node, Result, TensorType, type_of_array
 from tilewright.errors import TilewrightError
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from tilewright.core.graph import Graph
-from tilewright.core.kernel import Kernel
-from tilewright.core.platform import Platform
 from tilewright.core.tiles import TileLoop
+from tilewright.machine.kernel import Kernel
+from tilewright.machine.target import Target
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class Plan:
     """A network placed on a platform. Node i of the graph runs at step i."""
 
     graph: Graph
-    platform: Platform
+    platform: Target
     choices: tuple[Choice, ...]
     places: Mapping[str, Place]
     buffers: tuple[Buffer, ...]

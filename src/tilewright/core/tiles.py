@@ -15,9 +15,9 @@ from types import MappingProxyType
 from tilewright.core.domain import WHOLE, Affine, Axis, Domain, Whole, dim
 from tilewright.core.expr import Size, at_first, clamp, larger, plain, smaller
 from tilewright.core.graph import Graph, Node, TensorType
-from tilewright.core.kernel import BIT, PLANE, Kernel, Number, extent_of, packing
 from tilewright.core.op import Body, Call, call_node, call_steps
 from tilewright.core.sizes import ranges_of
+from tilewright.machine.kernel import BIT, PLANE, Kernel, Number, extent_of, packing
 
 
 @dataclass(frozen=True)

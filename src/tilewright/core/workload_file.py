@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import yaml
 
-from tilewright.core.descriptions import read_yaml, stem_of
+from tilewright.base.descriptions import read_yaml, stem_of
+from tilewright.base.reader import Reader
 from tilewright.core.equation import LayerText, parse_equation, read_layer
-from tilewright.core.reader import Reader
 from tilewright.core.workload import Layer, Workload
 from tilewright.errors import TilewrightError
 

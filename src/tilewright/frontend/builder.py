@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from tilewright import ops
-from tilewright.core.dtype import DType
+from tilewright.base.dtype import DType
 from tilewright.core.graph import Array, Attr, Graph, Node, TensorType, type_of_array
 from tilewright.core.op import Call, Operator, call_of, evaluate
 from tilewright.errors import TilewrightError

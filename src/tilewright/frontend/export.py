@@ -15,9 +15,9 @@ import numpy as np
 import onnx
 import onnx.defs
 
-from tilewright.core.dtype import dtype_of
-from tilewright.core.files import write_file
-from tilewright.core.folders import write_folder
+from tilewright.base.dtype import dtype_of
+from tilewright.base.files import write_file
+from tilewright.base.folders import write_folder
 from tilewright.core.graph import Array, Graph, Names, Node, Result, TensorType
 from tilewright.core.op import REGISTRY, call_node
 from tilewright.frontend.functions import attribute_kind, attribute_proto, set_tensor_type

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tilewright.core.dtype import DTYPES, FLOAT32, DType
+from tilewright.base.dtype import DTYPES, FLOAT32, DType
 from tilewright.core.graph import Array, Bound, Graph, TensorType
 from tilewright.errors import TilewrightError
 from tilewright.frontend import inputs as given

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from tilewright.core.dtype import DTYPES, FLOAT32, INT8, INT16, INT32, UINT8, DType
+from tilewright.base.dtype import DTYPES, FLOAT32, INT8, INT16, INT32, UINT8, DType
 from tilewright.core.graph import Array, Bound
 from tilewright.errors import TilewrightError
 from tilewright.frontend.raw import Declared, RawModel, Unsupported

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tilewright.core.dtype import FLOAT32, INT8, INT16, INT32, INT64, UINT8, DType, smallest_integer
+from tilewright.base.dtype import FLOAT32, INT8, INT16, INT32, INT64, UINT8, DType, smallest_integer
 from tilewright.core.graph import Array, Attr, Attrs, Node
 from tilewright.core.op import REGISTRY
 from tilewright.errors import TilewrightError

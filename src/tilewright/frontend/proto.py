@@ -14,8 +14,8 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
-from tilewright.core.descriptions import stem_of
-from tilewright.core.dtype import INT8, UINT8, DType
+from tilewright.base.descriptions import stem_of
+from tilewright.base.dtype import INT8, UINT8, DType
 from tilewright.core.graph import Array
 from tilewright.errors import TilewrightError
 from tilewright.frontend.raw import NEWEST, Declared, Function, RawAttr, RawModel, RawNode, Ref, Subgraph, Unsupported

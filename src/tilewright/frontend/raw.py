@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 
-from tilewright.core.dtype import DType
+from tilewright.base.dtype import DType
 from tilewright.core.graph import Array, Attr, Node, topological
 
 NEWEST = 10_000

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tilewright.core.dtype import INT32
+from tilewright.base.dtype import INT32
 from tilewright.core.graph import Array, Bound, Graph, Names, Node, TensorType, attrs
 from tilewright.core.op import REGISTRY, call_node
 from tilewright.core.sizes import extents

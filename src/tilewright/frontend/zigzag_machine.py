@@ -6,8 +6,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import cast
 
-from tilewright.core import descriptions
-from tilewright.core.accelerator import (
+from tilewright.base import descriptions
+from tilewright.base.reader import Reader
+from tilewright.errors import TilewrightError
+from tilewright.machine.array import (
     FROM_HIGH,
     FROM_LOW,
     TO_HIGH,
@@ -17,8 +19,6 @@ from tilewright.core.accelerator import (
     MemoryLevel,
     Port,
 )
-from tilewright.core.reader import Reader
-from tilewright.errors import TilewrightError
 
 DIRECTION = {"tl": TO_LOW, "fl": FROM_LOW, "th": TO_HIGH, "fh": FROM_HIGH}
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from tilewright.core.reader import Reader
-from tilewright.core.schema import LONGEST
+from tilewright.base.reader import Reader
+from tilewright.base.schema import LONGEST
 from tilewright.core.workload import Layer, Workload
 from tilewright.frontend.zigzag_machine import listed, load_yaml
 

@@ -14,7 +14,7 @@ from typing import cast
 import onnx
 from google.protobuf.message import DecodeError
 
-from tilewright.core.descriptions import stem_of
+from tilewright.base.descriptions import stem_of
 from tilewright.core.equation import LayerText, read_layer
 from tilewright.core.workload import Workload
 from tilewright.errors import TilewrightError

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeGuard
 
-from tilewright.core.descriptions import stem_of
+from tilewright.base.descriptions import stem_of
+from tilewright.base.reader import Reader
+from tilewright.base.schema import MOST_WHOLE
 from tilewright.core.equation import LayerText, parse_equation, read_layer
-from tilewright.core.reader import Reader
-from tilewright.core.schema import MOST_WHOLE
 from tilewright.core.workload import Workload
 from tilewright.frontend.zigzag_machine import listed, load_yaml
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
-from tilewright.core.accelerator import ArrayEngine, MemoryLevel
 from tilewright.core.mapping import Loop, SpatialMapping, TemporalMapping
 from tilewright.core.workload import Layer, Operand
 from tilewright.errors import TilewrightError
+from tilewright.machine.array import ArrayEngine, MemoryLevel
 from tilewright.price.array_nest import spread
 
 Order = tuple[tuple[str, int], ...]

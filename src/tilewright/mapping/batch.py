@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.core.accelerator import FROM_HIGH, FROM_LOW, TO_HIGH, TO_LOW
+from tilewright.machine.array import FROM_HIGH, FROM_LOW, TO_HIGH, TO_LOW
 from tilewright.mapping.batch_ports import Array, covered_cycles, levelled, reduced
 from tilewright.mapping.tables import NEW, SAME, MoveTable, OperandTable, Problem
 

@@ -12,10 +12,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tilewright.core.accelerator import ArrayEngine
 from tilewright.core.mapping import SpatialMapping, TemporalMapping
 from tilewright.core.workload import Layer
 from tilewright.errors import TilewrightError
+from tilewright.machine.array import ArrayEngine
 from tilewright.mapping.floors import Floors
 from tilewright.mapping.goals import Goal, Objective, Wanted
 from tilewright.mapping.lattice import Lattice

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from functools import cache
 from math import ceil, prod
 
-from tilewright.core.accelerator import FROM_HIGH, FROM_LOW, READS, TO_HIGH, TO_LOW, ArrayEngine, MemoryLevel, Port
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer, Operand
+from tilewright.machine.array import FROM_HIGH, FROM_LOW, READS, TO_HIGH, TO_LOW, ArrayEngine, MemoryLevel, Port
 from tilewright.price.array import operation_cycles, unit_energies
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tilewright.core.accelerator import FROM_HIGH, TO_LOW
+from tilewright.machine.array import FROM_HIGH, TO_LOW
 from tilewright.mapping.batch import Place
 from tilewright.mapping.parts import Part, Space
 from tilewright.mapping.tables import Floats, MoveTable

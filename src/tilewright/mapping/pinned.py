@@ -13,11 +13,11 @@ from math import prod
 from pathlib import Path
 from typing import cast
 
-from tilewright.core.accelerator import ArrayEngine
-from tilewright.core.descriptions import read_text
+from tilewright.base.descriptions import read_text
 from tilewright.core.mapping import SpatialMapping, TemporalMapping
 from tilewright.core.workload import Layer
 from tilewright.errors import TilewrightError
+from tilewright.machine.array import ArrayEngine
 from tilewright.mapping.allocate import tiles, too_small, usable
 from tilewright.mapping.text import from_json, to_json
 from tilewright.mapping.timeloop import from_timeloop, to_timeloop

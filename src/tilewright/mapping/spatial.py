@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, product
 from math import prod
 
-from tilewright.core.accelerator import FROM_LOW, TO_LOW, ArrayEngine
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer, Operand
 from tilewright.errors import TilewrightError
+from tilewright.machine.array import FROM_LOW, TO_LOW, ArrayEngine
 
 Loops = tuple[tuple[str, int], ...]
 

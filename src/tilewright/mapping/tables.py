@@ -13,9 +13,9 @@ from math import gcd, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.core.accelerator import FROM_HIGH, FROM_LOW, READS, TO_HIGH, TO_LOW, ArrayEngine, MemoryLevel, Port
 from tilewright.core.mapping import Loop, SpatialMapping, TemporalMapping, Unrolled
 from tilewright.core.workload import Layer, Operand, Sum
+from tilewright.machine.array import FROM_HIGH, FROM_LOW, READS, TO_HIGH, TO_LOW, ArrayEngine, MemoryLevel, Port
 from tilewright.mapping.lattice import Ints, Lattice
 from tilewright.price.array import evaluate, operation_cycles
 from tilewright.price.array_nest import Nest, build, spread

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from tilewright.core.accelerator import ArrayEngine
 from tilewright.core.mapping import SpatialMapping, TemporalMapping
 from tilewright.core.workload import Layer
 from tilewright.errors import TilewrightError
+from tilewright.machine.array import ArrayEngine
 
 
 def to_json(layer: Layer, engine: ArrayEngine, spatial: SpatialMapping, temporal: TemporalMapping) -> dict[str, object]:

@@ -12,11 +12,11 @@ from typing import cast
 
 import yaml
 
-from tilewright.core.accelerator import ArrayEngine
-from tilewright.core.descriptions import parse_yaml
+from tilewright.base.descriptions import parse_yaml
 from tilewright.core.mapping import SpatialMapping, TemporalMapping
 from tilewright.core.workload import Layer
 from tilewright.errors import TilewrightError
+from tilewright.machine.array import ArrayEngine
 from tilewright.mapping.text import check
 
 Loops = tuple[tuple[str, int], ...]

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil, prod
 
-from tilewright.core.accelerator import ArrayEngine
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer
+from tilewright.machine.array import ArrayEngine
 from tilewright.mapping.spatial import Loops, candidates, limit, normalise
 from tilewright.price.array_nest import spread
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tilewright.core.dtype import FLOAT64
+from tilewright.base.dtype import FLOAT64
 from tilewright.core.graph import Array, Attr, TensorType
 from tilewright.core.op import Body, Call, Example, example
 from tilewright.ops.rules import (

@@ -10,8 +10,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import INT32
 from tilewright.core.domain import WHOLE, Axis, Domain, axis_names, dim, domain
-from tilewright.core.dtype import INT32
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import REQUIRED, Body, Call, Operator, declare, example
 

@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import INT64
 from tilewright.core.domain import Domain
-from tilewright.core.dtype import INT64
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import Body, Call, Operator, declare, example
 from tilewright.ops.reduce import reduced_shape, reduction_domain

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tilewright.core.dtype import FLOAT32, INT32
+from tilewright.base.dtype import FLOAT32, INT32
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import Body, Call, example
 from tilewright.ops.rules import broadcast, broadcast_type, elementwise, wrapping

@@ -11,8 +11,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import BOOL
 from tilewright.core.domain import Affine, Axis, Domain, at, dim, domain
-from tilewright.core.dtype import BOOL
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import Call, Operator, declare, example
 from tilewright.ops.normalization import check_float

@@ -11,9 +11,9 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import BOOL, DType
 from tilewright.core import domain as dom
 from tilewright.core.domain import Domain
-from tilewright.core.dtype import BOOL, DType
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import REQUIRED, Body, Call, Operator, declare, example
 from tilewright.ops.rules import element_type, elementwise, truncate, truncated

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tilewright.core.dtype import BOOL
+from tilewright.base.dtype import BOOL
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import REQUIRED, Call, Example, example
 from tilewright.ops.rules import (

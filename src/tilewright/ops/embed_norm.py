@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import INT32
 from tilewright.core.domain import WHOLE, Axis, Domain, at, dim, domain
-from tilewright.core.dtype import INT32
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import Call, Operator, declare, example
 from tilewright.ops.normalization import check_float, check_scale

@@ -10,8 +10,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import INT32, DType
 from tilewright.core.domain import Axis, Domain, at, domain
-from tilewright.core.dtype import INT32, DType
 from tilewright.core.graph import Array, Attr, TensorType
 from tilewright.core.op import Body, Call, Operator, declare, example
 from tilewright.ops.matmul import contraction_body, product_domain, product_type

@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import INT8, INT32, UINT8
 from tilewright.core.domain import WHOLE, Domain, axis_names, dim
-from tilewright.core.dtype import INT8, INT32, UINT8
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import REQUIRED, Body, Call, Operator, declare, example
 from tilewright.ops.integer_rules import integer_compute, magnitude, need_integers, point_domain

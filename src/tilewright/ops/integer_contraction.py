@@ -10,8 +10,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import FLOAT32, INT32
 from tilewright.core.domain import Axis, Domain, at
-from tilewright.core.dtype import FLOAT32, INT32
 from tilewright.core.graph import Array, Attr, TensorType
 from tilewright.core.op import Body, Call, Operator, declare, example
 from tilewright.ops.quantized_rules import (

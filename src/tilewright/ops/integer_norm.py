@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import INT32
 from tilewright.core.domain import Axis, Domain, axis_names, dim
-from tilewright.core.dtype import INT32
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import REQUIRED, Body, Call, Operator, declare, example
 from tilewright.ops.integer_rules import (

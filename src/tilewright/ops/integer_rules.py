@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, DType
 from tilewright.core.domain import Axis, Domain, at, axis_names, dim
-from tilewright.core.dtype import INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, DType
 from tilewright.core.graph import Array
 from tilewright.core.op import Call
 

@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import INT32, smallest_integer
 from tilewright.core.domain import Domain
-from tilewright.core.dtype import INT32, smallest_integer
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import REQUIRED, Call, Operator, declare, example
 from tilewright.ops.integer_rules import levels_dtype, need_integers

@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import FLOAT32, INT8, UINT8
 from tilewright.core.domain import Domain
-from tilewright.core.dtype import FLOAT32, INT8, UINT8
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import Call, Operator, declare, example
 from tilewright.ops.normalization import check_float, check_scale, normalized_axis, statistics_type, trailing_domain

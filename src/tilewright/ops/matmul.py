@@ -12,8 +12,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import INT32, DType
 from tilewright.core.domain import Axis, Domain, at, dim, domain
-from tilewright.core.dtype import INT32, DType
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import Body, Call, Operator, declare, example
 from tilewright.ops.limits import sum_of_products

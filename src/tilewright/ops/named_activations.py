@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.core.dtype import DType
+from tilewright.base.dtype import DType
 from tilewright.core.graph import Array, Attr
 from tilewright.core.op import Call
 from tilewright.ops.rules import number

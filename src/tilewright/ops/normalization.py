@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
+from tilewright.base.dtype import FLOAT32, DType
 from tilewright.core.domain import Axis, Domain, at, axis_names, dim, domain
-from tilewright.core.dtype import FLOAT32, DType
 from tilewright.core.graph import TensorType
 from tilewright.core.op import Call
 

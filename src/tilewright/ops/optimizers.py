@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import FLOAT32, FLOAT64, DType
 from tilewright.core.domain import Axis, Domain, axis_names, dim
-from tilewright.core.dtype import FLOAT32, FLOAT64, DType
 from tilewright.core.graph import Array, Attr, TensorType
 from tilewright.core.op import REQUIRED, Body, Call, Example, Operator, declare, example
 from tilewright.ops.quantized_rules import f32, need_scalar, s64, scalar_access

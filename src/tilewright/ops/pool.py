@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import INT64
 from tilewright.core.domain import Domain, dim, domain
-from tilewright.core.dtype import INT64
 from tilewright.core.graph import Array, Attr, TensorType
 from tilewright.core.op import REQUIRED, Body, Call, Example, Operator, declare, example
 from tilewright.ops.matmul import accumulator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.core.dtype import FLOAT64
+from tilewright.base.dtype import FLOAT64
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import Call, example
 from tilewright.ops.rules import broadcast, broadcast_type, elementwise, truncate, truncated

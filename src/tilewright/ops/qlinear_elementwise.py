@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import FLOAT32
 from tilewright.core.domain import Axis, Domain
-from tilewright.core.dtype import FLOAT32
 from tilewright.core.graph import Array, Attr, TensorType
 from tilewright.core.op import Body, Call, Example, Operator, declare, example
 from tilewright.ops.integer_rules import broadcast_access, point_domain

@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import FLOAT32
 from tilewright.core.domain import Domain
-from tilewright.core.dtype import FLOAT32
 from tilewright.core.graph import Array, Attr, Attrs, TensorType
 from tilewright.core.op import REQUIRED, Body, Call, Example, Operator, declare, example
 from tilewright.ops.quantized_rules import (

@@ -10,8 +10,8 @@ from typing import cast
 
 import numpy as np
 
+from tilewright.base.dtype import FLOAT16, FLOAT32, INT32, UINT8, DType
 from tilewright.core.domain import Axis, Domain, at, axis_names, dim
-from tilewright.core.dtype import FLOAT16, FLOAT32, INT32, UINT8, DType
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import Body, Call, Operator, declare, example
 from tilewright.ops.integer_rules import point_domain

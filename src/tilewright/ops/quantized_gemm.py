@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import FLOAT32, INT32
 from tilewright.core.domain import Axis, Domain, axis_names, dim
-from tilewright.core.dtype import FLOAT32, INT32
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import Body, Call, Operator, declare, example
 from tilewright.ops.quantize_linear import dynamic_parameters

@@ -10,8 +10,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import INT8, INT16, UINT8, UINT16, DType
 from tilewright.core.domain import Axis, Domain, at
-from tilewright.core.dtype import INT8, INT16, UINT8, UINT16, DType
 from tilewright.core.graph import Array, Attrs, TensorType
 from tilewright.core.op import REGISTRY, Call, call_of
 

@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import BOOL, FLOAT64, INT32, DType
 from tilewright.core.domain import Axis, Domain, at, axis_names, dim, domain
-from tilewright.core.dtype import BOOL, FLOAT64, INT32, DType
 from tilewright.core.graph import Array, Attr, TensorType
 from tilewright.core.op import Body, Call, Example, Operator, declare, example
 from tilewright.ops.rules import highest, lowest, truncate, truncated

@@ -11,8 +11,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import INT8, INT32, UINT8
 from tilewright.core.domain import Domain
-from tilewright.core.dtype import INT8, INT32, UINT8
 from tilewright.core.graph import Array, Attr, TensorType
 from tilewright.core.op import REQUIRED, Body, Call, Operator, declare, example
 from tilewright.ops.conv import ATTRS as CONV_ATTRS

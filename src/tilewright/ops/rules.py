@@ -8,9 +8,9 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import BOOL, DTYPES, DType
 from tilewright.core import domain as dom
 from tilewright.core.domain import Domain
-from tilewright.core.dtype import BOOL, DTYPES, DType
 from tilewright.core.graph import Array, Attr, TensorType
 from tilewright.core.op import Body, Call, Example, Operator, declare
 

@@ -11,8 +11,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import INT64
 from tilewright.core.domain import WHOLE, Axis, Domain, domain
-from tilewright.core.dtype import INT64
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import Body, Call, Operator, declare, example
 from tilewright.ops.indexing import c_table, grid

@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import INT64
 from tilewright.core.domain import Domain, dim, domain
-from tilewright.core.dtype import INT64
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import Call, Operator, declare, example
 from tilewright.ops.rules import split_axis

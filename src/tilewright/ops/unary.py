@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tilewright.core.dtype import BOOL
+from tilewright.base.dtype import BOOL
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import Call, Example, example
 from tilewright.ops.rules import (

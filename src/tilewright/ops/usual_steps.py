@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.core.dtype import FLOAT32, INT32
+from tilewright.base.dtype import FLOAT32, INT32
 from tilewright.core.graph import Array, Attrs, TensorType, attrs
 
 Random = np.random.Generator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tilewright.core.graph import Graph
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 from tilewright.passes.attention import attention
 from tilewright.passes.batch_norm import batch_norm
 from tilewright.passes.biases import biases
@@ -35,7 +35,7 @@ from tilewright.passes.transposes import transposes
 from tilewright.passes.unflatten import unflatten
 from tilewright.passes.views import views
 
-Pass = Callable[[Graph, Platform], Graph]
+Pass = Callable[[Graph, Target], Graph]
 Observer = Callable[[str, Graph], None]
 
 LAST: tuple[Pass, ...] = (halves, biases, requant_limits, fuse, outputs, states)
@@ -77,7 +77,7 @@ PIPELINE: tuple[Pass, ...] = (
 
 
 def run_pipeline(
-    graph: Graph, platform: Platform, observe: Observer | None = None, passes: Sequence[Pass] = PIPELINE
+    graph: Graph, platform: Target, observe: Observer | None = None, passes: Sequence[Pass] = PIPELINE
 ) -> Graph:
     """The graph after all passes; `observe` is shown the name of each pass and the graph it left."""
     for step in passes:

@@ -11,10 +11,10 @@ from math import prod
 
 from tilewright.core.domain import Affine, Domain
 from tilewright.core.graph import Graph, Node, attrs
-from tilewright.core.kernel import Kernel, formula
 from tilewright.core.matching import binding_names, why_not
 from tilewright.core.op import REGISTRY, Call, call_of
-from tilewright.core.platform import Platform
+from tilewright.machine.kernel import Kernel, formula
+from tilewright.machine.target import Target
 from tilewright.passes.edit import Edit, rewrite
 from tilewright.passes.match import operands, scaled
 from tilewright.passes.turned import perm_of
@@ -23,7 +23,7 @@ SPLIT_HEADS = (0, 2, 1, 3)
 """From `[batch, position, head, size]` to `[batch, head, position, size]`, and back."""
 
 
-def attention(graph: Graph, platform: Platform) -> Graph:
+def attention(graph: Graph, platform: Target) -> Graph:
     """The graph with each attention as one operator, where the platform has a kernel that makes it faster."""
     if graph.bounds or not any(node.op == "Softmax" for node in graph.nodes):
         return graph
@@ -41,7 +41,7 @@ class _Parts:
     """The nodes that would go."""
 
 
-def _rule(edit: Edit, node: Node, platform: Platform) -> bool:
+def _rule(edit: Edit, node: Node, platform: Target) -> bool:
     parts = _parts(edit, node)
     if parts is None:
         return False
@@ -87,7 +87,7 @@ def _parts(edit: Edit, node: Node) -> _Parts | None:
     return None
 
 
-def _pays(edit: Edit, parts: _Parts, mask: tuple[str, ...], platform: Platform) -> bool:
+def _pays(edit: Edit, parts: _Parts, mask: tuple[str, ...], platform: Target) -> bool:
     """Whether the fastest kernel for all takes fewer cycles than those for the steps."""
     types = [edit.types[name] for name in (parts.q, parts.k, parts.v)]
     batched = [kind.with_shape((*(1,) * (4 - kind.rank), *kind.shape)) for kind in types]
@@ -97,7 +97,7 @@ def _pays(edit: Edit, parts: _Parts, mask: tuple[str, ...], platform: Platform) 
     return together is not None and (None in apart or together <= sum(cost or 0 for cost in apart))
 
 
-def _cycles(edit: Edit, call: Call, node: Node, platform: Platform) -> float | None:
+def _cycles(edit: Edit, call: Call, node: Node, platform: Target) -> float | None:
     """The cycles of the fastest kernel that fits, shared by the cores; None where there is none."""
     domain = call.domain()
     names = binding_names(call, domain)

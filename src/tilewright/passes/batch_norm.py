@@ -6,11 +6,11 @@ import numpy as np
 
 from tilewright.core.graph import Array, Graph, Node
 from tilewright.core.op import Call
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 from tilewright.passes.edit import Edit, rewrite
 
 
-def batch_norm(graph: Graph, platform: Platform) -> Graph:
+def batch_norm(graph: Graph, platform: Target) -> Graph:
     """The graph with each BatchNormalization of known statistics folded or spelled out."""
     del platform
     return rewrite(graph, {"BatchNormalization": _rule})

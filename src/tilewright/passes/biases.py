@@ -11,13 +11,13 @@ from functools import partial
 import numpy as np
 
 from tilewright.core.graph import Array, Graph, Node
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 from tilewright.ops.requant_shift import spread
 from tilewright.passes.edit import Edit, rewrite
 from tilewright.passes.requant_limits import Limits
 
 
-def biases(graph: Graph, platform: Platform) -> Graph:
+def biases(graph: Graph, platform: Target) -> Graph:
     """The graph with constant biases of convolutions and products in the requantisations behind them."""
     del platform
     if not any(node.op == "RequantShift" for node in graph.nodes):

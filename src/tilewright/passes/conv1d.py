@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tilewright.core.graph import Attr, Graph, Node
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 from tilewright.passes.edit import Edit, Rule, rewrite
 
 
-def conv1d(graph: Graph, platform: Platform) -> Graph:
+def conv1d(graph: Graph, platform: Target) -> Graph:
     """The graph with a unit height in each 1-D convolution and pool."""
     del platform
     return rewrite(graph, RULES)

@@ -12,14 +12,14 @@ import numpy as np
 
 from tilewright.core.domain import Affine
 from tilewright.core.graph import Array, Attr, Graph, Node
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 from tilewright.passes.edit import Edit, rewrite
 
 PHASES_LIMIT = 64 << 20
 """Bytes of weights that are mostly zeros: strides far beyond the kernel leave nothing to gain."""
 
 
-def conv_transpose(graph: Graph, platform: Platform) -> Graph:
+def conv_transpose(graph: Graph, platform: Target) -> Graph:
     """The graph with convolutions in place of transposed ones that have constant weights."""
     del platform
     return rewrite(graph, {"ConvTranspose": _rule})

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tilewright.core.graph import Graph, Node
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 
 
-def dead_code(graph: Graph, platform: Platform) -> Graph:
+def dead_code(graph: Graph, platform: Target) -> Graph:
     """The graph with the nodes alone that some output depends on."""
     del platform
     kept = live(graph.nodes, graph.outputs)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tilewright.core.graph import Array, Graph, Node, type_of_array
 from tilewright.core.op import REGISTRY, call_of, evaluate
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 
 GROWTH = 8
 """A result this many times larger than what it is computed from stays an operator: it would fill the flash."""
@@ -15,7 +15,7 @@ SMALL = 1 << 16
 """Bytes up to which growth does not matter."""
 
 
-def fold_constants(graph: Graph, platform: Platform) -> Graph:
+def fold_constants(graph: Graph, platform: Target) -> Graph:
     """The graph with the results of constant nodes as constants."""
     del platform
     known: dict[str, Array] = dict(graph.constants)

@@ -11,12 +11,12 @@ from dataclasses import replace
 from tilewright.core.graph import Graph, Node, Result, Step
 from tilewright.core.matching import binding_names, why_not
 from tilewright.core.op import REGISTRY, call_node
-from tilewright.core.platform import Platform
 from tilewright.core.sizes import extents, leading
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import Target
 
 
-def fuse(graph: Graph, platform: Platform) -> Graph:
+def fuse(graph: Graph, platform: Target) -> Graph:
     """The graph with every fusable element-wise operator moved into an epilogue."""
     state = _State(graph, platform)
     for name in [node.made[0] for node in graph.nodes]:
@@ -29,7 +29,7 @@ def fuse(graph: Graph, platform: Platform) -> Graph:
 class _State:
     """Nodes by the first tensor they make while they merge. A merged node stands where its last part stood."""
 
-    def __init__(self, graph: Graph, platform: Platform) -> None:
+    def __init__(self, graph: Graph, platform: Target) -> None:
         self._graph, self._platform = graph, platform
         self.nodes = {node.made[0]: node for node in graph.nodes}
         self._position = {node.made[0]: index for index, node in enumerate(graph.nodes)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import pi, sqrt
 
 from tilewright.core.graph import Graph, Node
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 from tilewright.passes.edit import Edit, rewrite
 from tilewright.passes.match import (
     close,
@@ -22,7 +22,7 @@ from tilewright.passes.match import (
 CUBIC = 0.044715
 
 
-def gelu(graph: Graph, platform: Platform) -> Graph:
+def gelu(graph: Graph, platform: Target) -> Graph:
     """The graph with each GELU as one operator."""
     del platform
     if not any(node.op in ("Erf", "Tanh") for node in graph.nodes):

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.core.dtype import DType
+from tilewright.base.dtype import DType
 from tilewright.core.graph import Array, Graph, Node
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 from tilewright.ops.rules import ELEMENT_TYPES
 from tilewright.passes.edit import Edit, rewrite
 
 
-def gemm(graph: Graph, platform: Platform) -> Graph:
+def gemm(graph: Graph, platform: Target) -> Graph:
     """The graph with `alpha * A @ B + beta * C` as a MatMul and, where C is there, an Add."""
     del platform
     return rewrite(graph, {"Gemm": _rule})

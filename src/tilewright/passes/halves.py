@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 
-from tilewright.core.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
+from tilewright.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from tilewright.core.graph import Graph, Node
 from tilewright.core.matching import binding_names, why_not
 from tilewright.core.op import REGISTRY
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 from tilewright.ops.rules import ELEMENT_TYPES
 from tilewright.passes.edit import Edit, rewrite
 
 HALVES = (FLOAT16, BFLOAT16)
 
 
-def halves(graph: Graph, platform: Platform) -> Graph:
+def halves(graph: Graph, platform: Target) -> Graph:
     """The graph with such operators widened. Loop nests compute halves in float32 by themselves."""
     if not any(kind.dtype in HALVES for kind in graph.types.values()):
         return graph
@@ -23,7 +23,7 @@ def halves(graph: Graph, platform: Platform) -> Graph:
     return rewrite(graph, dict.fromkeys(codeless, partial(_widen, platform)))
 
 
-def _widen(platform: Platform, edit: Edit, node: Node) -> bool:
+def _widen(platform: Target, edit: Edit, node: Node) -> bool:
     kinds = [edit.types[name].dtype for name in (*node.inputs, *node.outputs) if name]
     if not any(kind in HALVES for kind in kinds) or _has_kernel(platform, edit, node):
         return False
@@ -37,7 +37,7 @@ def _widen(platform: Platform, edit: Edit, node: Node) -> bool:
     return True
 
 
-def _has_kernel(platform: Platform, edit: Edit, node: Node) -> bool:
+def _has_kernel(platform: Target, edit: Edit, node: Node) -> bool:
     call = edit.call(node)
     names = binding_names(call, call.domain())
     fitting = (k for k in platform.kernels if k.op == node.op and not why_not(k, call, node, edit.graph, names, {}))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tilewright.core.graph import Graph, Node
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 from tilewright.passes.edit import Edit, rewrite
 from tilewright.passes.match import close, factors_of, operands, plus_number, product_of
 
 
-def hard_swish(graph: Graph, platform: Platform) -> Graph:
+def hard_swish(graph: Graph, platform: Target) -> Graph:
     """The graph with each HardSwish as one operator."""
     del platform
     if not any(node.op in ("Clip", "HardSigmoid") for node in graph.nodes):

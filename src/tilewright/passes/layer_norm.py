@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.core.graph import Graph, Node
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 from tilewright.passes.edit import Edit, rewrite
 from tilewright.passes.match import inverse_of, operands, reduced, root_plus, square
 
 
-def layer_norm(graph: Graph, platform: Platform) -> Graph:
+def layer_norm(graph: Graph, platform: Target) -> Graph:
     """The graph with `(x - mean) / sqrt(variance + epsilon) * scale + bias` as one operator."""
     del platform
     if not any(node.op == "ReduceMean" for node in graph.nodes):

@@ -6,11 +6,11 @@ The `transposes` pass then removes those that meet.
 from __future__ import annotations
 
 from tilewright.core.graph import Graph, Node
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 from tilewright.passes.edit import Edit, Rule, rewrite
 
 
-def layout(graph: Graph, platform: Platform) -> Graph:
+def layout(graph: Graph, platform: Target) -> Graph:
     """The graph with `channels_last` set wherever the platform prefers that."""
     return rewrite(graph, RULES) if platform.channels_last else graph
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tilewright.core.graph import Graph, Names, Node
 from tilewright.core.op import REGISTRY
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 
 
-def outputs(graph: Graph, platform: Platform) -> Graph:
+def outputs(graph: Graph, platform: Target) -> Graph:
     """The graph with a Copy for each output that would share its bytes with an input, a constant or another output."""
     del platform
     storage = {name: name for name in (*graph.inputs, *graph.constants)}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tilewright.core.graph import Attr, Graph, Node
 from tilewright.core.op import Call
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 from tilewright.passes.edit import Edit, rewrite
 
 
-def pad(graph: Graph, platform: Platform) -> Graph:
+def pad(graph: Graph, platform: Target) -> Graph:
     """The graph without paddings that the window behind them can have itself."""
     del platform
     if not any(node.op == "Pad" for node in graph.nodes):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import prod
 
 from tilewright.core.graph import Graph, Node
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 from tilewright.ops.reduce import reduced_axes
 from tilewright.passes.edit import Edit, rewrite
 
@@ -19,7 +19,7 @@ STEPWISE = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
 """What may be done over some axes first. All parts are of one size, so a mean of means is the mean."""
 
 
-def reduce_steps(graph: Graph, platform: Platform) -> Graph:
+def reduce_steps(graph: Graph, platform: Target) -> Graph:
     """The graph with such reductions in steps; without a memory of the cores' own there are none."""
     return rewrite(graph, dict.fromkeys(STEPWISE, _in_steps)) if platform.home else graph
 

@@ -7,10 +7,10 @@ from types import MappingProxyType
 
 from tilewright.core.graph import Graph, Node, TensorType
 from tilewright.core.op import REGISTRY, call_node
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 
 
-def requant_limits(graph: Graph, platform: Platform) -> Graph:
+def requant_limits(graph: Graph, platform: Target) -> Graph:
     """The graph with the `x_limit` of every RequantShift that the operators before it bound."""
     del platform
     if not any(node.op == "RequantShift" for node in graph.nodes):

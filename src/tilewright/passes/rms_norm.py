@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.core.graph import Graph, Node
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 from tilewright.passes.edit import Edit, rewrite
 from tilewright.passes.layer_norm import per_row
 from tilewright.passes.match import close, inverse_of, operands, reduced, root_plus, scaled, square
 
 
-def rms_norm(graph: Graph, platform: Platform) -> Graph:
+def rms_norm(graph: Graph, platform: Target) -> Graph:
     """The graph with `x / sqrt(mean(x * x) + epsilon) * scale` as one operator."""
     del platform
     if not any(node.op in ("Sqrt", "Pow") for node in graph.nodes):

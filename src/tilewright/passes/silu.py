@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tilewright.core.graph import Graph, Node
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 from tilewright.passes.edit import Edit, rewrite
 from tilewright.passes.match import operands, plus_number, product
 
 
-def silu(graph: Graph, platform: Platform) -> Graph:
+def silu(graph: Graph, platform: Target) -> Graph:
     """The graph with each Swish as one operator."""
     del platform
     if not any(node.op in ("Sigmoid", "Exp") for node in graph.nodes):

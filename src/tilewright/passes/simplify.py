@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.core.domain import Affine, Axis
 from tilewright.core.graph import Array, Graph, Node
 from tilewright.core.op import REGISTRY
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 from tilewright.ops.integer_division import true_divide_factor
 from tilewright.passes.edit import Edit, Rule, rewrite
 
@@ -17,7 +17,7 @@ SAMPLE = 64
 """Elements of a constant that are compared before all of them are."""
 
 
-def simplify(graph: Graph, platform: Platform) -> Graph:
+def simplify(graph: Graph, platform: Target) -> Graph:
     """The graph without operators that do nothing, chains of views and repeated nodes."""
     del platform
     return _without_repetition(rewrite(_without_equal_constants(graph), RULES))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tilewright.core.graph import Graph, Node
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 from tilewright.passes.edit import Edit, rewrite
 from tilewright.passes.match import inverse_of, reduced
 
 
-def softmax(graph: Graph, platform: Platform) -> Graph:
+def softmax(graph: Graph, platform: Target) -> Graph:
     """The graph with `exp(x) / sum(exp(x))` as one operator."""
     del platform
     if not any(node.op == "Exp" for node in graph.nodes):

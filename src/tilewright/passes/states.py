@@ -6,12 +6,12 @@ Where that cannot be, the new value is made elsewhere and copied at the end of t
 from __future__ import annotations
 
 from tilewright.core.graph import Graph, Names, Node
-from tilewright.core.platform import Platform
 from tilewright.core.states import in_order, point_by_point, shown
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import Target
 
 
-def states(graph: Graph, platform: Platform) -> Graph:
+def states(graph: Graph, platform: Target) -> Graph:
     """The graph in an order in which every state is written behind all nodes that read its old value."""
     del platform
     settled: list[str] = []

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.core.dtype import INT8, UINT8
+from tilewright.base.dtype import INT8, UINT8
 from tilewright.core.graph import Array, Graph, Names, Node, attrs, type_of_array
 from tilewright.core.op import REGISTRY, call_of, evaluate
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 
 NARROW = (INT8, UINT8)
 
@@ -35,7 +35,7 @@ class _Function:
         return self.looked_up and self.steps > 1 and self.results.dtype.itemsize == 1
 
 
-def tables(graph: Graph, platform: Platform) -> Graph:
+def tables(graph: Graph, platform: Target) -> Graph:
     """The graph with such functions as one lookup each."""
     del platform
     known: dict[str, _Function] = {}

@@ -7,13 +7,13 @@ last axis in place, which copies whole rows instead of single elements.
 from __future__ import annotations
 
 from tilewright.core.graph import Graph, Node
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 from tilewright.passes.edit import Edit, rewrite
 from tilewright.passes.permutation import is_identity, moves_units_only
 from tilewright.passes.turned import perm_of
 
 
-def transposed_matmul(graph: Graph, platform: Platform) -> Graph:
+def transposed_matmul(graph: Graph, platform: Target) -> Graph:
     """The graph with `A @ transpose(B)` as one operator."""
     del platform
     if not any(node.op == "Transpose" for node in graph.nodes):

@@ -11,7 +11,7 @@ import numpy as np
 
 from tilewright.core.graph import Graph, Node
 from tilewright.core.op import REGISTRY
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 from tilewright.passes.edit import Edit, Rule, rewrite
 from tilewright.passes.permutation import Perm, compose, inverse, is_identity, moves_units_only, reshape_first
 from tilewright.passes.turned import TURN, operands_with_axes, perm_of
@@ -20,7 +20,7 @@ LOOKAHEAD = 8
 """How many operators down a Transpose is followed to see whether it meets its inverse."""
 
 
-def transposes(graph: Graph, platform: Platform) -> Graph:
+def transposes(graph: Graph, platform: Target) -> Graph:
     """The graph with as few bytes transposed as this finds."""
     del platform
     if not any(node.op == "Transpose" for node in graph.nodes):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from tilewright.core.graph import Graph, Node
 from tilewright.core.op import REGISTRY
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 from tilewright.passes.edit import Edit, rewrite
 
 
-def unflatten(graph: Graph, platform: Platform) -> Graph:
+def unflatten(graph: Graph, platform: Target) -> Graph:
     """The graph with products computed under the shape to which their results are unfolded."""
     del platform
     return rewrite(graph, {"MatMul": _rule})

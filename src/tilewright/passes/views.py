@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tilewright.core.domain import Whole
 from tilewright.core.graph import Graph, Node
 from tilewright.core.op import REGISTRY
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 from tilewright.passes.edit import Edit, rewrite
 from tilewright.passes.permutation import Groups, groups_of
 from tilewright.passes.turned import LAST_AXIS, UNTURNED, broadcasts, channel_shape
@@ -16,7 +16,7 @@ UNFIT = (-1,)
 """Stands for the shape of an operand that does not fit before the view."""
 
 
-def views(graph: Graph, platform: Platform) -> Graph:
+def views(graph: Graph, platform: Target) -> Graph:
     """The graph with element-wise operators computed before the views of their inputs."""
     del platform
     if not any(node.op == "Reshape" for node in graph.nodes):

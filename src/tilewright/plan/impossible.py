@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tilewright.core.platform import Sizes, resize
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import Sizes, resize
 from tilewright.plan.addresses.packing import round_up
 from tilewright.plan.joint import NEVER, smallest
 from tilewright.plan.levels import UNLIMITED, Levels, first_sources, levels_of

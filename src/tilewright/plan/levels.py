@@ -49,7 +49,7 @@ def levels_of(network: Network) -> Levels:
     ports = sum(round_up(graph.types[name].bytes, align) for name in (*graph.fed, *graph.given))
     rest = sum(size for (tensor, _), size in network.constants.items() if tensor not in direct)
     occupied[platform.home] = occupied.get(platform.home, 0) + ports + rest
-    ways = {name: dma for name in sizes if (dma := platform.dma(name, engine.memory)) is not None}
+    ways = {name: dma for name in sizes if (dma := platform.link(name, engine.memory)) is not None}
     # What bytes pass on their way costs room, so such a memory is only used where it is asked for.
     reachable = [
         name
@@ -119,7 +119,7 @@ def first_sources(network: Network, levels: Levels) -> dict[str, str]:
         found[tensor] = memory = next(fits, levels.far[-1] if levels.far else home)
         for at in span if memory in used else ():
             used[memory][at] += life.bytes
-    if levels.far and network.platform.dma(home, levels.far[0]) is not None:
+    if levels.far and network.platform.link(home, levels.far[0]) is not None:
         # Copied ahead, as far as room is found later.
         found |= dict.fromkeys(network.graph.constants, levels.far[0])
     return found
@@ -128,7 +128,7 @@ def first_sources(network: Network, levels: Levels) -> dict[str, str]:
 def unloading(network: Network, levels: Levels) -> float:
     """Cycles in which all DMAs of the home memory bring what leaves it at least once."""
     home = network.platform.home
-    speed = sum(dma.bytes_per_cycle for dma in network.platform.dmas.values() if home in dma.between)
+    speed = sum(dma.bytes_per_cycle for dma in network.platform.links.values() if home in dma.between)
     constants = sum(size for (tensor, _), size in network.constants.items() if tensor not in levels.direct)
     return constants / speed if speed else 0.0
 

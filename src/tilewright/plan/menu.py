@@ -30,7 +30,7 @@ class Menu:
         self.network, self.capacity = network, capacity
         self._options = options
         platform = network.platform
-        tables = (platform.engines, platform.dmas, platform.memories, platform.operations, platform.fused)
+        tables = (platform.engines, platform.links, platform.memories, platform.operations, platform.fused)
         self._machine: Key = (platform.name, platform.home, *(tuple(table.items()) for table in tables))
         """What prices of candidates ask of the platform."""
         self.points = [mine.domain.points() for mine in network.members]

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tilewright.core.graph import Graph, Node
-from tilewright.core.parts import Engine
 from tilewright.core.plan import Choice, Group, Stage
-from tilewright.core.platform import Platform
 from tilewright.core.tiles import Member
+from tilewright.machine.parts import Engine
+from tilewright.machine.target import Target
 from tilewright.plan.addresses.packing import round_up
 from tilewright.plan.offload import Offloaded, offloads
 from tilewright.plan.options import PlanOptions
@@ -51,7 +51,7 @@ class Network:
     """A graph in execution order with the kernels chosen; positions count the nodes that compute."""
 
     graph: Graph
-    platform: Platform
+    platform: Target
     choices: tuple[Choice, ...]
     roots: Mapping[str, str]
     steps: tuple[int, ...]
@@ -161,14 +161,14 @@ class Network:
         return f"{node.op} '{node.label}'"
 
 
-def networks_of(graph: Graph, platform: Platform, options: PlanOptions) -> tuple[Network, ...]:
+def networks_of(graph: Graph, platform: Target, options: PlanOptions) -> tuple[Network, ...]:
     """Chooses engines, in one way or several."""
     prices = Prices()
     found = offloads(graph, platform, options, prices.contents)
     return tuple(_network(placed, platform, options, prices) for placed in found)
 
 
-def _network(placed: Offloaded, platform: Platform, options: PlanOptions, prices: Prices) -> Network:
+def _network(placed: Offloaded, platform: Target, options: PlanOptions, prices: Prices) -> Network:
     """Orders the nodes and chooses their kernels."""
     roots = storage(placed.graph)
     ordered = in_order(placed.graph, roots, options.order)

@@ -15,11 +15,11 @@ from math import inf
 from types import MappingProxyType
 
 from tilewright.core.graph import Graph, Names, Node
-from tilewright.core.parts import Engine
 from tilewright.core.plan import Choice
-from tilewright.core.platform import Platform
 from tilewright.core.sizes import ranges_of
 from tilewright.errors import TilewrightError
+from tilewright.machine.parts import Engine
+from tilewright.machine.target import Target
 from tilewright.passes.split import Split, splits
 from tilewright.plan.content import Contents, Key, connections, mentioned
 from tilewright.plan.options import PlanOptions
@@ -38,12 +38,12 @@ class Offloaded:
     saved: float = 0.0
     """Predicted cycles that this saves, each node on its own."""
 
-    def choose(self, node: Node, platform: Platform, contents: Contents) -> Choice:
+    def choose(self, node: Node, platform: Target, contents: Contents) -> Choice:
         """The kernel of a node."""
         return select(self.graph, node, platform, self.engines.get(node.outputs[0], ""), contents)
 
 
-def offloads(graph: Graph, platform: Platform, options: PlanOptions, contents: Contents) -> tuple[Offloaded, ...]:
+def offloads(graph: Graph, platform: Target, options: PlanOptions, contents: Contents) -> tuple[Offloaded, ...]:
     """What may be best, the one without other engines last."""
     compared = _Compared(platform, options, contents)
     first, then = (compared.offload(graph, early=early) for early in (False, True))
@@ -58,7 +58,7 @@ def offloads(graph: Graph, platform: Platform, options: PlanOptions, contents: C
 class _Compared:
     """Compares the engines for every node; nodes that are alike once."""
 
-    platform: Platform
+    platform: Target
     options: PlanOptions
     contents: Contents
     _known: dict[Key, float] = field(default_factory=dict[Key, float])
@@ -138,6 +138,6 @@ class _Compared:
         return min((candidate.cycles for candidate in found if candidate.bytes <= capacity), default=inf)
 
 
-def _has_room(platform: Platform) -> bool:
+def _has_room(platform: Target) -> bool:
     """Whether there is a memory that engines read in place."""
     return bool(platform.in_place) and platform.memories[platform.in_place].bytes != 0

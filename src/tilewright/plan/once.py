@@ -98,7 +98,7 @@ class Once:
         free, platform = 0.0, self.menu.network.platform
         for use in loads:
             maker = self.made.get(use.tensor, -1)
-            dma = platform.dma(self.sources[use.tensor], platform.cores.memory)
+            dma = platform.link(self.sources[use.tensor], platform.cores.memory)
             if dma is None or dma.by_cores or dma.through:
                 return False
             if maker >= 0 and not self._leaves(maker, number):

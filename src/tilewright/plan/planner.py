@@ -9,10 +9,10 @@ from types import MappingProxyType
 from tilewright.core.graph import Graph, Names, Node, Result
 from tilewright.core.op import REGISTRY, Call, call_node, call_steps
 from tilewright.core.plan import Buffer, Choice, Place, Plan, Rejection
-from tilewright.core.platform import Platform
 from tilewright.core.sizes import extents, leading
 from tilewright.core.tiles import member
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import Target
 from tilewright.plan.addresses import allocate as allocation
 from tilewright.plan.addresses.lend import Lender, lend
 from tilewright.plan.addresses.packing import round_up
@@ -22,7 +22,7 @@ from tilewright.plan.select import select
 from tilewright.plan.storage import fixed, in_order, root_of, state_buffers, state_bytes, storage, tensors
 
 
-def plan(graph: Graph, platform: Platform, options: PlanOptions | None = None) -> Plan:
+def plan(graph: Graph, platform: Target, options: PlanOptions | None = None) -> Plan:
     """Places a lowered graph on a platform."""
     wishes = options or PlanOptions()
     if platform.whole:
@@ -30,12 +30,12 @@ def plan(graph: Graph, platform: Platform, options: PlanOptions | None = None) -
     return schedule(graph, platform, wishes) if platform.home else _flat(graph, platform, wishes)
 
 
-def alternatives(graph: Graph, platform: Platform, options: PlanOptions) -> Iterator[Plan]:
+def alternatives(graph: Graph, platform: Target, options: PlanOptions) -> Iterator[Plan]:
     """Other plans that may turn out to be faster than that of `plan`, the most promising first; made one by one."""
     return other_schedules(graph, platform, options) if platform.home and not platform.whole else iter(())
 
 
-def _whole(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:
+def _whole(graph: Graph, platform: Target, options: PlanOptions) -> Plan:
     """On whole tensors where they fit, else tile by tile; so, too, where constants are not to be read in place."""
     if platform.memories[platform.in_place].bytes == 0:
         return schedule(graph, platform, options)
@@ -85,7 +85,7 @@ SHOWN = 8
 """Constants that an error names."""
 
 
-def _flat(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:
+def _flat(graph: Graph, platform: Target, options: PlanOptions) -> Plan:
     roots = storage(graph)
     ordered = in_order(graph, roots, options.order)
     choices = tuple(_over_state(ordered, node, select(ordered, node, platform)) for node in ordered.nodes)
@@ -226,7 +226,7 @@ def _last_uses(graph: Graph, owners: dict[str, str]) -> dict[str, int]:
 
 
 def _buffers(
-    graph: Graph, choices: tuple[Choice, ...], owners: dict[str, str], platform: Platform
+    graph: Graph, choices: tuple[Choice, ...], owners: dict[str, str], platform: Target
 ) -> tuple[list[allocation.Buffer], dict[int, str]]:
     outside = fixed(graph, owners)
     first: dict[str, int] = {}

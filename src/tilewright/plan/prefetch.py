@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilewright.core.plan import Group, Stage, TileBuffer
-from tilewright.core.platform import Platform
 from tilewright.core.tiles import Member, trace
+from tilewright.machine.target import Target
 from tilewright.plan.addresses.packing import first_gap, round_up
 from tilewright.plan.network import Network
 from tilewright.plan.prices import Price
@@ -46,7 +46,7 @@ class Prefetch:
     """The last group that reads what is left in a buffer, by group and index of the buffer."""
 
     @property
-    def platform(self) -> Platform:
+    def platform(self) -> Target:
         return self.network.platform
 
     def run(self) -> Timeline:
@@ -193,7 +193,7 @@ class Prefetch:
             left -= taken
 
     def _load_cycles(self, number: int, buffer: TileBuffer) -> float:
-        dma = self.platform.dma(self._source(number, buffer), self.platform.cores.memory)
+        dma = self.platform.link(self._source(number, buffer), self.platform.cores.memory)
         return 0.0 if dma is None else dma.setup + dma.issue + self._loaded(buffer).bytes / dma.bytes_per_cycle
 
     def _loaded(self, buffer: TileBuffer) -> TileBuffer:
@@ -229,7 +229,7 @@ class Prefetch:
         results = {use.tensor for use in self._members(group)[-1].uses if use.writes}
         found: list[int] = []
         for index, buffer in enumerate(group.buffers):
-            dma = self.platform.dma(self.sources[buffer.tensor], self.platform.cores.memory)
+            dma = self.platform.link(self.sources[buffer.tensor], self.platform.cores.memory)
             if buffer.tensor in results and dma is not None and not dma.by_cores and not dma.through:
                 found.append(index)
         return found
@@ -292,7 +292,7 @@ class Prefetch:
         members = self._members(group)
         own = {use.tensor for mine in members for use in mine.uses if use.writes}
         for index, buffer in enumerate(group.buffers):
-            dma = self.platform.dma(self._source(number, buffer), self.platform.cores.memory)
+            dma = self.platform.link(self._source(number, buffer), self.platform.cores.memory)
             there = buffer.tensor not in own and not buffer.kept and self.made.get(buffer.tensor, -1) < number - 1
             beside = dma is not None and not dma.by_cores and not dma.through
             ready = there and beside and not self._arriving(number, buffer)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 from tilewright.plan.content import Contents, Key, connections, mentioned
 from tilewright.price.tiles import Cost, priced, task
 from tilewright.timeline.parts import Costs
@@ -31,7 +31,7 @@ class Prices:
     parts: dict[Key, Costs] = field(default_factory=dict[Key, Costs])
 
     def of(
-        self, graph: Graph, platform: Platform, choices: Sequence[Choice], group: Group, source: Mapping[str, str]
+        self, graph: Graph, platform: Target, choices: Sequence[Choice], group: Group, source: Mapping[str, str]
     ) -> Price:
         """The price of a group; arguments as of `price.tiles.priced`."""
         key = self._key(graph, platform, choices, group, source)
@@ -44,7 +44,7 @@ class Prices:
         return found
 
     def costs(
-        self, graph: Graph, platform: Platform, choices: Sequence[Choice], group: Group, source: Mapping[str, str]
+        self, graph: Graph, platform: Target, choices: Sequence[Choice], group: Group, source: Mapping[str, str]
     ) -> Costs:
         """What the parts of a group cost at every step; arguments as of `price.tiles.priced`."""
         key = self._key(graph, platform, choices, group, source)
@@ -55,7 +55,7 @@ class Prices:
         return found
 
     def _key(
-        self, graph: Graph, platform: Platform, choices: Sequence[Choice], group: Group, source: Mapping[str, str]
+        self, graph: Graph, platform: Target, choices: Sequence[Choice], group: Group, source: Mapping[str, str]
     ) -> Key:
         """All of a group but names and addresses, of which it matters which buffers share bytes."""
         tasks = [task(graph, graph.nodes[work.step], choices[work.step].kernel) for work in group.works]

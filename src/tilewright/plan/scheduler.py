@@ -13,9 +13,9 @@ from types import MappingProxyType
 
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Buffer, Group, Place, Plan, Schedule, Stage
-from tilewright.core.platform import Platform
 from tilewright.core.states import shown
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import Target
 from tilewright.plan.impossible import why_impossible
 from tilewright.plan.inlay import Inlay
 from tilewright.plan.joint import Joint, Pick, Solution, fits_layer_by_layer, layer_by_layer
@@ -39,7 +39,7 @@ FURTHER = 3
 """How often other tiles are looked for."""
 
 
-def schedule(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:
+def schedule(graph: Graph, platform: Target, options: PlanOptions) -> Plan:
     """Places a lowered graph on a machine with several memories."""
     if graph.bounds and any(dma.through for dma in route(platform, platform.home)):
         raise TilewrightError(
@@ -60,7 +60,7 @@ def schedule(graph: Graph, platform: Platform, options: PlanOptions) -> Plan:
     return made
 
 
-def other_schedules(graph: Graph, platform: Platform, options: PlanOptions) -> Iterator[Plan]:
+def other_schedules(graph: Graph, platform: Target, options: PlanOptions) -> Iterator[Plan]:
     """Plans beside that of `schedule`, the fewest cycles first: with other engines, and with tiles that come next.
 
     Tiles are chosen before it is known what can be loaded early, so these may even be predicted to be faster.
@@ -83,7 +83,7 @@ def _shapes(plan: Plan) -> frozenset[Shape]:
     return frozenset(shape_of(group) for group in plan.schedule.groups) if plan.schedule else frozenset()
 
 
-def _fits(networks: Sequence[Network], platform: Platform, options: PlanOptions) -> bool:
+def _fits(networks: Sequence[Network], platform: Target, options: PlanOptions) -> bool:
     """Whether a machine is large enough, with one choice of engines or another."""
     return any(_attempt(replace(network, platform=platform), options) is not None for network in networks)
 
@@ -154,7 +154,7 @@ class _Final:
         """Cycles of what a group brings from the home by way of the memory in between, and of its first loads."""
         network, levels = self._menu.network, self._levels
         home, near = network.platform.home, levels.near
-        way = network.platform.dma(home, near)
+        way = network.platform.link(home, near)
         if way is None or not way.through:
             return 0.0, 0.0
         where = self._around(group, staged)

@@ -8,12 +8,12 @@ from math import prod
 from types import MappingProxyType
 
 from tilewright.core.graph import Graph, Node
-from tilewright.core.kernel import Kernel, Number, formula, named
 from tilewright.core.matching import binding_names, why_not, why_not_open
 from tilewright.core.op import call_node
 from tilewright.core.plan import Choice, Rejection
-from tilewright.core.platform import Platform
 from tilewright.errors import TilewrightError
+from tilewright.machine.kernel import Kernel, Number, formula, named
+from tilewright.machine.target import Target
 from tilewright.plan.content import Contents
 from tilewright.plan.tiling.frame import Frame
 from tilewright.plan.tiling.groups import whole_cycles
@@ -23,7 +23,7 @@ from tilewright.price.grid import Grid
 from tilewright.price.tiles import Task, step_names, task
 
 
-def select(graph: Graph, node: Node, platform: Platform, engine: str = "", contents: Contents | None = None) -> Choice:
+def select(graph: Graph, node: Node, platform: Target, engine: str = "", contents: Contents | None = None) -> Choice:
     """The cheapest kernel of an engine, by default the cores, that fits a node, else the loop nest.
 
     An error quotes every rejection if neither does. `contents` know what nodes that are alike take.
@@ -64,7 +64,7 @@ def select(graph: Graph, node: Node, platform: Platform, engine: str = "", conte
     )
 
 
-def _cycles(platform: Platform, names: Mapping[str, Number], mine: Task) -> float:
+def _cycles(platform: Target, names: Mapping[str, Number], mine: Task) -> float:
     """What a kernel takes for all of a node with the steps behind it, shared by the cores in the best way."""
     kernel = mine.kernel
     assert kernel is not None

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tilewright.core.parts import Dma
 from tilewright.core.plan import Place, Stage
 from tilewright.core.tiles import Use
+from tilewright.machine.parts import Link
 from tilewright.plan.addresses.packing import Item, lowest_gap, round_up
 from tilewright.plan.joint import Pick
 from tilewright.plan.levels import Levels, Span
@@ -45,7 +45,7 @@ class _Taken:
 def stageable(network: Network, levels: Levels, picks: Sequence[Pick]) -> dict[int, dict[tuple[str, str], Use]]:
     """What each group reads from a home that is not the fastest memory: its constants, and inputs read by several."""
     home = network.platform.home
-    if not levels.far or levels.far[0] == home or network.platform.dma(home, levels.far[0]) is None:
+    if not levels.far or levels.far[0] == home or network.platform.link(home, levels.far[0]) is None:
         return {}
     inputs = {network.root(name) for name in network.graph.fed}
     found: dict[int, dict[tuple[str, str], Use]] = {}
@@ -90,7 +90,7 @@ class Stages:
 
     def choose(self, count: int) -> tuple[Stage, ...]:
         """Finds the copies that make groups faster."""
-        dma = self._network.platform.dma(self._network.platform.home, self._memory) if self._reads else None
+        dma = self._network.platform.link(self._network.platform.home, self._memory) if self._reads else None
         begins = [0.0]
         if dma is None:
             return ()
@@ -107,7 +107,7 @@ class Stages:
             begins.append(begins[-1] + stall + alone)
         return tuple(self.found)
 
-    def _group(self, group: int, begins: Sequence[float], free: float, dma: Dma) -> tuple[float, float]:
+    def _group(self, group: int, begins: Sequence[float], free: float, dma: Link) -> tuple[float, float]:
         """Copies what a group reads and is not there yet, if that pays; how long the group waits, and the DMA works."""
         known = {(s.tensor, s.pack) for s in self.found if s.first <= group <= s.last}
         missing = [use for key, use in self._reads.get(group, {}).items() if key not in known]
@@ -139,7 +139,7 @@ class Stages:
             self.end = max(self.end, taken.end)
         return stall, self._begin(start, group, begins, free, dma) + copy
 
-    def _begin(self, start: int, group: int, begins: Sequence[float], free: float, dma: Dma) -> float:
+    def _begin(self, start: int, group: int, begins: Sequence[float], free: float, dma: Link) -> float:
         """When the DMA begins with copies that one group starts for another, or for itself."""
         lead = self._leads[start] if start < group else 0.0
         return max(free, begins[start] + lead + dma.issue + dma.latency)

@@ -8,8 +8,8 @@ from typing import Literal
 from tilewright.core.graph import Graph, Node
 from tilewright.core.op import REGISTRY
 from tilewright.core.plan import Buffer, Place
-from tilewright.core.platform import Platform
 from tilewright.core.states import links, shown
+from tilewright.machine.target import Target
 from tilewright.plan.addresses.packing import round_up
 from tilewright.plan.order import Task, order
 
@@ -35,7 +35,7 @@ def fixed(graph: Graph, roots: Mapping[str, str]) -> set[str]:
     return {*graph.inputs, *graph.constants, *(root_of(roots, output) for output in graph.outputs)}
 
 
-def state_buffers(graph: Graph, platform: Platform) -> list[Buffer]:
+def state_buffers(graph: Graph, platform: Target) -> list[Buffer]:
     """Places of states, held during the whole run."""
     found: list[Buffer] = []
     for old in graph.updates:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from math import ceil, prod
 from types import MappingProxyType
 
-from tilewright.core.accelerator import ArrayEngine
 from tilewright.core.mapping import SpatialMapping, TemporalMapping, Unrolled
 from tilewright.core.workload import Layer
+from tilewright.machine.array import ArrayEngine
 from tilewright.price import array_imc as imc
 from tilewright.price.array_latency import (
     PortKey,

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from math import ceil, log2, prod
 from types import MappingProxyType
 
-from tilewright.core.accelerator import ArrayEngine, InMemoryCompute
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer
+from tilewright.machine.array import ArrayEngine, InMemoryCompute
 
 SUPPLY = 0.9
 """Volts."""

@@ -8,8 +8,8 @@ from math import ceil, prod
 
 import numpy as np
 
-from tilewright.core.accelerator import FROM_HIGH, FROM_LOW, TO_HIGH, TO_LOW
 from tilewright.core.workload import Layer
+from tilewright.machine.array import FROM_HIGH, FROM_LOW, TO_HIGH, TO_LOW
 from tilewright.price.array_moves import Move
 from tilewright.price.array_nest import Nest
 

@@ -11,9 +11,9 @@ from itertools import accumulate, takewhile
 from math import prod
 from operator import mul
 
-from tilewright.core.accelerator import ArrayEngine, MemoryLevel
 from tilewright.core.mapping import Loop, TemporalMapping, Unrolled
 from tilewright.core.workload import Layer, Operand, Sum
+from tilewright.machine.array import ArrayEngine, MemoryLevel
 
 
 @dataclass(frozen=True)

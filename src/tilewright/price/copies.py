@@ -11,24 +11,24 @@ import numpy as np
 from msgspec import structs
 
 from tilewright.core.graph import TensorType
-from tilewright.core.kernel import Kernel
-from tilewright.core.parts import Dma
-from tilewright.core.platform import Platform
 from tilewright.core.tiles import Use
+from tilewright.machine.kernel import Kernel
+from tilewright.machine.parts import Link
+from tilewright.machine.target import Target
 from tilewright.price.grid import Array, Box, Grid, Value
 
 
-def route(platform: Platform, memory: str) -> tuple[Dma, ...]:
+def route(platform: Target, memory: str) -> tuple[Link, ...]:
     """The DMAs between a memory and the engine's; for copies inside it its own, or the fastest that reaches it."""
     own = platform.cores.memory
-    if memory == own and platform.dma(own, own) is None:
-        near = [dma for dma in platform.dmas.values() if own in dma.between]
+    if memory == own and platform.link(own, own) is None:
+        near = [dma for dma in platform.links.values() if own in dma.between]
         return (max(near, key=lambda dma: dma.bytes_per_cycle),) if near else ()
-    direct = platform.dma(memory, own)
+    direct = platform.link(memory, own)
     if direct is not None:
         return (direct,)
     for between in platform.memories:
-        first, second = platform.dma(memory, between), platform.dma(between, own)
+        first, second = platform.link(memory, between), platform.link(between, own)
         if first is not None and second is not None:
             return (first, second)
     return ()
@@ -58,14 +58,14 @@ def descriptors(grid: Grid, box: Box, shape: Sequence[int], rank: int) -> Value:
     return result
 
 
-def copied(dma: Dma, amounts: Sequence[int]) -> float:
+def copied(dma: Link, amounts: Sequence[int]) -> float:
     """Cycles of a DMA for runs of so many bytes, one after the other: behind the last one nothing is asked for."""
     each = [dma.setup + amount / dma.bytes_per_cycle for amount in amounts]
     idle = [max(dma.request - cycles, 0.0) for cycles in each]
     return sum(each) + sum(idle) - max(idle, default=0.0)
 
 
-def transfer(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Dma], *, store: bool = False) -> Array:
+def transfer(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Link], *, store: bool = False) -> Array:
     """Cycles to bring or take a part of a tensor, over classes.
 
     Requests for runs of a load go ahead of its bytes; a store is done with a run before it begins the next one.
@@ -82,14 +82,14 @@ def transfer(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Dma], *, sto
     return grid.product([]) * np.where(np.asarray(amount) > 0, cycles, 0.0)
 
 
-def issued(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Dma]) -> Array:
+def issued(grid: Grid, box: Box, kind: TensorType, dmas: Sequence[Link]) -> Array:
     """Cycles to start such a transfer, over classes."""
     empty = np.asarray(grid.elements(box)) == 0
     counts = sum((descriptors(grid, box, kind.shape, dma.rank) * float(dma.issue) for dma in dmas), 0.0)
     return grid.product([]) * np.where(empty, 0.0, counts)
 
 
-def wait_cycles(platform: Platform) -> float:
+def wait_cycles(platform: Target) -> float:
     """Cycles to wait for a transfer that is complete. Where some come by way of another memory, who waits looks for
     these, too.
     """
@@ -97,12 +97,12 @@ def wait_cycles(platform: Platform) -> float:
     return platform.operations.get("wait", 0.0) + (platform.operations.get("wait far", 0.0) if far else 0.0)
 
 
-def shared(dma: Dma, cores: int) -> Dma:
+def shared(dma: Link, cores: int) -> Link:
     """What copies with all cores at once."""
     return structs.replace(dma, bytes_per_cycle=dma.bytes_per_cycle * cores, run=dma.run / cores)
 
 
-def slowed(platform: Platform, kernels: Sequence[Kernel | None]) -> float:
+def slowed(platform: Target, kernels: Sequence[Kernel | None]) -> float:
     """How much longer transfers take beside cores at work, which wait for memory now and then: kernels differ in how
     often they load.
     """
@@ -121,7 +121,7 @@ def kept_lines(grid: Grid, use: Use) -> Array:
     return grid.product([kept, *(grid.size(span) for i, span in enumerate(held) if i != axis)])
 
 
-def kept_cycles(grid: Grid, platform: Platform, use: Use) -> Array:
+def kept_cycles(grid: Grid, platform: Target, use: Use) -> Array:
     """Cycles to move kept lines of an inner tensor to the start of its buffer, over classes."""
     lines = kept_lines(grid, use)
     speed = min((dma.bytes_per_cycle for dma in route(platform, platform.cores.memory)), default=1.0)

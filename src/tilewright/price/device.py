@@ -14,9 +14,9 @@ from types import MappingProxyType
 import numpy as np
 
 from tilewright import _native
-from tilewright.core.kernel import MODE, Kernel, named
-from tilewright.core.platform import Platform
 from tilewright.errors import TilewrightError
+from tilewright.machine.kernel import MODE, Kernel, named
+from tilewright.machine.target import Target
 from tilewright.price.formulas import Numbers
 from tilewright.price.grid import Array
 
@@ -50,7 +50,7 @@ KINDS: Mapping[str, Jobs] = MappingProxyType({"neureka": NEUREKA})
 """By the kind of the simulated device."""
 
 
-def kernel_cycles(platform: Platform, kernel: Kernel, value: Callable[[str], Numbers]) -> Numbers:
+def kernel_cycles(platform: Target, kernel: Kernel, value: Callable[[str], Numbers]) -> Numbers:
     """What a call takes, for many tiles at once; `value` is that of a formula of the header."""
     if not kernel.jobs:
         with named(kernel, "cycles"):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.core.domain import Affine, Domain
-from tilewright.core.kernel import Number, compiled, evaluated, predicate
+from tilewright.machine.kernel import Number, compiled, evaluated, predicate
 
 Numbers = Any
 """A number, or an array of them."""

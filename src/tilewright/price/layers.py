@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from types import MappingProxyType
 
-from tilewright.core.accelerator import ArrayEngine
-from tilewright.core.array_file import FINAL
 from tilewright.core.domain import Affine, Domain
 from tilewright.core.graph import Graph, Node
 from tilewright.core.op import Call, call_node
 from tilewright.core.workload import Layer, Operand, Sum, Workload
+from tilewright.machine.array import ArrayEngine
+from tilewright.machine.array_file import FINAL
 from tilewright.price.sparsity import packed
 from tilewright.price.touched import Touched, touched
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tilewright.core.accelerator import ArrayEngine, MemoryLevel
 from tilewright.core.workload import Layer, Operand, Workload
+from tilewright.machine.array import ArrayEngine, MemoryLevel
 
 
 def local_engines(workload: Workload, engine: ArrayEngine) -> dict[str, ArrayEngine]:

@@ -17,7 +17,7 @@ from functools import cache
 from math import log2
 from pathlib import Path
 
-from tilewright.core.accelerator import ArrayEngine, MemoryLevel
+from tilewright.machine.array import ArrayEngine, MemoryLevel
 
 TABLE = Path(__file__).parent / "sram_22nm.csv"
 TABLE_NM = 22.0

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from tilewright.base.dtype import DType
 from tilewright.core.domain import Axis, Domain, Whole
-from tilewright.core.dtype import DType
 from tilewright.core.graph import Graph, Node, Result, TensorType
 from tilewright.core.op import Body, Call, call_node, call_steps
 

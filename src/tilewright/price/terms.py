@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.core.graph import Graph
-from tilewright.core.kernel import Kernel, named
 from tilewright.core.plan import Choice, Group
-from tilewright.core.platform import Platform
 from tilewright.core.tiles import left
+from tilewright.machine.kernel import Kernel, named
+from tilewright.machine.target import Target
 from tilewright.price.formulas import evaluate
 from tilewright.price.grid import Array, Cut, Grid, Value
 from tilewright.price.least_squares import non_negative
@@ -58,7 +58,7 @@ class Terms:
         return first, total - first
 
 
-def group_terms(graph: Graph, platform: Platform, choices: Sequence[Choice], group: Group) -> Terms:
+def group_terms(graph: Graph, platform: Target, choices: Sequence[Choice], group: Group) -> Terms:
     """The terms of a group of one node that a kernel with terms computes."""
     (work,) = group.works
     mine = task(graph, graph.nodes[work.step], choices[work.step].kernel)
@@ -81,7 +81,7 @@ def group_terms(graph: Graph, platform: Platform, choices: Sequence[Choice], gro
 
 def _values(
     grid: Grid,
-    platform: Platform,
+    platform: Target,
     mine: Task,
     split: str,
     sizes: Mapping[str, Value],

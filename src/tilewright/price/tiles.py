@@ -19,13 +19,13 @@ import numpy as np
 
 from tilewright.core.domain import Domain
 from tilewright.core.graph import Graph, Node
-from tilewright.core.kernel import Kernel, Number
 from tilewright.core.matching import binding_names
 from tilewright.core.op import Call, call_node
-from tilewright.core.parts import Engine
 from tilewright.core.plan import Choice, Group, TileBuffer
-from tilewright.core.platform import Platform
 from tilewright.core.tiles import Member, Use, left, member, walked
+from tilewright.machine.kernel import Kernel, Number
+from tilewright.machine.parts import Engine
+from tilewright.machine.target import Target
 from tilewright.price.copies import kept_cycles
 from tilewright.price.device import kernel_cycles
 from tilewright.price.formulas import Names, evaluate
@@ -154,7 +154,7 @@ def asks_strides(mine: Task, operand: str) -> bool:
 
 def work_cycles(
     grid: Grid,
-    platform: Platform,
+    platform: Target,
     position: int,
     mine: Task,
     split: str,
@@ -179,7 +179,7 @@ def work_cycles(
 
 def _part_cycles(
     grid: Grid,
-    platform: Platform,
+    platform: Target,
     position: int,
     mine: Task,
     split: str,
@@ -203,7 +203,7 @@ def _part_cycles(
 
 def kernel_names(
     grid: Grid,
-    platform: Platform,
+    platform: Target,
     position: int,
     mine: Task,
     split: str,
@@ -229,14 +229,14 @@ def kernel_names(
     return names
 
 
-def step_names(platform: Platform, mine: Task) -> dict[str, Number]:
+def step_names(platform: Target, mine: Task) -> dict[str, Number]:
     """What formulas ask about the steps behind a kernel."""
     count = int(mine.steps.get("step", 0))
     scaled = {name: int(sum(mine.steps.get(s, 0) for s in steps) == 1 and count <= 2) for name, steps in SCALED.items()}
     return {**scaled, "STEPS": count, "FUSED": _fused_cycles(platform, mine)}
 
 
-def _fused_cycles(platform: Platform, mine: Task) -> float:
+def _fused_cycles(platform: Target, mine: Task) -> float:
     """Cycles of what is fused behind a kernel, for each result, beyond the step that a formula in one counts."""
     if not platform.fused or mine.kernel is None or platform.beside(mine.kernel) is not None:
         return 0.0
@@ -246,7 +246,7 @@ def _fused_cycles(platform: Platform, mine: Task) -> float:
     return fused_cycles(mine.steps, platform.fused, kind, alone=alone, counted=not mine.kernel.terms)
 
 
-def _plain_cycles(platform: Platform, mine: Task) -> float:
+def _plain_cycles(platform: Target, mine: Task) -> float:
     """The same where nothing is fused: what is stored as it is takes less than a step of floats."""
     if not platform.fused or mine.kernel is None or mine.kernel.terms or platform.beside(mine.kernel) is not None:
         return 0.0
@@ -255,7 +255,7 @@ def _plain_cycles(platform: Platform, mine: Task) -> float:
     return -platform.fused["counted real"] if real and mine.kernel.epilogue and mine.domain.reduction else 0.0
 
 
-def start_cycles(grid: Grid, platform: Platform, mine: Task, split: str) -> Array:
+def start_cycles(grid: Grid, platform: Target, mine: Task, split: str) -> Array:
     """Cycles to start a node at a step, over classes."""
     beside = platform.beside(mine.kernel)
     if beside is not None:
@@ -273,7 +273,7 @@ def _next_cycles(grid: Grid, engine: Engine) -> Array:
     return engine.fork + engine.turn + engine.uneven * np.asarray(grid.spread(grid.uneven))
 
 
-def begin_cycles(platform: Platform, mine: Task) -> float:
+def begin_cycles(platform: Target, mine: Task) -> float:
     """Cycles in which a node's code comes into the caches, where it is not there from other groups."""
     usual = platform.operations.get("begin", 0.0)
     if mine.kernel is None:
@@ -292,7 +292,7 @@ def begin_cycles(platform: Platform, mine: Task) -> float:
     return own + operation_cycles(steps, platform.fused)
 
 
-def together(grid: Grid, platform: Platform, works: Sequence[Array], *, ahead: bool) -> Array:
+def together(grid: Grid, platform: Target, works: Sequence[Array], *, ahead: bool) -> Array:
     """Cycles of all nodes at each step. With `ahead` the first one is a step ahead and runs beside the others."""
     if not ahead:
         return sum(works, np.zeros((1,) * grid.rank))
@@ -373,7 +373,7 @@ class Cost:
 class Priced:
     """A group with what its parts cost at every step, over classes."""
 
-    platform: Platform
+    platform: Target
     grid: Grid
     works: tuple[Array, ...]
     """Cycles of each node; 0 at steps at which it is not computed anew."""
@@ -430,14 +430,14 @@ class Priced:
 
 
 def group_cost(
-    graph: Graph, platform: Platform, choices: Sequence[Choice], group: Group, source: Mapping[str, str]
+    graph: Graph, platform: Target, choices: Sequence[Choice], group: Group, source: Mapping[str, str]
 ) -> Cost:
     """Predicts a group. `choices` are those of all nodes of the graph, `source` the memory of each outside tensor."""
     return priced(graph, platform, choices, group, source).cost
 
 
 def priced(
-    graph: Graph, platform: Platform, choices: Sequence[Choice], group: Group, source: Mapping[str, str]
+    graph: Graph, platform: Target, choices: Sequence[Choice], group: Group, source: Mapping[str, str]
 ) -> Priced:
     """What the parts of a group cost; arguments as of `group_cost`."""
     tasks = [task(graph, graph.nodes[work.step], choices[work.step].kernel) for work in group.works]

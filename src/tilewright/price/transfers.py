@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewright.core.kernel import Kernel
-from tilewright.core.platform import Platform
 from tilewright.core.tiles import Use
+from tilewright.machine.kernel import Kernel
+from tilewright.machine.target import Target
 from tilewright.price.copies import descriptors, issued, route, shared, slowed, transfer, wait_cycles
 from tilewright.price.grid import Array, Box, Grid
 
@@ -419,9 +419,7 @@ def _held(found: Traffic, first: Array | None) -> tuple[Array, Array, Array]:
     return both, begin, end
 
 
-def flow(
-    grid: Grid, platform: Platform, box: Box, use: Use, memory: str, kernels: Sequence[Kernel | None] = ()
-) -> Flow:
+def flow(grid: Grid, platform: Target, box: Box, use: Use, memory: str, kernels: Sequence[Kernel | None] = ()) -> Flow:
     """How a buffer is filled from a memory, or emptied into it, with two slots where that is of use.
 
     Meanwhile cores run these kernels.

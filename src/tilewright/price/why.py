@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tilewright.core.accelerator import READS, MemoryLevel
+from tilewright.machine.array import READS, MemoryLevel
 from tilewright.price.array import ArrayCost, operation_cycles
 from tilewright.price.array_latency import allowed, by_port
 from tilewright.price.array_moves import Move

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.core.dtype import INT8, DType
+from tilewright.base.dtype import INT8, DType
 from tilewright.core.graph import Array, Graph, Node
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewright.core.graph import Graph, Node
 from tilewright.core.op import REGISTRY, call_node, evaluate
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 from tilewright.quantize.builder import Builder
 from tilewright.quantize.dynamic import to_plain_products
 from tilewright.quantize.forms import Form, Scheme, dequantised, quantised, scheme_of
@@ -28,7 +28,7 @@ FILL = "constant_value"
 ZERO_FILLING = frozenset({"Pad", "CenterCropPad"})
 
 
-def to_integers(graph: Graph, platform: Platform) -> Graph:
+def to_integers(graph: Graph, platform: Target) -> Graph:
     """The network with dequantise, compute, quantise turned into integer operators."""
     del platform
     spelled = to_qdq(to_plain_products(graph))

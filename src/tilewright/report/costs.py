@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tilewright.core.accelerator import ArrayEngine, Arrays
+from tilewright.machine.array import ArrayEngine, Arrays
 from tilewright.price.array import ArrayCost, areas
 
 UNITS = "array"

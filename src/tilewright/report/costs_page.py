@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.core.accelerator import ArrayEngine, Arrays
-from tilewright.core.files import write_file
+from tilewright.base.files import write_file
+from tilewright.machine.array import ArrayEngine, Arrays
 from tilewright.price.array import ArrayCost
 from tilewright.report.bars import Picture, nest, scatter, stacked
 from tilewright.report.costs import UNITS, energy_by_memory, energy_text, latency_parts

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tilewright.core.files import write_file
-from tilewright.core.parts import Memory
+from tilewright.base.files import write_file
 from tilewright.core.plan import Plan, Schedule
 from tilewright.core.program import Port, Program
+from tilewright.machine.parts import Memory
 from tilewright.report.counted import counted_rows
 from tilewright.report.flow import LANE, ROW, flow
 from tilewright.report.groups import GroupTable, group_span, group_table

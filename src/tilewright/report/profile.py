@@ -116,7 +116,7 @@ LEFT, TOP, HEIGHT, BOTTOM, END = 60, 14, 320, 40, WIDTH - RIGHT - 24
 def roofline(plan: Plan, schedule: Schedule, rows: Sequence[ProfileRow]) -> Roofline | None:
     """The picture; none where the platform does not say what its cores can do, or nothing is multiplied."""
     engine = plan.platform.engines[schedule.engine]
-    dma = plan.platform.dma(schedule.home, engine.memory)
+    dma = plan.platform.link(schedule.home, engine.memory)
     counted = [row for row in rows if row.macs]
     if not engine.peak or dma is None or not counted:
         return None

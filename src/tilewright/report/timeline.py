@@ -176,7 +176,7 @@ def _lane_name(plan: Plan, schedule: Schedule, lane: str) -> str:
         return "1 core" if schedule.cores == 1 else f"{schedule.cores} cores"
     if lane in plan.platform.engines:
         return lane
-    between = plan.platform.dmas[lane.removesuffix(OUT)].between
+    between = plan.platform.links[lane.removesuffix(OUT)].between
     return f"DMA {'-'.join(reversed(between) if lane.endswith(OUT) else between)}"
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.core.graph import Array, TensorType
-from tilewright.core.platform import Platform
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import Target
 from tilewright.sim.limits import USUAL, Limits
 from tilewright.sim.marks import GroupProfile, Profiler
 from tilewright.sim.simulator import Look, Simulator, Stop
@@ -35,7 +35,7 @@ def run_on_chip(
     executable: Path,
     inputs: Sequence[Array],
     outputs: Sequence[TensorType],
-    platform: Platform,
+    platform: Target,
     *,
     timing: str = "",
     checks: bool = False,

@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.core.graph import Array, TensorType
-from tilewright.core.platform import Platform
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import Target
 from tilewright.sim.confined import confined
 from tilewright.sim.limits import USUAL, Limits, Printed, Sink, refuse_cycles
 from tilewright.sim.processes import Running
@@ -64,7 +64,7 @@ def find_gvsoc() -> str:
     return found
 
 
-def check_gvsoc(platform: Platform) -> None:
+def check_gvsoc(platform: Target) -> None:
     """An error where GVSoC cannot run what is compiled for a platform."""
     if not platform.gvsoc:
         raise TilewrightError(
@@ -84,7 +84,7 @@ def check_gvsoc(platform: Platform) -> None:
 
 def simulate(
     executable: Path,
-    platform: Platform,
+    platform: Target,
     limits: Limits = USUAL,
     *,
     sink: Sink,
@@ -199,7 +199,7 @@ def given_files(inputs: Sequence[Array]) -> dict[str, bytes]:
 def run_on_gvsoc(
     executable: Path,
     outputs: Sequence[TensorType],
-    platform: Platform,
+    platform: Target,
     limits: Limits = USUAL,
     *,
     progress: Progress = lambda _stage: None,

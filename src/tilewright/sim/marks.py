@@ -15,8 +15,8 @@ from typing import Any, cast
 
 from elftools.elf.elffile import ELFFile
 
-from tilewright.core.platform import Platform
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import Target
 from tilewright.sim.program import DAMAGE, Program
 from tilewright.sim.simulator import Simulator
 
@@ -131,7 +131,7 @@ NEVER: Mapping[tuple[int, int, int], int] = MappingProxyType({})
 class Profiler:
     """Watches a network in a simulator: made before it runs, asked afterwards."""
 
-    def __init__(self, simulator: Simulator, platform: Platform) -> None:
+    def __init__(self, simulator: Simulator, platform: Target) -> None:
         assert simulator.program is not None
         self._simulator = simulator
         self._places = marks_of(simulator.program)

@@ -28,8 +28,8 @@ import numpy as np
 from elftools.elf.elffile import ELFFile
 
 from tilewright.core.graph import Array, TensorType
-from tilewright.core.platform import Platform, Qemu
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import Qemu, Target
 from tilewright.sim.confined import confined
 from tilewright.sim.limits import MOST_SECONDS, USUAL, Limits, Printed, Sink, cycle_limit
 from tilewright.sim.marks import GroupProfile
@@ -75,7 +75,7 @@ class QemuRun:
     """Instructions of each step, where the program was built to tell."""
 
 
-def qemu_of(platform: Platform) -> Qemu:
+def qemu_of(platform: Target) -> Qemu:
     """How QEMU runs a platform's programs, or an error where it does not."""
     if platform.qemu is None:
         raise TilewrightError(
@@ -98,7 +98,7 @@ def profile_flags(marks: Sequence[int]) -> tuple[str, ...]:
     return ("-include", PROFILE, f"-DTW_MARKS={max(marks, default=-1) + 2}")
 
 
-def simulate_in_qemu(executable: Path, platform: Platform, limits: Limits = USUAL, *, sink: Sink) -> int:
+def simulate_in_qemu(executable: Path, platform: Target, limits: Limits = USUAL, *, sink: Sink) -> int:
     """Runs a program, whose output goes to `sink`; its exit status."""
     with _emulated(executable, platform, limits, sink) as board:
         board.run()
@@ -109,7 +109,7 @@ def run_in_qemu(
     executable: Path,
     inputs: Sequence[Array],
     outputs: Sequence[TensorType],
-    platform: Platform,
+    platform: Target,
     marks: Sequence[int],
     limits: Limits = USUAL,
 ) -> QemuRun:
@@ -139,7 +139,7 @@ def run_in_qemu(
     return QemuRun(arrays, end - begin, footprint, tuple(parts))
 
 
-def _check_ports(inputs: Sequence[Array], outputs: Sequence[TensorType], platform: Platform) -> None:
+def _check_ports(inputs: Sequence[Array], outputs: Sequence[TensorType], platform: Target) -> None:
     """An error where the board has no room for what goes in and comes out."""
     memory = platform.memories[platform.home]
     need = sum(array.nbytes + 15 for array in inputs) + sum(kind.bytes + 15 for kind in outputs)
@@ -159,7 +159,7 @@ def section_sizes(executable: Path) -> dict[str, int]:
 
 @contextmanager
 def _emulated(
-    executable: Path, platform: Platform, limits: Limits, sink: Sink, inputs: Sequence[Array] = ()
+    executable: Path, platform: Target, limits: Limits, sink: Sink, inputs: Sequence[Array] = ()
 ) -> Generator[Board]:
     """A board with a program that has not started yet; the emulator works in an empty folder."""
     qemu = qemu_of(platform)
@@ -205,7 +205,7 @@ def _sandbox(qemu: str) -> tuple[str, ...]:
     return () if done.returncode else SANDBOX
 
 
-def _given(inputs: Sequence[Array], platform: Platform, folder: Path) -> list[str]:
+def _given(inputs: Sequence[Array], platform: Target, folder: Path) -> list[str]:
     """Options that put inputs into the memory for them, one behind the other."""
     data = bytearray()
     for array in inputs:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Literal
 
 from tilewright import _native
-from tilewright.core.machine import Machine
-from tilewright.core.platform import Platform, load_platform, platform_names
-from tilewright.core.timing import Timing
 from tilewright.errors import TilewrightError
+from tilewright.machine.machine import Machine
+from tilewright.machine.target import Target, load_platform, platform_names
+from tilewright.machine.timing import Timing
 from tilewright.sim.findings import Finding, findings_of
 from tilewright.sim.limits import USUAL, Limits, cycle_limit, output_limit, time_limit
 from tilewright.sim.program import Place, Program, Symbol, load_program
@@ -45,9 +45,9 @@ class Simulator:
     """A machine with a program. `timing` is one of the platform's, its default where none is named."""
 
     def __init__(
-        self, platform: str | Path | Platform, timing: str = "", *, look: Look = NOTHING, limits: Limits = USUAL
+        self, platform: str | Path | Target, timing: str = "", *, look: Look = NOTHING, limits: Limits = USUAL
     ) -> None:
-        found = platform if isinstance(platform, Platform) else load_platform(platform)
+        found = platform if isinstance(platform, Target) else load_platform(platform)
         self.platform = found
         self.timing = timing_of(found, timing)
         self.look = look

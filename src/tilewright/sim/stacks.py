@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from tilewright.core.timing import Timing
+from tilewright.machine.timing import Timing
 from tilewright.sim.program import Program
 
 _TOP = re.compile(r"__(\w+)_stack_top")

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from tilewright.core.parts import EnergyTerm
 from tilewright.errors import TilewrightError
+from tilewright.machine.parts import EnergyTerm
 from tilewright.sim.simulator import Simulator
 
 STALLS = {

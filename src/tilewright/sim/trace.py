@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import IO, Any
 
 from tilewright import _native
-from tilewright.core.files import cannot_write
+from tilewright.base.files import cannot_write
 from tilewright.sim.simulator import Simulator
 
 START, CALL, LEAVE, JUMP, ASLEEP, AWAKE = range(6)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from math import exp, factorial
 
 from tilewright.core.graph import Graph
-from tilewright.core.kernel import formula, named
 from tilewright.core.plan import Choice, Group
-from tilewright.core.platform import Platform
+from tilewright.machine.kernel import formula, named
+from tilewright.machine.target import Target
 from tilewright.price.tiles import Task, begin_cycles, task
 
 FAR_CODE = ("transfers",)
@@ -29,10 +29,10 @@ class Kept:
 
 
 def kept_code(
-    graph: Graph, platform: Platform, choices: Sequence[Choice], groups: Sequence[Group], slow: Sequence[bool]
+    graph: Graph, platform: Target, choices: Sequence[Choice], groups: Sequence[Group], slow: Sequence[bool]
 ) -> list[Kept]:
     """What each group finds there; `slow` says which of them ask for something from a slow home."""
-    way = max((dma.cold for dma in platform.dmas.values()), default=0)
+    way = max((dma.cold for dma in platform.links.values()), default=0)
     line, own = platform.operations.get("line", 0.0), platform.operations.get("own", 0.0)
     found: list[Kept] = []
     ran: list[tuple[tuple[str, ...], float]] = []
@@ -71,7 +71,7 @@ def _path(mine: Task) -> str:
 
 
 def _share(
-    platform: Platform, code: tuple[str, ...], ran: Sequence[tuple[tuple[str, ...], float]], groups: int = 0
+    platform: Target, code: tuple[str, ...], ran: Sequence[tuple[tuple[str, ...], float]], groups: int = 0
 ) -> float:
     """The share of some code that is still in a cache, given what ran: its lines fall on sets at random.
 

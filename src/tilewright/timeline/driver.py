@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from tilewright.core.parts import Engine
 from tilewright.core.plan import Stage
-from tilewright.core.platform import Platform
+from tilewright.machine.parts import Engine
+from tilewright.machine.target import Target
 from tilewright.price.copies import copied, wait_cycles
 from tilewright.timeline.clock import Await, Channel, Issue, Label, Start, Statement, Wait, Work, exact
 from tilewright.timeline.parts import Part, Place
@@ -27,7 +27,7 @@ OWN = 0.5
 class Driver:
     """The core that drives, in one group."""
 
-    def __init__(self, place: Place, platform: Platform) -> None:
+    def __init__(self, place: Place, platform: Target) -> None:
         self._place, self._platform = place, platform
         self._ran: set[Code] = set()
         self._entered = False
@@ -123,7 +123,7 @@ class Driver:
 
     def stage(self, number: int, stage: Stage) -> Statement:
         """Starts a copy in a nearer memory."""
-        dma = self._platform.dma(self._platform.home, stage.place.space)
+        dma = self._platform.link(self._platform.home, stage.place.space)
         assert dma is not None
         cold = 0.0 if self._far else self._far_code(dma.cold)
         cycles = copied(dma, [stage.bytes])

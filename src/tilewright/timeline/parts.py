@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from tilewright.core.parts import Dma, Engine
 from tilewright.core.plan import Group, Stage, TileBuffer
-from tilewright.core.platform import Platform
+from tilewright.machine.parts import Engine, Link
+from tilewright.machine.target import Target
 from tilewright.price.copies import route
 from tilewright.price.grid import Array
 from tilewright.price.tiles import Priced
@@ -29,7 +29,7 @@ class Moves:
     """All transfers of a buffer; lists of numbers are by class of steps."""
 
     flow: Flow
-    dma: Dma
+    dma: Link
     lane: str
     due: list[bool]
     """Whether there is one, by step."""
@@ -52,7 +52,7 @@ class Moves:
 class Costs:
     """What the parts of a group cost at every step, whenever they run."""
 
-    def __init__(self, platform: Platform, group: Group, priced: Priced, source: Mapping[str, str]) -> None:
+    def __init__(self, platform: Target, group: Group, priced: Priced, source: Mapping[str, str]) -> None:
         self.platform, self.priced = platform, priced
         grid = priced.grid
         self.classes: list[int] = grid.path.tolist()
@@ -98,7 +98,7 @@ class Costs:
         dma = route(self.platform, memory)[0]
         lane = dma.name
         if dma.through:
-            slow = self.platform.dma(self.platform.home, dma.through)
+            slow = self.platform.link(self.platform.home, dma.through)
             lane = lane if slow is None else slow.name
         elif flow.store and dma.duplex:
             lane = f"{lane}{OUT}"

@@ -9,7 +9,7 @@ from typing import Literal
 
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group, Plan, Schedule, Stage
-from tilewright.core.platform import Platform
+from tilewright.machine.target import Target
 from tilewright.price.tiles import Cost, priced
 from tilewright.timeline.clock import CORES, OUT, START, Bar, Body, Passed, State, arrived, passed
 from tilewright.timeline.code import kept_code
@@ -86,7 +86,7 @@ class Timeline:
 
 def replay(
     graph: Graph,
-    platform: Platform,
+    platform: Target,
     choices: Sequence[Choice],
     groups: Sequence[Group],
     sources: Sequence[Mapping[str, str]],
@@ -109,10 +109,10 @@ def replay(
     return Timeline(tuple(found))
 
 
-def lanes(platform: Platform) -> tuple[str, ...]:
+def lanes(platform: Target) -> tuple[str, ...]:
     """The cores, other engines and every DMA; one that copies both ways at once has two."""
     engines = [name for name, engine in platform.engines.items() if engine != platform.cores]
-    dmas = [lane for name, dma in platform.dmas.items() for lane in (name, f"{name}{OUT}")[: 1 + dma.duplex]]
+    dmas = [lane for name, dma in platform.links.items() for lane in (name, f"{name}{OUT}")[: 1 + dma.duplex]]
     return (CORES, *engines, *dmas)
 
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group
-from tilewright.core.platform import Platform
 from tilewright.core.tiles import Member
+from tilewright.machine.target import Target
 from tilewright.plan.shapes import Shape, shape_of
 from tilewright.plan.tiling.frame import Frame
 from tilewright.plan.tiling.groups import Surroundings, Tilings, built, evaluated
@@ -86,7 +86,7 @@ class Candidate:
 
 def candidates(
     graph: Graph,
-    platform: Platform,
+    platform: Target,
     steps: Sequence[int],
     choices: Sequence[Choice],
     settings: Tiling,
@@ -115,8 +115,8 @@ class _Frames:
         self._most = most
         self._found: dict[tuple[Hashable, ...], tuple[tuple[Task, ...], tuple[Frame, ...]]] = {}
 
-    def get(self, platform: Platform, tasks: Sequence[Task]) -> tuple[Frame, ...]:
-        parts = (*platform.dmas.values(), *platform.engines.values(), *platform.memories)
+    def get(self, platform: Target, tasks: Sequence[Task]) -> tuple[Frame, ...]:
+        parts = (*platform.links.values(), *platform.engines.values(), *platform.memories)
         costs = (*platform.operations.items(), *platform.fused.items())
         key = (platform.alignment, parts, costs, tuple(id(mine) for mine in tasks))
         # Frames are kept with their tasks, so that the identity of these stays theirs.
@@ -130,7 +130,7 @@ class _Frames:
 _FRAMES = _Frames(64)
 
 
-def _frames(platform: Platform, tasks: Sequence[Task], asked: Sequence[Rules]) -> tuple[Frame, ...]:
+def _frames(platform: Target, tasks: Sequence[Task], asked: Sequence[Rules]) -> tuple[Frame, ...]:
     if not _connected([t.member for t in tasks]):
         return ()
     try:
@@ -150,7 +150,7 @@ def _connected(members: Sequence[Member]) -> bool:
     return True
 
 
-def _grids(platform: Platform, tasks: Sequence[Task], asked: Sequence[Rules]) -> Iterator[Grid]:
+def _grids(platform: Target, tasks: Sequence[Task], asked: Sequence[Rules]) -> Iterator[Grid]:
     """Grids that together hold all tilings to look at."""
     members = [t.member for t in tasks]
     sink, free, blocks = members[-1].domain, asked[-1].free, asked[-1].blocks

@@ -10,9 +10,9 @@ from itertools import permutations
 import numpy as np
 
 from tilewright.core.domain import Affine
-from tilewright.core.parts import Engine
-from tilewright.core.platform import Platform
 from tilewright.core.tiles import Use, left, walked
+from tilewright.machine.parts import Engine
+from tilewright.machine.target import Target
 from tilewright.plan.tiling.rules import (
     Density,
     Option,
@@ -78,7 +78,7 @@ class Holder:
 class Frame:
     """A grid of tilings with everything about it that does not depend on where tensors live."""
 
-    def __init__(self, platform: Platform, tasks: Sequence[Task], rules: Sequence[Rules], grid: Grid) -> None:
+    def __init__(self, platform: Target, tasks: Sequence[Task], rules: Sequence[Rules], grid: Grid) -> None:
         self.platform, self.tasks, self.rules, self.grid = platform, tuple(tasks), tuple(rules), grid
         self.engine = platform.cores
         legal = grid.product(legal_sizes(grid, rules)) > 0
@@ -153,7 +153,7 @@ class Frame:
     @property
     def _copies(self) -> bool:
         """Whether parts of a tensor can be copied to where they are dense."""
-        return self.platform.dma(self.engine.memory, self.engine.memory) is not None
+        return self.platform.link(self.engine.memory, self.engine.memory) is not None
 
     def _share(self, holders: Sequence[Holder], number: int, holder: Holder) -> None:
         """Finds another holder that has all that one has, where it is dense for kernels."""

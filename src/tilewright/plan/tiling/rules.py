@@ -12,10 +12,10 @@ import numpy as np
 
 from tilewright.core.domain import Affine, Domain, Whole
 from tilewright.core.graph import TensorType
-from tilewright.core.kernel import BIT, PLANE, Kernel, packing
 from tilewright.core.op import Call
 from tilewright.core.tiles import Extent, Member, axis_dim, left, region, shift, walked
 from tilewright.errors import TilewrightError
+from tilewright.machine.kernel import BIT, PLANE, Kernel, packing
 from tilewright.price.formulas import Names, condition
 from tilewright.price.grid import Array, Box, Grid, Span, Value
 from tilewright.price.tiles import Task

@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from tilewright.core.domain import Affine, Domain
-from tilewright.core.kernel import Kernel
 from tilewright.core.op import REGISTRY
 from tilewright.core.plan import Group, Plan, TileBuffer
 from tilewright.core.tiles import Member, Use, member
+from tilewright.machine.kernel import Kernel
 from tilewright.plan.validator.regions import Box, Replay, Values, cover, everywhere, extents, most, rows, touched
 
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from tilewright.core.domain import Affine, Domain, Whole
 from tilewright.core.graph import Graph
-from tilewright.core.kernel import Kernel, Number, formula, packing
 from tilewright.core.op import call_node
 from tilewright.core.plan import Choice, Work
 from tilewright.core.tiles import Use, walked
+from tilewright.machine.kernel import Kernel, Number, formula, packing
 from tilewright.plan.validator.groups import Opened
 from tilewright.plan.validator.regions import Box, Part, Values, everywhere, extents, most, touched, whole
 

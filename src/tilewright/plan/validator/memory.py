@@ -187,7 +187,7 @@ class Layout:
             yield from self._early(opened)
         for stage in self._schedule.stages:
             source = self._memory(self._plan.places[stage.tensor])
-            if self._plan.platform.dma(source, stage.place.space) is None:
+            if self._plan.platform.link(source, stage.place.space) is None:
                 yield f"copy of '{stage.tensor}': no DMA between {source} and {stage.place.space}"
 
     def _early(self, opened: Opened) -> Iterator[str]:
@@ -277,7 +277,7 @@ class Layout:
 
     def _moved(self, opened: Opened, use: Use) -> Iterator[str]:
         own, memory = self._engine.memory, self._source(opened.number, use)
-        if self._plan.platform.dma(memory, own) is None:
+        if self._plan.platform.link(memory, own) is None:
             yield f"'{use.tensor}' ({use.key}) is in {memory}, and no DMA is between {memory} and {own}"
         if use.writes and self._plan.places[use.tensor].space in ("input", "constant"):
             yield f"writes '{use.tensor}' to {self._plan.places[use.tensor]}, which is only read"

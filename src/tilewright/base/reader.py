@@ -6,7 +6,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, cast
 
-from tilewright.core.schema import MOST_NUMBER, MOST_WHOLE, Source, shown, unknown
+from tilewright.base.schema import MOST_NUMBER, MOST_WHOLE, Source, shown, unknown
 from tilewright.errors import TilewrightError
 
 

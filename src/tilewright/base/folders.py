@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tilewright.core.files import (
+from tilewright.base.files import (
     again_if_broken_off,
     cannot_write,
     locked,

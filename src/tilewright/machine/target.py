@@ -10,15 +10,15 @@ from typing import Annotated, Any, cast
 
 from msgspec import Meta, structs
 
-from tilewright.core.calibration import Calibrations, measured, read_calibrations
-from tilewright.core.descriptions import read_yaml
-from tilewright.core.kernel import Kernel, check_formula, load_kernels
-from tilewright.core.machine import Machine, MachineFile, machine_values, renewed
-from tilewright.core.parts import Cores, Device, Engine
-from tilewright.core.schema import Flag, Number, Part, Share, Signed, Source, Whole, mapping, merged, read
-from tilewright.core.terms import weighted
-from tilewright.core.timing import DeviceModel
+from tilewright.base.descriptions import read_yaml
+from tilewright.base.schema import Flag, Number, Part, Share, Signed, Source, Whole, mapping, merged, read
 from tilewright.errors import TilewrightError
+from tilewright.machine.calibration import Calibrations, measured, read_calibrations
+from tilewright.machine.kernel import Kernel, check_formula, load_kernels
+from tilewright.machine.machine import Machine, MachineFile, machine_values, renewed
+from tilewright.machine.parts import Cores, Device, Engine
+from tilewright.machine.terms import weighted
+from tilewright.machine.timing import DeviceModel
 
 
 class Cause(Part, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ class Layout(Part, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class Platform(Machine):
+class Target(Machine):
     """A machine with the kernels written for it, and how code for it is built."""
 
     engines: Mapping[str, Engine] = field(default_factory=lambda: MappingProxyType({}))
@@ -140,7 +140,7 @@ class Platform(Machine):
         return next(iter(self.timings.values())).devices[name] if name else None
 
 
-class PlatformFile(MachineFile, frozen=True, kw_only=True):
+class TargetFile(MachineFile, frozen=True, kw_only=True):
     """What a platform.yaml says besides."""
 
     channels_last: Flag
@@ -198,7 +198,7 @@ class Sizes:
     without: tuple[str, ...] = ()
 
 
-def resize(platform: Platform, sizes: Sizes) -> Platform:
+def resize(platform: Target, sizes: Sizes) -> Target:
     """The platform with other sizes; a memory or engine that it does not have is an error."""
     memories, engines = dict(platform.memories), dict(platform.engines)
     for name in [*sizes.memories, *([sizes.home] if sizes.home else [])]:
@@ -236,7 +236,7 @@ def resize(platform: Platform, sizes: Sizes) -> Platform:
     )
 
 
-def load_platform(name_or_folder: str | Path, extra_kernels: tuple[Path, ...] = ()) -> Platform:
+def load_platform(name_or_folder: str | Path, extra_kernels: tuple[Path, ...] = ()) -> Target:
     """A platform by name or by the folder of a user's own; `extra_kernels` are searched before its own.
 
     A variant is named by itself, or behind the folder of a user's own: `folder/variant`.
@@ -292,8 +292,8 @@ def _varied(data: dict[str, Any], variant: str) -> dict[str, Any]:
     return merged(common, {"name": variant, **data["variants"][variant]})
 
 
-def _platform(data: object, folder: Path, extra_kernels: tuple[Path, ...], source: Source) -> Platform:
-    file = read(PlatformFile, data, source)
+def _platform(data: object, folder: Path, extra_kernels: tuple[Path, ...], source: Source) -> Target:
+    file = read(TargetFile, data, source)
     folders = (*extra_kernels, *(folder / name for name in file.kernels))
     for place in folders:
         if not place.is_dir():
@@ -309,7 +309,7 @@ def _platform(data: object, folder: Path, extra_kernels: tuple[Path, ...], sourc
         raise source.wrong("code", f"'{file.code}' is not among memories ({', '.join(file.memories)})")
     kernels = [_assigned(kernel, cast("Mapping[str, Engine]", engines)) for kernel in _kernels(folders)]
     calibrations = read_calibrations(machine["name"], folder, extra_kernels, kernels)
-    return Platform(
+    return Target(
         **machine,
         folder=folder,
         channels_last=bool(file.channels_last),
@@ -345,7 +345,7 @@ OTHERS = "others"
 
 
 def _timed(
-    file: PlatformFile, folder: Path, kernels: Iterable[Kernel], calibrations: Calibrations, source: Source
+    file: TargetFile, folder: Path, kernels: Iterable[Kernel], calibrations: Calibrations, source: Source
 ) -> tuple[Kernel, ...]:
     """Kernels with the cycles that they take here; of the platform's own, their headers say so."""
     found = {kernel.path.name: kernel for kernel in kernels}
@@ -388,7 +388,7 @@ def _assigned(kernel: Kernel, engines: Mapping[str, Engine]) -> Kernel:
     return replace(kernel, engine=cores) if kernel.engine == ANY_CORES else kernel
 
 
-def _runtime(file: PlatformFile, folder: Path, source: Source) -> Mapping[str, Path]:
+def _runtime(file: TargetFile, folder: Path, source: Source) -> Mapping[str, Path]:
     """The files of all runtime folders; of those with the same name, the one in the folder named first."""
     places = [folder / name for name in (("runtime",) if file.runtime is None else file.runtime)]
     for place in places:

@@ -9,8 +9,8 @@ from typing import Annotated, Any, cast
 
 from msgspec import Meta, field, structs
 
-from tilewright.core.parts import Memory
-from tilewright.core.schema import NAME, Flag, Part, Source, changed, read, unknown
+from tilewright.base.schema import NAME, Flag, Part, Source, changed, read, unknown
+from tilewright.machine.parts import Memory
 
 Numbers = Mapping[str, int]
 

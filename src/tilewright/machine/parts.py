@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from tilewright.core.schema import NAME, Flag, Number, Part, Whole
+from tilewright.base.schema import NAME, Flag, Number, Part, Whole
 
 MOST_CORES, MOST_RANK, MOST_BANKS = 4096, 16, 2**16
 
@@ -38,7 +38,7 @@ class Memory(Part, frozen=True):
     """Where a program has the bytes of a memory without a base: addresses that no hart can use."""
 
 
-class Dma(Part, frozen=True):
+class Link(Part, frozen=True):
     """Something that copies between two memories, both ways, while engines work."""
 
     name: str = field(name=NAME)

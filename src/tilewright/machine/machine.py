@@ -15,13 +15,13 @@ from typing import Any
 import yaml
 from msgspec import structs
 
-from tilewright.core.accelerator import ArrayEngine
-from tilewright.core.array_file import ENGINE, ArrayPart, array_engine, engine_lines
-from tilewright.core.descriptions import read_yaml, stem_of
-from tilewright.core.parts import Cores, Device, Dma, EnergyPart, EnergyTerm, Engine, Memory
-from tilewright.core.schema import Part, Source, mapping, merged, read
-from tilewright.core.timing import SimulatorPart, Timing, read_timings
+from tilewright.base.descriptions import read_yaml, stem_of
+from tilewright.base.schema import Part, Source, mapping, merged, read
 from tilewright.errors import TilewrightError
+from tilewright.machine.array import ArrayEngine
+from tilewright.machine.array_file import ENGINE, ArrayPart, array_engine, engine_lines
+from tilewright.machine.parts import Cores, Device, EnergyPart, EnergyTerm, Engine, Link, Memory
+from tilewright.machine.timing import SimulatorPart, Timing, read_timings
 
 CYCLES = "cycles"
 """The unit of time of most machines."""
@@ -36,7 +36,7 @@ class Machine:
     provenance: str = ""
     """Where its numbers are from."""
     memories: Mapping[str, Memory] = field(default_factory=lambda: MappingProxyType({}))
-    dmas: Mapping[str, Dma] = field(default_factory=lambda: MappingProxyType({}))
+    links: Mapping[str, Link] = field(default_factory=lambda: MappingProxyType({}))
     engines: Mapping[str, Engine | ArrayEngine] = field(default_factory=lambda: MappingProxyType({}))
     home: str = ""
     """The memory of inputs, outputs and weights, on machines whose engine works in another one."""
@@ -46,9 +46,9 @@ class Machine:
     """How the simulator runs it, the default first; none where there is no simulator for it."""
     energy: tuple[EnergyTerm, ...] = ()
 
-    def dma(self, source: str, target: str) -> Dma | None:
+    def link(self, source: str, target: str) -> Link | None:
         """What copies between two memories."""
-        return next((d for d in self.dmas.values() if {*d.between} == {source, target}), None)
+        return next((d for d in self.links.values() if {*d.between} == {source, target}), None)
 
 
 class MachineFile(Part, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class MachineFile(Part, frozen=True, kw_only=True):
     """What times are counted in."""
     memories: Mapping[str, Memory] = {}
     """Its memories."""
-    dmas: Mapping[str, Dma] = {}
+    links: Mapping[str, Link] = {}
     """What copies between memories."""
     engines: Mapping[str, Cores | Device | ArrayPart]
     """What computes; the first one runs programs, on machines that do."""
@@ -81,8 +81,8 @@ def machine_values(data: Mapping[str, Any], file: MachineFile, name: str, source
     memories = {key: _memory(memory, source.inside(f"memories.{key}")) for key, memory in file.memories.items()}
     if not file.engines:
         raise source.wrong("engines", "must name at least one engine")
-    for key, dma in file.dmas.items():
-        _check_dma(dma, memories, source.inside(f"dmas.{key}"))
+    for key, link in file.links.items():
+        _check_link(link, memories, source.inside(f"links.{key}"))
     alone = len(file.engines) == 1
     engines = {
         key: _engine(name if alone else f"{name}/{key}", engine, memories, source.inside(f"engines.{key}"))
@@ -90,7 +90,7 @@ def machine_values(data: Mapping[str, Any], file: MachineFile, name: str, source
     }
     near = next(iter(engines.values()))
     memory = near.memory if isinstance(near, Engine) else file.home
-    if file.home not in ("", memory) and not any({file.home, memory} == {*d.between} for d in file.dmas.values()):
+    if file.home not in ("", memory) and not any({file.home, memory} == {*d.between} for d in file.links.values()):
         raise source.wrong("home", f"'{file.home}' is not a memory with a DMA between it and {memory}")
     timings = (
         read_timings(data["simulator"], memories, source.inside("simulator")) if file.simulator is not None else {}
@@ -104,7 +104,7 @@ def machine_values(data: Mapping[str, Any], file: MachineFile, name: str, source
         "summary": file.summary,
         "provenance": file.provenance,
         "memories": MappingProxyType(memories),
-        "dmas": MappingProxyType(dict(file.dmas)),
+        "links": MappingProxyType(dict(file.links)),
         "engines": MappingProxyType(engines),
         "home": file.home,
         "unit": file.unit,
@@ -126,11 +126,11 @@ def _memory(memory: Memory, source: Source) -> Memory:
     return structs.replace(memory, bytes=memory.bytes - memory.reserved, length=memory.bytes)
 
 
-def _check_dma(dma: Dma, memories: Mapping[str, Memory], source: Source) -> None:
-    if any(name not in memories for name in dma.between):
-        raise source.wrong("between", f"must be two of {', '.join(memories)}, found {', '.join(dma.between)}")
-    if dma.through and dma.through not in memories:
-        raise source.wrong("through", f"'{dma.through}' is not among memories ({', '.join(memories)})")
+def _check_link(link: Link, memories: Mapping[str, Memory], source: Source) -> None:
+    if any(name not in memories for name in link.between):
+        raise source.wrong("between", f"must be two of {', '.join(memories)}, found {', '.join(link.between)}")
+    if link.through and link.through not in memories:
+        raise source.wrong("through", f"'{link.through}' is not among memories ({', '.join(memories)})")
 
 
 def _engine(
@@ -160,13 +160,15 @@ def read_machine_file(path: Path) -> Machine:
 
 
 def renewed(data: object) -> object:
-    """A description in the form of today. Before, an array stood beside its memories, devices were arrays as well, and
-    what the simulator asks of memories stood in its own part."""
+    """A description in the form of today. Before, an array stood beside its memories, devices were arrays as well,
+    links were DMAs, and what the simulator asks of memories stood in its own part."""
     given = dict(mapping(data))
     if given.get("kind") == ENGINE:
         more = {"memories": given.pop("memories")} if "memories" in given else {}
         engine = {**mapping(given.pop("array", None)), **more, "kind": given.pop("kind")}
         return {**given, "engines": {ENGINE: engine}}
+    if "dmas" in given:
+        given["links"] = given.pop("dmas")
     if "memories" in mapping(given.get("simulator")):
         given["simulator"] = dict(given["simulator"])
         given["memories"] = merged(mapping(given.get("memories")), mapping(given["simulator"].pop("memories")))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
-from tilewright.core.accelerator import ArrayEngine, Arrays
-from tilewright.core.machine import Machine, read_machine_file
-from tilewright.core.parts import Device
-from tilewright.core.platform import DESCRIPTION, Platform, load_platform, platform_names
 from tilewright.errors import TilewrightError
+from tilewright.machine.array import ArrayEngine, Arrays
+from tilewright.machine.machine import Machine, read_machine_file
+from tilewright.machine.parts import Device
+from tilewright.machine.target import DESCRIPTION, Target, load_platform, platform_names
 
 MACHINES = Path(__file__).parent.parent / "machines"
 
@@ -74,7 +74,7 @@ def _modes(machine: Machine, name: str) -> tuple[ArrayEngine, ...]:
     if isinstance(engine, ArrayEngine):
         return (engine,)
     modes = engine.modes if isinstance(engine, Device) else ()
-    folder = machine.folder if isinstance(machine, Platform) else Path()
+    folder = machine.folder if isinstance(machine, Target) else Path()
     files = (folder / mode if (folder / mode).is_file() else mode for mode in modes)
     return tuple(mode for file in files for mode in load_arrays(file).modes)
 

@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from tilewright.core.accelerator import (
+from tilewright.base.schema import NAME, Flag, Number, Part, Source
+from tilewright.machine.array import (
     DIRECTIONS,
     FROM_LOW,
     READS,
@@ -18,7 +19,6 @@ from tilewright.core.accelerator import (
     MemoryLevel,
     Port,
 )
-from tilewright.core.schema import NAME, Flag, Number, Part, Source
 
 MOST = 2**40
 """Bits of a memory, cycles or units of an array."""

@@ -15,12 +15,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
-from tilewright.core.files import write_file
-from tilewright.core.kernel import Kernel
+from tilewright.base.files import write_file
 from tilewright.errors import TilewrightError
+from tilewright.machine.kernel import Kernel
 
 if TYPE_CHECKING:
-    from tilewright.core.platform import Platform
+    from tilewright.machine.target import Target
 
 FILE = "calibration.json"
 COMPILER = "compiler"
@@ -121,7 +121,7 @@ def _plain(found: Calibration) -> dict[str, Any]:
 # Keys
 
 
-def key_of(platform: Platform, kernel: Kernel) -> dict[str, str]:
+def key_of(platform: Target, kernel: Kernel) -> dict[str, str]:
     """What a kernel's cycles depend on, but for the compiler's version."""
     return {
         "sources": _digest([_code(path.read_text()) for path in _files(platform, kernel)], list(kernel.terms.items())),
@@ -130,7 +130,7 @@ def key_of(platform: Platform, kernel: Kernel) -> dict[str, str]:
     }
 
 
-def stale(platform: Platform, kernel: Kernel, more: Mapping[str, str] = MappingProxyType({})) -> tuple[str, ...]:
+def stale(platform: Target, kernel: Kernel, more: Mapping[str, str] = MappingProxyType({})) -> tuple[str, ...]:
     """What has changed since a kernel with terms was calibrated; `more` are parts of the key that are asked for."""
     found = platform.calibrations.get(kernel.path.name)
     if found is None:
@@ -142,7 +142,7 @@ def stale(platform: Platform, kernel: Kernel, more: Mapping[str, str] = MappingP
     return tuple(changed)
 
 
-def warnings(platform: Platform, kernels: Iterable[Kernel]) -> tuple[str, ...]:
+def warnings(platform: Target, kernels: Iterable[Kernel]) -> tuple[str, ...]:
     """A line for each kernel whose cycles are not what was measured, on platforms that can measure them."""
     if not (platform.timings or platform.qemu):
         return ()
@@ -156,7 +156,7 @@ def warnings(platform: Platform, kernels: Iterable[Kernel]) -> tuple[str, ...]:
     )
 
 
-def _timing(platform: Platform) -> object:
+def _timing(platform: Target) -> object:
     """How long instructions take on the machine that counts them."""
     if platform.qemu is not None:
         return platform.qemu.machine
@@ -168,7 +168,7 @@ _INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.MULTILINE)
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
 
-def _files(platform: Platform, kernel: Kernel) -> list[Path]:
+def _files(platform: Target, kernel: Kernel) -> list[Path]:
     """The kernel's own file, and all that it includes."""
     known = {path.name: path for path in (*platform.runtime.values(), *reversed(platform.headers))}
     found = {kernel.path.name: kernel.path}

@@ -13,11 +13,11 @@ from pathlib import Path
 from types import CodeType, MappingProxyType
 from typing import Any, cast
 
-from tilewright.core import macros
-from tilewright.core.descriptions import parse_yaml, read_text
-from tilewright.core.dtype import DTYPES
-from tilewright.core.terms import MOST_TERMS, expanded, weighted
+from tilewright.base.descriptions import parse_yaml, read_text
+from tilewright.base.dtype import DTYPES
 from tilewright.errors import TilewrightError
+from tilewright.machine import macros
+from tilewright.machine.terms import MOST_TERMS, expanded, weighted
 
 Number = int | float
 
