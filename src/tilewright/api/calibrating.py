@@ -42,7 +42,7 @@ TOGETHER = (1, 4, 2, 5)
 """Layers of a program: the first finds its code cold; where others follow, code is for several callers."""
 SHARES = (4, 1, 14, 1, 4, 14, 2)
 """Of the cores' memory: which part of it a program has."""
-ALONE = (False, True, False, False, True)
+ALONE = (False, True, False)
 """Whether a program is for one core."""
 HELD_OUT = 5
 """Each so many-th program is not used to solve."""

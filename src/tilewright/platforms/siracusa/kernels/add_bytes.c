@@ -6,10 +6,14 @@ U: [int8, uint8]
 when: {A_sCOLUMNS: "A_sCOLUMNS == 1 or COLUMNS == 1", B_sCOLUMNS: "B_sCOLUMNS == 1 or COLUMNS == 1", A_sROWS: ">= 0", B_sROWS: ">= 0", Y_sROWS: ">= 0"}
 epilogue: row
 strided: [A, B, Y]
-# OTHERS: cores begin in the same bank where rows are a multiple of 64 bytes, but not where they share columns: 40 layers
-# of 1 and 8 cores. Rows of which something is left out are begun one by one: from tiles of 16 and of 48 such rows.
-cycles: "ROWS*((COLUMNS//4)*(33.5 + OTHERS*(A_sPART >= 64)*0.75) + (COLUMNS%4)*14 + 5
-  + (A_sROWS != COLUMNS or Y_sROWS != COLUMNS)*12.5) + 80"
+# Four neighbours at a time, then one. Rows of which something is left out are begun one by one.
+cycles:
+  fours: ROWS * whole_fours(COLUMNS)
+  single: ROWS * left_of_fours(COLUMNS)
+  rows: ROWS * max(A_sROWS != COLUMNS, B_sROWS != COLUMNS, Y_sROWS != COLUMNS)
+  shifted: SHIFTS * some(STEPS) * ROWS * COLUMNS
+  behind: unless(SHIFTS * STEPS) * ROWS * COLUMNS * FUSED
+  call: some(ROWS)
 --- */
 #include "tilewright_kernel.h"
 

@@ -9,17 +9,18 @@ strided: [X, Y]
 scratch: "16*((KH+3)//4)*max((min(max(OH, OW), 64)+3)*max(strides_0, strides_1)
   + (max(KH, KW)-1)*max(dilations_0, dilations_1) + 1, min(104, min(OH, OW)*((min(max(OH, OW), 64)+3)*max(strides_0, strides_1)
   + (max(KH, KW)-1)*max(dilations_0, dilations_1) + 1)))"
-# Columns of all lines, four channels at a time or byte by byte; what is done for a channel of as many lines as fit the columns,
-# with code that comes into the core's cache each time; pixels, in pairs of lines where nothing has strides. Fitted on the
-# simulator to 260 steps of 100 layers of networks and of random shapes. Where sizes of tiles are known at run time only
-# (UNEVEN), a call takes longer: 24 steps. Words that are stored as they are (PLAIN): 25 layers.
-cycles: "N*((LINES := ((SHORT := min(OH, OW))+(PAIRS := (strides_0*strides_1*dilations_0*dilations_1 == 1)*1))
-  //(1+PAIRS))*(((LONG := max(OH, OW))*strides_1+2)*((G//4)*20.8 + (G%4)*68) + 90)
-  + ((LONG+63)//64)*G*((PAIRS*(SHORT//2)+(AT_ONCE := max(min(104//((min(LONG, 64)-1)*strides_1+3), 8), 1))-1)//AT_ONCE*151
-  + (SHORT-PAIRS*(SHORT//2*2)+AT_ONCE-1)//AT_ONCE*95)
-  + G*(PAIRS*(SHORT//2)*((LONG+1)//2)*(47 - SHIFTS*16 - (PLAIN := (STEPS+SUMS == 0))*(12 - (OTHERS > 0)*7))
-  + (SHORT-PAIRS*(SHORT//2*2))*LONG*(24 - SHIFTS*4.5 - PLAIN*(8 - (OTHERS > 0)*4)) + PLAIN*(OTHERS == 0)*30)
-  - (SHIFTS+SCALES)*G*OH*OW*FUSED) + 500 + (UNEVEN > 1)*400"
+# Lines along the longer axis of the result, in pairs where nothing has strides: columns of four channels, or byte by byte; what
+# is done for a line, and for a channel of as many lines as fit the columns; pixels.
+cycles:
+  columns: N * (LINES := (PAIRS := one(strides_0*strides_1*dilations_0*dilations_1)) * twos(min(OH, OW)) + unless(PAIRS) * min(OH, OW))
+    * (WIDTH := max(OH, OW)*strides_1 + KW*dilations_1) * whole_fours(G)
+  few_columns: N * LINES * WIDTH * left_of_fours(G)
+  lines: N * LINES
+  channels: N * G * steps(LINES, max(min(104 // WIDTH, 8), 1))
+  pairs: N * G * LINES * max(OH, OW) * PAIRS
+  single: N * G * LINES * max(OH, OW) * unless(PAIRS)
+  behind: unless(SHIFTS * STEPS) * N*OH*OW * G * FUSED
+  call: some(N)
 --- */
 #include "tilewright_kernel.h"
 #include "tilewright_pairs.h"
