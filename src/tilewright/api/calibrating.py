@@ -182,8 +182,8 @@ def programs(
     done = number = 0
     with tempfile.TemporaryDirectory(prefix="tilewright-") as scratch:
         bench = Bench(Path(scratch))
-        while done < wanted and number - len(found) < MOST_MISSES:
-            progress(kernel.path.name, done, wanted)
+        while (done < wanted or len(found) < HELD_OUT) and number - len(found) < MOST_MISSES:
+            progress(kernel.path.name, min(done, wanted), wanted)
             ran = _program(platform, plain, random, number, bench)
             number += 1
             if ran is None:
