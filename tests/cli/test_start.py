@@ -25,7 +25,7 @@ def imported(program: str) -> set[str]:
 
 def test_the_package_imports_nothing_of_itself() -> None:
     found = {name for name in imported("import tilewright") if name.startswith("tilewright")}
-    assert found == {"tilewright", "tilewright.core", "tilewright.base.lazy"}
+    assert found == {"tilewright", "tilewright.base", "tilewright.base.lazy"}
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["platforms"], ["doctor", "--json"]])

@@ -61,7 +61,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "map": ("costing", "Finds the best mapping of a layer onto an array machine, and proves it."),
     "machines": ("importing", "Lists the machines that come with Tilewright."),
     "import": ("importing", "Makes a description of an array machine, or a file of layers, from another tool's file."),
-    "cache": ("caching", "Shows, limits or empties the cache of measurements, which `--measure` fills."),
+    "cache": ("caching", "Shows, limits or empties the cache of measurements, which --measure fills."),
     "ops": ("operators", "Lists every operator, and the code a platform has for it."),
     "platforms": ("looking", "Lists the platforms that come with Tilewright."),
     "doctor": ("looking", "Says which tools are found, and how to get the others."),

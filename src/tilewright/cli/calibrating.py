@@ -31,7 +31,7 @@ def calibrate_command(
             show_default=False,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Chooses the layers.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, max=opt.LARGEST, help="Chooses the layers.")] = 0,
     output: Annotated[
         Path | None,
         typer.Option(
