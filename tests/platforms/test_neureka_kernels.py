@@ -81,7 +81,7 @@ def given_slow_cores(name: str, kernels: tuple[Path, ...]) -> Target:
 def given_no_queue(name: str, kernels: tuple[Path, ...]) -> Target:
     """The same, with a queue that is too dear to be used."""
     found = given_slow_cores(name, kernels)
-    dear = replace(found.engines["neureka"], queue=1_000_000)
+    dear = structs.replace(found.engines["neureka"], queue=1_000_000)
     return replace(found, engines=MappingProxyType({**found.engines, "neureka": dear}))
 
 

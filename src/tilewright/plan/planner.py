@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from types import MappingProxyType
 
+from msgspec import structs
+
 from tilewright.core.graph import Graph, Names, Node, Result
 from tilewright.core.op import REGISTRY, Call, call_node, call_steps
 from tilewright.core.plan import Buffer, Choice, Place, Plan, Rejection
@@ -46,7 +48,7 @@ def _whole(graph: Graph, platform: Target, options: PlanOptions) -> Plan:
     if near.bytes is None or made.arena_bytes + states <= near.bytes:
         return made
     # Callers see one arena, which the states are a part of.
-    rest = replace(near, bytes=max(near.bytes - states, 0))
+    rest = structs.replace(near, bytes=max(near.bytes - states, 0))
     return schedule(graph, replace(platform, memories={**platform.memories, near.name: rest}), options)
 
 
