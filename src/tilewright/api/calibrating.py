@@ -37,7 +37,7 @@ Random = np.random.Generator
 Progress = Callable[[str, int, int], None]
 """Is told a kernel's name, and how many of its programs have run, of how many."""
 
-LAYERS_PER_TERM, LEAST_LAYERS = 8, 24
+LAYERS_PER_TERM, LEAST_LAYERS = 12, 24
 TOGETHER = (1, 4, 2, 5)
 """Layers of a program: the first finds its code cold; where others follow, code is for several callers."""
 SHARES = (4, 1, 14, 1, 4, 14, 2)
