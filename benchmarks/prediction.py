@@ -10,7 +10,6 @@ anew, without simulating: so constants of a platform, and formulas of kernels, a
 from __future__ import annotations
 
 import argparse
-import copyreg
 import json
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
@@ -154,17 +153,6 @@ def rows_of(run: Run) -> list[Row]:
 
 
 # Saved runs
-
-
-def _proxy(values: dict[Any, Any]) -> MappingProxyType[Any, Any]:
-    return MappingProxyType(values)
-
-
-def _reduced(values: MappingProxyType[Any, Any]) -> tuple[Any, ...]:
-    return _proxy, (dict(values),)
-
-
-copyreg.pickle(MappingProxyType, _reduced)
 
 
 def save(run: Run, folder: Path) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import copyreg
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from math import inf
 from multiprocessing import get_context
-from types import MappingProxyType
 
 import numpy as np
 
@@ -28,20 +26,6 @@ USUAL_FACTORS = 6
 """Loops of the orders that other tools look at."""
 FEW = 8
 """Spatial mappings that are bounded closely even if the effort is spent."""
-
-
-def _frozen(items: dict[object, object]) -> MappingProxyType[object, object]:
-    return MappingProxyType(items)
-
-
-def _reduced(
-    frozen: MappingProxyType[object, object],
-) -> tuple[Callable[..., MappingProxyType[object, object]], tuple[object]]:
-    return _frozen, (dict(frozen),)
-
-
-# Layers and machines hold frozen dictionaries, which Python does not send to other processes by itself.
-copyreg.pickle(MappingProxyType, _reduced)
 
 
 @dataclass(frozen=True)
