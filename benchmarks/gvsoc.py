@@ -3,7 +3,8 @@
 Programs are built as `--simulator gvsoc` does it and run in Tilewright's own simulator, once as the timing is and once
 with a floating-point unit and a divider for each core. GVSoC's figures were measured in its version of July 2026 and in
 a changed one with such private units. Our networks are scheduled differently from time to time, so the two ratios are
-compared. The exit status is 1 where one differs by over 3 %, or a result is wrong.
+compared. Networks that divided in loops when GVSoC was asked, and do so no longer, are not among them. The exit status
+is 1 where one differs by over 3 %, or a result is wrong.
 """
 
 from __future__ import annotations
@@ -50,10 +51,7 @@ class Program:
 
 CORES_ONLY = ("neureka",)
 PROGRAMS = (
-    Program("llama_int8.onnx", 804_788, 509_111),
-    Program("tblock_int8.onnx", 639_127, 446_965),
     Program("mbv1_025_int8.onnx", 386_979, 363_089),
-    Program("Kernels/Mixed/Quant/network.onnx", 45_227, 15_363),
     Program("Kernels/FP32/GEMM/Regular/network.onnx", 14_782, 13_159),
     Program("Kernels/FP32/GEMM/Regular/network.onnx", 81_098, 81_098, cores=1),
     Program("Kernels/FP32/Conv/Regular_2D_ZeroValuedBias/network.onnx", 49_072, 45_768),

@@ -24,7 +24,6 @@ TOLERANCE = 0.03
 @pytest.mark.parametrize(
     ("name", "shared", "private"),
     [
-        ("Mixed/Quant", 45_227, 15_363),
         ("FP32/GEMM/Regular", 14_782, 13_159),
         ("FP32/Softmax/Regular", 6_562, 5_941),
         ("FP32/LayerNorm", 6_677, 5_970),
