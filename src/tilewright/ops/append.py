@@ -50,11 +50,14 @@ def _body(call: Call) -> Body:
     shape = call.shape("X")
     axis, names = call.axis("axis", len(shape)), axis_names(len(shape))
     count = call.shape("R")[axis]
-    place = ", ".join(f"{name} - row" if number == axis else name for number, name in enumerate(names))
+    place = ", ".join("nearest" if number == axis else name for number, name in enumerate(names))
     value = "P" if not call.type("P").rank else f"P_at({', '.join('0' * call.type('P').rank)})"
     row = ("int", "row", f"tw_max({call.int('least')}, tw_min({value}, {shape[axis] - count}))")
+    # Something is loaded in any case: some compilers get loads under a condition wrong.
+    nearest = ("int", "nearest", f"tw_max(0, tw_min({names[axis]} - row, {count - 1}))")
+    new = (call.type("R").dtype.compute, "new", f"R_at({place})")
     inside = f"{names[axis]} >= row && {names[axis]} < row + {count}"
-    return Body(MappingProxyType({"Y": f"{inside} ? R_at({place}) : X"}), (row,))
+    return Body(MappingProxyType({"Y": f"{inside} ? new : X"}), (row, nearest, new))
 
 
 declare(
