@@ -101,7 +101,8 @@ static inline __attribute__((always_inline)) int32_t tw_quantised(float x, float
     return whole + (int32_t)zero;
 }
 
-/* Eight cores share one divider, so quotients are products wherever one divisor has many. `high` + `low` is its reciprocal to
+/* A division takes 14 cycles, and in the open cluster cores wait for the one divider: quotients are products wherever one
+ * divisor has many. `high` + `low` is its reciprocal to
  * twice the digits: a product with it is a neighbour of the quotient, and what then remains tells which one (Markstein).
  * That is exact unless all digits of the divisor are ones, or a number on the way is too small or too large. */
 #define TW_CORE_DIVIDES
