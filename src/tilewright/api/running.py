@@ -112,16 +112,7 @@ def run_model(
     building = Building((options or Options()).name, compiler, flags, limits)
     compiled = compile_model(model, options, samples=samples, building=building, progress=progress)
     where = _simulator(compiled.platform, simulator, profile=profile)
-    if repeat and (where != "tilewright" or compiled.platform.timings):
-        raise TilewrightError(
-            "bad-argument",
-            f"programs of '{compiled.platform.name}' run in a simulator, where each run takes the same time",
-            help="leave --repeat away",
-        )
-    if steps and where == "gvsoc":
-        raise TilewrightError(
-            "bad-argument", "programs run once in GVSoC", help="leave --steps or --simulator gvsoc away"
-        )
+    _check_wishes(compiled.platform, where, repeat, steps)
     graph = compiled.plan.graph
     fed = fit(inputs, graph, steps) if inputs is not None else noise(graph, seed, steps)
     marks = _marks(compiled.program) if profile else []
@@ -168,6 +159,20 @@ def run_model(
         outputs = _reached(graph, fed, outputs)
     comparisons = compare(compiled, fed, outputs, expected, rule, steps) if expected is not None else ()
     return Ran(compiled, outputs, comparisons, nanoseconds, cycles, groups, footprint, each)
+
+
+def _check_wishes(platform: Target, where: SimulatorName, repeat: int, steps: int | None) -> None:
+    """An error where what runs the program cannot repeat it."""
+    if repeat and (where != "tilewright" or platform.timings):
+        raise TilewrightError(
+            "bad-argument",
+            f"programs of '{platform.name}' run in a simulator, where each run takes the same time",
+            help="leave --repeat away",
+        )
+    if steps and where == "gvsoc":
+        raise TilewrightError(
+            "bad-argument", "programs run once in GVSoC", help="leave --steps or --simulator gvsoc away"
+        )
 
 
 def _marks(program: Program) -> list[int]:
