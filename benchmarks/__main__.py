@@ -22,6 +22,7 @@ BENCHMARKS = {
     "zigzag_results": "every layer of ZigZag's results beside the exact search (takes an hour, so only when named)",
     "cost": "networks on every array machine of the library (takes half an hour, so only when named)",
     "measured": "the fastest of measured plans against the predicted best (takes half an hour, so only when named)",
+    "accuracy": "predicted cycles of layers and networks made from a seed (takes half an hour, so only when named)",
     "prediction": "predicted against simulated cycles of every layer (takes hours, so only when named)",
     "scratchpad_matrix": "results on scratchpads of many sizes (takes hours, so only when named)",
     "siracusa_matrix": "results on a simulated chip in all its configurations (takes hours, so only when named)",
@@ -43,10 +44,13 @@ FOLDERS = {
     "cortexm": ("standard_networks",),
     "mapping": ("zigzag",),
     "zigzag_results": ("zigzag",),
+    "accuracy": (),
     "cost": ("standard_networks", "deeploy/Models/microLlama"),
 }
 """Where below TILEWRIGHT_CASES each benchmark finds its cases."""
-LONG = frozenset({"cost", "growth", "measured", "prediction", "scratchpad_matrix", "siracusa_matrix", "zigzag_results"})
+LONG = frozenset(
+    {"accuracy", "cost", "growth", "measured", "prediction", "scratchpad_matrix", "siracusa_matrix", "zigzag_results"}
+)
 
 
 def run(name: str, options: list[str]) -> int:

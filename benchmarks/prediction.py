@@ -23,7 +23,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.random_layers import KINDS, layer
+from benchmarks.random_layers import KINDS, Layer, layer
 from benchmarks.siracusa import ENGINES, PLATFORM
 from tilewright.api import Options, find_cases, load_case, run_model
 from tilewright.core.plan import Plan
@@ -46,8 +46,7 @@ class Job:
     """A network on one machine."""
 
     network: str
-    model: Path | int
-    """Where it is; a number for a random layer, whose kind is its name."""
+    model: Path | Layer
     l1: int
     cores: int
     engines: str
@@ -125,13 +124,11 @@ def measure(job: Job, keep: Path | None) -> list[Row]:
 
 def simulate(job: Job) -> Run:
     options = Options(platform=PLATFORM, sizes=job.sizes)
-    if isinstance(job.model, int):
-        made = layer(job.network.partition("/")[0], job.model)
-        model, inputs = made.graph, made.inputs
+    if isinstance(job.model, Layer):
+        ran = run_model(job.model.graph, options, inputs=job.model.inputs, profile=True)
     else:
         case = load_case(job.network, job.model)
-        model, inputs = case.model, case.inputs
-    ran = run_model(model, options, inputs=inputs, profile=True)
+        ran = run_model(case.model, options, inputs=case.inputs, profile=True)
     return Run(job, ran.compiled.plan, ran.groups, ran.cycles or 0)
 
 
@@ -292,8 +289,9 @@ def predicted_again(folder: Path, only: str) -> list[Row]:
 
 def simulated(options: argparse.Namespace) -> list[Row]:
     """All networks and layers that are asked for."""
-    models: list[tuple[str, Path | int]] = [*find_cases(options.cases)] if options.cases else []
-    models += [(f"{kind}/{n}", n) for kind in KINDS for n in range(options.first, options.first + options.random)]
+    models: list[tuple[str, Path | Layer]] = [*find_cases(options.cases)] if options.cases else []
+    numbers = range(options.first, options.first + options.random)
+    models += [(f"{kind}/{n}", layer(kind, n)) for kind in KINDS for n in numbers if options.only in f"{kind}/{n}"]
     jobs = [
         Job(name, model, l1, cores, engines, home)
         for name, model in models
