@@ -98,9 +98,8 @@ def terms_of(run: Run) -> Iterator[str]:
         if len(group.works) > 1 or kernel is None or not kernel.terms:
             yield ""
             continue
-        calibrated = plan.platform.calibrations.get(kernel.path.name)
-        known = calibrated.terms if calibrated else {}
-        coefficients = np.array([known.get(name, 1.0) for name in kernel.terms])
+        measured = plan.platform.calibrations.get(kernel.path.name)
+        coefficients = np.array([measured.terms.get(name, 1.0) if measured else 1.0 for name in kernel.terms])
         first, others = group_terms(plan.graph, plan.platform, plan.choices, group).sums(coefficients)
         taken = (first + others) * coefficients
         yield ", ".join(f"{name} {cycles:,.0f}" for name, cycles in zip(kernel.terms, taken, strict=True) if cycles)
