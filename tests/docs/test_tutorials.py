@@ -19,6 +19,7 @@ WALKS = (
     "docs/getting_started.md",
     "docs/add_an_operator.md",
     "docs/add_a_kernel.md",
+    "docs/add_a_platform.md",
     "docs/the_c_interface.md",
     "docs/states.md",
     "docs/quantised_networks.md",
@@ -39,7 +40,8 @@ WALKS = (
 @pytest.mark.sample(every=3)
 @pytest.mark.parametrize("page", WALKS)
 def test_walk(page: str, tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "examples" / "models", tmp_path / "examples" / "models")
+    for folder in ("models", "platforms"):
+        shutil.copytree(ROOT / "examples" / folder, tmp_path / "examples" / folder)
     assert execute(ROOT / page, tmp_path) > 0
 
 

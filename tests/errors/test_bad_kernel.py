@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from command_line import refused, relu
+from onnx_models import model, node, value, write
 from tilewright.errors import TilewrightError
 from tilewright.machine.kernel import formula
 from tilewright.machine.target import Target, load_platform
@@ -67,6 +69,17 @@ def test_unknown_names_where_layers_are_priced(key: str, tmp_path: Path, capsys:
     printed = refused("bad-kernel", capsys, "compile", relu(tmp_path), *arguments)
     assert f"relu.c': {key}: 'WEIGHT' is no size, stride or attribute of Relu" in printed
     assert not (tmp_path / "c").exists()
+
+
+def test_unknown_names_in_what_is_packed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    header = '/* ---\nop: MatMul\ntypes: {A: float32, B: float32, Y: float32}\npack: {B: "K,N -> WEIGHT,N"}\n--- */\n'
+    (tmp_path / "product.c").write_text(header + "static void product(const float *A, const float *B, float *Y) {}\n")
+    weights = {"w": np.ones((8, 4), np.float32)}
+    made = model([node("MatMul", "x w", "y")], [value("x", (4, 8))], ["y"], constants=weights)
+    network = write(tmp_path / "product.onnx", made)
+    arguments = ["--kernels", tmp_path, "--platform", "scratchpad", "-o", tmp_path / "c"]
+    printed = refused("bad-kernel", capsys, "compile", network, *arguments)
+    assert "product.c': pack: B: 'WEIGHT' is no size, stride or attribute of MatMul" in printed
 
 
 @pytest.mark.parametrize(

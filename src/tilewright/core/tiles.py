@@ -17,7 +17,7 @@ from tilewright.core.expr import Size, at_first, clamp, larger, plain, smaller
 from tilewright.core.graph import Graph, Node, TensorType
 from tilewright.core.op import Body, Call, call_node, call_steps
 from tilewright.core.sizes import ranges_of
-from tilewright.machine.kernel import BIT, PLANE, Kernel, Number, extent_of, packing
+from tilewright.machine.kernel import BIT, PLANE, Kernel, Number, extent_of, named, packing
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,9 @@ def member(graph: Graph, node: Node, kernel: Kernel | None) -> Member:
         if operand not in wanted and (body is None or not pointed(call, own, body, operand)):
             continue
         kind, spec = graph.types[tensor], kernel.pack.get(operand, "") if kernel else ""
-        if spec and tensor in graph.constants:
-            axes, shape = packed_axes(spec, {**own.dims, **_counts(call)})
+        if kernel is not None and spec and tensor in graph.constants:
+            with named(kernel, f"pack: {operand}"):
+                axes, shape = packed_axes(spec, {**own.dims, **_counts(call)})
             add(Use(operand, tensor, False, TensorType(kind.dtype, shape), spec), axes)
         else:
             add(Use(operand, tensor, False, kind), own.access[operand])

@@ -148,7 +148,8 @@ class TargetFile(MachineFile, frozen=True, kw_only=True):
     alignment: Annotated[int, Meta(ge=1, le=4096)]
     """Bytes to which every buffer is aligned."""
     kernels: tuple[str, ...]
-    """Folders of kernels; a file takes the place of one of the same name in a later folder."""
+    """Folders of kernels, here or of a platform of Tilewright's (`generic/kernels`); a file takes the place of one of
+    the same name in a later folder."""
     runtime: tuple[str, ...] | None = None
     """Folders of files and templates that go into every C project; `runtime` where nothing is said."""
     build: Build | None = None
@@ -294,7 +295,7 @@ def _varied(data: dict[str, Any], variant: str) -> dict[str, Any]:
 
 def _platform(data: object, folder: Path, extra_kernels: tuple[Path, ...], source: Source) -> Target:
     file = read(TargetFile, data, source)
-    folders = (*extra_kernels, *(folder / name for name in file.kernels))
+    folders = (*extra_kernels, *(_place(folder, name) for name in file.kernels))
     for place in folders:
         if not place.is_dir():
             raise source.wrong("kernels", f"folder '{place}' does not exist")
@@ -328,6 +329,12 @@ def _platform(data: object, folder: Path, extra_kernels: tuple[Path, ...], sourc
         estimate=file.estimate,
         calibrations=calibrations,
     )
+
+
+def _place(folder: Path, name: str) -> Path:
+    """A folder that a platform names: below its own, or one of a platform that comes with Tilewright."""
+    shipped = PLATFORMS / name
+    return shipped if shipped.is_dir() and not (folder / name).is_dir() else folder / name
 
 
 def _kernels(folders: Iterable[Path]) -> tuple[Kernel, ...]:
@@ -390,7 +397,7 @@ def _assigned(kernel: Kernel, engines: Mapping[str, Engine]) -> Kernel:
 
 def _runtime(file: TargetFile, folder: Path, source: Source) -> Mapping[str, Path]:
     """The files of all runtime folders; of those with the same name, the one in the folder named first."""
-    places = [folder / name for name in (("runtime",) if file.runtime is None else file.runtime)]
+    places = [_place(folder, name) for name in (("runtime",) if file.runtime is None else file.runtime)]
     for place in places:
         if file.runtime is not None and not place.is_dir():
             raise source.wrong("runtime", f"folder '{place}' does not exist")
