@@ -4,8 +4,13 @@ types: {A: T, B: int8, Y: int32}
 T: [int8, uint8]
 when: {K: "== 4", N: "N % 4 == 0 and N <= 16", A_sK: "== 1", A_sBATCH: ">= 0", B_sBATCH: ">= 0", a_zero_point: "== 0", b_zero_point: "== 0"}
 epilogue: row
-# Fitted on the simulator to 8 steps of networks and of random shapes.
-cycles: "45+BATCH*(N//4)*(31+M*31)"
+# Four columns are turned into words, then rows by four of them.
+cycles:
+  columns: BATCH * fours(N)
+  stores: BATCH * fours(N) * M
+  shifted: SHIFTS * some(STEPS) * BATCH * M * N
+  behind: unless(SHIFTS * STEPS) * BATCH * M * N * FUSED
+  call: some(BATCH)
 --- */
 #include "tilewright_kernel.h"
 
