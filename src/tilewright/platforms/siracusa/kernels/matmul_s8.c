@@ -7,15 +7,21 @@ when: {A_sBATCH: ">= 0", B_sBATCH: ">= 0", A_sK: "A_sK == 1 or K == 1"}
 epilogue: row
 accumulate: [K]
 scratch: "20*((K+3)//4)*4"
-# Fitted on the simulator to 130 steps of networks and of random shapes. Words of four columns are copied at once, turned
-# where they lie across; bytes where they are no words. Rows by fours are cold at FIRST, and called anew where A is copied.
-cycles: "300+FIRST*(M >= 4)*450+BATCH*(80+(K != 4 or B_sK != 1)*(((N+3)//4)*(18+((K+3)//4)*(33+(B_sN != 1)*24)+K%4*41)
-  +K//4*165*(((B_sN == 1)*min(B_sK%4, 1)+(B_sN != 1)*min(B_sN%4, 1))*((N+3)//4)
-  +(1-((B_sN == 1)*min(B_sK%4, 1)+(B_sN != 1)*min(B_sN%4, 1)))*min(N%4, 1)*(N%16)/4))
-  +max(min(K%4, 1), min(A_sM%4, 1))*M*((N+15)//16)*(51+K*0.8)+min(N%4, 1)*M*(64+(K == 4)*(B_sK == 1)*55)+M*N*FUSED*0.3
-  +((N+15)//16)*((a_zero_point != 0)*354+(b_zero_point != 0)*M%4*60)-(K <= 4)*(M//4)*(N//16)*88
-  +((N+3)//4)*(M//4*(((K+3)//4)*24+142+(STEPS > 0)*46+SUMS*190+(b_zero_point != 0)*133)
-  +M%4*(((K+3)//4)*10+10+(STEPS > 0)*59+SUMS*52)))"
+# Four rows or one by 16 columns, which are copied first: blocks of four words where they lie in words, twice the work where
+# these are not turned, else byte by byte. Rows that are no words are copied for each 16 columns. Zero points are sums of
+# bytes, subtracted from each result. Each 16 columns are a few calls.
+cycles:
+  words_of_four_rows: BATCH * whole_fours(M) * fours(N) * words(K)
+  words_of_one_row: BATCH * words(K) * (left_of_fours(M) * fours(N) + (LEFT := unless(none(a_zero_point))) * fours(N)
+    + (RIGHT := unless(b_zero_point == 128 * unless(B_signed))) * sixteens(N) * (CALLS := whole_fours(M) + left_of_fours(M)))
+  stores: BATCH * M * (fours(N) + left_of_fours(N))
+  zero_points: BATCH * (LEFT * fours(N) + RIGHT * (sixteens(N) * CALLS + whole_fours(M) * fours(N)))
+  copied_words: BATCH * ((COPIED := max(ragged_fours(K), ragged_fours(A_sM))) * sixteens(N) * fours(M * words(K))
+    + ((ACROSS := one(B_sN) * unless(left_of_fours(B_sK))) + (ALONG := unless(ACROSS) * one(B_sK) * unless(left_of_fours(B_sN))) + ALONG)
+    * (WHOLE := whole_fours(K) * (whole_fours(N) - ragged_fours(N) * whole_fours(left_of_sixteens(N)))))
+  copied_bytes: BATCH * (fours(N) * words(K) + sixteens(K * N) - max(ACROSS, ALONG) * (WHOLE + WHOLE))
+  calls: BATCH * sixteens(N) * (max(COPIED, RIGHT) * CALLS + unless(COPIED + RIGHT) * (some(whole_fours(M)) + left_of_fours(M)) + some(M) + some(M))
+  behind: BATCH * M * N * FUSED
 --- */
 #include "tilewright_kernel.h"
 
