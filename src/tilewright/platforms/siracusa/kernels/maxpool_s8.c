@@ -4,12 +4,18 @@ types: {X: T, Y: T}
 T: [int8, uint8]
 when: {channels_last: "== 1"}
 strided: [X, Y]
-# Taps are those inside the image; pixels with others are done one by one. Fitted on the simulator to 50 random layers of
-# 1 to 128 channels and 4 to 49 taps, on one core.
-cycles: "N*OH*(76 + OW*(16.8 + (GROUPS := C//8 + C%8//4 + C%4)*((ROWS := KH - (OH == Y_n1)*X_o1/max(OH, 1))*3 + 9.5)
-  + ROWS*(KW - (OW == Y_n2)*X_o2/max(OW, 1))*(GROUPS*3 + C//8 + C//4*((C%4 > 0)*0.7 + (OTHERS > 0)*0.2))
-  + ((pads_1+strides_1-1)//strides_1
-  + (OW < Y_n2 or X_o2 > pads_1)*((pads_3+strides_1-1)//strides_1))*82/max(Y_n2, 1))) + 40 + FIRST*420"
+# Taps inside the image by eight channels, by four and one by one; rows of taps, windows and pixels. Pixels whose windows reach
+# over an edge (SIDES of a line) are calls of their own.
+cycles:
+  pairs: N * (ROWS := OH*KH - (OH == Y_n1) * twos(X_o1 * (twos(X_o1) + strides_0)) / strides_0 / dilations_0)
+    * (COLUMNS := OW*KW - (OW == Y_n2) * twos(X_o2 * (twos(X_o2) + strides_1)) / strides_1 / dilations_1) * whole_eights(C)
+  single: N * ROWS * COLUMNS * (FEW := whole_fours(left_of_eights(C)) + left_of_fours(C))
+  odd_words: N * ROWS * COLUMNS * ragged_fours(C) * whole_fours(C)
+  rows: N * ROWS * OW * (whole_eights(C) + FEW)
+  windows: N*OH*OW * (whole_eights(C) + FEW)
+  pixels: N*OH*OW
+  calls: N*OH * (min(OW, steps(min(X_o2, pads_1), strides_1) + (OW == Y_n2) * steps(max(X_o2, pads_1) - pads_1, strides_1)) + some(OW))
+  call: some(N)
 --- */
 #include "tilewright_pool.h"
 
