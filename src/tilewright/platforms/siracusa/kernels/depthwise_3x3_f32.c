@@ -5,18 +5,19 @@ when: {channels_last: "== 1", C: "== 1", F: "== 1", KH: "== 3", KW: "== 3"}
 epilogue: row
 strided: [X, Y]
 scratch: "12*(min(max(OH, OW), 64)*max(strides_0, strides_1) + 2*max(dilations_0, dilations_1) + 1)"
-# Fitted on the simulator to 183 steps of 70 layers of networks and of other shapes, strides to three, at their first and
-# later steps: lines of results, their channels, columns of these and results. Three results at a time take fewer cycles
-# where neither stride nor dilation leaves any out, by code of its own, which the first step loads; long steps fused behind
-# are in it three times, more than a core's cache holds, else once, which stays there. Long lines of all channels come
-# in two runs, from a channel on and up to it.
-cycles: "N*min(OH, OW)*((101 - (OTHERS > 0)*19)*(1 + (G*OW >= 96 and (X_s2 == G or Y_s2 == G)))
-  + G*(70 + (OTHERS > 0)*10 + (OH > OW)*30
-  + (LONG := max(OH, OW))*33.7 - (THREES := (strides_0*strides_1*dilations_0*dilations_1 == 1)*(LONG//3))*39.3
-  + ((OH > OW)*((OH-1)*strides_0 + 2*dilations_0 - X_o1) + (OH <= OW)*((OW-1)*strides_1 + 2*dilations_1 - X_o2) + 1)
-  *(5.7 + (OTHERS > 0)*2.4)
-  + max(FUSED, 0)*(THREES*3*0.44 - LONG*0.3)))
-  + FIRST*(400 + (THREES > 0)*(160 + max(FUSED, 0)*9)) + 330"
+# Lines along the longer axis of the result, channel by channel (with weights turned where it is the height): columns of what
+# they see, then three results at a time where neither stride nor dilation leaves anything out, others one by one. These
+# paths and what is done at edges are cold by themselves.
+cycles:
+  columns: N * (SHORT := min(OH, OW)) * G * ((OH > OW) * (OH*strides_0 + KH*dilations_0 - X_o1)
+    + (OH <= OW) * (OW*strides_1 + KW*dilations_1 - X_o2))
+  threes: N * SHORT * G * (THREES := one(strides_0*strides_1*dilations_0*dilations_1) * (max(OH, OW) // KW))
+  single: N * SHORT * G * (max(OH, OW) - THREES*KW)
+  channels: N * SHORT * G * (some(N) + (OH > OW))
+  lines: N * SHORT
+  behind: N*OH*OW * G * FUSED
+  call: some(N)
+  paths: FIRST * (some(THREES) + some(X_o1 + X_o2))
 --- */
 #include "tilewright_kernel.h"
 
