@@ -9,26 +9,22 @@ when:
   n_levels: "n_levels*(coeffA*(coeffB+255)*(coeffB+255)+coeffC) < 1073741824"
   AXIS: "AXIS*(coeffA*(coeffB+255)*(coeffB+255)+coeffC) < 1073741824"
 epilogue: row
-# 3 cycles for each power, of which there are log2 or as many as values of the core's rows are apart: about 60 in a short
-# row, 220 in many. Then rows, of at least 8 elements or fewer, with two long divisions, three where sums have 17 bits.
-# Below 16 bits results come from a table of levels, filled up to that of a row's largest (LEVEL) unless it is more than
-# AXIS above what is there: never in rows of up to 16 elements, whose results are computed four by four, or one by one
-# (ALONE: the share of such rows): so a few rows fill no more than AXIS levels. How many elements share in a sum (SHARE,
-# times the largest's power) depends on the data: log2 of 50 distances are taken. Where rows have twice as many elements
-# as powers differ (FEW), each power's result is stored once. Code is cold for longer where no steps are behind it. From
-# tiles of 8 networks and of 100 random layers, of which paths and levels were counted.
-cycles: "(POWERS := max(min(log2, 256), (AXIS > 1)*min(40+OUTER*AXIS*8, 220)))*3
-  +(NARROW := ((PEAK := coeffA*max(coeffB*coeffB, (LAST := coeffB-min(log2-1, 255))*LAST)+coeffC) < 65536)
-  *(AXIS*PEAK < 16777216))
-  *((BY := 2*(FEW := log2*min(log2+2, 7)) <= AXIS)
-  *(1000-POWERS*3+OUTER*(165+AXIS*8.3+FEW*(4.2+(STEPS > 0)*5.4)))
-  +(1-BY)*(65+FIRST*(STEPS == 0)*250+OUTER*(102+min(AXIS*10-10, 52)+AXIS*2.1
-  +((TOP := max(coeffA*coeffB*coeffB+coeffC, 1))*(SHARE := max(min(log2*0.02, 1.07)*AXIS
-  *(coeffA*(coeffB*coeffB+coeffB*LAST+LAST*LAST)/3+coeffC)/TOP, 1)) >= 65536)*23.5
-  +(1-(ALONE := min(max((LEVEL := 255/SHARE)/AXIS*2-1.5, 0), 1)))*AXIS*(10.6+OTHERS*0.15)
-  +ALONE*((AXIS >= 4)*((AXIS+3)//4)*(50+(STEPS > 0)*20)+(AXIS < 4)*AXIS*(38+(STEPS > 0)*7)))
-  +(1-ALONE)*min(LEVEL*min(0.5+OUTER*OUTER/32, 2.5), AXIS, 256)*(11+(STEPS > 0)*18)))
-  +(1-NARROW)*(30+OUTER*(108+AXIS*29.8))"
+# Powers of as many distances as occur; then rows, with their largest, sum and reciprocal. Where powers, sums or levels are large
+# (WIDE), results are products of 64 bits. Where a row has more elements than FEW fours of powers, each of these has its
+# result (BY distance). Otherwise they are looked up by level where levels are fewer than elements (TABLE), about n_levels
+# by the share of elements near the largest; or else computed, by fours if there are as many.
+cycles:
+  powers: max(min(log2, n_levels), n_levels - steps(n_levels, AXIS))
+  rows: OUTER
+  elements: OUTER * AXIS
+  wide: OUTER * AXIS * (WIDE := max(n_levels > 256, (PEAK := coeffA * max(coeffB*coeffB, (coeffB - log2)*(coeffB - log2)) + coeffC) >= 65536,
+    AXIS*PEAK >= 16777216))
+  distances: OUTER * (FEW := min(fours(n_levels), log2 * (some(PEAK) + some(whole_sixteens(PEAK))
+    + some(whole_sixteens(whole_sixteens(PEAK))) + some(whole_sixteens(whole_sixteens(whole_sixteens(PEAK)))))))
+    * (BY := unless(WIDE) * (FEW <= whole_eights(AXIS))) * (some(AXIS) + STEPS)
+  looked_up: OUTER * AXIS * (TABLE := unless(WIDE + BY) * (AXIS*AXIS*log2 > n_levels*n_levels))
+  fours: OUTER * (COMPUTED := unless(WIDE + BY + TABLE)) * some(whole_fours(AXIS)) * fours(AXIS) * (some(AXIS) + STEPS)
+  single: OUTER * COMPUTED * none(whole_fours(AXIS)) * AXIS * (some(AXIS) + STEPS)
 --- */
 #include "tilewright_kernel.h"
 
