@@ -4,14 +4,16 @@ types: {A: int32, B: int32, Y: int32}
 when: {B_sROWS: "== 0", B_sCOLUMNS: "B_sCOLUMNS == 1 or COLUMNS == 1", A_sCOLUMNS: "A_sCOLUMNS == 1 or COLUMNS == 1", A_sROWS: ">= 0", Y_sROWS: ">= 0"}
 epilogue: row
 strided: [A, Y]
-# 24.6, 27.6 and 25: fitted to 10 layers that become bytes, one step fused, and to 20 chains of several steps; for a single
-# row less is prepared. Each step behind the third takes 3 more for four columns: 8 layers of 2 to 7 steps with one row a
-# core. OTHERS: what steps read begins in the same bank for all cores.
-# 35: one step behind 10 to 120 rows of 4 or 8 columns, 20 kinds of tiles, most of them 25 to 75.
-# 17 columns take 68 more than 16, and code for the last ones is cold even where other layers of whole fours ran.
-cycles: "(COLUMNS//4)*(ROWS*(27.6 - SCALES*(STEPS < 2)*3 + OTHERS*(STEPS > 1)*0.35) + 4 + max(STEPS - 3, 0)*3
-  + 21*(ROWS > 1 or STEPS*(SCALES + SHIFTS) == 1))
-  + (ROWS > 1)*(STEPS == 1)*35 + min(COLUMNS%4, 1)*(ROWS*(40 + COLUMNS%4*28) + 50 + FIRST*150)"
+# Four columns at a time: what is prepared for them, then all their rows, by code of its own where sums are scaled with a
+# float; columns that are left are done row by row.
+cycles:
+  stores: unless(SCALES) * ROWS * whole_fours(COLUMNS)
+  scaled: SCALES * ROWS * whole_fours(COLUMNS)
+  columns: whole_fours(COLUMNS)
+  single: ROWS * left_of_fours(COLUMNS)
+  last_stores: ROWS * ragged_fours(COLUMNS)
+  behind: unless(SCALES) * ROWS * COLUMNS * FUSED
+  call: some(ROWS)
 --- */
 #include "tilewright_kernel.h"
 
