@@ -4,12 +4,18 @@ types: {X: float32, Y: float32}
 when: {channels_last: "== 1"}
 epilogue: row
 strided: [X, Y]
-# Taps are those inside the image; pixels with others are done one by one. Fitted on the simulator to 51 random layers of
-# 1 to 128 channels and 4 to 49 taps, on one core.
-cycles: "N*OH*(107 + OW*(8 + (C//4)*33.5 + (C%4)*15.3 + (C//4 + C%4)*(ROWS := KH - (OH == Y_n1)*X_o1/max(OH, 1))*3
-  + ROWS*(KW - (OW == Y_n2)*X_o2/max(OW, 1))*((C//4)*(9 + (OTHERS > 0)*0.2) + (C%4)*3)
-  + ((pads_1+strides_1-1)//strides_1
-  + (OW < Y_n2 or X_o2 > pads_1)*((pads_3+strides_1-1)//strides_1))*89/max(Y_n2, 1))) + FIRST*300"
+# Taps inside the image by four channels and one by one; rows of taps, windows and pixels. Pixels whose windows reach over an
+# edge are calls of their own.
+cycles:
+  quads: N * (ROWS := OH*KH - (OH == Y_n1) * twos(X_o1 * (twos(X_o1) + strides_0)) / strides_0 / dilations_0)
+    * (COLUMNS := OW*KW - (OW == Y_n2) * twos(X_o2 * (twos(X_o2) + strides_1)) / strides_1 / dilations_1) * whole_fours(C)
+  single: N * ROWS * COLUMNS * left_of_fours(C)
+  rows: N * ROWS * OW * (whole_fours(C) + left_of_fours(C))
+  windows: N*OH*OW * (whole_fours(C) + left_of_fours(C))
+  pixels: N*OH*OW
+  calls: N*OH * (min(OW, steps(min(X_o2, pads_1), strides_1) + (OW == Y_n2) * steps(max(X_o2, pads_1) - pads_1, strides_1)) + some(OW))
+  behind: N*OH*OW * C * FUSED
+  call: some(N)
 --- */
 #include "tilewright_pool.h"
 

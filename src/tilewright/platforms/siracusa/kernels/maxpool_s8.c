@@ -5,7 +5,7 @@ T: [int8, uint8]
 when: {channels_last: "== 1"}
 strided: [X, Y]
 # Taps inside the image by eight channels, by four and one by one; rows of taps, windows and pixels. Pixels whose windows reach
-# over an edge (SIDES of a line) are calls of their own.
+# over an edge are calls of their own.
 cycles:
   pairs: N * (ROWS := OH*KH - (OH == Y_n1) * twos(X_o1 * (twos(X_o1) + strides_0)) / strides_0 / dilations_0)
     * (COLUMNS := OW*KW - (OW == Y_n2) * twos(X_o2 * (twos(X_o2) + strides_1)) / strides_1 / dilations_1) * whole_eights(C)
