@@ -9,7 +9,7 @@ accumulate: [K]
 scratch: "20*((K+3)//4)*4"
 # Four rows or one by 16 columns, which are copied first: blocks of four words where they lie in words, twice the work where
 # these are not turned, else byte by byte. Rows that are no words are copied for each 16 columns. Zero points are sums of
-# bytes, subtracted from each result. Each 16 columns are a few calls.
+# bytes, subtracted from each result. Each 16 columns are a few calls. Products and shifts behind it take as long as plain stores.
 cycles:
   words_of_four_rows: BATCH * whole_fours(M) * fours(N) * words(K)
   words_of_one_row: BATCH * words(K) * (left_of_fours(M) * fours(N) + (LEFT := unless(none(a_zero_point))) * fours(N)
@@ -21,7 +21,7 @@ cycles:
     * (WHOLE := whole_fours(K) * (whole_fours(N) - ragged_fours(N) * whole_fours(left_of_sixteens(N)))))
   copied_bytes: BATCH * (fours(N) * words(K) + sixteens(K * N) - max(ACROSS, ALONG) * (WHOLE + WHOLE))
   calls: BATCH * sixteens(N) * (max(COPIED, RIGHT) * CALLS + unless(COPIED + RIGHT) * (some(whole_fours(M)) + left_of_fours(M)) + some(M) + some(M))
-  behind: BATCH * M * N * FUSED
+  behind: unless(SHIFTS * STEPS) * BATCH * M * N * FUSED
 --- */
 #include "tilewright_kernel.h"
 
