@@ -4,12 +4,15 @@ types: {A: T, B: int8, Y: int32}
 T: [int8, uint8]
 when: {K: "K % 4 == 0 and K > 0", N: ">= 4", A_sK: "== 1", B_sK: "== 1", A_sBATCH: ">= 0", B_sBATCH: ">= 0", a_zero_point: "== 0", b_zero_point: "== 0"}
 epilogue: row
-# Fitted on the simulator to 60 steps of networks and of random shapes. Where columns lie a multiple of the banks' 64 bytes
-# apart, all five loads of a turn fall on one bank. Two cores that come to it one cycle apart then take turns at each load
-# and stay so to the end: 13.5 cycles a turn and not 9.5. When that begins is chance, as good as never in 800 turns and in
-# 3 of 12 steps of 6000, of 8 networks: priced at what is in between.
-cycles: "60+BATCH*M*((N+3)//4)*(K//4*(9.6+(OTHERS > 0)*(B_sN%64 == 0)*min(BATCH*M*N*K/100000, 1)*0.7)+23+(STEPS > 0)*10)
-  -BATCH*M*N*FUSED*0.45"
+# A row by four columns at a time, word by word. Where columns lie a multiple of the banks' 64 bytes apart, all loads of a
+# turn fall on one bank, and cores may wait for each other.
+cycles:
+  words: (QUADS := BATCH * M * fours(N)) * words(K)
+  one_bank: some(OTHERS) * none(left_of_sixteens(words(B_sN))) * QUADS * words(K)
+  stores: QUADS
+  last_stores: BATCH * M * ragged_fours(N)
+  behind: BATCH * M * N * FUSED
+  call: some(BATCH)
 --- */
 #include "tilewright_kernel.h"
 
