@@ -14,8 +14,8 @@ cycles:
   runs: G * QUADS * fours(F) * KH
   quads: G * QUADS
   copied_runs: G * KH * ((APART := several(KW) * max(some(X_s2 - C), several(dilations_1))) * N*OH*OW*KW
-    + unless(APART) * (EDGES := N * (OH * (SIDES := min(OW, steps(min(X_o2, pads_1), strides_1) + (OW == Y_n2) * steps(max(X_o2 - pads_1, 0), strides_1)))
-    + (ROWS := min(OH, steps(min(X_o1, pads_0), strides_0) + (OH == Y_n1) * steps(max(X_o1 - pads_0, 0), strides_0)))
+    + unless(APART) * (EDGES := N * (OH * (SIDES := min(OW, steps(min(X_o2, pads_1), strides_1) + (OW == Y_n2) * steps(max(X_o2, pads_1) - pads_1, strides_1)))
+    + (ROWS := min(OH, steps(min(X_o1, pads_0), strides_0) + (OH == Y_n1) * steps(max(X_o1, pads_0) - pads_0, strides_0)))
     * (OW - SIDES))))
   copied: G * KH*KW*C * max(APART * N*OH*OW, EDGES)
   results: N*OH*OW * G*F
