@@ -5,8 +5,13 @@ T: [int8, uint8]
 when: {M: "== 1", N: "N % 4 == 0", A_sK: "== 1", B_sN: "== 1", A_sBATCH: ">= 0", B_sBATCH: ">= 0", a_zero_point: "== 0", b_zero_point: "== 0"}
 epilogue: row
 accumulate: [K]
-# Fitted on the simulator to 60 steps of networks and of random shapes.
-cycles: "20+(K >= 4)*40-(K < 4)*FIRST*200+BATCH*(10+N//4*(18+K//4*21.6+K%4*20+(STEPS > 0)*10))"
+# Four columns at a time: words of four rows, for which constants are loaded once, rows that are left, and results.
+cycles:
+  words: BATCH * fours(N) * whole_fours(K)
+  single: BATCH * fours(N) * left_of_fours(K)
+  stores: BATCH * fours(N)
+  behind: BATCH * N * FUSED
+  constants: some(whole_fours(K))
 --- */
 #include "tilewright_kernel.h"
 
