@@ -5,8 +5,16 @@ T: [int8, uint8]
 when: {sum: "== 1", channels_last: "== 1", pads_0: "== 0", pads_1: "== 0", pads_2: "== 0", pads_3: "== 0", ceil_mode: "== 0"}
 epilogue: row
 strided: [X]
-# Lines that are one take less; from six layers of networks.
-cycles: "N*OH*OW*((C//4)*(KH*(KW*6 + (X_s1 != KW*X_s2)*2) + 36) + 40 + min(C%4, 1)*((C%4)*KH*KW*8 + 150)) + 30"
+# Four channels of a window at a time, line by line unless these are one; then channels that are left, byte by byte.
+cycles:
+  words: N*OH*OW * whole_fours(C) * KH*KW
+  lines: N*OH*OW * whole_fours(C) * KH * (X_s1*dilations_0 != KW*X_s2*dilations_1)
+  stores: N*OH*OW * whole_fours(C)
+  bytes: N*OH*OW * left_of_fours(C) * KH*KW
+  last_stores: N*OH*OW * ragged_fours(C)
+  pixels: N*OH*OW
+  behind: N*OH*OW * C * FUSED
+  call: some(N)
 --- */
 #include "tilewright_kernel.h"
 
