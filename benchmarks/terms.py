@@ -19,7 +19,7 @@ import benchmarks.prediction as prediction
 from tilewright.api.calibrating import Ran, kernels_with_terms, observed, programs, solution
 from tilewright.core.graph import Array
 from tilewright.machine.calibration import write_calibrations
-from tilewright.machine.kernel import Kernel, parse_kernel
+from tilewright.machine.kernel import Kernel, parse_kernels
 from tilewright.machine.target import Sizes, Target, load_platform, resize
 from tilewright.price.terms import FIRST_CALL, Observation, solved
 from tilewright.price.tiles import priced
@@ -133,7 +133,7 @@ def main() -> int:
     seen = [again(one, kernel) for one in ran]
     labels = [label(one, number) for one, layers in zip(ran, seen, strict=True) for number in range(len(layers))]
     if options.against:
-        other = replace(parse_kernel(options.against), engine=kernel.engine)
+        other = replace(parse_kernels(options.against)[0], engine=kernel.engine)
         machine = load_platform(options.platform)
         guessed = np.array([cycles for one in ran for cycles in predicted(one, machine, other)])
         took = np.array([one.first + one.others for layers in seen for one in layers])

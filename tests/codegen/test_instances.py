@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from passes.build import Builder, platform
@@ -9,6 +11,7 @@ from tilewright.codegen import lower
 from tilewright.codegen.instances import row_axes
 from tilewright.core.graph import Graph
 from tilewright.core.op import call_node
+from tilewright.machine.target import load_platform
 from tilewright.passes.fuse import fuse
 from tilewright.plan import plan
 
@@ -24,6 +27,30 @@ def test_type_variables_become_c_types() -> None:
     text = functions(b.graph(b.op("CumSum", b.input("x", "int16[4]"), 0)))
     assert "const int16_t *x" in text
     assert " T " not in text
+
+
+SEVERAL = """/* ---
+op: {Add: "+", Mul: "*"}
+types: {A: int32, B: int32, Y: int32}
+when: {A_sROWS: "== COLUMNS", B_sROWS: "== COLUMNS"}
+--- */
+static void combined(const int32_t *A, const int32_t *B, int32_t *Y, int SIZE) {
+    for (int i = 0; i < SIZE; i++)
+        Y[i] = A[i] OP B[i];
+}
+"""
+
+
+def test_one_file_for_several_operators(tmp_path: Path) -> None:
+    (tmp_path / "combined.c").write_text(SEVERAL)
+    b = Builder()
+    x, y = b.input("x", "int32[4,5]"), b.input("y", "int32[4,5]")
+    machine = load_platform("generic", (tmp_path,))
+    made = plan(b.graph(b.op("Add", x, y), b.op("Mul", x, y), b.op("Sub", x, y)), machine)
+    assert [choice.kernel and choice.kernel.op for choice in made.choices] == ["Add", "Mul", None]
+    texts = {function.name: function.text for function in lower(made).functions}
+    assert "A[i] + B[i]" in texts["combined"]
+    assert "A[i] * B[i]" in texts["combined_2"]
 
 
 def test_without_an_epilogue_the_result_is_stored_as_it_is() -> None:

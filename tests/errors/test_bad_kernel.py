@@ -25,6 +25,7 @@ PROTOTYPE = "static void relu(const float *X, float *Y, int SIZE) {}\n"
         (HEADER.replace("{X", "{{X") + PROTOTYPE, "not YAML"),
         (HEADER.replace("op:", "colour: 1\nop:") + PROTOTYPE, "unknown header key colour"),
         (HEADER.replace("Y: float32", "Y: T") + PROTOTYPE, "'T' is neither an element type nor a variable"),
+        (HEADER.replace("Relu", "{}") + PROTOTYPE, "does not say of which op it is"),
         (HEADER.replace("op:", "accumulate: [K]\nop:") + PROTOTYPE, "added up by its epilogue"),
         (HEADER, "no 'static void name(...) {' function"),
         (HEADER + PROTOTYPE.replace("int SIZE", "int WEIGHT"), "'WEIGHT' is no operand, size or attribute of Relu"),

@@ -16,7 +16,7 @@ from tilewright.api import Options, run_model
 from tilewright.codegen.build import SANITIZE, STRICT
 from tilewright.core.graph import Array, Attr, Graph
 from tilewright.core.interpret import interpret
-from tilewright.machine.kernel import parse_kernel
+from tilewright.machine.kernel import parse_kernels
 from tilewright.machine.target import PLATFORMS
 from tilewright.plan import PlanOptions
 
@@ -62,7 +62,7 @@ def assert_right(
     else:
         options, flags = Options(platform=machine, kernels=(folder,), planning=planning), (*STRICT, optimise)
     ran = run_model(graph, options, inputs=fed, expected=wanted, flags=flags)
-    op = parse_kernel(found).op
+    op = parse_kernels(found)[0].op
     pairs = zip(ran.compiled.plan.graph.nodes, ran.compiled.plan.choices, strict=True)
     used = {choice.kernel and choice.kernel.path for node, choice in pairs if node.op == op}
     assert used == {chosen}, used

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.errors import TilewrightError
-from tilewright.machine.kernel import formula, parse_kernel
+from tilewright.machine.kernel import formula, parse_kernels
 from tilewright.machine.terms import FUNCTIONS, expanded, weighted
 
 KERNEL = """/* ---
@@ -51,7 +51,7 @@ def test_every_function_is_documented() -> None:
 
 
 def test_cycles_are_the_sum(tmp_path: Path) -> None:
-    kernel = parse_kernel(written(tmp_path, blocks="(BLOCKS := fours(SIZE))", left="SIZE - BLOCKS*4", call="1"))
+    (kernel,) = parse_kernels(written(tmp_path, blocks="(BLOCKS := fours(SIZE))", left="SIZE - BLOCKS*4", call="1"))
     text = weighted(kernel.terms, {"blocks": 0, "left": 2.5, "call": 100})
     assert formula(text, {"SIZE": 7}) == pytest.approx(2.5 * (7 - 8) + 100)
     # Without coefficients, each term counts once.
@@ -60,8 +60,8 @@ def test_cycles_are_the_sum(tmp_path: Path) -> None:
 
 def test_wrong_terms_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TilewrightError, match="cycles: 9 terms"):
-        parse_kernel(written(tmp_path, **{f"term{n}": "SIZE" for n in range(9)}))
+        parse_kernels(written(tmp_path, **{f"term{n}": "SIZE" for n in range(9)}))
     with pytest.raises(TilewrightError, match="cycles: blocks: fours takes one argument"):
-        parse_kernel(written(tmp_path, blocks="fours(SIZE, 4)"))
+        parse_kernels(written(tmp_path, blocks="fours(SIZE, 4)"))
     with pytest.raises(TilewrightError, match=r"cycles: blocks: 'SIZE \+' is not an arithmetic formula"):
-        parse_kernel(written(tmp_path, blocks="SIZE +"))
+        parse_kernels(written(tmp_path, blocks="SIZE +"))

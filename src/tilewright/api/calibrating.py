@@ -175,7 +175,8 @@ def programs(
     platform: Target, kernel: Kernel, seed: int, progress: Progress = lambda _name, _done, _all: None
 ) -> list[Ran]:
     """Layers for a kernel, as they ran. What `calibration.json` says plays no part in how they are planned."""
-    plain = replace(kernel, cycles=weighted(kernel.terms, {}))
+    # A file may be for several operators.
+    tried = [replace(k, cycles=weighted(k.terms, {})) for k in platform.kernels if k.path == kernel.path]
     random = np.random.default_rng([zlib.crc32(kernel.path.name.encode()), seed])
     wanted = max(LAYERS_PER_TERM * len(kernel.terms), LEAST_LAYERS)
     found: list[Ran] = []
@@ -184,7 +185,7 @@ def programs(
         bench = Bench(Path(scratch))
         while (done < wanted or len(found) < HELD_OUT) and number - len(found) < MOST_MISSES:
             progress(kernel.path.name, min(done, wanted), wanted)
-            ran = _program(platform, plain, random, number, bench)
+            ran = _program(platform, tried[number % len(tried)], random, number, bench)
             number += 1
             if ran is None:
                 continue
@@ -193,7 +194,7 @@ def programs(
             # Tiles of further programs are chosen by what is known by now.
             coefficients = solved(kernel, [one for ran in found for one in observed(ran)])
             known = dict(zip(kernel.terms, coefficients.tolist(), strict=False))
-            plain = replace(kernel, cycles=weighted(kernel.terms, known))
+            tried = [replace(k, cycles=weighted(k.terms, known)) for k in tried]
     progress(kernel.path.name, wanted, wanted)
     if len(found) < HELD_OUT:
         raise TilewrightError(

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from math import prod
 from pathlib import Path
@@ -97,7 +97,9 @@ _KEYS = {
 }
 
 _TEXTS = {"op", "engine", "epilogue", "scratch", "cycles", "inplace", "path"}
-"""Keys with one text (`cycles` may be a mapping of terms); others have lists or mappings."""
+"""Keys with one text (`op` and `cycles` may be mappings); others have lists or mappings."""
+OP = "OP"
+"""In the C text of a kernel for several operators: what its header says of the one that it is for."""
 MODE = "mode"
 """The field of a job that is a name and no formula."""
 
@@ -169,18 +171,18 @@ def _pack_parts(text: str) -> tuple[PackPart, ...]:
 
 def load_kernels(folder: Path) -> tuple[Kernel, ...]:
     """All kernels of a folder, in file order."""
-    return tuple(parse_kernel(path) for path in sorted(folder.glob("*.c")))
+    return tuple(kernel for path in sorted(folder.glob("*.c")) for kernel in parse_kernels(path))
 
 
-def parse_kernel(path: Path) -> Kernel:
-    """Reads one kernel file; a wrong header is an error that names the file and the key."""
+def parse_kernels(path: Path) -> tuple[Kernel, ...]:
+    """Reads one file: a kernel for each of its operators. A wrong header is an error that names the file and the key."""
     text = read_text(path, "bad-kernel")
     beside = [path.parent / name for name in _INCLUDE.findall(text)] if "\njobs:" in text else []
-    return _kernel(path, text, "\n".join(read_text(other, "bad-kernel") for other in beside if other.is_file()))
+    return _kernels(path, text, "\n".join(read_text(other, "bad-kernel") for other in beside if other.is_file()))
 
 
 @lru_cache(maxsize=1024)
-def _kernel(path: Path, text: str, headers: str) -> Kernel:
+def _kernels(path: Path, text: str, headers: str) -> tuple[Kernel, ...]:
     """Cached by the text, so that a process that compiles many networks parses each file once and sees edited ones.
 
     `headers` is that of C headers beside it that it includes.
@@ -225,10 +227,11 @@ def _kernel(path: Path, text: str, headers: str) -> Kernel:
         raise _bad(path, "accumulate: results of parts are added up by its epilogue", "add 'epilogue: row'")
     if "jobs" in header and "cycles" in header:
         raise _bad(path, "it says both cycles and jobs", "leave one of them away")
-    return Kernel(
+    ops = cast("dict[str, str]", header["op"] if isinstance(header["op"], dict) else {header["op"]: OP})
+    kernel = Kernel(
         path,
         prototype.group(1),
-        str(header["op"]),
+        "",
         str(header.get("engine", "cpu")),
         MappingProxyType(
             {k: tuple(cast("list[str]", v)) if isinstance(v, list) else (str(v),) for k, v in types.items()}
@@ -251,6 +254,10 @@ def _kernel(path: Path, text: str, headers: str) -> Kernel:
         str(header.get("path", "0")),
         MappingProxyType(terms),
         tuple(_job(path, job, macros.macros(headers)) for job in cast("list[object]", header.get("jobs") or [])),
+    )
+    return tuple(
+        replace(kernel, op=str(op), source=re.sub(rf"\b{OP}\b", lambda _, text=text: str(text), source))
+        for op, text in ops.items()
     )
 
 
@@ -297,7 +304,7 @@ def _header(path: Path, text: str) -> dict[str, Any]:
         raise _bad(path, f"its header is not YAML: {reason}", "check indentation and quotes") from reason
     if repeated:
         raise _bad(path, f"its header, line {repeated[0]}", "leave one of them away")
-    if not isinstance(data, dict) or "op" not in data:
+    if not isinstance(data, dict) or not cast("dict[str, Any]", data).get("op"):
         raise _bad(path, "its header does not say of which op it is", "begin it with 'op: NAME'")
     header = cast("dict[str, Any]", data)
     for key, value in header.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -339,11 +339,10 @@ def _place(folder: Path, name: str) -> Path:
 
 def _kernels(folders: Iterable[Path]) -> tuple[Kernel, ...]:
     """Those of all folders; a file takes the place of one of the same name in a later folder."""
-    found: dict[str, Kernel] = {}
     # By the same path from wherever they are named, so that each file is read once.
-    for kernel in (kernel for place in folders for kernel in load_kernels(place.resolve())):
-        found.setdefault(kernel.path.name, kernel)
-    return tuple(found.values())
+    found = [kernel for place in folders for kernel in load_kernels(place.resolve())]
+    taken = {kernel.path.name: kernel.path for kernel in reversed(found)}
+    return tuple(kernel for kernel in found if taken[kernel.path.name] == kernel.path)
 
 
 NONE: Mapping[str, str] = MappingProxyType({})
@@ -352,23 +351,23 @@ OTHERS = "others"
 
 
 def _timed(
-    file: TargetFile, folder: Path, kernels: Iterable[Kernel], calibrations: Calibrations, source: Source
+    file: TargetFile, folder: Path, kernels: Sequence[Kernel], calibrations: Calibrations, source: Source
 ) -> tuple[Kernel, ...]:
     """Kernels with the cycles that they take here; of the platform's own, their headers say so."""
-    found = {kernel.path.name: kernel for kernel in kernels}
+    found: list[Kernel] = []
     given = {name: _formula(name, str(text), source) for name, text in file.cycles.items()}
     times, own_folder = given.pop(OTHERS, "1"), folder.resolve()
-    for name in given.keys() - found.keys():
+    for name in given.keys() - {kernel.path.name for kernel in kernels}:
         raise source.wrong("cycles", f"there is no kernel '{name}'")
-    for name, kernel in found.items():
+    for kernel in kernels:
+        name, cycles, terms = kernel.path.name, kernel.cycles, kernel.terms
         if name in calibrations:
-            found[name] = replace(kernel, cycles=weighted(kernel.terms, calibrations[name].terms))
+            cycles = weighted(terms, calibrations[name].terms)
         elif not kernel.path.is_relative_to(own_folder):
-            own = kernel.cycles if times == "1" else f"{times}*({kernel.cycles})"
-            found[name] = replace(
-                kernel, cycles=given.get(name, own), terms=kernel.terms if name not in given else NONE
-            )
-    return tuple(found.values())
+            own = cycles if times == "1" else f"{times}*({cycles})"
+            cycles, terms = given.get(name, own), NONE if name in given else terms
+        found.append(replace(kernel, cycles=cycles, terms=terms))
+    return tuple(found)
 
 
 def _formula(name: str, text: str, source: Source) -> str:

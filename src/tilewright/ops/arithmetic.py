@@ -25,7 +25,11 @@ EXAMPLES = (
     example("uint8[7]", "uint8[7]"),
     example("float16[3,5]", "float16[5]"),
 )
-WIDENING = (example("int8[2,9]", "int8[9]", widen=1), example("uint8[2,9]", "int8[9]", widen=1))
+WIDENING = (
+    example("int8[2,9]", "int8[9]", widen=1),
+    example("uint8[2,9]", "int8[9]", widen=1),
+    example("int8[3,6]", "int8[3,6]", widen=1),
+)
 
 
 def _infer(call: Call) -> tuple[TensorType, ...]:

@@ -233,7 +233,8 @@ def step_names(platform: Target, mine: Task) -> dict[str, Number]:
     """What formulas ask about the steps behind a kernel."""
     count = int(mine.steps.get("step", 0))
     scaled = {name: int(sum(mine.steps.get(s, 0) for s in steps) == 1 and count <= 2) for name, steps in SCALED.items()}
-    return {**scaled, "STEPS": count, "FUSED": _fused_cycles(platform, mine)}
+    loads = int(mine.steps.get("load", 0) + mine.steps.get("lookup", 0))
+    return {**scaled, "STEPS": count, "LOADS": loads, "FUSED": _fused_cycles(platform, mine)}
 
 
 def _fused_cycles(platform: Target, mine: Task) -> float:
