@@ -158,7 +158,7 @@ def test_axes_in_another_order() -> None:
     for found, wanted in zip(ran.outputs, interpret(graph, fed), strict=True):
         np.testing.assert_array_equal(found, wanted)
     used = {choice.kernel.function for choice in ran.compiled.plan.choices if choice.kernel is not None}
-    assert used == {"transpose_planes", "transpose_2", "transpose_3", "transpose_4"}
+    assert used == {"transpose_planes", "transpose"}
 
 
 def test_bytes_element_by_element() -> None:

@@ -36,6 +36,7 @@ def written(folder: Path, **terms: str) -> Path:
         ("some(A)", {0: 0, 7: 1}),
         ("unless(A)", {0: 1, 7: 0}),
         ("steps(A, 3)", {6: 2, 7: 3}),
+        ("crowd(A, 3 * A)", {4: 0, 8: 0, 16: 1, 48: 1, 96: 3, 128: 7}),
         ("one(A) + several(A)", {0: 0, 1: 1, 2: 1}),
         ("words(A + 1) * left_of_fours(A)", {6: 4}),
         ("fours(fours(A))", {16: 1, 17: 2}),

@@ -76,9 +76,14 @@ def _layer(
 
 
 def _retyped(op: Operator, spec: Example, kernel: Kernel, types: Mapping[str, str]) -> Example | None:
-    """An example with the kernel's types of elements; None where it has an operand that the kernel does not take."""
+    """An example with the kernel's types of elements; None where it has an operand that the kernel does not take.
+
+    One without elements says nothing about sizes.
+    """
     inputs: list[str | Array] = []
     for operand, item in zip(op.operand_names(len(spec.inputs)), spec.inputs, strict=True):
+        if isinstance(item, str) and item and not parse_type(item).size:
+            return None
         if isinstance(item, str) and not item:
             inputs.append(item)
         elif operand in kernel.types:

@@ -175,7 +175,7 @@ def load_kernels(folder: Path) -> tuple[Kernel, ...]:
 
 
 def parse_kernels(path: Path) -> tuple[Kernel, ...]:
-    """Reads one file: a kernel for each of its operators. A wrong header is an error that names the file and the key."""
+    """Reads one file: a kernel for each of its operators; a wrong header is an error that names file and key."""
     text = read_text(path, "bad-kernel")
     beside = [path.parent / name for name in _INCLUDE.findall(text)] if "\njobs:" in text else []
     return _kernels(path, text, "\n".join(read_text(other, "bad-kernel") for other in beside if other.is_file()))

@@ -25,6 +25,8 @@ FUNCTIONS: Mapping[str, str] = {
     "several": "(x > 1) * 1",
     "unless": "1 - (x > 0) * 1",
     "steps": "(x + y - 1) // y",
+    # Of 16 banks of words, which 8 cores share.
+    "crowd": "(x % 16 == 0) * (y % 16 == 0) + 2 * (x % 32 == 0) * (y % 32 == 0) + 4 * (x % 64 == 0) * (y % 64 == 0)",
 }
 """What texts of terms may call, with one argument or two: the same as a formula of x and y."""
 

@@ -57,6 +57,7 @@ declare(
             example("float32[5,9]", [8, -1], [1, -100], [1, 0], [-3, -1]),
             example("int8[20]", [1], [19], [0], [4]),
             example("float16[4,4]", [0], [2], [-1]),
+            example("int32[1,7,9,4]", [0, 0], [100, 100], [1, 2], [2, 2]),
         ),
         kind="move",
         body=lambda _: Body(MappingProxyType({"output": "data"})),

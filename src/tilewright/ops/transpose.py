@@ -28,12 +28,15 @@ def _infer(call: Call) -> tuple[TensorType, ...]:
 
 def _domain(call: Call) -> Domain:
     sizes, access = grid(call.shape("transposed"))
+    names = [*sizes]
     source: dict[int, Affine] = dict(zip(_permutation(call), access, strict=True))
     return domain(
         sizes,
         {"data": [source[axis] for axis in range(len(source))], "transposed": access},
         {"data": call.shape("data"), "transposed": call.shape("transposed")},
         "transposed",
+        # From behind, so that kernels are for any number of axes up to these.
+        products={"IMAGES": names[-4:-3], "PLANES": names[-3:-2], "ROWS": names[-2:-1], "COLUMNS": names[-1:]},
     )
 
 
@@ -53,6 +56,7 @@ declare(
             example("float32[2,3,4]"),
             example("float32[2,3,4,5]", perm=(0, 2, 3, 1)),
             example("int8[3,4]", perm=(1, 0)),
+            example("int8[2,3,4,5]", perm=(0, 2, 1, 3)),
             example("float16[2,3,4]", perm=(1, 0, 2)),
             example("bool[5]"),
         ),

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.base.dtype import FLOAT32, INT32
+from tilewright.base.dtype import FLOAT32, INT8, INT32, UINT8
 from tilewright.core.graph import Array, Attrs, TensorType, attrs
 
 Random = np.random.Generator
 Behind = tuple[str, tuple[Array, ...], Attrs]
 """An operator, the constants that it reads behind the result before it, and its attributes."""
+SCALED_AGAIN = 0.4
+"""Bytes that are scaled once more."""
 
 
 def usual_steps(result: TensorType, random: Random) -> tuple[Behind, ...]:
     """Element-wise operators behind a result of a type; none for types that networks leave as they are."""
     channels = result.shape[-1] if result.rank else 1
-    if result.dtype == INT32:
+    if result.dtype == INT32 or (result.dtype in (INT8, UINT8) and random.random() < SCALED_AGAIN):
         return _scaled(channels, random)
     return _real(channels, random) if result.dtype == FLOAT32 else ()
 

@@ -31,7 +31,8 @@ class Names(dict[str, Numbers]):
 
     `sizes` are those of the dimensions, `extent` gives that of an operand's axis, `strided` operands may be parts of
     larger ones. `complete` turns false where a product of dimensions has no stride because they are not walked as one.
-    `split` is the dimension that cores share: `X_sPART` are the elements of an operand between parts of two cores.
+    `split` is the dimension that cores share: `X_sPART` are the elements of an operand between parts of two cores, which
+    are `part` of it apart, also where these are the sizes of what is left for the last core.
     `outside` is how far windows of the tile reach over both edges of an operand's axis, together `X_o1`; `padding` says
     which numbers are one of these, `pads_0` and the like.
     Operands of `whole` lie in their tensors, whose strides they have.
@@ -52,6 +53,7 @@ class Names(dict[str, Numbers]):
         super().__init__(sizes)
         self._whole = whole
         self._split = split
+        self.part: Numbers = sizes.get(split, 0)
         self._strided = strided
         self._domain, self._known, self._sizes, self._extent = domain, known, sizes, extent
         self._outside, self._padding = outside, padding
@@ -69,7 +71,7 @@ class Names(dict[str, Numbers]):
         if operand in self._domain.access and rest[:1] == "n" and rest[1:].isdigit():
             return self._extent(operand, int(rest[1:]))
         if operand in self._domain.access and rest == "sPART":
-            return self._stride(operand, self._split) * self[self._split] if self._split else 0
+            return self._stride(operand, self._split) * self.part if self._split else 0
         if operand in self._domain.access and rest[:1] == "o" and rest[1:].isdigit():
             return sum(self._outside(operand, int(rest[1:]))) if self._outside else 0
         along = rest[1:].isdigit() or rest[1:] in {*self._domain.dims, *self._domain.products}

@@ -74,7 +74,7 @@ def group_terms(graph: Graph, platform: Target, choices: Sequence[Choice], group
         if not np.all(last == own):
             found.append(sizes | {work.split: last})
     when = due(grid, grid.moves(tuple(grid.projection.ranges[0].values())), range(grid.rank))
-    parts = tuple(_values(grid, platform, mine, work.split, part, whole, when) for part in found)
+    parts = tuple(_values(grid, platform, mine, work.split, part, whole, when, sizes) for part in found)
     cold = operation_cycles({f"begin {name}": count for name, count in mine.steps.items()}, platform.fused)
     return Terms(grid, parts, platform.cores.fork if work.split else 0.0, cold, bool(mine.steps))
 
@@ -87,9 +87,10 @@ def _values(
     sizes: Mapping[str, Value],
     whole: set[str],
     when: Array,
+    largest: Mapping[str, Value],
 ) -> tuple[Array, ...]:
     assert mine.kernel is not None
-    names = kernel_names(grid, platform, 0, mine, split, sizes, whole)
+    names = kernel_names(grid, platform, 0, mine, split, sizes, whole, largest.get(split))
     points = grid.product(list(sizes.values()))
     with named(mine.kernel, "cycles"):
         found = [evaluate(text, names) for text in mine.kernel.terms.values()]

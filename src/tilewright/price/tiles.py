@@ -174,7 +174,8 @@ def work_cycles(
     last = total - (np.maximum(total, 1) - 1) // np.maximum(sizes[split], 1) * sizes[split] if split else total
     if mine.kernel is None or not split or np.all(last == sizes[split]):
         return found
-    return np.maximum(found, _part_cycles(grid, platform, position, mine, split, sizes | {split: last}, whole))
+    rest_sizes, own = sizes | {split: last}, sizes[split]
+    return np.maximum(found, _part_cycles(grid, platform, position, mine, split, rest_sizes, whole, part=own))
 
 
 def _part_cycles(
@@ -186,13 +187,14 @@ def _part_cycles(
     sizes: Mapping[str, Value],
     whole: Collection[str],
     shared: Collection[str] = (),
+    part: Value | None = None,
 ) -> Array:
     """Cycles of a part of a node, over classes."""
     points = grid.product(list(sizes.values()))
     reduced = set(mine.domain.reduction)
     results = grid.product([size for name, size in sizes.items() if name not in reduced])
     if mine.kernel is not None:
-        names = kernel_names(grid, platform, position, mine, split, sizes, whole)
+        names = kernel_names(grid, platform, position, mine, split, sizes, whole, part)
         found = kernel_cycles(platform, mine.kernel, lambda text: evaluate(text, names))
         if not mine.kernel.terms:
             found = found + _sum_cycles(grid, position, sizes) + results * names["FUSED"]
@@ -209,10 +211,12 @@ def kernel_names(
     split: str,
     sizes: Mapping[str, Value],
     whole: Collection[str],
+    part: Value | None = None,
 ) -> Names:
     """All that the cycles of a part may ask for, over classes."""
     assert mine.kernel is not None
     names = names_of(grid, position, mine, sizes, whole, split)
+    names.part = names.part if part is None else part
     names["PARTS"], names["OTHERS"] = 1 if split else platform.cores.count, platform.cores.count - 1
     names["FIRST"], names["SUMS"] = begins(grid), _parts(grid, position)
     names["UNEVEN"] = grid.spread(grid.ragged * 1 + grid.uneven)

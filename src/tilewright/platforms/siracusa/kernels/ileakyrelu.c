@@ -2,7 +2,12 @@
 op: iLeakyReLU
 types: {x: int8, y: int8}
 when: {mul: "== 1", shift: "<= 7"}
-cycles: "40+SIZE*(1.05+0.8*min(1,SIZE%4))" # a part that is no whole words leaves the next one unaligned
+# Eight at a time, then one by one. A part that is no whole words leaves the next one unaligned.
+cycles:
+  eights: whole_eights(SIZE)
+  unaligned: ragged_fours(x_sPART) * whole_eights(SIZE)
+  single: left_of_eights(SIZE)
+  call: some(SIZE)
 --- */
 #include "tilewright_kernel.h"
 

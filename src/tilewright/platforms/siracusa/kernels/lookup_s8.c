@@ -3,7 +3,13 @@ op: Lookup
 types: {X: T, table: U, Y: U}
 T: [int8, uint8]
 U: [int8, uint8]
-cycles: "20+SIZE*(3.2+0.6*min(1,SIZE%4))" # the table's banks are shared; parts may leave the next one unaligned
+# Eight at a time, then one by one; the banks of the table are shared. Parts may leave the next one unaligned.
+cycles:
+  eights: whole_eights(SIZE)
+  meet: some(OTHERS) * whole_eights(SIZE)
+  unaligned: ragged_fours(X_sPART) * whole_eights(SIZE)
+  single: left_of_eights(SIZE)
+  call: some(SIZE)
 --- */
 #include "tilewright_kernel.h"
 

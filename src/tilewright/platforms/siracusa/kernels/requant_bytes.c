@@ -8,9 +8,14 @@ W: [int8, uint8, int16, int32, int64]
 when: {shift: ">= 1", x_sCOLUMNS: "x_sCOLUMNS == 1 or COLUMNS == 1", x_sROWS: ">= 0", y_sROWS: ">= 0"}
 epilogue: row
 strided: [x, y]
-# Rows of which nothing is left out are one; with steps behind it, it has fewer registers: 60 tiles of networks.
-cycles: "ROWS*((COLUMNS//4)*(25 + (STEPS > 0)*10.5) + (COLUMNS%4)*14
-  + (STEPS > 0 or x_sROWS != COLUMNS or y_sROWS != COLUMNS)*20) + 45"
+# Four neighbours at a time, then one. Rows of which nothing is left out are one, unless what is behind reads by place.
+cycles:
+  rows: (LINES := ROWS - (ROWS - 1) * none(LOADS) * (x_sROWS == COLUMNS) * (y_sROWS == COLUMNS))
+  fours: LINES * whole_fours(LENGTH := ROWS * COLUMNS // max(LINES, 1))
+  single: LINES * left_of_fours(LENGTH)
+  shifted: SHIFTS * some(STEPS) * ROWS * COLUMNS
+  loaded: LOADS * ROWS * COLUMNS
+  behind: unless(SHIFTS * STEPS) * ROWS * COLUMNS * FUSED
 --- */
 #include "tilewright_kernel.h"
 

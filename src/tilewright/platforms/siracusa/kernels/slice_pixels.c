@@ -5,10 +5,17 @@ T: [int8, uint8, int32]
 when: {D0: "== 1", data_sD3: "data_sD3 == 1 or D3 == 1", data_sD1: ">= 0", data_sD2: ">= 0"}
 epilogue: row
 strided: [data, output]
-# Four channels as they are take 12 cycles, with steps behind them 33, and less where there are but two of these; of words
-# that become bytes some of that is in the cycles of what is fused. OTHERS: pixels of cores begin in the same bank.
-cycles: "(STEPS == 0 or data_bytes == 1)*D1*(10 + D2*(5 + (D3+3)//4*((STEPS > 0)*(30 + (D3 > 8)*3 + OTHERS*1.2)
-  + (STEPS == 0)*(8 + (D3 > 8)*4.3)))) + (STEPS > 0 and data_bytes > 1)*((D3+3)//4)*D1*(D2*(29.5 - SCALES*8) + 15)"
+# Four channels at a time: of words that are scaled to bytes along the columns, of others along the channels. Then the hook
+# for what is left of each pixel.
+cycles:
+  scaled: (SCALED := SCALES * several(data_bytes)) * D1 * D2 * whole_fours(D3)
+  scaled_rows: SCALED * D1 * whole_fours(D3)
+  fours: (1 - SCALED) * D1 * D2 * whole_fours(D3)
+  rest: D1 * D2 * ragged_fours(D3)
+  steps: some(STEPS) * (STORED := D1 * D2 * (SCALED * left_of_fours(D3) + (1 - SCALED) * D3))
+  loads: LOADS * STORED
+  behind: FUSED * STORED
+  call: some(D1)
 --- */
 #include "tilewright_kernel.h"
 

@@ -4,7 +4,14 @@ types: {data: T, transposed: T}
 T: [int8, uint8]
 when: {D3: "== 3", data_sD2: "== 1"}
 strided: [data]
-cycles: "D0*D1*((D2//4)*14.2 + (D2%4)*25 + 10) + 30"
+# Four pixels at a time, then one. Lines that are no multiple of four leave the next one unaligned.
+cycles:
+  fours: D0 * D1 * whole_fours(D2)
+  meet: some(OTHERS) * D0 * D1 * whole_fours(D2)
+  unaligned: ragged_fours(D2) * D0 * D1 * whole_fours(D2)
+  starts: D0 * D1 * some(whole_fours(D2))
+  single: D0 * D1 * left_of_fours(D2)
+  call: some(D0)
 --- */
 #include "tilewright_kernel.h"
 
