@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from tilewright.base.dtype import INT32
 from tilewright.core.domain import Axis, Domain, axis_names, dim
 from tilewright.core.graph import Array, TensorType
-from tilewright.core.op import REQUIRED, Body, Call, Operator, declare, example
+from tilewright.core.op import REQUIRED, Body, Call, Example, Operator, declare, example, parse_type
 from tilewright.ops.integer_rules import (
     broadcast_access,
     levels_dtype,
@@ -21,6 +22,9 @@ from tilewright.ops.integer_rules import (
     truncating_division,
 )
 from tilewright.ops.rules import broadcast, split_axis
+from tilewright.ops.sampling import drawn
+
+KNOWN_WEIGHTS = 0.8
 
 
 def _infer_norm(call: Call) -> tuple[TensorType, ...]:
@@ -80,6 +84,18 @@ def _largest_weight(call: Call) -> dict[str, int]:
     return {"largest_weight": known if weight is not None and known < 1 << 31 else (1 << 31) - 1}
 
 
+def _sampled(spec: Example, random: np.random.Generator) -> Example:
+    """An example of other sizes; most weights are known and small, as those of networks are."""
+    kind = parse_type(str(spec.inputs[0]))
+    shape = drawn(kind.rank, random)
+    weights = [parse_type(str(item)).with_shape(shape[-1:]) for item in spec.inputs[1:]]
+    if random.random() < KNOWN_WEIGHTS:
+        return replace(
+            spec, inputs=(str(kind.with_shape(shape)), *(random.integers(20, 120, w.shape, np.int32) for w in weights))
+        )
+    return replace(spec, inputs=(str(kind.with_shape(shape)), *map(str, weights)))
+
+
 def _norm(name: str, inputs: str, reference: Callable[..., Array], weights: tuple[str, ...], doc: str) -> None:
     declare(
         Operator(
@@ -97,6 +113,7 @@ def _norm(name: str, inputs: str, reference: Callable[..., Array], weights: tupl
             MappingProxyType({"D": REQUIRED, "n_levels": 256}),
             doc=doc,
             numbers=_largest_weight,
+            sample=_sampled,
         )
     )
 

@@ -115,9 +115,14 @@ def _reciprocal_will_do(call: Call) -> bool:
 
 
 def _known_numbers(call: Call) -> dict[str, float]:
-    """One scale and zero point that are known, for kernels that take them as numbers."""
+    """One scale and zero point that are known, for kernels that take them as numbers.
+
+    `reciprocal` is 1 where a product with the scale's gives the quotient exactly.
+    """
     scale, zero = call.baked("y_scale"), call.baked("y_zero_point") if call.has("y_zero_point") else 0
-    return {} if scale is None or zero is None else {"scale": float(scale), "zero": int(zero)}
+    if scale is None or zero is None:
+        return {}
+    return {"scale": float(scale), "zero": int(zero), "reciprocal": int(_reciprocal_will_do(call))}
 
 
 declare(

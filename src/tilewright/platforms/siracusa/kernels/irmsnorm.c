@@ -5,8 +5,16 @@ T: [int8, uint8]
 U: [int8, int16, int32]
 when: {AXIS: "<= 32768"}      # so that the sum of squares fits 32 bits
 epilogue: row
-# Without fetching code; one row by all cores, and 8 rows of a core.
-cycles: "10+OUTER*(115+AXIS*0.75+((AXIS+3)//4+PARTS-1)//PARTS*84)"
+# Squares four at a time, a root and two quotients for each row; each core has a part of the results of all rows. Large
+# weights take products of 64 bits, and a quotient each.
+cycles:
+  squares: OUTER * words(AXIS)
+  single_squares: OUTER * left_of_fours(AXIS)
+  rows: OUTER
+  results: (RESULTS := OUTER * min(AXIS, steps(fours(AXIS), PARTS) * 4))
+  wide: RESULTS * (largest_weight >= 4194304)
+  behind: RESULTS * FUSED
+  call: some(OUTER)
 --- */
 #include "tilewright_kernel.h"
 

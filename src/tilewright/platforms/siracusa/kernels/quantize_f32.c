@@ -2,8 +2,12 @@
 op: QuantizeLinear
 types: {x: float32, y_scale: float32, y_zero_point: T, y: T}
 T: [int8, uint8]
-when: {scale: "scale > 1e-30 and scale < 1e30"}
-cycles: "SIZE*9.35 + (SIZE%4)*60 + min(SIZE%4, 1)*200" # 9.35: 15 steps of networks
+when: {reciprocal: "== 1"}
+# Four at a time, then one by one.
+cycles:
+  fours: whole_fours(SIZE)
+  single: left_of_fours(SIZE)
+  call: some(SIZE)
 --- */
 #include "tilewright_kernel.h"
 
@@ -11,9 +15,7 @@ cycles: "SIZE*9.35 + (SIZE%4)*60 + min(SIZE%4, 1)*200" # 9.35: 15 steps of netwo
 typedef int8_t T;
 #endif
 
-/* Four numbers, in ft0 to ft3, and their quotients in ft4 to ft7. `high` + `low` is the reciprocal of the scale to twice
- * the digits: a product with it is a neighbour of the quotient, and what then remains tells which one (Markstein). That
- * is exact unless all digits of the scale are ones. */
+/* Four numbers, in ft0 to ft3, and their quotients in ft4 to ft7, as those of tw_quotient_by. */
 #define QUANTIZE_FOUR(STEP) STEP("0", "4") STEP("1", "5") STEP("2", "6") STEP("3", "7")
 #define QUANTIZE_RAISE(x, q) "fmax.s ft" x ", ft" x ", %[least]\n"
 #define QUANTIZE_LIMIT(x, q) "fmin.s ft" x ", ft" x ", %[most]\n"
@@ -27,8 +29,7 @@ static void quantize_f32(const float *x, T *y, int SIZE, float scale, int zero) 
     const float high = 1.0f / scale, low = TW_FMA(-scale, high, 1.0f) * high;
     const float least = (float)(lo - zero) * scale,
                 most = (float)(lo + 255 - zero) * scale; /* become lo and lo + 255 */
-    const int exact = (tw_bits(scale) & 0x7FFFFFu) != 0x7FFFFFu;
-    if (exact && SIZE >= 4)
+    if (SIZE >= 4)
         __asm__ volatile(
             ".option push\n.option norvc\n" TW_REPEAT(
                 "%[fours]",
@@ -47,6 +48,6 @@ static void quantize_f32(const float *x, T *y, int SIZE, float scale, int zero) 
             : [fours] "r"(SIZE >> 2), [scale] "f"(scale), [high] "f"(high), [low] "f"(low), [least] "f"(least),
               [most] "f"(most), [zero] "r"(zero)
             : "t0", "t1", "t2", "t3", "ft0", "ft1", "ft2", "ft3", "ft4", "ft5", "ft6", "ft7", "memory");
-    for (int i = 0; i < (exact ? SIZE & 3 : SIZE); i++)
-        y[i] = (T)((int)rintf(fminf(fmaxf(x[i], least), most) / scale) + zero);
+    for (int i = 0; i < (SIZE & 3); i++)
+        y[i] = (T)tw_quantised_by(x[i], scale, high, low, (float)zero, (float)lo, (float)lo + 255.0f);
 }

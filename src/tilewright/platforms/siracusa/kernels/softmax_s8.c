@@ -5,8 +5,13 @@ T: [int8, uint8]
 when: {INNER: "== 1"}
 epilogue: row
 inplace: X
-# Fitted on the simulator to 34 layers of networks and of random shapes.
-cycles: "OUTER*(AXIS*52 + 122) + min(OUTER*AXIS, 256)*29 + 130"
+# A row is looked at for its largest value, its sum and its results. Powers are those of all values, or of 256 distances.
+cycles:
+  values: OUTER * AXIS
+  powers: min(OUTER * AXIS, 256)
+  rows: OUTER
+  sixteens: OUTER * sixteens(AXIS)
+  behind: OUTER * AXIS * FUSED
 --- */
 #include "tilewright_kernel.h"
 
