@@ -175,8 +175,9 @@ def programs(
     platform: Target, kernel: Kernel, seed: int, progress: Progress = lambda _name, _done, _all: None
 ) -> list[Ran]:
     """Layers for a kernel, as they ran. What `calibration.json` says plays no part in how they are planned."""
-    # A file may be for several operators.
-    tried = [replace(k, cycles=weighted(k.terms, {})) for k in platform.kernels if k.path == kernel.path]
+    # A file may be for several operators. What lies at its place within a result already would leave it nothing to do.
+    mine = (replace(k, within=()) for k in platform.kernels if k.path == kernel.path)
+    tried = [replace(k, cycles=weighted(k.terms, {})) for k in mine]
     random = np.random.default_rng([zlib.crc32(kernel.path.name.encode()), seed])
     wanted = max(LAYERS_PER_TERM * len(kernel.terms), LEAST_LAYERS)
     found: list[Ran] = []

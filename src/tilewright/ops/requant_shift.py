@@ -256,7 +256,7 @@ declare(
             example("int32[2,5,4,3]", "int32[5]", "int64[5]", div=64, n_levels=65536, signed=1),
             example("int32[2,5,4,3]", "int32[1,3,1,1]", "int32[1,3,1,1]", div=64, n_levels=16, signed=0, axis=-1),
             example("int8[6,9]", np.asarray(90), np.asarray(-5), div=64, x_limit=1 << 14),
-            example("uint8[2,3,8]", np.asarray(3), np.asarray(0), div=8, signed=0, x_limit=1 << 14),
+            example("uint8[2,3,8]", np.asarray(77), np.asarray(0), div=128, signed=0, x_limit=1 << 14),
             example("uint8[7]", "uint8[]", "int32[]", div=1, n_levels=65536, signed=0),
             example("int32[2,5,4,3]", "int32[5]", "int32[]", div=64, half_to_even=1, zero_point=-3),
             example(

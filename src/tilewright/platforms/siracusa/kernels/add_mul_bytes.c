@@ -26,7 +26,7 @@ typedef int8_t U;
 
 /* Four neighbours at a time. Rows of which nothing is left out are one. */
 static void add_mul_bytes(const T *A, const U *B, void *Y, int ROWS, int COLUMNS, int A_sROWS, int B_sROWS, int Y_sROWS,
-                      const struct Epilogue *epilogue) {
+                          const struct Epilogue *epilogue) {
     const struct Epilogue e = *epilogue;
     const int joined = STORE_POINTWISE && A_sROWS == COLUMNS && B_sROWS == COLUMNS && Y_sROWS == COLUMNS;
     const int rows = joined ? 1 : ROWS, columns = joined ? ROWS * COLUMNS : COLUMNS;
@@ -37,6 +37,6 @@ static void add_mul_bytes(const T *A, const U *B, void *Y, int ROWS, int COLUMNS
         for (; column + 4 <= columns; column += 4, at += 4, a += 4, b += 4)
             STORE_4(&e, Y, a[0] OP b[0], a[1] OP b[1], a[2] OP b[2], a[3] OP b[3], at, column);
         for (; column < columns; column++)
-            STORE_1(&e, Y, *a++ OP *b++, at++, column);
+            STORE_1(&e, Y, *a++ OP * b++, at++, column);
     }
 }

@@ -6,7 +6,7 @@ U: [int8, uint8]
 # Eight at a time, then one by one; the banks of the table are shared. Parts may leave the next one unaligned.
 cycles:
   eights: whole_eights(SIZE)
-  meet: some(OTHERS) * whole_eights(SIZE)
+  meet: some(OTHERS) * one(PARTS) * whole_eights(SIZE)
   unaligned: ragged_fours(X_sPART) * whole_eights(SIZE)
   single: left_of_eights(SIZE)
   call: some(SIZE)

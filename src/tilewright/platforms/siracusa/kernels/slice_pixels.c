@@ -5,17 +5,16 @@ T: [int8, uint8, int32]
 when: {D0: "== 1", data_sD3: "data_sD3 == 1 or D3 == 1", data_sD1: ">= 0", data_sD2: ">= 0"}
 epilogue: row
 strided: [data, output]
-# Four channels at a time: of words that are scaled to bytes along the columns, of others along the channels. Then the hook
-# for what is left of each pixel.
+# Four channels at a time, then one: of words that are scaled to bytes along the columns, of others along the channels.
 cycles:
   scaled: (SCALED := SCALES * several(data_bytes)) * D1 * D2 * whole_fours(D3)
   scaled_rows: SCALED * D1 * whole_fours(D3)
   fours: (1 - SCALED) * D1 * D2 * whole_fours(D3)
-  rest: D1 * D2 * ragged_fours(D3)
+  single: D1 * D2 * left_of_fours(D3)
+  single_words: several(data_bytes) * D1 * D2 * left_of_fours(D3)
   steps: some(STEPS) * (STORED := D1 * D2 * (SCALED * left_of_fours(D3) + (1 - SCALED) * D3))
   loads: LOADS * STORED
   behind: FUSED * STORED
-  call: some(D1)
 --- */
 #include "tilewright_kernel.h"
 
@@ -38,18 +37,14 @@ static void slice_pixels(const T *data, void *output, int D1, int D2, int D3, in
 #endif
     /* Along the channels: pixels are often a multiple of 64 bytes apart, and cores would meet in one bank. */
     const int fours = D3 & ~3;
-    for (int row = 0; row < D1 && channel < fours; row++) {
+    for (int row = 0; row < D1 && channel < D3; row++) {
         const T *pixel = data + row * data_sD1;
         int at = row * output_sD1;
-        for (int column = 0; column < D2; column++, pixel += data_sD2, at += output_sD2)
+        for (int column = 0; column < D2; column++, pixel += data_sD2, at += output_sD2) {
             for (int i = channel; i < fours; i += 4)
                 STORE_4(&e, output, pixel[i], pixel[i + 1], pixel[i + 2], pixel[i + 3], at + i, i);
+            for (int i = fours; i < D3; i++)
+                STORE_1(&e, output, pixel[i], at + i, i);
+        }
     }
-    channel = fours;
-    if (channel == D3)
-        return;
-    for (int row = 0; row < D1; row++)
-        for (int column = 0; column < D2; column++)
-            STORE(epilogue, output, data + row * data_sD1 + column * data_sD2 + channel,
-                  row * output_sD1 + column * output_sD2 + channel, 0, channel, 1, D3 - channel);
 }

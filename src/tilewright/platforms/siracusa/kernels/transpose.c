@@ -10,11 +10,11 @@ cycles:
   elements: (SIZE := IMAGES * PLANES * ROWS * COLUMNS)
   lines: (LINES := IMAGES * PLANES * min(ROWS, COLUMNS))
   odd: LINES * ragged_twos(max(ROWS, COLUMNS))
-  read: some(OTHERS) * SIZE * crowd(data_bytes * ((DOWN := (ROWS > COLUMNS) * 1) * data_sROWS
+  read: (SHARED := some(OTHERS) * one(PARTS)) * SIZE * crowd(data_bytes * ((DOWN := (ROWS > COLUMNS) * 1) * data_sROWS
     + (1 - DOWN) * data_sCOLUMNS), data_bytes * data_sPART)
-  written: some(OTHERS) * SIZE * crowd(data_bytes * (DOWN * transposed_sROWS + (1 - DOWN) * transposed_sCOLUMNS),
+  written: SHARED * SIZE * crowd(data_bytes * (DOWN * transposed_sROWS + (1 - DOWN) * transposed_sCOLUMNS),
     data_bytes * transposed_sPART)
-  bytes: some(OTHERS) * SIZE * one(data_bytes)
+  bytes: SHARED * SIZE * one(data_bytes)
   uneven: UNEVEN
 --- */
 #include "tilewright_kernel.h"

@@ -7,7 +7,7 @@ strided: [data]
 # Four pixels at a time, then one. Lines that are no multiple of four leave the next one unaligned.
 cycles:
   fours: D0 * D1 * whole_fours(D2)
-  meet: some(OTHERS) * D0 * D1 * whole_fours(D2)
+  meet: some(OTHERS) * one(PARTS) * D0 * D1 * whole_fours(D2)
   unaligned: ragged_fours(D2) * D0 * D1 * whole_fours(D2)
   starts: D0 * D1 * some(whole_fours(D2))
   single: D0 * D1 * left_of_fours(D2)
