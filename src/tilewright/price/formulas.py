@@ -31,8 +31,8 @@ class Names(dict[str, Numbers]):
 
     `sizes` are those of the dimensions, `extent` gives that of an operand's axis, `strided` operands may be parts of
     larger ones. `complete` turns false where a product of dimensions has no stride because they are not walked as one.
-    `split` is the dimension that cores share: `X_sPART` are the elements of an operand between parts of two cores, which
-    are `part` of it apart, also where these are the sizes of what is left for the last core.
+    `split` is the dimension that cores share: `X_sPART` are the elements of an operand between parts of two cores, each
+    `part` of it long, also where `sizes` are those of what is left for the last core.
     `outside` is how far windows of the tile reach over both edges of an operand's axis, together `X_o1`; `padding` says
     which numbers are one of these, `pads_0` and the like.
     Operands of `whole` lie in their tensors, whose strides they have.
