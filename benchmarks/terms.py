@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import benchmarks.prediction as prediction
-from tilewright.api.calibrating import Ran, kernels_with_terms, observed, programs, solution
+from tilewright.api.calibrating import Ran, kernels_with_terms, measured_groups, observed, programs, solution
 from tilewright.core.graph import Array
 from tilewright.machine.calibration import write_calibrations
 from tilewright.machine.kernel import Kernel, parse_kernels
@@ -84,12 +84,10 @@ def predicted(ran: Ran, platform: Target, kernel: Kernel) -> list[float]:
     """Cycles of the cores in each layer of a program, as the planner predicts them with a kernel file."""
     plan = replace(ran.plan, platform=resize_as(platform, ran.plan.platform))
     choices = tuple(replace(choice, kernel=kernel) if choice.kernel else choice for choice in plan.choices)
-    assert plan.schedule is not None
     found: list[float] = []
-    for group in plan.schedule.groups:
-        if choices[group.works[0].step].kernel is not None:
-            one = priced(plan.graph, plan.platform, choices, group, {})
-            found.append(one.total(one.works[0]))
+    for group, _ in measured_groups(ran):
+        one = priced(plan.graph, plan.platform, choices, group, {})
+        found.append(one.total(one.works[0]))
     return found
 
 
@@ -100,12 +98,7 @@ def resize_as(platform: Target, other: Target) -> Target:
 
 def label(ran: Ran, number: int) -> str:
     """A layer in a few words."""
-    group = (
-        [g for g in ran.plan.schedule.groups if ran.plan.choices[g.works[0].step].kernel][number]
-        if ran.plan.schedule
-        else None
-    )
-    assert group is not None
+    group, _ = measured_groups(ran)[number]
     node = ran.plan.graph.nodes[group.works[0].step]
     kinds = " ".join(str(ran.plan.graph.types[name]) for name in node.inputs if name)
     given = " ".join(

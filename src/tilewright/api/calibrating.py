@@ -19,7 +19,7 @@ from tilewright.api.sampled_layers import Layer, draw_layers, network
 from tilewright.codegen import build, lower, project_files, write_project
 from tilewright.codegen.build import build_drivers
 from tilewright.codegen.project import compiler_version, drivers
-from tilewright.core.plan import Plan
+from tilewright.core.plan import Group, Plan, Work
 from tilewright.errors import TilewrightError
 from tilewright.machine.calibration import COMPILER, Calibration, key_of, stale, write_calibrations
 from tilewright.machine.kernel import Kernel
@@ -31,6 +31,7 @@ from tilewright.plan import PlanOptions, plan
 from tilewright.price.terms import FIRST_CALL, Observation, group_terms, solved
 from tilewright.sim.chip import run_on_chip
 from tilewright.sim.marks import GroupProfile
+from tilewright.sim.qemu import profile_flags, qemu_of, run_in_qemu
 from tilewright.sim.simulator import timing_of
 
 Random = np.random.Generator
@@ -40,6 +41,8 @@ Progress = Callable[[str, int, int], None]
 LAYERS_PER_TERM, LEAST_LAYERS = 12, 24
 TOGETHER = (1, 4, 2, 5)
 """Layers of a program: the first finds its code cold; where others follow, code is for several callers."""
+TOGETHER_WHOLE = (1, 12, 4, 12)
+"""The same where layers run on whole tensors, one behind the other, so that each is seen in one call."""
 SHARES = (4, 1, 14, 1, 4, 14, 2)
 """Of the cores' memory: which part of it a program has."""
 ALONE = (False, True, False)
@@ -123,7 +126,8 @@ def _loaded(platform: str, kernels: tuple[Path, ...], ops: tuple[Path, ...]) -> 
     for folder in ops:
         load_folder(folder)
     machine = load_platform(platform, kernels)
-    timing_of(machine)
+    machine = machine.measured_as or machine
+    _ = qemu_of(machine) if machine.qemu else timing_of(machine)
     return machine
 
 
@@ -210,13 +214,14 @@ def programs(
 def _program(platform: Target, kernel: Kernel, random: Random, number: int, bench: Bench) -> Ran | None:
     """A program for one kernel; none where its layers do not fit the machine."""
     cores = platform.cores
-    memory = platform.memories[cores.memory].bytes
+    memory = None if platform.whole else platform.memories[cores.memory].bytes
     sizes = {cores.memory: memory // SHARES[number % len(SHARES)]} if memory else {}
     others = tuple(name for name in platform.engines if name != cores.name)
     machine = resize(
         replace(platform, kernels=(kernel,)), Sizes(sizes, cores=1 if ALONE[number % len(ALONE)] else 0, without=others)
     )
-    layers = draw_layers(kernel, TOGETHER[number % len(TOGETHER)], random, platform.kernels)
+    together = TOGETHER_WHOLE if platform.whole else TOGETHER
+    layers = draw_layers(kernel, together[number % len(together)], random, platform.kernels)
     if not layers:
         return None
     graph = run_pipeline(network(layers), machine, passes=LAST)
@@ -224,7 +229,8 @@ def _program(platform: Target, kernel: Kernel, random: Random, number: int, benc
         planned = plan(graph, machine, PlanOptions(seconds=0.0, fuse="off", order="given"))
     except TilewrightError:
         return None
-    return Ran(planned, bench.run(planned, layers)) if planned.schedule is not None else None
+    tiled = planned.schedule is not None
+    return Ran(planned, bench.run(planned, layers)) if tiled != platform.whole else None
 
 
 class Bench:
@@ -236,27 +242,38 @@ class Bench:
 
     def run(self, planned: Plan, layers: Sequence[Layer]) -> tuple[GroupProfile, ...]:
         platform, graph = planned.platform, planned.graph
-        files, project = project_files(lower(planned), platform), self._folder / "project"
+        program, project = lower(planned), self._folder / "project"
+        files = project_files(program, platform)
         if not self._objects:
             write_project(files, project)
             self._objects = build_drivers(project, platform, graph.name, self._folder)
         write_project({name: data for name, data in files.items() if name not in drivers(platform)}, project)
-        built = build(project, platform, flags=self._objects)
+        marked = profile_flags(program.parts) if platform.qemu else ()
+        built = build(project, platform, flags=(*self._objects, *marked))
         fed = {name: array for layer in layers for name, array in layer.fed.items()}
         inputs, kinds = [fed[name] for name in graph.inputs], [graph.types[name] for name in graph.outputs]
+        if platform.qemu:
+            return run_in_qemu(built.executable, inputs, kinds, platform, program.parts).parts
         return run_on_chip(built.executable, inputs, kinds, platform, profile=True).groups
 
 
 def observed(ran: Ran) -> list[Observation]:
     """What was seen of each group in which the kernel ran alone."""
-    planned = ran.plan
-    assert planned.schedule is not None
+    planned, caches = ran.plan, ran.plan.platform.qemu is None
     found: list[Observation] = []
-    for group, profile in zip(planned.schedule.groups, ran.groups, strict=True):
-        (work,) = group.works
-        if planned.choices[work.step].kernel is None:
-            continue
-        cycles = [tile.kernel for tile in profile.tiles]
+    for group, profile in measured_groups(ran):
+        cycles = [tile.kernel for tile in profile.tiles] or [profile.cycles]
         terms = group_terms(planned.graph, planned.platform, planned.choices, group)
-        found.append(Observation(terms, cycles[0], sum(cycles[1:]), not found, len(cycles)))
+        found.append(Observation(terms, cycles[0], sum(cycles[1:]), not found, len(cycles), caches))
     return found
+
+
+def measured_groups(ran: Ran) -> list[tuple[Group, GroupProfile]]:
+    """Groups that the kernel computes, with what was seen of them; on whole tensors each of its nodes is one."""
+    planned = ran.plan
+    if planned.schedule is not None:
+        groups = planned.schedule.groups
+    else:
+        groups = tuple(Group((Work(profile.index, {}),), (), (), {}) for profile in ran.groups)
+    pairs = zip(groups, ran.groups, strict=True)
+    return [pair for pair in pairs if planned.choices[pair[0].works[0].step].kernel is not None]

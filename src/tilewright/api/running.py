@@ -17,7 +17,6 @@ from tilewright.base.dtype import BFLOAT16, FLOAT16
 from tilewright.codegen import build, written_project
 from tilewright.core.graph import Array, Graph
 from tilewright.core.interpret import interpret_steps
-from tilewright.core.program import Mark, Program
 from tilewright.core.sizes import extents, type_of
 from tilewright.errors import TilewrightError
 from tilewright.machine.target import Target
@@ -115,7 +114,7 @@ def run_model(
     _check_wishes(compiled.platform, where, repeat, steps)
     graph = compiled.plan.graph
     fed = fit(inputs, graph, steps) if inputs is not None else noise(graph, seed, steps)
-    marks = _marks(compiled.program) if profile else []
+    marks = compiled.program.parts if profile else []
     if where == "gvsoc":
         compiled = replace(compiled, files={**compiled.files, **given_files(fed)})
     name = compiled.program.name
@@ -173,12 +172,6 @@ def _check_wishes(platform: Target, where: SimulatorName, repeat: int, steps: in
         raise TilewrightError(
             "bad-argument", "programs run once in GVSoC", help="leave --steps or --simulator gvsoc away"
         )
-
-
-def _marks(program: Program) -> list[int]:
-    """Numbers of the groups, or steps, that a program tells apart."""
-    steps = [call.group for call in program.calls if isinstance(call, Mark)]
-    return steps or [*range(len(program.routines))]
 
 
 def _simulator(platform: Target, name: SimulatorName | None, *, profile: bool) -> SimulatorName:

@@ -277,3 +277,9 @@ class Program:
     states_at: int = 0
     """Where they begin in the arena; where there are several memories, the last of `memories` is theirs alone."""
     sizes: tuple[Runtime, ...] = ()
+
+    @property
+    def parts(self) -> list[int]:
+        """Numbers of the groups, or steps, that profilers tell apart."""
+        steps = [call.group for call in self.calls if isinstance(call, Mark)]
+        return steps or [*range(len(self.routines))]

@@ -123,6 +123,7 @@ def _plain(found: Calibration) -> dict[str, Any]:
 
 def key_of(platform: Target, kernel: Kernel) -> dict[str, str]:
     """What a kernel's cycles depend on, but for the compiler's version."""
+    platform = platform.measured_as or platform
     return {
         "sources": _digest([_code(path.read_text()) for path in _files(platform, kernel)], list(kernel.terms.items())),
         "flags": _digest(platform.build.get("compiler"), platform.build.get("flags")),

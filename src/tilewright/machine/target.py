@@ -117,6 +117,8 @@ class Target(Machine):
     """How many cycles a unit of time may be, where that is not the cycle."""
     calibrations: Calibrations = field(default_factory=lambda: MappingProxyType({}))
     """What was measured of kernels whose headers have terms."""
+    measured_as: Target | None = None
+    """The machine on which that was measured, where it is another one."""
 
     @property
     def cores(self) -> Engine:
@@ -173,6 +175,8 @@ class TargetFile(MachineFile, frozen=True, kw_only=True):
     """What GVSoC calls the machine."""
     qemu: Qemu | None = None
     """How programs run in QEMU, where they do."""
+    measured_as: str = ""
+    """The variant whose calibration this one takes, because it runs the same instructions."""
     variants: Mapping[str, Mapping[str, Any]] = {}
     """Machines of one family: what each has besides, or in place of, what all have in common."""
 
@@ -244,7 +248,7 @@ def load_platform(name_or_folder: str | Path, extra_kernels: tuple[Path, ...] = 
     """
     folder, variant = _find(name_or_folder)
     source = Source(folder / DESCRIPTION, "bad-platform")
-    data = read_yaml(source.path, source.code)
+    data, other = read_yaml(source.path, source.code), None
     if variants := _variants(source.path):
         if not variant:
             raise TilewrightError(
@@ -253,8 +257,12 @@ def load_platform(name_or_folder: str | Path, extra_kernels: tuple[Path, ...] = 
                 reasons=[f"it has the variants {', '.join(variants)}"],
                 help="name one of these",
             )
-        data = _varied(cast("dict[str, Any]", data), variant)
-    return _platform(renewed(data), folder, extra_kernels, source)
+        family = cast("dict[str, Any]", data)
+        data = _varied(family, variant)
+        if (like := data.get("measured_as")) in variants:
+            alone = {**_varied(family, str(like)), "measured_as": ""}
+            other = _platform(renewed(alone), folder, extra_kernels, source)
+    return _platform(renewed(data), folder, extra_kernels, source, other)
 
 
 def _find(name: str | Path) -> tuple[Path, str]:
@@ -293,7 +301,10 @@ def _varied(data: dict[str, Any], variant: str) -> dict[str, Any]:
     return merged(common, {"name": variant, **data["variants"][variant]})
 
 
-def _platform(data: object, folder: Path, extra_kernels: tuple[Path, ...], source: Source) -> Target:
+def _platform(
+    data: object, folder: Path, extra_kernels: tuple[Path, ...], source: Source, other: Target | None = None
+) -> Target:
+    """What a description says; `other` is the machine on which its kernels are measured, where that is another one."""
     file = read(TargetFile, data, source)
     folders = (*extra_kernels, *(_place(folder, name) for name in file.kernels))
     for place in folders:
@@ -309,7 +320,10 @@ def _platform(data: object, folder: Path, extra_kernels: tuple[Path, ...], sourc
     if file.code and file.code not in file.memories:
         raise source.wrong("code", f"'{file.code}' is not among memories ({', '.join(file.memories)})")
     kernels = [_assigned(kernel, cast("Mapping[str, Engine]", engines)) for kernel in _kernels(folders)]
-    calibrations = read_calibrations(machine["name"], folder, extra_kernels, kernels)
+    if file.measured_as and other is None:
+        raise source.wrong("measured_as", f"there is no variant '{file.measured_as}'")
+    measured_on = machine["name"] if other is None else other.name
+    calibrations = read_calibrations(measured_on, folder, extra_kernels, kernels)
     return Target(
         **machine,
         folder=folder,
@@ -328,6 +342,7 @@ def _platform(data: object, folder: Path, extra_kernels: tuple[Path, ...], sourc
         whole=bool(file.whole),
         estimate=file.estimate,
         calibrations=calibrations,
+        measured_as=other,
     )
 
 

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Mapping
 
 MOST_TERMS = 8
-_BLOCKS = {"twos": 2, "fours": 4, "eights": 8, "sixteens": 16}
+_BLOCKS = {"twos": 2, "threes": 3, "fours": 4, "eights": 8, "sixteens": 16}
 FUNCTIONS: Mapping[str, str] = {
     # Blocks begun, the last of which may be short; whole ones; what is left behind these; whether something is.
     **{name: f"(x + {size - 1}) // {size}" for name, size in _BLOCKS.items()},

@@ -112,11 +112,13 @@ class Observation:
     cold: bool
     """Whether no layer before it ran the same kernel."""
     steps: int
+    caches: bool = True
+    """Whether cycles were seen, in which code comes into caches. Instructions are as many at a first call."""
 
     def rows(self, coefficients: Array) -> tuple[tuple[Array, float], ...]:
         """Numbers of terms and of first calls, with the cycles that they took."""
         first, others = self.terms.sums(coefficients)
-        kind = np.array([self.cold, self.cold and self.terms.fused, not self.cold], float)
+        kind = np.array([self.cold, self.cold and self.terms.fused, not self.cold], float) * self.caches
         start = self.terms.start
         found = [(np.concatenate([first, kind]), self.first - start - self.terms.steps * self.cold)]
         if self.steps > 1:

@@ -225,7 +225,7 @@ def kernel_names(
     fused = np.where(whole_sums, behind["FUSED"], _plain_cycles(platform, mine))
     if mine.kernel.terms:
         # Parts are added to what is there. Formulas in one count that by themselves.
-        fused = fused + names["SUMS"] * operation_cycles({"load": 1, "plain": 1}, platform.fused)
+        fused = fused + names["SUMS"] * operation_cycles({"load": 1, "plain": 1}, platform.fused or platform.operations)
     names.update({**behind, "STEPS": behind["STEPS"] * whole_sums, "FUSED": fused})
     if "_all" in mine.kernel.priced_by:
         # Sizes of the parts of all cores together.
@@ -243,8 +243,11 @@ def step_names(platform: Target, mine: Task) -> dict[str, Number]:
 
 def _fused_cycles(platform: Target, mine: Task) -> float:
     """Cycles of what is fused behind a kernel, for each result, beyond the step that a formula in one counts."""
-    if not platform.fused or mine.kernel is None or platform.beside(mine.kernel) is not None:
+    if mine.kernel is None or platform.beside(mine.kernel) is not None:
         return 0.0
+    if not platform.fused:
+        # Formulas in one are about the kernel alone there.
+        return operation_cycles(mine.steps, platform.operations) if mine.kernel.terms else 0.0
     if not mine.steps:
         return _plain_cycles(platform, mine)
     kind, alone = mine.call.outputs[0].dtype, not mine.domain.reduction

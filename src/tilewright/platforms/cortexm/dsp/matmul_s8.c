@@ -7,7 +7,16 @@ when: {A_sBATCH: ">= 0", B_sBATCH: ">= 0", A_sK: "A_sK == 1 or K == 1"}
 epilogue: row
 accumulate: [K]
 scratch: "88*((K+3)//4) + 12"
-cycles: "BATCH*(M*(((N+1)//2)*2*(11+0.86*((K+3)//4)*4) + ((N+15)//16)*(1.1*K+70)) + N*(K*(6-3*min(1, B_sN//2)) + 25) + 300)"
+cycles:
+  words_of_three_rows: BATCH * twos(N) * (whole_threes(M) + several(left_of_threes(M))) * words(K)
+  words_of_one_row: BATCH * twos(N) * one(left_of_threes(M)) * words(K)
+  blocks: BATCH * (BLOCKS := sixteens(N)) * threes(M) * (some(K) + ragged_fours(K))
+  # Bytes of A are widened, and added up where B has a zero point.
+  rows: BATCH * BLOCKS * M * (words(K) + K * (B_ZERO := (b_zero_point != 128 * (1 - B_signed)) * 1))
+  packed: BATCH * N * (words(K) + K * (unless(one(B_sK)) + some(a_zero_point * a_zero_point)))
+  columns: BATCH * N
+  results: BATCH * M * N * (some(K) + B_ZERO)
+  behind: BATCH * M * N * FUSED
 --- */
 #include "tilewright_smlad.h"
 
