@@ -32,7 +32,8 @@ def fused(menu: Menu, wanted: frozenset[str], *, effort: int | None) -> list[lis
     """Runs of several nodes by their first position, shortest first, each with some of the wanted tensors inside.
 
     With an `effort` (nodes of runs whose candidates must be computed), those that keep most bytes inside come first,
-    and runs of equal content count once; without, all of them are given.
+    and runs of equal content count once; so do runs in which another engine works beside the cores. Without, all that
+    keep wanted tensors inside are given.
     """
     network = menu.network
     links, everything = _Links(network), effort is None
@@ -46,19 +47,21 @@ def fused(menu: Menu, wanted: frozenset[str], *, effort: int | None) -> list[lis
 
 def _from(network: Network, links: _Links, first: int, wanted: frozenset[str], all_lengths: bool) -> Iterator[Run]:
     until, inside, spare = first, 0, 0
+    ahead = network.beside[first] and not all_lengths
     for last in range(first + 1, min(first + LONGEST, len(network.steps))):
         reach = links.reach(last - 1)
         if reach is None:
             return
         until = max(until, reach)
+        ahead = ahead and not network.beside[last]
         if network.writes[last - 1][0] in wanted:
             inside += 1
-        else:
+        elif last - 1 > first or not ahead:
             spare += 1
         if spare > (FORCED_SPARE if all_lengths else SPARE):
             return
         wanted_length = all_lengths or last - first + 1 in LENGTHS
-        if until <= last and inside and wanted_length and not _overwrites(network, first, last):
+        if until <= last and (inside or ahead) and wanted_length and not _overwrites(network, first, last):
             yield Run(first, last)
 
 
@@ -73,11 +76,13 @@ def _most_useful(menu: Menu, found: Sequence[Run], wanted: frozenset[str], effor
     alike: dict[Hashable, list[Run]] = {}
     saved: dict[Hashable, int] = {}
     for run in found:
-        inner = (name for position in range(run.first, run.last) for name in network.writes[position])
+        inner = [name for position in range(run.first, run.last) for name in network.writes[position]]
         nodes = [network.node(position) for position in range(run.first, run.last + 1)]
         content = (menu.content(run), *(attributes(node) for node in nodes))
         alike.setdefault(content, []).append(run)
-        saved[content] = saved.get(content, 0) + sum(network.lives[name].bytes for name in inner if name in wanted)
+        beside = network.writes[run.first] if network.beside[run.first] else ()
+        gained = (network.lives[name].bytes for name in inner if name in wanted or name in beside)
+        saved[content] = saved.get(content, 0) + sum(gained)
     kept: list[Run] = []
     for content in sorted(alike, key=lambda c: -saved[c] / (alike[c][0].last - alike[c][0].first + 1)):
         effort -= alike[content][0].last - alike[content][0].first + 1

@@ -7,13 +7,18 @@ reached. A step runs one group: its workspace gets the room that residents leave
 that fits is taken. Bytes are counted, addresses are not; `addresses` finds them afterwards, with exact search where
 first fit fails. Where it succeeds at the full capacity, the plan is proven best among those considered, whatever the
 length of the network; where it does not, less of the capacity is given away until it does, and the gap is reported.
+
+Tilings of fused runs are looked for where they matter. With more of its tensors in the engine's memory a run moves less
+and needs fewer bytes, so its candidates there bound those with fewer of them. The search takes such a bound for what is
+not known yet, looks for the candidates of what it chose on that ground, and goes on until all it chose is known.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain, combinations
 
 from tilewright.errors import TilewrightError
@@ -23,7 +28,7 @@ from tilewright.plan.levels import Levels, unloading
 from tilewright.plan.menu import Menu
 from tilewright.plan.network import Network, Run
 from tilewright.plan.options import PlanOptions
-from tilewright.plan.tiling.candidates import Candidate
+from tilewright.plan.tiling.candidates import GAIN, Candidate
 
 # Sets of residents that are followed at a border; networks of a few branches never have as many.
 STATES = 256
@@ -53,6 +58,27 @@ class Pick:
     near: Residents
     """Those that it touches."""
     candidate: Candidate
+
+
+@dataclass(frozen=True)
+class _Front:
+    """Candidates of a run with some tensors in the engine's memory, by growing bytes; or a bound on them."""
+
+    candidates: tuple[Candidate, ...]
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        return [candidate.bytes for candidate in self.candidates]
+
+    def fastest(self, room: int) -> Candidate | None:
+        """The fastest one of so many bytes."""
+        index = bisect_right(self.sizes, room)
+        return self.candidates[index - 1] if index else None
+
+    @cached_property
+    def bound(self) -> _Front:
+        """What others with fewer tensors there have at best: points between two, or kernels with other strides."""
+        return _Front(tuple(replace(candidate, cycles=candidate.cycles * GAIN) for candidate in self.candidates))
 
 
 @dataclass(frozen=True)
@@ -109,13 +135,15 @@ class Joint:
         self._menu, self._levels, self._sources = menu, levels, sources
         self._network: Network = menu.network
         self._runs = singles(menu.network)
-        self._fronts: dict[tuple[Run, Residents], tuple[list[int], tuple[Candidate, ...]]] = {}
+        self._fronts: dict[Run, dict[Residents, _Front]] = {}
+        """Those that are known."""
+        self._bounds: dict[tuple[Run, Residents], _Front] = {}
         self._surroundings: dict[Run, tuple[Residents, tuple[str, ...], tuple[str, ...]]] = {}
-        self._may_stay = {
+        self._may_stay = frozenset(
             name
             for name, life in self._network.lives.items()
             if life.bytes <= levels.capacity and life.last - life.first <= LONGEST_STAY
-        }
+        )
         self._exact = True
         """Whether no set of residents was dropped."""
 
@@ -159,7 +187,7 @@ class Joint:
             return self._forced()
         stay = frozenset[str]().union(*(pick.residents for pick in picks))
         leave = frozenset(self._network.lives) - stay
-        more = fused(self._menu, leave | self._network.made_beside, effort=int(options.seconds * FUSION_EFFORT))
+        more = fused(self._menu, leave, effort=int(options.seconds * FUSION_EFFORT))
         return self._tried(more) if any(more) else picks
 
     def _forced(self) -> tuple[Pick, ...] | None:
@@ -184,6 +212,7 @@ class Joint:
         while picks is not None and self._twice(picks) > allowed:
             self._menu.extra /= 2
             self._fronts.clear()
+            self._bounds.clear()
             picks = self.picks(self._levels.capacity)
         return picks
 
@@ -192,6 +221,17 @@ class Joint:
 
     def picks(self, capacity: int) -> tuple[Pick, ...] | None:
         """The fastest picks for which the bytes at every moment are at most the capacity."""
+        while True:
+            found = self._cheapest(capacity)
+            guessed = [pick for pick in found or () if pick.near not in self._fronts[pick.run]]
+            if not guessed:
+                return found
+            for pick in guessed:
+                self._known(pick.run, pick.near)
+            self._bounds.clear()
+
+    def _cheapest(self, capacity: int) -> tuple[Pick, ...] | None:
+        """The same by what is known of runs, and bounds on the rest."""
         count = len(self._network.steps)
         borders: list[dict[Residents, _Way]] = [{} for _ in range(count + 1)]
         borders[0][frozenset()] = _Way((0, 0), None, None)
@@ -247,13 +287,26 @@ class Joint:
         return found
 
     def _fastest(self, run: Run, near: Residents, room: int) -> Candidate | None:
-        key = (run, near)
-        known = self._fronts.get(key)
-        if known is None:
-            front = self._menu.front(run, near | self._levels.direct, self._sources)
-            known = self._fronts[key] = ([candidate.bytes for candidate in front], front)
-        index = bisect_right(known[0], room)
-        return known[1][index - 1] if index else None
+        found = self._bounds.get((run, near))
+        if found is None:
+            found = self._bounds[run, near] = self._bounded(run, near)
+        return found.fastest(room)
+
+    def _bounded(self, run: Run, near: Residents) -> _Front:
+        """The candidates of a run, or a bound by those with more tensors near: all that may be, or fewer if known."""
+        reads, writes, _ = self._around(run)
+        if run.single or not self._known(run, self._may_stay & (reads | {*writes})).candidates:
+            return self._known(run, near)
+        known = self._fronts[run]
+        if near in known:
+            return known[near]
+        return known[min((more for more in known if near <= more), key=len)].bound
+
+    def _known(self, run: Run, near: Residents) -> _Front:
+        known = self._fronts.setdefault(run, {})
+        if near not in known:
+            known[near] = _Front(self._menu.front(run, near | self._levels.direct, self._sources))
+        return known[near]
 
     def _arrive(self, border: dict[Residents, _Way], pick: Pick, way: _Way) -> None:
         lives = self._network.lives

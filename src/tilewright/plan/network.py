@@ -122,10 +122,9 @@ class Network:
         return tuple(self._between(self.node(position).made) for position in range(len(self.steps)))
 
     @cached_property
-    def made_beside(self) -> frozenset[str]:
-        """What other engines than the cores make: fused with what follows, both work at once."""
-        beside = [self.platform.beside(self.choices[step].kernel) is not None for step in self.steps]
-        return frozenset(name for mine, names in zip(beside, self.writes, strict=True) if mine for name in names)
+    def beside(self) -> tuple[bool, ...]:
+        """Whether each position is on another engine than the cores: fused with what follows, both work at once."""
+        return tuple(self.platform.beside(self.choices[step].kernel) is not None for step in self.steps)
 
     def _between(self, names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(root for root in map(self.root, names) if root in self.lives))
