@@ -55,6 +55,19 @@ def offloads(graph: Graph, platform: Target, options: PlanOptions, contents: Con
 
 
 @dataclass(frozen=True)
+class _Way:
+    """Nodes that compute what a node does, as one group on some engine."""
+
+    split: Split
+    engine: str
+    graph: Graph
+    choices: tuple[Choice, ...]
+    """None where there are no kernels for it."""
+    key: Key
+    """Ways that are alike have the same."""
+
+
+@dataclass(frozen=True)
 class _Compared:
     """Compares the engines for every node; nodes that are alike once."""
 
@@ -63,6 +76,11 @@ class _Compared:
     contents: Contents
     _known: dict[Key, float] = field(default_factory=dict[Key, float])
     """Cycles of nodes that run as one group."""
+    _ways: dict[tuple[int, int, str], tuple[Graph, Node, tuple[_Way, ...]]] = field(
+        default_factory=dict[tuple[int, int, str], tuple[Graph, Node, tuple[_Way, ...]]]
+    )
+    """What there is for a node of a graph on an engine, the cores alone last; by the identity of both, which is theirs
+    as long as they are here."""
 
     def offload(self, graph: Graph, *, early: bool) -> Offloaded:
         """Each node where it is fastest. With `early` the cores find their constants loaded."""
@@ -94,39 +112,57 @@ class _Compared:
 
     def _best(self, graph: Graph, node: Node, names: Names, engine: Engine, early: bool) -> tuple[Split | None, float]:
         """The fastest way to compute a node with an engine, and cycles saved; None where the cores alone are faster."""
+        key = (id(graph), id(node), engine.name)
+        if key not in self._ways:
+            self._ways[key] = (graph, node, self._found(graph, node, names, engine))
+        if not self._ways[key][2]:
+            return None, 0.0
+        *found, cores = self._ways[key][2]
+        cycles = [self._cycles(way, early) for way in found]
+        gain = self._cycles(cores, early) - min(cycles)
+        return (found[cycles.index(min(cycles))].split, gain) if gain > 0 else (None, 0.0)
+
+    def _found(self, graph: Graph, node: Node, names: Names, engine: Engine) -> tuple[_Way, ...]:
+        """The ways to compute a node with an engine, and the cores alone; empty where there is none."""
         ops = {kernel.op for kernel in self.platform.kernels if kernel.engine == engine.name}
         found = [way for way in splits(graph, node, names) if way.nodes[0].op in ops]
         if not found:
-            return None, 0.0
-        cycles = [self._cycles(graph, way, engine.name, early) for way in found]
-        gain = self._cycles(graph, Split((node,)), "", early) - min(cycles)
-        return (found[cycles.index(min(cycles))], gain) if gain > 0 else (None, 0.0)
+            return ()
+        return (*(self._way(graph, way, engine.name) for way in found), self._way(graph, Split((node,)), ""))
 
-    def _cycles(self, graph: Graph, way: Split, engine: str, early: bool) -> float:
+    def _way(self, graph: Graph, split: Split, engine: str) -> _Way:
+        alone = replace(graph, states=(), bounds=(), open={})
+        nodes, platform = split.nodes, self.platform
+        small = alone.with_nodes(nodes, types=split.types, constants=split.constants, outputs=nodes[-1].outputs)
+        try:
+            choices = tuple(
+                select(small, node, platform, "" if index else engine, self.contents)
+                for index, node in enumerate(nodes)
+            )
+        except TilewrightError:
+            return _Way(split, engine, small, (), ())
+        if engine and choices[0].kernel is None:
+            return _Way(split, engine, small, (), ())
+        tasks = [task(small, node, choice.kernel) for node, choice in zip(nodes, choices, strict=True)]
+        return _Way(
+            split, engine, small, choices, (*map(self.contents.of, tasks), connections(nodes, mentioned(nodes)))
+        )
+
+    def _cycles(self, way: _Way, early: bool) -> float:
         """Predicted cycles of nodes that run as one group, with tensors outside of the engine's memory.
 
         With `early`, constants are there.
         """
-        alone = replace(graph, states=(), bounds=(), open={})
-        small = alone.with_nodes(way.nodes, types=way.types, constants=way.constants, outputs=way.nodes[-1].outputs)
-        nodes, platform = way.nodes, self.platform
-        try:
-            choices = [
-                select(small, node, platform, "" if index else engine, self.contents)
-                for index, node in enumerate(nodes)
-            ]
-        except TilewrightError:
+        if not way.choices:
             return inf
-        if engine and choices[0].kernel is None:
-            return inf
-        near = frozenset(nodes[0].inputs[1:2]) if engine and _has_room(platform) else frozenset[str]()
+        nodes, graph = way.split.nodes, way.graph
+        near = frozenset(nodes[0].inputs[1:2]) if way.engine and _has_room(self.platform) else frozenset[str]()
         if early:
-            near |= {name for node in nodes for name in node.reads if name in small.constants}
-        tasks = [task(small, node, choice.kernel) for node, choice in zip(nodes, choices, strict=True)]
+            near |= {name for node in nodes for name in node.reads if name in graph.constants}
         numbers = mentioned(nodes)
-        key = (*map(self.contents.of, tasks), connections(nodes, numbers), *sorted(numbers[name] for name in near))
+        key = (*way.key, *sorted(numbers[name] for name in near))
         if key not in self._known:
-            self._known[key] = self._predicted(small, choices, near)
+            self._known[key] = self._predicted(graph, way.choices, near)
         return self._known[key]
 
     def _predicted(self, graph: Graph, choices: Sequence[Choice], near: frozenset[str]) -> float:

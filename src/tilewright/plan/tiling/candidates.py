@@ -262,7 +262,6 @@ def front(
             break
         slower |= more
         cycles[[*more]] *= AVOIDED
-    # What shares bytes inside a step may take a little more than its fullest moment.
     result: list[Candidate] = []
     least = np.inf
     for number in sorted(chosen, key=lambda n: (known[n].bytes, cycles[n])):
@@ -314,6 +313,11 @@ def largest(found: Sequence[Tilings], capacity: int, steps: Sequence[int]) -> tu
 
 
 def _candidate(found: Tilings, number: int, steps: Sequence[int]) -> Candidate:
+    size, cycles, moved, macs = (
+        values.reshape(-1)[number].item() for values in (found.bytes, found.cycles, found.moved, found.macs)
+    )
+    if len(steps) == 1:
+        return Candidate(lambda: built(found, number, steps)[0], size, cycles, int(moved), int(macs))
+    # What shares bytes inside a step may take a little more than its fullest moment.
     group, end = built(found, number, steps)
-    moved, macs = (int(values.reshape(-1)[number]) for values in (found.moved, found.macs))
-    return Candidate(lambda: group, end, group.cycles, moved, macs)
+    return Candidate(lambda: group, end, cycles, int(moved), int(macs))
