@@ -79,6 +79,21 @@ class Link(Part, frozen=True):
     take its places in the caches."""
 
 
+class Takes(Part, frozen=True):
+    """An operator that an engine takes, and how. What it leaves, cores compute behind it."""
+
+    op: str
+    """The operator."""
+    weights: str = ""
+    """The operand that it reads in place, where it has a memory for that."""
+    added: str = ""
+    """The operand that cores add to its sums."""
+    channels_last: Flag = False
+    """Whether it asks for channels as the last axis."""
+    bits: Annotated[int, Meta(ge=0, le=8)] = 0
+    """Weights have as many bits as they need, and so many at least; 0 where they are bytes."""
+
+
 class Engine(Part, frozen=True, kw_only=True, tag_field="kind"):
     """What programs run on, or have work done by."""
 
@@ -89,6 +104,8 @@ class Engine(Part, frozen=True, kw_only=True, tag_field="kind"):
     """How many there are of it, which share the work of a node."""
     reads: tuple[str, ...] = ()
     """Other memories that it reads in place."""
+    takes: tuple[Takes, ...] = ()
+    """The operators that it takes, where it works beside the cores that run programs."""
     fork: Whole = 0
     """Cycles to start work on all cores and wait for it; of a device, to describe a job."""
     begin: Whole = 0

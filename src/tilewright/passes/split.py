@@ -1,4 +1,4 @@
-"""Contractions as an engine that adds up products takes them: what it cannot do becomes a node behind it.
+"""Operators as an engine takes them (`takes` of the machine): what it cannot do becomes a node behind it.
 
 There are several ways. The engine may scale its sums back to 8 bits by itself; it gives 32-bit sums to a node that does
 the rest; and where it knows no strides it computes every pixel, of which the next node takes those that are wanted.
@@ -13,14 +13,12 @@ from types import MappingProxyType
 import numpy as np
 
 from tilewright.core.graph import Array, Graph, Names, Node, Result, Step, TensorType, attrs
-from tilewright.core.op import Call, call_node, call_steps
+from tilewright.core.op import REGISTRY, Call, call_node, call_steps
+from tilewright.machine.parts import Takes
 from tilewright.ops.integer_rules import limits, power_of_two
 from tilewright.ops.requant_shift import levels_of, spread
 
-CONTRACTIONS = ("Conv", "MatMul")
 REQUANTISE, ADD = "RequantShift", "Add"
-LEAST_PLANES = 2
-"""Bits of a weight that any engine expects."""
 
 
 @dataclass(frozen=True)
@@ -33,36 +31,48 @@ class Split:
     constants: Mapping[str, Array] = field(default_factory=lambda: MappingProxyType({}))
 
 
-def splits(graph: Graph, node: Node, names: Names) -> Iterator[Split]:
-    """The ways to compute a contraction whose result has its channels last."""
-    if node.op not in CONTRACTIONS or len(node.outputs) != 1 or not node.attrs.get("channels_last", node.op != "Conv"):
+def splits(graph: Graph, node: Node, names: Names, takes: Takes) -> Iterator[Split]:
+    """The ways to compute a node with an engine that takes its operator so."""
+    if len(node.outputs) != 1 or (takes.channels_last and not node.attrs.get("channels_last")):
         return
-    node = _with_planes(graph, node)
-    for way in (_requantised(graph, node, names), _summed(graph, node, names)):
+    node = _with_planes(graph, node, takes)
+    for way in (_requantised(graph, node, names, takes), _summed(graph, node, names, takes)):
         if way is not None:
             yield way
             if _strided(way.nodes[0]):
                 yield _every_pixel(graph, way, node, names)
 
 
-def _with_planes(graph: Graph, node: Node) -> Node:
-    """A convolution that says how many bits its weights need."""
-    weights = graph.constants.get(node.inputs[1])
-    if node.op != "Conv" or weights is None or not weights.size or weights.dtype.kind != "i":
+def operand(node: Node, name: str) -> str:
+    """The tensor that a node has for an operand; "" where it has none."""
+    names = REGISTRY[node.op].operand_names(len(node.inputs))
+    return node.inputs[names.index(name)] if name in names else ""
+
+
+def _before(node: Node, name: str) -> tuple[str, ...]:
+    """The inputs of a node that come before an operand."""
+    names = REGISTRY[node.op].operand_names(len(node.inputs))
+    return node.inputs[: names.index(name)] if name in names else node.inputs
+
+
+def _with_planes(graph: Graph, node: Node, takes: Takes) -> Node:
+    """A node that says how many bits its weights need."""
+    weights = graph.constants.get(operand(node, takes.weights))
+    if not takes.bits or weights is None or not weights.size or weights.dtype.kind != "i":
         return node
     low, high = int(weights.min()), int(weights.max())
-    planes = max((high - low).bit_length(), LEAST_PLANES)
+    planes = max((high - low).bit_length(), takes.bits)
     return replace(node, attrs=attrs(**{**node.attrs, "weight_low": low, "weight_planes": planes}))
 
 
-def _summed(graph: Graph, node: Node, names: Names) -> Split:
+def _summed(graph: Graph, node: Node, names: Names, takes: Takes) -> Split:
     """Sums, and a node that adds the bias and does the rest."""
     kind = call_node(graph, node).outputs[0]
-    bias = node.inputs[2] if len(node.inputs) > 2 else ""
+    bias = operand(node, takes.added)
     if not bias and not node.epilogue:
         return Split((node,))
     sums = names.fresh(f"{node.outputs[0]}_sums")
-    first = replace(node, inputs=node.inputs[:2], outputs=(sums,), epilogue=())
+    first = replace(node, inputs=_before(node, takes.added), outputs=(sums,), epilogue=())
     types = MappingProxyType({sums: kind})
     if not bias and node.epilogue[0].op == ADD:
         return Split((first, _behind(node, sums, node.epilogue)), types)
@@ -125,20 +135,24 @@ def _behind(node: Node, made: str, steps: Sequence[Step]) -> Node:
 # Scaled sums
 
 
-def _requantised(graph: Graph, node: Node, names: Names) -> Split | None:
-    """The contraction with the requantisation behind it; None where that needs more than 32 bits or other rounding."""
-    if not node.epilogue or node.epilogue[0].op != REQUANTISE:
+def _requantised(graph: Graph, node: Node, names: Names, takes: Takes) -> Split | None:
+    """A node with the requantisation behind it, where there is an operator that is both.
+
+    None where that needs more than 32 bits or other rounding.
+    """
+    op = f"Requant{node.op}"
+    if op not in REGISTRY or not node.epilogue or node.epilogue[0].op != REQUANTISE:
         return None
     call, step = call_node(graph, node), node.epilogue[0]
     scaling = call_steps(graph, node, call.outputs[0])[0]
-    lanes = _lanes(graph, node, call, scaling)
+    lanes = _lanes(graph, operand(node, takes.added), call, scaling)
     plain = not any(call.attrs.get(f"{operand}_zero_point") for operand in "ab")
     if lanes is None or not plain or any(call.attrs.get(name) for name in ("transA", "transB")):
         return None
     mul, add = (names.fresh(f"{node.outputs[0]}_{what}") for what in ("mul", "add"))
-    given = {} if node.op == "MatMul" else dict(node.attrs)
+    given = {name: value for name, value in node.attrs.items() if name in REGISTRY[op].attrs}
     attributes = attrs(**{**given, "shift": power_of_two(scaling, "div"), "signed": int(scaling.int("signed") != 0)})
-    op, inputs = f"Requant{node.op}", (*node.inputs[:2], mul, add)
+    inputs = (*_before(node, takes.added), mul, add)
     constants = MappingProxyType({mul: lanes[0], add: lanes[1]})
     later = node.epilogue[1:]
     if not later:
@@ -152,11 +166,11 @@ def _requantised(graph: Graph, node: Node, names: Names) -> Split | None:
     return Split((first, _behind(node, scaled, moved)), MappingProxyType({scaled: step.type}), constants)
 
 
-def _lanes(graph: Graph, node: Node, call: Call, scaling: Call) -> tuple[Array, Array] | None:
+def _lanes(graph: Graph, bias_name: str, call: Call, scaling: Call) -> tuple[Array, Array] | None:
     """`mul` and `add` for each channel, with bias and rounding in them; None where 32 bits are not enough."""
     mul, add = (scaling.known(name) for name in ("mul", "add"))
     signed = scaling.int("signed") != 0
-    bias = graph.constants.get(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else np.zeros(1, np.int64)
+    bias = graph.constants.get(bias_name) if bias_name else np.zeros(1, np.int64)
     if mul is None or add is None or bias is None or limits(levels_of(scaling), signed) != limits(256, signed):
         return None
     if scaling.int("half_to_even") or scaling.int("zero_point") or mul.size == 0:

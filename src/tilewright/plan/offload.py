@@ -1,6 +1,6 @@
 """Which nodes run on an engine beside the cores: those whose predicted cycles are fewer there.
 
-Such an engine only adds up products: what follows them becomes a node that the cores compute, tile by tile behind it.
+The machine says what an engine takes. What it leaves becomes a node that the cores compute, tile by tile behind it.
 
 It reads its weights in place, cores have to load theirs. Whether they wait for that depends on the plan: often there is
 time and room to load constants while groups before them work. So nodes are compared both ways. That gives two graphs at
@@ -20,7 +20,7 @@ from tilewright.core.sizes import ranges_of
 from tilewright.errors import TilewrightError
 from tilewright.machine.parts import Engine
 from tilewright.machine.target import Target
-from tilewright.passes.split import Split, splits
+from tilewright.passes.split import Split, operand, splits
 from tilewright.plan.content import Contents, Key, connections, mentioned
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.select import select
@@ -59,7 +59,8 @@ class _Way:
     """Nodes that compute what a node does, as one group on some engine."""
 
     split: Split
-    engine: str
+    in_place: str
+    """The tensor that the engine reads in place; "" where there is none."""
     graph: Graph
     choices: tuple[Choice, ...]
     """None where there are no kernels for it."""
@@ -124,13 +125,18 @@ class _Compared:
 
     def _found(self, graph: Graph, node: Node, names: Names, engine: Engine) -> tuple[_Way, ...]:
         """The ways to compute a node with an engine, and the cores alone; empty where there is none."""
+        takes = next((one for one in engine.takes if one.op == node.op), None)
+        if takes is None:
+            return ()
         ops = {kernel.op for kernel in self.platform.kernels if kernel.engine == engine.name}
-        found = [way for way in splits(graph, node, names) if way.nodes[0].op in ops]
+        found = [way for way in splits(graph, node, names, takes) if way.nodes[0].op in ops]
         if not found:
             return ()
-        return (*(self._way(graph, way, engine.name) for way in found), self._way(graph, Split((node,)), ""))
+        room = takes.weights if _has_room(self.platform) else ""
+        ways = (self._way(graph, way, engine.name, operand(way.nodes[0], room)) for way in found)
+        return (*ways, self._way(graph, Split((node,)), ""))
 
-    def _way(self, graph: Graph, split: Split, engine: str) -> _Way:
+    def _way(self, graph: Graph, split: Split, engine: str, in_place: str = "") -> _Way:
         alone = replace(graph, states=(), bounds=(), open={})
         nodes, platform = split.nodes, self.platform
         small = alone.with_nodes(nodes, types=split.types, constants=split.constants, outputs=nodes[-1].outputs)
@@ -140,13 +146,12 @@ class _Compared:
                 for index, node in enumerate(nodes)
             )
         except TilewrightError:
-            return _Way(split, engine, small, (), ())
+            return _Way(split, in_place, small, (), ())
         if engine and choices[0].kernel is None:
-            return _Way(split, engine, small, (), ())
+            return _Way(split, in_place, small, (), ())
         tasks = [task(small, node, choice.kernel) for node, choice in zip(nodes, choices, strict=True)]
-        return _Way(
-            split, engine, small, choices, (*map(self.contents.of, tasks), connections(nodes, mentioned(nodes)))
-        )
+        key = (*map(self.contents.of, tasks), connections(nodes, mentioned(nodes)))
+        return _Way(split, in_place, small, choices, key)
 
     def _cycles(self, way: _Way, early: bool) -> float:
         """Predicted cycles of nodes that run as one group, with tensors outside of the engine's memory.
@@ -156,7 +161,7 @@ class _Compared:
         if not way.choices:
             return inf
         nodes, graph = way.split.nodes, way.graph
-        near = frozenset(nodes[0].inputs[1:2]) if way.engine and _has_room(self.platform) else frozenset[str]()
+        near = frozenset([way.in_place]) if way.in_place else frozenset[str]()
         if early:
             near |= {name for node in nodes for name in node.reads if name in graph.constants}
         numbers = mentioned(nodes)
