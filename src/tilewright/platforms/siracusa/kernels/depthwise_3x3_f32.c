@@ -6,14 +6,14 @@ epilogue: row
 strided: [X, Y]
 scratch: "12*(min(max(OH, OW), 64)*max(strides_0, strides_1) + 2*max(dilations_0, dilations_1) + 1)"
 # Lines along the longer axis of the result, channel by channel (with weights turned where it is the height): columns of what
-# they see, then three results at a time where neither stride nor dilation leaves anything out, others one by one. These
-# paths and what is done at edges are cold by themselves.
+# they see, in banks that cores meet in; then three results at a time where neither stride nor dilation leaves anything out,
+# others one by one. These paths and what is done at edges are cold by themselves.
 cycles:
-  columns: N * (SHORT := min(OH, OW)) * G * ((OH > OW) * (OH*strides_0 + KH*dilations_0 - X_o1)
-    + (OH <= OW) * (OW*strides_1 + KW*dilations_1 - X_o2))
-  threes: N * SHORT * G * (THREES := one(strides_0*strides_1*dilations_0*dilations_1) * (max(OH, OW) // KW))
-  single: N * SHORT * G * (max(OH, OW) - THREES*KW)
-  channels: N * SHORT * G * (some(N) + (OH > OW))
+  columns: (CHANNELS := N * (SHORT := min(OH, OW)) * G) * (some(N) + some(OTHERS))
+    * ((OH > OW) * (OH*strides_0 + KH*dilations_0 - X_o1) + (OH <= OW) * (OW*strides_1 + KW*dilations_1 - X_o2))
+  threes: CHANNELS * (THREES := one(strides_0*strides_1*dilations_0*dilations_1) * (max(OH, OW) // KW))
+  single: CHANNELS * (max(OH, OW) - THREES*KW)
+  channels: CHANNELS * (some(N) + some(N) + (OH > OW))
   lines: N * SHORT
   behind: N*OH*OW * G * FUSED
   call: some(N)
