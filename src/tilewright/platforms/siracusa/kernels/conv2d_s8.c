@@ -17,8 +17,8 @@ cycles:
   odd_words: ragged_fours(C) * G * QUADS * BLOCKS * KH * words(KW*C)
   blocks: G * QUADS * BLOCKS
   copied_runs: G * KH * ((APART := several(KW) * max(some(X_s2 - C), several(dilations_1))) * N*OH*OW*KW
-    + unless(APART) * (EDGES := N * (OH * (SIDES := min(OW, steps(min(X_o2, pads_1), strides_1) + (OW == Y_n2) * steps(max(X_o2 - pads_1, 0), strides_1)))
-    + (ROWS := min(OH, steps(min(X_o1, pads_0), strides_0) + (OH == Y_n1) * steps(max(X_o1 - pads_0, 0), strides_0)))
+    + unless(APART) * (EDGES := N * (OH * (SIDES := min(OW, steps(min(X_o2, pads_1), strides_1) + (OW == Y_n2) * steps(max(X_o2, pads_1) - pads_1, strides_1)))
+    + (ROWS := min(OH, steps(min(X_o1, pads_0), strides_0) + (OH == Y_n1) * steps(max(X_o1, pads_0) - pads_0, strides_0)))
     * (OW - SIDES))))
   copied_words: G * KH * words(KW*C) * max(APART * N*OH*OW, EDGES)
   turns: G * (ragged_fours(F) * some(whole_fours(F)) * QUADS + max(QUADS * max(ragged_fours(F), APART),
