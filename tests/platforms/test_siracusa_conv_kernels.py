@@ -161,7 +161,7 @@ def test_kernels_are_right_on_the_chip(kernel: str, given: list[Layer]) -> None:
 @pytest.mark.parametrize(("cores", "kernel"), [(1, "depthwise_f32.c"), (8, "depthwise_3x3_f32.c")])
 def test_kernels_are_chosen_by_what_all_cores_take(cores: int, kernel: str) -> None:
     """One kernel is faster on a core, but its blocks of channels cannot be shared by many."""
-    given = conv((1, 40, 2, 2), 40, (3, 3), "float32", group=40, pads=(1, 1, 1, 1))
+    given = conv((1, 48, 2, 2), 48, (3, 3), "float32", group=48, pads=(1, 1, 1, 1))
     graph, _ = network([given])
     options = Options(platform="siracusa", sizes=Sizes({"L1": L1}, cores=cores, without=("neureka",)))
     assert [path.name for path in kernel_files(compile_model(graph, options).plan, given.op)] == [kernel]
