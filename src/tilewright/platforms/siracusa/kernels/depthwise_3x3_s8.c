@@ -16,7 +16,7 @@ cycles:
     * (WIDTH := max(OH, OW)*strides_1 + KW*dilations_1) * whole_fours(G)
   few_columns: N * LINES * WIDTH * left_of_fours(G)
   lines: N * LINES
-  channels: N * G * steps(LINES, max(min(104 // WIDTH, 8), 1))
+  channels: N * G * min(LINES, max(eights(LINES), eights(sixteens(LINES * WIDTH))))
   pairs: N * G * LINES * max(OH, OW) * PAIRS
   single: N * G * LINES * max(OH, OW) * unless(PAIRS)
   behind: unless(SHIFTS * STEPS) * N*OH*OW * G * FUSED
