@@ -14,7 +14,7 @@ scratch: "16*((KH+3)//4)*max((min(max(OH, OW), 64)+3)*max(strides_0, strides_1)
 cycles:
   columns: N*OH * (BLOCKS := fours(KH)) * (WIDTH := OW*strides_1 + sixteens(OW)*KW*dilations_1) * whole_fours(G)
   few_columns: N*OH * BLOCKS * WIDTH * left_of_fours(G)
-  taps: N*OH * fours(OW) * G * BLOCKS * KW * (GENERAL := unless(one(BLOCKS) * (KW*strides_1*dilations_1 == 3)))
+  taps: N*OH * fours(OW) * G * BLOCKS * KW * (GENERAL := unless(one(BLOCKS*strides_1*dilations_1) * one(whole_twos(KW)) * ragged_twos(KW)))
   dots: N*OH * fours(OW) * G * BLOCKS * GENERAL
   blocks: N*OH * sixteens(OW) * fours(G) * BLOCKS
   panels: N*OH * sixteens(OW) * sixteens(G)
