@@ -14,7 +14,7 @@ cycles:
   words_of_four_rows: BATCH * whole_fours(M) * fours(N) * words(K)
   words_of_one_row: BATCH * words(K) * (left_of_fours(M) * fours(N) + (LEFT := unless(none(a_zero_point))) * fours(N)
     + (RIGHT := unless(b_zero_point == 128 * unless(B_signed))) * sixteens(N) * (CALLS := whole_fours(M) + left_of_fours(M)))
-  stores: BATCH * M * (fours(N) + left_of_fours(N))
+  stores: BATCH * M * (fours(N) + twos(left_of_fours(N)))
   zero_points: BATCH * (LEFT * fours(N) + RIGHT * (sixteens(N) * CALLS + whole_fours(M) * fours(N)))
   copied_words: BATCH * ((COPIED := max(ragged_fours(K), ragged_fours(A_sM))) * sixteens(N) * fours(M * words(K))
     + ((ACROSS := one(B_sN) * unless(left_of_fours(B_sK))) + (ALONG := unless(ACROSS) * one(B_sK) * unless(left_of_fours(B_sN))) + ALONG)
