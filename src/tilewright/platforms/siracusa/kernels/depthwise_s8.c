@@ -10,11 +10,11 @@ scratch: "16*((KH+3)//4)*max((min(max(OH, OW), 64)+3)*max(strides_0, strides_1)
   + (max(KH, KW)-1)*max(dilations_0, dilations_1) + 1, min(104, min(OH, OW)*((min(max(OH, OW), 64)+3)*max(strides_0, strides_1)
   + (max(KH, KW)-1)*max(dilations_0, dilations_1) + 1)))"
 # At most 16 pixels of a line and 16 channels at a time: columns of four channels, or byte by byte; products of four pixels by
-# a column, but for filters of three columns, which are computed in assembler; results.
+# a column, but for filters of three columns, which have code of their own; results.
 cycles:
   columns: N*OH * (BLOCKS := fours(KH)) * (WIDTH := OW*strides_1 + sixteens(OW)*KW*dilations_1) * whole_fours(G)
   few_columns: N*OH * BLOCKS * WIDTH * left_of_fours(G)
-  taps: N*OH * fours(OW) * G * BLOCKS * KW * (GENERAL := unless(one(BLOCKS*strides_1*dilations_1) * one(whole_twos(KW)) * ragged_twos(KW)))
+  taps: N*OH * fours(OW) * G * BLOCKS * KW * (GENERAL := unless(one(BLOCKS) * one(whole_twos(KW)) * ragged_twos(KW)))
   dots: N*OH * fours(OW) * G * BLOCKS * GENERAL
   blocks: N*OH * sixteens(OW) * fours(G) * BLOCKS
   panels: N*OH * sixteens(OW) * sixteens(G)
