@@ -8,16 +8,17 @@ epilogue: row
 accumulate: [K]
 scratch: "min(K%4, 1)*min(ROWS, 4)*((K+3)//4)*4"
 # Four rows and four columns at a time, word by word, then rows one by one; each four of a row are stored at once, others
-# one by one. Where K is no words, rows are copied. Factors and shifts of sums take less than what else may be behind.
+# one by one. Where K is no words, rows are copied. Factors and shifts of sums take less than what else may be behind. Code
+# for four rows, for one, and for last columns is cold by itself.
 cycles:
   words_of_four_rows: fours(N) * whole_fours(ROWS) * words(K)
   words_of_one_row: fours(N) * left_of_fours(ROWS) * words(K)
-  stores: fours(N) * ROWS
-  single_stores: (left_of_fours(N) + ragged_fours(N)) * ROWS
+  stores: (fours(N) + left_of_fours(N) + ragged_fours(N)) * ROWS
   calls: whole_fours(ROWS) + left_of_fours(ROWS) + some(ROWS)
   copied: ragged_fours(K) * ROWS * (words(K) + left_of_fours(K))
   shifted: SHIFTS * some(STEPS) * ROWS * N
   behind: unless(SHIFTS * STEPS) * ROWS * N * FUSED
+  paths: FIRST * (some(whole_fours(ROWS)) + some(left_of_fours(ROWS)) + ragged_fours(N))
 --- */
 #include "tilewright_kernel.h"
 
