@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -12,11 +14,13 @@ from onnx_models import model, node, value, write
 from tilewright.api import calibrating, sampled_layers
 from tilewright.api.calibrating import calibrate, kernels_with_terms, outdated
 from tilewright.cli.app import run
+from tilewright.core.graph import Array
 from tilewright.core.op import call_node
 from tilewright.errors import TilewrightError
 from tilewright.machine.calibration import FILE, stale, warnings
 from tilewright.machine.kernel import Kernel
 from tilewright.machine.target import load_platform
+from tilewright.price.terms import Observation
 
 PLATFORM = "siracusa"
 KERNEL = """/* ---
@@ -46,7 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "softsign.c").write_text(KERNEL)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(calibrating, "LEAST_LAYERS", 14)
-        patch.setattr(calibrating, "LAYERS_PER_TERM", 1)
+        patch.setattr(calibrating, "LAYERS_PER_PAIR", 1)
         (result,) = calibrate(PLATFORM, kernels=(place,))
     assert result.kernel.path.name == "softsign.c"
     return place
@@ -136,3 +140,47 @@ def test_samples_fit_the_kernel() -> None:
         steps.add(" ".join(n.op for n in layers[0].nodes))
     assert len(sizes) > 35
     assert steps == {"MatMul", "MatMul RequantShift"}
+
+
+@pytest.mark.parametrize(
+    "name", ["topk", "scatter_elements", "scatter_nd", "gru", "attention_f32", "layer_normalization"]
+)
+def test_samples_of_operators_with_values_and_several_results(name: str) -> None:
+    platform = load_platform(PLATFORM)
+    (kernel,) = kernels_with_terms(platform, [name])
+    random = np.random.default_rng(0)
+    sizes: set[tuple[int, ...]] = set()
+    for _ in range(6):
+        (layer,) = sampled_layers.draw_layers(kernel, 1, random, platform.kernels)
+        graph = sampled_layers.network([layer])
+        call = call_node(graph, layer.nodes[0])
+        sizes.add(tuple(call.domain().dims.values()))
+        assert len(graph.outputs) == len(call.outputs)
+        if "indices" in call.operands:
+            indices = layer.constants[layer.nodes[0].inputs[1]]
+            assert indices.min() >= 0
+            assert indices.max() < max(call.shape("data"))
+    assert len(sizes) > 3
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A layer of some elements, each of which took so many cycles."""
+
+    elements: int
+    each: int
+
+    def rows(self, _coefficients: Array) -> tuple[tuple[Array, float], ...]:
+        return ((np.array([self.elements, 0, 0, 0, 0], float), float(self.elements * self.each)),)
+
+    def error(self, coefficients: Array) -> float:
+        return float(coefficients[0]) / self.each - 1
+
+
+def test_errors_are_those_of_layers_held_out() -> None:
+    (kernel,) = kernels_with_terms(load_platform(PLATFORM), ["dynamic_quantize"])
+    ran = [Ran(1000, 10), Ran(2000, 10), Ran(3000, 10), Ran(4000, 10), Ran(5000, 20)]
+    errors = calibrating.held_out_errors(kernel, [[cast("Observation", one)] for one in ran])
+    assert errors[4] == pytest.approx(-0.5)
+    # The others are solved with the last, which is odd and counts little.
+    assert errors[:4] == pytest.approx([0.0] * 4, abs=0.1)

@@ -1,7 +1,8 @@
 """Calibrate: what kernels take, measured on layers made at random from what operators and kernels declare.
 
 Layers run in programs of one and of several on the platform's simulator, with all cores and with one, in memories of
-several sizes. Coefficients of a header's terms are solved from most of them, and their errors told from the others.
+several sizes. Coefficients of a header's terms are solved from all of them, and the errors of each program told from
+a solution without it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import comb, inf
 from pathlib import Path
 from types import MappingProxyType
 
@@ -38,7 +40,8 @@ Random = np.random.Generator
 Progress = Callable[[str, int, int], None]
 """Is told a kernel's name, and how many of its programs have run, of how many."""
 
-LAYERS_PER_TERM, LEAST_LAYERS = 12, 24
+LAYERS_PER_PAIR, LAYERS_PER_TYPE, LEAST_LAYERS = 2, 4, 24
+"""Layers for each two terms, which have to be told apart, for each type of elements, and at least."""
 TOGETHER = (1, 4, 2, 5)
 """Layers of a program: the first finds its code cold; where others follow, code is for several callers."""
 TOGETHER_WHOLE = (1, 12, 4, 12)
@@ -47,9 +50,11 @@ SHARES = (4, 1, 14, 1, 4, 14, 2)
 """Of the cores' memory: which part of it a program has."""
 ALONE = (False, True, False)
 """Whether a program is for one core."""
-HELD_OUT = 5
-"""Each so many-th program is not used to solve."""
-MOST_MISSES = 20
+LEAST_PROGRAMS = 5
+"""Fewer say nothing of layers that are not among them."""
+MOST_CYCLES = 1 << 23
+"""Of a program, as predicted from those before it: longer ones tell no more."""
+MOST_MISSES = 40
 """Programs that may come to nothing."""
 
 
@@ -143,10 +148,8 @@ def measured(platform: Target, kernel: Kernel, seed: int, progress: Progress) ->
 def solution(platform: Target, kernel: Kernel, ran: Sequence[Ran]) -> Result:
     """What follows from programs that ran."""
     seen = [observed(one) for one in ran]
-    solve = [one for number, layers in enumerate(seen) if number % HELD_OUT for one in layers]
-    check = [one for number, layers in enumerate(seen) if not number % HELD_OUT for one in layers]
-    coefficients = solved(kernel, solve)
-    errors = np.abs([one.error(coefficients) for one in check])
+    coefficients = solved(kernel, [one for layers in seen for one in layers])
+    errors = np.abs(held_out_errors(kernel, seen))
     values = dict(zip((*kernel.terms, *FIRST_CALL), (_rounded(c) for c in coefficients), strict=True))
     first = {name: values.pop(name) for name in FIRST_CALL}
     held_out = {"median": np.median(errors), "p90": np.quantile(errors, 0.9), "worst": errors.max()}
@@ -156,10 +159,19 @@ def solution(platform: Target, kernel: Kernel, ran: Sequence[Ran]) -> Result:
             MappingProxyType(key_of(platform, kernel) | {COMPILER: compiler_of(platform)}),
             MappingProxyType(values),
             **first,
-            shapes=len(solve) + len(check),
+            shapes=len(errors),
             held_out=MappingProxyType({name: round(float(value), 4) for name, value in held_out.items()}),
         ),
     )
+
+
+def held_out_errors(kernel: Kernel, seen: Sequence[Sequence[Observation]]) -> list[float]:
+    """Relative errors of all layers, each by coefficients that were solved without its program."""
+    found: list[float] = []
+    for number, layers in enumerate(seen):
+        coefficients = solved(kernel, [one for others in (*seen[:number], *seen[number + 1 :]) for one in others])
+        found += [one.error(coefficients) for one in layers]
+    return found
 
 
 def _rounded(value: float) -> float:
@@ -183,14 +195,17 @@ def programs(
     mine = (replace(k, within=()) for k in platform.kernels if k.path == kernel.path)
     tried = [replace(k, cycles=weighted(k.terms, {})) for k in mine]
     random = np.random.default_rng([zlib.crc32(kernel.path.name.encode()), seed])
-    wanted = max(LAYERS_PER_TERM * len(kernel.terms), LEAST_LAYERS)
+    types = max((len(allowed) for allowed in kernel.variables.values()), default=1)
+    wanted = max(LAYERS_PER_PAIR * comb(len(kernel.terms), 2), LAYERS_PER_TYPE * types, LEAST_LAYERS)
     found: list[Ran] = []
     done = number = 0
     with tempfile.TemporaryDirectory(prefix="tilewright-") as scratch:
         bench = Bench(Path(scratch))
-        while (done < wanted or len(found) < HELD_OUT) and number - len(found) < MOST_MISSES:
+        while (done < wanted or len(found) < LEAST_PROGRAMS) and number - len(found) < MOST_MISSES:
             progress(kernel.path.name, min(done, wanted), wanted)
-            ran = _program(platform, tried[number % len(tried)], random, number, bench)
+            # Predictions from few layers say little of others.
+            most = MOST_CYCLES if len(found) >= LEAST_PROGRAMS else inf
+            ran = _program(platform, tried[number % len(tried)], random, number, bench, most)
             number += 1
             if ran is None:
                 continue
@@ -201,7 +216,7 @@ def programs(
             known = dict(zip(kernel.terms, coefficients.tolist(), strict=False))
             tried = [replace(k, cycles=weighted(k.terms, known)) for k in tried]
     progress(kernel.path.name, wanted, wanted)
-    if len(found) < HELD_OUT:
+    if len(found) < LEAST_PROGRAMS:
         raise TilewrightError(
             "no-samples",
             f"{kernel.where} cannot be calibrated: hardly any layer made from the examples of {kernel.op} is for it",
@@ -211,8 +226,8 @@ def programs(
     return found
 
 
-def _program(platform: Target, kernel: Kernel, random: Random, number: int, bench: Bench) -> Ran | None:
-    """A program for one kernel; none where its layers do not fit the machine."""
+def _program(platform: Target, kernel: Kernel, random: Random, number: int, bench: Bench, most: float) -> Ran | None:
+    """A program for one kernel; none where its layers do not fit the machine, or take more than `most` cycles."""
     cores = platform.cores
     memory = None if platform.whole else platform.memories[cores.memory].bytes
     sizes = {cores.memory: memory // SHARES[number % len(SHARES)]} if memory else {}
@@ -221,7 +236,8 @@ def _program(platform: Target, kernel: Kernel, random: Random, number: int, benc
         replace(platform, kernels=(kernel,)), Sizes(sizes, cores=1 if ALONE[number % len(ALONE)] else 0, without=others)
     )
     together = TOGETHER_WHOLE if platform.whole else TOGETHER
-    layers = draw_layers(kernel, together[number % len(together)], random, platform.kernels)
+    turn = number // sum(k.path == kernel.path for k in platform.kernels)
+    layers = draw_layers(kernel, together[number % len(together)], random, platform.kernels, turn)
     if not layers:
         return None
     graph = run_pipeline(network(layers), machine, passes=LAST)
@@ -229,8 +245,9 @@ def _program(platform: Target, kernel: Kernel, random: Random, number: int, benc
         planned = plan(graph, machine, PlanOptions(seconds=0.0, fuse="off", order="given"))
     except TilewrightError:
         return None
-    tiled = planned.schedule is not None
-    return Ran(planned, bench.run(planned, layers)) if tiled != platform.whole else None
+    if (planned.schedule is None) != platform.whole or (planned.schedule and planned.schedule.cycles > most):
+        return None
+    return Ran(planned, bench.run(planned, layers))
 
 
 class Bench:

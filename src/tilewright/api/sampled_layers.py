@@ -38,21 +38,26 @@ def network(layers: Sequence[Layer]) -> Graph:
     return Graph(
         "layers",
         tuple(name for layer in layers for name in layer.fed),
-        tuple(layer.nodes[-1].outputs[0] for layer in layers),
+        tuple(name for layer in layers for name in layer.nodes[-1].outputs),
         tuple(node for layer in layers for node in layer.nodes),
         MappingProxyType({name: kind for layer in layers for name, kind in layer.types.items()}),
         MappingProxyType({name: array for layer in layers for name, array in layer.constants.items()}),
     )
 
 
-def draw_layers(kernel: Kernel, count: int, random: Random, others: Sequence[Kernel] = ()) -> list[Layer]:
+def draw_layers(
+    kernel: Kernel, count: int, random: Random, others: Sequence[Kernel] = (), turn: int = 0
+) -> list[Layer]:
     """Layers that a kernel fits, of the same types and with the same steps behind them; fewer where none is found.
 
-    Those that one of `others` fits whose header has all of its conditions and more are not for it.
+    Types take turns. Those that one of `others` fits whose header has all of its conditions and more are not for it.
     """
     wanted = {*kernel.when.items()}
     special = [k for k in others if k.op == kernel.op and k.engine == kernel.engine and {*k.when.items()} > wanted]
-    types = {name: str(random.choice(allowed)) for name, allowed in kernel.variables.items()}
+    types: dict[str, str] = {}
+    for name, allowed in kernel.variables.items():
+        turn, index = divmod(turn, len(allowed))
+        types[name] = allowed[index]
     behind = int(random.integers(1 << 30))
     found = (_layer(kernel, special, types, random, behind, f"layer{index}") for index in range(count))
     return [layer for layer in found if layer is not None]
@@ -71,7 +76,8 @@ def _layer(
             # Sizes that do not go together.
             continue
         if found is not None and not any(_fits(other, found) for other in special):
-            return _with_steps(found, np.random.default_rng(behind)) if kernel.epilogue else found
+            alone = not kernel.epilogue or len(found.nodes[0].outputs) > 1
+            return found if alone else _with_steps(found, np.random.default_rng(behind))
     return None
 
 
@@ -123,7 +129,7 @@ def _made(op: Operator, spec: Example, kernel: Kernel, random: Random, name: str
     types |= dict(zip(outputs, call.outputs, strict=True))
     node = Node(op.name, tuple(inputs), outputs, spec.attrs, name)
     layer = Layer((node,), types, fed, constants)
-    return layer if len(outputs) == 1 and _usual(call) and _fits(kernel, layer) else None
+    return layer if _usual(call) and _fits(kernel, layer) else None
 
 
 def _usual(call: Call) -> bool:

@@ -14,8 +14,9 @@ import numpy as np
 from tilewright.base.dtype import BOOL
 from tilewright.core.domain import Affine, Axis, Domain, at, dim, domain
 from tilewright.core.graph import Array, TensorType
-from tilewright.core.op import Call, Operator, declare, example
+from tilewright.core.op import REGISTRY, Call, Example, Operator, declare, example
 from tilewright.ops.normalization import check_float
+from tilewright.ops.sampling import resized_by_domain
 
 
 @dataclass(frozen=True)
@@ -219,6 +220,12 @@ def _reference(
     return (y, k, v, (raw, capped, masked, weights)[call.int("qk_matmul_output_mode")])[: call.wanted]
 
 
+def _sample(spec: Example, random: np.random.Generator) -> Example:
+    """Heads of other sizes: scores and values are products of their own, so that sizes may be larger than usual."""
+    sizes = {"BATCH": (1, 2), "KV": (1, 4), "S": (1, 64), "L": (4, 96), "D": (4, 64), "DV": (4, 64)}
+    return resized_by_domain(REGISTRY["Attention"], spec, random, sizes)
+
+
 SPLIT = ("float32[2,4,3,8]", "float32[2,4,5,8]", "float32[2,4,5,6]")
 GROUPED = ("float32[2,4,3,8]", "float32[2,2,5,8]", "float32[2,2,5,6]")
 PACKED = ("float32[2,3,32]", "float32[2,5,16]", "float32[2,5,12]")
@@ -261,5 +268,6 @@ declare(
         ),
         doc=__doc__ or "",
         numbers=_numbers,
+        sample=_sample,
     )
 )

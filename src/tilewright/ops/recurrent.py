@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
 
 from tilewright.core.domain import WHOLE, Axis, Domain, at, dim, domain
 from tilewright.core.graph import Array, Attr, TensorType
-from tilewright.core.op import Call, Example, Operator, declare, example
+from tilewright.core.op import REGISTRY, Call, Example, Operator, declare, example, parse_type
 from tilewright.ops.named_activations import CODES, FORMS, Activation, activation
 from tilewright.ops.normalization import check_float
+from tilewright.ops.sampling import between, even
 
 ATTRS: dict[str, Attr] = {
     "activation_alpha": None,
@@ -42,23 +44,28 @@ def _sizes(call: Call) -> Sizes:
     return Sizes(2 if call.text("direction") == "bidirectional" else 1, batch, steps, r[2], x[2])
 
 
+def _shapes(size: Sizes, gates: int, batch_first: int) -> dict[str, tuple[int, ...]]:
+    """Of all operands."""
+    d, b, h = size.directions, size.batch, size.hidden
+    state = (b, d, h) if batch_first else (d, b, h)
+    return {
+        "X": (b, size.steps, size.inputs) if batch_first else (size.steps, b, size.inputs),
+        "W": (d, gates * h, size.inputs),
+        "R": (d, gates * h, h),
+        "B": (d, 2 * gates * h),
+        "sequence_lens": (b,),
+        "initial_h": state,
+        "initial_c": state,
+        "P": (d, 3 * h),
+    }
+
+
 def _check(call: Call, gates: int) -> Sizes:
     check_float(call, "X")
     if call.text("direction") not in ("forward", "reverse", "bidirectional"):
         raise call.error("bad-attribute", f"direction={call.text('direction')} is unknown")
     size = _sizes(call)
-    d, h = size.directions, size.hidden
-    state = (size.batch, d, h) if call.int("layout") else (d, size.batch, h)
-    wanted = {
-        "W": (d, gates * h, size.inputs),
-        "R": (d, gates * h, h),
-        "B": (d, 2 * gates * h),
-        "sequence_lens": (size.batch,),
-        "initial_h": state,
-        "initial_c": state,
-        "P": (d, 3 * h),
-    }
-    for name, shape in wanted.items():
+    for name, shape in _shapes(size, gates, call.int("layout")).items():
         if call.has(name) and call.shape(name) != shape:
             raise call.error("shape-mismatch", f"{name} {call.type(name)} needs the shape {list(shape)}")
     return size
@@ -138,10 +145,14 @@ def _limit(call: Call) -> float:
 
 
 def _numbers(call: Call) -> dict[str, int | float]:
-    """What kernels ask for beside sizes: REVERSED, CLIP, and each activation as ACT_i, ALPHA_i, BETA_i."""
+    """What kernels ask for beside sizes: REVERSED, CLIP, and each activation as ACT_i, ALPHA_i, BETA_i.
+
+    CURVES is how many activations of a unit take powers.
+    """
     ways = _activations(call)
     flat = [one for way in (*ways, *ways)[:2] for one in way]
     numbers: dict[str, int | float] = {"REVERSED": int(call.text("direction") == "reverse"), "CLIP": _limit(call)}
+    numbers["CURVES"] = sum("tw_" in FORMS[one.name].c or "exp" in FORMS[one.name].c for one in ways[0])
     for i, one in enumerate(flat):
         numbers |= {f"ACT_{i}": CODES[one.name], f"ALPHA_{i}": one.alpha, f"BETA_{i}": one.beta}
     return numbers
@@ -243,6 +254,22 @@ def _rnn_step(cell: Cell, x: Array, state: tuple[Array, Array]) -> tuple[Array, 
     return cell.activate(0, cell.w @ x + cell.wb + cell.r @ h + cell.rb), c
 
 
+def _sample(name: str, gates: int, spec: Example, random: np.random.Generator) -> Example:
+    """Layers of other sizes, whose sequences all have full length."""
+    directions = 2 if spec.attrs.get("direction") == "bidirectional" else 1
+    batch, steps, hidden, inputs = (even(between(1, most, random), random) for most in (2, 8, 48, 48))
+    size = Sizes(directions, batch, steps, hidden, inputs)
+    shapes = _shapes(size, gates, int(str(spec.attrs.get("layout", 0))))
+    made: list[str | Array] = []
+    for operand, item in zip(REGISTRY[name].operand_names(len(spec.inputs)), spec.inputs, strict=True):
+        if isinstance(item, str):
+            made.append(str(parse_type(item).with_shape(shapes[operand])) if item else item)
+        else:
+            made.append(np.full(shapes[operand], steps, item.dtype))
+    given = {**spec.attrs, **({"hidden_size": hidden} if "hidden_size" in spec.attrs else {})}
+    return replace(spec, inputs=tuple(made), attrs=MappingProxyType(given))
+
+
 def _declare(
     name: str,
     gates: int,
@@ -267,6 +294,7 @@ def _declare(
             MappingProxyType({**ATTRS, **attrs}),
             doc=__doc__ or "",
             numbers=_numbers,
+            sample=partial(_sample, name, gates),
         )
     )
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
+from types import MappingProxyType
 
 import numpy as np
 
 from tilewright.core.domain import Affine, Axis
-from tilewright.core.graph import Attr, TensorType, attrs
+from tilewright.core.graph import Array, Attr, attrs, type_of_array
 from tilewright.core.op import Example, Operator, arrays_of, call_example, parse_type
 
 Random = np.random.Generator
@@ -19,23 +20,41 @@ LEAST_POINTS, MOST_POINTS = 1 << 10, 1 << 19
 
 def resized(op: Operator, spec: Example, random: Random) -> Example:
     """An example with other sizes: as the operator says, else along all dimensions that index its inputs."""
-    if op.sample is not None:
-        return op.sample(spec, random)
+    return op.sample(spec, random) if op.sample is not None else resized_by_domain(op, spec, random)
+
+
+def resized_by_domain(
+    op: Operator, spec: Example, random: Random, within: Mapping[str, tuple[int, int]] = MappingProxyType({})
+) -> Example:
+    """An example with other sizes of the dimensions that index its inputs; given values are repeated.
+
+    Sizes lie `within` some bounds, or have a usual number of points together.
+    """
     domain = call_example(op, spec, arrays_of(spec)).domain()
     names = op.operand_names(len(spec.inputs))
-    given = {n: parse_type(i) for n, i in zip(names, spec.inputs, strict=True) if isinstance(i, str) and i}
+    given = {
+        name: parse_type(item) if isinstance(item, str) else type_of_array(item)
+        for name, item in zip(names, spec.inputs, strict=True)
+        if not isinstance(item, str) or item
+    }
     used = {n for name in given for axis in domain.access.get(name, ()) for n in _dims(axis) if domain.dims[n] > 1}
     free = [name for name in domain.dims if name in used]
-    sizes = {**domain.dims, **dict(zip(free, drawn(len(free), random), strict=True))}
+    if within:
+        sizes = {**domain.dims, **{n: even(between(*within[n], random), random) for n in free if n in within}}
+    else:
+        sizes = {**domain.dims, **dict(zip(free, drawn(len(free), random), strict=True))}
+    # A row of one element is none: kernels skip most of what they do.
+    sizes |= {name: max(sizes[name], 2) for name in free if name in domain.whole}
 
-    def shape(name: str, kind: TensorType) -> TensorType:
+    def resize(name: str, item: str | Array) -> str | Array:
         axes = domain.access.get(name, ())
-        pairs = zip(axes, kind.shape, strict=True) if axes else ()
-        return kind.with_shape(_extent(axis, extent, domain.dims, sizes) for axis, extent in pairs) if axes else kind
+        if name not in given or not axes:
+            return item
+        pairs = zip(axes, given[name].shape, strict=True)
+        shape = tuple(_extent(axis, extent, domain.dims, sizes) for axis, extent in pairs)
+        return str(given[name].with_shape(shape)) if isinstance(item, str) else np.resize(item, shape)
 
-    inputs = tuple(
-        str(shape(name, given[name])) if name in given else item for name, item in zip(names, spec.inputs, strict=True)
-    )
+    inputs = tuple(resize(name, item) for name, item in zip(names, spec.inputs, strict=True))
     return replace(spec, inputs=inputs)
 
 

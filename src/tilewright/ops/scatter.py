@@ -7,6 +7,8 @@ ONNX; here it changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from math import prod
 from types import MappingProxyType
 
@@ -14,9 +16,10 @@ import numpy as np
 
 from tilewright.core.domain import WHOLE, Axis, Domain, dim, domain
 from tilewright.core.graph import Array, TensorType
-from tilewright.core.op import Body, Call, Operator, declare, example
+from tilewright.core.op import REGISTRY, Body, Call, Example, Operator, declare, example, parse_type
 from tilewright.ops.indexing import grid
 from tilewright.ops.rules import one_dtype
+from tilewright.ops.sampling import resized_by_domain
 
 REDUCTIONS: dict[str, Callable[[Array, Array], Array]] = {
     "none": lambda _, update: update,
@@ -64,6 +67,16 @@ def _combine(call: Call) -> str:
         "max": "if (updates > acc) acc = updates;",
         "min": "if (updates < acc) acc = updates;",
     }[call.text("reduction")]
+
+
+def _sample(name: str, spec: Example, random: np.random.Generator) -> Example:
+    """Other sizes, with indices that lie inside."""
+    made = resized_by_domain(REGISTRY[name], spec, random)
+    data, indices, updates = made.inputs
+    extents, places = parse_type(str(data)).shape, np.asarray(indices)
+    axis = int(str(spec.attrs.get("axis", 0)))
+    most = extents[: places.shape[-1]] if name == "ScatterND" else extents[axis]
+    return replace(made, inputs=(data, random.integers(0, most, places.shape).astype(places.dtype), updates))
 
 
 def _numbers(call: Call) -> dict[str, int | float]:
@@ -149,6 +162,7 @@ declare(
         body=_elements_body,
         numbers=lambda call: {**_numbers(call), "AXIS": call.axis("axis", call.type("data").rank)},
         doc=__doc__ or "",
+        sample=partial(_sample, "ScatterElements"),
     )
 )
 
@@ -230,6 +244,7 @@ declare(
         body=_nd_body,
         numbers=lambda call: {**_numbers(call), "DEPTH": call.shape("indices")[-1]},
         doc=__doc__ or "",
+        sample=partial(_sample, "ScatterND"),
     )
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -9,8 +10,9 @@ import numpy as np
 from tilewright.base.dtype import INT64
 from tilewright.core.domain import Domain, dim, domain
 from tilewright.core.graph import Array, TensorType
-from tilewright.core.op import Call, Operator, declare, example
+from tilewright.core.op import REGISTRY, Call, Example, Operator, declare, example, parse_type
 from tilewright.ops.rules import split_axis
+from tilewright.ops.sampling import between, even, resized_by_domain
 
 
 def _axis(call: Call) -> int:
@@ -53,6 +55,15 @@ def _reference(call: Call, X: Array, _count: Array) -> tuple[Array, Array]:
     return np.take_along_axis(X, indices, axis), indices
 
 
+def _sample(spec: Example, random: np.random.Generator) -> Example:
+    """Another array, and up to as many elements of it as the axis has."""
+    made = resized_by_domain(REGISTRY["TopK"], spec, random)
+    data = made.inputs[0]
+    shape = parse_type(data).shape if isinstance(data, str) else data.shape
+    count = even(between(1, shape[int(str(spec.attrs.get("axis", -1)))], random), random)
+    return replace(made, inputs=(data, np.array([count])))
+
+
 _TIES = np.array([[1, 3, 3, 2], [2, 2, 2, 2], [0, 1, 0, 1]], np.float32)
 declare(
     Operator(
@@ -79,6 +90,7 @@ declare(
         ),
         MappingProxyType({"axis": -1, "largest": 1, "sorted": 1}),
         compile_time=frozenset({"K"}),
+        sample=_sample,
         doc=__doc__ or "",
     )
 )
