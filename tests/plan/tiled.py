@@ -12,7 +12,7 @@ from tilewright.core.graph import Graph
 from tilewright.core.matching import tile_names
 from tilewright.core.op import call_node
 from tilewright.core.plan import Choice, Group
-from tilewright.core.tiles import Extent, Member, Region, Trace, hull, member, narrowed, trace
+from tilewright.core.tiles import Extent, Member, Region, Trace, hull, member, narrowed, region, trace
 from tilewright.machine.kernel import formula
 from tilewright.machine.parts import Link
 from tilewright.machine.target import Sizes, Target, load_platform, resize
@@ -153,29 +153,38 @@ class Walk:
         return prod(self._sizes(self.members[position], step.trace.ranges[position]).values())
 
     def _compute(self, position: int, step: Step) -> float:
-        work, mine, kernel = self.group.works[position], self.members[position], self.kernels[position]
+        work, mine = self.group.works[position], self.members[position]
         ranges: Mapping[str, Extent] = step.trace.ranges[position]
         extra = self._kept(position, step)
-        if work.split:
-            extent = mine.domain.dims[work.split]
-            parts = [narrowed(ranges, work.split, extent, work.chunk, core) for core in range(self.cores)]
-            ranges = max(parts, key=lambda part: whole(part[work.split].size))
-            extra += next(iter(self.platform.engines.values())).fork
+        if not work.split:
+            return extra + self._part(position, step, ranges)
+        extent = mine.domain.dims[work.split]
+        parts = [narrowed(ranges, work.split, extent, work.chunk, core) for core in range(self.cores)]
+        fork = next(iter(self.platform.engines.values())).fork
+        return extra + fork + max(self._part(position, step, part) for part in parts)
+
+    def _part(self, position: int, step: Step, ranges: Mapping[str, Extent]) -> float:
+        """Cycles of one core."""
+        work, mine, kernel = self.group.works[position], self.members[position], self.kernels[position]
         sizes = self._sizes(mine, ranges)
         if prod(sizes.values()) == 0:
-            return extra
+            return 0.0
+        results = prod(size for name, size in sizes.items() if name not in mine.domain.reduction)
         if kernel is not None:
             call = self.calls[position]
-            names = tile_names(call, call.domain(), ranges)
-            if work.sums:
-                extra += SUM_CYCLES * prod(n for d, n in sizes.items() if d not in mine.domain.reduction)
-            return extra + float(
-                formula(kernel.cycles, {k: v for k, v in names.items() if isinstance(v, (int, float))})
-            )
-        results = prod(size for name, size in sizes.items() if name not in mine.domain.reduction)
-        return (
-            extra + prod(sizes.values()) * OPERATIONS["point"] + results * OPERATIONS["step"] * len(mine.node.epilogue)
-        )
+            names = tile_names(call, call.domain(), ranges) | self._around(mine, step.trace.ranges[position])
+            sums = SUM_CYCLES * results if work.sums else 0.0
+            return sums + float(formula(kernel.cycles, {k: v for k, v in names.items() if isinstance(v, (int, float))}))
+        return prod(sizes.values()) * OPERATIONS["point"] + results * OPERATIONS["step"] * len(mine.node.epilogue)
+
+    def _around(self, mine: Member, tile: Mapping[str, Extent]) -> dict[str, int]:
+        """How far windows of a tile reach over the edges of its operands, and what all cores have of it together."""
+        beyond = {
+            f"{operand}_o{axis}": whole(part.before) + whole(part.after)
+            for operand in mine.domain.access
+            for axis, part in enumerate(region(mine.domain, operand, tile))
+        }
+        return beyond | {f"{name}_all": size for name, size in self._sizes(mine, tile).items()}
 
     def _kept(self, position: int, step: Step) -> float:
         tensor = self.members[position].output.tensor

@@ -50,7 +50,8 @@ def select(graph: Graph, node: Node, platform: Target, engine: str = "", content
             tasks = [task(graph, node, kernel) for kernel, _ in fitting]
             price = partial(_cycles, platform, names)
             costs = [price(mine) if contents is None else contents.cycles(mine, price) for mine in tasks]
-        kernel, variables = fitting[costs.index(min(costs))]
+        # Of those that take the same, the one with more conditions: it is made for such nodes.
+        kernel, variables = min(zip(costs, fitting, strict=True), key=lambda one: (one[0], -len(one[1][0].when)))[1]
         with named(kernel, "scratch"):
             scratch = int(formula(kernel.scratch, names))
         return Choice(kernel.engine, kernel, MappingProxyType(variables), scratch, tuple(rejected))

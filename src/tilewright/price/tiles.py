@@ -225,7 +225,8 @@ def kernel_names(
     fused = np.where(whole_sums, behind["FUSED"], _plain_cycles(platform, mine))
     if mine.kernel.terms:
         # Parts are added to what is there. Formulas in one count that by themselves.
-        fused = fused + names["SUMS"] * operation_cycles({"load": 1, "plain": 1}, platform.fused or platform.operations)
+        costs = platform.fused or platform.operations
+        fused = fused + names["SUMS"] * (operation_cycles({"load": 1, "plain": 1}, costs) if costs else SUM_CYCLES)
     names.update({**behind, "STEPS": behind["STEPS"] * whole_sums, "FUSED": fused})
     if "_all" in mine.kernel.priced_by:
         # Sizes of the parts of all cores together.

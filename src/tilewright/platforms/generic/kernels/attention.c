@@ -5,7 +5,16 @@ T: [float32, float64]
 M: [bool, float32, float64]
 whole: [BATCH, KV, G, S]
 scratch: "L*8"
-cycles: "BATCH*HEADS*S*L*(D+DV+30)"
+# Scores one by one, eight products at a time; then powers, and sums of values. Numbers may be doubles.
+cycles:
+  eights: (SCORES := BATCH * HEADS * S * L) * whole_eights(D)
+  single: SCORES * left_of_eights(D)
+  sums: SCORES * DV
+  scores: SCORES
+  masked: some(MASK_L) * SCORES
+  capped: some(softcap) * SCORES
+  double_products: (DOUBLE := several(words(Q_bytes))) * SCORES * (D + DV)
+  double_scores: DOUBLE * SCORES
 --- */
 #include "tilewright_activation.h"
 #include <stdbool.h>

@@ -4,7 +4,16 @@ types: {Q: float32, K: float32, V: float32, attn_mask: float32, Y: float32}
 when: {PAST: "== 0", softcap: "== 0", L: ">= 1", MASK_L: "MASK_L == 0 or MASK_L == L"}
 whole: [S]
 scratch: "((L+15)//16*16*(D+4) + (DV+15)//16*16*L)*4"
-cycles: "BATCH*HEADS*S*((L+15)//16*16*D + (DV+15)//16*16*L)/7 + BATCH*HEADS*S*L*9 + BATCH*KV*L*(2*D+DV)"
+# Zeros for both panels, which keys and values then fill; products of four rows by four columns, or of single rows; powers.
+cycles:
+  zeros: sixteens(L) * D + sixteens(DV) * L
+  keys: BATCH * KV * L * D
+  values: BATCH * KV * L * sixteens(DV)
+  products: BATCH * HEADS * (QUADS := whole_fours(S)) * (PANELS := fours(L) * D + fours(DV) * L)
+  single: BATCH * HEADS * left_of_fours(S) * PANELS
+  tiles: BATCH * HEADS * (QUADS + left_of_fours(S)) * (fours(L) + fours(DV))
+  powers: BATCH * HEADS * S * L
+  rows: BATCH * HEADS * S
 --- */
 #include "tilewright_tile.h"
 

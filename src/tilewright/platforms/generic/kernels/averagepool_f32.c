@@ -3,7 +3,16 @@ op: AveragePool
 types: {X: float32, Y: float32}
 when: {sum: "== 0", channels_last: "== 1"}
 epilogue: row
-cycles: "N*OH*OW*C*(2+KH*KW/4)"
+# Windows of sixteen channels, fewer one by one; quotients; then what is divided to find a pixel.
+cycles:
+  taps: (PIXELS := N * OH * OW) * KH * KW * whole_sixteens(C)
+  ragged_taps: PIXELS * KH * KW * ragged_sixteens(C)
+  single: PIXELS * KH * KW * left_of_sixteens(C)
+  quotients: PIXELS * C
+  blocks: PIXELS * sixteens(C)
+  pixels: PIXELS
+  behind: PIXELS * C * FUSED
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 

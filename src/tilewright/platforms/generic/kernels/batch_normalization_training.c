@@ -3,7 +3,14 @@ op: BatchNormalization
 types: {X: T, scale: T, B: T, input_mean: T, input_var: T, Y: T, running_mean: T, running_var: T}
 T: [float32, float64]
 when: {training_mode: "== 1"}
-cycles: "C*(BATCH*PIXELS*10+60)"
+# Three loops over a channel, in numbers that may be doubles, and a root of a double.
+cycles:
+  elements: C * BATCH * PIXELS
+  doubles: (DOUBLE := several(words(X_bytes))) * C * BATCH * PIXELS
+  runs: C * BATCH
+  channels: C
+  double_channels: DOUBLE * C
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 #include <math.h>

@@ -5,7 +5,13 @@ when: {channels_last: "== 1"}
 pack: {W: "G,F,C,KH,KW -> G,F/16,KH,KW,C,F%16"}
 epilogue: row
 accumulate: [C]
-cycles: "N*G*OH*OW*((F+15)//16)*16*C*KH*KW/7"
+# Rows of taps, four channels at a time.
+cycles:
+  taps: (PIXELS := N * OH * OW) * G * fours(F) * KH * KW * C
+  rows: PIXELS * G * KH
+  results: PIXELS * G * F
+  behind: PIXELS * G * F * FUSED
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 

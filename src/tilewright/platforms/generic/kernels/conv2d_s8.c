@@ -6,7 +6,13 @@ when: {channels_last: "== 1"}
 pack: {W: "G,F,C,KH,KW -> G,F/4,F%4,(KH,KW,C)/16,(KH,KW,C)%16"}
 epilogue: row
 scratch: "4*((KH*KW*C+15)//16)*16"
-cycles: "N*G*OH*OW*(((F+3)//4)*4*(2+((KH*KW*C+15)//16)*16/24) + KH*KW*C/8)"
+# What windows cover is copied, then multiplied, four channels and four bytes at a time.
+cycles:
+  products: (PIXELS := N * OH * OW) * G * fours(F) * words(KH * KW * C)
+  copied: PIXELS * G * KH * KW * C
+  results: PIXELS * G * F
+  behind: PIXELS * G * F * FUSED
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 

@@ -2,7 +2,12 @@
 op: CumProd
 types: {x: T, y: T}
 T: [float32, float64]
-cycles: "OUTER*AXIS*INNER*2"
+# Loops over a line; numbers may be doubles.
+cycles:
+  elements: OUTER * INNER * AXIS
+  doubles: several(words(x_bytes)) * OUTER * INNER * AXIS
+  strided: several(INNER) * OUTER * INNER * AXIS
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 

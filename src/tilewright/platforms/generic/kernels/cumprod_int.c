@@ -2,7 +2,12 @@
 op: CumProd
 types: {x: T, y: T}
 T: [int8, uint8, int16, uint16, int32, uint32, int64, uint64]
-cycles: "OUTER*AXIS*INNER*2"
+# Products of 64 bits, of elements that may be as wide.
+cycles:
+  elements: OUTER * INNER * AXIS
+  wide: several(words(x_bytes)) * OUTER * INNER * AXIS
+  strided: several(INNER) * OUTER * INNER * AXIS
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 

@@ -4,7 +4,19 @@ types: {X: float32, W: float32, B: float32, Y: float32}
 when: {channels_last: "== 1", C: "== 1", F: "== 1"}
 pack: {W: "G,F,C,KH,KW -> G/16,F,C,KH,KW,G%16"}
 epilogue: row
-cycles: "N*G*OH*OW*(4+KH*KW/4)"
+# Tiles of sixteen channels of four pixels INSIDE the image or of one (ONES): four channels at a time, tap by tap. Where
+# channels are no multiple of four, the last few (REST) one by one, in a loop over sixteen.
+cycles:
+  tiles: N * OH * sixteens(G) * ((FOURS := whole_fours(INSIDE := max(min(OW, steps(X_n2 + dilations_1 - KW * dilations_1
+    + min(X_o2, pads_1), strides_1)) - steps(min(X_o2, pads_1), strides_1), none(OW)))) + (ONES := OW - INSIDE + left_of_fours(INSIDE)))
+  taps: (QUADS := fours(G - left_of_sixteens(G)) + unless(ragged_fours(G)) * fours(left_of_sixteens(G))) * N
+    * (ROWS := OH * KH - (OH == OH_all) * X_o1) * KW * FOURS
+  edge_taps: QUADS * N * ROWS * (EDGES := max(KW * ONES - (OW == OW_all) * X_o2 / dilations_1, none(ONES)))
+  single: (REST := ragged_fours(G) * left_of_sixteens(G)) * N * ROWS * (KW * (OW - ONES) + EDGES)
+  single_results: REST * N * OH * OW
+  ragged: ragged_fours(G) * N * OH * OW
+  results: N * OH * OW * G
+  behind: N * OH * OW * G * FUSED
 --- */
 #include "tilewright_kernel.h"
 

@@ -5,7 +5,12 @@ T: [int8, uint8]
 when: {channels_last: "== 1", C: "== 1", F: "== 1", KH: "<= 8", KW: "<= 8"}
 pack: {W: "G,F,C,KH,KW -> G/16,F,C,KH,KW,G%16"}
 epilogue: row
-cycles: "N*G*OH*OW*(2+KH*KW/4)"
+# Sixteen channels at a time.
+cycles:
+  taps: N * OH * OW * sixteens(G) * KH * KW
+  results: N * OH * OW * G
+  behind: N * OH * OW * G * FUSED
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 

@@ -3,7 +3,11 @@ op: DynamicQuantizeMatMul
 types: {A: float32, B: T, b_scale: float32, b_zero_point: T, bias: float32, Y: float32}
 T: [int8, uint8]
 scratch: "ROWS*K"
-cycles: "ROWS*K*(N+3)"
+# Rows are quantised, then multiplied.
+cycles:
+  products: ROWS * N * K
+  quantised: ROWS * K
+  results: ROWS * N
 --- */
 #include "tilewright_kernel.h"
 

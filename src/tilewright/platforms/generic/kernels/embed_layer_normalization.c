@@ -3,7 +3,13 @@ op: EmbedLayerNormalization
 types: {input_ids: int32, segment_ids: int32, word_embedding: T, position_embedding: T, segment_embedding: T, gamma: T, beta: T, mask: int32, position_ids: int32, output: T, mask_index: int32, embedding_sum: T}
 T: [float32, float64]
 whole: [S]
-cycles: "BATCH*S*(AXIS*12+60)"
+# Sums of rows that are looked up, three loops over each, in numbers that may be doubles, and a root of a double.
+cycles:
+  elements: BATCH * S * AXIS
+  doubles: (DOUBLE := several(words(word_embedding_bytes))) * BATCH * S * AXIS
+  rows: BATCH * S
+  double_rows: DOUBLE * BATCH * S
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 #include <math.h>

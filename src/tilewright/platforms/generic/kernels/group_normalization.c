@@ -2,7 +2,13 @@
 op: GroupNormalization
 types: {X: T, scale: T, bias: T, Y: T}
 T: [float32, float64]
-cycles: "OUTER*(AXIS*10+60)"
+# Loops over a row, in numbers that may be doubles, and a root of a double.
+cycles:
+  elements: OUTER * AXIS
+  doubles: (DOUBLE := several(words(X_bytes))) * OUTER * AXIS
+  channels: OUTER * C
+  rows: OUTER
+  double_rows: DOUBLE * OUTER
 --- */
 #include "tilewright_kernel.h"
 #include <math.h>

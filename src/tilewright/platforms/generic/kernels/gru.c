@@ -4,7 +4,14 @@ types: {X: T, W: T, R: T, B: T, sequence_lens: int32, initial_h: T, Y: T, Y_h: T
 T: [float32, float64]
 whole: [DIRECTIONS]
 scratch: "HIDDEN*4*8"
-cycles: "DIRECTIONS*BATCH*SEQ*HIDDEN*(3*(INPUT+HIDDEN)+80)"
+# Sums of each unit, eight numbers at a time; then its activations. Numbers may be doubles.
+cycles:
+  eights: (UNITS := DIRECTIONS * BATCH * SEQ * HIDDEN) * (whole_eights(INPUT) + whole_eights(HIDDEN))
+  single: UNITS * (left_of_eights(INPUT) + left_of_eights(HIDDEN))
+  units: UNITS
+  double_products: (DOUBLE := several(words(X_bytes))) * UNITS * (INPUT + HIDDEN)
+  double_units: DOUBLE * UNITS
+  call: 1
 --- */
 #include "tilewright_activation.h"
 

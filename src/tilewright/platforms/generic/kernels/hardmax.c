@@ -2,7 +2,12 @@
 op: Hardmax
 types: {X: T, Y: T}
 T: [float32, float64]
-cycles: "OUTER*AXIS*INNER*3"
+# Elements behind the first are compared; numbers may be doubles.
+cycles:
+  compared: OUTER * INNER * (LATER := AXIS - some(AXIS))
+  double_compared: several(words(X_bytes)) * OUTER * INNER * LATER
+  lines: OUTER * INNER
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 

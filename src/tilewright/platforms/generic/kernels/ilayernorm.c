@@ -5,7 +5,13 @@ T: [int8, uint8]
 U: [int8, int16, int32]
 when: {AXIS: "<= 32768"}      # so that the sum of squares fits 32 bits
 epilogue: row
-cycles: "OUTER*(150+AXIS*22)"
+# Weights are looked at before all rows. Then sixteen results of a row at a time.
+cycles:
+  weights: AXIS
+  elements: OUTER * AXIS
+  blocks: OUTER * sixteens(AXIS)
+  rows: OUTER
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 

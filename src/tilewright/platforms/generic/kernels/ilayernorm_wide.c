@@ -3,7 +3,10 @@ op: iLayerNorm
 types: {x: T, weight: int32, bias: int32, y: U}
 T: [int8, uint8, int16, uint16, int32]
 U: [int8, int16, int32]
-cycles: "OUTER*(300+AXIS*60)"
+# Three loops over a row, one with quotients, and a root, in 64 bits.
+cycles:
+  elements: OUTER * AXIS
+  rows: OUTER
 --- */
 #include "tilewright_kernel.h"
 

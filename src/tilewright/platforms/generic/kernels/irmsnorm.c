@@ -5,7 +5,12 @@ T: [int8, uint8]
 U: [int8, int16, int32]
 when: {AXIS: "<= 32768"}      # so that the sum of squares fits 32 bits
 epilogue: row
-cycles: "OUTER*(150+AXIS*20)"
+# Two loops over a row, one with quotients, and a root.
+cycles:
+  elements: OUTER * AXIS
+  rows: OUTER
+  behind: OUTER * AXIS * FUSED
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 

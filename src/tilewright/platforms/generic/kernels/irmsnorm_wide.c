@@ -3,7 +3,11 @@ op: iRMSNorm
 types: {x: T, weight: int32, y: U}
 T: [int8, uint8, int16, uint16, int32]
 U: [int8, int16, int32]
-cycles: "OUTER*(300+AXIS*60)"
+# Two loops over a row, one with quotients, and a root, in 64 bits.
+cycles:
+  elements: OUTER * AXIS
+  rows: OUTER
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 

@@ -9,7 +9,12 @@ when:
   n_levels: "n_levels*(coeffA*(coeffB+255)*(coeffB+255)+coeffC) < 1073741824"
   AXIS: "AXIS*(coeffA*(coeffB+255)*(coeffB+255)+coeffC) < 1073741824"
 epilogue: row
-cycles: "1500+OUTER*(60+AXIS*14)"
+# A table of powers, which is looked up twice for each element.
+cycles:
+  elements: OUTER * AXIS
+  rows: OUTER
+  behind: OUTER * AXIS * FUSED
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 

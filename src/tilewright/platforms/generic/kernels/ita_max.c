@@ -3,7 +3,12 @@ op: ITAMax
 types: {x: T, y: U}
 T: [int8, uint8, int16, uint16, int32]
 U: [uint8, uint16]
-cycles: "OUTER*AXIS*6"
+# Three loops over a row, the first from its second element on, and a quotient. Distances of bytes are short.
+cycles:
+  compared: OUTER * (AXIS - some(AXIS))
+  elements: OUTER * AXIS
+  wide: several(x_bytes) * OUTER * AXIS
+  signed: x_signed * OUTER * AXIS
 --- */
 #include "tilewright_kernel.h"
 

@@ -3,7 +3,13 @@ op: ITAPartialMax
 types: {x: T, y: U}
 T: [int8, uint8, int16, uint16, int32]
 U: [int8, uint8, int16]
-cycles: "OUTER*AXIS*7"
+# Three loops over a row, two of them in groups, and a quotient. Distances of bytes are short.
+cycles:
+  elements: OUTER * AXIS
+  wide: several(x_bytes) * OUTER * AXIS
+  groups: OUTER * steps(AXIS, group_width)
+  rows: OUTER
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 

@@ -2,7 +2,13 @@
 op: LayerNormalizationGrad
 types: {dy: T, x: T, weight: T, bias: T, dx: T}
 T: [float32, float64]
-cycles: "OUTER*AXIS*6"
+# Loops over a row, in numbers that may be doubles, and a root of a double.
+cycles:
+  elements: OUTER * AXIS
+  doubles: (DOUBLE := several(words(x_bytes))) * OUTER * AXIS
+  rows: OUTER
+  double_rows: DOUBLE * OUTER
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 

@@ -2,7 +2,13 @@
 op: LayerNormalization
 types: {X: T, Scale: T, B: T, Y: T, Mean: T, InvStdDev: T}
 T: [float32, float64]
-cycles: "OUTER*(AXIS*10+60)"
+# Loops over a row, in numbers that may be doubles, and a root of a double.
+cycles:
+  elements: OUTER * AXIS
+  doubles: (DOUBLE := several(words(X_bytes))) * OUTER * AXIS
+  rows: OUTER
+  double_rows: DOUBLE * OUTER
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 #include <math.h>

@@ -4,7 +4,13 @@ types: {X: float32, Scale: float32, B: float32, Y: float32}
 when: {INNER: "== 1"}
 epilogue: row
 inplace: X
-cycles: "OUTER*(40+AXIS*3)"
+# Sums of sixteen elements at a time, what is left one by one, and a root.
+cycles:
+  blocks: OUTER * whole_sixteens(AXIS)
+  left: OUTER * left_of_sixteens(AXIS)
+  rows: OUTER
+  behind: OUTER * AXIS * FUSED
+  call: some(OUTER)
 --- */
 #include "tilewright_kernel.h"
 

@@ -5,7 +5,13 @@ T: [int8, uint8]
 when: {INNER: "== 1", AXIS: "<= 65536"}
 epilogue: row
 inplace: X
-cycles: "OUTER*(40+AXIS*2)"
+# A loop for both sums, another for results, sixteen at a time, and a root.
+cycles:
+  elements: OUTER * AXIS
+  blocks: OUTER * sixteens(AXIS)
+  rows: OUTER
+  behind: OUTER * AXIS * FUSED
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 

@@ -3,7 +3,15 @@ op: LinearAttention
 types: {query: T, key: T, value: T, past_state: T, decay: T, beta: T, output: T, present_state: T}
 T: [float32, float64]
 scratch: "(DK+1)*DV*8"
-cycles: "BATCH*KV*SEQ*DK*DV*(4+2*G)"
+# States are copied, and for each position decayed, corrected, written and read, in numbers that may be doubles.
+cycles:
+  read: BATCH * KV * G * (CELLS := SEQ * DK * DV)
+  decayed: some(DECAYS) * BATCH * KV * CELLS
+  corrected: some(RATES) * BATCH * KV * CELLS
+  doubles: several(words(query_bytes)) * BATCH * KV * CELLS * (some(G) + G + some(DECAYS) + some(RATES))
+  lines: BATCH * KV * SEQ * DK
+  columns: BATCH * KV * SEQ * DV
+  states: BATCH * KV * DK * DV
 --- */
 #include "tilewright_activation.h"
 

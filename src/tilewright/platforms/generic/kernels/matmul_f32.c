@@ -5,7 +5,13 @@ when: {A_sBATCH: ">= 0", B_sBATCH: ">= 0", A_sK: "A_sK == 1 or K == 1"}
 epilogue: row
 accumulate: [K]
 scratch: "K*16*4"
-cycles: "BATCH*(M*K*((N+15)//16)*16/7 + 2*K*N)"
+# Panels of sixteen columns are copied, then multiplied four columns at a time.
+cycles:
+  products: BATCH * M * K * fours(N)
+  panels: BATCH * K * N
+  results: BATCH * M * N
+  behind: BATCH * M * N * FUSED
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 

@@ -5,7 +5,12 @@ when: {A_sROWS: "A_sROWS == K or ROWS == 1", A_sK: "A_sK == 1 or K == 1", B_sBAT
 pack: {B: "K,N -> N/16,K,N%16"}
 epilogue: row
 accumulate: [K]
-cycles: "ROWS*K*((N+15)//16)*16/7"
+# Four columns at a time.
+cycles:
+  products: ROWS * K * fours(N)
+  results: ROWS * N
+  behind: ROWS * N * FUSED
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 

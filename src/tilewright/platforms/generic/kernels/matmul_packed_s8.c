@@ -7,7 +7,12 @@ pack: {B: "K,N -> N/4,N%4,K/16,K%16"}
 epilogue: row
 accumulate: [K]
 scratch: "min(K%16, 1)*min(ROWS, 4)*((K+15)//16)*16"
-cycles: "ROWS*((N+3)//4)*4*(2+((K+15)//16)*16/24)"
+# Four columns and four bytes at a time.
+cycles:
+  products: ROWS * words(K) * fours(N)
+  results: ROWS * N
+  behind: ROWS * N * FUSED
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 

@@ -7,7 +7,13 @@ when: {A_sBATCH: ">= 0", B_sBATCH: ">= 0", A_sK: "A_sK == 1 or K == 1"}
 epilogue: row
 accumulate: [K]
 scratch: "20*((K+15)//16)*16"
-cycles: "BATCH*(M*((N+3)//4)*4*(2+((K+15)//16)*16/24) + 3*K*N)"
+# Panels of sixteen columns are copied, then multiplied, four columns and four bytes at a time.
+cycles:
+  products: BATCH * M * words(K) * fours(N)
+  panels: BATCH * K * N
+  results: BATCH * M * N
+  behind: BATCH * M * N * FUSED
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 

@@ -3,7 +3,16 @@ op: MaxPool
 types: {X: T, Y: T}
 T: [int8, uint8, float32]
 when: {channels_last: "== 1"}
-cycles: "N*OH*OW*C*(1+KH*KW/4)"
+# The first tap of a window inside the image is copied, others are compared.
+cycles:
+  pixels: N * OH * OW
+  taps: (TAPS := N * (OH * KH - (OH == OH_all) * X_o1) * (OW * KW - (OW == OW_all) * X_o2))
+  words: several(X_bytes) * (COMPARED := max(TAPS - N * OH * OW, none(C)) * C)
+  bytes: one(X_bytes) * COMPARED
+  signed: one(X_bytes) * X_signed * COMPARED
+  copied: N * OH * OW * whole_eights(C * X_bytes)
+  copied_bytes: N * OH * OW * left_of_eights(C * X_bytes)
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 

@@ -3,7 +3,10 @@ op: QLinearSoftmax
 types: {X: T, X_scale: float32, x_zero_point: T, y_scale: float32, y_zero_point: U, Y: U}
 T: [int8, uint8]
 U: [int8, uint8]
-cycles: "OUTER*AXIS*INNER*30"
+# Two powers of each element, and two quotients.
+cycles:
+  elements: OUTER * INNER * AXIS
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 

@@ -2,7 +2,12 @@
 op: RMSNorm
 types: {x: T, w: T, y: T}
 T: [float32, float64]
-cycles: "OUTER*(AXIS*6+60)"
+# Loops over a row, in numbers that may be doubles, and a root of a double.
+cycles:
+  elements: OUTER * AXIS
+  doubles: several(words(x_bytes)) * OUTER * AXIS
+  rows: OUTER
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 #include <math.h>

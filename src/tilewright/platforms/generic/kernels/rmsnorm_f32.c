@@ -4,7 +4,12 @@ types: {X: float32, scale: float32, Y: float32}
 when: {INNER: "== 1"}
 epilogue: row
 inplace: X
-cycles: "OUTER*(40+AXIS*2)"
+# Two loops over a row, and a root.
+cycles:
+  elements: OUTER * AXIS
+  rows: OUTER
+  behind: OUTER * AXIS * FUSED
+  call: some(OUTER)
 --- */
 #include "tilewright_kernel.h"
 

@@ -1,22 +1,20 @@
 /* ---
 op: RMSNormalization
-types: {X: T, scale: T, Y: T}
-T: [float32, float64]
-cycles: "OUTER*(AXIS*6+60)"
+types: {X: float64, scale: float64, Y: float64}
+# Two loops over a row, and a root.
+cycles:
+  elements: OUTER * AXIS
+  rows: OUTER
+  call: 1
 --- */
 #include "tilewright_kernel.h"
-#include <math.h>
 
-#ifndef TW_GENERATED
-typedef float T;
-#endif
-
-static void rms_normalization(const T *X, const T *scale, T *Y, int OUTER, int AXIS, double epsilon) {
+static void rmsnorm_f64(const double *X, const double *scale, double *Y, int OUTER, int AXIS, double epsilon) {
     for (int row = 0; row < OUTER; row++, X += AXIS, Y += AXIS) {
-        T squares = 0;
+        double squares = 0;
         for (int i = 0; i < AXIS; i++)
             squares += X[i] * X[i];
-        const T inverse = (T)(1 / sqrt((double)squares / AXIS + epsilon));
+        const double inverse = 1 / sqrt(squares / AXIS + epsilon);
         for (int i = 0; i < AXIS; i++)
             Y[i] = X[i] * inverse * scale[i];
     }

@@ -4,7 +4,14 @@ types: {X: T, W: T, R: T, B: T, sequence_lens: int32, initial_h: T, Y: T, Y_h: T
 T: [float32, float64]
 whole: [DIRECTIONS]
 scratch: "HIDDEN*2*8"
-cycles: "DIRECTIONS*BATCH*SEQ*HIDDEN*(INPUT+HIDDEN+30)"
+# Sums of each unit, eight numbers at a time; then its activations, some of which take powers. Numbers may be doubles.
+cycles:
+  eights: (UNITS := DIRECTIONS * BATCH * SEQ * HIDDEN) * (whole_eights(INPUT) + whole_eights(HIDDEN))
+  single: UNITS * (left_of_eights(INPUT) + left_of_eights(HIDDEN))
+  units: UNITS
+  curves: CURVES * UNITS
+  double_products: (DOUBLE := several(words(X_bytes))) * UNITS * (INPUT + HIDDEN)
+  double_units: DOUBLE * UNITS
 --- */
 #include "tilewright_activation.h"
 

@@ -4,7 +4,12 @@ types: {data: T, indices: I, updates: T, output: T}
 T: [float32, float64, float16, bfloat16, int8, uint8, int16, uint16, int32, uint32, int64, uint64, bool]
 I: [int32, int64]
 when: {REDUCTION: "== 0", RANK: "<= 8"}
-cycles: "SIZE + 20*INDICES0*INDICES1*INDICES2*INDICES3*INDICES4*INDICES5*INDICES6*INDICES7"
+# All is copied, then places of updates are found axis by axis.
+cycles:
+  copied: words(SIZE * data_bytes)
+  places: RANK * (UPDATES := INDICES0 * INDICES1 * INDICES2 * INDICES3 * INDICES4 * INDICES5 * INDICES6 * INDICES7)
+  updates: UPDATES
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 

@@ -3,7 +3,13 @@ op: ScatterND
 types: {data: T, indices: [int64], updates: T, output: T}
 T: [float32, float64, float16, bfloat16, int8, uint8, int16, uint16, int32, uint32, int64, uint64, bool]
 when: {REDUCTION: "== 0", RANK: "<= 8"}
-cycles: "SIZE + UPDATES*(8 + INNER)"
+# All is copied, then places of updates are found axis by axis, and elements or runs of them copied.
+cycles:
+  copied: words(SIZE * data_bytes)
+  places: UPDATES * DEPTH
+  runs: several(INNER) * UPDATES
+  moved: several(INNER) * UPDATES * words(INNER * data_bytes)
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 
@@ -23,7 +29,9 @@ static void scatter_nd(const T *data, const int64_t *indices, const T *updates, 
             inside = inside && index >= 0 && index < extents[d];
             place = inside ? place * extents[d] + index : 0;
         }
-        if (inside)
+        if (inside && INNER == 1)
+            output[place] = updates[u];
+        else if (inside)
             memcpy(output + place * INNER, updates + u * INNER, (size_t)INNER * sizeof(T));
     }
 }

@@ -2,7 +2,12 @@
 op: SimplifiedLayerNormalization
 types: {X: T, scale: T, Y: T, inv_std_var: T}
 T: [float32, float64]
-cycles: "OUTER*(AXIS*6+60)"
+# Loops over a row, in numbers that may be doubles, and a root of a double.
+cycles:
+  elements: OUTER * AXIS
+  doubles: several(words(X_bytes)) * OUTER * AXIS
+  rows: OUTER
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 #include <math.h>

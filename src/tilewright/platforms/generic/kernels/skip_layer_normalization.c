@@ -2,7 +2,13 @@
 op: SkipLayerNormalization
 types: {input: T, skip: T, gamma: T, beta: T, bias: T, output: T, mean: T, inv_std_var: T, input_skip_bias_sum: T}
 T: [float32, float64]
-cycles: "OUTER*(AXIS*12+60)"
+# Loops over a row, in numbers that may be doubles, and a root of a double.
+cycles:
+  elements: OUTER * AXIS
+  doubles: (DOUBLE := several(words(input_bytes))) * OUTER * AXIS
+  rows: OUTER
+  double_rows: DOUBLE * OUTER
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 #include <math.h>

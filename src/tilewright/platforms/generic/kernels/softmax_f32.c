@@ -5,7 +5,13 @@ when: {INNER: "== 1"}
 epilogue: row
 inplace: X
 scratch: "AXIS*4"
-cycles: "OUTER*AXIS*9"
+# Powers, sums of sixteen elements at a time, what is left one by one, and a quotient.
+cycles:
+  elements: OUTER * AXIS
+  left: OUTER * left_of_sixteens(AXIS)
+  rows: OUTER
+  behind: OUTER * AXIS * FUSED
+  call: some(OUTER)
 --- */
 #include "tilewright_kernel.h"
 

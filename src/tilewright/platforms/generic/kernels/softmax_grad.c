@@ -2,7 +2,11 @@
 op: SoftmaxGrad
 types: {dy: T, y: T, dx: T}
 T: [float32, float64]
-cycles: "OUTER*AXIS*INNER*2"
+# Loops over a line; numbers may be doubles.
+cycles:
+  elements: OUTER * INNER * AXIS
+  doubles: several(words(dy_bytes)) * OUTER * INNER * AXIS
+  lines: OUTER * INNER
 --- */
 #include "tilewright_kernel.h"
 

@@ -2,7 +2,13 @@
 op: Softmax
 types: {X: float32, Y: float32}
 when: {INNER: "> 1"}
-cycles: "OUTER*AXIS*INNER*12"
+# Lines of 64 columns at a time, all of which have a sum of their own.
+cycles:
+  elements: OUTER * INNER * AXIS
+  lines: OUTER * AXIS * (BLOCKS := fours(sixteens(INNER)))
+  columns: OUTER * INNER
+  blocks: OUTER * BLOCKS
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 

@@ -5,7 +5,12 @@ T: [int8, uint8]
 when: {INNER: "== 1"}
 epilogue: row
 inplace: X
-cycles: "1000 + OUTER*AXIS*4"
+# A table of powers, which is looked up twice for each element.
+cycles:
+  elements: OUTER * AXIS
+  rows: OUTER
+  behind: OUTER * AXIS * FUSED
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 

@@ -4,7 +4,12 @@ types: {X: T, Y: int32}
 T: [int8, uint8]
 when: {sum: "== 1", channels_last: "== 1", pads_0: "== 0", pads_1: "== 0", pads_2: "== 0", pads_3: "== 0", ceil_mode: "== 0"}
 epilogue: row
-cycles: "N*OH*OW*C*(2+KH*KW/4)"
+# Sixteen channels at a time.
+cycles:
+  taps: N * OH * OW * sixteens(C) * KH * KW
+  results: N * OH * OW * C
+  behind: N * OH * OW * C * FUSED
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 

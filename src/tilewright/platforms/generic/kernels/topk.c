@@ -2,7 +2,12 @@
 op: TopK
 types: {X: T, Values: T, Indices: int64}
 T: [float32, float64, int8, uint8, int16, uint16, int32, uint32, int64, uint64]
-cycles: "OUTER*INNER*AXIS*(4 + TOP)"
+# Most elements are compared once. Some move the best ones so far: the more of these, and the fewer the later they come.
+cycles:
+  elements: OUTER * INNER * AXIS
+  wide: several(words(X_bytes)) * OUTER * INNER * AXIS
+  moved: OUTER * INNER * TOP * TOP * (AXIS - TOP) / max(AXIS, some(X_bytes))
+  lines: OUTER * INNER
 --- */
 #include "tilewright_kernel.h"
 
