@@ -1,12 +1,13 @@
 """Runs cases on the simulated Siracusa in all configurations, checks on: `--cases DIR` (may be repeated).
 
 Every combination of case, L1 size, home memory, engines and number of cores is compiled, built with all warnings, and
-simulated with the timing of the chip. It is `exact` when all results are right and the checks found nothing, `needs`
-when the compiler says how many bytes a memory must have at least, and else it `failed`. The exit status is 1 when
-anything failed. The table also counts networks whose predicted cycles are within 10 %, and layers above 5000 cycles
-within 15 %; `--keep DIR` saves plans and profiles for `python -m benchmarks prediction --again DIR`. `--save FILE`
-writes the cycles of all that was exact, and `--against FILE` compares with such a file: `siracusa_cycles.json` beside
-this one has those of 8 cores, 224 KiB of L1 and home L2, before prices were calibrated.
+simulated with the timing of the chip, or another one (`--timing private`: units that cores do not share). It is `exact`
+when all results are right and the checks found nothing, `needs` when the compiler says how many bytes a memory must
+have at least, and else it `failed`. The exit status is 1 when anything failed. The table also counts networks whose
+predicted cycles are within 10 %, and layers above 5000 cycles within 15 %; `--keep DIR` saves plans and profiles for
+`python -m benchmarks prediction --again DIR`. `--save FILE` writes the cycles of all that was exact, and `--against
+FILE` compares with such a file: `siracusa_cycles.json` beside this one has those of 8 cores with private units, 224 KiB
+of L1 and home L2, before prices were calibrated.
 
 Results are written to a file as they come. A run that was interrupted goes on where it stopped, as long as the package
 is the same; combinations that failed are tried again.
@@ -40,6 +41,7 @@ from benchmarks.siracusa import ENGINES, PLATFORM
 from tilewright.api import Options, find_cases, load_case, run_model
 from tilewright.codegen.build import STRICT
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import load_platform
 
 BYTES = re.compile(r"at least [0-9]+ bytes of \w+")
 SHOWN = 400
@@ -59,9 +61,15 @@ class Setting:
     home: str
     engines: str
     cores: int
+    timing: str
+
+    @property
+    def way(self) -> str:
+        """What its cycles are compared by: those of all timings with each other."""
+        return f"L1={self.l1} home={self.home} engines={self.engines} cores={self.cores}"
 
     def __str__(self) -> str:
-        return f"{self.name} L1={self.l1} home={self.home} engines={self.engines} cores={self.cores}"
+        return f"{self.name} {self.way} timing={self.timing}"
 
 
 @dataclass(frozen=True)
@@ -105,6 +113,7 @@ def run(setting: Setting, keep: Path | None) -> Result:
         rule=case.rule,
         flags=STRICT,
         profile=True,
+        timing=setting.timing,
     )
     wrong = [f"{c.name}: {c.wrong} of {c.size} wrong, worst {c.worst:.3g}" for c in ran.comparisons if c.wrong]
     profiled = Run(job, ran.compiled.plan, ran.groups, ran.cycles or 0)
@@ -200,8 +209,7 @@ def cycles_of(results: Sequence[Result]) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     for result in results:
         if result.status == "exact":
-            name, way = str(result.setting).split(" ", 1)
-            found.setdefault(way, {})[name] = result.cycles
+            found.setdefault(result.setting.way, {})[result.setting.name] = result.cycles
     return {way: dict(sorted(cases.items())) for way, cases in sorted(found.items())}
 
 
@@ -228,6 +236,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--home", nargs="+", default=["L2", "L3"], help="memories of inputs, outputs and weights")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
     parser.add_argument("--cores", type=int, nargs="+", default=[1, 8])
+    parser.add_argument("--timing", default="rtl", choices=load_platform(PLATFORM).timings, help="of the simulator")
     parser.add_argument("--results", type=Path, default=Path("build/siracusa_matrix.jsonl"), help="where they are kept")
     parser.add_argument("--keep", type=Path, help="saves plans and profiles in this folder")
     parser.add_argument("--save", type=Path, help="writes cycles of exact results to this file")
@@ -241,7 +250,7 @@ def main() -> int:
     chosen = arguments()
     cases = [case for case in find_cases(chosen.cases) if chosen.filter in case[0]]
     ways = product(chosen.l1, chosen.home, chosen.engines, chosen.cores)
-    settings = [Setting(name, str(place), *way) for way in ways for name, place in cases]
+    settings = [Setting(name, str(place), *way, chosen.timing) for way in ways for name, place in cases]
     results = each(settings, chosen.results, chosen.jobs, chosen.keep)
     Console().print(table(results))
     if chosen.save is not None:

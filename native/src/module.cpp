@@ -131,7 +131,7 @@ NB_MODULE(_native, m) {
         .def("add_alias", &Machine::add_alias, "memory"_a, "base"_a, "size"_a, "test_and_set"_a, "group"_a)
         .def("add_harts", &add_harts, "name"_a, "extensions"_a, "harts"_a, "pipeline"_a, "fetch"_a, "cycles"_a,
              "near"_a)
-        .def("add_units", &Machine::add_units, "harts"_a, "instructions"_a, "count"_a, "cycles"_a)
+        .def("add_units", &Machine::add_units, "harts"_a, "instructions"_a, "count"_a, "cycles"_a, "round_robin"_a)
         .def(
             "add_device",
             [](Machine &machine, const std::string &kind, const std::string &name, uint32_t base, uint32_t size,

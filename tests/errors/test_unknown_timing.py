@@ -13,4 +13,4 @@ def test_unknown_timing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     arguments = ("sim", tmp_path / "program.elf", "--platform", "siracusa", "--timing", "exact")
     said = refused("unknown-timing", capsys, *arguments)
     assert "platform 'siracusa' has no timing 'exact'" in said
-    assert "choose rtl or gvsoc" in said
+    assert "choose rtl or private or gvsoc" in said

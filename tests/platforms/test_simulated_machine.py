@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tilewright.errors import TilewrightError
-from tilewright.machine.target import PLATFORMS, Target, load_platform, platform_names
+from tilewright.machine.target import PLATFORMS, Sizes, Target, load_platform, platform_names, resize
 from tilewright.machine.timing import INSTRUCTION_CLASSES
 from tilewright.sim.simulator import Simulator, built
 
@@ -17,13 +17,29 @@ SIRACUSA = (PLATFORMS / "siracusa" / "platform.yaml").read_text()
 
 
 def test_timings_change_only_what_they_say() -> None:
-    rtl, gvsoc = load_platform("siracusa").timings.values()
-    assert (rtl.name, gvsoc.name) == ("rtl", "gvsoc")
+    rtl, private, gvsoc = load_platform("siracusa").timings.values()
+    assert (rtl.name, private.name, gvsoc.name) == ("rtl", "private", "gvsoc")
     assert rtl.aliases == gvsoc.aliases
     assert rtl.harts["cluster"].fetch == gvsoc.harts["cluster"].fetch
     assert (rtl.harts["cluster"].near_banks, gvsoc.harts["cluster"].near_banks) == (True, False)
     assert (rtl.harts["fc"].pipeline["multiply"], gvsoc.harts["fc"].pipeline["multiply"]) == (1, 2)
     assert rtl.harts["fc"].pipeline["load_use"] == gvsoc.harts["fc"].pipeline["load_use"] == 1
+
+
+def test_units_are_shared_unless_the_timing_says_otherwise() -> None:
+    rtl, private, gvsoc = (timing.harts["cluster"] for timing in load_platform("siracusa").timings.values())
+    counts = [{unit.name: unit.count for unit in harts.units} for harts in (rtl, gvsoc, private)]
+    assert counts == [{"fpu": 4, "divider": 1}, {"fpu": 4, "divider": 1}, {"fpu": 9, "divider": 9}]
+    assert replace(private, units=rtl.units) == rtl
+    assert [{unit.round_robin for unit in harts.units} for harts in (rtl, gvsoc)] == [{True}, {False}]
+
+
+@pytest.mark.parametrize(("cores", "floats", "divisions"), [(8, 1, 7), (5, 1, 4), (4, 0, 3), (1, 0, 0)])
+def test_cores_know_who_shares_their_unit(cores: int, floats: int, divisions: int) -> None:
+    platform = resize(load_platform("siracusa"), Sizes(cores=cores))
+    found = [platform.others_on_unit(kind) for kind in ("fp", "fp_divide", "alu")]
+    assert found == [floats, divisions, 0]
+    assert load_platform("generic").others_on_unit("fp") == 0
 
 
 def test_harts_have_names_and_numbers() -> None:
@@ -65,9 +81,9 @@ def test_the_pipeline_names_every_class_of_instructions() -> None:
         ("        WMEM: 5\n", "        WMEM: 0\n", "cluster.cycles.WMEM: must be at least 1, found 0"),
         ("        WMEM: 5\n", "        WMEM: 5\n        moon: 9\n", "cluster.cycles.moon: is neither a memory"),
         ("base: 0x00000000, harts: cluster", "base: 0x00000000, harts: crew", "aliases[0].harts: 'crew' is not known"),
-        ("fpu: {count: 9,", "fpu: {count: 0,", "simulator.harts.cluster.units.fpu.count: must be at least 1, found 0"),
+        ("fpu: {count: 4,", "fpu: {count: 0,", "simulator.harts.cluster.units.fpu.count: must be at least 1, found 0"),
         ("instructions: [fp]", "instructions: [fpp]", "cluster.units.fpu.instructions: 'fpp' is not known"),
-        ("[fp], cycles: 1}", "[fp], cycles: 2}", "cluster.units.fpu.cycles: must be 1 to 1, the cycles of fp, found 2"),
+        ("[fp], cycles: 1,", "[fp], cycles: 2,", "cluster.units.fpu.cycles: must be 1 to 1, the cycles of fp, found 2"),
         (
             "exit_register: 0xA0",
             "exit_register: [1]",

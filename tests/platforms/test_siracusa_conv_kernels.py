@@ -137,6 +137,9 @@ MATMUL_PACKED_F32 = [
     layer("MatMul", (9, 7), "float32", ((7, 19), "float32")),
     layer("MatMul", (1, 64), "float32", ((64, 33), "float32")),
     layer("MatMul", (2, 9, 40), "float32", ((40, 24), "float32")),
+    # Rows that are left, with a single input and with an even number of them.
+    layer("MatMul", (7, 1), "float32", ((1, 8), "float32")),
+    layer("MatMul", (6, 2), "float32", ((2, 5), "float32")),
 ]
 KERNELS = {
     "conv2d_s8": CONV2D_S8,

@@ -80,6 +80,20 @@ def test_quantisation_of_floats() -> None:
     assert used == [True] * 5 + [False] * 2
 
 
+def test_sigmoids_are_made_of_products() -> None:
+    """And of divisions, where a reciprocal is too small to be: far below zero."""
+    b = Builder()
+    graph = b.graph(b.op("Sigmoid", b.input("x", "float32[2005]")))
+    ends = np.array([-np.inf, np.inf, np.nan, 0.0, -0.0])
+    fed = [np.concatenate([np.linspace(-110.0, 110.0, 2000), ends]).astype(np.float32)]
+    (found,) = run_model(graph, Options(platform="siracusa"), inputs=fed).outputs
+    with np.errstate(over="ignore"):
+        wanted = 1 / (1 + np.exp(-fed[0].astype(np.float64)))
+    np.testing.assert_allclose(found, wanted, rtol=4e-7, atol=1e-38)
+    assert found[-5] == 0
+    assert found[-2] == 0.5
+
+
 def test_softmax_of_bytes() -> None:
     b = Builder()
     outputs: list[str] = []

@@ -108,6 +108,7 @@ struct Hart {
     const Op *marked_at = nullptr;  // the place that it is at, where that is known already
     Hart *next_in_slot = nullptr;   // in the schedule
     uint32_t turn = 0;              // the higher, the earlier in a cycle; see Schedule
+    int64_t stood_back = -1;        // when it last let others go first to a unit that they share
     uint32_t index = 0;             // among all harts
     uint32_t id = 0;                // mhartid
     HartGroup *group = nullptr;

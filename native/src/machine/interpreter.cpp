@@ -104,7 +104,7 @@ yield:
     hart->line = line;
     hart->pending = pending;
     COUNT_RETIRED;
-    schedule_.push(*hart, hart->group->machine_time(t));
+    schedule_.push(*hart, hart->group->machine_time(t), hart->stood_back == t);
     goto pick;
 
 interrupted: // an access put the hart to sleep or failed

@@ -116,13 +116,13 @@ void Machine::add_harts(const GroupDescription &description) {
 }
 
 void Machine::add_units(const std::string &group, const std::vector<std::string> &instructions, uint32_t count,
-                        int64_t cycles) {
+                        int64_t cycles, bool round_robin) {
     const auto owner = std::ranges::find(groups_, group, [](const auto &each) { return each->name; });
     if (owner == groups_.end() || count == 0)
         throw std::invalid_argument("harts '" + group + "' have no units: there are none of either");
     HartGroup &harts = **owner;
     const size_t first = harts.units.size();
-    harts.units.resize(first + count, SharedUnit{cycles});
+    harts.units.resize(first + count, SharedUnit{cycles, round_robin});
     for (const std::string &name : instructions) {
         const auto found = std::ranges::find(timing_names, name, [](const char *each) { return std::string(each); });
         const auto timing = static_cast<size_t>(found - timing_names.begin());

@@ -67,7 +67,7 @@ class Machine {
     // Units for kinds of instructions, by the names of `timing_names`, that take an operation every `cycles`: hart i of
     // a group uses number i modulo `count`.
     void add_units(const std::string &group, const std::vector<std::string> &instructions, uint32_t count,
-                   int64_t cycles);
+                   int64_t cycles, bool round_robin);
     Device &add_device(const std::string &kind, const std::string &name, uint32_t base, uint32_t size,
                        std::map<std::string, Setting> settings);
 

@@ -34,7 +34,8 @@ class Schedule {
 
     int64_t now() const { return now_; }
 
-    void push(Hart &hart, int64_t time) {
+    // A hart that stands back goes on behind those that are there.
+    void push(Hart &hart, int64_t time, bool behind = false) {
         const int64_t at = std::max(time, now_);
         if (static_cast<uint64_t>(at - now_) >= slots) [[unlikely]] {
             far_.push_back(FarHart{at, order_++, &hart});
@@ -45,7 +46,7 @@ class Schedule {
         Queue &queue = queues_[slot];
         occupied_ |= uint64_t{1} << slot;
         // Harts mostly come in the order in which they will go on.
-        if (queue.head == nullptr || hart.turn <= queue.tail->turn) [[likely]] {
+        if (queue.head == nullptr || behind || hart.turn <= queue.tail->turn) [[likely]] {
             hart.next_in_slot = nullptr;
             (queue.head == nullptr ? queue.head : queue.tail->next_in_slot) = &hart;
             queue.tail = &hart;

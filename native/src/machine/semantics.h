@@ -63,6 +63,11 @@
     if constexpr (can_share_unit(timing)) {                                                                            \
         if (SharedUnit *unit = hart->units[static_cast<size_t>(timing)]; unit != nullptr) [[unlikely]] {               \
             MY_TURN;                                                                                                   \
+            if (unit->round_robin && unit->last == hart->index && hart->stood_back != t && schedule_.others_now()) {   \
+                hart->stood_back = t;                                                                                  \
+                goto yield;                                                                                            \
+            }                                                                                                          \
+            unit->last = hart->index;                                                                                  \
             const int64_t wait = unit->take(t - pending);                                                              \
             const int64_t hidden = std::min<int64_t>(pending, wait);                                                   \
             COUNT.stall_use -= static_cast<uint64_t>(hidden);                                                          \

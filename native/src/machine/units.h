@@ -10,8 +10,11 @@ namespace tilewright {
 
 // One such unit. Operations come in the order of time; times are in cycles of its harts.
 struct SharedUnit {
-    int64_t cycles = 1; // from one operation to the next
+    static constexpr uint32_t nobody = ~uint32_t{0};
+    int64_t cycles = 1;       // from one operation to the next
+    bool round_robin = false; // whether the hart that it served last lets others go first in a cycle
     int64_t free_from = 0;
+    uint32_t last = nobody; // the hart that it served last
 
     // Takes an operation that comes in cycle `time`; how long it waits for its turn.
     int64_t take(int64_t time) {

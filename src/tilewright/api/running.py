@@ -97,6 +97,7 @@ def run_model(
     machine: Machine | None = None,
     profile: bool = False,
     simulator: SimulatorName | None = None,
+    timing: str = "",
     limits: Limits = USUAL,
     steps: int | None = None,
     progress: Observer = lambda _stage: None,
@@ -104,7 +105,8 @@ def run_model(
     """Compiles, builds and runs a network. Without `inputs`, seeded noise is fed.
 
     `machine` says how an emulated machine behaves, on platforms that are one; `profile` is for those with a simulator,
-    of which `simulator` names one that is not the platform's usual. `limits` say how far the program may go. With
+    of which `simulator` names one that is not the platform's usual, and `timing` one of Tilewright's that is not the
+    first. `limits` say how far the program may go. With
     `steps` the network is run so many times and keeps its states between; the first axis of all arrays counts runs.
     """
     samples = [a[0] if steps and a.ndim else a for a in inputs] if inputs is not None else None
@@ -142,6 +144,7 @@ def run_model(
                 fed,
                 types,
                 compiled.platform,
+                timing=timing,
                 checks=True,
                 profile=profile,
                 limits=limits,

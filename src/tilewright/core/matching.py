@@ -28,7 +28,8 @@ def tile_names(
     """
     ranges = tile or {}
     names: dict[str, Number | Expr] = {"PART": 0, "PARTS": 1}
-    names |= dict.fromkeys(("SHIFTS", "SCALES", "STEPS", "LOADS", "FUSED", "SUMS", "FIRST", "UNEVEN", "OTHERS"), 0)
+    asked = ("SHIFTS", "SCALES", "STEPS", "LOADS", "FUSED", "SUMS", "FIRST", "UNEVEN", "OTHERS", "FPU_OTHERS")
+    names |= dict.fromkeys(asked, 0)
     for key, value in call.attrs.items():
         if isinstance(value, (int, float)):
             names[key] = value

@@ -77,6 +77,8 @@ class UnitModel:
     instructions: tuple[str, ...]
     cycles: int
     """From one operation to the next."""
+    round_robin: bool
+    """Whether the hart that it served last lets others go first that ask in the same cycle."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +184,8 @@ class UnitPart(Part, frozen=True, kw_only=True):
     """Kinds of instructions that it is for."""
     cycles: WAIT
     """From one operation to the next."""
+    round_robin: Flag = False
+    """Whether the hart that it served last lets others go first that ask in the same cycle."""
 
 
 class FetchPart(Part, frozen=True, kw_only=True):
@@ -389,7 +393,7 @@ def _unit(name: str, part: UnitPart, pipeline: Numbers, source: Source) -> UnitM
             raise source.wrong("cycles", f"must be 1 to {pipeline[kind]}, the cycles of {kind}, found {part.cycles}")
     if len(set(part.instructions)) < len(part.instructions):
         raise source.wrong("instructions", "must be a list of different names")
-    return UnitModel(name, part.count, part.instructions, part.cycles)
+    return UnitModel(name, part.count, part.instructions, part.cycles, bool(part.round_robin))
 
 
 def _device(

@@ -218,6 +218,7 @@ def kernel_names(
     names = names_of(grid, position, mine, sizes, whole, split)
     names.part = names.part if part is None else part
     names["PARTS"], names["OTHERS"] = 1 if split else platform.cores.count, platform.cores.count - 1
+    names["FPU_OTHERS"] = platform.others_on_unit("fp")
     names["FIRST"], names["SUMS"] = begins(grid), _parts(grid, position)
     names["UNEVEN"] = grid.spread(grid.ragged * 1 + grid.uneven)
     behind, whole_sums = step_names(platform, mine), _whole(grid, position)

@@ -324,7 +324,7 @@ def _describe(made: _native.Machine, machine: Machine, timing: Timing) -> None:
             group.near,
         )
         for unit in group.units:
-            made.add_units(group.name, unit.instructions, unit.count, unit.cycles)
+            made.add_units(group.name, unit.instructions, unit.count, unit.cycles, unit.round_robin)
     for alias in timing.aliases:
         made.add_alias(alias.memory, alias.base, alias.size, alias.test_and_set, alias.harts)
     for device in timing.devices.values():

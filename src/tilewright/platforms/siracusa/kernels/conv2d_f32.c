@@ -7,22 +7,24 @@ epilogue: row
 strided: [X, Y]
 accumulate: [C]
 scratch: "16*KH*KW*C"
-# Four pixels and four channels at a time, tap by tap in runs of a row; then what is done for four pixels, and results. Pixels
-# at edges of the image (SIDES of a line, and ROWS of them) are copied row by row, and all tap by tap where these lie apart.
+# Four pixels and four channels at a time, and pixels that are left one by one, tap by tap in runs of a row; cores wait for the
+# unit that they share. Then what is done for four pixels, and results. Pixels at edges of the image (SIDES of a line, and
+# ROWS of them) are copied row by row, and all tap by tap where these lie apart.
 cycles:
-  taps: G * (QUADS := fours(N*OH*OW)) * fours(F) * KH*KW*C
-  runs: G * QUADS * fours(F) * KH
-  quads: G * QUADS
-  copied_runs: G * KH * ((APART := several(KW) * max(some(X_s2 - C), several(dilations_1))) * N*OH*OW*KW
+  taps: (FOURS := G * fours(F) * (QUADS := whole_fours(N*OH*OW))) * KH*KW*C
+  meetings: FPU_OTHERS * FOURS * KH*KW*C
+  pixel_taps: (PIXEL_FOURS := G * fours(F) * (LEFT := left_of_fours(N*OH*OW))) * KH*KW*C
+  runs: (FOURS + PIXEL_FOURS) * KH
+    + G * KH * ((APART := several(KW) * max(some(X_s2 - C), several(dilations_1))) * N*OH*OW*KW
     + unless(APART) * (EDGES := N * (OH * (SIDES := min(OW, steps(min(X_o2, pads_1), strides_1) + (OW == Y_n2) * steps(max(X_o2, pads_1) - pads_1, strides_1)))
     + (ROWS := min(OH, steps(min(X_o1, pads_0), strides_0) + (OH == Y_n1) * steps(max(X_o1, pads_0) - pads_0, strides_0)))
     * (OW - SIDES))))
+  quads: G * (QUADS + LEFT)
   copied: G * KH*KW*C * max(APART * N*OH*OW, EDGES)
   results: N*OH*OW * G*F
   behind: N*OH*OW * G*F * FUSED
-  call: some(N)
 --- */
-#include "tilewright_kernel.h"
+#include "tilewright_floats.h"
 
 /* Pixels are read where they are, as one run of numbers for each row of the filter. Those whose filter reaches over the
  * edge of the image, or whose taps do not lie side by side, are copied first. */
@@ -45,20 +47,17 @@ static void conv2d_f32(const float *X, const float *W, const float *B, void *Y, 
     const int step = shape.x_row * dilations_0 - words * 4;
     const int last_row = X_n1 - (KH - 1) * dilations_0, last_col = X_n2 - (KW - 1) * dilations_1;
     float *patch = scratch;
-    float panel[16], out[4 * 16];
+    float panel[16] = {0}, out[4 * 16];
     struct tw_runs runs = {.words = words, .rows = KH};
     for (int g = 0; g < G; g++) {
         const float *image = X + g * C;
         for (int pixel = 0, oh = 0, ow = 0, line = g * F; pixel < pixels; pixel += 4) {
             const int done = tw_min(4, pixels - pixel);
             int at[4];
-            for (int i = 0; i < 4; i++) {
+            for (int i = 0; i < done; i++) {
                 const int ih = oh * strides_0 - pads_0, iw = ow * strides_1 - pads_1;
                 at[i] = line + ow * Y_s2;
-                if (i >= done) {
-                    runs.a[i] = runs.a[i - 1];
-                    runs.step[i] = runs.step[i - 1];
-                } else if (side_by_side && ih >= 0 && iw >= 0 && ih < last_row && iw < last_col) {
+                if (side_by_side && ih >= 0 && iw >= 0 && ih < last_row && iw < last_col) {
                     runs.a[i] = image + ih * X_s1 + iw * X_s2;
                     runs.step[i] = step;
                 } else {
@@ -76,15 +75,15 @@ static void conv2d_f32(const float *X, const float *W, const float *B, void *Y, 
                     }
                 }
             }
-            const int even = at[1] - at[0] == at[2] - at[1] && at[2] - at[1] == at[3] - at[2];
+            const int even = done == 4 && at[1] - at[0] == at[2] - at[1] && at[2] - at[1] == at[3] - at[2];
+            const int together = even ? 4 : 1, pitch = even ? at[1] - at[0] : 0;
             const float *w = W + g * ((F + 3) / 4) * 4 * patch_words;
             for (int f = 0; f < F; f += 16) {
                 const int count = tw_min(16, F - f);
-                const float *bias = tw_bias_f32(B, g * F + f, count, panel);
-                for (int j = 0; j < count; j += 4)
-                    tw_float_runs(&runs, w + (f + j) * patch_words, 4, bias + j, out + j);
-                for (int i = 0; i < done; i += even ? 4 : 1)
-                    STORE(epilogue, Y, out + i * 16, at[i] + f, at[1] - at[0], g * F + f, even ? done : 1, count);
+                const float *bias = tw_float_biases(B, g * F + f, count, panel);
+                tw_float_runs(&runs, done, (count + 3) / 4, w + f * patch_words, 4, bias, out);
+                for (int i = 0; i < done; i += together)
+                    STORE(epilogue, Y, out + i * 16, at[i] + f, pitch, g * F + f, together, count);
             }
         }
     }

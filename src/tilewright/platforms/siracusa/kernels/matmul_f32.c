@@ -5,18 +5,19 @@ when: {A_sBATCH: ">= 0", B_sBATCH: ">= 0", A_sK: "A_sK == 1 or K == 1"}
 epilogue: row
 accumulate: [K]
 scratch: "K*16"
-# Four rows and four columns at a time. Columns are copied where they do not lie side by side, and where they are the last
+# Four rows and four columns at a time, and rows that are left one by one; cores wait for the unit that they share. Columns are copied where they do not lie side by side, and where they are the last
 # few, which are stored one by one.
 cycles:
-  products: BATCH * fours(N) * fours(M) * K
-  blocks: BATCH * fours(N) * fours(M)
+  products: (FOURS := BATCH * fours(N) * whole_fours(M)) * K
+  meetings: FPU_OTHERS * FOURS * K
+  row_products: (ROW_FOURS := BATCH * fours(N) * left_of_fours(M)) * K
+  blocks: FOURS + ROW_FOURS
   copied: BATCH * K * (fours(N) * unless(one(B_sN)) + ragged_fours(N) * one(B_sN))
   results: BATCH * M * N
   single_columns: BATCH * ragged_fours(N) * M
   behind: BATCH * M * N * FUSED
-  call: some(BATCH)
 --- */
-#include "tilewright_kernel.h"
+#include "tilewright_floats.h"
 
 /* Four columns of B side by side, the last one again in place of those that are missing. */
 TW_APART void matmul_f32_panel(const float *b, int b_k, int b_n, int K, int count, float *panel) {
@@ -43,9 +44,9 @@ static void matmul_f32(const float *A, const float *B, void *Y, int BATCH, int M
                 matmul_f32_panel(b, B_sK, B_sN, K, count, scratch);
             for (int m = 0; m < M; m += 4) {
                 const int rows = tw_min(4, M - m), at = (batch * M + m) * N + n;
-                for (int i = 0; i < 4; i++) /* rows that are not there are computed as the last one again */
-                    runs.a[i] = A + batch * A_sBATCH + (m + tw_min(i, rows - 1)) * A_sM;
-                tw_float_runs(&runs, in_place ? b : scratch, in_place ? B_sK : 4, zero, out);
+                for (int i = 0; i < rows; i++)
+                    runs.a[i] = A + batch * A_sBATCH + (m + i) * A_sM;
+                tw_float_runs(&runs, rows, 1, in_place ? b : scratch, in_place ? B_sK : 4, zero, out);
                 if (count < 4) {
                     STORE(epilogue, Y, out, at, N, n, rows, count);
                 } else {

@@ -262,32 +262,6 @@ static __attribute__((noinline, unused)) void tw_gather_patch(const struct tw_wi
     }
 }
 
-/* The same in floats: out[i * 16 + j] for four pixels and four channels, whose weights are side by side, those of the
- * next input `w_step` further on. */
-static __attribute__((noinline, unused)) void tw_float_runs(const struct tw_runs *runs, const float *w,
-                                                            ptrdiff_t w_step, const float *bias, float *out) {
-    float sum[4][4];
-    const float *a0 = runs->a[0], *a1 = runs->a[1], *a2 = runs->a[2], *a3 = runs->a[3];
-    _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++) {
-        _Pragma("GCC unroll 4") for (int j = 0; j < 4; j++) sum[i][j] = bias[j];
-    }
-    for (int row = 0; row < runs->rows; row++) {
-        _Pragma("GCC unroll 2") for (int k = 0; k < runs->words; k++, w += w_step) {
-            const float x[4] = {*a0++, *a1++, *a2++, *a3++};
-            _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++) {
-                _Pragma("GCC unroll 4") for (int j = 0; j < 4; j++) sum[i][j] = __builtin_fmaf(x[i], w[j], sum[i][j]);
-            }
-        }
-        a0 += runs->step[0] / 4;
-        a1 += runs->step[1] / 4;
-        a2 += runs->step[2] / 4;
-        a3 += runs->step[3] / 4;
-    }
-    _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++) {
-        _Pragma("GCC unroll 4") for (int j = 0; j < 4; j++) out[i * 16 + j] = sum[i][j];
-    }
-}
-
 #include "tilewright_columns.h"
 
 #endif
