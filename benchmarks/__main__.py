@@ -24,6 +24,7 @@ BENCHMARKS = {
     "measured": "the fastest of measured plans against the predicted best (takes half an hour, so only when named)",
     "accuracy": "predicted cycles of layers and networks made from a seed (takes half an hour, so only when named)",
     "prediction": "predicted against simulated cycles of every layer (takes hours, so only when named)",
+    "same_code": "whether generated C and predicted cycles are those of another run (only when named)",
     "scratchpad_matrix": "results on scratchpads of many sizes (takes hours, so only when named)",
     "siracusa_matrix": "results on a simulated chip in all its configurations (takes hours, so only when named)",
 }
@@ -35,6 +36,7 @@ FOLDERS = {
     "planning": ("deeploy", "standard_networks"),
     "measured": ("deeploy", "standard_networks"),
     "prediction": ("deeploy", "standard_networks"),
+    "same_code": (),
     "scratchpad_matrix": ("deeploy", "standard_networks"),
     "siracusa_matrix": ("deeploy", "standard_networks"),
     "seams": (),
@@ -48,9 +50,7 @@ FOLDERS = {
     "cost": ("standard_networks", "deeploy/Models/microLlama"),
 }
 """Where below TILEWRIGHT_CASES each benchmark finds its cases."""
-LONG = frozenset(
-    {"accuracy", "cost", "growth", "measured", "prediction", "scratchpad_matrix", "siracusa_matrix", "zigzag_results"}
-)
+LONG = frozenset(name for name, summary in BENCHMARKS.items() if "only when named" in summary)
 
 
 def run(name: str, options: list[str]) -> int:

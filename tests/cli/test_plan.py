@@ -39,6 +39,14 @@ def test_with_tiles(chain: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     assert "layer by layer" not in printed
 
 
+def test_text(chain: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan", str(chain), "--text"]) == 0
+    assert "%a: arena + 0" in capsys.readouterr().out
+    assert run(["plan", str(chain), *SMALL, "--text"]) == 0
+    printed = capsys.readouterr().out
+    assert all(word in printed for word in ("residencies", "group 0", "run %a = Softmax(%x)", "load 0 -> ", "store"))
+
+
 def test_baseline_and_json(chain: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["plan", str(chain), *SMALL, "--baseline", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

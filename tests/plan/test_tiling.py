@@ -15,12 +15,11 @@ from plan.tiled import Network, Walk, machine
 from plan.tiled_networks import FUSED, SINGLE, chain, convolution, elementwise, residual
 from tilewright.core.expr import Expr, Var, larger, variable
 from tilewright.core.matching import tile_names
-from tilewright.core.op import call_node
+from tilewright.core.op import call_node, is_view
 from tilewright.core.plan import Plan
 from tilewright.core.tiles import Extent, TileLoop, Trace, member, trace
 from tilewright.machine.kernel import Kernel, formula
 from tilewright.machine.target import Target
-from tilewright.plan.storage import is_view
 from tilewright.plan.tiling.candidates import Candidate, Tiling, candidates
 from tilewright.plan.validator.groups import group_problems, open_group
 from tilewright.plan.validator.kernels import work_problems

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from types import MappingProxyType
 from typing import Any
 
@@ -12,7 +13,8 @@ from msgspec import structs
 from passes.build import Builder, platform
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group, Place, Plan, Schedule, Stage, TileBuffer, Work
-from tilewright.core.tiles import TileLoop
+from tilewright.core.points import Facts, points
+from tilewright.core.tiles import TileLoop, member
 from tilewright.machine.kernel import Kernel
 from tilewright.machine.parts import Cores, Link, Memory
 from tilewright.machine.target import Target
@@ -138,6 +140,30 @@ def fused(*, keep: bool = True) -> Plan:
     stage = Stage("c1", "", Place("L1", 16384), 9216, 0, 0, 0)
     first = group(works, [("D1", 2, 4)], (x, w, a, b, replace(c, offset=b.offset)), {"a": 1} if keep else {})
     return assembled([first, matmul()], {}, (stage,))
+
+
+def moving(made: Plan) -> Plan:
+    """A plan with its moves and runs; every node runs at every step."""
+    schedule = schedule_of(made)
+    facts = [_facts(made, each) for each in schedule.groups]
+    moves, runs = points(schedule.groups, facts, schedule.stages)
+    return scheduled(made, moves=moves, runs=runs)
+
+
+def _facts(made: Plan, mine: Group) -> Facts:
+    members = [member(made.graph, made.graph.nodes[w.step], made.choices[w.step].kernel) for w in mine.works]
+    inner = {each.output.tensor for each in members}
+    last = mine.works[-1].buffers
+    reads: dict[int, int] = {}
+    for position, (work, each) in enumerate(zip(mine.works, members, strict=True)):
+        for use in each.uses:
+            if not use.writes and use.tensor not in inner and use.key in work.buffers:
+                reads.setdefault(work.buffers[use.key], position)
+    steps = prod(loop.count for loop in mine.loops)
+    stores = {last[use.key]: steps for use in members[-1].uses if use.writes and use.key in last}
+    engines = [made.choices[work.step].engine for work in mine.works]
+    carriers = range(int(mine.ahead and not mine.queued), len(members))
+    return Facts(steps, reads, stores, carriers, frozenset(), ["" if e == "cpu" else e for e in engines])
 
 
 # Changes

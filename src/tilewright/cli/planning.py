@@ -14,6 +14,7 @@ from tilewright.cli import options as opt
 from tilewright.cli.arguments import options_of, require_tiles
 from tilewright.cli.console import progress_line, results, warn_stale
 from tilewright.core.plan import Plan, Schedule
+from tilewright.core.plan_text import print_plan
 from tilewright.machine.parts import Memory
 from tilewright.plan import PlanOptions, check, plan
 from tilewright.report import BufferRow, GroupRow, GroupTable, Layer, Totals, group_table, layers
@@ -37,6 +38,10 @@ def plan_command(
         bool,
         typer.Option("--baseline", help="Also plans layer by layer, each with the largest tile that fits."),
     ] = False,
+    as_text: Annotated[
+        bool,
+        typer.Option("--text", help="Prints where every tensor is, what is moved when, and what runs, as plain text."),
+    ] = False,
     as_json: opt.Json = False,
     network: opt.Network,
     code: opt.Code,
@@ -51,9 +56,12 @@ def plan_command(
     options = options_of(network, code, shape, planning)
     if baseline:
         require_tiles(options.platform, "--baseline")
-    with progress_line(f"plan {model.name}", quiet=as_json) as progress:
+    with progress_line(f"plan {model.name}", quiet=as_json or as_text) as progress:
         _, made = plan_model(model, options, progress=progress)
         warn_stale(made)
+        if as_text:
+            print(print_plan(made), end="")
+            return
         if made.schedule is None:
             _show_flat(made, as_json=as_json)
             return

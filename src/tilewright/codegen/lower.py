@@ -7,7 +7,7 @@ from tilewright.codegen.groups import lower_groups
 from tilewright.codegen.pieces import Pieces
 from tilewright.codegen.works import Held, Task, invoke, packing_names, reach
 from tilewright.core.graph import Node
-from tilewright.core.op import REGISTRY
+from tilewright.core.op import is_view
 from tilewright.core.plan import Place, Plan, Schedule
 from tilewright.core.program import Invoke, Kept, Mark, Pointer, Port, Program, Runtime
 from tilewright.core.sizes import ranges_of
@@ -20,7 +20,7 @@ def lower(plan: Plan, name: str = "network") -> Program:
     flat = plan.schedule is None
     calls: list[Invoke | Mark] = []
     for step, node in enumerate(plan.graph.nodes):
-        if flat and _works(node):
+        if flat and not is_view(node):
             # A simulator that has no other way to see where a program is.
             calls += [Mark(step, "begin")] if plan.platform.qemu else []
             calls.append(_whole_node(plan, step, node, pieces))
@@ -68,11 +68,6 @@ def _blocks(plan: Plan, schedule: Schedule) -> dict[str, int]:
         if place.space in blocks:
             blocks[place.space] = max(blocks[place.space], place.offset + size)
     return blocks
-
-
-def _works(node: Node) -> bool:
-    """A view is done by sharing bytes."""
-    return REGISTRY[node.op].kind != "view" or bool(node.epilogue)
 
 
 def _whole_node(plan: Plan, step: int, node: Node, pieces: Pieces) -> Invoke:

@@ -11,11 +11,14 @@ from functools import cached_property
 from math import prod
 from typing import Literal
 
+from tilewright.codegen.channels import Channels
 from tilewright.codegen.naming import Names
 from tilewright.codegen.pieces import Pieces
 from tilewright.codegen.transfers import copy
 from tilewright.codegen.works import Held, Parts, Task, around, invoke, packing_names, reach
 from tilewright.core.expr import Expr, Size, Var, bounds_of, larger, plain, variable
+from tilewright.core.moves import Move as Transfer
+from tilewright.core.moves import Run
 from tilewright.core.plan import Choice, Group, Place, Plan, Schedule, Stage, Work
 from tilewright.core.program import Await, Copy, Cores, If, Mark, Move, Pointer, Start, Statement, Test, Wait
 from tilewright.core.sizes import ranges_of
@@ -34,6 +37,7 @@ class Lowering:
     index: int
     group: Group
     pieces: Pieces
+    channels: Channels
     step: Literal["any", "first", "last"] = "any"
     """Which step statements are for: any, as expressions of the loop variables, or one that is known."""
     edge: tuple[int, bool] | None = None
@@ -170,45 +174,13 @@ class Lowering:
             number = number * self.group.loops[k].count + self.at[k]
         return number % self.group.buffers[buffer].slots
 
-    @cached_property
-    def first_channel(self) -> tuple[int, ...]:
-        found: list[int] = []
-        total = 0
-        for buffer in self.group.buffers:
-            found.append(total)
-            total += buffer.slots
-        return tuple(found)
-
-    @cached_property
-    def shared(self) -> int:
-        """The first channel that no group has for itself; there begin those of copies in a nearer memory."""
-        return max(sum(buffer.slots for buffer in group.buffers) for group in self.schedule.groups)
-
     def channel(self, buffer: int) -> Size:
-        mine = self.group.buffers[buffer]
-        if mine.early and (mine.slots == 1 or self.step == "first"):
-            return self.early_channel(buffer)
-        if mine.late > 1:
-            return self._late_channel(buffer)
-        return plain(self.slot(buffer) + self.first_channel[buffer])
-
-    def early_channel(self, buffer: int) -> int:
-        """That of what is loaded before the group begins: groups in turn have some for it."""
-        groups = [[b.early for b in group.buffers] for group in self.schedule.groups]
-        return self.shared + len(self.schedule.stages) + self._in_turn(groups, buffer)
-
-    def _late_channel(self, buffer: int) -> int:
-        """That of what is stored while more than one group works; behind those of early loads."""
-        groups = [[b.early for b in group.buffers] for group in self.schedule.groups]
-        early = max(sum(b > 0 for b in group) for group in groups) * (max(b for group in groups for b in group) + 1)
-        late = [[b.late for b in group.buffers] for group in self.schedule.groups]
-        return self.shared + len(self.schedule.stages) + early + self._in_turn(late, buffer)
-
-    def _in_turn(self, groups: Sequence[Sequence[int]], buffer: int) -> int:
-        """A channel among those that groups have in turn, for buffers that need one across so many groups."""
-        most = max(sum(b > 0 for b in group) for group in groups)
-        furthest = max(b for group in groups for b in group)
-        return self.index % (furthest + 1) * most + sum(b > 0 for b in groups[self.index][:buffer])
+        """That of the transfer of a step."""
+        first = self.channels.prefetch(self.index, buffer)
+        if first is not None and (self.group.buffers[buffer].slots == 1 or self.step == "first"):
+            return first
+        late = self.channels.drained_later(self.index, buffer)
+        return plain(self.slot(buffer) + self.channels.of(self.index, buffer)) if late is None else late
 
     # Where things are
 
@@ -246,88 +218,25 @@ class Lowering:
 
     # Statements
 
-    def early(self, groups: int) -> list[Statement]:
-        """Starts what is loaded that many groups before this one, for the first step."""
-        first = replace(self, step="first")
-        return [s for b in self.read if self.group.buffers[b].early == groups for s in first.start(b)]
+    def prefetched(self, buffer: int) -> list[Statement]:
+        """Waits for what is loaded before the group begins."""
+        channel = self.channels.prefetch(self.index, buffer)
+        return [] if channel is None else [Wait(channel)]
 
-    def early_arrived(self) -> list[Statement]:
-        """Waits for that."""
-        return [Wait(self.early_channel(b)) for b in self.read if self.group.buffers[b].early]
+    def drained(self, buffer: int) -> list[Statement]:
+        """Waits for the last stores from a buffer."""
+        late = self.channels.drained_later(self.index, buffer)
+        slots = range(min(self.group.buffers[buffer].slots, self.stores))
+        return [Wait(self.channels.of(self.index, buffer) + slot if late is None else late) for slot in slots]
 
-    @cached_property
-    def carriers(self) -> list[int]:
-        """Nodes that are computed at every step, so that something can be done beside each."""
-        first = int(self.group.ahead and not self.group.queued)
-        return [p for p in range(first, len(self.members)) if not self.tests(self.work_depth(p))]
-
-    @cached_property
-    def in_place(self) -> list[int]:
-        """Buffers that are loaded where results are stored from."""
-        return [b for b in self.read if any(self._shares(b, other) for other in self.written)]
-
-    @cached_property
-    def stores_behind(self) -> bool:
-        """Whether what a step makes may be stored while the next one works.
-
-        What cores copy to bytes that a result takes, they copy before that, for a later step.
-        """
-        moved = [s for b, use in self.written.items() for s in self.store(b, use)]
-        moved += [s for b in self.in_place for s in self.start(b)]
-        slots = all(self.group.buffers[b].slots > 1 for b in self.written)
-        return len(self.carriers) > 0 and slots and self.by_driver(moved)
-
-    @cached_property
-    def hands_on(self) -> bool:
-        """Whether the last results may be stored while the next group works."""
-        return bool(self.written) and all(self.group.buffers[b].late for b in self.written)
-
-    def last_stores(self) -> list[Statement]:
-        last = replace(self, step="last")
-        return [s for b, use in self.written.items() for s in last.store(b, use)]
-
-    def by_driver(self, statements: Sequence[Statement]) -> bool:
-        """Whether none of them needs the cores: these copy inside their memory."""
-        for statement in statements:
-            match statement:
-                case Cores():
-                    return False
-                case If(body=body) | Start(body=body):
-                    if not self.by_driver(body):
-                        return False
-                case Copy():
-                    if statement.inside(self.memory):
-                        return False
-                case _:
-                    pass
-        return True
-
-    def drain(self, late: int) -> list[Statement]:
-        """Waits for the last stores that may run on while so many groups work."""
-        buffers = {b: self.group.buffers[b] for b in self.written if self.group.buffers[b].late == late}
-        return [
-            Wait(self._late_channel(b) if late > 1 else self.first_channel[b] + slot)
-            for b, buffer in buffers.items()
-            for slot in range(min(buffer.slots, self.stores))
-        ]
-
-    def staged(self) -> list[Statement]:
-        """Waits for copies in a nearer memory that are needed from here on; starts those that have not been."""
-        mine = [(self.shared + number, s) for number, s in enumerate(self.schedule.stages) if s.first == self.index]
-        starts = [self._stage(stage, channel) for channel, stage in mine if stage.start == self.index]
-        return [*starts, *(Wait(channel) for channel, _ in mine)]
-
-    def ahead(self) -> list[Statement]:
-        """Starts copies for later groups. What this one waits for goes first: they may share a DMA."""
-        later = [(n, s) for n, s in enumerate(self.schedule.stages) if s.start == self.index < s.first]
-        return [self._stage(stage, self.shared + number) for number, stage in later]
-
-    def _stage(self, stage: Stage, channel: int) -> Copy:
+    def stage(self, number: int) -> Copy:
+        """Starts a copy in a nearer memory."""
+        stage = self.schedule.stages[number]
         place = self.plan.places[stage.tensor]
         if place.space == "constant":
             place = self._staged_constant(stage)
-        source = Pointer(place, "void", True)
-        return Copy(channel, Pointer(stage.place, "void", False), source, stage.bytes, (), (), (), 1)
+        source, target = Pointer(place, "void", True), Pointer(stage.place, "void", False)
+        return Copy(self.channels.stage(number), target, source, stage.bytes, (), (), (), 1)
 
     def _staged_constant(self, stage: Stage) -> Place:
         for work in self.schedule.groups[stage.first].works:
@@ -337,9 +246,9 @@ class Lowering:
                 return self.pieces.constant(stage.tensor, stage.pack, packing_names(self.plan.graph, mine), kernel)
         raise ValueError(f"no node of group {stage.first} reads {stage.tensor}")
 
-    def arrived(self, buffers: Sequence[int]) -> list[Statement]:
-        """Waits for what is loaded."""
-        return [s for b in buffers for s in self.guarded(self.buffer_depth(b), [Wait(self.channel(b))])]
+    def awaited(self, buffer: int) -> list[Statement]:
+        """Waits for what is loaded for a step, or for what was stored from where its result goes."""
+        return self.guarded(self.buffer_depth(buffer), [Wait(self.channel(buffer))])
 
     def choice(self, position: int) -> Choice:
         return self.plan.choices[self.group.works[position].step]
@@ -354,21 +263,20 @@ class Lowering:
             raise ValueError(f"nothing copies between {memory} and {self.memory}")
         return found
 
-    def load(self, buffer: int) -> list[Statement]:
-        return self.guarded(self.buffer_depth(buffer), self.start(buffer))
+    def load(self, move: Transfer) -> list[Statement]:
+        return self.guarded(self.buffer_depth(move.buffer), self.start(move))
 
-    def start(self, buffer: int) -> list[Statement]:
+    def start(self, move: Transfer) -> list[Statement]:
+        """Starts a load, at steps at which there is one."""
+        buffer, several = move.buffer, self.steps > 1
         source, memory = self.at_home(*self.read[buffer])
-        kind = self.read[buffer][1].type
-        target = self.in_buffer(buffer)
-        starts: list[Statement] = [
-            Wait(self.channel(other)) for other in self.written if self._shares(buffer, other) and self.steps > 1
-        ]
-        starts += copy(self.channel(buffer), target, source, self.regions[buffer], kind, self._dma(memory).rank)
-        return starts
+        starts: list[Statement] = [Wait(self.channel(other)) for other in move.behind if several]
+        kind, rank = self.read[buffer][1].type, self._dma(memory).rank
+        return starts + copy(self.channel(buffer), self.in_buffer(buffer), source, self.regions[buffer], kind, rank)
 
-    def store(self, buffer: int, use: Use, behind: int = 0) -> list[Statement]:
+    def store(self, buffer: int, behind: int = 0) -> list[Statement]:
         """Stores what a step has made; `behind` says how many steps later that is."""
+        use = self.written[buffer]
         target, memory = self.at_home(len(self.members) - 1, use)
         rank = self._dma(memory).rank
         starts: list[Statement] = [Mark(self.index, "store", behind)]
@@ -377,20 +285,17 @@ class Lowering:
         last = tuple(Test(i, "==", loop.count - 1) for i, loop in inner if isinstance(i, Expr))
         return [If(last, tuple(starts))] if last else starts
 
-    def _shares(self, a: int, b: int) -> bool:
-        first, second = self.group.buffers[a], self.group.buffers[b]
-        return first.offset < second.end and second.offset < first.end
-
-    def work(self, position: int, beside: Sequence[Statement] = ()) -> list[Statement]:
-        """Computes a node; `beside` is what is done meanwhile."""
+    def work(self, run: Run, beside: Sequence[Statement] = ()) -> list[Statement]:
+        """Computes a node, or starts that; `beside` is what is done meanwhile."""
+        position, started = run.position, run.wait != run.start
         work, choice = self.group.works[position], self.choice(position)
         if self.plan.platform.beside(choice.kernel) is None:
             count = self.schedule.cores if work.split or self._takes_turns(position) else 1
             body: tuple[Statement, ...] = (Cores(CORE, count, self._invoked(position), tuple(beside)),)
         else:
-            wait = () if self.group.ahead else (Await(choice.engine),)
+            wait = () if started else (Await(choice.engine),)
             body = (Start(choice.engine, self._invoked_by_size(position), tuple(beside)), *wait)
-        mark = Mark(self.index, "start" if self.group.ahead and position == 0 else "work", position)
+        mark = Mark(self.index, "start" if started else "work", position)
         return self.guarded(self.work_depth(position), [mark, *self._crops(position), *body]) + self._keep(position)
 
     def _takes_turns(self, position: int) -> bool:

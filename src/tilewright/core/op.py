@@ -305,6 +305,11 @@ def call_of(
     return replace(call, outputs=op.infer(call))
 
 
+def is_view(node: Node) -> bool:
+    """Whether a node does nothing: its result is its input, seen otherwise."""
+    return REGISTRY[node.op].kind == "view" and not node.epilogue
+
+
 def call_node(graph: Graph, node: Node) -> Call:
     """The call a node of a graph makes (its own operator, without the epilogue)."""
     return call_of(

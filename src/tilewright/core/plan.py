@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from tilewright.core.graph import Graph
+from tilewright.core.moves import Move, Run
 from tilewright.core.tiles import TileLoop
 from tilewright.machine.kernel import Kernel
 from tilewright.machine.target import Target
@@ -177,6 +178,8 @@ class Schedule:
     """No plan of the kinds considered takes fewer predicted cycles, where as much is loaded early as here."""
     states: str = ""
     """The memory of states, where there are some."""
+    moves: tuple[Move, ...] = ()
+    runs: tuple[Run, ...] = ()
     measured: bool = False
     """Whether the cycles of the groups were simulated; then they add up to those of the program."""
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tilewright.core.graph import Graph, Node
+from tilewright.core.op import is_view
 from tilewright.core.plan import Choice, Group, Stage
+from tilewright.core.points import points
 from tilewright.core.tiles import Member
 from tilewright.machine.parts import Engine
 from tilewright.machine.target import Target
@@ -19,10 +21,10 @@ from tilewright.plan.offload import Offloaded, offloads
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.prices import Price, Prices
 from tilewright.plan.shapes import Shape
-from tilewright.plan.storage import fixed, in_order, is_view, root_of, storage
+from tilewright.plan.storage import fixed, in_order, root_of, storage
 from tilewright.price.tiles import Task, task
 from tilewright.timeline.parts import Costs
-from tilewright.timeline.replay import Timeline, replay
+from tilewright.timeline.replay import Timeline, parts_of, replay
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,9 @@ class Network:
         def costs(group: Group, source: Mapping[str, str]) -> Costs:
             return self.prices.costs(self.graph, self.platform, self.choices, group, source)
 
-        return replay(self.graph, self.platform, self.choices, groups, sources, stages, costs)
+        parts = parts_of(self.graph, groups, sources, costs)
+        moves, runs = points(groups, [part.costs.facts for part in parts], stages)
+        return replay(self.graph, self.platform, self.choices, parts, stages, moves, runs)
 
     @cached_property
     def lives(self) -> Mapping[str, Life]:

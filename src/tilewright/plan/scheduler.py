@@ -283,6 +283,8 @@ def _plan(
             network.engine.count,
             0.0 if gap is None else max(timeline.cycles - gap, 0.0),
             levels.states,
+            timeline.moves,
+            timeline.runs,
         ),
         state_bytes(kept),
     )

@@ -6,17 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from tilewright.core.graph import Graph, Node
-from tilewright.core.op import REGISTRY
 from tilewright.core.plan import Buffer, Place
 from tilewright.core.states import links, shown
 from tilewright.machine.target import Target
 from tilewright.plan.addresses.packing import round_up
 from tilewright.plan.order import Task, order
-
-
-def is_view(node: Node) -> bool:
-    """Whether a node does nothing: its result is its input, seen otherwise."""
-    return REGISTRY[node.op].kind == "view" and not node.epilogue
 
 
 def storage(graph: Graph) -> dict[str, str]:

@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import Literal
 
 from tilewright.core.graph import Graph
-from tilewright.report.layers import Layer, is_view
+from tilewright.core.op import is_view
+from tilewright.report.layers import Layer
 
 ROW, LANE, MARGIN = 52, 12, 10
 """Pixels: height of a row, distance of lanes, room between lanes and boxes."""

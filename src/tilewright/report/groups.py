@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from tilewright.core.op import call_node
+from tilewright.core.op import call_node, is_view
 from tilewright.core.plan import Group, Plan, Schedule, TileBuffer, Work
-from tilewright.report.layers import code_of, is_view, multiply_accumulates
+from tilewright.report.layers import code_of, multiply_accumulates
 from tilewright.timeline.replay import Timed, plan_timeline
 
 Interval = tuple[int, int]

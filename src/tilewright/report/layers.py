@@ -7,7 +7,7 @@ from math import prod
 
 from tilewright.core.domain import Domain, Whole
 from tilewright.core.graph import Graph, Node
-from tilewright.core.op import REGISTRY, call_node
+from tilewright.core.op import call_node, is_view
 from tilewright.core.plan import Choice, Plan, Rejection
 
 LOOP_NEST = "loop nest"
@@ -36,11 +36,6 @@ class Layer:
 def layers(plan: Plan) -> tuple[Layer, ...]:
     """A row for every step that computes something; views only rename bytes."""
     return tuple(_layer(plan, step, node) for step, node in enumerate(plan.graph.nodes) if not is_view(node))
-
-
-def is_view(node: Node) -> bool:
-    """Whether a node makes no code."""
-    return REGISTRY[node.op].kind == "view" and not node.epilogue
 
 
 def _layer(plan: Plan, step: int, node: Node) -> Layer:

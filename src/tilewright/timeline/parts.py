@@ -8,14 +8,16 @@ from functools import cached_property
 
 import numpy as np
 
+from tilewright.core.acts import Acts
 from tilewright.core.plan import Group, Stage, TileBuffer
+from tilewright.core.points import Facts
 from tilewright.machine.parts import Engine, Link
 from tilewright.machine.target import Target
 from tilewright.price.copies import route
 from tilewright.price.grid import Array
 from tilewright.price.tiles import Priced
 from tilewright.price.transfers import Flow
-from tilewright.timeline.clock import OUT, Channel
+from tilewright.timeline.clock import OUT
 from tilewright.timeline.code import Kept
 
 
@@ -84,6 +86,17 @@ class Costs:
         self.kinds: list[int] = np.unique(kinds, axis=1, return_inverse=True)[1].reshape(-1).tolist()
         """What steps that are alike have in common."""
 
+    @cached_property
+    def facts(self) -> Facts:
+        return Facts(
+            self.steps,
+            self.reads,
+            {b: self.flows[b].count for b in self.writes},
+            self.carriers,
+            frozenset(b for b, moves in self.flows.items() if moves.dma.by_cores),
+            ["" if engine is None else engine.name for engine in self.engines],
+        )
+
     @property
     def steps(self) -> int:
         return len(self.classes)
@@ -128,95 +141,16 @@ class Part:
     def buffer(self, number: int) -> TileBuffer:
         return self.group.buffers[number]
 
-    @cached_property
-    def hands_on(self) -> bool:
-        """Whether the last results may be stored while the next group works."""
-        return bool(self.costs.writes) and all(self.buffer(b).late for b in self.costs.writes)
-
-    @cached_property
-    def stores_behind(self) -> bool:
-        """Whether what a step makes may be stored while the next one works."""
-        slots = all(self.buffer(b).slots > 1 for b in self.costs.writes)
-        moved = [*self.costs.writes, *(b for b in self.costs.reads if self.over[b])]
-        return bool(self.costs.carriers) and slots and not any(self.costs.flows[b].dma.by_cores for b in moved)
-
-    @cached_property
-    def over(self) -> dict[int, list[int]]:
-        """For buffers that are loaded, those of results that have some of their bytes."""
-        pairs = [(b, self.buffer(b)) for b in self.costs.writes]
-        reads = {b: self.buffer(b) for b in self.costs.reads}
-        return {b: [n for n, w in pairs if r.offset < w.end and w.offset < r.end] for b, r in reads.items()}
-
-    def there(self, number: int) -> bool:
-        """Whether a buffer is there before the group begins, and not loaded again."""
-        mine = self.buffer(number)
-        return mine.kept > 0 or (mine.early > 0 and mine.slots == 1)
-
-    @cached_property
-    def early(self) -> list[int]:
-        """Buffers that are loaded before the group begins, or for its first step."""
-        return [b for b in self.costs.reads if self.buffer(b).early and not self.buffer(b).kept]
-
-    def stored(self, late: int) -> list[Channel]:
-        """Last stores that are awaited so many groups later."""
-        found = {b: self.buffer(b) for b in self.costs.writes if self.buffer(b).late == late}
-        return [
-            (self.number, b, slot)
-            for b, buffer in found.items()
-            for slot in range(min(buffer.slots, self.costs.flows[b].count))
-        ]
-
 
 @dataclass(frozen=True, eq=False)
 class Place:
     """A group among others."""
 
     part: Part
-    before: Part | None
-    following: Part | None
-    early: tuple[tuple[Part, int], ...]
-    """What is loaded for later groups."""
-    late: tuple[Channel, ...]
-    """Stores of groups before that are awaited here."""
-    begun: tuple[tuple[int, Stage], ...]
-    """Copies in a nearer memory that it starts for itself, by number."""
-    needed: tuple[int, ...]
-    """Those that it waits for."""
-    ahead: tuple[tuple[int, Stage], ...]
-    """Those that it starts for later groups."""
+    parts: Sequence[Part]
+    """All of them."""
+    acts: Acts
+    stages: Sequence[Stage]
     kept: Kept
     fetched: bool
     """Whether something came from the slow home before."""
-
-
-def places(parts: Sequence[Part], stages: Sequence[Stage], kept: Sequence[Kept]) -> list[Place]:
-    """What groups have to do with each other."""
-    found: list[Place] = []
-    early: dict[int, list[tuple[Part, int]]] = {}
-    late: dict[int, list[Channel]] = {}
-    for part in parts:
-        for b in part.early:
-            early.setdefault(part.number - part.buffer(b).early, []).append((part, b))
-        for distance in {part.buffer(b).late for b in part.costs.writes} - {0}:
-            late.setdefault(part.number + distance, [])[:0] = part.stored(distance)
-    fetched = False
-    for n, part in enumerate(parts):
-        numbered = list(enumerate(stages))
-        begun = tuple((number, stage) for number, stage in numbered if stage.start == n == stage.first)
-        ahead = tuple((number, stage) for number, stage in numbered if stage.start == n < stage.first)
-        found.append(
-            Place(
-                part,
-                parts[n - 1] if n else None,
-                parts[n + 1] if n + 1 < len(parts) else None,
-                tuple(early.get(n, ())),
-                tuple(late.get(n, ())),
-                begun,
-                tuple(number for number, stage in numbered if stage.first == n),
-                ahead,
-                kept[n],
-                fetched,
-            )
-        )
-        fetched = fetched or bool(begun or ahead) or part.far
-    return found

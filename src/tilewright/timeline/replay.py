@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from tilewright.core.acts import acts as acts_of
 from tilewright.core.graph import Graph
+from tilewright.core.moves import Move, Run
 from tilewright.core.plan import Choice, Group, Plan, Schedule, Stage
 from tilewright.machine.target import Target
 from tilewright.price.tiles import Cost, priced
 from tilewright.timeline.clock import CORES, OUT, START, Bar, Body, Passed, State, arrived, passed
 from tilewright.timeline.code import kept_code
-from tilewright.timeline.parts import Costs, Part, Place, alone, places
+from tilewright.timeline.parts import Costs, Part, Place, alone
 from tilewright.timeline.program import Turns
 
 Price = Callable[[Group, Mapping[str, str]], Costs]
@@ -67,6 +69,8 @@ class Timeline:
     """When everything runs."""
 
     groups: tuple[Timed, ...]
+    moves: tuple[Move, ...] = ()
+    runs: tuple[Run, ...] = ()
 
     @property
     def cycles(self) -> float:
@@ -88,25 +92,31 @@ def replay(
     graph: Graph,
     platform: Target,
     choices: Sequence[Choice],
-    groups: Sequence[Group],
-    sources: Sequence[Mapping[str, str]],
+    parts: Sequence[Part],
     stages: Sequence[Stage],
-    price: Price,
+    moves: Sequence[Move],
+    runs: Sequence[Run],
 ) -> Timeline:
-    """When each group runs; `sources` are, for each group, the memories of tensors outside the engine's."""
-    parts = [
-        Part(number, group, price(alone(group), source), tuple(graph.nodes[work.step].label for work in group.works))
-        for number, (group, source) in enumerate(zip(groups, sources, strict=True))
-    ]
-    asked = {stage.start for stage in stages}
-    kept = kept_code(graph, platform, choices, groups, [part.far or part.number in asked for part in parts])
+    """When each group runs that does some moves and runs."""
+    asked = {move.issue.group for move in moves if move.kind == "stage"}
+    slow = [part.far or part.number in asked for part in parts]
+    kept = kept_code(graph, platform, choices, [part.group for part in parts], slow)
     found: list[Timed] = []
     state, start = START, 0.0
-    for place in places(parts, stages, kept):
+    for part, acts in zip(parts, acts_of(len(parts), moves, runs), strict=True):
+        place = Place(part, parts, acts, stages, kept[part.number], any(slow[: part.number]))
         mine = _group(place, state)
         found.append(Timed(place, start, mine, state))
         state, start = mine.state, start + mine.cycles
-    return Timeline(tuple(found))
+    return Timeline(tuple(found), tuple(moves), tuple(runs))
+
+
+def parts_of(graph: Graph, groups: Sequence[Group], sources: Sequence[Mapping[str, str]], price: Price) -> list[Part]:
+    """Groups with what they cost; `sources` are, for each, the memories of tensors outside the engine's."""
+    return [
+        Part(number, group, price(alone(group), source), tuple(graph.nodes[work.step].label for work in group.works))
+        for number, (group, source) in enumerate(zip(groups, sources, strict=True))
+    ]
 
 
 def lanes(platform: Target) -> tuple[str, ...]:
@@ -124,7 +134,8 @@ def plan_timeline(plan: Plan, schedule: Schedule) -> Timeline:
     def price(group: Group, source: Mapping[str, str]) -> Costs:
         return Costs(platform, group, priced(graph, platform, choices, group, source), source)
 
-    return replay(graph, platform, choices, schedule.groups, where, schedule.stages, price)
+    parts = parts_of(graph, schedule.groups, where, price)
+    return replay(graph, platform, choices, parts, schedule.stages, schedule.moves, schedule.runs)
 
 
 def sources(plan: Plan, schedule: Schedule, number: int) -> dict[str, str]:

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilewright.core.graph import Node
+from tilewright.core.op import is_view
 from tilewright.core.plan import Choice, Place, Plan
 from tilewright.plan.validator.inplace import replaceable
-from tilewright.plan.validator.nodes import is_view, label, nodes, ports, states
+from tilewright.plan.validator.nodes import label, nodes, ports, states
 from tilewright.plan.validator.tiles import tiled
 
 Memory = tuple[str, int]

@@ -12,11 +12,11 @@ from functools import cached_property
 
 import numpy as np
 
+from tilewright.core.op import is_view
 from tilewright.core.plan import Place, Plan, Schedule, Stage, TileBuffer
 from tilewright.core.tiles import Use
 from tilewright.plan.validator.groups import Opened, covering
 from tilewright.plan.validator.inplace import replaceable
-from tilewright.plan.validator.nodes import is_view
 from tilewright.plan.validator.regions import everywhere, whole
 from tilewright.plan.validator.within import inlaid
 

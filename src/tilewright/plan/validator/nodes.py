@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tilewright.core.graph import Node, TensorType
-from tilewright.core.op import REGISTRY, call_node
+from tilewright.core.op import REGISTRY, call_node, is_view
 from tilewright.core.plan import Choice, Place, Plan
 
 
 def label(step: int, node: Node) -> str:
     return f"step {step}, {node.op} '{node.label}'"
-
-
-def is_view(node: Node) -> bool:
-    return REGISTRY[node.op].kind == "view" and not node.epilogue
 
 
 def nodes(plan: Plan) -> Iterator[str]:

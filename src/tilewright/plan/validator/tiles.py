@@ -29,11 +29,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tilewright.core.op import is_view
 from tilewright.core.plan import Plan, Schedule
 from tilewright.plan.validator.groups import Opened, group_problems, open_group
 from tilewright.plan.validator.kernels import work_problems
 from tilewright.plan.validator.memory import Layout
-from tilewright.plan.validator.nodes import is_view
 from tilewright.plan.validator.states import state_problems
 from tilewright.plan.validator.within import within_problems
 

@@ -1,0 +1,156 @@
+"""Moves and runs -> what is done in each group, in order: what is printed as C, and what the clock follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tilewright.core.moves import Move, Point, Run
+
+Section = Literal["entry", "ahead", "before", "beside", "ending", "after", "behind", "exit"]
+"""Before the loop; in a turn, what is done for later steps first, then before, beside and after its runs, and for later
+steps last; behind the loop."""
+MoveWhat = Literal[
+    "stage", "staged", "load", "arrived", "prefetch", "prefetched", "store", "reuse", "hand on", "drain", "drain late"
+]
+"""A copy in a nearer memory is started or complete; so is the load of a step, and that of a first step in a group
+before. The result of a step is stored, is complete where its slot is used again, is stored by the group behind; the
+last one is complete in its own group or a later one."""
+RunWhat = Literal["start", "await"]
+"""A run of an engine beside the cores is started, or done."""
+ORDER: Mapping[Section, tuple[MoveWhat | RunWhat, ...]] = {
+    "entry": ("stage", "staged", "prefetched", "hand on"),
+    "ahead": ("load", "arrived", "reuse", "start"),
+    "before": ("load", "stage", "prefetch", "arrived", "reuse"),
+    "beside": ("hand on", "store", "load", "arrived", "start", "stage", "prefetch"),
+    "ending": ("await", "drain late", "prefetched"),
+    "after": ("await", "store"),
+    "behind": ("load", "await", "stage", "prefetch"),
+    "exit": ("drain late", "prefetched", "drain"),
+}
+"""Of what is done in the same section."""
+ENGINE_FIRST = ("load", "arrived", "start", "hand on", "store", "stage", "prefetch")
+"""Beside the cores: an engine that stands still is started first."""
+
+
+@dataclass(frozen=True)
+class MoveAct:
+    """Something about a move."""
+
+    what: MoveWhat
+    point: Point
+    move: Move
+
+
+@dataclass(frozen=True)
+class RunAct:
+    """Something about a run."""
+
+    what: RunWhat
+    point: Point
+    run: Run
+
+
+Act = MoveAct | RunAct
+
+
+@dataclass(frozen=True)
+class Acts:
+    """What is done in a group, and the runs of its nodes.
+
+    What is done beside a turn for a later step is done ahead of it, too, where there is no such turn yet.
+    """
+
+    number: int
+    runs: tuple[Run, ...]
+    sections: dict[Section, list[Act]] = field(default_factory=dict[Section, list[Act]])
+
+    @property
+    def now(self) -> list[Run]:
+        """Runs at the turn of their own step."""
+        return [run for run in self.runs if run.start.side == "now"]
+
+    @property
+    def carriers(self) -> list[Run]:
+        """Those beside which something is done at every turn."""
+        return [run for run in self.now if run.carries]
+
+    @property
+    def furthest(self) -> int:
+        """How many turns there are before that of the first step."""
+        return max((-act.point.shift for name in ("ahead", "behind") for act in self.at(name)), default=0)
+
+    def at(self, section: Section) -> list[Act]:
+        return self.sections.get(section, [])
+
+
+def acts(count: int, moves: Sequence[Move], runs: Sequence[Run]) -> list[Acts]:
+    """What is done in each of so many groups."""
+    mine: list[list[Run]] = [[] for _ in range(count)]
+    for run in runs:
+        mine[run.group].append(run)
+    found = [Acts(number, tuple(each)) for number, each in enumerate(mine)]
+    for act in (*_of_moves(moves), *_of_runs(runs)):
+        for section in _sections(act.point):
+            found[act.point.group].sections.setdefault(section, []).append(act)
+    filled = {move.group for move in moves if move.behind}
+    for each in found:
+        for section, done in each.sections.items():
+            if len(done) > 1:
+                _sort(section, done, stores_first=each.number in filled)
+    return found
+
+
+def _of_moves(moves: Sequence[Move]) -> Iterator[Act]:
+    for move in moves:
+        if move.kind == "stage":
+            yield MoveAct("stage", move.issue, move)
+            yield MoveAct("staged", move.wait, move)
+        elif move.kind == "load":
+            yield MoveAct("prefetch" if move.tiles == "first" else "load", move.issue, move)
+            yield MoveAct("prefetched" if move.tiles == "first" else "arrived", move.wait, move)
+        else:
+            yield MoveAct("store" if move.issue.group == move.group else "hand on", move.issue, move)
+            if move.reuse is not None:
+                yield MoveAct("reuse", move.reuse, move)
+            if move.tiles in ("all", "last"):
+                # Transfers before the last are awaited with it.
+                yield MoveAct("drain" if move.wait.group == move.group else "drain late", move.wait, move)
+
+
+def _of_runs(runs: Sequence[Run]) -> Iterator[Act]:
+    for run in runs:
+        if run.wait != run.start:
+            yield RunAct("start", run.start, run)
+            yield RunAct("await", run.wait, run)
+
+
+def _sections(point: Point) -> tuple[Section, ...]:
+    if point.turn == "entry" or point.turn == "exit":
+        return (point.turn,)
+    later = point.turn == "each" and point.shift < 0
+    match point.side:
+        case "before":
+            return ("ahead",) if later else ("before",)
+        case "beside":
+            return ("ahead", "beside") if later else ("beside",)
+        case "ending":
+            return ("ending",)
+        case _:
+            return ("behind",) if later or point.turn == "first" else ("after",)
+
+
+def _sort(section: Section, done: list[Act], *, stores_first: bool) -> None:
+    """Puts the acts of a section in order. Results are stored first where loads go to their bytes."""
+    starts = section == "beside" and any(act.what == "start" for act in done)
+    order = ENGINE_FIRST if starts and not stores_first else ORDER[section]
+
+    def key(act: Act) -> tuple[int, int]:
+        rank = order.index(act.what)
+        if act.what == "load":
+            # First what the engine needs, then loads for steps behind.
+            return (order.index("stage") if starts and act.point.shift < -1 else rank, act.point.shift)
+        return rank, -act.move.group if act.what == "drain late" else 0
+
+    done.sort(key=key)

@@ -1,0 +1,170 @@
+"""Groups -> moves and runs: how early buffers are loaded and how late they are stored, as points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tilewright.core.moves import Move, Point, Run, Tiles
+from tilewright.core.plan import Group, Stage
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What of a group decides where its moves and runs can be."""
+
+    steps: int
+    reads: Mapping[int, int]
+    """Buffers that are loaded, with the position of the first node that reads each."""
+    stores: Mapping[int, int]
+    """Buffers that are stored, with how often."""
+    carriers: Sequence[int]
+    """Positions of nodes that run at every step."""
+    by_cores: frozenset[int]
+    """Buffers that the cores copy, not a DMA."""
+    engines: Sequence[str]
+    """Of each node; "" for the cores."""
+
+
+def points(
+    groups: Sequence[Group], facts: Sequence[Facts], stages: Sequence[Stage]
+) -> tuple[tuple[Move, ...], tuple[Run, ...]]:
+    """All moves and runs of some groups, one behind the other."""
+    found = [_Points(number, groups, facts) for number in range(len(groups))]
+    moves = [found[stage.start].stage(number, stage) for number, stage in enumerate(stages)]
+    moves += [move for mine in found for move in mine.moves()]
+    return tuple(moves), tuple(run for mine in found for run in mine.runs())
+
+
+@dataclass(frozen=True)
+class _Points:
+    """Those of one group."""
+
+    number: int
+    groups: Sequence[Group]
+    facts: Sequence[Facts]
+
+    @property
+    def _group(self) -> Group:
+        return self.groups[self.number]
+
+    @property
+    def _mine(self) -> Facts:
+        return self.facts[self.number]
+
+    def stage(self, number: int, stage: Stage) -> Move:
+        issue = Point(stage.start, "entry") if stage.start == stage.first else self._at_first(stage.start)
+        return Move("stage", stage.first, number, "all", issue, Point(stage.first, "entry"))
+
+    def moves(self) -> Iterator[Move]:
+        for buffer in self._mine.reads:
+            yield from self._loads(buffer)
+        for buffer in self._mine.stores:
+            yield from self._stores(buffer)
+
+    def runs(self) -> Iterator[Run]:
+        group, mine = self._group, self._mine
+        for position, engine in enumerate(mine.engines):
+            start = wait = Point(self.number, "each", "now")
+            if group.ahead and position == 0:
+                driven = not group.queued and self._driven(())
+                start = Point(self.number, "each", "beside" if driven else "before", -1)
+                wait = Point(self.number, "each", "ending" if mine.carriers else "after", -1)
+                wait = Point(self.number, "each", "after") if group.queued else wait
+            yield Run(self.number, position, engine, start, wait, position in mine.carriers)
+
+    # Points of any group
+
+    def _at_first(self, number: int) -> Point:
+        """Where a group starts something for others."""
+        if self.groups[number].queued:
+            return Point(number, "first", "after")
+        return Point(number, "first", "beside" if self.facts[number].carriers else "before")
+
+    def _at_last(self, number: int) -> Point:
+        """Where a group waits for something of others."""
+        beside = self.facts[number].carriers and not self.groups[number].queued
+        return Point(number, "last", "ending") if beside else Point(number, "exit")
+
+    # Loads
+
+    def _leads(self, buffer: int) -> bool:
+        """Whether it is read by a node that runs a step ahead."""
+        return self._group.ahead and self._mine.reads[buffer] == 0
+
+    def _distance(self, buffer: int) -> int:
+        """How many steps ahead a buffer is loaded."""
+        if self._group.queued:
+            return 2
+        return 0 if self._mine.steps == 1 else self._group.buffers[buffer].slots - 1 + self._leads(buffer)
+
+    def _there(self, buffer: int) -> bool:
+        """Whether it is there before the group begins, and not loaded again."""
+        mine = self._group.buffers[buffer]
+        return mine.kept > 0 or (mine.early > 0 and mine.slots == 1)
+
+    def _driven(self, buffers: Sequence[int]) -> bool:
+        """Whether something for later steps is done beside a step."""
+        return len(self._mine.carriers) > 0 and self._mine.steps > 1 and self._mine.by_cores.isdisjoint(buffers)
+
+    def _loads(self, buffer: int) -> Iterator[Move]:
+        mine, behind = self._group.buffers[buffer], self._sharing(buffer)
+        if mine.early and not mine.kept:
+            before = self.number - 1
+            arrived = before >= 0 and self.facts[before].carriers
+            wait = self._at_last(before) if arrived else Point(self.number, "entry")
+            issue = self._at_first(self.number - mine.early)
+            yield Move("load", self.number, buffer, "first", issue, wait, behind=behind)
+        if not self._there(buffer):
+            tiles: Tiles = "rest" if mine.early else "all"
+            issue, wait = self._each(buffer)
+            yield Move("load", self.number, buffer, tiles, issue, wait, behind=behind)
+
+    def _each(self, buffer: int) -> tuple[Point, Point]:
+        """Where the loads of each step are started, and awaited."""
+        distance = self._distance(buffer)
+        if self._group.queued:
+            return Point(self.number, "each", "after", -distance), Point(self.number, "each", "before", -1)
+        wait = next(run.start for run in self.runs()) if self._leads(buffer) else Point(self.number, "each")
+        same = [b for b in self._mine.reads if self._distance(b) == distance and not self._there(b)]
+        side = "beside" if distance and self._driven(same) else "before"
+        return Point(self.number, "each", side, -distance), wait
+
+    def _sharing(self, buffer: int) -> tuple[int, ...]:
+        mine, buffers = self._group.buffers[buffer], self._group.buffers
+        return tuple(b for b in self._mine.stores if mine.offset < buffers[b].end and buffers[b].offset < mine.end)
+
+    # Stores
+
+    def _hands_on(self) -> bool:
+        """Whether the last results are stored by the group behind."""
+        late = all(self._group.buffers[b].late for b in self._mine.stores)
+        behind = self.number + 1
+        return late and behind < len(self.groups) and len(self.facts[behind].carriers) > 0
+
+    def _stores_behind(self) -> bool:
+        """Whether what a step makes is stored while the next one works.
+
+        What cores copy to bytes that a result takes, they copy before that, for a later step.
+        """
+        mine = self._mine
+        slots = all(self._group.buffers[b].slots > 1 for b in mine.stores)
+        moved = [*mine.stores, *(b for b in mine.reads if self._sharing(b))]
+        return not self._group.queued and slots and self._driven(moved)
+
+    def _stores(self, buffer: int) -> Iterator[Move]:
+        number, mine = self.number, self._group.buffers[buffer]
+        wait = self._at_last(number + mine.late) if mine.late else Point(number, "exit")
+        hands_on, behind = self._hands_on(), self._stores_behind()
+        start = Point(number, "each", "before", -1) if self._group.queued else Point(number, "each")
+        reuse = start if self._mine.stores[buffer] > mine.slots else None
+        if self._mine.steps > 1:
+            issue = Point(number, "each", "beside", 1) if behind else Point(number, "each", "after")
+            tiles: Tiles = "but last" if hands_on or behind else "all"
+            yield Move("store", number, buffer, tiles, issue, wait, reuse)
+        if hands_on:
+            queued = self.groups[number + 1].queued
+            issue = Point(number + 1, "entry") if queued else Point(number + 1, "first", "beside")
+            yield Move("store", number, buffer, "last", issue, wait)
+        elif behind or self._mine.steps == 1:
+            yield Move("store", number, buffer, "last", Point(number, "last", "after"), wait)
