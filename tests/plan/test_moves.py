@@ -16,6 +16,7 @@ from tilewright.core.acts import ORDER, MoveAct, Section, acts
 from tilewright.core.moves import Move, Point, Side
 from tilewright.core.plan import Group, Plan
 from tilewright.core.plan_text import print_plan
+from tilewright.core.points import Facts, points
 from tilewright.machine.parts import Device
 from tilewright.plan import plan
 
@@ -116,3 +117,13 @@ def test_everything_is_done_in_order(name: str) -> None:
         for section in SORTED:
             ranks = [ORDER[section].index(act.what) for act in each.at(section)]
             assert ranks == sorted(ranks)
+
+
+@pytest.mark.parametrize("by_cores", [False, True])
+def test_results_are_stored_before_cores_copy_to_their_place(by_cores: bool) -> None:
+    """Cores copy what lies in their own memory at the start of a turn, for the step after it."""
+    total = schedule_of(by_layer()).groups[2]
+    facts = Facts(4, {0: 0, 1: 0}, {2: 4}, [0], frozenset({0}) if by_cores else frozenset(), [""])
+    moves, _ = points([total], [facts], ())
+    store = next(move for move in moves if move.kind == "store")
+    assert store.issue == (Point(0, "each", "after") if by_cores else Point(0, "each", "beside", 1))
