@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from passes.build import Builder
-from plan.tiled_plans import buffer, by_layer, group, mapping, memory, scheduled, stacked
+from plan.tiled_plans import buffer, by_layer, group, mapping, memory, moving, scheduled, stacked
 from support import lines_run
 from tilewright.core.op import REGISTRY, arrays_of, call_example
 from tilewright.core.plan import Choice, Group, Place, Plan, Work
@@ -89,6 +89,6 @@ def convolutions(tile: int) -> Plan:
 
 def test_work_of_checking_does_not_grow_with_the_steps() -> None:
     """Fifty groups of a hundred steps, and of a hundred thousand."""
-    few, many = convolutions(32), convolutions(1)
+    few, many = moving(convolutions(32)), moving(convolutions(1))
     check(few)  # what is worked out once is not counted
     assert lines_run(lambda: check(many)) < 1.1 * lines_run(lambda: check(few))

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from passes.build import Builder
-from plan.tiled_plans import GENERIC, buffer, by_layer, group, scheduled, stacked
+from plan.tiled_plans import GENERIC, buffer, by_layer, checked, group, scheduled, stacked
 from tilewright.core.graph import Result, Step
 from tilewright.core.plan import Choice, Place, Plan, TileBuffer, Work
 from tilewright.core.tiles import member
 from tilewright.machine.kernel import Kernel
-from tilewright.plan import PlanError, check
+from tilewright.plan import PlanError
 
 
 def chain(ops: tuple[str, ...], offsets: tuple[int, ...], kernels: dict[int, Kernel] | None = None) -> Plan:
@@ -36,22 +36,22 @@ MOVING = replace(SOFTMAX, inplace="")
 
 
 def test_inner_tensors_share_bytes_when_not_needed_at_once() -> None:
-    check(chain(("Exp", "Softmax", "Softmax", "Softmax"), (0, 128, 256, 128, 384), {1: MOVING, 2: MOVING, 3: MOVING}))
+    checked(chain(("Exp", "Softmax", "Softmax", "Softmax"), (0, 128, 256, 128, 384), {1: MOVING, 2: MOVING, 3: MOVING}))
 
 
 def test_inner_tensors_needed_at_once_do_not_share_bytes() -> None:
     with pytest.raises(PlanError, match=r"'t0' in group 0 \(L1 bytes 128..256\) overlaps buffer 2 of 't1'"):
-        check(chain(("Exp", "Softmax", "Softmax"), (0, 128, 128, 384), {1: MOVING, 2: MOVING}))
+        checked(chain(("Exp", "Softmax", "Softmax"), (0, 128, 128, 384), {1: MOVING, 2: MOVING}))
 
 
 def test_element_wise_operators_replace_their_operands() -> None:
-    check(chain(("Exp", "Tanh", "Exp"), (0, 0, 128, 128)))
+    checked(chain(("Exp", "Tanh", "Exp"), (0, 0, 128, 128)))
 
 
 def test_kernels_replace_the_operand_that_they_allow() -> None:
-    check(chain(("Exp", "Softmax"), (0, 128, 128), {1: SOFTMAX}))
+    checked(chain(("Exp", "Softmax"), (0, 128, 128), {1: SOFTMAX}))
     with pytest.raises(PlanError, match="overlaps buffer 2 of 'y'"):
-        check(chain(("Exp", "Softmax"), (0, 128, 128), {1: MOVING}))
+        checked(chain(("Exp", "Softmax"), (0, 128, 128), {1: MOVING}))
 
 
 def epilogue(kind: str, axis: int) -> Plan:
@@ -73,10 +73,10 @@ def epilogue(kind: str, axis: int) -> Plan:
 @pytest.mark.parametrize("kind", ["float32[1]", "float32[4]", "float32[4,8,4]"])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_scalars_rows_and_results_are_cut_anywhere(kind: str, axis: int) -> None:
-    check(epilogue(kind, axis))
+    checked(epilogue(kind, axis))
 
 
 def test_other_epilogue_operands_are_cut_along_the_first_axis_only() -> None:
-    check(epilogue("float32[8,1]", 0))
+    checked(epilogue("float32[8,1]", 0))
     with pytest.raises(PlanError, match=r"cuts axis 1 of its result, but 'z' \(s0_B\) allows axis 0 only"):
-        check(epilogue("float32[8,1]", 1))
+        checked(epilogue("float32[8,1]", 1))

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from plan.test_check_tiles import in_group, with_buffer, with_kernel, with_work
-from plan.tiled_plans import CONV, PACK, assembled, buffer, by_layer, group, mapping, schedule_of, stacked
+from plan.tiled_plans import CONV, PACK, assembled, buffer, by_layer, checked, group, mapping, schedule_of, stacked
 from tilewright.core.plan import Group, Place, Plan, Stage, Work
-from tilewright.plan import PlanError, check
+from tilewright.plan import PlanError
 
 ROWS = ("OH", 3, 3)
 PARTS = ("C", 2, 2)
@@ -42,7 +42,7 @@ def window_parts() -> Plan:
 
 
 def test_parts_are_right() -> None:
-    check(parts())
+    checked(parts())
 
 
 Corruption = tuple[str, Callable[[], Plan], str]
@@ -95,5 +95,5 @@ CORRUPTIONS: list[Corruption] = [
 @pytest.mark.parametrize(("broken", "message"), [c[1:] for c in CORRUPTIONS], ids=[c[0] for c in CORRUPTIONS])
 def test_a_broken_plan_is_refused(broken: Callable[[], Plan], message: str) -> None:
     with pytest.raises(PlanError) as caught:
-        check(broken())
+        checked(broken())
     assert message in str(caught.value)

@@ -54,7 +54,7 @@ def validator(network: Network, platform: Target, candidate: Candidate) -> list[
     """What the validator says about a group alone."""
     graph, cores = network.graph, next(iter(platform.engines.values())).count
     plan = Plan(graph, platform, network.choices, {}, (), {}, 0, 0, False)
-    opened, problems = open_group(plan, 0, candidate.group)
+    opened, problems = open_group(plan, 0, candidate.group, ahead=candidate.group.ahead)
     if opened is None:
         return problems
     problems = list(group_problems(opened))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from passes.build import Builder
-from plan.tiled_plans import buffer, by_layer, group, mapping, schedule_of, scheduled, stacked
+from plan.tiled_plans import buffer, by_layer, checked, group, mapping, schedule_of, scheduled, stacked
 from tilewright.api import Options, plan_model, run_model
 from tilewright.codegen.build import SANITIZE, STRICT
 from tilewright.codegen.lower import lower
@@ -19,7 +19,7 @@ from tilewright.core.op import parse_type
 from tilewright.core.plan import Choice, Group, Place, Plan, TileBuffer, Work
 from tilewright.core.program import Copy, Cores, Driven, If, Statement
 from tilewright.machine.target import Sizes, load_platform
-from tilewright.plan import PlanError, check
+from tilewright.plan import PlanError
 from tilewright.sim import Machine, Moment
 
 # The validator
@@ -62,9 +62,9 @@ def changed(made: Plan, number: int, **changes: int) -> Plan:
 
 def test_operands_may_lie_within_the_result() -> None:
     for there in ((True, False), (False, True), (True, True)):
-        check(within(*there))
+        checked(within(*there))
     for ends in ((True, True, False), (True, False, True), (False, True, True), (False, False, True)):
-        check(within(*ends, rows=(3, 4, 5)))
+        checked(within(*ends, rows=(3, 4, 5)))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_operands_may_lie_within_the_result() -> None:
 )
 def test_broken_parts_are_refused(broken: Callable[[], Plan], reason: str) -> None:
     with pytest.raises(PlanError, match=reason):
-        check(broken())
+        checked(broken())
 
 
 def test_kernels_have_to_expect_what_is_there() -> None:
@@ -96,8 +96,8 @@ def test_kernels_have_to_expect_what_is_there() -> None:
     copying = next(k for k in load_platform("cortex-m4").kernels if k.op == "Concat")
     only = schedule_of(made).groups[0]
     with pytest.raises(PlanError, match=r"kernel kernels/concat\.c copies inputs0"):
-        check(around(made.graph, only, kernel=Choice("cpu", copying, {"T": "float32"})))
-    check(around(made.graph, only, kernel=Choice("cpu", replace(copying, within=("inputs0",)), {"T": "float32"})))
+        checked(around(made.graph, only, kernel=Choice("cpu", copying, {"T": "float32"})))
+    checked(around(made.graph, only, kernel=Choice("cpu", replace(copying, within=("inputs0",)), {"T": "float32"})))
 
 
 def test_results_have_to_be_made_of_operands() -> None:
@@ -106,12 +106,12 @@ def test_results_have_to_be_made_of_operands() -> None:
     work = Work(0, mapping(A=0, B=1, Y=2))
     made = around(joined(2, 2, op="Add"), group([work], [("D0", 2, 2)], (replace(y, tensor="x0", within=2), x1, y)))
     with pytest.raises(PlanError, match="the result is not made of operands as they are"):
-        check(made)
+        checked(made)
     step = Step("Relu", (Result(0),), parse_type("float32[4,8,8]"))
     made = within(True, False)
     fused = replace(made, graph=made.graph.with_nodes([replace(made.graph.nodes[0], epilogue=(step,))]))
     with pytest.raises(PlanError, match="the result is not made of operands as they are"):
-        check(fused)
+        checked(fused)
 
 
 def test_an_operand_is_read_there_by_nothing_else() -> None:
@@ -121,7 +121,7 @@ def test_an_operand_is_read_there_by_nothing_else() -> None:
     y = buffer("y", 512)
     work = Work(0, mapping(inputs0=0, inputs1=0, concat_result=1))
     with pytest.raises(PlanError, match="the last node does not load it for one operand alone"):
-        check(around(graph, group([work], [("D0", 2, 2)], (replace(y, tensor="x0", within=1), y))))
+        checked(around(graph, group([work], [("D0", 2, 2)], (replace(y, tensor="x0", within=1), y))))
 
 
 def test_bytes_of_a_result_are_taken_when_the_first_part_is_loaded() -> None:
@@ -139,9 +139,9 @@ def test_bytes_of_a_result_are_taken_when_the_first_part_is_loaded() -> None:
         second = group([Work(1, mapping(inputs0=0, inputs1=1, concat_result=2))], [], parts)
         return replace(around(graph, first, second), choices=(Choice("cpu", None),) * 2, places=places)
 
-    check(made(1280))
+    checked(made(1280))
     with pytest.raises(PlanError, match="overlaps buffer 0 of 'x0' in group 1"):
-        check(made(768))
+        checked(made(768))
 
 
 # Planner and generated code

@@ -18,11 +18,14 @@ from tilewright.core.tiles import TileLoop, member
 from tilewright.machine.kernel import Kernel
 from tilewright.machine.parts import Cores, Link, Memory
 from tilewright.machine.target import Target
+from tilewright.plan import check
 
 GENERIC = platform()
 CONV = next(k for k in GENERIC.kernels if k.path.name == "conv2d_f32.c")
 PACK = CONV.pack["W"]
 CORES = 4
+SOME = 1 << 30
+"""More buffers than there are."""
 
 
 def machine() -> Target:
@@ -150,6 +153,11 @@ def moving(made: Plan) -> Plan:
     return scheduled(made, moves=moves, runs=runs)
 
 
+def checked(made: Plan) -> None:
+    """Checks a plan with the moves and runs that follow from its groups."""
+    check(moving(made))
+
+
 def _facts(made: Plan, mine: Group) -> Facts:
     members = [member(made.graph, made.graph.nodes[w.step], made.choices[w.step].kernel) for w in mine.works]
     inner = {each.output.tensor for each in members}
@@ -157,7 +165,7 @@ def _facts(made: Plan, mine: Group) -> Facts:
     reads: dict[int, int] = {}
     for position, (work, each) in enumerate(zip(mine.works, members, strict=True)):
         for use in each.uses:
-            if not use.writes and use.tensor not in inner and use.key in work.buffers:
+            if not use.writes and use.tensor not in inner and work.buffers.get(use.key, SOME) < len(mine.buffers):
                 reads.setdefault(work.buffers[use.key], position)
     steps = prod(loop.count for loop in mine.loops)
     stores = {last[use.key]: steps for use in members[-1].uses if use.writes and use.key in last}

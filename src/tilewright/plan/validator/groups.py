@@ -23,6 +23,8 @@ class Opened:
     number: int
     group: Group
     replay: Replay
+    ahead: bool
+    """Whether its first node runs a step ahead of the others."""
 
     @property
     def members(self) -> Sequence[Member]:
@@ -72,7 +74,7 @@ class Opened:
         Of a buffer with kept lines that holds behind the lines, which stay at its start.
         """
         tensor = self.group.buffers[buffer].tensor
-        if self.role(buffer) != "inner" or (self.group.ahead and tensor == self.members[0].output.tensor):
+        if self.role(buffer) != "inner" or (self.ahead and tensor == self.members[0].output.tensor):
             return None
         positions = [position for position, _ in self.users[buffer]]
         if self.makes(buffer):
@@ -95,7 +97,13 @@ class Opened:
         return most(lines) * self.users[buffer][0][1].type.dtype.bytes
 
 
-def open_group(plan: Plan, number: int, group: Group) -> tuple[Opened | None, list[str]]:
+def uses_of(opened: Opened) -> Iterator[tuple[int, Use]]:
+    for position, mine in enumerate(opened.members):
+        for use in mine.uses:
+            yield position, use
+
+
+def open_group(plan: Plan, number: int, group: Group, *, ahead: bool) -> tuple[Opened | None, list[str]]:
     """A group ready to be checked, or why it cannot be."""
     found = [
         member(plan.graph, plan.graph.nodes[work.step], plan.choices[work.step].kernel)
@@ -106,7 +114,7 @@ def open_group(plan: Plan, number: int, group: Group) -> tuple[Opened | None, li
     problems = [*_loops(number, group, found[-1], kernel), *_bindings(number, group, found)]
     if problems:
         return None, problems
-    opened = Opened(number, group, Replay(found, group.loops, group.keep))
+    opened = Opened(number, group, Replay(found, group.loops, group.keep), ahead)
     problems = [f"group {number}: {reason}" for reason in opened.replay.problems]
     return (None if problems else opened), problems
 
@@ -198,7 +206,7 @@ def group_problems(opened: Opened) -> Iterator[str]:
     yield from _room(opened)
     yield from _covered(opened)
     yield from _inner(opened)
-    if opened.group.ahead:
+    if opened.ahead:
         yield from (f"{opened.where(0)} runs ahead, but {reason}" for reason in _ahead(opened))
 
 
@@ -279,11 +287,7 @@ def _inner(opened: Opened) -> Iterator[str]:
         for index in bound:
             if index is None and tensor in opened.group.keep:
                 yield f"{where}: keeps lines of '{tensor}', which has no buffer"
-            elif (
-                index is not None
-                and opened.group.buffers[index].slots != 1
-                and not (opened.group.ahead and not position)
-            ):
+            elif index is not None and opened.group.buffers[index].slots != 1 and not (opened.ahead and not position):
                 yield f"{where}: '{tensor}' stays in the group, but has {opened.group.buffers[index].slots} slots"
         yield from (f"{where}: {reason}" for reason in _made(opened, position, bound=served != {None}))
 

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
-
 from tilewright.core.op import is_view
 from tilewright.core.plan import Place, Plan, Schedule, Stage, TileBuffer
 from tilewright.core.tiles import Use
-from tilewright.plan.validator.groups import Opened, covering
+from tilewright.plan.validator.complete import incomplete
+from tilewright.plan.validator.groups import Opened, covering, uses_of
 from tilewright.plan.validator.inplace import replaceable
+from tilewright.plan.validator.moves import Moved
 from tilewright.plan.validator.regions import everywhere, whole
 from tilewright.plan.validator.within import inlaid
 
@@ -47,14 +47,15 @@ class Layout:
     """A tiled plan seen as bytes of memories."""
 
     def __init__(self, plan: Plan, schedule: Schedule, groups: Sequence[Opened]) -> None:
-        self._plan, self._graph, self._schedule, self._groups = plan, plan.graph, schedule, groups
+        self._plan, self._graph, self.schedule, self.groups = plan, plan.graph, schedule, groups
         self._engine = plan.platform.engines[schedule.engine]
         self._alignment = plan.platform.alignment
         self._root: dict[str, str] = {}
         for node in self._graph.nodes:
             if is_view(node):
                 self._root[node.outputs[0]] = self.root(node.inputs[0])
-        self._writer = {use.tensor: o.number for o in groups for _, use in _uses(o) if use.writes}
+        self.moved = Moved(schedule, groups)
+        self._writer = {use.tensor: o.number for o in groups for _, use in uses_of(o) if use.writes}
 
     def root(self, tensor: str) -> str:
         """The tensor that a view shows."""
@@ -65,7 +66,9 @@ class Layout:
         yield from found
         if not found:
             # Only what has a place can be compared with the rest.
-            yield from self._transfers()
+            moved = [*self.moved.problems()]
+            yield from moved
+            yield from self._transfers() if not moved else ()
             yield from self._memories()
 
     # Structure
@@ -81,8 +84,8 @@ class Layout:
 
     def _tensors(self) -> Iterator[str]:
         """What groups read is made by groups before them; what leaves a group has a place and gets there."""
-        for opened in self._groups:
-            for position, use in _uses(opened):
+        for opened in self.groups:
+            for position, use in uses_of(opened):
                 if not use.type.bytes:
                     continue
                 where, inner = opened.where(position), use.tensor in opened.replay.inner
@@ -95,7 +98,7 @@ class Layout:
 
     def _in_place(self) -> Iterator[str]:
         """Constants that the engine reads where they are."""
-        for name in sorted(self._schedule.direct):
+        for name in sorted(self.schedule.direct):
             if name not in self._graph.constants or not self._plan.platform.in_place:
                 yield f"'{name}' is to be read in place, but " + (
                     "is no constant" if self._plan.platform.in_place else "no engine reads another memory"
@@ -106,8 +109,8 @@ class Layout:
         return place is not None and self._memory(place) in self._plan.platform.memories
 
     def _memory(self, place: Place) -> str:
-        ports = {"input": self._schedule.home, "output": self._schedule.home, "constant": self._schedule.home}
-        return {**ports, "state": self._schedule.states}.get(place.space, place.space)
+        ports = {"input": self.schedule.home, "output": self.schedule.home, "constant": self.schedule.home}
+        return {**ports, "state": self.schedule.states}.get(place.space, place.space)
 
     def made(self, tensor: str) -> int:
         """The group that makes a tensor; -1 for those that are there from the beginning."""
@@ -116,7 +119,7 @@ class Layout:
     def _leaving(self, opened: Opened, position: int, use: Use) -> Iterator[str]:
         """Inner tensors that something outside the group reads."""
         readers = sorted(
-            {o.number for o in self._groups for _, u in _uses(o) if not u.writes and self.root(u.tensor) == use.tensor}
+            {o.number for o in self.groups for _, u in uses_of(o) if not u.writes and self.root(u.tensor) == use.tensor}
             - {opened.number}
         )
         ends = [name for name in self._graph.outputs if self.root(name) == use.tensor]
@@ -132,19 +135,19 @@ class Layout:
 
     def _stages(self) -> Iterator[str]:
         known: set[tuple[str, str, int]] = set()
-        for stage in self._schedule.stages:
+        for stage in self.schedule.stages:
             name = f"copy of '{stage.tensor}' in {stage.place.space}"
             if stage.tensor not in self._graph.types or stage.place.space not in self._plan.platform.memories:
                 yield f"{name}: there is no such tensor or memory"
                 continue
-            if not 0 <= stage.start <= stage.first <= stage.last < len(self._groups):
+            if not 0 <= stage.start <= stage.first <= stage.last < len(self.groups):
                 yield f"{name}: started before group {stage.start} for groups {stage.first} to {stage.last}"
             if self.made(stage.tensor) >= stage.start:
                 made = self.made(stage.tensor)
                 yield f"{name}: started before group {stage.start}, but group {made} makes the tensor"
             if not self._known(stage.tensor):
                 yield f"{name}: the tensor has no place"
-            needed = [u.type.bytes for o in self._groups for _, u in _uses(o) if _of(stage, u)]
+            needed = [u.type.bytes for o in self.groups for _, u in uses_of(o) if _of(stage, u)]
             for size in sorted({*needed} - {stage.bytes}):
                 yield f"{name}: copies {stage.bytes} bytes of {size}"
             if not needed:
@@ -154,14 +157,14 @@ class Layout:
                     yield f"{name}: there is another copy for group {group}"
                 known.add((stage.tensor, stage.pack, group))
 
-    def _stage(self, number: int, use: Use) -> Stage | None:
+    def stage(self, number: int, use: Use) -> Stage | None:
         if use.writes:
             return None
-        return next((s for s in self._schedule.stages if _of(s, use) and s.first <= number <= s.last), None)
+        return next((s for s in self.schedule.stages if _of(s, use) and s.first <= number <= s.last), None)
 
     def _source(self, number: int, use: Use) -> str:
         """The memory from which a group reads, or to which it writes, a tensor."""
-        stage = self._stage(number, use)
+        stage = self.stage(number, use)
         if stage is not None:
             return stage.place.space
         if self._direct(use.tensor) and self._plan.platform.in_place:
@@ -170,61 +173,50 @@ class Layout:
 
     def _direct(self, tensor: str) -> bool:
         return self.root(tensor) in self._graph.constants and not {tensor, self.root(tensor)}.isdisjoint(
-            self._schedule.direct
+            self.schedule.direct
         )
 
     # Transfers
 
     def _transfers(self) -> Iterator[str]:
         """Whatever is not in the engine's reach is brought there by a DMA that exists, and never while it is made."""
-        for opened in self._groups:
-            for position, use in _uses(opened):
+        for opened in self.groups:
+            for position, use in uses_of(opened):
                 index = opened.bound(position, use)
                 if use.type.bytes and (index is None or opened.role(index) != "inner"):
-                    found = self._unbound(opened, position, use) if index is None else self._moved(opened, use)
+                    found = self._unbound(opened, position, use) if index is None else self._brought(opened, use)
                     yield from (f"{opened.where(position)}: {reason}" for reason in found)
-        for opened in self._groups:
-            yield from self._early(opened)
-        for stage in self._schedule.stages:
+        for opened in self.groups:
+            yield from self._resident(opened)
+        yield from incomplete(self)
+        for stage in self.schedule.stages:
             source = self._memory(self._plan.places[stage.tensor])
             if self._plan.platform.link(source, stage.place.space) is None:
                 yield f"copy of '{stage.tensor}': no DMA between {source} and {stage.place.space}"
 
-    def _early(self, opened: Opened) -> Iterator[str]:
-        """What is loaded before a group begins is there before that load is started, and stays as it is."""
+    def _resident(self, opened: Opened) -> Iterator[str]:
+        """What is not loaded is all there: a group before has left it in the same bytes, as it is needed here."""
         for index, buffer in enumerate(opened.group.buffers):
-            name = f"group {opened.number}: buffer {index} of '{buffer.tensor}' is loaded early, but"
-            start = opened.number - buffer.early
-            copies = [stage for stage in self._schedule.stages if stage.tensor == buffer.tensor]
-            arriving = any(start < stage.first <= opened.number for stage in copies)
-            if buffer.late:
-                yield from self._late(opened, index)
-            if buffer.kept:
-                yield from self._kept(opened, index)
-            if not buffer.early:
+            size = opened.users[index][0][1].type.bytes
+            if opened.role(index) != "input" or self.moved.of(opened.number, index) or not size:
                 continue
-            if start < 0 or opened.role(index) != "input":
-                yield f"{name} is no input behind another group"
-            if self.made(buffer.tensor) >= start or arriving:
-                yield f"{name} is not there by then"
-            changes = any(np.ptp(np.asarray(end)) for part in opened.blocks[index] for end in (part.start, part.stop))
-            if changes and buffer.slots == 1:
-                yield f"{name} changes from step to step"
+            name = f"group {opened.number}: buffer {index} of '{buffer.tensor}' is not loaded, but"
+            if buffer.within >= 0:
+                yield f"{name} lies within another, so it is not loaded there"
+            if self._resides(opened, index) is None:
+                yield f"{name} no group before leaves all of it in those bytes"
+            if not _all_of_it(opened, index):
+                yield f"{name} is not the whole tensor"
 
-    def _kept(self, opened: Opened, index: int) -> Iterator[str]:
-        """What is not loaded is all there: a group before has it in the same bytes, as it is needed here."""
-        buffer = opened.group.buffers[index]
-        name = f"group {opened.number}: buffer {index} of '{buffer.tensor}' is not loaded, but"
-        if opened.role(index) != "input" or buffer.early or buffer.slots > 1:
-            yield f"{name} is no input with one slot that is there"
-        source = opened.number - buffer.kept
-        if source < 0:
-            yield f"{name} there is no group {source}"
-            return
-        if self._left(self._groups[source], buffer) is None:
-            yield f"{name} group {source} does not leave all of it in those bytes"
-        if not _all_of_it(opened, index):
-            yield f"{name} is not the whole tensor"
+    def _resides(self, opened: Opened, index: int) -> tuple[int, int] | None:
+        """The last group before that leaves what is not loaded, and its buffer there."""
+        if opened.role(index) != "input" or self.moved.of(opened.number, index):
+            return None
+        for other in reversed(self.groups[: opened.number]):
+            found = self._left(other, opened.group.buffers[index])
+            if found is not None:
+                return other.number, found
+        return None
 
     def _left(self, opened: Opened, buffer: TileBuffer) -> int | None:
         """The buffer of a group that has a whole tensor in the same bytes at its end."""
@@ -238,27 +230,6 @@ class Layout:
             if same and other.slots == 1 and opened.role(index) != "inner" and _all_of_it(opened, index):
                 return index
         return None
-
-    def _late(self, opened: Opened, index: int) -> Iterator[str]:
-        """What is still being stored when a group ends is not read before it is awaited."""
-        number, tensor = opened.number, self.root(opened.group.buffers[index].tensor)
-        name = f"group {number}: buffer {index} of '{tensor}' is awaited late, but"
-        following, last = self._groups[number + 1 :], number + opened.group.buffers[index].late
-        if last >= len(self._groups) or opened.role(index) != "output":
-            yield f"{name} is no result with another group behind it"
-        if last > number + 1 and any(loop.count > 1 for loop in opened.group.loops):
-            yield f"{name} is stored more than once"
-        for other in following:
-            for position, use in _uses(other):
-                bound = other.bound(position, use)
-                early = 0 if bound is None else other.group.buffers[bound].early
-                if bound is not None and other.group.buffers[bound].kept:
-                    continue
-                soon = other.number - early <= last
-                if soon and not use.writes and self.root(use.tensor) == tensor:
-                    yield f"{name} group {other.number} reads it"
-        if any(stage.start <= last and self.root(stage.tensor) == tensor for stage in self._schedule.stages):
-            yield f"{name} is copied to a nearer memory"
 
     def _unbound(self, opened: Opened, position: int, use: Use) -> Iterator[str]:
         own, memory = self._engine.memory, self._source(opened.number, use)
@@ -275,7 +246,7 @@ class Layout:
         elif not use.writes and use.tensor not in opened.replay.inner and self.made(use.tensor) == opened.number:
             yield f"reads '{use.tensor}', a view of what the group makes"
 
-    def _moved(self, opened: Opened, use: Use) -> Iterator[str]:
+    def _brought(self, opened: Opened, use: Use) -> Iterator[str]:
         own, memory = self._engine.memory, self._source(opened.number, use)
         if self._plan.platform.link(memory, own) is None:
             yield f"'{use.tensor}' ({use.key}) is in {memory}, and no DMA is between {memory} and {own}"
@@ -285,7 +256,7 @@ class Layout:
     # Memories
 
     def _memories(self) -> Iterator[str]:
-        held = [*self._whole(), *self._copies(), *(item for opened in self._groups for item in self._working(opened))]
+        held = [*self._whole(), *self._copies(), *(item for opened in self.groups for item in self._working(opened))]
         for item in held:
             yield from self._misplaced(item)
         yield from self._overlaps(held)
@@ -294,27 +265,27 @@ class Layout:
 
     def _strides(self) -> Iterator[str]:
         """Slots and scratch bytes of cores that lie one behind the other, where the second is not aligned."""
-        for opened in self._groups:
+        for opened in self.groups:
             for index, buffer in enumerate(opened.group.buffers):
                 if buffer.slots > 1 and buffer.bytes % self._alignment:
                     yield f"group {opened.number}: buffer {index} of '{buffer.tensor}' with slots of {buffer.bytes}"
             for position, work in enumerate(opened.group.works):
-                if work.split and self._schedule.cores > 1 and work.scratch_bytes % self._alignment:
+                if work.split and self.schedule.cores > 1 and work.scratch_bytes % self._alignment:
                     yield f"{opened.where(position)}: scratch for each core of {work.scratch_bytes}"
 
     def _whole(self) -> Iterator[Held]:
         """Whole tensors, from the group that writes them to the last that reads them."""
         last: dict[str, int] = {}
-        for opened in self._groups:
-            for position, use in _uses(opened):
+        for opened in self.groups:
+            for position, use in uses_of(opened):
                 inner = use.tensor in opened.replay.inner and opened.bound(position, use) is not None
-                if not inner and self._stage(opened.number, use) is None:
+                if not inner and self.stage(opened.number, use) is None:
                     last[self.root(use.tensor)] = opened.number
-        for stage in self._schedule.stages:
+        for stage in self.schedule.stages:
             # The copy may take until its first reader, and its source must last as long.
             root = self.root(stage.tensor)
             last[root] = max(last.get(root, 0), stage.first - 1)
-        last |= {self.root(name): len(self._groups) for name in self._graph.outputs}
+        last |= {self.root(name): len(self.groups) for name in self._graph.outputs}
         for tensor, end in last.items():
             place, size = self._plan.places.get(tensor), self._graph.types[tensor].bytes
             if size and place is not None and place.space not in ("input", "constant", "state"):
@@ -323,7 +294,7 @@ class Layout:
                 yield Held(f"'{tensor}'", memory, *span, tensor=tensor)
 
     def _copies(self) -> Iterator[Held]:
-        for stage in self._schedule.stages:
+        for stage in self.schedule.stages:
             start = stage.place.offset
             span = (start, start + stage.bytes, stage.start, stage.last)
             yield Held(f"copy of '{stage.tensor}'", stage.place.space, *span)
@@ -332,21 +303,22 @@ class Layout:
         number, memory = opened.number, self._engine.memory
         for index, buffer in enumerate(opened.group.buffers):
             name = f"buffer {index} of '{buffer.tensor}' in group {number}"
-            span = (buffer.offset, buffer.end, number - max(buffer.early, buffer.kept), number + buffer.late)
-            inside = None if buffer.early or buffer.late or buffer.kept else opened.inside(index)
-            yield Held(name, memory, *span, group=number, buffer=index, inside=inside)
+            first, last = self.moved.span(number, index)
+            left = self._resides(opened, index)
+            span = (buffer.offset, buffer.end, first if left is None else left[0], last)
+            yield Held(name, memory, *span, group=number, buffer=index, inside=opened.inside(index))
             kept = opened.kept_bytes(index)
             if kept and opened.inside(index) is not None:
                 span = (buffer.offset, buffer.offset + kept, number, number)
                 yield Held(f"lines kept in {name}", memory, *span, group=number, buffer=index)
         for position, work in enumerate(opened.group.works):
             if work.scratch_bytes:
-                cores = self._schedule.cores if work.split else 1
+                cores = self.schedule.cores if work.split else 1
                 span = (work.scratch, work.scratch + cores * work.scratch_bytes, number, number)
                 name = f"scratch of {opened.where(position)}"
                 yield Held(name, memory, *span, group=number, inside=(position, position))
             if work.sums:
-                start = work.sums_at(self._schedule.cores)
+                start = work.sums_at(self.schedule.cores)
                 name = f"sums of {opened.where(position)}"
                 yield Held(name, memory, start, start + work.sums, number, number, group=number)
 
@@ -385,7 +357,7 @@ class Layout:
         if a.buffer >= 0 and b.buffer >= 0 and a.group != b.group:
             return self._same(a, b) or self._same(b, a)
         if a.buffer >= 0 and b.buffer >= 0:
-            opened = self._groups[a.group]
+            opened = self.groups[a.group]
             return inlaid(opened, a.buffer, b.buffer) or self._in_buffer(opened, a, b) or self._in_buffer(opened, b, a)
         if a.tensor and b.tensor:
             return self._in_tensor(a, b) or self._in_tensor(b, a)
@@ -394,14 +366,12 @@ class Layout:
     def _same(self, a: Held, b: Held) -> bool:
         """Whether the second buffer holds what the first one left there, directly or through groups between them."""
         while b.group > a.group:
-            buffer = self._groups[b.group].group.buffers[b.buffer]
-            source = b.group - buffer.kept
-            left = self._left(self._groups[source], buffer) if buffer.kept and source >= a.group else None
+            left = self._resides(self.groups[b.group], b.buffer)
             if left is None:
                 return False
-            b = replace(b, group=source, buffer=left)
+            b = replace(b, group=left[0], buffer=left[1])
         # What lies within the result of a group is a part of what that leaves.
-        same = a.buffer == b.buffer or self._groups[a.group].group.buffers[a.buffer].within == b.buffer
+        same = a.buffer == b.buffer or self.groups[a.group].group.buffers[a.buffer].within == b.buffer
         return a.group == b.group and same
 
     def _in_buffer(self, opened: Opened, operand: Held, result: Held) -> bool:
@@ -429,15 +399,15 @@ class Layout:
         """Whether the last node of a group may write a whole tensor over one that it alone reads, for the last time."""
         if operand.last != result.first or result.first < 0:
             return False
-        opened = self._groups[result.first]
-        uses = {(p, use.tensor) for p, use in _uses(opened) if self.root(use.tensor) == operand.tensor}
+        opened = self.groups[result.first]
+        uses = {(p, use.tensor) for p, use in uses_of(opened) if self.root(use.tensor) == operand.tensor}
         step = opened.group.works[-1].step
         node, choice = self._graph.nodes[step], self._plan.choices[step]
         return (
             len(uses) == 1
             and next(iter(uses))[0] == opened.last
             and not opened.group.works[-1].buffers.keys()
-            & {u.key for _, u in _uses(opened) if u.tensor == operand.tensor}
+            & {u.key for _, u in uses_of(opened) if u.tensor == operand.tensor}
             and node.outputs[0] == result.tensor
             and replaceable(self._plan, node, choice, next(iter(uses))[1])
         )
@@ -447,33 +417,27 @@ class Layout:
         used = {
             name: max((h.end for h in held if h.memory == name), default=0) for name in self._plan.platform.memories
         }
-        types, home = self._graph.types, self._schedule.home
+        types, home = self._graph.types, self.schedule.home
         more = dict.fromkeys(used, 0)
         more[home] += sum(types[name].bytes for name in (*self._graph.fed, *self._graph.given))
         if self._graph.states:
-            more[self._schedule.states] += self._plan.state_bytes
+            more[self.schedule.states] += self._plan.state_bytes
         constants = {
             (use.tensor, use.pack): use.type.bytes
-            for opened in self._groups
-            for _, use in _uses(opened)
+            for opened in self.groups
+            for _, use in uses_of(opened)
             if self.root(use.tensor) in self._graph.constants
         }
         for (tensor, _), size in constants.items():
             more[self._plan.platform.in_place if self._direct(tensor) else home] += size
         for name, end in used.items():
-            size, planned = self._sizes[name], self._schedule.used.get(name, 0)
+            size, planned = self._sizes[name], self.schedule.used.get(name, 0)
             if planned < end:
                 yield f"{end} bytes of {name} are used, but {planned} are asked for"
             if size is not None and end + more[name] > size:
                 yield f"{name} has {size} bytes, but holds {end} of tensors and {more[name]} of ports and constants"
             if size is not None and planned > size:
                 yield f"{planned} bytes of {name} are asked for, but it has {size}"
-
-
-def _uses(opened: Opened) -> Iterator[tuple[int, Use]]:
-    for position, mine in enumerate(opened.members):
-        for use in mine.uses:
-            yield position, use
 
 
 def _of(stage: Stage, use: Use) -> bool:

@@ -20,14 +20,15 @@ every step of every group at once (`check_regions`), so nothing below is a sampl
 - parts: operands that are loaded to where the result has them have their place inside of its tile, at every step, and
   with what is left to the cores are all of it, each element once (`within`).
 - transfers: whatever is not within the engine's reach has a DMA to it, and no group loads what it makes itself.
+- moves and runs: nothing is read before it is awaited, nothing written or loaded over what is still read or stored, at
+  any step (`moves`); what is moved is complete where it comes from (`complete`).
 
-Not checked, because no plan says it: that generated code waits for transfers, the numbers kernels are called with, and
-predicted cycles.
+Not checked, because no plan says it: the numbers kernels are called with, and predicted cycles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from tilewright.core.op import is_view
 from tilewright.core.plan import Plan, Schedule
@@ -40,11 +41,12 @@ from tilewright.plan.validator.within import within_problems
 
 def tiled(plan: Plan, schedule: Schedule) -> Iterator[str]:
     """Everything that is wrong with a tiled plan whose nodes and ports are right."""
-    problems = [*_machine(plan, schedule), *_partition(plan, schedule)]
+    ahead = {run.group for run in schedule.runs if run.start.shift < 0}
+    problems = [*_machine(plan, schedule), *_partition(plan, schedule, ahead)]
     groups: list[Opened] = []
     if not problems:
         for number, group in enumerate(schedule.groups):
-            opened, found = open_group(plan, number, group)
+            opened, found = open_group(plan, number, group, ahead=number in ahead)
             problems += found
             groups += [opened] if opened else []
     yield from problems
@@ -75,7 +77,7 @@ def _machine(plan: Plan, schedule: Schedule) -> Iterator[str]:
             yield f"memory '{name}' is none of '{plan.platform.name}'"
 
 
-def _partition(plan: Plan, schedule: Schedule) -> Iterator[str]:
+def _partition(plan: Plan, schedule: Schedule, ahead: Collection[int]) -> Iterator[str]:
     """Every node that computes is in exactly one group, in the order of the graph."""
     wanted = [step for step, node in enumerate(plan.graph.nodes) if not is_view(node)]
     found = [work.step for group in schedule.groups for work in group.works]
@@ -96,7 +98,7 @@ def _partition(plan: Plan, schedule: Schedule) -> Iterator[str]:
             mine, cores = plan.platform.engines.get(engine), plan.platform.engines.get(schedule.engine)
             if mine is None or (cores is not None and mine.memory != cores.memory):
                 yield f"group {number}: step {work.step} is for engine '{engine}'"
-            elif group.ahead and (engine != schedule.engine) != (work is group.works[0]):
+            elif number in ahead and (engine != schedule.engine) != (work is group.works[0]):
                 yield f"group {number}: step {work.step} is for '{engine}', but the first node alone runs ahead"
             elif engine != schedule.engine and work.split:
                 yield f"group {number}: cores share step {work.step}, which is for engine '{engine}'"

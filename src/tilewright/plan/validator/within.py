@@ -54,8 +54,6 @@ def _bound(opened: Opened, index: int, choice: Choice) -> Iterator[str]:
         yield f"kernel {choice.kernel.where} copies {use.key}"
     if use.type.dtype.ctype != result.type.dtype.ctype or use.pack:
         yield f"{use.type} is not as in {result.type}"
-    if buffers[index].kept:
-        yield "is not loaded there"
     mine, other = buffers[index], buffers[outer]
     if (mine.offset, mine.bytes, mine.slots) != (other.offset, other.bytes, other.slots):
         ours, theirs = (f"{b.slots} x {b.bytes} bytes at {b.offset}" for b in (mine, other))
