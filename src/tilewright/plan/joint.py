@@ -9,8 +9,9 @@ first fit fails. Where it succeeds at the full capacity, the plan is proven best
 length of the network; where it does not, less of the capacity is given away until it does, and the gap is reported.
 
 Tilings of fused runs are looked for where they matter. With more of its tensors in the engine's memory a run moves less
-and needs fewer bytes, so its candidates there bound those with fewer of them. The search takes such a bound for what is
-not known yet, looks for the candidates of what it chose on that ground, and goes on until all it chose is known.
+and needs fewer bytes, so its candidates there bound those with fewer of them; and it takes no fewer cycles than its
+first nodes alone. The search takes such a bound for what is not known yet, looks for the candidates of what it chose on
+that ground, and goes on until all it chose is known.
 """
 
 from __future__ import annotations
@@ -223,11 +224,11 @@ class Joint:
         """The fastest picks for which the bytes at every moment are at most the capacity."""
         while True:
             found = self._cheapest(capacity)
-            guessed = [pick for pick in found or () if pick.near not in self._fronts[pick.run]]
+            guessed = [pick for pick in found or () if pick.near not in self._fronts.get(pick.run, {})]
             if not guessed:
                 return found
             for pick in guessed:
-                self._known(pick.run, pick.near)
+                self._known(pick.run, pick.near if pick.run in self._fronts else self._widest(pick.run))
             self._bounds.clear()
 
     def _cheapest(self, capacity: int) -> tuple[Pick, ...] | None:
@@ -293,14 +294,23 @@ class Joint:
         return found.fastest(room)
 
     def _bounded(self, run: Run, near: Residents) -> _Front:
-        """The candidates of a run, or a bound by those with more tensors near: all that may be, or fewer if known."""
-        reads, writes, _ = self._around(run)
-        if run.single or not self._known(run, self._may_stay & (reads | {*writes})).candidates:
+        """The candidates of a run, or a bound by those with more tensors near, or by those of its first two nodes."""
+        known = self._fronts.get(run, {})
+        if run.single or near in known:
             return self._known(run, near)
-        known = self._fronts[run]
-        if near in known:
-            return known[near]
-        return known[min((more for more in known if near <= more), key=len)].bound
+        more = min((other for other in known if near <= other), key=len, default=None)
+        pair = Run(run.first, run.first + 1)
+        if more is None and run != pair:
+            least = self._known(pair, self._widest(pair)).candidates[-1:]
+            if least:
+                return _Front((replace(least[0], bytes=0, cycles=least[0].cycles * GAIN, moved=0),))
+        widest = self._known(run, more or self._widest(run))
+        return widest.bound if widest.candidates else self._known(run, near)
+
+    def _widest(self, run: Run) -> Residents:
+        """All that may stay of what a run reads and writes."""
+        reads, writes, _ = self._around(run)
+        return self._may_stay & (reads | {*writes})
 
     def _known(self, run: Run, near: Residents) -> _Front:
         known = self._fronts.setdefault(run, {})

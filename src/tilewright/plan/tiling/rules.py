@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import lcm
 from types import MappingProxyType
 
@@ -48,7 +49,9 @@ class Rules:
     """Reduction dimensions whose parts can be added up."""
 
 
+@lru_cache(maxsize=2048)
 def rules(mine: Task) -> Rules:
+    """Of a node with its kernel; what was asked for last is known."""
     domain, kernel = mine.member.domain, mine.kernel
     free = tuple(name for name in domain.parallel if domain.dims[name] > 1 and _separate(domain, name))
     if kernel is None:
