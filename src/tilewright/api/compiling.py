@@ -82,9 +82,10 @@ def compile_model(
     """
     chosen = options or Options()
     check_name(chosen.name)
-    source, planned = plan_model(model, chosen, samples=samples, building=building, progress=progress)
+    real = load_platform(chosen.platform, chosen.kernels)
+    source, planned = _planned(real, model, chosen, samples, building, progress)
     check_files(chosen.name, planned.platform)
-    _check_memories(planned, load_platform(chosen.platform, chosen.kernels))
+    _check_memories(planned, real)
     progress("generate")
     program = lower(planned, chosen.name)
     files = project_files(program, planned.platform)
@@ -101,13 +102,26 @@ def plan_model(
 ) -> tuple[Graph, Plan]:
     """Compiles as far as the plan, which is checked; also returns the network as imported."""
     chosen = options or Options()
+    real = load_platform(chosen.platform, chosen.kernels)
+    return _planned(real, model, chosen, samples, building, progress)
+
+
+def _planned(
+    real: Target,
+    model: Path | Graph,
+    chosen: Options,
+    samples: Sequence[Array] | None,
+    building: Building | None,
+    progress: Observer,
+) -> tuple[Graph, Plan]:
+    """The network as imported, and its plan, which is for the real machine with other sizes."""
     if chosen.measure:
         from tilewright.api.measuring import check_measurable  # it needs the simulator, and a cold start is felt
 
-        check_measurable(load_platform(chosen.platform, chosen.kernels))
+        check_measurable(real)
     for folder in chosen.ops:
         load_folder(folder)
-    given = _with_code(load_platform(chosen.platform, chosen.kernels))
+    given = _with_code(real)
     platform = resize(given, _beside_reserved(given, chosen.sizes))
     progress("import")
     source = (
@@ -140,7 +154,7 @@ def plan_model(
     planned = plan(graph, platform, chosen.planning)
     check(planned)
     if chosen.measure and planned.schedule and planned.schedule.groups:
-        planned = _fastest(graph, planned, chosen, samples, building, progress)
+        planned = _fastest(graph, planned, real, chosen, samples, building, progress)
     if chosen.dump_stages is not None:
         _dump(stages, chosen.dump_stages)
     return source, planned
@@ -149,6 +163,7 @@ def plan_model(
 def _fastest(
     graph: Graph,
     first: Plan,
+    real: Target,
     options: Options,
     samples: Sequence[Array] | None,
     building: Building | None,
@@ -157,7 +172,6 @@ def _fastest(
     """The fastest of as many plans of a lowered graph as are to be measured."""
     from tilewright.api.measuring import Building, Meter  # likewise
 
-    real = load_platform(options.platform, options.kernels)
     _check_memories(first, real)
     inputs = noise(graph, options.planning.seed) if samples is None else fit(samples, graph)
     meter = Meter(inputs, building or Building(options.name))

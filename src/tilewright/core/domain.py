@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from math import prod
 from types import MappingProxyType
 
@@ -82,6 +82,7 @@ Tile = Mapping[str, tuple[int, int]]
 """Start and size along each tiled dimension; a dimension that is not named is taken whole."""
 
 
+@cache
 def dim(name: str) -> Affine:
     return Affine(((name, 1),))
 

@@ -25,6 +25,10 @@ from tilewright.plan.content import Contents, Key, connections, mentioned
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.select import select
 from tilewright.plan.tiling.candidates import Tiling, candidates
+from tilewright.plan.tiling.frame import Frame
+from tilewright.plan.tiling.groups import whole_cycles
+from tilewright.plan.tiling.rules import rules
+from tilewright.price.grid import Grid
 from tilewright.price.tiles import task
 
 
@@ -36,7 +40,7 @@ class Offloaded:
     engines: Mapping[str, str]
     """The engine of such a node, by its output."""
     saved: float = 0.0
-    """Predicted cycles that this saves, each node on its own."""
+    """Predicted cycles that this saves at least, each node on its own."""
 
     def choose(self, node: Node, platform: Target, contents: Contents) -> Choice:
         """The kernel of a node."""
@@ -120,8 +124,12 @@ class _Compared:
             return None, 0.0
         *found, cores = self._ways[key][2]
         cycles = [self._cycles(way, early) for way in found]
-        gain = self._cycles(cores, early) - min(cycles)
-        return (found[cycles.index(min(cycles))].split, gain) if gain > 0 else (None, 0.0)
+        best = min(cycles)
+        # What tiles of the cores would take matters only where all of it at once is not slower already.
+        gain = self._whole(cores) - best
+        if not 0 < gain < inf:
+            gain = self._cycles(cores, early) - best
+        return (found[cycles.index(best)].split, gain) if gain > 0 else (None, 0.0)
 
     def _found(self, graph: Graph, node: Node, names: Names, engine: Engine) -> tuple[_Way, ...]:
         """The ways to compute a node with an engine, and the cores alone; empty where there is none."""
@@ -169,6 +177,14 @@ class _Compared:
         if key not in self._known:
             self._known[key] = self._predicted(graph, way.choices, near)
         return self._known[key]
+
+    def _whole(self, way: _Way) -> float:
+        """Cycles of the cores for a node that is not cut, without transfers; infinite where it has to be."""
+        key = (*way.key, "whole")
+        if way.choices and key not in self._known:
+            mine = task(way.graph, way.split.nodes[0], way.choices[0].kernel)
+            self._known[key] = whole_cycles(Frame(self.platform, [mine], [rules(mine)], Grid([mine.member], [])))
+        return self._known.get(key, inf)
 
     def _predicted(self, graph: Graph, choices: Sequence[Choice], near: frozenset[str]) -> float:
         platform = self.platform

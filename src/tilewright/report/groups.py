@@ -11,7 +11,7 @@ from typing import Literal
 from tilewright.core.op import call_node, is_view
 from tilewright.core.plan import Group, Plan, Schedule, TileBuffer, Work
 from tilewright.report.layers import code_of, multiply_accumulates
-from tilewright.timeline.replay import Timed, plan_timeline
+from tilewright.timeline.replay import Timed, Timeline, plan_timeline
 
 Interval = tuple[int, int]
 Lives = Mapping[str, Sequence[tuple[Interval, Interval]]]
@@ -91,10 +91,11 @@ class GroupTable:
     totals: Totals
 
 
-def group_table(plan: Plan, schedule: Schedule) -> GroupTable:
-    """What a tiled plan decided and predicts."""
+def group_table(plan: Plan, schedule: Schedule, timeline: Timeline | None = None) -> GroupTable:
+    """What a tiled plan decided and predicts; `timeline` is that of the plan, where it is known."""
     tensors = _lives(plan, schedule)
-    rows = tuple(_row(plan, schedule, tensors, timed) for timed in plan_timeline(plan, schedule).groups)
+    timed = (timeline or plan_timeline(plan, schedule)).groups
+    rows = tuple(_row(plan, schedule, tensors, mine) for mine in timed)
     needed = sum(_macs(plan, step) for step, node in enumerate(plan.graph.nodes) if not is_view(node))
     done = sum(row.macs for row in rows)
     return GroupTable(

@@ -18,6 +18,7 @@ from tilewright.report.layers import LOOP_NEST, Layer, layers
 from tilewright.report.memory import human_bytes, memory_maps
 from tilewright.report.profile import profile_rows, roofline
 from tilewright.report.timeline import timeline
+from tilewright.timeline.replay import plan_timeline
 
 if TYPE_CHECKING:
     from tilewright.sim.marks import GroupProfile
@@ -50,7 +51,8 @@ def render_report(plan: Plan, program: Program, *, title: str, simulated: Sequen
     environment.filters["count"] = human_count
     rows = layers(plan)
     schedule = plan.schedule
-    table = group_table(plan, schedule) if schedule else None
+    replayed = plan_timeline(plan, schedule) if schedule else None
+    table = group_table(plan, schedule, replayed) if schedule else None
     measured = profile_rows(plan, schedule, simulated) if schedule and simulated else ()
     counted = counted_rows(plan, simulated) if simulated and not schedule else ()
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
@@ -62,7 +64,7 @@ def render_report(plan: Plan, program: Program, *, title: str, simulated: Sequen
         lane=LANE,
         maps=memory_maps(plan),
         moment=_moment(schedule),
-        timeline=timeline(plan, schedule) if schedule else None,
+        timeline=timeline(plan, schedule, replayed) if schedule and replayed else None,
         groups=table,
         measured=measured,
         counted=counted,

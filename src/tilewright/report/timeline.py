@@ -9,7 +9,7 @@ from math import prod
 from tilewright.core.plan import Plan, Schedule
 from tilewright.report.memory import COLOURS, RIGHT, WIDTH, Tick, round_up
 from tilewright.timeline.clock import CORES, OUT, Bar
-from tilewright.timeline.replay import Timed, lanes, plan_timeline
+from tilewright.timeline.replay import Timed, lanes
 from tilewright.timeline.replay import Timeline as Replayed
 
 LEFT, TOP, LANE, BAR, BOTTOM = 120, 6, 32, 26, 22
@@ -58,9 +58,8 @@ class Timeline:
     close_ups: tuple[Chart, ...]
 
 
-def timeline(plan: Plan, schedule: Schedule) -> Timeline:
+def timeline(plan: Plan, schedule: Schedule, replayed: Replayed) -> Timeline:
     """When everything is predicted to run."""
-    replayed = plan_timeline(plan, schedule)
     return Timeline(_whole(plan, schedule, replayed.groups), _close_ups(plan, schedule, replayed))
 
 
