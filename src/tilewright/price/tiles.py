@@ -197,7 +197,7 @@ def _part_cycles(
         names = kernel_names(grid, platform, position, mine, split, sizes, whole, part)
         found = kernel_cycles(platform, mine.kernel, lambda text: evaluate(text, names))
         if not mine.kernel.terms:
-            found = found + _sum_cycles(grid, position, sizes) + results * names["FUSED"]
+            found = found + results * (names["SUMS"] * SUM_CYCLES + names["FUSED"])
         return np.where(points > 0, found, 0.0)
     ranges, costs = grid.projection.ranges[position], platform.operations or OPERATIONS
     return nest_cycles(grid, ranges, mine.call, mine.domain, mine.nest, sizes, split, whole, costs, shared)
@@ -339,16 +339,6 @@ def _whole(grid: Grid, position: int) -> Array:
         if cut.dim in grid.members[position].domain.reduction:
             found = found & edge
     return found
-
-
-def _sum_cycles(grid: Grid, position: int, sizes: Mapping[str, Value]) -> Value | float:
-    """Cycles to add up parts, over classes."""
-    found = _parts(grid, position)
-    if not np.any(found):
-        return 0.0
-    reduced = grid.members[position].domain.reduction
-    results = grid.product([size for name, size in sizes.items() if name not in reduced])
-    return np.where(found, results * SUM_CYCLES, 0.0)
 
 
 def _parts(grid: Grid, position: int) -> Value:
