@@ -27,6 +27,8 @@ FUNCTIONS: Mapping[str, str] = {
     "steps": "(x + y - 1) // y",
     # Of 16 banks of words, which 8 cores share.
     "crowd": "(x % 16 == 0) * (y % 16 == 0) + 2 * (x % 32 == 0) * (y % 32 == 0) + 4 * (x % 64 == 0) * (y % 64 == 0)",
+    # Taps along an axis that lie outside, of windows that reach x over its edges and are y apart.
+    "beyond": "x * (x + 2 * y) / (4 * y)",
 }
 """What texts of terms may call, with one argument or two: the same as a formula of x and y."""
 

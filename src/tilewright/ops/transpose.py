@@ -57,6 +57,7 @@ declare(
             example("float32[2,3,4,5]", perm=(0, 2, 3, 1)),
             example("int8[3,4]", perm=(1, 0)),
             example("int8[2,3,4,5]", perm=(0, 2, 1, 3)),
+            example("uint8[2,4,5,3]", perm=(0, 3, 1, 2)),
             example("float16[2,3,4]", perm=(1, 0, 2)),
             example("bool[5]"),
         ),

@@ -6,7 +6,16 @@ when: {channels_last: "== 1"}
 pack: {W: "G,F,C,KH,KW -> G,F/2,(KH,KW,C)/4,F%2,(KH,KW,C)%4"}
 epilogue: row
 scratch: "24*((KH*KW*C+3)//4) + max(C, min(C%4, 1)*12*((KH*KW*C+3)//4))"
-cycles: "N*G*OH*OW*(((F+1)//2)*2*(9+0.83*((KH*KW*C+3)//4)*4) + 1.1*KH*KW*C + 55*(KH-1) + 40)"
+cycles:
+  words_of_three_pixels: G * twos(F) * (whole_threes(P := N*OH*OW) + several(left_of_threes(P))) * words(KH*KW*C)
+  words_of_one_pixel: G * twos(F) * one(left_of_threes(P)) * words(KH*KW*C)
+  blocks: G * sixteens(F) * threes(P)
+  # Pixels that follow each other, of whole words, are widened from where they are.
+  gathers: G * threes(P) * unless(one(KH*KW*strides_0*strides_1) * unless(ragged_fours(C)) * none(X_o1 + X_o2))
+  gathered: G * P * (words(KH*KW*C) + ragged_fours(C) * (KH * words(KW*C) + several(dilations_0*dilations_1) * KH*KW*C))
+  runs: G * P * KH * several(KH*KW*strides_0*strides_1)
+  results: P * G*F
+  behind: P * G*F * FUSED
 --- */
 #include "tilewright_smlad.h"
 

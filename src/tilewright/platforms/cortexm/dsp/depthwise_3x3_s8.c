@@ -6,7 +6,15 @@ when: {channels_last: "== 1", C: "== 1", F: "== 1", KH: "== 3", KW: "== 3", G: "
 pack: {W: "G,F,C,KH,KW -> G,F,C,KH,KW"}
 epilogue: row
 scratch: "(min(OW, 24)*strides_1+5)*32 + (min(OW, 24)+2)*64"
-cycles: "N*G*OH*OW*(12.5+8.2*strides_1) + N*G*OH*((OW+23)//24)*55 + 60*G"
+cycles:
+  columns: N*OH * fours(G) * OW * strides_1
+  threes: one(strides_1) * N*OH * fours(G) * threes(OW)
+  twos: several(strides_1) * N*OH * fours(G) * twos(OW)
+  parts: N*OH * fours(G) * steps(OW, 24)
+  blocks: N*OH * sixteens(G) * steps(OW, 24)
+  weights: G
+  results: N*OH*OW * G
+  behind: N*OH*OW * G * FUSED
 --- */
 #include "tilewright_columns.h"
 

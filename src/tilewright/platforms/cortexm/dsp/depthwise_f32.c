@@ -4,7 +4,15 @@ types: {X: float32, W: float32, B: float32, Y: float32}
 when: {channels_last: "== 1", C: "== 1", F: "== 1"}
 pack: {W: "G,F,C,KH,KW -> G/8,F,C,KH,KW,G%8"}
 epilogue: row
-cycles: "N*OH*OW*((G//8)*8*(13+KH*KW*1.65+KH*0.7) + (G%8)*(15+KH*KW*12) + 100)"
+cycles:
+  taps: N * whole_eights(G) * (TAPS := (OH*KH - beyond(X_o1, strides_0) / dilations_0) * (OW*KW - beyond(X_o2, strides_1) / dilations_1))
+  single_taps: N * left_of_eights(G) * TAPS
+  rows: N*OH*OW * whole_eights(G) * KH
+  single: N*OH*OW * left_of_eights(G)
+  eights: N*OH*OW * eights(G)
+  pixels: N*OH*OW
+  results: N*OH*OW * G
+  behind: N*OH*OW * G * FUSED
 --- */
 #include "tilewright_floats.h"
 

@@ -5,7 +5,14 @@ T: [int8, uint8]
 when: {channels_last: "== 1", C: "== 1", F: "== 1", KH: "<= 8", KW: "<= 8"}
 pack: {W: "G,F,C,KH,KW -> G/4,F,C,KH,KW,G%4"}
 epilogue: row
-cycles: "N*OH*OW*((G//4)*4*(17+KH*KW*4.3) + (G%4)*(20+KH*KW*10) + 40)"
+cycles:
+  taps: (P := N*OH*OW) * whole_fours(G) * KH*KW
+  single_taps: P * left_of_fours(G) * KH*KW
+  blocks: P * sixteens(G)
+  listed_taps: N*OH * KH*KW * (min(OW, steps(X_o2, strides_1)) + some(OW))
+  pixels: P
+  results: P * G
+  plain: P * G * none(STEPS) # words are copied one by one
 --- */
 #include "tilewright_kernel.h"
 

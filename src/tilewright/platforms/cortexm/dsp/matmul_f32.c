@@ -5,7 +5,15 @@ when: {A_sBATCH: ">= 0", B_sBATCH: ">= 0", A_sK: "A_sK == 1 or K == 1"}
 epilogue: row
 accumulate: [K]
 scratch: "K*16*4"
-cycles: "BATCH*(M*(((N+3)//4)*4*(1.24*K + 11) + 30) + 4*K*N)"
+cycles:
+  products_of_four: BATCH * whole_fours(M) * fours(N) * K
+  products_of_one: BATCH * left_of_fours(M) * fours(N) * K
+  blocks: BATCH * (CALLS := whole_fours(M) + left_of_fours(M)) * fours(N)
+  stores: BATCH * CALLS * sixteens(N)
+  packed: BATCH * K * fours(N)
+  packed_single: BATCH * K * ragged_fours(N)
+  results: BATCH * M*N
+  behind: BATCH * M*N * FUSED
 --- */
 #include "tilewright_floats.h"
 

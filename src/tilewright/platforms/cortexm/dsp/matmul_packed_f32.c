@@ -5,7 +5,13 @@ when: {A_sROWS: "A_sROWS == K or ROWS == 1", A_sK: "A_sK == 1 or K == 1", B_sBAT
 pack: {B: "K,N -> N/4,K,N%4"}
 epilogue: row
 accumulate: [K]
-cycles: "ROWS*(((N+3)//4)*4*(1.2*K + 11) + 20)"
+cycles:
+  products_of_four: whole_fours(ROWS) * fours(N) * K
+  products_of_one: left_of_fours(ROWS) * fours(N) * K
+  blocks: (CALLS := whole_fours(ROWS) + left_of_fours(ROWS)) * fours(N)
+  stores: CALLS * sixteens(N)
+  results: ROWS * N
+  behind: ROWS * N * FUSED
 --- */
 #include "tilewright_floats.h"
 

@@ -7,7 +7,14 @@ pack: {B: "K,N -> N/2,K/4,N%2,K%4"}
 epilogue: row
 accumulate: [K]
 scratch: "(2+min(ROWS, 2)//2*4)*4*((K+3)//4) + 12"
-cycles: "ROWS*(((N+1)//2)*2*(11+(0.83+0.35*(2//(ROWS+1)))*((K+3)//4)*4) + 1.1*K + 40)"
+cycles:
+  words_of_three_rows: twos(N) * (whole_threes(ROWS) + several(left_of_threes(ROWS))) * words(K)
+  words_of_one_row: twos(N) * one(left_of_threes(ROWS)) * words(K)
+  blocks: sixteens(N) * threes(ROWS)
+  widened: ROWS * words(K)
+  ragged_rows: ROWS * ragged_fours(K)
+  results: ROWS * N
+  behind: ROWS * N * FUSED
 --- */
 #include "tilewright_smlad.h"
 

@@ -3,7 +3,12 @@ op: MaxPool
 types: {X: T, Y: T}
 T: [int8, uint8]
 when: {channels_last: "== 1"}
-cycles: "N*OH*OW*((C//4)*(KH*KW*6+14) + (C%4)*(KH*KW*8+10) + 60)"
+cycles:
+  taps: N * whole_fours(C) * (TAPS := (OH*KH - beyond(X_o1, strides_0) / dilations_0) * (OW*KW - beyond(X_o2, strides_1) / dilations_1))
+  single_taps: N * left_of_fours(C) * TAPS
+  rows: N*OH*OW * whole_fours(C) * KH
+  fours: N*OH*OW * whole_fours(C)
+  pixels: N*OH*OW
 --- */
 #include "tilewright_kernel.h"
 

@@ -3,7 +3,9 @@ op: QuantizeLinear
 types: {x: float32, y_scale: float32, y_zero_point: T, y: T}
 T: [int8, uint8]
 when: {scale: "scale > 1e-30 and scale < 1e30"}
-cycles: "SIZE*9.3 + 60"
+cycles:
+  elements: SIZE
+  call: some(SIZE)
 --- */
 #include "tilewright_kernel.h"
 

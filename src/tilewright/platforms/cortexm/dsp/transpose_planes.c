@@ -4,7 +4,11 @@ types: {data: T, transposed: T}
 T: [int8, uint8]
 when: {D3: "== 3", data_sD2: "== 1"}
 strided: [data]
-cycles: "D0*D1*((D2//4)*30 + (D2%4)*15 + 30) + 40"
+cycles:
+  fours: D0*D1 * whole_fours(D2)
+  single: D0*D1 * left_of_fours(D2)
+  lines: D0*D1
+  call: some(D0)
 --- */
 #include "tilewright_kernel.h"
 

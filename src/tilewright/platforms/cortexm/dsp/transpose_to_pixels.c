@@ -4,7 +4,13 @@ types: {data: T, transposed: T}
 T: [int8, uint8]
 when: {D3: ">= 4", data_sD2: "== 1"}
 strided: [data]
-cycles: "D0*D1*((D2//4)*((D3//4)*34 + (D3%4)*12 + 20) + (D2%4)*(D3*6 + 10) + 40) + 40"
+cycles:
+  # Lines that follow each other are one.
+  squares: (LINES := D0 * (D1 * (APART := unless(data_sD1 == D2)) + unless(APART))) * whole_fours(LENGTH := D2 * (APART + D1 * unless(APART))) * whole_fours(D3)
+  columns: LINES * whole_fours(LENGTH) * left_of_fours(D3)
+  single: LINES * left_of_fours(LENGTH) * D3
+  blocks: LINES * fours(LENGTH)
+  lines: LINES
 --- */
 #include "tilewright_turn.h"
 

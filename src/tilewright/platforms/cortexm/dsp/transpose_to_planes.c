@@ -4,7 +4,11 @@ types: {data: T, transposed: T}
 T: [int8, uint8]
 when: {D3: ">= 1", D1: ">= 4", data_sD1: "== 1", data_sD2: "data_sD2 == D3*data_sD3"}
 strided: [data]
-cycles: "D0*((D1//4)*((D2*D3//4)*34 + (D2*D3%4)*12 + 20) + (D1%4)*(D2*D3*6 + 10) + 40) + 40"
+cycles:
+  squares: D0 * whole_fours(D1) * whole_fours(D2*D3)
+  columns: D0 * whole_fours(D1) * left_of_fours(D2*D3)
+  single: D0 * left_of_fours(D1) * D2*D3
+  blocks: D0 * fours(D1)
 --- */
 #include "tilewright_turn.h"
 

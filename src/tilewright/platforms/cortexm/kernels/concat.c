@@ -2,9 +2,12 @@
 op: Concat
 types: {inputs0: T, inputs1: T, concat_result: T}
 T: [int8, uint8, bool, int16, uint16, float16, int32, uint32, float32]
-when: {OUTER: ">= 2"}
+when: {OUTER: ">= 2", inputs1_nAXIS: ">= 1"}
 whole: [AXIS]
-cycles: "30+OUTER*(60+AXIS*INNER*ELEMENT_BYTES*0.6)"
+cycles:
+  words: OUTER * words(AXIS*INNER*ELEMENT_BYTES)
+  bytes: OUTER * (left_of_fours(inputs0_nAXIS*INNER*ELEMENT_BYTES) + left_of_fours(inputs1_nAXIS*INNER*ELEMENT_BYTES))
+  runs: OUTER
 --- */
 #include "tilewright_kernel.h"
 

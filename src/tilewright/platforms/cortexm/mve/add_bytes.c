@@ -6,7 +6,11 @@ U: [int8, uint8]
 when: {A_sCOLUMNS: "A_sCOLUMNS == 1 or COLUMNS == 1", B_sCOLUMNS: "B_sCOLUMNS == 1 or COLUMNS == 1", A_sROWS: ">= 0", B_sROWS: ">= 0", Y_sROWS: ">= 0"}
 epilogue: lanes
 strided: [A, B, Y]
-cycles: "ROWS*((COLUMNS//4)*12 + (COLUMNS%4)*12 + 20) + 60"
+cycles:
+  # Rows of which nothing is left out are one.
+  lanes: (APART := max(A_sROWS != COLUMNS, B_sROWS != COLUMNS, Y_sROWS != COLUMNS) * 1) * ROWS * whole_fours(COLUMNS) + unless(APART) * fours(ROWS*COLUMNS)
+  rows: APART * ROWS * (some(COLUMNS) + ragged_fours(COLUMNS))
+  behind: ROWS * COLUMNS * FUSED
 --- */
 #include "tilewright_mve.h"
 

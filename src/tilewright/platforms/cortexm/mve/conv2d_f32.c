@@ -7,8 +7,16 @@ epilogue: lanes
 strided: [X, Y]
 scratch: "32*((F+7)//8)*(1 + 2*max(1, min(8, 32//((F+7)//8)))) + (1-(KH*KW==1)*(pads_0==0)*(pads_1==0)*(pads_2==0)*(pads_3==0))
   *4*KH*C*((((OW-1)*strides_1 + (KW-1)*dilations_1)//dilations_1+1)*dilations_1)"
-cycles: "G*(N*OH*((OW+1)//2)*(((F+7)//8)*(KH*KW*C*6.75 + (KH*KW*C%4)*2 + 24) + F*1.5 + 12)
-  + N*OH*(60 + min(KH*KW-1, 1)*(150 + KH*(OW*strides_1+KW)*((C+3)//4*6)))) + 300"
+cycles:
+  products_of_two: G * eights(F) * N * (PAIRS := (FLAT := (DIRECT := one(KH*KW) * none(X_o1 + X_o2)) * one(strides_0*strides_1)) * whole_twos(OH*OW)
+    + unless(FLAT) * OH*whole_twos(OW)) * KH*KW*C
+  products_of_one: G * eights(F) * N * (SINGLE := FLAT * left_of_twos(OH*OW) + unless(FLAT) * OH*left_of_twos(OW)) * KH*KW*C
+  blocks: G * eights(F) * N * (PAIRS + SINGLE)
+  lines: unless(DIRECT) * G * N*OH * KH
+  columns: unless(DIRECT) * G * N*OH * KH * (OW*strides_1 + KW) * fours(C)
+  pixels: N*OH*OW * G
+  single: N*OH*OW * G * left_of_fours(F)
+  behind: N*OH*OW * G*F * FUSED
 --- */
 #include "tilewright_mve.h"
 

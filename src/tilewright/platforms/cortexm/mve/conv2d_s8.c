@@ -8,10 +8,17 @@ epilogue: lanes
 strided: [X, Y]
 scratch: "32*((F+3)//4)*(1 + max(1, min(8, 64//((F+3)//4)))) + (1-(KH*KW==1)*(pads_0==0)*(pads_1==0)*(pads_2==0)*(pads_3==0))
   *KH*C*((((OW-1)*strides_1 + (KW-1)*dilations_1)//dilations_1+1)*dilations_1)"
-cycles: "G*(N*((((OH*OW+1)//2)*(1-min(KH*KW+strides_0*strides_1-2, 1)) + OH*((OW+1)//2)*min(KH*KW+strides_0*strides_1-2, 1))
-  *(((F+3)//4)*(((KH*KW*C+15)//16)*14.5 + 28) + 17)
-  + OH*min(KH*KW-1, 1)*(200 + KH*(40 + (OW*strides_1+KW)*(min(C//9, 1)*((C+15)//16)*6 + (1-min(C//9, 1))*(C*0.6+0.3)))))
-  + F*6 + 300) + 200"
+cycles:
+  vectors: G * fours(F) * N * (PAIRS := (FLAT := (DIRECT := one(KH*KW) * none(X_o1 + X_o2)) * one(strides_0*strides_1)) * twos(OH*OW)
+    + unless(FLAT) * OH*twos(OW)) * sixteens(KH*KW*C)
+  blocks: G * fours(F) * N * PAIRS
+  lines: unless(DIRECT) * G * N*OH * KH
+  # Vectors that turn lines: several short runs of channels are in one.
+  columns: unless(DIRECT) * G * N*OH * KH * ((SHORT := (C <= 8) * 1) * sixteens((WIDTH := OW*strides_1 + KW)*C) + unless(SHORT) * WIDTH * sixteens(C))
+  first_sums: G * fours(F) * (unless(X_signed) * sixteens(KH*KW*C) + some(F))
+  pixels: N*OH*OW * G
+  single: N*OH*OW * G * left_of_fours(F)
+  behind: N*OH*OW * G*F * FUSED
 --- */
 #include "tilewright_mve.h"
 

@@ -6,7 +6,17 @@ pack: {W: "G,F,C,KH,KW -> G/4,F,C,KH,KW,G%4"}
 epilogue: lanes
 strided: [X, Y]
 scratch: "80*((G+3)//4)"
-cycles: "N*((G+3)//4)*OH*OW*(KH*KW*(4.4+4*min(1, (max(KH, KW)-3)*(max(KH, KW)-3))) + 15) + N*OH*OW*40 + N*min(OH, OW)*100 + 200"
+cycles:
+  # Lines run along the longer axis; with three taps along it, and no gaps, they are done by fours of pixels.
+  rows_of_four: (BY_FOURS := (TURNED := (OH > OW) * 1) * (KH == 3) * (strides_0 <= 2) * one(dilations_0)
+    + unless(TURNED) * (KW == 3) * (strides_1 <= 2) * one(dilations_1)) * N*OH*OW * whole_fours(G) * (ROWS := TURNED * KW + unless(TURNED) * KH)
+  taps: unless(BY_FOURS) * N * fours(G) * (OH*KH - beyond(X_o1, strides_0) / dilations_0) * (OW*KW - beyond(X_o2, strides_1) / dilations_1)
+  rows: unless(BY_FOURS) * N*OH*OW * fours(G) * ROWS
+  quads: N*OH*OW * fours(G)
+  pixels: N*OH*OW
+  single: N*OH*OW * left_of_fours(G)
+  left_taps: BY_FOURS * N*OH*OW * ragged_fours(G) * KH*KW
+  behind: N*OH*OW * G * FUSED
 --- */
 #include "tilewright_mve.h"
 

@@ -8,8 +8,16 @@ epilogue: lanes
 strided: [X, Y]
 scratch: "(max(1, min((G+7)//8, 48//max(OH, OW)))*8 + 3)*(4*min(max(OH, OW), 64)
   + (max(KH, KW)+2)*(min(max(OH, OW), 64)*max(strides_0, strides_1) + max(KH, KW)*max(dilations_0, dilations_1)) + 4) + 96"
-cycles: "N*min(OH, OW)*(((G+7)//8)*(150 + max(OH, OW)*(41 + 80*((KH*KW-1)//16) + 1.2*KH*max(strides_0, strides_1)*(max(strides_0, strides_1)+1)))
-  + ((G+7)//8+max(1, 48//max(OH, OW))-1)//max(1, 48//max(OH, OW))*150) + 600"
+cycles:
+  dots: one(BLOCKS := sixteens(KH*KW)) * N*OH*OW * fours(G)
+  long_dots: several(BLOCKS) * N*OH*OW * fours(G) * (BLOCKS + some(G))
+  dilated: several(dilations_1) * N*OH*OW * fours(G)
+  # Lines run along the longer axis.
+  filled: N*OH*OW * eights(G) * strides_1 * (KH * unless(TURNED := one(BLOCKS) * (OH > OW)) + KW * TURNED)
+  parts: N * (ACROSS := OH * unless(TURNED) + OW * TURNED) * eights(G)
+  lines: N * ACROSS
+  single: N*OH*OW * left_of_fours(G)
+  behind: N*OH*OW * G * FUSED
 --- */
 #include "tilewright_mve.h"
 

@@ -5,7 +5,12 @@ T: [int8, uint8]
 U: [int8, int16, int32]
 when: {AXIS: "<= 32768"}      # so that the sum of squares fits 32 bits
 epilogue: lanes
-cycles: "AXIS*8 + OUTER*(350 + AXIS*8)"
+cycles:
+  eights: OUTER * eights(AXIS)
+  lanes: OUTER * whole_fours(AXIS)
+  single: OUTER * left_of_fours(AXIS)
+  rows: OUTER
+  weights: AXIS
 --- */
 #include "tilewright_mve.h"
 

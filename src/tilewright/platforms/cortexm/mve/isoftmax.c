@@ -9,7 +9,11 @@ when:
   n_levels: "n_levels*(coeffA*(coeffB+255)*(coeffB+255)+coeffC) < 1073741824"
   AXIS: "AXIS*(coeffA*(coeffB+255)*(coeffB+255)+coeffC) < 1073741824"
 epilogue: lanes
-cycles: "3000 + OUTER*(90 + AXIS*5)"
+cycles:
+  lanes: OUTER * whole_fours(AXIS)
+  single: OUTER * left_of_fours(AXIS)
+  rows: OUTER
+  table: some(OUTER)
 --- */
 #include "tilewright_mve.h"
 

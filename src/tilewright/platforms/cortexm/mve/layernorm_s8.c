@@ -4,7 +4,12 @@ types: {X: T, Scale: float32, B: float32, Y: float32}
 T: [int8, uint8]
 when: {INNER: "== 1", AXIS: "<= 32768"}
 epilogue: lanes
-cycles: "OUTER*(150 + AXIS*4.8)"
+cycles:
+  eights: OUTER * eights(AXIS)
+  lanes: OUTER * whole_fours(AXIS)
+  single: OUTER * left_of_fours(AXIS)
+  rows: OUTER
+  behind: OUTER * AXIS * FUSED
 --- */
 #include "tilewright_mve.h"
 

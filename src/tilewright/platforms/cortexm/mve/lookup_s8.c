@@ -3,7 +3,9 @@ op: Lookup
 types: {X: T, table: U, Y: U}
 T: [int8, uint8]
 U: [int8, uint8]
-cycles: "((SIZE+15)//16)*6 + 30"
+cycles:
+  sixteens: sixteens(SIZE)
+  call: some(SIZE)
 --- */
 #include "tilewright_mve.h"
 

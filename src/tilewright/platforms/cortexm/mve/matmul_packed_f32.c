@@ -5,7 +5,15 @@ when: {A_sROWS: "A_sROWS == K or ROWS == 1", A_sK: "A_sK == 1 or K == 1", B_sBAT
 pack: {B: "K,N -> N/8,K,N%8"}
 epilogue: lanes
 scratch: "32*((N+7)//8)*(1 + min(2, ROWS))"
-cycles: "((N+7)//8)*((ROWS//2)*(K*6.75 + (K%4)*2 + 40) + (ROWS%2)*(K*4.5 + (K%4)*2 + 30)) + (ROWS//2+1)*50 + N*6 + 100"
+cycles:
+  products_of_two_rows: eights(N) * whole_twos(ROWS) * K
+  products_of_one_row: eights(N) * left_of_twos(ROWS) * K
+  blocks: eights(N) * twos(ROWS)
+  rows: ROWS
+  lanes: ROWS * whole_fours(N)
+  single: ROWS * left_of_fours(N)
+  first_sums: N
+  behind: ROWS * N * FUSED
 --- */
 #include "tilewright_mve.h"
 

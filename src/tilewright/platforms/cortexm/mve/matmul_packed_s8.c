@@ -6,7 +6,14 @@ when: {A_sROWS: "A_sROWS == K or ROWS == 1", A_sK: "A_sK == 1 or K == 1", B_sBAT
 pack: {B: "K,N -> N/4,K/16,N%4,K%16"}
 epilogue: lanes
 scratch: "16*((N+3)//4)*min(ROWS, 2)*2"
-cycles: "((N+3)//4)*((ROWS//2)*(((K+15)//16)*14.5 + 33) + (ROWS%2)*(((K+15)//16)*9.5 + 25)) + (ROWS//2+1)*90 + N + 120"
+cycles:
+  vectors_of_two_rows: fours(N) * whole_twos(ROWS) * sixteens(K)
+  vectors_of_one_row: fours(N) * left_of_twos(ROWS) * sixteens(K)
+  unsigned_sums: unless(A_signed) * (some(ROWS) + several(ROWS) * left_of_twos(ROWS)) * fours(N) * (sixteens(K) + some(K))
+  pairs: twos(ROWS)
+  single: ROWS * left_of_fours(N)
+  lanes: ROWS * whole_fours(N)
+  behind: ROWS * N * FUSED
 --- */
 #include "tilewright_mve.h"
 

@@ -6,7 +6,16 @@ U: [int8, uint8]
 when: {A_sBATCH: ">= 0", B_sBATCH: ">= 0", A_sK: "A_sK == 1 or K == 1", B_sK: "B_sK == 1 or B_sN == 1 or K == 1"}
 epilogue: lanes
 scratch: "32*((K+15)//16*16) + 256 + 128*min(16, (M+1)//2*2)"
-cycles: "BATCH*(((N+31)//32)*(M*35 + 500) + ((N+3)//4)*((M+1)//2)*(((K+15)//16)*14.5 + 36) + N*K*1.2) + 100"
+cycles:
+  vectors: BATCH * fours(N) * twos(M) * sixteens(K)
+  packed: BATCH * (one(B_sK) * N * sixteens(K) + unless(one(B_sK)) * eights(N) * K)
+  # Sums of columns, where A has a zero point, and of rows, where B has one.
+  summed: BATCH * sixteens(K) * (unless(A_signed) * N + (b_zero_point != 128 * (1 - B_signed)) * M * (PANELS := steps(N, 32)))
+  columns: BATCH * N
+  rows: BATCH * PANELS * M
+  single: BATCH * M * left_of_fours(N)
+  lanes: BATCH * M * fours(N)
+  behind: BATCH * M * N * FUSED
 --- */
 #include "tilewright_mve.h"
 

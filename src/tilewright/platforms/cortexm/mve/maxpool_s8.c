@@ -4,7 +4,11 @@ types: {X: T, Y: T}
 T: [int8, uint8]
 when: {channels_last: "== 1"}
 strided: [X, Y]
-cycles: "N*OH*OW*(((C+15)//16)*(KH*(KW*4+6) + 12) + 40) + 100"
+cycles:
+  taps: N * sixteens(C) * (OH*KH - beyond(X_o1, strides_0) / dilations_0) * (OW*KW - beyond(X_o2, strides_1) / dilations_1)
+  rows: N*OH*OW * sixteens(C) * KH
+  sixteens: N*OH*OW * sixteens(C)
+  pixels: N*OH*OW
 --- */
 #include "tilewright_mve.h"
 

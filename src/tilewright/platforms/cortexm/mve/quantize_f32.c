@@ -3,7 +3,10 @@ op: QuantizeLinear
 types: {x: float32, y_scale: float32, y_zero_point: T, y: T}
 T: [int8, uint8]
 when: {scale: "scale > 1e-20 and scale < 1e20"}
-cycles: "((SIZE+3)//4)*11 + 60"
+cycles:
+  lanes: whole_fours(SIZE)
+  single: left_of_fours(SIZE)
+  call: some(SIZE)
 --- */
 #include "tilewright_mve.h"
 

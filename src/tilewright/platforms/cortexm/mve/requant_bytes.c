@@ -8,7 +8,11 @@ W: [int8, uint8, int16, int32, int64]
 when: {shift: ">= 1", x_sCOLUMNS: "x_sCOLUMNS == 1 or COLUMNS == 1", x_sROWS: ">= 0", y_sROWS: ">= 0"}
 epilogue: lanes
 strided: [x, y]
-cycles: "ROWS*((COLUMNS//4)*10 + (COLUMNS%4)*12 + 20) + 60"
+cycles:
+  # Rows of which nothing is left out are one.
+  lanes: (APART := max(x_sROWS != COLUMNS, y_sROWS != COLUMNS) * 1) * ROWS * whole_fours(COLUMNS) + unless(APART) * fours(ROWS*COLUMNS)
+  rows: APART * ROWS * (some(COLUMNS) + left_of_fours(COLUMNS))
+  call: some(ROWS)
 --- */
 #include "tilewright_mve.h"
 

@@ -4,7 +4,11 @@ types: {X: T, Y: float32}
 T: [int8, uint8]
 when: {INNER: "== 1"}
 epilogue: lanes
-cycles: "1600 + OUTER*(AXIS*8 + 60)"
+cycles:
+  lanes: OUTER * whole_fours(AXIS)
+  rows: OUTER * (several(AXIS) + left_of_fours(AXIS))
+  table: some(OUTER)
+  behind: OUTER * AXIS * FUSED
 --- */
 #include "tilewright_mve.h"
 

@@ -5,7 +5,13 @@ T: [int8, uint8]
 when: {sum: "== 1", channels_last: "== 1", pads_0: "== 0", pads_1: "== 0", pads_2: "== 0", pads_3: "== 0", ceil_mode: "== 0"}
 epilogue: lanes
 strided: [X]
-cycles: "N*OH*OW*(((C+7)//8)*(KH*(KW*4 + 8) + 36) + 20) + 100"
+cycles:
+  taps: N*OH*OW * eights(C) * KH*KW
+  rows: N*OH*OW * eights(C) * KH
+  eights: N*OH*OW * eights(C)
+  pixels: N*OH*OW
+  single: N*OH*OW * left_of_fours(C)
+  behind: N*OH*OW * C * FUSED
 --- */
 #include "tilewright_mve.h"
 
