@@ -6,7 +6,8 @@ when: {OUTER: ">= 2", inputs1_nAXIS: ">= 1"}
 whole: [AXIS]
 cycles:
   words: OUTER * words(AXIS*INNER*ELEMENT_BYTES)
-  bytes: OUTER * (left_of_fours(inputs0_nAXIS*INNER*ELEMENT_BYTES) + left_of_fours(inputs1_nAXIS*INNER*ELEMENT_BYTES))
+  bytes: OUTER * ((FIRST_LEFT := left_of_fours(inputs0_nAXIS*INNER*ELEMENT_BYTES)) + (SECOND_LEFT := left_of_fours(inputs1_nAXIS*INNER*ELEMENT_BYTES)))
+  unaligned: OUTER * some(FIRST_LEFT + SECOND_LEFT) * AXIS*INNER*ELEMENT_BYTES # where words have to be aligned
   runs: OUTER
 --- */
 #include "tilewright_kernel.h"
