@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 
 import benchmarks.prediction as prediction
-from tilewright.api.calibrating import Ran, kernels_with_terms, measured_groups, observed, programs, solution
+from tilewright.api.bench import Ran
+from tilewright.api.calibrating import kernels_with_terms, measured_groups, observed, programs, solution
 from tilewright.core.graph import Array
 from tilewright.machine.calibration import write_calibrations
 from tilewright.machine.kernel import Kernel, parse_kernels

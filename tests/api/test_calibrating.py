@@ -52,7 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr(calibrating, "LEAST_LAYERS", 14)
         patch.setattr(calibrating, "LAYERS_PER_PAIR", 1)
         (result,) = calibrate(PLATFORM, kernels=(place,))
-    assert result.kernel.path.name == "softsign.c"
+    assert result.name == "softsign.c"
     return place
 
 
@@ -110,7 +110,7 @@ def test_machines_without_a_simulator_do_not_warn(folder: Path) -> None:
 def test_check_lists_kernels(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["calibrate", "--platform", PLATFORM, "--check", "--kernels"]
     assert run([*asked, str(folder)]) == 0
-    assert "0 kernels are out of date" in capsys.readouterr().out
+    assert "0 calibrations are out of date" in capsys.readouterr().out
     (tmp_path / "softsign.c").write_text(KERNEL)
     assert run([*asked, str(tmp_path), "--json"]) == 1
     assert json.loads(capsys.readouterr().out) == {

@@ -11,7 +11,7 @@ import numpy as np
 from tilewright.base.dtype import DTYPES
 from tilewright.core.graph import Array, Graph, Node, TensorType, type_of_array
 from tilewright.core.matching import binding_names, why_not
-from tilewright.core.op import REGISTRY, Call, Example, Operator, arrays_of, call_node, call_of, parse_type
+from tilewright.core.op import REGISTRY, Call, Example, Operator, arrays_of, call_node, call_of, parse_type, words
 from tilewright.errors import TilewrightError
 from tilewright.machine.kernel import Kernel
 from tilewright.ops.sampling import LEAST_POINTS, MOST_POINTS, resized
@@ -21,6 +21,11 @@ Random = np.random.Generator
 MOST_BYTES = 1 << 17
 """Of the operands of a layer."""
 TRIES = 500
+NEST_TRIES = 20
+BEHIND_NEST = 0.25
+"""The share of loop nests with steps behind them."""
+WORD = 32
+MOST_NEST_POINTS = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,36 @@ def _layer(
     return None
 
 
+def draw_nest(op: Operator, kernels: Sequence[Kernel], random: Random, name: str) -> Layer | None:
+    """A layer of an operator that no kernel fits, maybe with something behind it; None where none is found."""
+    mine = [kernel for kernel in kernels if kernel.op == op.name]
+    for _ in range(NEST_TRIES if op.examples else 0):
+        try:
+            spec = resized(op, op.examples[int(random.integers(len(op.examples)))], random)
+            found = _made(op, spec, None, random, name)
+        except TilewrightError:
+            continue
+        if found is None or not _computable(found) or any(_fits(kernel, found) for kernel in mine):
+            continue
+        return _with_steps(found, random) if random.random() < BEHIND_NEST else found
+    return None
+
+
+def _computable(layer: Layer) -> bool:
+    """Whether a layer that is not long has a body without loops of its own, and types that cores have instructions
+    for.
+    """
+    call = call_node(network([layer]), layer.nodes[0])
+    if call.domain().points() > MOST_NEST_POINTS:
+        return False
+    try:
+        body = call.op.body(call) if call.op.body is not None else None
+    except TilewrightError:
+        return False
+    long = any(kind.dtype.is_float and kind.dtype.bits > WORD for kind in layer.types.values())
+    return body is not None and not long and not words(str(body)) & {"double", "for"}
+
+
 def _retyped(op: Operator, spec: Example, kernel: Kernel, types: Mapping[str, str]) -> Example | None:
     """An example with the kernel's types of elements; None where it has an operand that the kernel does not take.
 
@@ -105,16 +140,17 @@ def _retyped(op: Operator, spec: Example, kernel: Kernel, types: Mapping[str, st
     return replace(spec, inputs=tuple(inputs))
 
 
-def _made(op: Operator, spec: Example, kernel: Kernel, random: Random, name: str) -> Layer | None:
+def _made(op: Operator, spec: Example, kernel: Kernel | None, random: Random, name: str) -> Layer | None:
     """The layer of an example; None where the kernel does not fit it, or it is too large."""
     names = op.operand_names(len(spec.inputs))
     kinds = [parse_type(item) if isinstance(item, str) and item else None for item in spec.inputs]
     if sum(kind.bytes for kind in kinds if kind is not None) > MOST_BYTES:
         return None
-    fixed = {n for n, item in zip(names, spec.inputs, strict=True) if isinstance(item, np.ndarray)} | {*kernel.pack}
-    if kernel.pack:
+    fixed = {n for n, item in zip(names[1:], spec.inputs[1:], strict=True) if isinstance(item, np.ndarray)}
+    fixed |= {*op.compile_time} & {*names}
+    if kernel is not None and kernel.pack:
         # Beside packed weights, only what a layer works on is computed.
-        fixed |= {*names[1:]}
+        fixed |= {*kernel.pack, *names[1:]}
     fed: dict[str, Array] = {}
     constants: dict[str, Array] = {}
     inputs: list[str] = []
@@ -129,7 +165,8 @@ def _made(op: Operator, spec: Example, kernel: Kernel, random: Random, name: str
     types |= dict(zip(outputs, call.outputs, strict=True))
     node = Node(op.name, tuple(inputs), outputs, spec.attrs, name)
     layer = Layer((node,), types, fed, constants)
-    return layer if _usual(call) and _fits(kernel, layer) else None
+    fits = len(outputs) == 1 if kernel is None else _fits(kernel, layer)
+    return layer if _usual(call) and fits else None
 
 
 def _usual(call: Call) -> bool:

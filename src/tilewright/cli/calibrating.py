@@ -1,4 +1,4 @@
-"""`tilewright calibrate`: what a platform's kernels take, measured on its simulator."""
+"""`tilewright calibrate`: what a platform's kernels and loop nests take, measured on its simulator."""
 
 from __future__ import annotations
 
@@ -31,6 +31,12 @@ def calibrate_command(
             show_default=False,
         ),
     ] = None,
+    nests: Annotated[
+        bool,
+        typer.Option(
+            "--nests", help="Measures only loop nests, which are printed where no kernel fits; else kernels, too."
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, max=opt.LARGEST, help="Chooses the layers.")] = 0,
     output: Annotated[
         Path | None,
@@ -44,20 +50,23 @@ def calibrate_command(
     ] = None,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Measures nothing: lists kernels whose sources, compiler or machine changed."),
+        typer.Option("--check", help="Measures nothing: lists what has other sources, compiler or machine by now."),
     ] = False,
     as_json: opt.Json = False,
     code: opt.Code,
 ) -> None:
     """Layers of random sizes are made from what operators and kernels declare, built and run on that simulator. The
     coefficients of the terms in a kernel's header are solved from these, and written to `calibration.json` with the
-    errors for layers that were held out. With `--check` the exit status is 1 where a kernel is out of date.
+    errors for layers that were held out. Cycles of operations in loop nests are measured likewise, on layers that no
+    kernel fits. With `--check` the exit status is 1 where something is out of date.
+
+    `tilewright calibrate --platform siracusa` measures loop nests and all kernels
 
     `tilewright calibrate --platform siracusa --kernel matmul_packed_s8` measures one kernel
 
     `tilewright calibrate --platform siracusa --kernels DIR` measures your own, and writes DIR/calibration.json
 
-    `tilewright calibrate --platform siracusa --check` lists kernels whose numbers are out of date
+    `tilewright calibrate --platform siracusa --check` lists what has numbers that are out of date
     """
     own, ops = tuple(code.kernels), tuple(code.ops)
     if check:
@@ -65,7 +74,14 @@ def calibrate_command(
         return
     with _progress(quiet=as_json) as progress:
         found = calibrate(
-            code.platform, kernels=own, ops=ops, names=kernel or (), seed=seed, output=output, progress=progress
+            code.platform,
+            kernels=own,
+            ops=ops,
+            names=kernel or (),
+            nests=nests,
+            seed=seed,
+            output=output,
+            progress=progress,
         )
     if as_json:
         print(json.dumps({"kernels": [_object(result) for result in found]}))
@@ -79,7 +95,7 @@ def _check(found: Sequence[tuple[str, tuple[str, ...]]], *, as_json: bool) -> No
     else:
         for name, reasons in found:
             results().print(f"{name}: {', '.join(reasons)}")
-        results().print(f"{len(found)} kernels are out of date")
+        results().print(f"{len(found)} calibrations are out of date")
     if found:
         raise typer.Exit(1)
 
@@ -93,7 +109,7 @@ def _progress(*, quiet: bool) -> Generator[Progress]:
 def _object(result: Result) -> dict[str, object]:
     found = result.calibration
     return {
-        "kernel": result.kernel.path.name,
+        "kernel": result.name,
         "terms": dict(found.terms),
         "begin": found.begin,
         "layers": found.shapes,
@@ -109,5 +125,5 @@ def _table(found: Sequence[Result]) -> Table:
         one = result.calibration
         terms = "\n".join(f"{value:g} {name}" for name, value in one.terms.items())
         errors = (f"{one.held_out[name]:.1%}" for name in ("median", "p90", "worst"))
-        table.add_row(result.kernel.path.name, terms, f"{one.begin:,.0f}", str(one.shapes), *errors)
+        table.add_row(result.name, terms, f"{one.begin:,.0f}", str(one.shapes), *errors)
     return table

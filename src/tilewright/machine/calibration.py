@@ -1,7 +1,8 @@
-"""What kernels take, as measured: `calibration.json` beside a platform's kernels, or beside a user's own.
+"""What kernels and loop nests take, as measured: `calibration.json` beside a platform's kernels, or a user's own.
 
 For each platform and kernel it holds a coefficient for every term of the header, what the first call takes more, how
-far predictions are off for shapes that were held out, and a key: what the numbers depend on.
+far predictions are off for shapes that were held out, and a key: what the numbers depend on. Of loop nests it holds
+the cycles of each kind of operation.
 """
 
 from __future__ import annotations
@@ -23,27 +24,29 @@ if TYPE_CHECKING:
     from tilewright.machine.target import Target
 
 FILE = "calibration.json"
+NESTS = "loop nests"
+"""Their part of the file, among those of kernels."""
 COMPILER = "compiler"
 """The part of a key that costs a call of the compiler, so that planning does not ask for it."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Of one kernel on one platform."""
+    """Of one kernel on one platform, or of loop nests."""
 
     key: Mapping[str, str]
     """What it was measured with: sources, flags, timing and compiler."""
     terms: Mapping[str, float]
-    """Cycles by term of the header."""
-    begin: float
-    """Cycles more at its first call, when its code comes into the caches."""
-    fused: float
-    """Cycles more of these where something is fused behind it."""
-    again: float
-    """What is left of `begin` where it ran before."""
+    """Cycles by term of the header, or by kind of operation."""
     shapes: int
     held_out: Mapping[str, float]
     """Relative errors for layers that the coefficients were not solved for: median, p90 and worst."""
+    begin: float = 0.0
+    """Cycles more at its first call, when its code comes into the caches."""
+    fused: float = 0.0
+    """Cycles more of these where something is fused behind it."""
+    again: float = 0.0
+    """What is left of `begin` where it ran before."""
 
     def operations(self, name: str) -> dict[str, float]:
         """Its part of a platform's `operations`."""
@@ -63,12 +66,15 @@ def read_calibrations(platform: str, folder: Path, own: Iterable[Path], kernels:
         for kernel in kernels
         if kernel.terms
     }
+    found[NESTS] = places[folder].get(NESTS)
     return MappingProxyType({name: one for name, one in found.items() if one is not None})
 
 
 def measured(calibrations: Calibrations) -> dict[str, float]:
-    """What they say of a platform's `operations`: cycles of first calls."""
-    return {key: cycles for name, one in calibrations.items() for key, cycles in one.operations(name).items()}
+    """What they say of a platform's times: cycles of first calls, and of all that nests are made of."""
+    kernels = {name: one for name, one in calibrations.items() if name != NESTS}
+    first = {key: cycles for name, one in kernels.items() for key, cycles in one.operations(name).items()}
+    return {**first, **(calibrations[NESTS].terms if NESTS in calibrations else {})}
 
 
 def _read(path: Path, platform: str) -> Calibrations:
@@ -105,17 +111,20 @@ def _calibration(part: Mapping[str, Any]) -> Calibration:
     return Calibration(
         MappingProxyType({str(name): str(text) for name, text in part["key"].items()}),
         MappingProxyType({str(name): float(value) for name, value in part["terms"].items()}),
-        float(part["begin"]),
-        float(part["fused"]),
-        float(part["again"]),
         int(part["shapes"]),
         MappingProxyType({str(name): float(value) for name, value in part["held_out"].items()}),
+        **{name: float(part[name]) for name in FIRST_CALL if name in part},
     )
 
 
+FIRST_CALL = ("begin", "fused", "again")
+"""What only kernels have."""
+
+
 def _plain(found: Calibration) -> dict[str, Any]:
-    parts = {"key": dict(found.key), "terms": dict(found.terms), "held_out": dict(found.held_out)}
-    return {**vars(found), **parts}
+    first = {name: getattr(found, name) for name in FIRST_CALL if found.begin or found.again}
+    counts = {"shapes": found.shapes, "held_out": dict(found.held_out)}
+    return {"key": dict(found.key), "terms": dict(found.terms), **first, **counts}
 
 
 # Keys
@@ -124,11 +133,21 @@ def _plain(found: Calibration) -> dict[str, Any]:
 def key_of(platform: Target, kernel: Kernel) -> dict[str, str]:
     """What a kernel's cycles depend on, but for the compiler's version."""
     platform = platform.measured_as or platform
-    return {
-        "sources": _digest([_code(path.read_text()) for path in _files(platform, kernel)], list(kernel.terms.items())),
-        "flags": _digest(platform.build.get("compiler"), platform.build.get("flags")),
-        "timing": _digest(_timing(platform)),
-    }
+    code = [_code(path.read_text()) for path in _files(platform, kernel.path)]
+    return {"sources": _digest(code, list(kernel.terms.items())), **_machine_key(platform)}
+
+
+def nests_key(platform: Target, operations: Iterable[str]) -> dict[str, str]:
+    """The same of loop nests: they call functions of headers."""
+    called = {*operations}
+    texts = {path.name: _code(path.read_text()) for path in reversed(platform.headers)}
+    code = {name: text for name, text in texts.items() if called.intersection(_CALL.findall(text))}
+    return {"headers": _digest(code), **_machine_key(platform)}
+
+
+def _machine_key(platform: Target) -> dict[str, str]:
+    flags = _digest(platform.build.get("compiler"), platform.build.get("flags"))
+    return {"flags": flags, "timing": _digest(_timing(platform))}
 
 
 def stale(platform: Target, kernel: Kernel, more: Mapping[str, str] = MappingProxyType({})) -> tuple[str, ...]:
@@ -141,6 +160,17 @@ def stale(platform: Target, kernel: Kernel, more: Mapping[str, str] = MappingPro
     if set(found.terms) != set(kernel.terms):
         changed.append("its terms have other names")
     return tuple(changed)
+
+
+def stale_nests(platform: Target, more: Mapping[str, str] = MappingProxyType({})) -> tuple[str, ...]:
+    """The same of loop nests, on platforms whose nests are measured."""
+    found = platform.calibrations.get(NESTS)
+    if not platform.timings:
+        return ()
+    if found is None:
+        return ("they were never calibrated",)
+    key = {**nests_key(platform, found.terms), **more}
+    return tuple(f"their {name} changed" for name, value in key.items() if found.key.get(name) != value)
 
 
 def warnings(platform: Target, kernels: Iterable[Kernel]) -> tuple[str, ...]:
@@ -166,14 +196,15 @@ def _timing(platform: Target) -> object:
 
 
 _INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.MULTILINE)
+_CALL = re.compile(r"\btw_\w+(?=\()")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
 
-def _files(platform: Target, kernel: Kernel) -> list[Path]:
-    """The kernel's own file, and all that it includes."""
+def _files(platform: Target, *first: Path) -> list[Path]:
+    """Files, and all that they include."""
     known = {path.name: path for path in (*platform.runtime.values(), *reversed(platform.headers))}
-    found = {kernel.path.name: kernel.path}
-    waiting = [kernel.path]
+    found = {path.name: path for path in first}
+    waiting = [*first]
     while waiting:
         for name in _INCLUDE.findall(waiting.pop().read_text()):
             if name in known and name not in found:

@@ -331,7 +331,7 @@ def _platform(
         raise source.wrong("measured_as", f"there is no variant '{file.measured_as}'")
     measured_on = machine["name"] if other is None else other.name
     calibrations = read_calibrations(measured_on, folder, extra_kernels, kernels)
-    return Target(
+    found = Target(
         **machine,
         folder=folder,
         channels_last=bool(file.channels_last),
@@ -340,7 +340,7 @@ def _platform(
         build=MappingProxyType(_build(file.build) if file.build else {}),
         headers=tuple(path for place in folders for path in sorted(place.glob("*.h"))),
         runtime=_runtime(file, folder, source),
-        operations=MappingProxyType({**file.operations, **measured(calibrations)}),
+        operations=MappingProxyType(dict(file.operations)),
         fused=file.fused,
         gvsoc=file.gvsoc,
         qemu=file.qemu,
@@ -351,6 +351,18 @@ def _platform(
         calibrations=calibrations,
         measured_as=other,
     )
+    return with_times(found, measured(calibrations))
+
+
+def with_times(platform: Target, times: Mapping[str, float]) -> Target:
+    """A platform with other cycles: of operations, or of engines by their names, such as `cluster.fork`."""
+    engines = dict(platform.engines)
+    own = {name: time for name, time in times.items() if name.partition(".")[0] in engines}
+    for name, time in own.items():
+        engine, _, key = name.partition(".")
+        engines[engine] = structs.replace(engines[engine], **{key: time})
+    operations = {**platform.operations, **{name: time for name, time in times.items() if name not in own}}
+    return replace(platform, engines=MappingProxyType(engines), operations=MappingProxyType(operations))
 
 
 def _place(folder: Path, name: str) -> Path:

@@ -271,6 +271,7 @@ declare(
                 "int16[300]", np.asarray(1 << 23), np.asarray(0), div=1 << 26, half_to_even=1, zero_point=128, signed=0
             ),
             example("int8[300]", np.asarray(5), np.asarray(40), div=64),
+            example("int16[300]", np.asarray(5), np.asarray(-900), div=64, n_levels=256, signed=1),
             example("int16[300]", np.asarray(5), np.asarray(-900), div=64, half_to_even=1),
             example("int16[300]", np.asarray(5), np.asarray(-901), div=64, half_to_even=1, zero_point=-2),
             example("int16[300]", np.asarray(1), np.asarray(77), div=4, half_to_even=1, zero_point=-128),

@@ -65,7 +65,7 @@ def _described(mine: Task) -> Key:
     """Everything that is asked of a task. Attributes and values of constants are in what follows from them."""
     node, kernel, asked = mine.member.node, mine.kernel, rules(mine)
     if kernel is None:
-        code = (tuple(tuple(counts.items()) for counts in mine.nest), streams(mine.call))
+        code = (mine.nest.items, streams(mine.call))
     else:
         text = " ".join([kernel.priced_by, kernel.scratch, *(word for pair in asked.asks for word in pair)])
         numbers = sorted((name, mine.known[name]) for name in {*re.findall(r"\w+", text)} & mine.known.keys())

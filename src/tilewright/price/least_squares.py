@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tilewright.price.grid import Array
 
 TOLERANCE = 1e-10
+LEAST = 1000.0
+"""Cycles below which errors count as if it were so many: shorter steps matter little."""
+ROUNDS = 8
+"""How often it is looked again which rows hold, and which are odd."""
+USUAL = 0.05
+"""A relative error beyond which a row is odd."""
+
+
+def smallest_errors(rows: Callable[[Array], tuple[Array, Array]], found: Array) -> Array:
+    """Coefficients of at least 0 with the smallest relative errors of cycles.
+
+    `rows` are numbers of terms with the cycles that they took; which ones may depend on the coefficients.
+    """
+    weights = np.ones(1)
+    for _ in range(ROUNDS):
+        counts, cycles = rows(found)
+        scale = 1 / np.maximum(cycles, LEAST)
+        matrix, target = counts * scale[:, None], cycles * scale
+        found = non_negative(matrix * weights[:, None], target * weights)
+        # Beyond what is usual, errors count in proportion and not by their square: few odd layers decide nothing.
+        weights = np.sqrt(np.minimum(1.0, USUAL / np.maximum(np.abs(matrix @ found - target), USUAL)))
+    return found
 
 
 def non_negative(matrix: Array, target: Array) -> Array:
@@ -14,6 +38,10 @@ def non_negative(matrix: Array, target: Array) -> Array:
     scale = np.linalg.norm(matrix, axis=0)
     # Columns of all sizes are told apart from zero alike.
     rows = matrix / np.where(scale > 0, scale, 1.0)
+    if len(rows) > rows.shape[1]:
+        # The same problem with a row for each column.
+        turned, rows = np.linalg.qr(rows)
+        target = turned.T @ target
     found = np.zeros(rows.shape[1])
     active = np.zeros(rows.shape[1], bool)
     for _ in range(3 * rows.shape[1] + 1):

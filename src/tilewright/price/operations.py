@@ -8,26 +8,34 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import prod
 from types import MappingProxyType
 
 from tilewright.base.dtype import DType
-from tilewright.core.domain import Axis, Domain, Whole
+from tilewright.core.domain import Affine, Axis, Domain, Whole
 from tilewright.core.graph import Graph, Node, Result, TensorType
-from tilewright.core.op import Body, Call, call_node, call_steps
+from tilewright.core.op import Body, Call, call_node, call_steps, words
+from tilewright.errors import TilewrightError
 
 Counts = Mapping[str, float]
 """How often each kind of operation occurs."""
 LIMITS = 2
 """Choices of a result that is kept between a lower and an upper limit."""
+WRITTEN_OUT = 2
+"""Terms of a sum that compilers write out one by one instead of a loop: more would be more code."""
 
 _TOKEN = re.compile(
     r"\(\s*(?:u?int\d+_t|int|float|double|bool)\s*\)|[A-Za-z_]\w*(?=\s*\()|<<|>>|[<>=!]=|&&|\|\||[-+*/%<>?&|^]"
 )
+_KEYWORDS = frozenset({"for", "INT32_C", "INT64_C", "UINT32_C", "UINT64_C"})
+_INSTRUCTIONS = frozenset({"fabsf"})
 _KINDS = {"*": "multiply", "/": "divide", "%": "divide", "?": "choose", "<<": "shift", ">>": "shift"}
 _FOLDED = re.compile(r"\b\d[\d.]*f? / \d[\d.]*f?\b")
+_SAME = re.compile(r"\(1\.0f(?: [-+*/] 1\.0f)+\)")
 _POWER = re.compile(r"/ (?:\(float\))?(?:1|2|4|8|16|32|64|128|256|512|1024|2048|4096)\b")
+_TABLE = re.compile(r"\b\w+_at\(")
 _WIDE = re.compile(r"\bu?int64_t\b")
 _FLOAT = re.compile(r"\bfloat\b|\bdouble\b|[\d.]f\b")
 
@@ -39,16 +47,34 @@ def expression(text: str, *, wide: bool, real: bool, once: bool = False) -> Coun
     """
     text = _once(text) if once else text
     found: Counter[str] = Counter()
+    if real and (place := _TABLE.search(text)):
+        # Where an element of a table lies is worked out with integers.
+        end = _closed(text, place.end())
+        inside, text = text[place.end() : end], f"{text[: place.start()]}{place[0]}{text[end:]}"
+        found += expression(inside, wide=wide, real=False) + expression(text[place.end() :], wide=wide, real=True)
+        text = text[: place.end()]
     # What is known is divided by the compiler; a division by a power of two is a multiplication, or a shift.
     for token in _TOKEN.findall(_POWER.sub("* 1", _FOLDED.sub("1", text))):
         if token.startswith("("):
             continue
         if token[0].isalpha() or token[0] == "_":
-            found[token] += 1
+            # Elements of a table are read by a macro of its own.
+            name = "lookup" if token.endswith("_at") else "real plain" if token in _INSTRUCTIONS else token
+            found[name] += token not in _KEYWORDS
             continue
         kind = _KINDS.get(token, "plain")
-        found[f"wide {kind}" if wide else f"real {kind}" if real and kind == "divide" else kind] += 1
-    return found
+        found[f"wide {kind}" if wide else f"real {kind}" if real else kind] += 1
+    return +found
+
+
+def _closed(text: str, begin: int) -> int:
+    """Where the bracket ends that was opened before."""
+    depth = 1
+    for at in range(begin, len(text)):
+        depth += (text[at] == "(") - (text[at] == ")")
+        if not depth:
+            return at
+    return len(text)
 
 
 def _once(text: str) -> str:
@@ -66,6 +92,15 @@ def _once(text: str) -> str:
     return text
 
 
+def _folded(text: str, call: Call) -> str:
+    """An expression without what compilers compute before loops: from numbers that are the same for all points."""
+    kinds = zip(call.operands, call.inputs, strict=True)
+    same = {name for name, kind in kinds if kind is not None and kind.size == 1} & words(text)
+    for name in same:
+        text = re.sub(rf"(?:\(float\))?\b{name}\b", "1.0f", text)
+    return _SAME.sub("1.0f", text)
+
+
 def result_counts(body: Body, call: Call, *, once: bool = False) -> Counter[str]:
     """Operations of a result: the start of its state, and its expressions."""
     real = call.outputs[0].dtype.is_float
@@ -73,7 +108,8 @@ def result_counts(body: Body, call: Call, *, once: bool = False) -> Counter[str]
     for ctype, _, init in body.state:
         wide = _WIDE.search(ctype) is not None or _WIDE.search(init) is not None
         found += expression(init, wide=wide, real=_FLOAT.search(f"{ctype} {init}") is not None, once=once)
-    for text in body.result.values():
+    for result in body.result.values():
+        text = _folded(result, call) if once else result
         wide = call.outputs[0].dtype.bits > 32 or _WIDE.search(text) is not None
         found += expression(text, wide=wide, real=real or _FLOAT.search(text) is not None, once=once)
     return found
@@ -85,24 +121,23 @@ def update_counts(body: Body, call: Call) -> Counter[str]:
     return expression(body.update, wide=wide, real=call.outputs[0].dtype.is_float)
 
 
-def read_counts(body: Body, call: Call, *, once: bool = False) -> Counter[str]:
-    """Elements that a point reads from memory; known numbers are in the code.
+def read_counts(body: Body, call: Call, operand: str, *, once: bool = False) -> Counter[str]:
+    """What it takes to read an element of an operand from memory; known numbers are in the code.
 
     With `once`, what is the same for all points is read before the loops.
     """
-    domain = call.domain()
-    found: Counter[str] = Counter()
-    for operand, kind in zip(call.operands, call.inputs, strict=True):
-        if kind is None or operand not in domain.access or not body.reads(operand) or call.baked(operand) is not None:
-            continue
-        if once and kind.size == 1:
-            continue
-        table = any(isinstance(axis, Whole) for axis in domain.access[operand])
-        found["lookup" if table else "load"] += 1
-        if operand in body.fill:
-            found["guard"] += sum(_leaves(domain, axis, n) for axis, n in zip(*_axes(domain, operand), strict=True))
-        found["convert"] += bool(kind.dtype.load)
-    return found
+    domain, found = call.domain(), Counter[str]()
+    kind = dict(zip(call.operands, call.inputs, strict=True))[operand]
+    if kind is None or operand not in domain.access or not body.reads(operand) or call.baked(operand) is not None:
+        return found
+    axes = domain.access[operand]
+    if (once and kind.size == 1) or any(isinstance(axis, Whole) for axis in axes):
+        return found
+    found["load"] += 1
+    if operand in body.fill:
+        found["guard"] += sum(_leaves(domain, axis, n) for axis, n in zip(axes, domain.shapes[operand], strict=True))
+    found[kind.dtype.load] += bool(kind.dtype.load)
+    return +found
 
 
 def point_body(call: Call) -> Body | None:
@@ -130,10 +165,6 @@ def streams(call: Call) -> tuple[str, ...]:
     )
 
 
-def _axes(domain: Domain, operand: str) -> tuple[Sequence[Axis], Sequence[int]]:
-    return domain.access[operand], domain.shapes[operand]
-
-
 def _leaves(domain: Domain, axis: Axis, extent: int) -> bool:
     """Whether some points of the domain lie outside of an axis, so that each has to be looked at."""
     if isinstance(axis, Whole):
@@ -154,13 +185,16 @@ def step_counts(graph: Graph, node: Node, result: TensorType, *, once: bool = Fa
         found += result_counts(body, call, once=once) + update_counts(body, call)
         if once:
             found += _known_products(body, call)
-        found["power"] += _powers(body, call)
         if not once:
+            found["power"] += _powers(body, call)
             found["real"] += _becomes_real(call)
-        reads = read_counts(body, call)
-        own = sum(isinstance(name, Result) for name in step.inputs)
-        reads["load"] = max(reads["load"] - own, 0)
-        found += reads
+        read = (o for o, name in zip(call.operands, step.inputs, strict=True) if not isinstance(name, Result))
+        for operand in read:
+            found += read_counts(body, call, operand)
+    if not once:
+        # Behind kernels, floats take as long as integers.
+        for name in [name for name in found if name.startswith("real ") and name != "real divide"]:
+            found[name.removeprefix("real ")] += found.pop(name)
     return found
 
 
@@ -186,12 +220,28 @@ def _known_factors(body: Body, call: Call, cast: str) -> list[tuple[int, int]]:
     return found
 
 
-def nest_counts(graph: Graph, node: Node) -> tuple[Counter[str], Counter[str]]:
-    """Operations of each result of a loop nest, and of each point where that sums up many."""
+@dataclass(frozen=True)
+class NestCounts:
+    """Operations of a loop nest."""
+
+    result: Counts
+    """Of each result."""
+    term: Counts = field(default_factory=dict[str, float])
+    """Of each term, where results are sums of many."""
+    turn: Counts = field(default_factory=dict[str, float])
+    """At each start of the innermost loop: of what stays the same in it."""
+
+    @property
+    def items(self) -> tuple[tuple[str, float], ...]:
+        return (*self.result.items(), *self.term.items(), *self.turn.items())
+
+
+def nest_counts(graph: Graph, node: Node) -> NestCounts:
+    """Operations of a loop nest."""
     call = call_node(graph, node)
-    body = point_body(call)
+    body, domain = point_body(call), call.domain()
     if body is None:
-        return Counter({"point": 1}), Counter()
+        return NestCounts({"point": 1})
     each = result_counts(body, call, once=True)
     if each["choose"] == LIMITS:
         # Behind the lower one, nothing is compared with the upper one.
@@ -199,16 +249,57 @@ def nest_counts(graph: Graph, node: Node) -> tuple[Counter[str], Counter[str]]:
     each["real"] += _becomes_real(call)
     each += step_counts(graph, node, call.outputs[0], once=True)
     each += _known_products(body, call)
-    each["convert"] += bool(graph.types[node.outputs[0]].dtype.store) if node.outputs[0] else 0
-    reads = read_counts(body, call, once=True)
+    stored = graph.types[node.outputs[0]].dtype.store if node.outputs[0] else ""
+    each[stored] += bool(stored)
+    terms = prod(domain.dims[name] for name in domain.reduction)
+    summed = bool(body.update) and terms > WRITTEN_OUT
+    loops = [n for n, size in domain.dims.items() if size > 1 and (n in domain.reduction) == summed]
+    inner = loops[-1] if loops else ""
+    term, turn, fixed = Counter[str](), Counter[str](), True
+    for operand in call.operands:
+        dims = _dims(domain, operand)
+        reads = read_counts(body, call, operand, once=True)
+        updates = reads and operand in words(body.update)
+        fixed = fixed and not (updates and inner in dims)
+        if inner not in dims:
+            turn += reads
+        elif summed:
+            term += reads
+        else:
+            each += _times(reads, terms)
     if not body.update:
-        return each + reads + Counter({"point": 1}), Counter()
+        return NestCounts(+(each + Counter({"point": 1})), {}, +turn)
     updates = update_counts(body, call)
-    if reads["lookup"]:
-        # An index is read and worked out once for all results that it selects.
-        reads["load"] = 0
-        updates = Counter({name: count for name, count in updates.items() if not name.startswith("wide")})
-    return each + Counter({"result": 1}), updates + reads + Counter({"term": 1})
+    if summed:
+        ends = Counter({"end": _ends(body, call, domain)})
+        return NestCounts(+(each + ends + Counter({"result": 1})), +(term + updates + Counter({"term": 1})), +turn)
+    # An index that all results of a loop have in common is worked out before it.
+    if fixed and not domain.reduction:
+        turn += updates
+    else:
+        each += _times(updates, terms)
+    return NestCounts(+(each + Counter({"point": 1})), {}, +turn)
+
+
+def _times(counts: Counter[str], times: int) -> Counter[str]:
+    return Counter({name: count * times for name, count in counts.items()})
+
+
+def _dims(domain: Domain, operand: str) -> set[str]:
+    """Dimensions along which an operand is walked."""
+    axes = domain.access.get(operand, ())
+    return {name for axis in axes if isinstance(axis, Affine) for name in axis.dims}
+
+
+def _ends(body: Body, call: Call, domain: Domain) -> int:
+    """How many ends of loops over a sum depend on the result: terms outside of operands are left out."""
+    found = 0
+    for operand in streams(call):
+        if operand not in body.fill:
+            for axis, extent in zip(domain.access[operand], domain.shapes[operand], strict=True):
+                reduced = isinstance(axis, Affine) and {*axis.dims} & {*domain.reduction}
+                found += bool(reduced) and _leaves(domain, axis, extent)
+    return found
 
 
 def _known_products(body: Body, call: Call) -> Counter[str]:
@@ -232,6 +323,31 @@ def _shifts(factor: int) -> int:
         rest //= 2
     count = {0: 0, 1: 0, 2: 2, 3: 4}.get(digits, 5) + even
     return count if count < 5 else 1
+
+
+BASIC = frozenset(
+    {
+        *("point", "term", "result", "end", "step", "load", "lookup", "guard", "if", "real", "either", "add shifted"),
+        *(f"{kind}{name}" for kind in ("", "real ", "wide ") for name in ("plain", *_KINDS.values())),
+    }
+)
+"""Kinds of operations that are no calls of functions."""
+
+
+def is_function(name: str) -> bool:
+    """Whether a kind of operation is a call."""
+    return name not in BASIC
+
+
+def functions(call: Call) -> tuple[str, ...]:
+    """What the body of a call calls, where it has one."""
+    try:
+        body = call.op.body(call) if call.op.body is not None else None
+    except TilewrightError:
+        # Some have one for some of their attributes.
+        return ()
+    counts = result_counts(body, call) + update_counts(body, call) if body is not None else Counter[str]()
+    return tuple(name for name in counts if is_function(name))
 
 
 def cycles(counts: Counts, costs: Mapping[str, float]) -> float:

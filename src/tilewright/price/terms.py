@@ -14,7 +14,7 @@ from tilewright.machine.kernel import Kernel, named
 from tilewright.machine.target import Target
 from tilewright.price.formulas import evaluate
 from tilewright.price.grid import Array, Cut, Grid, Value
-from tilewright.price.least_squares import non_negative
+from tilewright.price.least_squares import smallest_errors
 from tilewright.price.operations import cycles as operation_cycles
 from tilewright.price.tiles import Task, kernel_names, part_sizes, task
 from tilewright.price.transfers import due
@@ -22,12 +22,6 @@ from tilewright.price.transfers import due
 BEGIN, FUSED, AGAIN = "begin", "fused", "again"
 """What the first call of a kernel takes more: always, where something is fused behind it, and where it ran before."""
 FIRST_CALL = (BEGIN, FUSED, AGAIN)
-LEAST = 1000.0
-"""Cycles below which errors count as if it were so many: shorter steps matter little."""
-ROUNDS = 8
-"""How often it is looked again which core is the slowest one, and which layers are odd."""
-USUAL = 0.05
-"""A relative error beyond which a layer is odd."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,14 +127,9 @@ class Observation:
 
 def solved(kernel: Kernel, observed: Sequence[Observation]) -> Array:
     """Coefficients of the terms of a kernel, then those of first calls, with the smallest relative errors."""
-    found = np.ones(len(kernel.terms) + len(FIRST_CALL))
-    weights = np.ones(1)
-    for _ in range(ROUNDS):
-        rows = [row for one in observed for row in one.rows(found)]
-        scale = np.array([1 / max(cycles, LEAST) for _, cycles in rows])
-        matrix = np.array([row for row, _ in rows]) * scale[:, None]
-        target = np.array([cycles for _, cycles in rows]) * scale
-        found = non_negative(matrix * weights[:, None], target * weights)
-        # Beyond what is usual, errors count in proportion and not by their square: few odd layers decide nothing.
-        weights = np.sqrt(np.minimum(1.0, USUAL / np.maximum(np.abs(matrix @ found - target), USUAL)))
-    return found
+
+    def rows(found: Array) -> tuple[Array, Array]:
+        pairs = [row for one in observed for row in one.rows(found)]
+        return np.array([row for row, _ in pairs]), np.array([cycles for _, cycles in pairs])
+
+    return smallest_errors(rows, np.ones(len(kernel.terms) + len(FIRST_CALL)))

@@ -30,8 +30,8 @@ from tilewright.price.copies import kept_cycles
 from tilewright.price.device import kernel_cycles
 from tilewright.price.formulas import Names, evaluate
 from tilewright.price.grid import Array, Box, Cut, Grid, Value, begins, ends
-from tilewright.price.nests import argument_cycles, nest_cycles, written_over
-from tilewright.price.operations import Counts, fused_cycles, nest_counts, step_counts
+from tilewright.price.nests import nest_cycles
+from tilewright.price.operations import Counts, NestCounts, fused_cycles, is_function, nest_counts, step_counts
 from tilewright.price.operations import cycles as operation_cycles
 from tilewright.price.transfers import (
     Flow,
@@ -65,8 +65,8 @@ class Task:
     graph: Graph
 
     @cached_property
-    def nest(self) -> tuple[Counts, Counts]:
-        """Operations of each result where it is a loop nest, and of each point of a reduction."""
+    def nest(self) -> NestCounts:
+        """Operations where it is a loop nest."""
         return nest_counts(self.graph, self.member.node)
 
     @cached_property
@@ -149,7 +149,7 @@ def names_of(
 
 def asks_strides(mine: Task, operand: str) -> bool:
     """Whether cycles of a node depend on the strides of an operand: in its tensor or in a tile."""
-    return mine.kernel is None or f"{operand}_s" in mine.kernel.priced_by
+    return mine.kernel is not None and f"{operand}_s" in mine.kernel.priced_by
 
 
 def work_cycles(
@@ -161,15 +161,14 @@ def work_cycles(
     chunk: Value,
     whole: Collection[str] = (),
     rest: Mapping[str, int] = NOTHING,
-    shared: Collection[str] = (),
 ) -> Array:
     """Cycles of the slowest core at a step, over classes: it has the largest part, or what is left over for the last.
 
     Operands of `whole` have no buffers: they lie in the engine's memory. `rest` are sizes of dimensions of which some
-    lies within the result already; it is written over operands of `shared`.
+    lies within the result already.
     """
     sizes = part_sizes(grid, position, split, chunk, rest)
-    found = _part_cycles(grid, platform, position, mine, split, sizes, whole, shared)
+    found = _part_cycles(grid, platform, position, mine, split, sizes, whole)
     total = part_sizes(grid, position, "", 0, rest)[split] if split else 1
     last = total - (np.maximum(total, 1) - 1) // np.maximum(sizes[split], 1) * sizes[split] if split else total
     if mine.kernel is None or not split or np.all(last == sizes[split]):
@@ -186,7 +185,6 @@ def _part_cycles(
     split: str,
     sizes: Mapping[str, Value],
     whole: Collection[str],
-    shared: Collection[str] = (),
     part: Value | None = None,
 ) -> Array:
     """Cycles of a part of a node, over classes."""
@@ -200,7 +198,7 @@ def _part_cycles(
             found = found + results * (names["SUMS"] * SUM_CYCLES + names["FUSED"])
         return np.where(points > 0, found, 0.0)
     ranges, costs = grid.projection.ranges[position], platform.operations or OPERATIONS
-    return nest_cycles(grid, ranges, mine.call, mine.domain, mine.nest, sizes, split, whole, costs, shared)
+    return nest_cycles(grid, ranges, mine.call, mine.domain, mine.nest, sizes, split, costs)
 
 
 def kernel_names(
@@ -270,12 +268,12 @@ def start_cycles(grid: Grid, platform: Target, mine: Task, split: str) -> Array:
     beside = platform.beside(mine.kernel)
     if beside is not None:
         return np.where(begins(grid), beside.fork + beside.begin, _next_cycles(grid, beside))
-    # Formulas of kernels count their own call. Of a tile of a nest, ends and origins are worked out first.
+    # Formulas of kernels count their own call.
     nest: Mapping[str, float] = platform.operations if mine.kernel is None else {}
     tiled = np.asarray(grid.spread(grid.steps > 1))
-    begin = begin_cycles(platform, mine) + nest.get("begin tile", 0.0) * tiled
-    more = argument_cycles(nest, mine.member.uses) * tiled
-    return (platform.cores.fork if split else nest.get("call", 0.0)) + more + begins(grid) * begin
+    more = nest.get("operand", 0.0) * len(mine.member.uses) * tiled
+    start = platform.cores.fork if split else nest.get("call", 0.0)
+    return start + more + begins(grid) * begin_cycles(platform, mine)
 
 
 def _next_cycles(grid: Grid, engine: Engine) -> Array:
@@ -287,11 +285,14 @@ def begin_cycles(platform: Target, mine: Task) -> float:
     """Cycles in which a node's code comes into the caches, where it is not there from other groups."""
     usual = platform.operations.get("begin", 0.0)
     if mine.kernel is None:
-        called = {f"begin {name}": min(count, 1.0) for counts in mine.nest for name, count in counts.items()}
         # Each operation is an instruction or two, each loop a line of code.
-        called["begin operation"] = float(sum(sum(counts.values()) for counts in mine.nest))
-        called["begin loop"] = float(sum(size > 1 for size in mine.domain.dims.values()))
-        return usual + operation_cycles(called, platform.operations)
+        called = {
+            "begin nest": 1.0,
+            "begin operation": sum(count for _, count in mine.nest.items),
+            "begin function": sum(is_function(name) for name, _ in mine.nest.items),
+            "begin loop": sum(size > 1 for size in mine.domain.dims.values()),
+        }
+        return operation_cycles(called, platform.operations)
     usual = platform.cores.begin if mine.kernel.epilogue else usual
     steps = {f"begin {name}": count for name, count in mine.steps.items()}
     name = f"begin {mine.kernel.path.name}"
@@ -452,10 +453,9 @@ def priced(
     for position, (work, mine) in enumerate(zip(group.works, tasks, strict=True)):
         whole = {use.key for use in mine.member.uses if use.key not in work.buffers}
         rest = {name: stop - start for name, (start, stop) in left(mine.member, group.inlaid(work)).items()}
-        over = written_over(group, work, mine.member)
         start = start_cycles(grid, platform, mine, work.split)
         starts.append(start)
-        cycles = start + work_cycles(grid, platform, position, mine, work.split, work.chunk, whole, rest, over)
+        cycles = start + work_cycles(grid, platform, position, mine, work.split, work.chunk, whole, rest)
         when = due(grid, grid.moves(tuple(grid.projection.ranges[position].values())), range(grid.rank))
         works.append(when * (cycles + kept_cycles(grid, platform, mine.member.output)))
         points.append(when * work_points(grid, position))

@@ -195,13 +195,6 @@ class Frame:
                 given.over = index
                 return
 
-    def _written_over(self, position: int) -> frozenset[str]:
-        """Operands of a node that its result is written over, where both have buffers."""
-        output = self.grid.members[position].output
-        given = next(h for h in self.holders if (position, output.key) in h.served)
-        served = self.holders[given.over].served if given.over >= 0 else ()
-        return frozenset(key for place, key in served if place == position)
-
     def _every_step(self, position: int) -> bool:
         """Whether a node runs at every step, whatever the tiling."""
         moves, counts = self._moves[position], self.grid.counts
@@ -305,9 +298,7 @@ class Frame:
             largest = mine.member.domain.dims[split] if span is None else grid.most(grid.size(span))
             chunk = rounded(-(-largest // self.engine.count), asked.blocks.get(split, 1))
             cut = np.asarray(chunk < largest)
-        # A result in its tensor is written over nothing.
-        over = self._written_over(position) - whole if mine.member.output.key not in whole else frozenset[str]()
-        cycles = work_cycles(grid, self.platform, position, mine, split, chunk, whole, rest, over)
+        cycles = work_cycles(grid, self.platform, position, mine, split, chunk, whole, rest)
         cycles = cycles + start_cycles(grid, self.platform, mine, split)
         fits = conditions(grid, position, mine, asked, split, chunk)
         return Option(split, chunk, cut, fits, cycles, grid.most(cycles), self._scratch(position, split, chunk))

@@ -1,0 +1,104 @@
+"""Programs that are built and run one after the other, to see what their parts take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+
+import numpy as np
+
+from tilewright.api.sampled_layers import Layer, network
+from tilewright.codegen import build, lower, project_files, write_project
+from tilewright.codegen.build import build_drivers
+from tilewright.codegen.project import compiler_version, drivers
+from tilewright.core.plan import Plan
+from tilewright.errors import TilewrightError
+from tilewright.machine.target import Sizes, Target, resize
+from tilewright.passes import LAST, run_pipeline
+from tilewright.plan import PlanOptions, plan
+from tilewright.sim.chip import run_on_chip
+from tilewright.sim.marks import GroupProfile
+from tilewright.sim.qemu import profile_flags, run_in_qemu
+
+Random = np.random.Generator
+Progress = Callable[[str, int, int], None]
+"""Is told what is measured, and how many of its programs have run, of how many."""
+
+SHARES = (4, 1, 14, 1, 4, 14, 2)
+"""Of the cores' memory: which part of it a program has."""
+ALONE = (False, True, False)
+"""Whether a program is for one core."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A program of layers, with what the simulator saw of it."""
+
+    plan: Plan
+    groups: tuple[GroupProfile, ...]
+
+
+def quiet(_name: str, _done: int, _all: int) -> None:
+    """Tells nobody."""
+
+
+def compiler_of(platform: Target) -> str:
+    """Name and version of the compiler that builds a platform's programs."""
+    return compiler_version(platform.build["compiler"])
+
+
+def rounded(value: float) -> float:
+    """Four digits: more are noise, and files would differ by the machine that solves."""
+    return float(f"{value:.4g}")
+
+
+def spread(errors: Sequence[float]) -> dict[str, float]:
+    """Relative errors in three numbers."""
+    size = np.abs(errors)
+    found = {"median": np.median(size), "p90": np.quantile(size, 0.9), "worst": size.max()}
+    return {name: round(float(value), 4) for name, value in found.items()}
+
+
+class Bench:
+    """A folder in which one program after the other is built and run. What all of them have in common is built once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._objects: tuple[str, ...] = ()
+
+    def run(self, platform: Target, layers: Sequence[Layer], number: int, most: float = inf) -> Ran | None:
+        """A program of layers; none where they do not fit the machine, or take more than `most` cycles.
+
+        Its number decides how many cores it has, and how much memory.
+        """
+        cores = platform.cores
+        memory = None if platform.whole else platform.memories[cores.memory].bytes
+        sizes = {cores.memory: memory // SHARES[number % len(SHARES)]} if memory else {}
+        others = tuple(name for name in platform.engines if name != cores.name)
+        machine = resize(platform, Sizes(sizes, cores=1 if ALONE[number % len(ALONE)] else 0, without=others))
+        graph = run_pipeline(network(layers), machine, passes=LAST)
+        try:
+            planned = plan(graph, machine, PlanOptions(seconds=0.0, fuse="off", order="given"))
+        except TilewrightError:
+            return None
+        if (planned.schedule is None) != platform.whole or (planned.schedule and planned.schedule.cycles > most):
+            return None
+        return Ran(planned, self._groups(planned, layers))
+
+    def _groups(self, planned: Plan, layers: Sequence[Layer]) -> tuple[GroupProfile, ...]:
+        platform, graph = planned.platform, planned.graph
+        program, project = lower(planned), self._folder / "project"
+        files = project_files(program, platform)
+        if not self._objects:
+            write_project(files, project)
+            self._objects = build_drivers(project, platform, graph.name, self._folder)
+        write_project({name: data for name, data in files.items() if name not in drivers(platform)}, project)
+        marked = profile_flags(program.parts) if platform.qemu else ()
+        built = build(project, platform, flags=(*self._objects, *marked))
+        fed = {name: array for layer in layers for name, array in layer.fed.items()}
+        inputs, kinds = [fed[name] for name in graph.inputs], [graph.types[name] for name in graph.outputs]
+        if platform.qemu:
+            return run_in_qemu(built.executable, inputs, kinds, platform, program.parts).parts
+        return run_on_chip(built.executable, inputs, kinds, platform, profile=True).groups
