@@ -5,12 +5,12 @@ T: [int8, uint8]
 when: {channels_last: "== 1"}
 strided: [X, Y]
 # Taps inside the image by eight channels, by four and one by one; rows of taps, windows and pixels. Pixels whose windows reach
-# over an edge are calls of their own.
+# over an edge are calls of their own. Of words, two of four lie at odd addresses where channels are even, else three.
 cycles:
   pairs: N * (ROWS := OH*KH - (OH == Y_n1) * twos(X_o1 * (twos(X_o1) + strides_0)) / strides_0 / dilations_0)
     * (COLUMNS := OW*KW - (OW == Y_n2) * twos(X_o2 * (twos(X_o2) + strides_1)) / strides_1 / dilations_1) * whole_eights(C)
   single: N * ROWS * COLUMNS * (FEW := whole_fours(left_of_eights(C)) + left_of_fours(C))
-  odd_words: N * ROWS * COLUMNS * ragged_fours(C) * whole_fours(C)
+  odd_words: N * ROWS * COLUMNS * (ragged_twos(C) + ragged_fours(C) + ragged_fours(C)) * whole_fours(C)
   rows: N * ROWS * OW * (whole_eights(C) + FEW)
   windows: N*OH*OW * (whole_eights(C) + FEW)
   pixels: N*OH*OW
