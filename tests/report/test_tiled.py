@@ -170,7 +170,7 @@ def test_every_memory_is_drawn(made: Plan, schedule: Schedule, monkeypatch: pyte
 
 
 def test_charts_stay_in_their_frame_and_small(made: Plan, schedule: Schedule, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = timeline(made, schedule)
+    drawn = timeline(made, schedule, plan_timeline(made, schedule))
     assert drawn.close_ups
     for chart in (drawn.whole, *drawn.close_ups):
         for mark in chart.marks:
@@ -180,7 +180,7 @@ def test_charts_stay_in_their_frame_and_small(made: Plan, schedule: Schedule, mo
             assert mark.y + mark.height <= chart.bottom
     monkeypatch.setattr(timeline_module, "MOST_GROUPS", 1)
     monkeypatch.setattr(timeline_module, "MOST_BARS", 0)
-    small = timeline(made, schedule)
+    small = timeline(made, schedule, plan_timeline(made, schedule))
     assert small.close_ups == ()
     assert len(small.whole.marks) <= 1 + len(made.platform.links)
 
@@ -194,7 +194,7 @@ def test_copies_into_nearer_memories_follow_each_other(path: Path) -> None:
     assert len(bars) == len(made.schedule.stages)
     for lane in {bar.lane for bar in bars}:
         assert not overlap(bar for bar in bars if bar.lane == lane)
-    drawn = timeline(made, made.schedule).whole
+    drawn = timeline(made, made.schedule, times).whole
     assert all(mark.x + mark.width <= drawn.right + 1 for mark in drawn.marks)
     copies = sum("copy of" in block.buffer.name for level in memory_maps(made) for block in level.blocks)
     assert copies == len(bars)
