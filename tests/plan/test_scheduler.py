@@ -14,13 +14,17 @@ from passes.build import Builder
 from tilewright.base.dtype import DTYPES
 from tilewright.core.graph import Array, Graph, Node, TensorType, attrs
 from tilewright.core.plan import Plan
+from tilewright.core.plan_text import print_plan
+from tilewright.core.residencies import residencies
 from tilewright.errors import TilewrightError
 from tilewright.machine.target import Sizes, Target, load_platform, resize
 from tilewright.passes import run_pipeline
 from tilewright.plan import PlanOptions, check, plan, scheduler
+from tilewright.plan.draft import finished
 from tilewright.plan.levels import first_sources, levels_of
 from tilewright.plan.menu import Menu
 from tilewright.plan.network import Network, Run, networks_of
+from tilewright.plan.scheduler import STEPS, tiled
 
 ROWS = PlanOptions(joint=False)
 
@@ -91,7 +95,10 @@ def test_outputs_that_are_read_again_stay() -> None:
     graph = Graph("again", ("x",), ("y", "z"), nodes, dict.fromkeys("xyz", one), {})
     made = planned(run_pipeline(graph, machine(65_536)), machine(65_536))
     assert made.schedule is not None
-    assert [b.tensor for group in made.schedule.groups for b in group.buffers if b.kept] == ["x", "y"]
+    loaded = {(move.group, move.buffer) for move in made.schedule.moves if move.kind == "load"}
+    assert [made.schedule.groups[group].buffers[buffer].tensor for group, buffer in sorted(loaded)] == ["x"]
+    known = residencies(made)
+    assert next((known.all[n].tensor, known.all[n].until) for n in sorted({*known.tiles.values()})) == ("x", 1)
 
 
 def test_what_stays_is_not_moved_with_what_is_loaded() -> None:
@@ -102,7 +109,31 @@ def test_what_stays_is_not_moved_with_what_is_loaded() -> None:
     platform = resize(load_platform("siracusa"), Sizes({"L1": 16_384}, "L3", 8))
     made = planned(run_pipeline(b.graph(sums, square), platform), platform)
     assert made.schedule is not None
-    assert [(one.kept, one.early) for one in made.schedule.groups[1].buffers if one.tensor == "x"] == [(1, 0), (0, 1)]
+    buffers = [n for n, one in enumerate(made.schedule.groups[1].buffers) if one.tensor == "x"]
+    loads = {m.buffer: m.issue.group for m in made.schedule.moves if (m.kind, m.group) == ("load", 1)}
+    assert [loads.get(buffer) for buffer in buffers] == [None, 0]
+
+
+@pytest.mark.parametrize("home", ["L2", "L3"])
+def test_every_step_leaves_a_plan_that_is_right(home: str) -> None:
+    """Of plans with copies in a nearer memory, groups in one step, operands inside results, and prefetches."""
+    b = Builder()
+    old, new = b.input("old", "float32[4,6,8]"), b.input("new", "float32[4,2,8]")
+    cache = b.op("Concat", old, b.op("Exp", new, name="row"), name="cache", axis=1)
+    graph = b.graph(b.op("MatMul", cache, b.weights(4, 8, 8), name="scores"), cache)
+    better = 0
+    for source, platform in ((graph, machine(65_536, home)), (convolutions(), machine(16_384, home))):
+        options = PlanOptions()
+        (network, *_) = networks_of(run_pipeline(source, platform), platform, options)
+        draft = tiled(network, options)
+        assert draft is not None
+        before = finished(draft)
+        check(before)
+        for step in STEPS:
+            draft = step(draft)
+            check(finished(draft))
+        better += print_plan(finished(draft)) != print_plan(before)
+    assert better
 
 
 def test_candidates_of_other_machines_are_not_taken() -> None:

@@ -7,13 +7,14 @@ an earlier one where that is too short for it; what it stores last is awaited wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilewright.core.plan import Group, Stage, TileBuffer
 from tilewright.core.tiles import Member, trace
 from tilewright.machine.target import Target
 from tilewright.plan.addresses.packing import first_gap, round_up
+from tilewright.plan.draft import Draft
 from tilewright.plan.network import Network
 from tilewright.plan.prices import Price
 from tilewright.timeline.replay import Timeline
@@ -28,26 +29,39 @@ SHARE = 0.6
 """Of the cycles of a group, which are a prediction, in which loads of later ones are expected to run."""
 
 
+def prefetch(draft: Draft) -> Draft:
+    """Loads and stores across the borders of groups, where the engine's memory has bytes for them."""
+    near = [span for span in draft.spans if draft.places[span.tensor].space == draft.levels.near]
+    stay = [(s, (draft.places[s.tensor].offset, draft.places[s.tensor].offset + s.bytes)) for s in near]
+    occupied = [
+        [(base, base + pick.candidate.bytes)] + [taken for s, taken in stay if s.first <= number <= s.last]
+        for number, (pick, base) in enumerate(zip(draft.solution.picks, draft.solution.workspaces, strict=True))
+    ]
+    return replace(draft, prefetched=_Prefetch(draft, list(draft.groups), occupied).run())
+
+
 @dataclass
-class Prefetch:
+class _Prefetch:
     """Groups of a plan, with what else is in the engine's memory."""
 
-    network: Network
+    draft: Draft
     groups: list[Group]
     occupied: list[list[Bytes]]
     """Bytes of the engine's memory that are taken during each group: its workspace, and tensors that stay."""
-    capacity: int
-    made: Mapping[str, int]
-    """The group that writes each tensor between groups, by its own name and those of its views."""
-    sources: Mapping[str, str]
-    """The memory of each tensor outside the engine's."""
-    stages: Sequence[Stage]
     held: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
     """The last group that reads what is left in a buffer, by group and index of the buffer."""
 
     @property
+    def network(self) -> Network:
+        return self.draft.network
+
+    @property
     def platform(self) -> Target:
         return self.network.platform
+
+    @property
+    def stages(self) -> Sequence[Stage]:
+        return self.draft.stages
 
     def run(self) -> Timeline:
         """Moves loads of one group after the other into the one before it, and further where they are too long."""
@@ -56,7 +70,7 @@ class Prefetch:
             for index in self._once(number):
                 self._taken(number, index, number - 1)
         groups = [self._running_on(number) for number in range(len(self.groups))]
-        prices = [self.network.price(group, self._around(number)) for number, group in enumerate(groups)]
+        prices = [self.network.price(group, self.draft.around(number)) for number, group in enumerate(groups)]
         working, free = [price.cost.cycles for price in prices], [free_cycles(price) for price in prices]
         # Or not beside groups that load turn by turn, which may come to wait behind others.
         quiet = [
@@ -67,11 +81,9 @@ class Prefetch:
         self._spread(free)
         other = self._copy()
         other._in_order(free)
-        timeline = min((way._completed(working) for way in (self, other, alone)), key=lambda way: way.cycles)
-        self.groups = [timed.group for timed in timeline.groups]
-        return timeline
+        return min((way._completed(working) for way in (self, other, alone)), key=lambda way: way.cycles)
 
-    def _copy(self) -> Prefetch:
+    def _copy(self) -> _Prefetch:
         """The same, to go on in another way."""
         occupied = [list(taken) for taken in self.occupied]
         return replace(self, groups=list(self.groups), occupied=occupied, held=dict(self.held))
@@ -80,7 +92,7 @@ class Prefetch:
         """When groups run whose stores run on."""
         for number in range(len(self.groups) - 1):
             self._store_late(number, working)
-        around = [self._around(number) for number in range(len(self.groups))]
+        around = [self.draft.around(number) for number in range(len(self.groups))]
         return self.network.timeline(self.groups, around, self.stages)
 
     def _keep(self) -> None:
@@ -210,7 +222,7 @@ class Prefetch:
             for stage in self.stages
         )
         # What is made right before would have to be stored at once.
-        if first < 0 or staged or self.made.get(buffer.tensor, -2) >= first - 1:
+        if first < 0 or staged or self.draft.written.get(buffer.tensor, -2) >= first - 1:
             return False
         return self._taken(number, index, first)
 
@@ -229,7 +241,7 @@ class Prefetch:
         results = {use.tensor for use in self._members(group)[-1].uses if use.writes}
         found: list[int] = []
         for index, buffer in enumerate(group.buffers):
-            dma = self.platform.link(self.sources[buffer.tensor], self.platform.cores.memory)
+            dma = self.platform.link(self.draft.sources[buffer.tensor], self.platform.cores.memory)
             if buffer.tensor in results and dma is not None and not dma.by_cores and not dma.through:
                 found.append(index)
         return found
@@ -281,7 +293,7 @@ class Prefetch:
         later = enumerate(self.groups[last + 1 :], last + 1)
         soon |= {b.tensor for n, other in later for b in other.buffers if b.early and n - b.early <= last}
         soon |= {stage.tensor for stage in self.stages if stage.start <= last}
-        return any(self.made.get(tensor, -1) == number for tensor in soon)
+        return any(self.draft.written.get(tensor, -1) == number for tensor in soon)
 
     def _members(self, group: Group) -> list[Member]:
         return [self.network.task(work.step).member for work in group.works]
@@ -293,7 +305,8 @@ class Prefetch:
         own = {use.tensor for mine in members for use in mine.uses if use.writes}
         for index, buffer in enumerate(group.buffers):
             dma = self.platform.link(self._source(number, buffer), self.platform.cores.memory)
-            there = buffer.tensor not in own and not buffer.kept and self.made.get(buffer.tensor, -1) < number - 1
+            before = self.draft.written.get(buffer.tensor, -1) < number - 1
+            there = buffer.tensor not in own and not buffer.kept and before
             beside = dma is not None and not dma.by_cores and not dma.through
             ready = there and beside and not self._arriving(number, buffer)
             if ready and (buffer.slots > 1) != self._stays(group, members, index):
@@ -303,7 +316,7 @@ class Prefetch:
         for stage in self.stages:
             if (stage.tensor, stage.pack) == (buffer.tensor, buffer.pack) and stage.first <= number <= stage.last:
                 return stage.place.space
-        return self.sources[buffer.tensor]
+        return self.draft.sources[buffer.tensor]
 
     def _arriving(self, number: int, buffer: TileBuffer) -> bool:
         """Whether a copy in a nearer memory is complete only when the group begins."""
@@ -370,12 +383,7 @@ class Prefetch:
     def _gap(self, first: int, last: int, size: int) -> Bytes | None:
         """Bytes that are free during some groups, one behind the other."""
         start = first_gap(size, (taken for group in self.occupied[first : last + 1] for taken in group))
-        return (start, start + size) if start + size <= self.capacity else None
-
-    def _around(self, number: int) -> Mapping[str, str]:
-        """The memory of each tensor outside the engine's, as a group finds it: some have been copied nearer."""
-        staged = {s.tensor: s.place.space for s in self.stages if s.first <= number <= s.last}
-        return {**self.sources, **staged} if staged else self.sources
+        return (start, start + size) if start + size <= self.draft.levels.capacity else None
 
 
 def free_cycles(price: Price) -> float:

@@ -11,16 +11,20 @@ the copies that were begun before, and they for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tilewright.core.plan import Place, Stage
+from tilewright.core.plan import Group, Place, Stage
 from tilewright.core.tiles import Use
 from tilewright.machine.parts import Link
 from tilewright.plan.addresses.packing import Item, lowest_gap, round_up
-from tilewright.plan.joint import Pick
-from tilewright.plan.levels import Levels, Span
+from tilewright.plan.draft import Draft
+from tilewright.plan.joint import Pick, Solution
+from tilewright.plan.levels import Levels, Span, first_sources
+from tilewright.plan.menu import Menu
 from tilewright.plan.network import Network
+from tilewright.plan.tiling.candidates import Candidate
 from tilewright.price.copies import copied
+from tilewright.price.tiles import priced
 
 PATIENCES = (1.0, 0.5, 0.2, 0.0)
 """Shares of what a copy gains that a group may wait for it; which is best depends on the groups behind."""
@@ -171,3 +175,81 @@ class Stages:
             else:
                 return None
         return found
+
+
+class _Final:
+    """Groups once it is known where everything lives: the tiles may be better ones of the same workspace."""
+
+    def __init__(self, menu: Menu, levels: Levels, solution: Solution, sources: Mapping[str, str]) -> None:
+        self._menu, self._levels, self._solution = menu, levels, solution
+        home = menu.network.platform.home
+        self._sources = {**sources, **dict.fromkeys(menu.network.graph.constants, home)}
+        self._times: dict[tuple[int, frozenset[str]], tuple[float, float, float]] = {}
+
+    def cycles(self, group: int, staged: frozenset[str]) -> tuple[float, float, float]:
+        """Of a group, those in which it uses the DMA that copies what is staged, too, and of its first loads."""
+        if (group, staged) not in self._times:
+            best = self._best(group, staged)
+            self._times[group, staged] = best.cycles, *self._passing(best.group, staged)
+        return self._times[group, staged]
+
+    def _passing(self, group: Group, staged: frozenset[str]) -> tuple[float, float]:
+        """Cycles of what a group brings from the home by way of the memory in between, and of its first loads."""
+        network, levels = self._menu.network, self._levels
+        home, near = network.platform.home, levels.near
+        way = network.platform.link(home, near)
+        if way is None or not way.through:
+            return 0.0, 0.0
+        where = self._around(group, staged)
+        found = priced(network.graph, network.platform, network.choices, group, where)
+        passing = sum(
+            found.total(flow.cycles * found.due(flow))
+            for number, flow in found.flows.items()
+            if where.get(group.buffers[number].tensor) == home
+        )
+        return passing, found.lead
+
+    def _around(self, group: Group, staged: frozenset[str]) -> dict[str, str]:
+        """The memory of each tensor of a group outside the engine's."""
+        network, levels = self._menu.network, self._levels
+        sources = {**self._sources, **{network.root(name): levels.far[0] for name in staged}}
+        roots = {buffer.tensor: network.root(buffer.tensor) for buffer in group.buffers}
+        return {tensor: sources[root] for tensor, root in roots.items() if root in sources}
+
+    def total(self, stages: Sequence[Stage]) -> float:
+        """Cycles of all groups with some copies."""
+        groups = [pick.candidate.group for pick in self.picks(stages)]
+        staged = [frozenset(s.tensor for s in stages if s.first <= n <= s.last) for n in range(len(groups))]
+        around = [self._around(group, near) for group, near in zip(groups, staged, strict=True)]
+        return self._menu.network.timeline(groups, around, stages).cycles
+
+    def picks(self, stages: Sequence[Stage]) -> tuple[Pick, ...]:
+        found: list[Pick] = []
+        for group, pick in enumerate(self._solution.picks):
+            staged = frozenset(stage.tensor for stage in stages if stage.first <= group <= stage.last)
+            found.append(replace(pick, candidate=self._best(group, staged)))
+        return tuple(found)
+
+    def _best(self, group: int, staged: frozenset[str]) -> Candidate:
+        network, levels = self._menu.network, self._levels
+        pick = self._solution.picks[group]
+        nearer = {network.root(name): levels.far[0] for name in staged}
+        front = self._menu.front(pick.run, pick.near | levels.direct, {**self._sources, **nearer})
+        return [candidate for candidate in front if candidate.bytes <= pick.candidate.bytes][-1]
+
+
+def stage(draft: Draft) -> Draft:
+    """Copies constants and inputs to a nearer memory ahead of the groups that read them, and takes the best tiles of
+    each group for that."""
+    network, levels, solution = draft.network, draft.levels, draft.solution
+    far = [span for span in draft.spans if span.tensor not in solution.residents]
+    found = {span.tensor: draft.places[span.tensor] for span in far}
+    sources = {**first_sources(network, levels), **{name: where.space for name, where in found.items()}}
+    final = _Final(draft.menu, levels, solution, sources)
+    tries = [Stages(network, levels, solution.picks, far, found, final.cycles, patience) for patience in PATIENCES]
+    chosen = list(dict.fromkeys(stages.choose(len(solution.picks)) for stages in tries))
+    copies = min(chosen, key=final.total) if len(chosen) > 1 else chosen[0]
+    ready = replace(solution, picks=final.picks(copies))
+    # Other choices are known by the quick prices of their groups only.
+    gap = max(sum(pick.candidate.cycles for pick in ready.picks) - solution.bound, 0.0) if solution.bound else None
+    return replace(draft, solution=ready, stages=copies, gap=gap)

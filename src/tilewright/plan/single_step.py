@@ -14,6 +14,7 @@ from functools import cached_property
 from tilewright.core.plan import Group, TileBuffer
 from tilewright.core.tiles import Use
 from tilewright.plan.addresses.packing import first_gap, round_up
+from tilewright.plan.draft import Draft
 from tilewright.plan.joint import Pick, Solution
 from tilewright.plan.levels import Levels
 from tilewright.plan.menu import Menu
@@ -22,8 +23,16 @@ from tilewright.plan.tiling.candidates import Candidate
 from tilewright.price.tiles import Cost
 
 
+def single_step(draft: Draft) -> Draft:
+    """Groups in one step where that is faster; not beside copies in a nearer memory, which take the same time."""
+    if draft.options.buffers or draft.stages:
+        return draft
+    steps = _Steps(draft.menu, draft.levels, draft.solution, draft.sources, draft.written)
+    return replace(draft, solution=steps.run())
+
+
 @dataclass(frozen=True)
-class Once:
+class _Steps:
     """The groups of a plan before anything is loaded early."""
 
     menu: Menu
