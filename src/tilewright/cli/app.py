@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 from typer.models import CommandInfo
 
@@ -29,7 +29,30 @@ MARKUP = "markdown"
 DEBUG = "TILEWRIGHT_DEBUG"
 """The variable that makes internal errors print where they come from."""
 
+
+class _Group(TyperGroup):
+    """All commands."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        return _off(super().get_help_option(ctx))
+
+
+class _Command(TyperCommand):
+    """A command."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        return _off(super().get_help_option(ctx))
+
+
+def _off(option: Any) -> Any:
+    """The option `--help`, false where it is not given: for what is no bool typer imports a slow library."""
+    if option is not None:
+        option.default = False
+    return option
+
+
 app = typer.Typer(
+    cls=_Group,
     add_completion=False,
     rich_markup_mode=MARKUP,
     pretty_exceptions_enable=False,
@@ -69,7 +92,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Of each command, the module that declares it, and the first sentence of its help; its docstring says the rest."""
 
 
-class _Deferred(TyperCommand):
+class _Deferred(_Command):
     """A command whose module is imported when it runs or explains itself: the list of commands needs none of them."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
@@ -77,7 +100,7 @@ class _Deferred(TyperCommand):
         assert declared.callback is not None
         alone = typer.Typer(add_completion=False, rich_markup_mode=MARKUP)
         help = f"{COMMANDS[str(self.name)][1]}\n\n{inspect.getdoc(declared.callback) or ''}"
-        alone.command(self.name, help=help, epilog=declared.epilog)(declared.callback)
+        alone.command(self.name, cls=_Command, help=help, epilog=declared.epilog)(declared.callback)
         return get_command(alone).make_context(info_name, args, parent, **extra)
 
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from tilewright.api.compiling import Compiled, compile_model
-from tilewright.base.descriptions import stem_of
 from tilewright.cli import options as opt
-from tilewright.cli.arguments import options_of
 from tilewright.cli.console import progress_line, results, styled, warn_stale
 from tilewright.cli.planning import arena_text
-from tilewright.codegen import write_project
-from tilewright.core.plan import Plan
-from tilewright.report import layers, render_report
+
+if TYPE_CHECKING:
+    from tilewright.api.compiling import Compiled
+    from tilewright.core.plan import Plan
 
 commands = typer.Typer()
 EXAMPLES = """
@@ -52,6 +50,12 @@ def compile_command(
     `report.html`, which shows the layers and the memory map. All are replaced in one step; on an error the folder is as
     it was. Other files in it stay, but for those that an earlier compilation left.
     """
+    # Who only asks for help does without the compiler.
+    from tilewright.api.compiling import compile_model
+    from tilewright.cli.arguments import options_of
+    from tilewright.codegen import write_project
+    from tilewright.report import render_report
+
     options = options_of(network, code, shape, planning, name=name, dump_stages=dump_stages)
     with progress_line(f"compile {model.name}", quiet=as_json) as progress:
         compiled = compile_model(model, options, progress=progress)
@@ -75,11 +79,15 @@ def compile_command(
 
 def title_of(model: Path) -> str:
     """The name of a network: of its file, or of its folder where the file is called network.onnx."""
+    from tilewright.base.descriptions import stem_of
+
     return stem_of(model.resolve().parent if model.stem == "network" else model)
 
 
 def summary(compiled: Compiled, output: Path | None) -> dict[str, Any]:
     """What `--json` says of a compiled network."""
+    from tilewright.report import layers
+
     program = compiled.program
     return {
         "output": str(output) if output else None,
@@ -109,6 +117,8 @@ def _tiled(plan: Plan) -> dict[str, Any]:
 
 
 def _layer_table(compiled: Compiled) -> Table:
+    from tilewright.report import layers
+
     table = Table(title="Layers", title_justify="left")
     for column in ("layer", "operator", "code", "output"):
         table.add_column(column, overflow="fold")

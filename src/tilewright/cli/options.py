@@ -380,6 +380,8 @@ class Limiting:
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The network, an ONNX file.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Prints one JSON object instead of tables.")]
+Detail = Literal["layers", "tiles", "counters"]
+"""What a profile shows."""
 
 
 def flat(command: Callable[..., None]) -> Callable[..., None]:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from tilewright.api.compiling import plan_model
 from tilewright.cli import options as opt
-from tilewright.cli.arguments import options_of, require_tiles
 from tilewright.cli.console import progress_line, results, warn_stale
-from tilewright.core.plan import Plan, Schedule
-from tilewright.core.plan_text import print_plan
-from tilewright.machine.parts import Memory
-from tilewright.plan import PlanOptions, check, plan
-from tilewright.report import BufferRow, GroupRow, GroupTable, Layer, Totals, group_table, layers
+
+if TYPE_CHECKING:
+    from tilewright.core.plan import Plan, Schedule
+    from tilewright.machine.parts import Memory
+    from tilewright.plan import PlanOptions
+    from tilewright.report import BufferRow, GroupRow, GroupTable, Layer, Totals
 
 commands = typer.Typer()
 LONGEST = 20
@@ -53,6 +52,12 @@ def plan_command(
     lines of it stay from one tile to the next. On machines with one memory there are no tiles: then it shows the order,
     the code and the address of every result.
     """
+    # Who only asks for help does without the compiler.
+    from tilewright.api.compiling import plan_model
+    from tilewright.cli.arguments import options_of, require_tiles
+    from tilewright.core.plan_text import print_plan
+    from tilewright.report import group_table
+
     options = options_of(network, code, shape, planning)
     if baseline:
         require_tiles(options.platform, "--baseline")
@@ -77,6 +82,9 @@ def plan_command(
 
 def _baseline(made: Plan, options: PlanOptions) -> Totals:
     """The same network in the same order, planned layer by layer."""
+    from tilewright.plan import check, plan
+    from tilewright.report import group_table
+
     other = plan(made.graph, made.platform, replace(options, joint=False, order="given"))
     check(other)
     assert other.schedule is not None, "the same machine"
@@ -192,6 +200,8 @@ class FlatRow:
 
 
 def _show_flat(made: Plan, *, as_json: bool) -> None:
+    from tilewright.report import layers
+
     rows = [_flat_row(made, row) for row in layers(made)]
     if as_json:
         found = {"layers": [asdict(row) for row in rows], "arena_bytes": made.arena_bytes}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any
 
 from rich.table import Table
 
 from tilewright.cli.console import results
+from tilewright.cli.options import Detail
 from tilewright.core.plan import Plan, Schedule
 from tilewright.report.counted import counted_rows
 from tilewright.report.profile import ProfileRow, profile_rows
@@ -16,7 +17,6 @@ from tilewright.sim.marks import GroupProfile
 from tilewright.sim.statistics import STALLS
 
 WIDTH = 160
-Detail = Literal["layers", "tiles", "counters"]
 
 
 def print_run_profile(plan: Plan, schedule: Schedule, groups: Sequence[GroupProfile], detail: Detail) -> None:

@@ -6,30 +6,25 @@ import io
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from rich.table import Table
 
-from tilewright.api.arrays import read_arrays
-from tilewright.api.compiling import Observer, Options
-from tilewright.api.running import Ran, run_model
 from tilewright.base.files import write_file
 from tilewright.cli import options as opt
-from tilewright.cli.arguments import options_of
 from tilewright.cli.compiling import sizes_text, summary, title_of
 from tilewright.cli.console import progress_line, results, styled, warn_stale
-from tilewright.cli.profile_tables import Detail, counted_object, print_counted, print_run_profile, profile_object
-from tilewright.codegen import write_project
-from tilewright.core.graph import Array
 from tilewright.errors import TilewrightError
 from tilewright.machine.target import load_platform
-from tilewright.report import render_report
-from tilewright.report.counted import estimated
 from tilewright.sim.limits import Limits
-from tilewright.sim.qemu import Footprint
 from tilewright.sim.settings import SimulatorName
+
+if TYPE_CHECKING:
+    from tilewright.api.compiling import Observer, Options
+    from tilewright.api.running import Ran
+    from tilewright.core.graph import Array
+    from tilewright.sim.qemu import Footprint
 
 commands = typer.Typer()
 EXAMPLES = """
@@ -73,7 +68,7 @@ class Running:
         ),
     ] = None
     profile: Annotated[
-        Detail | None,
+        opt.Detail | None,
         typer.Option(
             "--profile",
             help="Where the time goes on a simulated machine: of layers, of tiles with their transfers, or counters of "
@@ -100,6 +95,11 @@ def run_command(
     """Without `--inputs` it is fed seeded noise. With `--expected` the outputs are compared: integers must be equal,
     floats must agree within 1e-4 or 1e-5 of the value; the exit status is 1 where one is wrong.
     """
+    # Who only asks for help does without the compiler.
+    from tilewright.cli.arguments import options_of
+    from tilewright.codegen import write_project
+    from tilewright.report import render_report
+
     options = options_of(network, code, shape, planning, build=build)
     if running.profile in ("tiles", "counters") and load_platform(code.platform).qemu:
         raise TilewrightError("bad-argument", f"QEMU counts no {running.profile}", help="use --profile layers")
@@ -121,6 +121,9 @@ def run_command(
 
 
 def _run(model: Path, options: Options, running: Running, build: opt.Build, limits: Limits, progress: Observer) -> Ran:
+    from tilewright.api.arrays import read_arrays
+    from tilewright.api.running import run_model
+
     return run_model(
         model,
         options,
@@ -154,6 +157,8 @@ def _values(ran: Ran, running: Running) -> dict[str, Any]:
 
 
 def _print_run(ran: Ran, running: Running, simulator: SimulatorName | None) -> None:
+    from tilewright.cli.profile_tables import print_counted, print_run_profile
+
     console, plan = results(), ran.compiled.plan
     console.print(_output_table(ran))
     console.print(sizes_text(ran.compiled))
@@ -177,6 +182,8 @@ def _how(ran: Ran, simulator: SimulatorName | None) -> str:
         return "in GVSoC"
     if not ran.compiled.platform.qemu:
         return "simulated, with checks and no finding"
+    from tilewright.report.counted import estimated
+
     cycles = estimated(ran.compiled.plan, ran.cycles or 0)
     return "counted by QEMU" + (f", about {cycles:,} cycles (an estimate)" if cycles is not None else "")
 
@@ -191,11 +198,15 @@ def _footprint(ran: Ran, found: Footprint) -> str:
 
 def _times(ran: Ran) -> dict[str, Any]:
     """What `--json` says of the time: by the platform's unit, and cycles where there is an estimate."""
+    from tilewright.report.counted import estimated
+
     cycles = estimated(ran.compiled.plan, ran.cycles) if ran.cycles is not None else None
     return {ran.compiled.platform.unit: ran.cycles} | ({"estimated_cycles": cycles} if cycles is not None else {})
 
 
-def _profile(ran: Ran, detail: Detail | None) -> dict[str, Any]:
+def _profile(ran: Ran, detail: opt.Detail | None) -> dict[str, Any]:
+    from tilewright.cli.profile_tables import counted_object, profile_object
+
     plan = ran.compiled.plan
     if detail and plan.schedule:
         return {"profile": profile_object(plan, plan.schedule, ran.groups, detail)}
@@ -203,6 +214,8 @@ def _profile(ran: Ran, detail: Detail | None) -> dict[str, Any]:
 
 
 def _save(path: Path, ran: Ran) -> None:
+    import numpy as np
+
     arrays: dict[str, Any] = {f"output_{i}": array for i, array in enumerate(ran.outputs)}
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
