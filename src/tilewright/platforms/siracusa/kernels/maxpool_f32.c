@@ -4,13 +4,13 @@ types: {X: float32, Y: float32}
 when: {channels_last: "== 1"}
 epilogue: row
 strided: [X, Y]
-# Taps inside the image by four channels and one by one; rows of taps, windows and pixels. Pixels whose windows reach over an
-# edge are calls of their own.
+# Taps inside the image by four channels, at which cores wait for the unit that they share, and one by one; windows and pixels.
+# Pixels whose windows reach over an edge are calls of their own.
 cycles:
   quads: N * (ROWS := OH*KH - (OH == Y_n1) * twos(X_o1 * (twos(X_o1) + strides_0)) / strides_0 / dilations_0)
     * (COLUMNS := OW*KW - (OW == Y_n2) * twos(X_o2 * (twos(X_o2) + strides_1)) / strides_1 / dilations_1) * whole_fours(C)
   single: N * ROWS * COLUMNS * left_of_fours(C)
-  rows: N * ROWS * OW * (whole_fours(C) + left_of_fours(C))
+  meetings: FPU_OTHERS * N * ROWS * COLUMNS * whole_fours(C)
   windows: N*OH*OW * (whole_fours(C) + left_of_fours(C))
   pixels: N*OH*OW
   calls: N*OH * (min(OW, steps(min(X_o2, pads_1), strides_1) + (OW == Y_n2) * steps(max(X_o2, pads_1) - pads_1, strides_1)) + some(OW))
