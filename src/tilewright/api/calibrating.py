@@ -175,9 +175,13 @@ def held_out_errors(kernel: Kernel, seen: Sequence[Sequence[Observation]]) -> li
 
 def programs(platform: Target, kernel: Kernel, seed: int, progress: Progress = quiet) -> list[Ran]:
     """Layers for a kernel, as they ran. What `calibration.json` says plays no part in how they are planned."""
-    # A file may be for several operators. What lies at its place within a result already would leave it nothing to do.
-    mine = (replace(k, within=()) for k in platform.kernels if k.path == kernel.path)
-    tried = [replace(k, cycles=weighted(k.terms, {})) for k in mine]
+    # A file may be for several operators. Of operands that may lie within the result already, one at least does not.
+    mine = [k for k in platform.kernels if k.path == kernel.path]
+    tried = [
+        replace(k, cycles=weighted(k.terms, {}), within=k.within[:there])
+        for k in mine
+        for there in range(max(len(k.within), 1))
+    ]
     random = np.random.default_rng([zlib.crc32(kernel.path.name.encode()), seed])
     types = max((len(allowed) for allowed in kernel.variables.values()), default=1)
     wanted = max(LAYERS_PER_PAIR * comb(len(kernel.terms), 2), LAYERS_PER_TYPE * types, LEAST_LAYERS)

@@ -5,18 +5,20 @@ T: [int8, uint8, bool, int16, uint16, float16, int32, uint32, float32]
 when: {inputs1_nAXIS: ">= 0", OUTER: "OUTER >= 2 and AXIS*INNER*ELEMENT_BYTES <= 8192"}
 whole: [AXIS]
 within: [inputs0, inputs1]
-# Two runs of words for each index in front of the axis, then bytes one by one. A run that is no whole words leaves the
-# next one unaligned, where it is read and where it is written; cores then meet more often.
+# Two runs of words for each index in front of the axis, then bytes one by one; one run where the first operand lies in
+# place. A run that is no whole words leaves the next one unaligned, where it is read and where it is written; cores then
+# meet more often.
 cycles:
-  words: (WORDS := OUTER * ((FIRST_WORDS := whole_fours(FIRST_RUN := INNER * ELEMENT_BYTES * inputs0_nAXIS))
-    + (SECOND_WORDS := whole_fours(SECOND_RUN := INNER * ELEMENT_BYTES * inputs1_nAXIS))))
+  words: (WORDS := OUTER * ((SECOND_WORDS := whole_fours(SECOND_RUN := min((UNIT := INNER * ELEMENT_BYTES) * AXIS,
+    UNIT * inputs1_nAXIS))) + (FIRST_WORDS := whole_fours(FIRST_RUN := UNIT * AXIS - SECOND_RUN))))
   meet: (SHARED := some(OTHERS) * one(PARTS)) * WORDS
-  unaligned: (UNALIGNED := OUTER * (FIRST_WORDS * (ragged_fours(FIRST_RUN) + ragged_fours(FIRST_RUN + SECOND_RUN))
-    + SECOND_WORDS * (ragged_fours(SECOND_RUN) + max(ragged_fours(FIRST_RUN), ragged_fours(FIRST_RUN + SECOND_RUN)))))
+  unaligned: (UNALIGNED := OUTER * (FIRST_WORDS * (ragged_fours(UNIT * inputs0_nAXIS)
+    + (ROW := ragged_fours(UNIT * (inputs0_nAXIS + inputs1_nAXIS))))
+    + SECOND_WORDS * (ragged_fours(UNIT * inputs1_nAXIS) + max(ROW, ragged_fours(UNIT * inputs0_nAXIS)))))
   meet_unaligned: SHARED * UNALIGNED
   single: OUTER * (left_of_fours(FIRST_RUN) + left_of_fours(SECOND_RUN))
+  runs: OUTER * (some(FIRST_WORDS) + some(SECOND_WORDS))
   rows: OUTER
-  call: some(OUTER)
 --- */
 #include "tilewright_kernel.h"
 
