@@ -9,14 +9,16 @@ from passes.build import Builder
 from plan.test_tiling import steps_of, tiled
 from plan.tiled import Walk, machine, transfers
 from plan.tiled_networks import FUSED, SINGLE
+from tilewright.core.graph import Array
 from tilewright.core.tiles import Extent, member
 from tilewright.machine.parts import Link
 from tilewright.machine.target import load_platform
+from tilewright.passes.fuse import fuse
 from tilewright.plan.select import select
 from tilewright.price import group_cost
 from tilewright.price.copies import descriptors, route
 from tilewright.price.grid import Cut, Grid, Span
-from tilewright.price.tiles import names_of, part_sizes, task
+from tilewright.price.tiles import kernel_names, names_of, part_sizes, step_names, task
 
 
 @pytest.mark.parametrize("cores", [1, 8])
@@ -56,6 +58,28 @@ def test_operands_that_lie_in_their_tensors_have_the_strides_of_these() -> None:
         names = names_of(grid, 0, mine, part_sizes(grid, 0, "D2", 2), whole, "D2")
         assert np.max(names["data_sD3"]) == pixel
         assert np.max(names["data_sPART"]) == 2 * 16 * pixel
+
+
+def test_the_last_core_begins_where_parts_of_others_end() -> None:
+    b = Builder()
+    graph = b.graph(b.op("Transpose", b.input("x", "int8[20,16]"), perm=(1, 0)))
+    platform = load_platform("siracusa")
+    mine = task(graph, graph.nodes[0], select(graph, graph.nodes[0], platform).kernel)
+    grid = Grid([mine.member], [])
+    for part, apart in ((None, 2 * 16), (3, 3 * 16)):
+        names = kernel_names(grid, platform, 0, mine, "D1", part_sizes(grid, 0, "D1", 2), (), part)
+        assert np.max(names["data_sPART"]) == apart
+
+
+@pytest.mark.parametrize(("factor", "loads"), [(np.asarray(3, np.int32), 0), (np.arange(16, dtype=np.int32), 1)])
+def test_steps_that_read_elements_are_told_from_others(factor: Array, loads: int) -> None:
+    b = Builder()
+    total = b.op("Add", b.input("x", "int8[20,16]"), b.input("y", "int8[20,16]"), widen=1)
+    platform = load_platform("siracusa")
+    graph = fuse(b.graph(b.op("RequantShift", total, factor, np.asarray(0, np.int32), div=64, axis=-1)), platform)
+    mine = task(graph, graph.nodes[0], select(graph, graph.nodes[0], platform).kernel)
+    assert step_names(platform, mine)["LOADS"] == loads
+    assert step_names(platform, mine)["STEPS"] == 1
 
 
 def test_a_route_may_have_two_parts() -> None:
