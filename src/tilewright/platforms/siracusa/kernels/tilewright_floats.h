@@ -11,29 +11,43 @@
 #define TW_MOVE(pointer, by) "addi " pointer ", " pointer ", " by "\n"
 #define TW_NEXT_WEIGHTS "add %[w], %[w], %[step]\n"
 
-/* Four rows. Their sums have four registers each; even and odd rows have one each for their input, and weights fa0 to fa3.
- * B0 to B3 are what is done behind each product. */
-#define TW_FLOAT_ROW(x, s0, s1, s2, s3, B0, B1, B2, B3)                                                                \
-    TW_FMADD(s0, x, "fa0") B0 TW_FMADD(s1, x, "fa1") B1 TW_FMADD(s2, x, "fa2") B2 TW_FMADD(s3, x, "fa3") B3
-/* What has to be there before the products with an input, which lies `at` bytes behind the pointers, and these products.
- * Behind the last few of them the same is done for a second input; pointers move by `by` bytes with the last one. */
-#define TW_FLOAT_START_0(at) TW_FLW("fs0", at, "%[a0]")
-#define TW_FLOAT_START_1 TW_FLW("fa0", "0", "%[w]")
-#define TW_FLOAT_START_2 TW_FLW("fa1", "4", "%[w]")
-#define TW_FLOAT_START TW_FLOAT_START_0("0") TW_FLOAT_START_1 TW_FLOAT_START_2
-#define TW_FLOAT_INPUT(at, MOVE_0, MOVE_1, MOVE_2, MOVE_3, NEXT_0, NEXT_1, NEXT_2)                                     \
-    TW_FLOAT_ROW("fs0", "ft0", "ft1", "ft2", "ft3", TW_FLW("fa2", "8", "%[w]"), TW_FLW("fa3", "12", "%[w]"),           \
+/* Four rows. Their sums have four registers each, even and odd rows one each for their input, and weights of two inputs in
+ * turn four each. B0 to B3 are what is done behind each product. */
+#define TW_SUMS_0 "ft0", "ft1", "ft2", "ft3"
+#define TW_SUMS_1 "ft4", "ft5", "ft6", "ft7"
+#define TW_SUMS_2 "ft8", "ft9", "ft10", "ft11"
+#define TW_SUMS_3 "fa4", "fa5", "fa6", "fa7"
+#define TW_EVEN_WEIGHTS "fa0", "fa1", "fa2", "fa3"
+#define TW_ODD_WEIGHTS "fs2", "fs3", "fs4", "fs5"
+#define TW_FLOAT_ROW_OF(x, s0, s1, s2, s3, w0, w1, w2, w3, B0, B1, B2, B3)                                             \
+    TW_FMADD(s0, x, w0) B0 TW_FMADD(s1, x, w1)                                                                         \
+    B1 TW_FMADD(s2, x, w2)                                                                                             \
+    B2 TW_FMADD(s3, x, w3) B3
+#define TW_FLOAT_ROW(...) TW_FLOAT_ROW_OF(__VA_ARGS__)
+/* Products with an input, `at` bytes behind the pointers, in three rows; its first loads are behind those of the last row
+ * with the input before, which come so late that nothing is read that is not there. */
+#define TW_FLOAT_THREE_ROWS(at, WEIGHTS, w2, w3, MOVE_0, MOVE_1, MOVE_2, MOVE_3)                                       \
+    TW_FLOAT_ROW("fs0", TW_SUMS_0, WEIGHTS, TW_FLW(w2, "8", "%[w]"), TW_FLW(w3, "12", "%[w]"),                         \
                  TW_FLW("fs1", at, "%[a1]"), TW_NEXT_WEIGHTS)                                                          \
-    TW_FLOAT_ROW("fs1", "ft4", "ft5", "ft6", "ft7", TW_FLW("fs0", at, "%[a2]"), MOVE_0, "", MOVE_1)                    \
-    TW_FLOAT_ROW("fs0", "ft8", "ft9", "ft10", "ft11", TW_FLW("fs1", at, "%[a3]"), MOVE_2, "", MOVE_3)                  \
-    TW_FLOAT_ROW("fs1", "fa4", "fa5", "fa6", "fa7", NEXT_0, NEXT_1, NEXT_2, "")
-#define TW_FLOAT_LAST_INPUT(at, by)                                                                                    \
-    TW_FLOAT_INPUT(at, TW_MOVE("%[a0]", by), TW_MOVE("%[a1]", by), TW_MOVE("%[a2]", by), TW_MOVE("%[a3]", by), "", "", \
-                   "")
-#define TW_FLOAT_ONE_INPUT TW_FLOAT_START TW_FLOAT_LAST_INPUT("0", "4")
+    TW_FLOAT_ROW("fs1", TW_SUMS_1, WEIGHTS, TW_FLW("fs0", at, "%[a2]"), MOVE_0, "", MOVE_1)                            \
+    TW_FLOAT_ROW("fs0", TW_SUMS_2, WEIGHTS, TW_FLW("fs1", at, "%[a3]"), MOVE_2, "", MOVE_3)
+#define TW_FLOAT_LAST_ROW(WEIGHTS, B0, B1, B2) TW_FLOAT_ROW("fs1", TW_SUMS_3, WEIGHTS, B0, B1, B2, "")
+#define TW_FLOAT_MOVED_ROWS(at, by)                                                                                    \
+    TW_FLOAT_THREE_ROWS(at, TW_ODD_WEIGHTS, "fs4", "fs5", TW_MOVE("%[a0]", by), TW_MOVE("%[a1]", by),                  \
+                        TW_MOVE("%[a2]", by), TW_MOVE("%[a3]", by))
+#define TW_FLOAT_ONE_INPUT                                                                                             \
+    TW_FLOAT_LAST_ROW(TW_ODD_WEIGHTS, TW_FLW("fs0", "0", "%[a0]"), TW_FLW("fs2", "0", "%[w]"),                         \
+                      TW_FLW("fs3", "4", "%[w]"))                                                                      \
+    TW_FLOAT_MOVED_ROWS("0", "4")
 #define TW_FLOAT_TWO_INPUTS                                                                                            \
-    TW_FLOAT_START TW_FLOAT_INPUT("0", "", "", "", "", TW_FLOAT_START_1, TW_FLOAT_START_2, TW_FLOAT_START_0("4"))      \
-        TW_FLOAT_LAST_INPUT("4", "8")
+    TW_FLOAT_LAST_ROW(TW_ODD_WEIGHTS, TW_FLW("fs0", "0", "%[a0]"), TW_FLW("fa0", "0", "%[w]"),                         \
+                      TW_FLW("fa1", "4", "%[w]"))                                                                      \
+    TW_FLOAT_THREE_ROWS("0", TW_EVEN_WEIGHTS, "fa2", "fa3", "", "", "", "")                                            \
+    TW_FLOAT_LAST_ROW(TW_EVEN_WEIGHTS, TW_FLW("fs2", "0", "%[w]"), TW_FLW("fs3", "4", "%[w]"),                         \
+                      TW_FLW("fs0", "4", "%[a0]"))                                                                     \
+    TW_FLOAT_MOVED_ROWS("4", "8")
+/* Before the first input, the last row has an input of zeros. */
+#define TW_NO_INPUT "fmv.w.x fs1, x0\nfmv.w.x fs2, x0\nfmv.w.x fs3, x0\nfmv.w.x fs4, x0\nfmv.w.x fs5, x0\n"
 #define TW_SAME_BIASES(s0, s1, s2, s3)                                                                                 \
     TW_FLW(s0, "0", "%[bias]")                                                                                         \
     TW_FLW(s1, "4", "%[bias]") TW_FLW(s2, "8", "%[bias]") TW_FLW(s3, "12", "%[bias]")
@@ -50,25 +64,26 @@ TW_APART void tw_float_tiles(const struct tw_runs *runs, int fours, const float 
         const float *a0 = runs->a[0], *a1 = runs->a[1], *a2 = runs->a[2], *a3 = runs->a[3];
         int rows = runs->rows, jump;
         __asm__ volatile(
-            ".option push\n.option norvc\n" TW_SAME_BIASES("ft0", "ft1", "ft2", "ft3")
-                TW_SAME_BIASES("ft4", "ft5", "ft6", "ft7") TW_SAME_BIASES("ft8", "ft9", "ft10", "ft11") TW_SAME_BIASES(
-                    "fa4", "fa5", "fa6", "fa7") "1: beqz %[pairs], 2f\n.balign 4\n" TW_REPEAT("%[pairs]", "108")
-                    TW_FLOAT_TWO_INPUTS
+            ".option push\n.option norvc\n.balign 4\n" TW_NO_INPUT TW_SAME_BIASES("ft0", "ft1", "ft2", "ft3")
+                TW_SAME_BIASES("ft4", "ft5", "ft6", "ft7") TW_SAME_BIASES("ft8", "ft9", "ft10", "ft11")
+                    TW_SAME_BIASES("fa4", "fa5", "fa6", "fa7") "1: beqz %[pairs], 2f\n" TW_REPEAT("%[pairs]", "108")
+                        TW_FLOAT_TWO_INPUTS
             "2: beqz %[odd], 3f\n" TW_FLOAT_ONE_INPUT "3: addi %[rows], %[rows], -1\nbeqz %[rows], 4f\n"
             "lw %[jump], %[steps](%[runs])\nadd %[a0], %[a0], %[jump]\n"
             "lw %[jump], %[steps]+4(%[runs])\nadd %[a1], %[a1], %[jump]\n"
             "lw %[jump], %[steps]+8(%[runs])\nadd %[a2], %[a2], %[jump]\n"
             "lw %[jump], %[steps]+12(%[runs])\nadd %[a3], %[a3], %[jump]\nj 1b\n"
-            "4:\n" TW_FSW_4("ft0", "ft1", "ft2", "ft3", "0", "4", "8", "12")
-                TW_FSW_4("ft4", "ft5", "ft6", "ft7", "64", "68", "72", "76")
-                    TW_FSW_4("ft8", "ft9", "ft10", "ft11", "128", "132", "136", "140")
-                        TW_FSW_4("fa4", "fa5", "fa6", "fa7", "192", "196", "200", "204") ".option pop\n"
+            "4:\n" TW_FLOAT_LAST_ROW(TW_ODD_WEIGHTS, "", "", "")
+                TW_FSW_4("ft0", "ft1", "ft2", "ft3", "0", "4", "8", "12")
+                    TW_FSW_4("ft4", "ft5", "ft6", "ft7", "64", "68", "72", "76")
+                        TW_FSW_4("ft8", "ft9", "ft10", "ft11", "128", "132", "136", "140")
+                            TW_FSW_4("fa4", "fa5", "fa6", "fa7", "192", "196", "200", "204") ".option pop\n"
             : [a0] "+&r"(a0), [a1] "+&r"(a1), [a2] "+&r"(a2), [a3] "+&r"(a3), [w] "+&r"(w), [rows] "+&r"(rows),
               [jump] "=&r"(jump)
             : [step] "r"(w_step * 4), [pairs] "r"(runs->words >> 1), [odd] "r"(runs->words & 1), [bias] "r"(bias),
               [out] "r"(out), [runs] "r"(runs), [steps] "i"(offsetof(struct tw_runs, step))
             : "ft0", "ft1", "ft2", "ft3", "ft4", "ft5", "ft6", "ft7", "ft8", "ft9", "ft10", "ft11", "fa0", "fa1", "fa2",
-              "fa3", "fa4", "fa5", "fa6", "fa7", "fs0", "fs1", "memory");
+              "fa3", "fa4", "fa5", "fa6", "fa7", "fs0", "fs1", "fs2", "fs3", "fs4", "fs5", "memory");
     }
 }
 
