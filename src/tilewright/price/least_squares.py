@@ -22,10 +22,15 @@ def smallest_errors(rows: Callable[[Array], tuple[Array, Array]], found: Array) 
 
     `rows` are numbers of terms with the cycles that they took; which ones may depend on the coefficients.
     """
+    # All terms take the same at first: as much as they do in half of the rows.
+    counts, cycles = rows(found)
+    found = found * np.median(cycles / np.maximum(counts.sum(axis=1), 1))
     weights = np.ones(1)
     for _ in range(ROUNDS):
         counts, cycles = rows(found)
-        scale = 1 / np.maximum(cycles, LEAST)
+        # A share of what was measured or predicted, whichever is more: else a layer that takes next to nothing, as the
+        # compiler saw through it, would decide for all.
+        scale = 1 / np.maximum(np.maximum(cycles, LEAST), counts @ found)
         matrix, target = counts * scale[:, None], cycles * scale
         found = non_negative(matrix * weights[:, None], target * weights)
         # Beyond what is usual, errors count in proportion and not by their square: few odd layers decide nothing.

@@ -3,12 +3,13 @@ op: AveragePool
 types: {X: float32, Y: float32}
 when: {sum: "== 0", channels_last: "== 1"}
 epilogue: row
-# Windows of sixteen channels, fewer one by one; quotients; then what is divided to find a pixel.
+# Windows of sixteen channels, or of fewer; quotients, for which cores wait for each other; then what is divided to find a
+# pixel.
 cycles:
   taps: (PIXELS := N * OH * OW) * KH * KW * whole_sixteens(C)
   ragged_taps: PIXELS * KH * KW * ragged_sixteens(C)
-  single: PIXELS * KH * KW * left_of_sixteens(C)
   quotients: PIXELS * C
+  waits: one(PARTS) * OTHERS * PIXELS * C
   blocks: PIXELS * sixteens(C)
   pixels: PIXELS
   behind: PIXELS * C * FUSED

@@ -7,7 +7,6 @@ cycles:
   elements: OUTER * INNER * AXIS
   wide: several(words(x_bytes)) * OUTER * INNER * AXIS
   strided: several(INNER) * OUTER * INNER * AXIS
-  call: 1
 --- */
 #include "tilewright_kernel.h"
 

@@ -5,12 +5,13 @@ T: [int8, uint8]
 U: [int8, int16, int32]
 when: {AXIS: "<= 32768"}      # so that the sum of squares fits 32 bits
 epilogue: row
-# Weights are looked at before all rows. Then sixteen results of a row at a time.
+# Weights are looked at before all rows. Then three loops over a row, and a root.
 cycles:
   weights: AXIS
   elements: OUTER * AXIS
-  blocks: OUTER * sixteens(AXIS)
   rows: OUTER
+  shifted: SHIFTS * some(STEPS) * OUTER * AXIS
+  behind: unless(SHIFTS) * OUTER * AXIS * FUSED
   call: 1
 --- */
 #include "tilewright_kernel.h"

@@ -7,7 +7,6 @@ U: [uint8, uint16]
 cycles:
   elements: OUTER * AXIS
   rows: OUTER
-  call: 1
 --- */
 #include "tilewright_kernel.h"
 

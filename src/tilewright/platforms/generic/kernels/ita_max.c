@@ -3,9 +3,8 @@ op: ITAMax
 types: {x: T, y: U}
 T: [int8, uint8, int16, uint16, int32]
 U: [uint8, uint16]
-# Three loops over a row, the first from its second element on, and a quotient. Distances of bytes are short.
+# Three loops over a row, and a quotient. Distances of bytes are short.
 cycles:
-  compared: OUTER * (AXIS - some(AXIS))
   elements: OUTER * AXIS
   wide: several(x_bytes) * OUTER * AXIS
   signed: x_signed * OUTER * AXIS

@@ -4,11 +4,13 @@ types: {X: float32, Scale: float32, B: float32, Y: float32}
 when: {INNER: "== 1"}
 epilogue: row
 inplace: X
-# Sums of sixteen elements at a time, what is left one by one, and a root.
+# Sums of sixteen elements at a time, what is left one by one, and a root and quotients, for which cores
+# wait for each other.
 cycles:
   blocks: OUTER * whole_sixteens(AXIS)
   left: OUTER * left_of_sixteens(AXIS)
   rows: OUTER
+  waits: one(PARTS) * OTHERS * OUTER
   behind: OUTER * AXIS * FUSED
   call: some(OUTER)
 --- */

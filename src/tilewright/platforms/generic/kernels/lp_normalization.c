@@ -2,10 +2,12 @@
 op: LpNormalization
 types: {X: T, Y: T}
 T: [float32, float64]
-# Sums, squares and a root where p is 2, and quotients; numbers may be doubles.
+# Sums, squares and a root where p is 2, and quotients, for which cores wait for each other; numbers may be
+# doubles.
 cycles:
   elements: OUTER * INNER * AXIS
   doubles: (DOUBLE := several(words(X_bytes))) * OUTER * INNER * AXIS
+  waits: unless(DOUBLE) * one(PARTS) * OTHERS * OUTER * INNER * AXIS
   double_squares: DOUBLE * several(p) * OUTER * INNER * AXIS
   double_roots: DOUBLE * several(p) * OUTER * INNER
   call: 1

@@ -9,7 +9,6 @@ cycles:
   copied: words(SIZE * data_bytes)
   places: RANK * (UPDATES := INDICES0 * INDICES1 * INDICES2 * INDICES3 * INDICES4 * INDICES5 * INDICES6 * INDICES7)
   updates: UPDATES
-  call: 1
 --- */
 #include "tilewright_kernel.h"
 

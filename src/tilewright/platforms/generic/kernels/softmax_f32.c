@@ -5,10 +5,10 @@ when: {INNER: "== 1"}
 epilogue: row
 inplace: X
 scratch: "AXIS*4"
-# Powers, sums of sixteen elements at a time, what is left one by one, and a quotient.
+# Powers, for which cores meet at the units that they share, sums, and a quotient.
 cycles:
   elements: OUTER * AXIS
-  left: OUTER * left_of_sixteens(AXIS)
+  meetings: one(PARTS) * FPU_OTHERS * OUTER * AXIS
   rows: OUTER
   behind: OUTER * AXIS * FUSED
   call: some(OUTER)

@@ -5,9 +5,8 @@ when: {INNER: "> 1"}
 # Lines of 64 columns at a time, all of which have a sum of their own.
 cycles:
   elements: OUTER * INNER * AXIS
-  lines: OUTER * AXIS * (BLOCKS := fours(sixteens(INNER)))
+  lines: OUTER * AXIS * fours(sixteens(INNER))
   columns: OUTER * INNER
-  blocks: OUTER * BLOCKS
   call: 1
 --- */
 #include "tilewright_kernel.h"
