@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from tilewright.base.descriptions import read_yaml
 from tilewright.base.schema import Flag, Number, Part, Share, Signed, Source, Whole, mapping, merged, read
 from tilewright.errors import TilewrightError
 from tilewright.machine.calibration import Calibrations, measured, read_calibrations
-from tilewright.machine.kernel import Kernel, check_formula, load_kernels
+from tilewright.machine.kernel import Kernel, load_kernels
 from tilewright.machine.machine import Machine, MachineFile, machine_values, renewed
 from tilewright.machine.parts import Cores, Device, Engine
 from tilewright.machine.terms import weighted
@@ -173,9 +173,6 @@ class TargetFile(MachineFile, frozen=True, kw_only=True):
     """Cycles of operations in loops that are printed from expressions, by kind."""
     fused: Mapping[str, Signed] = {}
     """The same in what is fused behind kernels."""
-    cycles: Mapping[str, str | Whole | Signed] = {}
-    """Formulas for the cycles of kernels from elsewhere; `others`: how many times those of their headers all others
-    take."""
     estimate: Estimate | None = None
     """How many cycles a unit of time may be, where that is not the cycle."""
     gvsoc: str = ""
@@ -336,7 +333,7 @@ def _platform(
         folder=folder,
         channels_last=bool(file.channels_last),
         alignment=file.alignment,
-        kernels=_timed(file, folder, kernels, calibrations, source),
+        kernels=_timed(kernels, calibrations),
         build=MappingProxyType(_build(file.build) if file.build else {}),
         headers=tuple(path for place in folders for path in sorted(place.glob("*.h"))),
         runtime=_runtime(file, folder, source),
@@ -379,37 +376,14 @@ def _kernels(folders: Iterable[Path]) -> tuple[Kernel, ...]:
     return tuple(kernel for kernel in found if taken[kernel.path.name] == kernel.path)
 
 
-NONE: Mapping[str, str] = MappingProxyType({})
-OTHERS = "others"
-"""In place of a kernel's name: for those that are not named, how many times the cycles of their headers they take."""
-
-
-def _timed(
-    file: TargetFile, folder: Path, kernels: Sequence[Kernel], calibrations: Calibrations, source: Source
-) -> tuple[Kernel, ...]:
-    """Kernels with the cycles that they take here; of the platform's own, their headers say so."""
-    found: list[Kernel] = []
-    given = {name: _formula(name, str(text), source) for name, text in file.cycles.items()}
-    times, own_folder = given.pop(OTHERS, "1"), folder.resolve()
-    for name in given.keys() - {kernel.path.name for kernel in kernels}:
-        raise source.wrong("cycles", f"there is no kernel '{name}'")
-    for kernel in kernels:
-        name, cycles, terms = kernel.path.name, kernel.cycles, kernel.terms
-        if name in calibrations:
-            cycles = weighted(terms, calibrations[name].terms)
-        elif not kernel.path.is_relative_to(own_folder):
-            own = cycles if times == "1" else f"{times}*({cycles})"
-            cycles, terms = given.get(name, own), NONE if name in given else terms
-        found.append(replace(kernel, cycles=cycles, terms=terms))
-    return tuple(found)
-
-
-def _formula(name: str, text: str, source: Source) -> str:
-    try:
-        check_formula(text)
-    except ValueError as reason:
-        raise source.wrong(f"cycles.{name}", str(reason)) from reason
-    return text
+def _timed(kernels: Iterable[Kernel], calibrations: Calibrations) -> tuple[Kernel, ...]:
+    """Kernels with the cycles that they were measured to take here; of others, each count of a term takes one."""
+    return tuple(
+        replace(kernel, cycles=weighted(kernel.terms, calibrations[kernel.path.name].terms))
+        if kernel.path.name in calibrations
+        else kernel
+        for kernel in kernels
+    )
 
 
 def _build(build: Build) -> dict[str, str]:
