@@ -10,7 +10,7 @@ from tilewright.core.graph import Array, Attrs, TensorType, attrs
 Random = np.random.Generator
 Behind = tuple[str, tuple[Array, ...], Attrs]
 """An operator, the constants that it reads behind the result before it, and its attributes."""
-SCALED_AGAIN = 0.4
+SCALED_AGAIN = 0.7
 """Bytes that are scaled once more."""
 
 
