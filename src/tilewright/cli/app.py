@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import json
 import os
@@ -136,6 +137,8 @@ def options(
 
 def main() -> None:
     """The entry point."""
+    # Plans are many small values that live as long as the command: it is slow to look for dead ones again and again.
+    gc.set_threshold(50_000, 20, 100)
     guard_streams()
     sys.exit(run(sys.argv[1:]))
 

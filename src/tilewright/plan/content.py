@@ -14,20 +14,35 @@ from tilewright.price.tiles import Task
 Key = tuple[Hashable, ...]
 
 
+class Hashed:
+    """A key that is nested deeply: it is hashed once, however often it is looked up."""
+
+    __slots__ = ("_hash", "_key")
+
+    def __init__(self, key: Key) -> None:
+        self._key, self._hash = key, hash(key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Hashed) and self._hash == other._hash and self._key == other._key)
+
+
 class Contents:
     """Keys of nodes with their kernels: equal ones have the same tiles and the same cycles."""
 
     def __init__(self) -> None:
-        self._tasks: dict[int, tuple[Task, Key]] = {}
+        self._tasks: dict[int, tuple[Task, Hashed]] = {}
         """By the identity of a task, which is its own as long as it is here."""
-        self._keys: dict[Key, Key] = {}
+        self._keys: dict[Hashed, Hashed] = {}
         """Equal keys are one object, so that they are soon compared."""
-        self._cycles: dict[Key, float] = {}
+        self._cycles: dict[Hashed, float] = {}
 
-    def of(self, mine: Task) -> Key:
+    def of(self, mine: Task) -> Hashed:
         known = self._tasks.get(id(mine))
         if known is None:
-            found = _described(mine)
+            found = Hashed(_described(mine))
             known = self._tasks[id(mine)] = (mine, self._keys.setdefault(found, found))
         return known[1]
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from tilewright.core.plan import Group
-from tilewright.plan.content import Key, connections, mentioned
+from tilewright.plan.content import Hashed, Key, connections, mentioned
 from tilewright.plan.network import Network, Run
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.tiling.candidates import Candidate, Tiling, candidates
@@ -31,7 +31,7 @@ class Menu:
         self._options = options
         platform = network.platform
         tables = (platform.engines, platform.links, platform.memories, platform.operations, platform.fused)
-        self._machine: Key = (platform.name, platform.home, *(tuple(table.items()) for table in tables))
+        self._machine = Hashed((platform.name, platform.home, *(tuple(table.items()) for table in tables)))
         """What prices of candidates ask of the platform."""
         self.points = [mine.domain.points() for mine in network.members]
         """What each node computes."""
