@@ -133,13 +133,12 @@ DEPTHWISE_3X3_F32 = [
     conv((1, 6, 11, 7), 6, (3, 3), "float32", group=6, dilations=(2, 1), strides=(2, 1), pads=(2, 1, 2, 1)),
     conv((1, 40, 2, 2), 40, (3, 3), "float32", group=40, pads=(1, 1, 1, 1)),
 ]
+# Large enough that no other kernel is cheaper; rows that are left, with odd and even numbers of inputs, and one.
 MATMUL_PACKED_F32 = [
-    layer("MatMul", (9, 7), "float32", ((7, 19), "float32")),
-    layer("MatMul", (1, 64), "float32", ((64, 33), "float32")),
-    layer("MatMul", (2, 9, 40), "float32", ((40, 24), "float32")),
-    # Rows that are left, with a single input and with an even number of them.
-    layer("MatMul", (7, 1), "float32", ((1, 8), "float32")),
-    layer("MatMul", (6, 2), "float32", ((2, 5), "float32")),
+    layer("MatMul", (65, 7), "float32", ((7, 67), "float32")),
+    layer("MatMul", (2, 35, 40), "float32", ((40, 48), "float32")),
+    layer("MatMul", (67, 1), "float32", ((1, 64), "float32")),
+    layer("MatMul", (66, 2), "float32", ((2, 61), "float32")),
 ]
 KERNELS = {
     "conv2d_s8": CONV2D_S8,
