@@ -63,8 +63,8 @@ def kernel_of(folder: Path) -> Kernel:
 
 def test_coefficients_are_measured(folder: Path) -> None:
     found = json.loads((folder / FILE).read_text())[PLATFORM]["softsign.c"]
-    # A division takes 15 cycles, of which each element has one.
-    assert 4 * 15 < found["terms"]["blocks"] < 4 * 40
+    # A division takes 15 cycles, of which each element has one; eight cores wait for each other there.
+    assert 4 * 15 < found["terms"]["blocks"] < 4 * 15 * 8
     assert found["shapes"] >= 14
     assert found["held_out"]["median"] < 0.1
     assert load_platform(PLATFORM, (folder,)).operations["begin softsign.c"] == found["begin"]
@@ -170,8 +170,8 @@ class Ran:
     elements: int
     each: int
 
-    def rows(self, _coefficients: Array) -> tuple[tuple[Array, float], ...]:
-        return ((np.array([self.elements, 0, 0, 0, 0], float), float(self.elements * self.each)),)
+    def rows(self, coefficients: Array) -> tuple[tuple[Array, float], ...]:
+        return ((np.eye(1, len(coefficients))[0] * self.elements, float(self.elements * self.each)),)
 
     def error(self, coefficients: Array) -> float:
         return float(coefficients[0]) / self.each - 1

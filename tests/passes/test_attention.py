@@ -66,6 +66,6 @@ def test_cores_share_the_steps_or_the_heads(cores: int, heads: int, room: int, *
     engine = platform.cores
     engines = {**platform.engines, engine.name: structs.replace(engine, count=cores)}
     b = Builder()
-    q, k, v = (b.input(name, f"float32[1,{heads},64,8]") for name in "qkv")
+    q, k, v = (b.input(name, f"float32[1,{heads},128,4]") for name in "qkv")
     graph = attention(b.graph(_attended(b, q, k, v)), replace(platform, engines=MappingProxyType(engines)))
     assert ("Attention" in ops(graph)) == together

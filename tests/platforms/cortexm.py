@@ -51,7 +51,7 @@ def assert_right(
     found = next(path for place in places for path in (OWN / place).glob(f"{kernel}.c"))
     chosen = folder / found.name
     header, _, text = found.read_text().partition("--- */")
-    chosen.write_text(re.sub(r"^cycles: .*(\n .*)*$", 'cycles: "0"', header, flags=re.MULTILINE) + "--- */" + text)
+    chosen.write_text(re.sub(r"^cycles:.*(\n .*)*$", 'cycles: "0"', header, flags=re.MULTILINE) + "--- */" + text)
     types = [(n, graph.types[n]) for n in graph.inputs]
     fed = [(given or {}).get(n, noise(t.dtype.name, t.shape, i)) for i, (n, t) in enumerate(types)]
     wanted = interpret(graph, fed)
