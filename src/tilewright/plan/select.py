@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from math import prod
 from types import MappingProxyType
@@ -51,7 +51,9 @@ def select(graph: Graph, node: Node, platform: Target, engine: str = "", content
             price = partial(_cycles, platform, names)
             costs = [price(mine) if contents is None else contents.cycles(mine, price) for mine in tasks]
         # Of those that take the same, the one with more conditions: it is made for such nodes.
-        kernel, variables = min(zip(costs, fitting, strict=True), key=lambda one: (one[0], -len(one[1][0].when)))[1]
+        places = _places(platform, [kernel for kernel, _ in fitting])
+        order = [(place, cost, -len(k.when)) for place, cost, (k, _) in zip(places, costs, fitting, strict=True)]
+        kernel, variables = fitting[order.index(min(order))]
         with named(kernel, "scratch"):
             scratch = int(formula(kernel.scratch, names))
         return Choice(kernel.engine, kernel, MappingProxyType(variables), scratch, tuple(rejected))
@@ -63,6 +65,13 @@ def select(graph: Graph, node: Node, platform: Target, engine: str = "", content
         reasons=[f"{r.kernel:<28} {r.reason}" for r in rejected] or [f"no kernel file declares op: {node.op}"],
         help="cast the tensors to a type a kernel takes, or add a kernel with --kernels DIR (docs/add_a_kernel.md)",
     )
+
+
+def _places(platform: Target, kernels: Sequence[Kernel]) -> list[int]:
+    """Which folder each kernel is from, where some were measured and others not, which cannot be compared; else 0."""
+    measured = {k.path.name in platform.calibrations for k in kernels if k.terms}
+    folders = [*dict.fromkeys(k.path.parent for k in platform.kernels)] if len(measured) > 1 else []
+    return [folders.index(k.path.parent) if folders else 0 for k in kernels]
 
 
 def _cycles(platform: Target, names: Mapping[str, Number], mine: Task) -> float:
