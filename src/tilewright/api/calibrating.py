@@ -50,6 +50,8 @@ LEAST_PROGRAMS = 5
 """Fewer say nothing of layers that are not among them."""
 MOST_CYCLES = 1 << 23
 """Of a program, as predicted from those before it: longer ones tell no more."""
+LEAST_OCCURRENCES, MOST_TIMES = 4, 2
+"""Layers in which each term has to occur, unless there are so many times as many as wanted."""
 MOST_MISSES = 40
 """Programs that may come to nothing."""
 
@@ -173,6 +175,15 @@ def held_out_errors(kernel: Kernel, seen: Sequence[Sequence[Observation]]) -> li
 # Programs
 
 
+def _too_few(kernel: Kernel, found: Sequence[Ran], done: int, wanted: int) -> bool:
+    """Whether there are fewer layers than are wanted, or, up to some more, in hardly any of them a term occurs."""
+    if done < wanted or len(found) < LEAST_PROGRAMS:
+        return True
+    ones = np.ones(len(kernel.terms) + len(FIRST_CALL))
+    counts = sum(np.sum([row for row, _ in one.rows(ones)], axis=0) > 0 for ran in found for one in observed(ran))
+    return done < MOST_TIMES * wanted and bool(np.any(np.asarray(counts)[: len(kernel.terms)] < LEAST_OCCURRENCES))
+
+
 def programs(platform: Target, kernel: Kernel, seed: int, progress: Progress = quiet) -> list[Ran]:
     """Layers for a kernel, as they ran. What `calibration.json` says plays no part in how they are planned."""
     # A file may be for several operators. Of operands that may lie within the result already, one at least does not.
@@ -190,7 +201,7 @@ def programs(platform: Target, kernel: Kernel, seed: int, progress: Progress = q
     done = number = 0
     with tempfile.TemporaryDirectory(prefix="tilewright-") as scratch:
         bench = Bench(Path(scratch))
-        while (done < wanted or len(found) < LEAST_PROGRAMS) and number - len(found) < MOST_MISSES:
+        while _too_few(kernel, found, done, wanted) and number - len(found) < MOST_MISSES:
             progress(kernel.path.name, min(done, wanted), wanted)
             # Predictions from few layers say little of others.
             most = MOST_CYCLES if len(found) >= LEAST_PROGRAMS else inf
