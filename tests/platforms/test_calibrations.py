@@ -8,7 +8,8 @@ from tilewright.api.calibrating import kernels_with_terms, outdated
 from tilewright.machine.calibration import NESTS
 from tilewright.machine.target import load_platform, platform_names
 
-SIMULATED = [name for name in platform_names() if load_platform(name).timings]
+PLATFORMS = [load_platform(name) for name in platform_names()]
+SIMULATED = [platform.name for platform in PLATFORMS if platform.timings or platform.qemu]
 
 
 @pytest.mark.parametrize("platform", SIMULATED)

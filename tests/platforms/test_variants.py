@@ -55,6 +55,29 @@ def test_an_unknown_variant(family: Path) -> None:
         load_platform(family / "other")
 
 
+def test_a_variant_may_be_measured_as_another(family: Path) -> None:
+    (family / "platform.yaml").write_text(FAMILY.replace("small: {}", "small: {measured_as: large}"))
+    small, large = load_platform(family / "small"), load_platform(family / "large")
+    assert small.measured_as is not None
+    assert (small.measured_as.name, small.measured_as.build) == ("large", large.build)
+    assert large.measured_as is None
+
+
+@pytest.mark.parametrize("large", ["large:\n    measured_as: small", "large:"])
+def test_variants_that_are_measured_as_each_other_end(family: Path, large: str) -> None:
+    text = FAMILY.replace("small: {}", "small: {measured_as: large}").replace("large:", large)
+    (family / "platform.yaml").write_text(text)
+    found = load_platform(family / "small").measured_as
+    assert found is not None
+    assert found.measured_as is None
+
+
+def test_an_unknown_variant_to_be_measured_as(family: Path) -> None:
+    (family / "platform.yaml").write_text(FAMILY.replace("small: {}", "small: {measured_as: huge}"))
+    with pytest.raises(TilewrightError, match="there is no variant 'huge'"):
+        load_platform(family / "small")
+
+
 def test_variants_are_mappings(family: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (family / "platform.yaml").write_text(FAMILY.replace("small: {}", "small: 3"))
     text = refused("bad-platform", capsys, "compile", relu(tmp_path), "--platform", family / "small")

@@ -12,7 +12,7 @@ cycles:
   vectors: G * fours(F) * N * (PAIRS := (FLAT := (DIRECT := one(KH*KW) * none(X_o1 + X_o2)) * one(strides_0*strides_1)) * twos(OH*OW)
     + unless(FLAT) * OH*twos(OW)) * sixteens(KH*KW*C)
   blocks: G * fours(F) * N * PAIRS
-  lines: unless(DIRECT) * G * N*OH * KH
+  lines: G * N * (FLAT + unless(FLAT) * OH * (some(OH) + unless(DIRECT) * KH))
   # Vectors that turn lines: several short runs of channels are in one.
   columns: unless(DIRECT) * G * N*OH * KH * ((SHORT := (C <= 8) * 1) * sixteens((WIDTH := OW*strides_1 + KW)*C) + unless(SHORT) * WIDTH * sixteens(C))
   first_sums: G * fours(F) * (unless(X_signed) * sixteens(KH*KW*C) + some(F))

@@ -12,10 +12,12 @@ cycles:
   dots: one(BLOCKS := sixteens(KH*KW)) * N*OH*OW * fours(G)
   long_dots: several(BLOCKS) * N*OH*OW * fours(G) * (BLOCKS + some(G))
   dilated: several(dilations_1) * N*OH*OW * fours(G)
-  # Lines run along the longer axis.
-  filled: N*OH*OW * eights(G) * strides_1 * (KH * unless(TURNED := one(BLOCKS) * (OH > OW)) + KW * TURNED)
-  parts: N * (ACROSS := OH * unless(TURNED) + OW * TURNED) * eights(G)
-  lines: N * ACROSS
+  # Lines run along the longer axis. Two are done together where 16 bytes hold what both see of a filter's columns.
+  filled: (LINES := N * ((PAIRED := one(BLOCKS) * one(dilations_0) * (strides_0 <= 2) * (((TAPS := KH * unless(TURNED := one(BLOCKS) * (OH > OW)) + KW * TURNED)
+    + strides_0) * (KH*KW // TAPS) <= 16)) * twos(ACROSS := OH * unless(TURNED) + OW * TURNED) + unless(PAIRED) * ACROSS))
+    * (OW * unless(TURNED) + OH * TURNED) * strides_1 * eights(G) * (TAPS + PAIRED * strides_0)
+  parts: LINES * eights(G)
+  lines: LINES * steps(eights(G), max(some(OW), 48 // max(OH, OW)))
   single: N*OH*OW * left_of_fours(G)
   behind: N*OH*OW * G * FUSED
 --- */

@@ -6,10 +6,11 @@ when: {sum: "== 1", channels_last: "== 1", pads_0: "== 0", pads_1: "== 0", pads_
 epilogue: row
 # Sixteen channels at a time.
 cycles:
-  taps: N * OH * OW * sixteens(C) * KH * KW
-  results: N * OH * OW * C
-  behind: N * OH * OW * C * FUSED
-  call: 1
+  taps: N*OH*OW * C * KH*KW
+  rows: N*OH*OW * sixteens(C) * KH*KW
+  blocks: N*OH*OW * sixteens(C)
+  results: N*OH*OW * C
+  behind: N*OH*OW * C * FUSED
 --- */
 #include "tilewright_kernel.h"
 
