@@ -9,7 +9,7 @@ cycles:
   # Lines by fours of pixels, or all of it where it is pointwise; columns that are left, and edges, are done downwards.
   products_of_four: (BLOCKS := N * G * fours(F)) * (FOURS := (FLAT := one(KH*KW*strides_0*strides_1) * none(X_o1 + X_o2)) * whole_fours(OH*OW)
     + unless(FLAT) * (OH*whole_fours(INNER := OW - min(OW, steps(X_o2, strides_1))) + (EDGES := OW - INNER + left_of_fours(INNER)) * whole_fours(OH)))
-    * (TAPS := (KH - beyond(X_o1, strides_0) / dilations_0 / OH) * (KW - beyond(X_o2, strides_1) / dilations_1 / OW) * C)
+    * (TAPS := (KH - beyond(X_o1, strides_0) / dilations_0 / max(OH, some(KH))) * (KW - beyond(X_o2, strides_1) / dilations_1 / max(OW, some(KW))) * C)
   products_of_one: BLOCKS * (SINGLE := FLAT * left_of_fours(OH*OW) + unless(FLAT) * EDGES * left_of_fours(OH)) * TAPS
   runs: BLOCKS * (FOURS + SINGLE) * KH
   stores: N * (FOURS + SINGLE) * G * sixteens(F)
