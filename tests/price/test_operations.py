@@ -21,6 +21,7 @@ INSTRUCTIONS = {"fabsf", "fmaxf", "fminf"}
         ("(uint32_t)A * (uint32_t)B", False, False, {"multiply": 1}),
         ("A / B", False, True, {"real divide": 1}),
         ("A / B", False, False, {"divide": 1}),
+        ("A % 7", False, False, {"multiply": 1}),
         ("acc / (float)1024", False, True, {"real multiply": 1}),
         ("X * (float)(1.0 / 6.0)", False, True, {"real multiply": 1}),
         ("X < 0 ? 0 : X", False, True, {"real plain": 1, "real choose": 1}),

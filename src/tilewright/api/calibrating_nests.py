@@ -21,12 +21,12 @@ from tilewright.price.nest_terms import NestSeen, nest_seen, solved_nests
 from tilewright.price.operations import functions
 from tilewright.price.tiles import OPERATIONS
 
-LAYERS = 3
+LAYERS = 2
 """Of each operator."""
 TOGETHER = 8
 """Layers of a program."""
 HELD_OUT = 5
-"""Each so many-th program is not used to solve, when errors are told."""
+"""In so many turns, each so many-th program is not used to solve, and its errors are told."""
 START = 100.0
 """Cycles to start a nest that plans of programs assume."""
 
@@ -91,16 +91,16 @@ def _functions(layer: Layer) -> Iterable[str]:
 def nests_solution(platform: Target, ran: Sequence[Ran]) -> Calibration:
     """What follows from programs that ran."""
     seen = [observed_nests(one) for one in ran]
-    solve = [one for number, nests in enumerate(seen) if number % HELD_OUT for one in nests]
-    check = [one for number, nests in enumerate(seen) if not number % HELD_OUT for one in nests]
-    apart = solved_nests(solve)
-    errors = [one.error(apart) for one in check]
-    # What is written follows from all of them: some functions occur once.
-    costs = {name: rounded(value) for name, value in solved_nests([*solve, *check]).items()}
+    every = [one for nests in seen for one in nests]
+    errors: list[float] = []
+    for turn in range(HELD_OUT):
+        apart = solved_nests([one for number, nests in enumerate(seen) if number % HELD_OUT != turn for one in nests])
+        errors += [one.error(apart) for nests in seen[turn::HELD_OUT] for one in nests]
+    costs = {name: rounded(value) for name, value in solved_nests(every).items()}
     return Calibration(
         MappingProxyType(nests_key(platform, costs) | {COMPILER: compiler_of(platform)}),
         MappingProxyType(costs),
-        shapes=len(solve) + len(check),
+        shapes=len(every),
         held_out=MappingProxyType(spread(errors)),
     )
 

@@ -173,16 +173,23 @@ def stale_nests(platform: Target, more: Mapping[str, str] = MappingProxyType({})
     return tuple(f"their {name} changed" for name, value in key.items() if found.key.get(name) != value)
 
 
-def warnings(platform: Target, kernels: Iterable[Kernel]) -> tuple[str, ...]:
-    """A line for each kernel whose cycles are not what was measured, on platforms that can measure them."""
+def warnings(platform: Target, kernels: Iterable[Kernel | None]) -> tuple[str, ...]:
+    """A line for each kernel whose cycles are not what was measured, on platforms that can measure them.
+
+    Nodes without a kernel are loop nests; where these were never measured, cycles of all are a guess.
+    """
     if not (platform.timings or platform.qemu):
         return ()
-    with_terms = {kernel.path.name: kernel for kernel in kernels if kernel.terms}
-    reasons = {name: stale(platform, kernel) for name, kernel in sorted(with_terms.items())}
+    measured_once = NESTS in platform.calibrations
+    used = {kernel and kernel.path.name: kernel for kernel in kernels if kernel is None or kernel.terms}
+    reasons = {f"--kernel {name}": stale(platform, k) for name, k in used.items() if name and k}
+    reasons = dict(sorted(reasons.items())) | (
+        {"--nests": stale_nests(platform)} if None in used and measured_once else {}
+    )
     return tuple(
-        f"predicted cycles of {name} are not to be relied on: {' and '.join(why)}; "
-        f"run `tilewright calibrate --platform {platform.name} --kernel {name}`"
-        for name, why in reasons.items()
+        f"predicted cycles of {NESTS if how == '--nests' else how.split()[1]} are not to be relied on: "
+        f"{' and '.join(why)}; run `tilewright calibrate --platform {platform.name} {how}`"
+        for how, why in reasons.items()
         if why
     )
 

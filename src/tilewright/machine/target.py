@@ -337,7 +337,6 @@ def _platform(
         build=MappingProxyType(_build(file.build) if file.build else {}),
         headers=tuple(path for place in folders for path in sorted(place.glob("*.h"))),
         runtime=_runtime(file, folder, source),
-        operations=MappingProxyType(dict(file.operations)),
         fused=file.fused,
         gvsoc=file.gvsoc,
         qemu=file.qemu,
@@ -348,7 +347,18 @@ def _platform(
         calibrations=calibrations,
         measured_as=other,
     )
-    return with_times(found, measured(calibrations))
+    return with_times(found, {**_code_lines(found), **file.operations, **measured(calibrations)})
+
+
+def _code_lines(platform: Target) -> dict[str, float]:
+    """Cycles of a line of code from memory, and the cache of code that all cores share, as the simulator has them."""
+    timing = next(iter(platform.timings.values()), None)
+    if timing is None or platform.cores.name not in timing.harts:
+        return {}
+    fetch = timing.harts[platform.cores.name].fetch
+    # It is missed in the cache of a core, then in the shared one.
+    line = 2 * fetch["refill_cycles"] + fetch["memory_cycles"]
+    return {"line": line, "sets": fetch["shared_banks"] * fetch["shared_sets"], "ways": fetch["shared_ways"]}
 
 
 def with_times(platform: Target, times: Mapping[str, float]) -> Target:

@@ -23,7 +23,7 @@ from tilewright.price.transfers import due
 
 STRUCTURE = (
     *("begin nest", "begin loop", "begin operation", "begin function"),
-    *("call", "operand", "loop", "meet", "meet real", "meet divide"),
+    *("operand", "loop", "meet", "meet real", "meet divide"),
 )
 """What nests take besides operations of their expressions."""
 

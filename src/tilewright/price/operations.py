@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from types import MappingProxyType
 
-from tilewright.base.dtype import DType
 from tilewright.core.domain import Affine, Axis, Domain, Whole
 from tilewright.core.graph import Graph, Node, Result, TensorType
 from tilewright.core.op import Body, Call, call_node, call_steps, words
@@ -35,6 +34,7 @@ _KINDS = {"*": "multiply", "/": "divide", "%": "divide", "?": "choose", "<<": "s
 _FOLDED = re.compile(r"\b\d[\d.]*f? / \d[\d.]*f?\b")
 _SAME = re.compile(r"\(1\.0f(?: [-+*/] 1\.0f)+\)")
 _POWER = re.compile(r"/ (?:\(float\))?(?:1|2|4|8|16|32|64|128|256|512|1024|2048|4096)\b")
+_KNOWN = re.compile(r"[/%] (?:\((?:u?int\d+_t|int|float)\))?\d[\w.]*")
 _TABLE = re.compile(r"\b\w+_at\(")
 _WIDE = re.compile(r"\bu?int64_t\b")
 _FLOAT = re.compile(r"\bfloat\b|\bdouble\b|[\d.]f\b")
@@ -53,8 +53,10 @@ def expression(text: str, *, wide: bool, real: bool, once: bool = False) -> Coun
         inside, text = text[place.end() : end], f"{text[: place.start()]}{place[0]}{text[end:]}"
         found += expression(inside, wide=wide, real=False) + expression(text[place.end() :], wide=wide, real=True)
         text = text[: place.end()]
-    # What is known is divided by the compiler; a division by a power of two is a multiplication, or a shift.
-    for token in _TOKEN.findall(_POWER.sub("* 1", _FOLDED.sub("1", text))):
+    # What is known is divided by the compiler; a division by a power of two is a multiplication, or a shift, and one of
+    # integers by any known number is one, too.
+    text = _FOLDED.sub("1", text)
+    for token in _TOKEN.findall((_POWER if real else _KNOWN).sub("* 1", text)):
         if token.startswith("("):
             continue
         if token[0].isalpha() or token[0] == "_":
@@ -355,20 +357,15 @@ def cycles(counts: Counts, costs: Mapping[str, float]) -> float:
     return sum(count * costs.get(name, 0.0) for name, count in counts.items())
 
 
-def fused_cycles(
-    counts: Counts, costs: Mapping[str, float], kind: DType, *, alone: bool, counted: bool = True
-) -> float:
-    """What operations behind a kernel take; `kind` is that of its own results.
+def fused_cycles(counts: Counts, costs: Mapping[str, float], *, integers: bool, alone: bool) -> float:
+    """What operations behind a kernel take; its own results may be `integers`.
 
-    Where a step is `counted` by the kernel's formula, what they take beyond it. Kernels that are `alone`, without sums,
-    are short: the compiler has registers left for what is fused behind them.
+    Kernels that are `alone`, without sums, are short: the compiler has registers left for what is fused behind them.
     """
-    known = "counted real" if not kind.is_integer else "counted" if kind.bits > 8 else "counted bytes"
     if not alone:
-        return max(cycles(counts, costs) - costs[known] * counted, 0.0)
+        return cycles(counts, costs)
     share, wide = costs.get("alone", 1.0), costs.get("alone wide", 1.0)
-    own = {name: costs.get(name, 0.0) * (wide if name.startswith("wide") else share) for name in (*counts, known)}
-    if not kind.is_integer:
-        return max(cycles(counts, own) - own[known] * counted, 0.0)
-    own |= {name: costs[f"alone {name}"] for name in own if f"alone {name}" in costs}
-    return cycles(counts, own) - own[known] * counted
+    own = {name: costs.get(name, 0.0) * (wide if name.startswith("wide") else share) for name in counts}
+    if integers:
+        own |= {name: costs[f"alone {name}"] for name in own if f"alone {name}" in costs}
+    return cycles(counts, own)

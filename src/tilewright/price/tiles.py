@@ -221,7 +221,7 @@ def kernel_names(
     names["UNEVEN"] = grid.spread(grid.ragged * 1 + grid.uneven)
     behind, whole_sums = step_names(platform, mine), _whole(grid, position)
     # Of parts of a reduction, only the last ones are scaled: others are words that are stored as they are.
-    fused = np.where(whole_sums, behind["FUSED"], _plain_cycles(platform, mine))
+    fused = np.where(whole_sums, behind["FUSED"], 0.0)
     if mine.kernel.terms:
         # Parts are added to what is there. Formulas in one count that by themselves.
         costs = platform.fused or platform.operations
@@ -242,25 +242,14 @@ def step_names(platform: Target, mine: Task) -> dict[str, Number]:
 
 
 def _fused_cycles(platform: Target, mine: Task) -> float:
-    """Cycles of what is fused behind a kernel, for each result, beyond the step that a formula in one counts."""
+    """Cycles of what is fused behind a kernel, for each result."""
     if mine.kernel is None or platform.beside(mine.kernel) is not None:
         return 0.0
     if not platform.fused:
         # Formulas in one are about the kernel alone there.
         return operation_cycles(mine.steps, platform.operations) if mine.kernel.terms else 0.0
-    if not mine.steps:
-        return _plain_cycles(platform, mine)
-    kind, alone = mine.call.outputs[0].dtype, not mine.domain.reduction
-    return fused_cycles(mine.steps, platform.fused, kind, alone=alone, counted=not mine.kernel.terms)
-
-
-def _plain_cycles(platform: Target, mine: Task) -> float:
-    """The same where nothing is fused: what is stored as it is takes less than a step of floats."""
-    if not platform.fused or mine.kernel is None or mine.kernel.terms or platform.beside(mine.kernel) is not None:
-        return 0.0
-    # Words of integers are as many instructions.
-    real = not mine.call.outputs[0].dtype.is_integer
-    return -platform.fused["counted real"] if real and mine.kernel.epilogue and mine.domain.reduction else 0.0
+    integers, alone = mine.call.outputs[0].dtype.is_integer, not mine.domain.reduction
+    return fused_cycles(mine.steps, platform.fused, integers=integers, alone=alone)
 
 
 def start_cycles(grid: Grid, platform: Target, mine: Task, split: str) -> Array:
@@ -283,7 +272,6 @@ def _next_cycles(grid: Grid, engine: Engine) -> Array:
 
 def begin_cycles(platform: Target, mine: Task) -> float:
     """Cycles in which a node's code comes into the caches, where it is not there from other groups."""
-    usual = platform.operations.get("begin", 0.0)
     if mine.kernel is None:
         # Each operation is an instruction or two, each loop a line of code.
         called = {
@@ -293,10 +281,9 @@ def begin_cycles(platform: Target, mine: Task) -> float:
             "begin loop": sum(size > 1 for size in mine.domain.dims.values()),
         }
         return operation_cycles(called, platform.operations)
-    usual = platform.cores.begin if mine.kernel.epilogue else usual
     steps = {f"begin {name}": count for name, count in mine.steps.items()}
     name = f"begin {mine.kernel.path.name}"
-    own = platform.operations.get(name, usual)
+    own = platform.operations.get(name, platform.cores.begin)
     if mine.steps:
         # What is fused behind a node is compiled into several places of some kernels.
         own = platform.operations.get(f"{name} fused", own)
