@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -29,22 +29,21 @@ class Channels:
         return max(slots[-1] for slots in self._slots)
 
     @cached_property
-    def _early(self) -> list[list[int]]:
+    def _early(self) -> _Across:
         """For each buffer, how many groups before its own its first load is started."""
-        found = [[0] * len(group.buffers) for group in self.groups]
-        for move in self.moves:
-            if move.kind == "load" and move.tiles == "first":
-                found[move.group][move.buffer] = move.group - move.issue.group
-        return found
+        first = [move for move in self.moves if move.kind == "load" and move.tiles == "first"]
+        return self._across({(move.group, move.buffer): move.group - move.issue.group for move in first})
 
     @cached_property
-    def _late(self) -> list[list[int]]:
+    def _late(self) -> _Across:
         """Likewise, how many groups later its last store is awaited."""
-        found = [[0] * len(group.buffers) for group in self.groups]
-        for move in self.moves:
-            if move.kind == "store":
-                found[move.group][move.buffer] = move.wait.group - move.group
-        return found
+        stores = [move for move in self.moves if move.kind == "store"]
+        return self._across({(move.group, move.buffer): move.wait.group - move.group for move in stores})
+
+    def _across(self, found: Mapping[tuple[int, int], int]) -> _Across:
+        return _Across(
+            [[found.get((n, b), 0) for b in range(len(group.buffers))] for n, group in enumerate(self.groups)]
+        )
 
     def of(self, group: int, buffer: int) -> int:
         """Of the first slot of a buffer; the others follow."""
@@ -55,28 +54,39 @@ class Channels:
 
     def prefetch(self, group: int, buffer: int) -> int | None:
         """Of the first load of a buffer, where that is started before the group."""
-        return self._in_turn(self._early, group, buffer, self._behind_stages) if self._early[group][buffer] else None
+        found = self._early.groups[group][buffer]
+        return self._behind_stages + self._early.in_turn(group, buffer) if found else None
 
     def drained_later(self, group: int, buffer: int) -> int | None:
         """Of the store from a buffer that is awaited more than one group later."""
-        first = self._behind_stages + _most(self._early) * (_furthest(self._early) + 1)
-        return self._in_turn(self._late, group, buffer, first) if self._late[group][buffer] > 1 else None
+        first = self._behind_stages + self._early.count
+        return first + self._late.in_turn(group, buffer) if self._late.groups[group][buffer] > 1 else None
 
     @cached_property
     def _behind_stages(self) -> int:
         return self._shared + sum(move.kind == "stage" for move in self.moves)
 
-    @staticmethod
-    def _in_turn(across: list[list[int]], group: int, buffer: int, first: int) -> int:
-        """A channel among those that groups have in turn, for buffers that need one across so many groups."""
-        mine = sum(distance > 0 for distance in across[group][:buffer])
-        return first + group % (_furthest(across) + 1) * _most(across) + mine
 
+@dataclass(frozen=True)
+class _Across:
+    """Across how many groups each buffer of each group needs a channel."""
 
-def _most(across: list[list[int]]) -> int:
-    """Buffers of one group that need such a channel."""
-    return max(sum(distance > 0 for distance in group) for group in across)
+    groups: list[list[int]]
 
+    @cached_property
+    def _most(self) -> int:
+        """Buffers of one group that need one."""
+        return max(sum(distance > 0 for distance in group) for group in self.groups)
 
-def _furthest(across: list[list[int]]) -> int:
-    return max((distance for group in across for distance in group), default=0)
+    @cached_property
+    def _turns(self) -> int:
+        """Groups that have channels of their own, one behind the other."""
+        return max((distance for group in self.groups for distance in group), default=0) + 1
+
+    @property
+    def count(self) -> int:
+        return self._most * self._turns
+
+    def in_turn(self, group: int, buffer: int) -> int:
+        """A channel among those that groups have in turn."""
+        return group % self._turns * self._most + sum(distance > 0 for distance in self.groups[group][:buffer])

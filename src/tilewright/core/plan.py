@@ -66,8 +66,8 @@ class TileBuffer:
     """Bytes in the engine's memory for the part of a tensor that a group works on.
 
     A tensor from outside is brought in, a result taken out by DMA; with more than one slot that happens while the group
-    works on another slot. A tensor that stays inside the group has one slot. What `early`, `late` and `kept` say while a
-    plan is made, its moves say when it is done; then all three are 0.
+    works on another slot. A tensor that stays inside the group has one slot. What `early`, `late` and `kept` say while
+    a plan is made, its moves say when it is done; then all three are 0.
     """
 
     tensor: str
