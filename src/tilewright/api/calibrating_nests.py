@@ -21,7 +21,7 @@ from tilewright.price.nest_terms import NestSeen, nest_seen, solved_nests
 from tilewright.price.operations import functions
 from tilewright.price.tiles import OPERATIONS
 
-LAYERS = 2
+LAYERS = 4
 """Of each operator."""
 TOGETHER = 8
 """Layers of a program."""
