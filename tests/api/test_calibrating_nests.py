@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tilewright.api import calibrating_nests
 from tilewright.api.calibrating import calibrate, outdated
-from tilewright.api.sampled_layers import draw_nest
-from tilewright.core.op import REGISTRY
+from tilewright.api.sampled_layers import draw_nest, network
+from tilewright.core.matching import binding_names, why_not
+from tilewright.core.op import REGISTRY, call_node
 from tilewright.machine.calibration import FILE, NESTS, stale_nests, warnings
 from tilewright.machine.target import load_platform
 
 PLATFORM = "siracusa"
-FEW = ("Neg", "Sin", "Sub", "ReduceSum")
+FEW = ("Neg", "Sin", "Sub", "ReduceSum", "Sign")
 
 
 def test_cycles_of_operations_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,10 +32,16 @@ def test_cycles_of_operations_are_measured(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_layers_are_for_no_kernel() -> None:
-    platform, random = load_platform(PLATFORM), calibrating_nests.np.random.default_rng(0)
-    drawn = [draw_nest(REGISTRY["Conv"], platform.kernels, random, "x") for _ in range(20)]
-    # Convolutions of bytes and of floats have kernels.
-    assert all(layer is None or layer.types["x_X"].dtype.bits == 16 for layer in drawn)
+    platform, random = load_platform(PLATFORM), np.random.default_rng(0)
+    kernels = [kernel for kernel in platform.kernels if kernel.op == "Conv"]
+    drawn = [draw_nest(REGISTRY["Conv"], kernels, random, "x") for _ in range(20)]
+    found = [layer for layer in drawn if layer is not None]
+    assert found
+    for graph in (network([layer]) for layer in found):
+        node = graph.nodes[0]
+        call = call_node(graph, node)
+        names = binding_names(call, call.domain())
+        assert all(why_not(kernel, call, node, graph, names, {}) for kernel in kernels)
 
 
 def test_another_function_or_compiler_is_told() -> None:

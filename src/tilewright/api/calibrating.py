@@ -50,8 +50,9 @@ LEAST_PROGRAMS = 5
 """Fewer say nothing of layers that are not among them."""
 MOST_CYCLES = 1 << 23
 """Of a program, as predicted from those before it: longer ones tell no more."""
-LEAST_OCCURRENCES, MOST_TIMES = 4, 2
-"""Layers in which each term has to occur, unless there are so many times as many as wanted."""
+LEAST_OCCURRENCES, CLOSE, MOST_TIMES = 4, 0.08, 3
+"""Layers in which each term has to occur, and the median error of those held out that is asked for, unless there are so
+many times as many layers as wanted."""
 MOST_MISSES = 40
 """Programs that may come to nothing."""
 
@@ -176,12 +177,16 @@ def held_out_errors(kernel: Kernel, seen: Sequence[Sequence[Observation]]) -> li
 
 
 def _too_few(kernel: Kernel, found: Sequence[Ran], done: int, wanted: int) -> bool:
-    """Whether there are fewer layers than are wanted, or, up to some more, in hardly any of them a term occurs."""
+    """Whether there are fewer layers than are wanted, or, up to some more, too few for all terms to be known well."""
     if done < wanted or len(found) < LEAST_PROGRAMS:
         return True
+    if done >= MOST_TIMES * wanted:
+        return False
+    seen = [observed(ran) for ran in found]
     ones = np.ones(len(kernel.terms) + len(FIRST_CALL))
-    counts = sum(np.sum([row for row, _ in one.rows(ones)], axis=0) > 0 for ran in found for one in observed(ran))
-    return done < MOST_TIMES * wanted and bool(np.any(np.asarray(counts)[: len(kernel.terms)] < LEAST_OCCURRENCES))
+    counts = sum(np.sum([row for row, _ in one.rows(ones)], axis=0) > 0 for layers in seen for one in layers)
+    rare = np.any(np.asarray(counts)[: len(kernel.terms)] < LEAST_OCCURRENCES)
+    return bool(rare) or float(np.median(np.abs(held_out_errors(kernel, seen)))) > CLOSE
 
 
 def programs(platform: Target, kernel: Kernel, seed: int, progress: Progress = quiet) -> list[Ran]:
