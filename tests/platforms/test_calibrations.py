@@ -9,10 +9,12 @@ from tilewright.machine.calibration import NESTS
 from tilewright.machine.target import load_platform, platform_names
 
 PLATFORMS = [load_platform(name) for name in platform_names()]
-SIMULATED = [platform.name for platform in PLATFORMS if platform.timings or platform.qemu]
+SIMULATED = [platform.name for platform in PLATFORMS if platform.timings]
+COUNTED = [platform.name for platform in PLATFORMS if platform.qemu]
+"""Of these, terms of some kernels of `generic` are not yet as close."""
 
 
-@pytest.mark.parametrize("platform", SIMULATED)
+@pytest.mark.parametrize("platform", SIMULATED + COUNTED)
 def test_nothing_is_out_of_date(platform: str) -> None:
     """`tilewright calibrate --platform P --kernel NAME` brings a kernel up to date, `--nests` loop nests."""
     assert outdated(platform) == []

@@ -11,6 +11,7 @@ cycles:
   single: OUTER * left_of_fours(AXIS)
   rows: OUTER
   weights: AXIS
+  behind: OUTER * AXIS * FUSED
 --- */
 #include "tilewright_mve.h"
 

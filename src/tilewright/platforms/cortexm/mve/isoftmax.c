@@ -14,6 +14,7 @@ cycles:
   single: OUTER * left_of_fours(AXIS)
   rows: OUTER
   table: some(OUTER)
+  behind: OUTER * AXIS * FUSED
 --- */
 #include "tilewright_mve.h"
 
