@@ -30,13 +30,14 @@ typedef int8_t T;
     QUANTIZE_LOAD("0", "0")                                                                                            \
     QUANTIZE_LOAD("1", "4")                                                                                            \
     QUANTIZE_RAISE("0")                                                                                                \
-    QUANTIZE_LOAD("2", "8") QUANTIZE_RAISE("1") QUANTIZE_LOAD("3", "12")                                               \
-        QUANTIZE_RAISE("2") "addi %[x], %[x], 16\n" QUANTIZE_RAISE("3") QUANTIZE_LOW("0", "4") QUANTIZE_LOW("1", "5")  \
-            QUANTIZE_HIGH("0", "4") QUANTIZE_HIGH("1", "5") QUANTIZE_REST("0", "4") QUANTIZE_REST("1", "5")            \
-                QUANTIZE_HIGH("0", "4") QUANTIZE_HIGH("1", "5") QUANTIZE_ROUND("0", "4") QUANTIZE_LOW("2", "6")        \
-                    QUANTIZE_LIMIT("0") QUANTIZE_ROUND("1", "5") QUANTIZE_LOW("3", "7") QUANTIZE_LIMIT("1")            \
-                        QUANTIZE_HIGH("2", "6") ".insn r 0x57, 1, 0x70, t0, t1, t0\n" /* pv.packlo.b */ QUANTIZE_HIGH( \
-                            "3", "7") QUANTIZE_REST("2", "6") QUANTIZE_HIGH("2", "6") QUANTIZE_ROUND("2", "6")         \
+    QUANTIZE_LOAD("2", "8")                                                                                            \
+    QUANTIZE_RAISE("1") QUANTIZE_LOAD("3", "12") QUANTIZE_RAISE("2") "addi %[x], %[x], 16\n" QUANTIZE_RAISE("3")       \
+        QUANTIZE_LOW("0", "4") QUANTIZE_LOW("1", "5") QUANTIZE_HIGH("0", "4") QUANTIZE_HIGH("1", "5")                  \
+            QUANTIZE_REST("0", "4") QUANTIZE_REST("1", "5") QUANTIZE_HIGH("0", "4") QUANTIZE_HIGH("1", "5")            \
+                QUANTIZE_ROUND("0", "4") QUANTIZE_LOW("2", "6") QUANTIZE_LIMIT("0") QUANTIZE_ROUND("1", "5")           \
+                    QUANTIZE_LOW("3", "7") QUANTIZE_LIMIT("1") QUANTIZE_HIGH(                                          \
+                        "2", "6") ".insn r 0x57, 1, 0x70, t0, t1, t0\n" /* pv.packlo.b */ QUANTIZE_HIGH("3", "7")      \
+                        QUANTIZE_REST("2", "6") QUANTIZE_HIGH("2", "6") QUANTIZE_ROUND("2", "6")                       \
                             QUANTIZE_REST("3", "7") QUANTIZE_LIMIT("2") QUANTIZE_HIGH("3", "7")                        \
                                 QUANTIZE_ROUND("3", "7")                                                               \
                                     QUANTIZE_LIMIT("3") ".insn r 0x57, 1, 0x6C, t0, t3, t2\n"      /* pv.packhi.b */   \
