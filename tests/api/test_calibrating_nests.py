@@ -13,6 +13,7 @@ from tilewright.api.calibrating import calibrate, outdated
 from tilewright.api.sampled_layers import draw_nest, network
 from tilewright.core.matching import binding_names, why_not
 from tilewright.core.op import REGISTRY, call_node
+from tilewright.errors import TilewrightError
 from tilewright.machine.calibration import FILE, NESTS, stale_nests, warnings
 from tilewright.machine.target import load_platform
 
@@ -50,3 +51,8 @@ def test_another_function_or_compiler_is_told() -> None:
     assert stale_nests(platform, {"compiler": "another"}) == ("their compiler changed",)
     assert warnings(platform, [None]) == ()
     assert (NESTS, ("their compiler changed",)) not in outdated(PLATFORM)
+
+
+def test_machines_in_qemu_are_refused() -> None:
+    with pytest.raises(TilewrightError, match="loop nests of 'cortex-m4' cannot be measured"):
+        calibrate("cortex-m4", nests=True)

@@ -100,3 +100,10 @@ def test_numbers_that_are_known_are_computed_before_loops() -> None:
     x, one, zero = build.input("x", "int8[4,6]"), np.array(0.1, np.float32), np.array(3, np.int8)
     graph = build.graph(build.op("QLinearMul", x, one, zero, x, one, zero, one, zero))
     assert points(graph, [], "real divide") == 0
+
+
+def test_floats_are_divided_by_one_number_as_by_any() -> None:
+    build = Builder()
+    x, one, zero = build.input("x", "int8[4,6]"), np.array(0.1, np.float32), np.array(3, np.int8)
+    graph = build.graph(build.op("QLinearAdd", x, one, zero, x, one, zero, one, zero))
+    assert points(graph, [], "real divide") == 4 * 6

@@ -113,6 +113,13 @@ def calibrate(
     end, or nothing.
     """
     machine = _loaded(platform, kernels, ops)
+    if nests and machine.qemu:
+        raise TilewrightError(
+            "bad-argument",
+            f"loop nests of '{machine.name}' cannot be measured",
+            reasons=["QEMU counts instructions of whole layers, with no caches"],
+            help="leave --nests away: `operations` of its platform.yaml say what they take",
+        )
     wanted = () if nests else kernels_with_terms(machine, names, kernels)
     results: list[Result] = []
     if nests or not (names or kernels or machine.qemu):

@@ -46,7 +46,9 @@ def nest_programs(platform: Target, seed: int, progress: Progress = quiet) -> li
         bench = Bench(Path(scratch))
         for number, first in enumerate(range(0, len(layers), TOGETHER)):
             progress(NESTS, first, len(layers))
-            ran = bench.run(plain, layers[first : first + TOGETHER], number)
+            mine = layers[first : first + TOGETHER]
+            # Where a memory is too small, the next program has a larger one.
+            ran = bench.run(plain, mine, number) or bench.run(plain, mine, number + 1)
             if ran is not None:
                 found.append(ran)
     progress(NESTS, len(layers), len(layers))

@@ -32,7 +32,9 @@ _KEYWORDS = frozenset({"for", "INT32_C", "INT64_C", "UINT32_C", "UINT64_C"})
 _INSTRUCTIONS = frozenset({"fabsf"})
 _KINDS = {"*": "multiply", "/": "divide", "%": "divide", "?": "choose", "<<": "shift", ">>": "shift"}
 _FOLDED = re.compile(r"\b\d[\d.]*f? / \d[\d.]*f?\b")
-_SAME = re.compile(r"\(1\.0f(?: [-+*/] 1\.0f)+\)")
+_NUMBER = "3.0f"
+"""Stands for any number that is the same for all points."""
+_SAME = re.compile(r"\(3\.0f(?: [-+*/] 3\.0f)+\)")
 _POWER = re.compile(r"/ (?:\(float\))?(?:1|2|4|8|16|32|64|128|256|512|1024|2048|4096)\b")
 _KNOWN = re.compile(r"[/%] (?:\((?:u?int\d+_t|int|float)\))?\d[\w.]*")
 _TABLE = re.compile(r"\b\w+_at\(")
@@ -94,13 +96,15 @@ def _once(text: str) -> str:
     return text
 
 
-def _folded(text: str, call: Call) -> str:
+def _folded(text: str, call: Call, *, real: bool) -> str:
     """An expression without what compilers compute before loops: from numbers that are the same for all points."""
-    kinds = zip(call.operands, call.inputs, strict=True)
-    same = {name for name, kind in kinds if kind is not None and kind.size == 1} & words(text)
-    for name in same:
-        text = re.sub(rf"(?:\(float\))?\b{name}\b", "1.0f", text)
-    return _SAME.sub("1.0f", text)
+    kinds = dict(zip(call.operands, call.inputs, strict=True))
+    for name in words(text) & kinds.keys():
+        kind = kinds[name]
+        # Integers are divided by what is known when compiling as by no others.
+        if kind is not None and kind.size == 1 and (real or call.baked(name) is not None):
+            text = re.sub(rf"(?:\(float\))?\b{name}\b", _NUMBER, text)
+    return _SAME.sub(_NUMBER, text)
 
 
 def result_counts(body: Body, call: Call, *, once: bool = False) -> Counter[str]:
@@ -111,9 +115,9 @@ def result_counts(body: Body, call: Call, *, once: bool = False) -> Counter[str]
         wide = _WIDE.search(ctype) is not None or _WIDE.search(init) is not None
         found += expression(init, wide=wide, real=_FLOAT.search(f"{ctype} {init}") is not None, once=once)
     for result in body.result.values():
-        text = _folded(result, call) if once else result
-        wide = call.outputs[0].dtype.bits > 32 or _WIDE.search(text) is not None
-        found += expression(text, wide=wide, real=real or _FLOAT.search(text) is not None, once=once)
+        wide, floats = call.outputs[0].dtype.bits > 32, real or _FLOAT.search(result) is not None
+        text = _folded(result, call, real=floats) if once else result
+        found += expression(text, wide=wide or _WIDE.search(result) is not None, real=floats, once=once)
     return found
 
 
