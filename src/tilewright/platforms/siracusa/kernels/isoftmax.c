@@ -23,8 +23,10 @@ cycles:
     + some(whole_sixteens(whole_sixteens(PEAK))) + some(whole_sixteens(whole_sixteens(whole_sixteens(PEAK)))))))
     * (BY := unless(WIDE) * (FEW <= whole_eights(AXIS))) * (some(AXIS) + STEPS)
   looked_up: OUTER * AXIS * (TABLE := unless(WIDE + BY) * (AXIS*AXIS*log2 > n_levels*n_levels))
-  fours: OUTER * (COMPUTED := unless(WIDE + BY + TABLE)) * some(whole_fours(AXIS)) * fours(AXIS) * (some(AXIS) + STEPS)
-  single: OUTER * COMPUTED * none(whole_fours(AXIS)) * AXIS * (some(AXIS) + STEPS)
+  computed: OUTER * unless(WIDE + BY + TABLE) * (some(whole_fours(AXIS)) * fours(AXIS) + none(whole_fours(AXIS)) * AXIS)
+    * (some(AXIS) + STEPS)
+  # Steps that read something at each element are computed there.
+  behind: OUTER * AXIS * STEPS * some(LOADS)
 --- */
 #include "tilewright_kernel.h"
 

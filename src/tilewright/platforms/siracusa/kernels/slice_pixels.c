@@ -11,10 +11,9 @@ cycles:
   scaled_rows: SCALED * D1 * whole_fours(D3)
   fours: (1 - SCALED) * D1 * D2 * whole_fours(D3)
   single: D1 * D2 * left_of_fours(D3)
-  single_words: several(data_bytes) * D1 * D2 * left_of_fours(D3)
-  steps: some(STEPS) * (STORED := D1 * D2 * (SCALED * left_of_fours(D3) + (1 - SCALED) * D3))
-  loads: LOADS * STORED
-  behind: FUSED * STORED
+  single_steps: some(STEPS) * D1 * D2 * left_of_fours(D3)
+  call: 1
+  behind: FUSED * D1 * D2 * (SCALED * left_of_fours(D3) + (1 - SCALED) * D3)
 --- */
 #include "tilewright_kernel.h"
 
