@@ -31,18 +31,19 @@ typedef int8_t T;
     QUANTIZE_LOAD("1", "4")                                                                                            \
     QUANTIZE_RAISE("0")                                                                                                \
     QUANTIZE_LOAD("2", "8")                                                                                            \
-    QUANTIZE_RAISE("1") QUANTIZE_LOAD("3", "12") QUANTIZE_RAISE("2") "addi %[x], %[x], 16\n" QUANTIZE_RAISE("3")       \
-        QUANTIZE_LOW("0", "4") QUANTIZE_LOW("1", "5") QUANTIZE_HIGH("0", "4") QUANTIZE_HIGH("1", "5")                  \
-            QUANTIZE_REST("0", "4") QUANTIZE_REST("1", "5") QUANTIZE_HIGH("0", "4") QUANTIZE_HIGH("1", "5")            \
-                QUANTIZE_ROUND("0", "4") QUANTIZE_LOW("2", "6") QUANTIZE_LIMIT("0") QUANTIZE_ROUND("1", "5")           \
-                    QUANTIZE_LOW("3", "7") QUANTIZE_LIMIT("1") QUANTIZE_HIGH(                                          \
-                        "2", "6") ".insn r 0x57, 1, 0x70, t0, t1, t0\n" /* pv.packlo.b */ QUANTIZE_HIGH("3", "7")      \
-                        QUANTIZE_REST("2", "6") QUANTIZE_HIGH("2", "6") QUANTIZE_ROUND("2", "6")                       \
-                            QUANTIZE_REST("3", "7") QUANTIZE_LIMIT("2") QUANTIZE_HIGH("3", "7")                        \
-                                QUANTIZE_ROUND("3", "7")                                                               \
-                                    QUANTIZE_LIMIT("3") ".insn r 0x57, 1, 0x6C, t0, t3, t2\n"      /* pv.packhi.b */   \
-                                                        ".insn r 0x57, 5, 0x00, t0, t0, %[zero]\n" /* pv.add.sc.b */   \
-                                                        ".insn s 0x2B, 2, t0, 4(%[y])\n" /* p.sw, pointer moves */
+    QUANTIZE_RAISE("1")                                                                                                \
+    QUANTIZE_LOAD("3", "12")                                                                                           \
+    QUANTIZE_RAISE("2")                                                                                                \
+    "addi %[x], %[x], 16\n" QUANTIZE_RAISE("3") QUANTIZE_LOW("0", "4") QUANTIZE_LOW("1", "5") QUANTIZE_HIGH("0", "4")  \
+        QUANTIZE_HIGH("1", "5") QUANTIZE_REST("0", "4") QUANTIZE_REST("1", "5") QUANTIZE_HIGH("0", "4")                \
+            QUANTIZE_HIGH("1", "5") QUANTIZE_ROUND("0", "4") QUANTIZE_LOW("2", "6") QUANTIZE_LIMIT("0")                \
+                QUANTIZE_ROUND("1", "5") QUANTIZE_LOW("3", "7") QUANTIZE_LIMIT("1") QUANTIZE_HIGH(                     \
+                    "2", "6") ".insn r 0x57, 1, 0x70, t0, t1, t0\n" /* pv.packlo.b */ QUANTIZE_HIGH("3", "7")          \
+                    QUANTIZE_REST("2", "6") QUANTIZE_HIGH("2", "6") QUANTIZE_ROUND("2", "6") QUANTIZE_REST("3", "7")   \
+                        QUANTIZE_LIMIT("2") QUANTIZE_HIGH("3", "7") QUANTIZE_ROUND("3", "7")                           \
+                            QUANTIZE_LIMIT("3") ".insn r 0x57, 1, 0x6C, t0, t3, t2\n"      /* pv.packhi.b */           \
+                                                ".insn r 0x57, 5, 0x00, t0, t0, %[zero]\n" /* pv.add.sc.b */           \
+                                                ".insn s 0x2B, 2, t0, 4(%[y])\n"           /* p.sw, pointer moves */
 
 static void quantize_f32(const float *x, T *y, int SIZE, float scale, int zero) {
     const int lo = (T)(-1) < 0 ? -128 : 0;
