@@ -30,6 +30,8 @@ cycles:
   # Four at a time, then what is left.
   blocks: whole_fours(SIZE)
   single: left_of_fours(SIZE)
+  # All cores have one divider.
+  waits: SIZE * OTHERS
   call: some(SIZE)
 --- */
 static void softsign(const float *X, float *Y, int SIZE) {
@@ -63,8 +65,9 @@ def kernel_of(folder: Path) -> Kernel:
 
 def test_coefficients_are_measured(folder: Path) -> None:
     found = json.loads((folder / FILE).read_text())[PLATFORM]["softsign.c"]
-    # A division takes 15 cycles, of which each element has one; eight cores wait for each other there.
-    assert 4 * 15 < found["terms"]["blocks"] < 4 * 15 * 8
+    # A division takes 15 cycles, of which each element has one.
+    assert 4 * 15 < found["terms"]["blocks"] < 160
+    assert 0 < found["terms"]["waits"] < 15
     assert found["shapes"] >= 14
     assert found["held_out"]["median"] < 0.1
     assert load_platform(PLATFORM, (folder,)).operations["begin softsign.c"] == found["begin"]

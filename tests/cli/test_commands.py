@@ -16,7 +16,6 @@ import pytest
 import tilewright
 from command_line import relu
 from onnx_models import model, node, value, write
-from tilewright.cli import compiling
 from tilewright.cli.app import COMMANDS, run
 
 
@@ -84,7 +83,7 @@ def test_an_interrupted_compile_leaves_the_folder_as_it_was(
     def interrupt(*_: object, **__: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(compiling, "render_report", interrupt)
+    monkeypatch.setattr("tilewright.report.render_report", interrupt)
     assert run(["compile", str(relu_case), "-o", str(folder)]) == 130
     assert "interrupted" in capsys.readouterr().err
     assert contents(folder) == before
