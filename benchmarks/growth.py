@@ -37,9 +37,9 @@ STAGES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "check": (("tilewright.api.compiling", "check"),),
     "generate": (("tilewright.api.compiling", "lower"),),
     "print": (("tilewright.api.compiling", "project_files"),),
-    "report": (("tilewright.cli.compiling", "render_report"),),
+    "report": (("tilewright.report", "render_report"),),
 }
-"""The functions, by the modules that call them, in which each stage of the command spends its time."""
+"""The functions, by the modules that they are called from, in which each stage of the command spends its time."""
 
 
 def measured(options: list[str]) -> int:
