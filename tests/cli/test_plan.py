@@ -47,6 +47,16 @@ def test_text(chain: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert all(word in printed for word in ("residencies", "group 0", "run %a = Softmax(%x)", "load 0 -> ", "store"))
 
 
+@pytest.mark.parametrize("other", ["--json", "--baseline"])
+def test_text_and_nothing_else(other: str, chain: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan", str(chain), *SMALL, "--text", other]) == 2
+    printed = capsys.readouterr()
+    # Who asks for JSON gets errors in it, too.
+    said = printed.out if other == "--json" else printed.err
+    assert "bad-argument" in said
+    assert f"--text and {other} print different things" in said
+
+
 def test_baseline_and_json(chain: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["plan", str(chain), *SMALL, "--baseline", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

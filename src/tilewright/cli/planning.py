@@ -11,6 +11,7 @@ from rich.table import Table
 
 from tilewright.cli import options as opt
 from tilewright.cli.console import progress_line, results, warn_stale
+from tilewright.errors import TilewrightError
 
 if TYPE_CHECKING:
     from tilewright.core.plan import Plan, Schedule
@@ -58,6 +59,12 @@ def plan_command(
     from tilewright.core.plan_text import print_plan
     from tilewright.report import group_table
 
+    if as_text and (as_json or baseline):
+        raise TilewrightError(
+            "bad-argument",
+            f"--text and {'--json' if as_json else '--baseline'} print different things",
+            help="leave one of them away",
+        )
     options = options_of(network, code, shape, planning)
     if baseline:
         require_tiles(options.platform, "--baseline")
