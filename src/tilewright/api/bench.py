@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -26,8 +26,10 @@ Random = np.random.Generator
 Progress = Callable[[str, int, int], None]
 """Is told what is measured, and how many of its programs have run, of how many."""
 
-SHARES = (4, 1, 14, 1, 4, 14, 2)
-"""Of the cores' memory: which part of it a program has."""
+SHARES = (0.15, 0.05, 4, 0.4, 0.1)
+"""What a program has of the cores' memory, as a share of the bytes of its middle layer: less makes more steps."""
+LEAST_BYTES = 1 << 11
+"""Of memory, to begin with: where it is too little, there is twice as much."""
 ALONE = (False, True, False)
 """Whether a program is for one core."""
 
@@ -61,6 +63,21 @@ def spread(errors: Sequence[float]) -> dict[str, float]:
     return {name: round(float(value), 4) for name, value in found.items()}
 
 
+def _memories(platform: Target, layers: Sequence[Layer], number: int) -> Iterator[dict[str, int]]:
+    """Sizes of the cores' memory to try, in turn: a share of what a layer has, then more."""
+    name = platform.cores.memory
+    whole = None if platform.whole else platform.memories[name].bytes
+    if whole is None:
+        yield {}
+        return
+    needed = float(np.median([sum(kind.bytes for kind in layer.types.values()) for layer in layers]))
+    size = max(int(needed * SHARES[number % len(SHARES)]) // 4 * 4, LEAST_BYTES)
+    while size < whole:
+        yield {name: size}
+        size *= 2
+    yield {name: whole}
+
+
 class Bench:
     """A folder in which one program after the other is built and run. What all of them have in common is built once."""
 
@@ -74,18 +91,18 @@ class Bench:
         Its number decides how many cores it has, and how much memory.
         """
         cores = platform.cores
-        memory = None if platform.whole else platform.memories[cores.memory].bytes
-        sizes = {cores.memory: memory // SHARES[number % len(SHARES)]} if memory else {}
         others = tuple(name for name in platform.engines if name != cores.name)
-        machine = resize(platform, Sizes(sizes, cores=1 if ALONE[number % len(ALONE)] else 0, without=others))
-        graph = run_pipeline(network(layers), machine, passes=LAST)
-        try:
-            planned = plan(graph, machine, PlanOptions(seconds=0.0, fuse="off", order="given"))
-        except TilewrightError:
-            return None
-        if (planned.schedule is None) != platform.whole or (planned.schedule and planned.schedule.cycles > most):
-            return None
-        return Ran(planned, self._groups(planned, layers))
+        for sizes in _memories(platform, layers, number):
+            machine = resize(platform, Sizes(sizes, cores=1 if ALONE[number % len(ALONE)] else 0, without=others))
+            graph = run_pipeline(network(layers), machine, passes=LAST)
+            try:
+                planned = plan(graph, machine, PlanOptions(seconds=0.0, fuse="off", order="given"))
+            except TilewrightError:
+                continue
+            if (planned.schedule is None) != platform.whole or (planned.schedule and planned.schedule.cycles > most):
+                return None
+            return Ran(planned, self._groups(planned, layers))
+        return None
 
     def _groups(self, planned: Plan, layers: Sequence[Layer]) -> tuple[GroupProfile, ...]:
         platform, graph = planned.platform, planned.graph
