@@ -15,6 +15,7 @@ from plan.tiled_plans import (
     by_layer,
     checked,
     conv_a,
+    crossing,
     fused,
     group,
     mapping,
@@ -329,27 +330,27 @@ def read_outside() -> Plan:
 EARLY: list[Corruption] = [
     (
         "loaded before the first group",
-        lambda: with_buffer(by_layer(), 0, 1, early=1),
+        lambda: crossing(by_layer(), 0, 1, early=1),
         "load of buffer 1 of group 0: there is no such buffer or group",
     ),
     (
         "loaded before it is made",
-        lambda: with_buffer(by_layer(), 1, 0, early=1),
+        lambda: crossing(by_layer(), 1, 0, early=1),
         "group 1, Conv 'b': 'a' is loaded at 0 first beside, but is not there by then",
     ),
     (
         "loaded over what the group before works on",
-        lambda: with_buffer(by_layer(), 2, 1, early=1, offset=0),
+        lambda: crossing(with_buffer(by_layer(), 2, 1, offset=0), 2, 1, early=1),
         "overlaps buffer 1 of 'a' in group 2",
     ),
     (
         "loaded early tile by tile",
-        lambda: with_buffer(by_layer(), 2, 1, early=1, slots=1),
+        lambda: crossing(with_buffer(by_layer(), 2, 1, slots=1), 2, 1, early=1),
         "buffer 1 of 'a' is loaded early, but changes from step to step",
     ),
     (
         "loaded two groups before it is there",
-        lambda: with_buffer(by_layer(), 2, 1, early=2),
+        lambda: crossing(by_layer(), 2, 1, early=2),
         "group 2, Add 'c': 'a' is loaded at 0 first beside, but is not there by then",
     ),
 ]
@@ -357,7 +358,7 @@ EARLY: list[Corruption] = [
 LATE: list[Corruption] = [
     (
         "still stored when it is read",
-        lambda: with_buffer(by_layer(), 0, 2, late=1),
+        lambda: crossing(by_layer(), 0, 2, late=1),
         "group 1, Conv 'b': 'a' is loaded at 1 step-1 beside, but is not there by then",
     ),
 ]
@@ -365,7 +366,7 @@ LATE: list[Corruption] = [
 KEPT: list[Corruption] = [
     (
         "kept tile by tile",
-        lambda: with_buffer(by_layer(), 2, 1, kept=1, slots=1),
+        lambda: crossing(with_buffer(by_layer(), 2, 1, slots=1), 2, 1, kept=1),
         "buffer 1 of 'a' is not loaded, but no group before leaves all of it in those bytes",
     ),
 ]

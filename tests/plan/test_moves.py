@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 
 from passes.build import Builder, platform
-from plan.tiled_plans import by_layer, fused, moving, schedule_of, scheduled
+from plan.tiled_plans import by_layer, crossing, fused, moving, schedule_of, scheduled
 from support import Golden
 from tilewright.core.acts import ORDER, MoveAct, Section, acts
 from tilewright.core.moves import Move, Point, Side
 from tilewright.core.plan import Group, Plan
 from tilewright.core.plan_text import print_plan
-from tilewright.core.points import Facts, points
 from tilewright.machine.parts import Device
 from tilewright.plan import plan
+from tilewright.plan.points import points
+from tilewright.timeline.parts import Facts
 
 
 def with_buffer(made: Plan, number: int, index: int, **changes: Any) -> Plan:
@@ -44,8 +45,8 @@ def beside(made: Plan, number: int, change: Callable[[Group], Group]) -> Plan:
 PLANS: dict[str, Callable[[], Plan]] = {
     "by_layer": by_layer,
     "fused": fused,
-    "prefetched": lambda: with_buffer(by_layer(), 3, 0, early=2),
-    "drained_late": lambda: with_buffer(by_layer(), 1, 1, late=1),
+    "prefetched": lambda: crossing(by_layer(), 3, 0, early=2),
+    "drained_late": lambda: crossing(by_layer(), 1, 1, late=1),
     "ahead": lambda: beside(fused(keep=False), 0, lambda g: g),
     "queued": lambda: beside(by_layer(), 0, lambda g: g),
 }
@@ -86,7 +87,7 @@ def test_a_prefetch_is_the_first_part_of_a_load() -> None:
 
 
 def test_what_is_left_there_is_not_moved() -> None:
-    assert of(with_buffer(by_layer(), 2, 1, kept=1, slots=1), "load", 2, 1) == []
+    assert of(crossing(with_buffer(by_layer(), 2, 1, slots=1), 2, 1, kept=1), "load", 2, 1) == []
 
 
 def test_the_last_store_is_left_to_the_group_behind() -> None:
@@ -124,6 +125,6 @@ def test_results_are_stored_before_cores_copy_to_their_place(by_cores: bool) -> 
     """Cores copy what lies in their own memory at the start of a turn, for the step after it."""
     total = schedule_of(by_layer()).groups[2]
     facts = Facts(4, {0: 0, 1: 0}, {2: 4}, [0], frozenset({0}) if by_cores else frozenset(), [""])
-    moves, _ = points([total], [facts], ())
+    moves, _ = points([total], [facts], (), {})
     store = next(move for move in moves if move.kind == "store")
     assert store.issue == (Point(0, "each", "after") if by_cores else Point(0, "each", "beside", 1))

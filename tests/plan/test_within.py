@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from passes.build import Builder
-from plan.tiled_plans import buffer, by_layer, checked, group, mapping, schedule_of, scheduled, stacked
+from plan.tiled_plans import buffer, by_layer, checked, crossing, group, mapping, schedule_of, scheduled, stacked
 from tilewright.api import Options, plan_model, run_model
 from tilewright.codegen.build import SANITIZE, STRICT
 from tilewright.codegen.lower import lower
@@ -73,7 +73,7 @@ def test_operands_may_lie_within_the_result() -> None:
         (lambda: changed(within(True, False), 0, offset=64), "has 2 x 512 bytes at 64, that 2 x 512 bytes at 0"),
         (lambda: changed(within(True, False), 0, bytes=384), "has 2 x 384 bytes at 0, that 2 x 512 bytes at 0"),
         (lambda: changed(within(True, False), 0, slots=1), "has 1 x 512 bytes at 0"),
-        (lambda: changed(within(True, False), 0, kept=1), "is not loaded there"),
+        (lambda: crossing(within(True, False), 0, 0, kept=1), "is not loaded there"),
         (lambda: changed(within(True, False), 0, within=9), "that is none that could hold others"),
         (lambda: changed(within(True, False), 0, within=0), "that is none that could hold others"),
         (lambda: changed(within(True, False), 0, within=1), "that is not the result of the last node alone"),
@@ -135,9 +135,10 @@ def test_bytes_of_a_result_are_taken_when_the_first_part_is_loaded() -> None:
         exp = TileBuffer("x1", offset, 256, 1), TileBuffer("e", offset, 256, 1)
         first = group([Work(0, mapping(X=0, Y=1))], [], exp)
         y = TileBuffer("y", 0, 1024, 1)
-        parts = (replace(y, tensor="x0", within=2, early=1), TileBuffer("e", 1024, 256, 1), y)
+        parts = (replace(y, tensor="x0", within=2), TileBuffer("e", 1024, 256, 1), y)
         second = group([Work(1, mapping(inputs0=0, inputs1=1, concat_result=2))], [], parts)
-        return replace(around(graph, first, second), choices=(Choice("cpu", None),) * 2, places=places)
+        whole = replace(around(graph, first, second), choices=(Choice("cpu", None),) * 2, places=places)
+        return crossing(whole, 1, 0, early=1)
 
     checked(made(1280))
     with pytest.raises(PlanError, match="overlaps buffer 0 of 'x0' in group 1"):

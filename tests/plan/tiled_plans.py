@@ -13,12 +13,13 @@ from msgspec import structs
 from passes.build import Builder, platform
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group, Place, Plan, Schedule, Stage, TileBuffer, Work
-from tilewright.core.points import Facts, points
 from tilewright.core.tiles import TileLoop, member
 from tilewright.machine.kernel import Kernel
 from tilewright.machine.parts import Cores, Link, Memory
 from tilewright.machine.target import Target
 from tilewright.plan import check
+from tilewright.plan.points import Crossing, Crossings, points
+from tilewright.timeline.parts import Facts
 
 GENERIC = platform()
 CONV = next(k for k in GENERIC.kernels if k.path.name == "conv2d_f32.c")
@@ -145,17 +146,24 @@ def fused(*, keep: bool = True) -> Plan:
     return assembled([first, matmul()], {}, (stage,))
 
 
-def moving(made: Plan) -> Plan:
-    """A plan with its moves and runs; every node runs at every step."""
+def moving(made: Plan, crossings: Crossings = MappingProxyType({})) -> Plan:
+    """A plan with its moves and runs, which follow from its groups where it has none; all nodes run at every step."""
     schedule = schedule_of(made)
+    if schedule.runs:
+        return made
     facts = [_facts(made, each) for each in schedule.groups]
-    moves, runs = points(schedule.groups, facts, schedule.stages)
+    moves, runs = points(schedule.groups, facts, schedule.stages, crossings)
     return scheduled(made, moves=moves, runs=runs)
 
 
 def checked(made: Plan) -> None:
-    """Checks a plan with the moves and runs that follow from its groups."""
+    """Checks a plan with its moves and runs."""
     check(moving(made))
+
+
+def crossing(made: Plan, number: int, index: int, **how: int) -> Plan:
+    """A plan with its moves and runs, of which those of one buffer go beyond its group."""
+    return moving(made, {(number, index): Crossing(**how)})
 
 
 def _facts(made: Plan, mine: Group) -> Facts:

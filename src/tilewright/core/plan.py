@@ -66,8 +66,7 @@ class TileBuffer:
     """Bytes in the engine's memory for the part of a tensor that a group works on.
 
     A tensor from outside is brought in, a result taken out by DMA; with more than one slot that happens while the group
-    works on another slot. A tensor that stays inside the group has one slot. What `early`, `late` and `kept` say while
-    a plan is made, its moves say when it is done; then all three are 0.
+    works on another slot. A tensor that stays inside the group has one slot.
     """
 
     tensor: str
@@ -77,12 +76,6 @@ class TileBuffer:
     slots: int
     pack: str = ""
     """How a constant is reordered for the kernel that reads it here."""
-    early: int = 0
-    """How many groups before this one it, or its first slot, is loaded; then it has its bytes during those, too."""
-    late: int = 0
-    """How many groups behind this one the last store from it is awaited, likewise; 1 where there are several stores."""
-    kept: int = 0
-    """How many groups before this one left the whole tensor in these bytes, held since then; 0 where it is loaded."""
     within: int = -1
     """The buffer of the result whose bytes it has: each element is loaded to where the result has it, and not copied
     any more. -1 where it has bytes of its own."""

@@ -15,7 +15,6 @@ from tilewright.plan.menu import Menu
 from tilewright.plan.network import Network
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.storage import state_buffers, state_bytes, tensors
-from tilewright.timeline.parts import alone
 from tilewright.timeline.replay import Timeline
 
 
@@ -94,8 +93,7 @@ def finished(draft: Draft) -> Plan:
     if timeline is None:
         around = [draft.around(number) for number in range(len(picks))]
         timeline = network.timeline(draft.groups, around, draft.stages)
-    # What the flags of buffers say, moves say.
-    groups = tuple(replace(alone(timed.group), cycles=timed.cycles) for timed in timeline.groups)
+    groups = tuple(replace(timed.group, cycles=timed.cycles) for timed in timeline.groups)
     used = dict(levels.occupied)
     ends: dict[str, int] = {levels.near: 0}
     for pick, base in zip(picks, solution.workspaces, strict=True):

@@ -8,21 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 
 from tilewright.core.graph import Graph, Node
 from tilewright.core.op import is_view
 from tilewright.core.plan import Choice, Group, Stage
-from tilewright.core.points import points
 from tilewright.core.tiles import Member
 from tilewright.machine.parts import Engine
 from tilewright.machine.target import Target
 from tilewright.plan.addresses.packing import round_up
 from tilewright.plan.offload import Offloaded, offloads
 from tilewright.plan.options import PlanOptions
+from tilewright.plan.points import Crossings, points
 from tilewright.plan.prices import Price, Prices
 from tilewright.plan.shapes import Shape
 from tilewright.plan.storage import fixed, in_order, root_of, storage
 from tilewright.price.tiles import Task, task
+from tilewright.price.transfers import ALONE, Outside
 from tilewright.timeline.parts import Costs
 from tilewright.timeline.replay import Timeline, parts_of, replay
 
@@ -83,12 +85,16 @@ class Network:
         """A node of the graph with its kernel."""
         return task(self.graph, self.graph.nodes[step], self.choices[step].kernel)
 
-    def price(self, group: Group, source: Mapping[str, str]) -> Price:
+    def price(self, group: Group, source: Mapping[str, str], outside: Outside = ALONE) -> Price:
         """What a group takes; `source` is the memory of each tensor from outside."""
-        return self.prices.of(self.graph, self.platform, self.choices, group, source)
+        return self.prices.of(self.graph, self.platform, self.choices, group, source, outside)
 
     def timeline(
-        self, groups: Sequence[Group], sources: Sequence[Mapping[str, str]], stages: Sequence[Stage]
+        self,
+        groups: Sequence[Group],
+        sources: Sequence[Mapping[str, str]],
+        stages: Sequence[Stage],
+        crossings: Crossings = MappingProxyType({}),
     ) -> Timeline:
         """When groups run, one behind the other; `sources` are as of `price`, for each group."""
 
@@ -96,7 +102,7 @@ class Network:
             return self.prices.costs(self.graph, self.platform, self.choices, group, source)
 
         parts = parts_of(self.graph, groups, sources, costs)
-        moves, runs = points(groups, [part.costs.facts for part in parts], stages)
+        moves, runs = points(groups, [part.costs.facts for part in parts], stages, crossings)
         return replay(self.graph, self.platform, self.choices, parts, stages, moves, runs)
 
     @cached_property

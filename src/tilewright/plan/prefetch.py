@@ -16,7 +16,9 @@ from tilewright.machine.target import Target
 from tilewright.plan.addresses.packing import first_gap, round_up
 from tilewright.plan.draft import Draft
 from tilewright.plan.network import Network
+from tilewright.plan.points import WITHIN, Crossing
 from tilewright.plan.prices import Price
+from tilewright.price.transfers import Outside
 from tilewright.timeline.replay import Timeline
 
 Bytes = tuple[int, int]
@@ -50,6 +52,7 @@ class _Prefetch:
     """Bytes of the engine's memory that are taken during each group: its workspace, and tensors that stay."""
     held: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
     """The last group that reads what is left in a buffer, by group and index of the buffer."""
+    crossings: dict[tuple[int, int], Crossing] = field(default_factory=dict[tuple[int, int], Crossing])
 
     @property
     def network(self) -> Network:
@@ -69,12 +72,15 @@ class _Prefetch:
         for number in range(1, len(self.groups)):
             for index in self._once(number):
                 self._taken(number, index, number - 1)
-        groups = [self._running_on(number) for number in range(len(self.groups))]
-        prices = [self.network.price(group, self.draft.around(number)) for number, group in enumerate(groups)]
+        prices = [
+            self.network.price(group, self.draft.around(number), self._outside(number))
+            for number, group in enumerate(self.groups)
+        ]
         working, free = [price.cost.cycles for price in prices], [free_cycles(price) for price in prices]
         # Or not beside groups that load turn by turn, which may come to wait behind others.
         quiet = [
-            min(time, 0.0) if g.loops and p.loads else time for g, p, time in zip(groups, prices, free, strict=True)
+            min(time, 0.0) if g.loops and p.loads else time
+            for g, p, time in zip(self.groups, prices, free, strict=True)
         ]
         alone = self._copy()
         alone._spread(quiet)
@@ -86,14 +92,29 @@ class _Prefetch:
     def _copy(self) -> _Prefetch:
         """The same, to go on in another way."""
         occupied = [list(taken) for taken in self.occupied]
-        return replace(self, groups=list(self.groups), occupied=occupied, held=dict(self.held))
+        return replace(
+            self,
+            groups=list(self.groups),
+            occupied=occupied,
+            held=dict(self.held),
+            crossings=dict(self.crossings),
+        )
+
+    def _crossing(self, number: int, index: int) -> Crossing:
+        return self.crossings.get((number, index), WITHIN)
+
+    def _earliest(self, number: int) -> int:
+        """The first group beside which something is loaded for one."""
+        return number - max(
+            (self._crossing(number, n).early for n in range(len(self.groups[number].buffers))), default=0
+        )
 
     def _completed(self, working: Sequence[float]) -> Timeline:
         """When groups run whose stores run on."""
         for number in range(len(self.groups) - 1):
             self._store_late(number, working)
         around = [self.draft.around(number) for number in range(len(self.groups))]
-        return self.network.timeline(self.groups, around, self.stages)
+        return self.network.timeline(self.groups, around, self.stages, self.crossings)
 
     def _keep(self) -> None:
         """Leaves whole tensors where they are for groups that read them soon."""
@@ -161,9 +182,9 @@ class _Prefetch:
         for n in new:
             self.occupied[n].append(mine)
         for group, other in (*chain, (number, index)):
-            kept = number - last if group == number else self.groups[group].buffers[other].kept
-            self._put(group, other, replace(self.groups[group].buffers[other], offset=mine[0], kept=kept))
+            self._put(group, other, replace(self.groups[group].buffers[other], offset=mine[0]))
             self.held[group, other] = number
+        self.crossings[number, index] = Crossing(kept=number - last)
         return True
 
     def _put(self, number: int, index: int, buffer: TileBuffer) -> None:
@@ -174,7 +195,7 @@ class _Prefetch:
         `free` are the cycles of each group in which others might run."""
         for number in range(len(self.groups) - 1, 0, -1):
             for index in reversed(range(len(self.groups[number].buffers))):
-                if self.groups[number].buffers[index].early:
+                if self._crossing(number, index).early:
                     self._begun(number, index, free)
 
     def _in_order(self, free: Sequence[float]) -> None:
@@ -182,11 +203,13 @@ class _Prefetch:
         is short, as at the start of a network. None is started before a group that waits for its own loads."""
         first = len(self.groups)
         for number in range(len(self.groups) - 1, 0, -1):
-            for index, buffer in enumerate(self.groups[number].buffers):
-                begin = number - buffer.early
-                while buffer.early and begin > first and free[begin - 1] >= 0 and self._one_earlier(number, index):
+            for index in range(len(self.groups[number].buffers)):
+                early = self._crossing(number, index).early
+                begin = number - early
+                while early and begin > first and free[begin - 1] >= 0 and self._one_earlier(number, index):
                     begin -= 1
-            first = min([first, *(number - b.early for b in self.groups[number].buffers if b.early)])
+            earliest = self._earliest(number)
+            first = min(first, earliest) if earliest < number else first
 
     def _begun(self, number: int, index: int, free: list[float]) -> None:
         """Starts a load beside the last group with which there is time for it, and takes that from all of them. None is
@@ -197,7 +220,7 @@ class _Prefetch:
                 return
             if not free[beside]:
                 continue
-            while self.groups[number].buffers[index].early < number - beside:
+            while self._crossing(number, index).early < number - beside:
                 if not self._one_earlier(number, index):
                     return
             taken = min(left, free[beside])
@@ -216,7 +239,7 @@ class _Prefetch:
     def _one_earlier(self, number: int, index: int) -> bool:
         """Starts a load one more group earlier, if what it loads is there by then and there are bytes for it."""
         buffer = self.groups[number].buffers[index]
-        first = number - buffer.early - 1
+        first = number - self._crossing(number, index).early - 1
         staged = any(
             (stage.tensor, stage.pack) == (buffer.tensor, buffer.pack) and first < stage.first <= number
             for stage in self.stages
@@ -226,12 +249,15 @@ class _Prefetch:
             return False
         return self._taken(number, index, first)
 
-    def _running_on(self, number: int) -> Group:
-        """A group that leaves its last stores to those behind it, whether or not there are bytes for that."""
-        after = self.groups[number]
-        for index in self._stored(number):
-            after = _with_buffer(after, index, replace(after.buffers[index], late=1))
-        return after
+    def _outside(self, number: int) -> Outside:
+        """What others do for a group that leaves its last stores to those behind it, whether or not there are bytes for
+        that."""
+        mine = [(index, self._crossing(number, index)) for index in range(len(self.groups[number].buffers))]
+        return Outside(
+            frozenset(index for index, crossing in mine if crossing.early),
+            frozenset(self._stored(number)),
+            frozenset(index for index, crossing in mine if crossing.kept),
+        )
 
     def _stored(self, number: int) -> list[int]:
         """Buffers whose last stores may run on: the next group does not need what they store."""
@@ -250,18 +276,17 @@ class _Prefetch:
         """Lets the last stores of a group run on."""
         after = group = self.groups[number]
         for index in self._stored(number):
-            buffer = group.buffers[index]
             # What lies within it has its bytes since it is loaded.
-            first = number - max(b.early for b in group.buffers if b is buffer or b.within == index)
+            inside = [n for n, other in enumerate(group.buffers) if n == index or other.within == index]
+            first = number - max(self._crossing(number, n).early for n in inside)
             last = self.held.get((number, index), number)
-            after = _with_buffer(after, index, self._stored_late(number, buffer, first, last, working))
+            after = _with_buffer(after, index, self._stored_late(number, index, first, last, working))
         self.groups[number] = after
 
-    def _stored_late(
-        self, number: int, buffer: TileBuffer, first: int, held: int, working: Sequence[float]
-    ) -> TileBuffer:
+    def _stored_late(self, number: int, index: int, first: int, held: int, working: Sequence[float]) -> TileBuffer:
         """A buffer from which is stored while as many groups work as that takes, or as have bytes for it. It has those
         from the group `first` to the group `held`."""
+        buffer = self.groups[number].buffers[index]
         late, left = 1, self._load_cycles(number, buffer) - SHARE * working[number + 1]
         once = all(loop.count == 1 for loop in self.groups[number].loops)
         while once and left > 0 and late < LATEST and not self._wanted(number, number + late + 1):
@@ -276,7 +301,8 @@ class _Prefetch:
             if mine is not None:
                 for n in (*range(first, number + 1), *beside):
                     self.occupied[n].append(mine)
-                return replace(buffer, offset=mine[0], late=count)
+                self.crossings[number, index] = replace(self._crossing(number, index), late=count)
+                return replace(buffer, offset=mine[0])
         return buffer
 
     def _wanted(self, number: int, last: int) -> bool:
@@ -285,13 +311,16 @@ class _Prefetch:
             return True
         soon = {
             use.tensor
-            for group in self.groups[number + 1 : last + 1]
-            for mine, work in zip(self._members(group), group.works, strict=True)
+            for other in range(number + 1, last + 1)
+            for mine, work in zip(self._members(self.groups[other]), self.groups[other].works, strict=True)
             for use in mine.uses
-            if not use.writes and not (use.key in work.buffers and group.buffers[work.buffers[use.key]].kept)
+            if not use.writes and not self._crossing(other, work.buffers.get(use.key, -1)).kept
         }
-        later = enumerate(self.groups[last + 1 :], last + 1)
-        soon |= {b.tensor for n, other in later for b in other.buffers if b.early and n - b.early <= last}
+        soon |= {
+            self.groups[other].buffers[index].tensor
+            for (other, index), crossing in self.crossings.items()
+            if other > last and crossing.early and other - crossing.early <= last
+        }
         soon |= {stage.tensor for stage in self.stages if stage.start <= last}
         return any(self.draft.written.get(tensor, -1) == number for tensor in soon)
 
@@ -306,7 +335,7 @@ class _Prefetch:
         for index, buffer in enumerate(group.buffers):
             dma = self.platform.link(self._source(number, buffer), self.platform.cores.memory)
             before = self.draft.written.get(buffer.tensor, -1) < number - 1
-            there = buffer.tensor not in own and not buffer.kept and before
+            there = buffer.tensor not in own and not self._crossing(number, index).kept and before
             beside = dma is not None and not dma.by_cores and not dma.through
             ready = there and beside and not self._arriving(number, buffer)
             if ready and (buffer.slots > 1) != self._stays(group, members, index):
@@ -350,10 +379,13 @@ class _Prefetch:
         last = self.held.get((number, left), number)
         size = round_up(buffer.end - buffer.offset, self.platform.alignment)
         mine = (buffer.offset, buffer.offset + size)
-        beside = [b.early for b in group.buffers if b.within == buffer.within >= 0]
+        beside = [
+            self._crossing(number, n).early for n, b in enumerate(group.buffers) if b.within == buffer.within >= 0
+        ]
+        crossing = replace(self._crossing(number, index), early=number - first)
         if number - max(beside, default=0) <= first:
             # What lies within the same result has the bytes already.
-            self.groups[number] = _with_buffer(group, index, replace(buffer, early=number - first))
+            self.crossings[number, index] = crossing
             return True
         if any(_meet(mine, other) for other in self.occupied[first]):
             found = self._gap(first, last, size)
@@ -365,8 +397,8 @@ class _Prefetch:
             for other in range(number + 1, last + 1):
                 self._move(other, group.buffers[left], mine[0])
         self.occupied[first].append(mine)
-        moved = replace(buffer, offset=mine[0], early=number - first)
-        self.groups[number] = _with_buffer(group, index, moved)
+        self.crossings[number, index] = crossing
+        self.groups[number] = _with_buffer(group, index, replace(buffer, offset=mine[0]))
         return True
 
     def _move(self, number: int, left: TileBuffer, offset: int) -> None:
@@ -374,9 +406,9 @@ class _Prefetch:
         group = self.groups[number]
         buffers = tuple(
             replace(buffer, offset=offset)
-            if buffer.kept and (buffer.tensor, buffer.pack) == (left.tensor, left.pack)
+            if self._crossing(number, index).kept and (buffer.tensor, buffer.pack) == (left.tensor, left.pack)
             else buffer
-            for buffer in group.buffers
+            for index, buffer in enumerate(group.buffers)
         )
         self.groups[number] = replace(group, buffers=buffers)
 

@@ -10,6 +10,7 @@ from tilewright.core.plan import Choice, Group
 from tilewright.machine.target import Target
 from tilewright.plan.content import Contents, Key, connections, mentioned
 from tilewright.price.tiles import Cost, priced, task
+from tilewright.price.transfers import Outside
 from tilewright.timeline.parts import Costs
 
 
@@ -31,13 +32,19 @@ class Prices:
     parts: dict[Key, Costs] = field(default_factory=dict[Key, Costs])
 
     def of(
-        self, graph: Graph, platform: Target, choices: Sequence[Choice], group: Group, source: Mapping[str, str]
+        self,
+        graph: Graph,
+        platform: Target,
+        choices: Sequence[Choice],
+        group: Group,
+        source: Mapping[str, str],
+        outside: Outside,
     ) -> Price:
         """The price of a group; arguments as of `price.tiles.priced`."""
-        key = self._key(graph, platform, choices, group, source)
+        key = (*self._key(graph, platform, choices, group, source), outside)
         found = self.known.get(key)
         if found is None:
-            parts = priced(graph, platform, choices, group, source)
+            parts = priced(graph, platform, choices, group, source, outside)
             own = [flow for flow in parts.flows.values() if not (flow.store and flow.duplex)]
             loads = sum(parts.total(flow.cycles * parts.due(flow)) for flow in own)
             found = self.known[key] = Price(parts.cost, loads)
@@ -76,7 +83,7 @@ class Prices:
                 )
                 for work in group.works
             ),
-            tuple((numbers[b.tensor], b.bytes, b.slots, b.pack, b.early, b.late, b.kept, b.within) for b in buffers),
+            tuple((numbers[b.tensor], b.bytes, b.slots, b.pack, b.within) for b in buffers),
             tuple(a.offset < b.end and b.offset < a.end for a in buffers for b in buffers),
             tuple((numbers[tensor], axis) for tensor, axis in group.keep.items()),
             (group.loops, group.ahead),

@@ -7,7 +7,7 @@ way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -21,6 +21,7 @@ from tilewright.plan.menu import Menu
 from tilewright.plan.prefetch import EARLIEST, free_cycles
 from tilewright.plan.tiling.candidates import Candidate
 from tilewright.price.tiles import Cost
+from tilewright.price.transfers import Outside
 
 
 def single_step(draft: Draft) -> Draft:
@@ -71,18 +72,12 @@ class _Steps:
         if not whole:
             return None
         found = self._with_buffers(whole[-1], loads)
-        there = replace(found.group, buffers=tuple(replace(b, early=1) for b in found.group.buffers))
-        cost, now = self._cost(there), self._cost(self._begun(number, before))
+        cost = self._cost(found.group, range(len(found.group.buffers)))
+        now = self._cost(before, [n for n, b in enumerate(before.buffers) if self.made.get(b.tensor, -1) < number - 1])
         if found.bytes > self.levels.capacity or cost.cycles >= now.cycles:
             return None
         alone = self._cost(found.group)
         return replace(found, cycles=alone.cycles, moved=alone.moved)
-
-    def _begun(self, number: int, group: Group) -> Group:
-        """A group as it is, with its first loads before it begins."""
-        early = [self.made.get(buffer.tensor, -1) < number - 1 for buffer in group.buffers]
-        buffers = zip(group.buffers, early, strict=True)
-        return replace(group, buffers=tuple(replace(buffer, early=int(there)) for buffer, there in buffers))
 
     def _loads(self, pick: Pick) -> Iterator[Use]:
         """What a group reads from outside, each once."""
@@ -152,5 +147,6 @@ class _Steps:
         start = first_gap(size, ((residents[n], residents[n] + lives[n].bytes) for n in pick.residents))
         return start if start + size <= self.levels.capacity else None
 
-    def _cost(self, group: Group) -> Cost:
-        return self.menu.network.price(group, self.sources).cost
+    def _cost(self, group: Group, begun: Iterable[int] = ()) -> Cost:
+        """Of a group, some of whose buffers are filled before it begins."""
+        return self.menu.network.price(group, self.sources, Outside(begun=frozenset(begun))).cost

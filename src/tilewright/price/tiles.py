@@ -34,7 +34,9 @@ from tilewright.price.nests import nest_cycles
 from tilewright.price.operations import Counts, NestCounts, fused_cycles, is_function, nest_counts, step_counts
 from tilewright.price.operations import cycles as operation_cycles
 from tilewright.price.transfers import (
+    ALONE,
     Flow,
+    Outside,
     Traffic,
     due,
     first_work,
@@ -425,9 +427,14 @@ def group_cost(
 
 
 def priced(
-    graph: Graph, platform: Target, choices: Sequence[Choice], group: Group, source: Mapping[str, str]
+    graph: Graph,
+    platform: Target,
+    choices: Sequence[Choice],
+    group: Group,
+    source: Mapping[str, str],
+    outside: Outside = ALONE,
 ) -> Priced:
-    """What the parts of a group cost; arguments as of `group_cost`."""
+    """What the parts of a group cost, but for what is done `outside` of it; other arguments as of `group_cost`."""
     tasks = [task(graph, graph.nodes[work.step], choices[work.step].kernel) for work in group.works]
     sink = tasks[-1].member.domain
     cuts = [Cut(loop.dim, sink.dims[loop.dim], (loop.size,)) for loop in group.loops]
@@ -455,11 +462,11 @@ def priced(
         if found.store and any(_meet(group.buffers[index], group.buffers[other]) for other, _, _ in bound):
             found = in_place(found)
         flows[index] = found if group.buffers[index].slots > 1 else replace(found, beside=found.beside & False)
-        if group.buffers[index].early:
+        if index in outside.begun:
             flows[index] = scaled(flows[index], ~begins(grid))
-        if group.buffers[index].kept:
+        if index in outside.there:
             flows[index] = scaled(flows[index], np.zeros((1,) * grid.rank))
-        if group.buffers[index].late:
+        if index in outside.ended:
             flows[index] = scaled(flows[index], ~ends(grid))
     queue = platform.beside(tasks[0].kernel) if group.queued else None
     kernels = tuple(t.kernel for t in tasks)

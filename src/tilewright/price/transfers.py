@@ -39,6 +39,21 @@ COLD = 5
 """Lines of code of a start and a wait that a group comes to first."""
 
 
+@dataclass(frozen=True)
+class Outside:
+    """What others do for a group, by number of buffer."""
+
+    begun: frozenset[int] = frozenset()
+    """Buffers whose first load arrives before the group begins."""
+    ended: frozenset[int] = frozenset()
+    """Those whose last store is left to groups behind it."""
+    there: frozenset[int] = frozenset()
+    """Those in which a group before it left the whole tensor."""
+
+
+ALONE = Outside()
+
+
 @dataclass(frozen=True, eq=False)
 class Far:
     """What a buffer needs besides the transfer on the slower part of its way."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from tilewright.core.acts import Acts
 from tilewright.core.plan import Group, Stage, TileBuffer
-from tilewright.core.points import Facts
 from tilewright.machine.parts import Engine, Link
 from tilewright.machine.target import Target
 from tilewright.price.copies import route
@@ -21,9 +20,21 @@ from tilewright.timeline.clock import OUT
 from tilewright.timeline.code import Kept
 
 
-def alone(group: Group) -> Group:
-    """A group as if nothing were done before it or behind it: what its parts cost is the same."""
-    return replace(group, buffers=tuple(replace(b, early=0, late=0, kept=0) for b in group.buffers))
+@dataclass(frozen=True)
+class Facts:
+    """What of a group decides where its moves and runs can be."""
+
+    steps: int
+    reads: Mapping[int, int]
+    """Buffers that are loaded, with the position of the first node that reads each."""
+    stores: Mapping[int, int]
+    """Buffers that are stored, with how often."""
+    carriers: Sequence[int]
+    """Positions of nodes that run at every step."""
+    by_cores: frozenset[int]
+    """Buffers that the cores copy, not a DMA."""
+    engines: Sequence[str]
+    """Of each node; "" for the cores."""
 
 
 @dataclass(frozen=True, eq=False)

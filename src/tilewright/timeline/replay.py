@@ -15,7 +15,7 @@ from tilewright.machine.target import Target
 from tilewright.price.tiles import Cost, priced
 from tilewright.timeline.clock import CORES, OUT, START, Bar, Body, Passed, State, arrived, passed
 from tilewright.timeline.code import kept_code
-from tilewright.timeline.parts import Costs, Part, Place, alone
+from tilewright.timeline.parts import Costs, Part, Place
 from tilewright.timeline.program import Turns
 
 Price = Callable[[Group, Mapping[str, str]], Costs]
@@ -114,7 +114,7 @@ def replay(
 def parts_of(graph: Graph, groups: Sequence[Group], sources: Sequence[Mapping[str, str]], price: Price) -> list[Part]:
     """Groups with what they cost; `sources` are, for each, the memories of tensors outside the engine's."""
     return [
-        Part(number, group, price(alone(group), source), tuple(graph.nodes[work.step].label for work in group.works))
+        Part(number, group, price(group, source), tuple(graph.nodes[work.step].label for work in group.works))
         for number, (group, source) in enumerate(zip(groups, sources, strict=True))
     ]
 

@@ -1,4 +1,4 @@
-"""Groups -> moves and runs: how early buffers are loaded and how late they are stored, as points."""
+"""Groups and how far their moves go -> moves and runs, at points of groups."""
 
 from __future__ import annotations
 
@@ -7,30 +7,32 @@ from dataclasses import dataclass
 
 from tilewright.core.moves import Move, Point, Run, Tiles
 from tilewright.core.plan import Group, Stage
+from tilewright.timeline.parts import Facts
 
 
 @dataclass(frozen=True)
-class Facts:
-    """What of a group decides where its moves and runs can be."""
+class Crossing:
+    """How far moves of a buffer go beyond its group."""
 
-    steps: int
-    reads: Mapping[int, int]
-    """Buffers that are loaded, with the position of the first node that reads each."""
-    stores: Mapping[int, int]
-    """Buffers that are stored, with how often."""
-    carriers: Sequence[int]
-    """Positions of nodes that run at every step."""
-    by_cores: frozenset[int]
-    """Buffers that the cores copy, not a DMA."""
-    engines: Sequence[str]
-    """Of each node; "" for the cores."""
+    early: int = 0
+    """How many groups before this one it, or its first slot, is loaded; then it has its bytes during those, too."""
+    late: int = 0
+    """How many groups behind this one the last store from it is awaited, likewise; 1 where there are several stores."""
+    kept: int = 0
+    """How many groups before this one left the whole tensor in these bytes, held since then; 0 where it is loaded."""
+
+
+WITHIN = Crossing()
+"""Of a buffer that is loaded and stored while its own group works."""
+Crossings = Mapping[tuple[int, int], Crossing]
+"""By group and buffer; all others are `WITHIN` their groups."""
 
 
 def points(
-    groups: Sequence[Group], facts: Sequence[Facts], stages: Sequence[Stage]
+    groups: Sequence[Group], facts: Sequence[Facts], stages: Sequence[Stage], crossings: Crossings
 ) -> tuple[tuple[Move, ...], tuple[Run, ...]]:
     """All moves and runs of some groups, one behind the other."""
-    found = [_Points(number, groups, facts) for number in range(len(groups))]
+    found = [_Points(number, groups, facts, crossings) for number in range(len(groups))]
     moves = [found[stage.start].stage(number, stage) for number, stage in enumerate(stages)]
     moves += [move for mine in found for move in mine.moves()]
     return tuple(moves), tuple(run for mine in found for run in mine.runs())
@@ -43,6 +45,7 @@ class _Points:
     number: int
     groups: Sequence[Group]
     facts: Sequence[Facts]
+    crossings: Crossings
 
     @property
     def _group(self) -> Group:
@@ -51,6 +54,9 @@ class _Points:
     @property
     def _mine(self) -> Facts:
         return self.facts[self.number]
+
+    def _crossing(self, buffer: int) -> Crossing:
+        return self.crossings.get((self.number, buffer), WITHIN)
 
     def stage(self, number: int, stage: Stage) -> Move:
         issue = Point(stage.start, "entry") if stage.start == stage.first else self._at_first(stage.start)
@@ -100,15 +106,15 @@ class _Points:
 
     def _there(self, buffer: int) -> bool:
         """Whether it is there before the group begins, and not loaded again."""
-        mine = self._group.buffers[buffer]
-        return mine.kept > 0 or (mine.early > 0 and mine.slots == 1)
+        mine = self._crossing(buffer)
+        return mine.kept > 0 or (mine.early > 0 and self._group.buffers[buffer].slots == 1)
 
     def _driven(self, buffers: Sequence[int]) -> bool:
         """Whether something for later steps is done beside a step."""
         return len(self._mine.carriers) > 0 and self._mine.steps > 1 and self._mine.by_cores.isdisjoint(buffers)
 
     def _loads(self, buffer: int) -> Iterator[Move]:
-        mine, behind = self._group.buffers[buffer], self._sharing(buffer)
+        mine, behind = self._crossing(buffer), self._sharing(buffer)
         if mine.early and not mine.kept:
             before = self.number - 1
             arrived = before >= 0 and self.facts[before].carriers
@@ -138,7 +144,7 @@ class _Points:
 
     def _hands_on(self) -> bool:
         """Whether the last results are stored by the group behind."""
-        late = all(self._group.buffers[b].late for b in self._mine.stores)
+        late = all(self._crossing(b).late for b in self._mine.stores)
         behind = self.number + 1
         return late and behind < len(self.groups) and len(self.facts[behind].carriers) > 0
 
@@ -153,11 +159,11 @@ class _Points:
         return not self._group.queued and slots and self._driven(moved)
 
     def _stores(self, buffer: int) -> Iterator[Move]:
-        number, mine = self.number, self._group.buffers[buffer]
-        wait = self._at_last(number + mine.late) if mine.late else Point(number, "exit")
+        number, slots, late = self.number, self._group.buffers[buffer].slots, self._crossing(buffer).late
+        wait = self._at_last(number + late) if late else Point(number, "exit")
         hands_on, behind = self._hands_on(), self._stores_behind()
         start = Point(number, "each", "before", -1) if self._group.queued else Point(number, "each")
-        reuse = start if self._mine.stores[buffer] > mine.slots else None
+        reuse = start if self._mine.stores[buffer] > slots else None
         if self._mine.steps > 1:
             issue = Point(number, "each", "beside", 1) if behind else Point(number, "each", "after")
             tiles: Tiles = "but last" if hands_on or behind else "all"
