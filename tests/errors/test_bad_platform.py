@@ -52,3 +52,15 @@ def test_bad_platform(change: tuple[str, str], said: str, tmp_path: Path, capsys
     folder.mkdir()
     (folder / "platform.yaml").write_text(GOOD.replace(*change))
     assert said in refused("bad-platform", capsys, "compile", relu(tmp_path), "--platform", folder)
+
+
+@pytest.mark.parametrize("home", ["home: far", "home: arena", ""])
+def test_nothing_copies_within_the_memory_of_the_cores(
+    home: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    links = "links: {dma: {between: [far, arena], setup: 1, bytes_per_cycle: 1, rank: 1}}"
+    text = GOOD.replace("memories: {arena: {}}", f"memories: {{arena: {{}}, far: {{}}}}\n{home}\n{links}")
+    (tmp_path / "platform.yaml").write_text(text)
+    said = refused("bad-platform", capsys, "compile", relu(tmp_path), "--platform", tmp_path)
+    assert "links: nothing copies within arena" in said
+    assert "local: {between: [arena, arena], by_cores: true, ...}" in said

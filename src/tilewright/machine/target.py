@@ -321,6 +321,7 @@ def _platform(
             raise source.wrong(
                 f"engines.{name}.kind", "an array is for the cost model; kernels drive cores and devices"
             )
+    _check_copies(machine, source)
     if file.code and file.code not in file.memories:
         raise source.wrong("code", f"'{file.code}' is not among memories ({', '.join(file.memories)})")
     kernels = [_assigned(kernel, cast("Mapping[str, Engine]", engines)) for kernel in _kernels(folders)]
@@ -348,6 +349,18 @@ def _platform(
         measured_as=other,
     )
     return with_times(found, {**_code_lines(found), **file.operations, **measured(calibrations)})
+
+
+def _check_copies(machine: Mapping[str, Any], source: Source) -> None:
+    """Tiles are copied to the cores' memory, and parts of them within it."""
+    near = next(iter(machine["engines"].values())).memory
+    ends = [{*link.between} for link in machine["links"].values()]
+    if {near} not in ends and (machine["home"] not in ("", near) or any(near in pair for pair in ends)):
+        raise source.wrong(
+            "links",
+            f"nothing copies within {near}, and parts of tiles have to be; "
+            f"where the cores do that, say 'local: {{between: [{near}, {near}], by_cores: true, ...}}'",
+        )
 
 
 def _code_lines(platform: Target) -> dict[str, float]:

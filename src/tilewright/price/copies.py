@@ -19,11 +19,8 @@ from tilewright.price.grid import Array, Box, Grid, Value
 
 
 def route(platform: Target, memory: str) -> tuple[Link, ...]:
-    """The DMAs between a memory and the engine's; for copies inside it its own, or the fastest that reaches it."""
+    """The DMAs between a memory and the engine's, or what copies inside that."""
     own = platform.cores.memory
-    if memory == own and platform.link(own, own) is None:
-        near = [dma for dma in platform.links.values() if own in dma.between]
-        return (max(near, key=lambda dma: dma.bytes_per_cycle),) if near else ()
     direct = platform.link(memory, own)
     if direct is not None:
         return (direct,)

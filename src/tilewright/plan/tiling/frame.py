@@ -103,7 +103,7 @@ class Frame:
         for position, mine in enumerate(grid.members):
             for use in mine.uses:
                 inner = use.tensor in projection.held
-                part = inner and not use.writes and self._copies and self._dense(position, use.key)
+                part = inner and not use.writes and self._dense(position, use.key)
                 box = projection.regions[position][use.key] if part or not inner else projection.held[use.tensor]
                 _add(found, Holder(use, box, [(position, use.key)], inner))
         for holder in found:
@@ -149,11 +149,6 @@ class Frame:
             for holder, mine in zip(holders, own, strict=True)
         )
         return not shared and first not in self.grid.keep and sum(holder.use.tensor == first for holder in holders) == 1
-
-    @property
-    def _copies(self) -> bool:
-        """Whether parts of a tensor can be copied to where they are dense."""
-        return self.platform.link(self.engine.memory, self.engine.memory) is not None
 
     def _share(self, holders: Sequence[Holder], number: int, holder: Holder) -> None:
         """Finds another holder that has all that one has, where it is dense for kernels."""
