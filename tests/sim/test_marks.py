@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,11 @@ import pytest
 
 from onnx_models import model, node, value, write
 from tilewright.api import Options, Ran, run_model
-from tilewright.machine.target import Sizes
+from tilewright.machine.target import Sizes, load_platform
 from tilewright.sim.marks import Place, Walk, marks_of
 from tilewright.sim.program import load_program
 
+DUO = Path(__file__).parents[2] / "examples" / "platforms" / "duo"
 OPTIONS = Options(platform="siracusa", sizes=Sizes({"L1": 8192}))
 
 
@@ -75,6 +77,34 @@ def test_counters_of_every_core(ran: Ran) -> None:
         for counted in group.counters:
             assert counted["cycles"] == pytest.approx(group.cycles, abs=400)
             assert counted["instructions"] + counted["asleep"] <= counted["cycles"]
+
+
+FIRST_DRIVES = (
+    ("platform.yaml", "count: 5", "count: 4"),
+    ("kernels/tilewright_machine.h", "TW_HARTS 5", "TW_HARTS 4"),
+    ("kernels/tilewright_machine.h", "tw_me == TW_WORKERS", "tw_me == 0"),
+)
+"""What makes the example platform, whose last worker drives the DMA, one whose first does, and computes as well."""
+
+
+def test_the_first_worker_drives(path: Path, tmp_path: Path) -> None:
+    """Transfers belong to the tiles for which the core asked that drives, however late others come by."""
+    folder = tmp_path / "duo"
+    shutil.copytree(DUO, folder)
+    for name, old, new in FIRST_DRIVES:
+        file = folder / name
+        assert old in file.read_text()
+        file.write_text(file.read_text().replace(old, new))
+    assert load_platform(folder).driver == 0
+    assert load_platform(DUO).driver == 4
+    ran = run_model(path, Options(platform=str(folder), sizes=Sizes({"L1": 8192}, cores=2)), profile=True)
+    assert ran.compiled.plan.schedule is not None
+    # The innermost loop cuts the sum: each of its turns loads parts of both operands, the last one stores the result.
+    parts = ran.compiled.plan.schedule.groups[0].loops[-1].count
+    tiles = ran.groups[0].tiles
+    for sums in range(0, len(tiles), parts):
+        assert [t.loaded for t in tiles[sums : sums + parts]] == [t.loaded for t in tiles[:parts]]
+        assert [t.stored > 0 for t in tiles[sums : sums + parts]] == [*[False] * (parts - 1), True]
 
 
 def test_marks_are_in_the_program_but_not_in_memory(ran: Ran, folder: Path) -> None:

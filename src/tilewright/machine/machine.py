@@ -95,6 +95,7 @@ def machine_values(data: Mapping[str, Any], file: MachineFile, name: str, source
     timings = (
         read_timings(data["simulator"], memories, source.inside("simulator")) if file.simulator is not None else {}
     )
+    engines = {key: _driven(engine, timings, source.inside(f"engines.{key}")) for key, engine in engines.items()}
     known = {name for timing in timings.values() for name in timing.devices}
     for key, engine in engines.items():
         if isinstance(engine, Device) and engine.device and engine.device not in known:
@@ -142,6 +143,17 @@ def _engine(
         if memory not in memories:
             raise source.wrong("memory", f"'{memory}' is not among memories ({', '.join(memories)})")
     return engine
+
+
+def _driven(engine: Engine | ArrayEngine, timings: Mapping[str, Timing], source: Source) -> Engine | ArrayEngine:
+    """Cores with the one that drives, which stays the same when fewer of them compute."""
+    if not isinstance(engine, Cores):
+        return engine
+    harts = min((t.harts[engine.name].count for t in timings.values() if engine.name in t.harts), default=engine.count)
+    drives = (engine.count if harts > engine.count else 0) if engine.drives is None else engine.drives
+    if drives >= harts:
+        raise source.wrong("drives", f"must be less than {harts}, the number of harts, found {drives}")
+    return structs.replace(engine, drives=drives)
 
 
 def read_machine_file(path: Path) -> Machine:

@@ -125,6 +125,10 @@ class Engine(Part, frozen=True, kw_only=True, tag_field="kind"):
 class Cores(Engine, frozen=True, tag="cores"):
     """Cores that run programs."""
 
+    drives: Whole | None = None
+    """Which of the simulator's harts of this name drives DMAs and other engines, from 0 on; where nothing is said, the
+    one behind those that compute, or the first if there is none."""
+
 
 class Device(Engine, frozen=True, tag="device"):
     """Something that cores give jobs to, by kernels that name it."""

@@ -126,6 +126,11 @@ class Target(Machine):
         return next(iter(self.engines.values()))
 
     @property
+    def driver(self) -> int:
+        """Which hart of the cores' group drives DMAs and other engines."""
+        return (self.cores.drives or 0) if isinstance(self.cores, Cores) else 0
+
+    @property
     def in_place(self) -> str:
         """The memory whose constants an engine reads where they are; "" where there is none."""
         return next((name for engine in self.engines.values() for name in engine.reads), "")

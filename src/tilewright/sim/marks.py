@@ -143,7 +143,7 @@ class Profiler:
             )
         cores = simulator.timing.harts[platform.cores.name]
         self._first = simulator.timing.first_hart(cores.name)
-        self._driver = self._first + cores.count - 1
+        self._driver = self._first + platform.driver
         self._working = platform.engines[cores.name].count
         begins = [address for address, places in self._places.items() if any(p.name == "begin" for p in places)]
         for hart in {*range(self._first, self._first + self._working), self._driver}:
@@ -153,10 +153,9 @@ class Profiler:
     def groups(self) -> tuple[GroupProfile, ...]:
         """What every group took."""
         times, harts, addresses, counts = self._simulator.native.take_passages()
-        # A core behind those that work drives the DMAs, or the first one does.
         driver = self._walk(self._driver, times, harts, addresses, Walk())
         first = self._walk(self._first, times, harts, addresses, Walk(driver.works))
-        first.assign(self._simulator, driver if driver.groups else first)
+        first.assign(self._simulator, driver)
         groups = first.groups[:-1]
         for group, after, driven in zip(groups, groups[1:], driver.groups[1:], strict=False):
             # While it waits for other engines, cores come to the next group, and wait there.
