@@ -11,7 +11,16 @@ from tilewright.machine.target import load_platform, platform_names
 PLATFORMS = [load_platform(name) for name in platform_names()]
 SIMULATED = [platform.name for platform in PLATFORMS if platform.timings]
 COUNTED = [platform.name for platform in PLATFORMS if platform.qemu]
-"""Of these, terms of some kernels of `generic` are not yet as close."""
+LEAST_CLOSE = 0.1
+"""The median error of shapes held out that a kernel may have."""
+NOT_AS_CLOSE = {
+    "cortex-m0plus": """attention concat conv2d_f32 conv2d_s8 cumprod_float cumsum_int depthwise_s8 dynamic_quantize
+        isoftmax log_softmax matmul_packed_s8 matmul_s8 rnn scatter_elements softmax_s8 sumpool_s8 topk""",
+    "cortex-m4": "concat dynamic_quantize ita_max layer_normalization log_softmax rnn sumpool_s8 topk",
+    "cortex-m55": """attention embed_layer_normalization ita_max linear_attention skip_simplified_layer_normalization
+        topk transpose_pixels""",
+}
+"""Kernels whose terms, written for another machine, say less of instructions here. The list may only become shorter."""
 
 
 @pytest.mark.parametrize("platform", SIMULATED + COUNTED)
@@ -20,10 +29,12 @@ def test_nothing_is_out_of_date(platform: str) -> None:
     assert outdated(platform) == []
 
 
-@pytest.mark.parametrize("platform", SIMULATED)
+@pytest.mark.parametrize("platform", SIMULATED + [p.name for p in PLATFORMS if p.qemu and p.measured_as is None])
 def test_predictions_of_shapes_held_out(platform: str) -> None:
     machine = load_platform(platform)
-    found = {k.path.name: machine.calibrations[k.path.name].held_out for k in kernels_with_terms(machine)}
+    errors = {k.path.stem: machine.calibrations[k.path.name].held_out["median"] for k in kernels_with_terms(machine)}
     # Operators of all kinds are less alike than layers of one kernel.
     assert not machine.timings or machine.calibrations[NESTS].held_out["median"] < 0.15
-    assert {name: errors["median"] for name, errors in found.items() if errors["median"] > 0.1} == {}
+    known = NOT_AS_CLOSE.get(platform, "").split()
+    assert {name: error for name, error in errors.items() if error > LEAST_CLOSE and name not in known} == {}
+    assert [name for name in known if errors[name] <= LEAST_CLOSE] == [], "close by now: take it off the list"
