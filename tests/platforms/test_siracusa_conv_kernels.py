@@ -160,6 +160,26 @@ def test_kernels_are_right_on_the_chip(kernel: str, given: list[Layer]) -> None:
     assert [c for c in ran.comparisons if c.wrong] == []
 
 
+FEW_ROWS = [
+    layer("MatMul", (1, 64), "float32", ((64, 33), "float32")),
+    layer("MatMul", (1, 7), "float32", ((7, 5), "float32")),
+    layer("MatMul", (2, 1, 40), "float32", ((40, 24), "float32")),
+    layer("MatMul", (3, 1), "float32", ((1, 19), "float32")),
+]
+
+
+def test_packed_products_of_few_rows_are_right_on_the_chip(tmp_path: Path) -> None:
+    """Whichever kernel is predicted to be faster for them: the other one is replaced by one that is for nothing."""
+    text = (OWN / "matmul_f32.c").read_text()
+    (tmp_path / "matmul_f32.c").write_text(text.replace("when: {", 'when: {K: "== 0", '))
+    graph, fed = network(FEW_ROWS)
+    sizes = Sizes({"L1": L1}, without=("neureka",))
+    options = Options(platform="siracusa", kernels=(tmp_path,), sizes=sizes, planning=PlanOptions(seconds=0.0))
+    ran = run_model(graph, options, inputs=fed, expected=interpret(graph, fed))
+    assert kernel_files(ran.compiled.plan, "MatMul") == [OWN / "matmul_packed_f32.c"] * len(FEW_ROWS)
+    assert [c for c in ran.comparisons if c.wrong] == []
+
+
 @pytest.mark.parametrize(("cores", "kernel"), [(1, "depthwise_f32.c"), (8, "depthwise_3x3_f32.c")])
 def test_kernels_are_chosen_by_what_all_cores_take(cores: int, kernel: str) -> None:
     """One kernel is faster on a core, but its blocks of channels cannot be shared by many."""
