@@ -7,16 +7,16 @@ import pytest
 from tilewright.codegen.baked import baked
 from tilewright.core.plan import Place
 from tilewright.core.program import (
-    Cores,
-    Function,
+    CFunction,
     If,
     Invoke,
     Literal,
     Number,
+    OnCores,
     Pointer,
     Program,
     Routine,
-    Start,
+    StartEngine,
     Statement,
     Struct,
 )
@@ -41,7 +41,7 @@ def call(mul: str, shift: str) -> Invoke:
 
 def program(*statements: Statement, text: str = TEXT) -> Program:
     routines = (Routine("r", "", statements),)
-    return Program("n", (), (), (Function("f", text),), (), (), 0, 0, (), routines)
+    return Program("n", (), (), (CFunction("f", text),), (), (), 0, 0, (), routines)
 
 
 def fields(invoke: Statement) -> int:
@@ -61,7 +61,7 @@ def test_what_is_the_same_is_said_once() -> None:
 
 
 def test_calls_are_found_wherever_they_are() -> None:
-    apart = If((), (Cores("core", 8, (call("9", "5"),)),)), Start("npu", (), (call("9", "6"),))
+    apart = If((), (OnCores("core", 8, (call("9", "5"),)),)), StartEngine("npu", (), (call("9", "6"),))
     found = baked(program(*apart)).functions[0].text
     assert "s1_mul" not in found.replace("(9)", "")
     assert "e->s1_shift" in found

@@ -8,26 +8,26 @@ from tilewright.codegen.roles import with_roles
 from tilewright.core.expr import Expr, Var
 from tilewright.core.plan import Place
 from tilewright.core.program import (
-    Await,
+    AwaitEngine,
+    AwaitTransfers,
     Copy,
-    Cores,
     Driven,
     For,
     If,
     Let,
     Mark,
     Meet,
+    OnCores,
     Pointer,
     Routine,
-    Start,
+    StartEngine,
     Statement,
-    Wait,
 )
 from tilewright.core.program import Test as Comparison
 
-WORK = Cores("core", 8, ())
+WORK = OnCores("core", 8, ())
 MARK = Mark(0, "work")
-WAIT = Wait(1)
+WAIT = AwaitTransfers(1)
 SOMETIMES = (Comparison(Expr(((Var("t", 0, 3), 1),)), ">", 0),)
 
 
@@ -47,9 +47,9 @@ def test_cores_meet_once_where_nothing_is_waited_for() -> None:
 
 
 def test_what_drives_is_apart_and_cores_meet_behind_it() -> None:
-    assert roles((LOAD, WAIT, WORK), (Await("npu"), WORK)) == [
+    assert roles((LOAD, WAIT, WORK), (AwaitEngine("npu"), WORK)) == [
         (Driven((LOAD, WAIT)), Meet(), WORK),
-        (Driven((Await("npu"),)), Meet(), WORK),
+        (Driven((AwaitEngine("npu"),)), Meet(), WORK),
     ]
 
 
@@ -80,5 +80,5 @@ def test_work_that_may_not_come_does_not_count() -> None:
 
 
 def test_another_engine_is_started_by_what_drives() -> None:
-    (body,) = roles((WORK, Start("npu", (), (LOAD,)), WORK))
-    assert body == (Meet(), WORK, Start("npu", (), (Driven((LOAD,)),)), Meet(), WORK)
+    (body,) = roles((WORK, StartEngine("npu", (), (LOAD,)), WORK))
+    assert body == (Meet(), WORK, StartEngine("npu", (), (Driven((LOAD,)),)), Meet(), WORK)

@@ -17,7 +17,7 @@ from tilewright.core.graph import Graph, Result, Step
 from tilewright.core.interpret import interpret
 from tilewright.core.op import parse_type
 from tilewright.core.plan import Choice, Group, Place, Plan, TileBuffer, Work
-from tilewright.core.program import Copy, Cores, Driven, If, Statement
+from tilewright.core.program import Copy, Driven, If, OnCores, Statement
 from tilewright.machine.target import Sizes, load_platform
 from tilewright.plan import PlanError
 from tilewright.sim import Machine, Moment
@@ -177,7 +177,7 @@ def copies(statements: Sequence[Statement]) -> Iterator[Copy]:
                 yield statement
             case If(body=body) | Driven(body=body):
                 yield from copies(body)
-            case Cores(beside=beside):
+            case OnCores(beside=beside):
                 yield from copies(beside)
             case _:
                 pass

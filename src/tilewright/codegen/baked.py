@@ -13,15 +13,15 @@ from dataclasses import replace
 
 from tilewright.core.program import (
     Argument,
-    Cores,
+    CFunction,
     Driven,
     For,
-    Function,
     If,
     Invoke,
     Literal,
+    OnCores,
     Program,
-    Start,
+    StartEngine,
     Statement,
     Struct,
 )
@@ -57,7 +57,7 @@ def _invokes(statements: Iterable[Statement]) -> Iterator[Invoke]:
                 yield statement
             case If(body=body) | For(body=body) | Driven(body=body):
                 yield from _invokes(body)
-            case Cores(body=body, beside=beside) | Start(body=body, beside=beside):
+            case OnCores(body=body, beside=beside) | StartEngine(body=body, beside=beside):
                 yield from _invokes((*body, *beside))
             case _:
                 pass
@@ -78,7 +78,7 @@ def _short(number: str) -> bool:
     return value is not None and (value < LARGEST or value & (value - 1) == 0)
 
 
-def _told(function: Function, same: Mapping[str, Same]) -> Function:
+def _told(function: CFunction, same: Mapping[str, Same]) -> CFunction:
     """A function that knows what it is no longer told."""
     numbers = same.get(f"struct {function.name}_epilogue")
     if not numbers:
@@ -92,7 +92,7 @@ def _told(function: Function, same: Mapping[str, Same]) -> Function:
     return replace(function, text=empty.sub(r"\1    char unused;\n\2", text))
 
 
-def _numbers(function: Function) -> list[re.Match[str]]:
+def _numbers(function: CFunction) -> list[re.Match[str]]:
     """Those members of a function's block that tell operands of its steps and their numbers, in order."""
     head = f"struct {function.name}_epilogue {{\n"
     begin = function.text.find(head)
@@ -111,7 +111,7 @@ def _without(statements: Sequence[Statement], same: Mapping[str, Same]) -> tuple
                 found.append(_shorter(statement, same))
             case If() | For() | Driven():
                 found.append(replace(statement, body=_without(statement.body, same)))
-            case Cores() | Start():
+            case OnCores() | StartEngine():
                 body, beside = _without(statement.body, same), _without(statement.beside, same)
                 found.append(replace(statement, body=body, beside=beside))
             case _:

@@ -17,7 +17,7 @@ from tilewright.codegen.roles import with_roles
 from tilewright.core.acts import Act, Acts, MoveAct, RunAct, Section, acts
 from tilewright.core.expr import Expr, Var
 from tilewright.core.plan import Plan, Schedule
-from tilewright.core.program import Await, For, If, Let, Mark, Routine, Statement, Test, Wait
+from tilewright.core.program import AwaitEngine, AwaitTransfers, For, If, Let, Mark, Routine, Statement, Test
 
 STEP = "t"
 
@@ -78,7 +78,7 @@ class _Turns:
         turn = [
             *self._when(0, furthest, [Mark(group.index, "now")]),
             *self._ahead(),
-            *self._once(-1, [Await(self.acts.runs[0].engine, recent=False)]),
+            *self._once(-1, [AwaitEngine(self.acts.runs[0].engine, recent=False)]),
             *self._when(0, furthest, [Mark(group.index, "work"), *self._section("after")]),
             *self._section("behind"),
         ]
@@ -124,7 +124,7 @@ class _Turns:
             case "stage":
                 return [group.stage(b)]
             case "staged":
-                return [Wait(channels.stage(b))]
+                return [AwaitTransfers(channels.stage(b))]
             case "load":
                 load = group.load(act.move)
                 return self._unless_first(-act.point.shift, load) if first and _rest(act) else load
@@ -145,9 +145,9 @@ class _Turns:
         """Waits for a run; the next step's may have been started meanwhile."""
         group, engine = self.group, act.run.engine
         if self._queued:
-            before = If((self._before_last(),), (Await(engine, recent=False),))
-            return [before, *self._once(group.steps - 1, [Await(engine)])]
-        return group.guarded(group.work_depth(act.run.position), [Mark(group.index, "await"), Await(engine)])
+            before = If((self._before_last(),), (AwaitEngine(engine, recent=False),))
+            return [before, *self._once(group.steps - 1, [AwaitEngine(engine)])]
+        return group.guarded(group.work_depth(act.run.position), [Mark(group.index, "await"), AwaitEngine(engine)])
 
     def _unless_first(self, distance: int, load: list[Statement]) -> list[Statement]:
         """The load of a later step, where that of the first one is started before the group."""

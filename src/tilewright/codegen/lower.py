@@ -9,7 +9,7 @@ from tilewright.codegen.works import Held, Task, invoke, packing_names, reach
 from tilewright.core.graph import Node
 from tilewright.core.op import is_view
 from tilewright.core.plan import Place, Plan, Schedule
-from tilewright.core.program import Invoke, Kept, Mark, Pointer, Port, Program, Runtime
+from tilewright.core.program import Invoke, KeptState, Mark, NetworkPort, Pointer, Program, Runtime
 from tilewright.core.sizes import ranges_of
 from tilewright.core.tiles import Extent, member
 
@@ -34,8 +34,8 @@ def lower(plan: Plan, name: str = "network") -> Program:
     states_at = -(-arena // plan.platform.alignment) * plan.platform.alignment
     program = Program(
         name,
-        tuple(Port(n, types[n]) for n in plan.graph.fed),
-        tuple(Port(n, types[n]) for n in plan.graph.given),
+        tuple(NetworkPort(n, types[n]) for n in plan.graph.fed),
+        tuple(NetworkPort(n, types[n]) for n in plan.graph.given),
         pieces.functions,
         tuple(calls),
         pieces.constants,
@@ -53,9 +53,9 @@ def lower(plan: Plan, name: str = "network") -> Program:
     return baked(program)
 
 
-def _states(plan: Plan, pieces: Pieces) -> tuple[Kept, ...]:
+def _states(plan: Plan, pieces: Pieces) -> tuple[KeptState, ...]:
     return tuple(
-        Kept(state.name, plan.graph.types[old], plan.places[old].offset, pieces.initial(state))
+        KeptState(state.name, plan.graph.types[old], plan.places[old].offset, pieces.initial(state))
         for state, old in zip(plan.graph.states, plan.graph.updates, strict=True)
     )
 

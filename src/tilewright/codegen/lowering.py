@@ -20,7 +20,19 @@ from tilewright.core.expr import Expr, Size, Var, bounds_of, larger, plain, vari
 from tilewright.core.moves import Move as Transfer
 from tilewright.core.moves import Run
 from tilewright.core.plan import Choice, Group, Place, Plan, Schedule, Stage, Work
-from tilewright.core.program import Await, Copy, Cores, If, Mark, Move, Pointer, Start, Statement, Test, Wait
+from tilewright.core.program import (
+    AwaitEngine,
+    AwaitTransfers,
+    Copy,
+    If,
+    Mark,
+    MoveBytes,
+    OnCores,
+    Pointer,
+    StartEngine,
+    Statement,
+    Test,
+)
 from tilewright.core.sizes import ranges_of
 from tilewright.core.tiles import Extent, Member, Region, TileLoop, Trace, Use, hull, left, member, narrowed, trace
 from tilewright.machine.parts import Link
@@ -221,13 +233,13 @@ class Lowering:
     def prefetched(self, buffer: int) -> list[Statement]:
         """Waits for what is loaded before the group begins."""
         channel = self.channels.prefetch(self.index, buffer)
-        return [] if channel is None else [Wait(channel)]
+        return [] if channel is None else [AwaitTransfers(channel)]
 
     def drained(self, buffer: int) -> list[Statement]:
         """Waits for the last stores from a buffer."""
         late = self.channels.drained_later(self.index, buffer)
         slots = range(min(self.group.buffers[buffer].slots, self.stores))
-        return [Wait(self.channels.of(self.index, buffer) + slot if late is None else late) for slot in slots]
+        return [AwaitTransfers(self.channels.of(self.index, buffer) + slot if late is None else late) for slot in slots]
 
     def stage(self, number: int) -> Copy:
         """Starts a copy in a nearer memory."""
@@ -248,7 +260,7 @@ class Lowering:
 
     def awaited(self, buffer: int) -> list[Statement]:
         """Waits for what is loaded for a step, or for what was stored from where its result goes."""
-        return self.guarded(self.buffer_depth(buffer), [Wait(self.channel(buffer))])
+        return self.guarded(self.buffer_depth(buffer), [AwaitTransfers(self.channel(buffer))])
 
     def choice(self, position: int) -> Choice:
         return self.plan.choices[self.group.works[position].step]
@@ -270,7 +282,7 @@ class Lowering:
         """Starts a load, at steps at which there is one."""
         buffer, several = move.buffer, self.steps > 1
         source, memory = self.at_home(*self.read[buffer])
-        starts: list[Statement] = [Wait(self.channel(other)) for other in move.behind if several]
+        starts: list[Statement] = [AwaitTransfers(self.channel(other)) for other in move.behind if several]
         kind, rank = self.read[buffer][1].type, self._dma(memory).rank
         return starts + copy(self.channel(buffer), self.in_buffer(buffer), source, self.regions[buffer], kind, rank)
 
@@ -291,10 +303,10 @@ class Lowering:
         work, choice = self.group.works[position], self.choice(position)
         if self.plan.platform.beside(choice.kernel) is None:
             count = self.schedule.cores if work.split or self._takes_turns(position) else 1
-            body: tuple[Statement, ...] = (Cores(CORE, count, self._invoked(position), tuple(beside)),)
+            body: tuple[Statement, ...] = (OnCores(CORE, count, self._invoked(position), tuple(beside)),)
         else:
-            wait = () if started else (Await(choice.engine),)
-            body = (Start(choice.engine, self._invoked_by_size(position), tuple(beside)), *wait)
+            wait = () if started else (AwaitEngine(choice.engine),)
+            body = (StartEngine(choice.engine, self._invoked_by_size(position), tuple(beside)), *wait)
         mark = Mark(self.index, "start" if started else "work", position)
         return self.guarded(self.work_depth(position), [mark, *self._crops(position), *body]) + self._keep(position)
 
@@ -366,8 +378,8 @@ class Lowering:
             line = held.strides()[axis] * use.type.dtype.bytes
             target = Pointer(held.place, "void", False)
             source = Pointer(held.place, "void", True, plain((following - now.start) * line))
-            move = Move(target, source, plain(larger(now.stop - following, 0) * line))
-            found.append(If((Test(index, "<", loop.count - 1),), (Cores(CORE, 1, (move,)),)))
+            move = MoveBytes(target, source, plain(larger(now.stop - following, 0) * line))
+            found.append(If((Test(index, "<", loop.count - 1),), (OnCores(CORE, 1, (move,)),)))
         return found
 
     def _crops(self, position: int) -> list[Statement]:
@@ -380,7 +392,7 @@ class Lowering:
             source, target = self.in_buffer(self.made_in[use.tensor]), self.in_buffer(buffer)
             rank = self._dma(self.memory).rank
             found += copy(self.channel(buffer), target, source, self.regions[buffer], use.type, rank)
-            found.append(Wait(self.channel(buffer)))
+            found.append(AwaitTransfers(self.channel(buffer)))
         return found
 
 

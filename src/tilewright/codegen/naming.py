@@ -9,9 +9,9 @@ from dataclasses import replace
 from tilewright.core.expr import Expr, Size, Term, Var
 from tilewright.core.program import (
     Argument,
-    Await,
+    AwaitEngine,
+    AwaitTransfers,
     Copy,
-    Cores,
     Driven,
     For,
     If,
@@ -21,14 +21,14 @@ from tilewright.core.program import (
     Mark,
     Maybe,
     Meet,
-    Move,
+    MoveBytes,
     Number,
+    OnCores,
     Pointer,
-    Start,
+    StartEngine,
     Statement,
     Struct,
     Test,
-    Wait,
 )
 
 Rewrite = Callable[[Size], Size]
@@ -127,16 +127,18 @@ def _mapped(statement: Statement, rewrite: Rewrite) -> Statement:
         case If():
             tests = tuple(Test(rewrite(t.value), t.relation, t.bound) for t in statement.tests)
             return If(tests, tuple(_mapped(s, rewrite) for s in statement.body))
-        case For() | Cores() | Driven() | Start():
+        case For() | OnCores() | Driven() | StartEngine():
             return replace(statement, body=tuple(_mapped(s, rewrite) for s in statement.body))
         case Let():
             return Let(statement.name, rewrite(statement.value))
-        case Mark() | Meet() | Await():
+        case Mark() | Meet() | AwaitEngine():
             return statement
-        case Wait():
-            return Wait(rewrite(statement.channel))
-        case Move():
-            return Move(_pointer(statement.to, rewrite), _pointer(statement.source, rewrite), rewrite(statement.bytes))
+        case AwaitTransfers():
+            return AwaitTransfers(rewrite(statement.channel))
+        case MoveBytes():
+            return MoveBytes(
+                _pointer(statement.to, rewrite), _pointer(statement.source, rewrite), rewrite(statement.bytes)
+            )
         case Copy():
             return replace(
                 statement,

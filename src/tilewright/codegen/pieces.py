@@ -11,7 +11,7 @@ import numpy as np
 from tilewright.codegen.pack import pack
 from tilewright.core.graph import Array, State
 from tilewright.core.plan import Place, Plan
-from tilewright.core.program import Constant, Function
+from tilewright.core.program import CFunction, Constant
 from tilewright.machine.kernel import Kernel, Number
 
 ALIGNMENT = 16
@@ -24,14 +24,14 @@ class Pieces:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._functions: dict[str, Function] = {}
+        self._functions: dict[str, CFunction] = {}
         self._names: set[str] = set()
         self._constants: dict[tuple[str, str], Constant] = {}
         self._ends: dict[str, int] = {}
         """How far constants reach in each section."""
 
     @property
-    def functions(self) -> tuple[Function, ...]:
+    def functions(self) -> tuple[CFunction, ...]:
         return tuple(self._functions.values())
 
     @property
@@ -59,7 +59,7 @@ class Pieces:
             while name in self._names:
                 name, count = f"{hint}_{count}", count + 1
             self._names.add(name)
-            known = Function(name, text.replace("%NAME%", name))
+            known = CFunction(name, text.replace("%NAME%", name))
         elif known.text != text.replace("%NAME%", known.name):
             known = replace(known, text=limited.replace("%NAME%", known.name))
         self._functions[limited] = known

@@ -11,7 +11,7 @@ from tilewright.codegen import words
 from tilewright.codegen.literals import elements
 from tilewright.codegen.statements import StatementPrinter
 from tilewright.core.plan import Place
-from tilewright.core.program import Constant, Mark, Pointer, Port, Program, Routine
+from tilewright.core.program import Constant, Mark, NetworkPort, Pointer, Program, Routine
 
 BINARY_WEIGHTS_FROM = 64 * 1024
 """Constants of at least this many bytes go into a binary beside the C, which compiles in no time."""
@@ -324,7 +324,7 @@ def _constant(constant: Constant, name: str, section: str) -> list[str]:
     return [head, *(f"    {row}," for row in rows), "};", ""]
 
 
-def _descriptors(name: str, ports: tuple[Port, ...]) -> list[str]:
+def _descriptors(name: str, ports: tuple[NetworkPort, ...]) -> list[str]:
     if not ports:
         return [f'const struct tilewright_tensor {name}[1] = {{{{"", "", 0, {{0}}, 0}}}};', ""]
     rows = [

@@ -11,19 +11,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tilewright.core.program import (
-    Await,
+    AwaitEngine,
+    AwaitTransfers,
     Copy,
-    Cores,
     Driven,
     For,
     If,
     Let,
     Mark,
     Meet,
+    OnCores,
     Routine,
-    Start,
+    StartEngine,
     Statement,
-    Wait,
 )
 
 
@@ -52,7 +52,7 @@ def _divided(statements: Sequence[Statement], memory: str) -> list[Statement]:
                     found.append(Driven((statement,)))
             case If() | For():
                 found.append(replace(statement, body=tuple(_divided(statement.body, memory))))
-            case Start():
+            case StartEngine():
                 found.append(replace(statement, beside=tuple(_divided(statement.beside, memory))))
             case _:
                 found.append(statement)
@@ -64,7 +64,7 @@ def _driven(statement: Statement, memory: str) -> bool:
     match statement:
         case Copy():
             return not statement.inside(memory)
-        case Wait() | Await() | Let():
+        case AwaitTransfers() | AwaitEngine() | Let():
             return True
         case If(body=body) | For(body=body):
             return all(_driven(inner, memory) for inner in body)
@@ -77,7 +77,7 @@ def _met(statements: Sequence[Statement], together: bool) -> tuple[list[Statemen
     found: list[Statement] = []
     for statement in statements:
         match statement:
-            case Cores():
+            case OnCores():
                 found += [statement] if together else [Meet(), statement]
                 together = True
             case If(tests=tests, body=body):
@@ -92,7 +92,7 @@ def _met(statements: Sequence[Statement], together: bool) -> tuple[list[Statemen
                 together = at_end
             case Let() | Mark():
                 found.append(statement)
-            case Start(beside=beside):
+            case StartEngine(beside=beside):
                 inner, _ = _met(beside, False)
                 found.append(replace(statement, beside=tuple(inner)))
                 together = False

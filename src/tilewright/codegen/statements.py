@@ -10,9 +10,9 @@ from tilewright.core.expr import Size
 from tilewright.core.plan import Place
 from tilewright.core.program import (
     Argument,
-    Await,
+    AwaitEngine,
+    AwaitTransfers,
     Copy,
-    Cores,
     Driven,
     For,
     If,
@@ -22,15 +22,15 @@ from tilewright.core.program import (
     Mark,
     Maybe,
     Meet,
-    Move,
+    MoveBytes,
     Number,
+    OnCores,
     Pointer,
     Program,
-    Start,
+    StartEngine,
     Statement,
     Struct,
     Test,
-    Wait,
 )
 
 LINE_LENGTH = 120
@@ -112,24 +112,24 @@ class StatementPrinter:
                 return [f"{indent}const int {name} = {value};"]
             case For(name=name, start=start, stop=stop, body=body):
                 return self._block(f"for (int {name} = {start}; {name} < {stop}; {name}++) {{", body, indent)
-            case Cores(name=name, count=count, body=body, beside=()):
+            case OnCores(name=name, count=count, body=body, beside=()):
                 return self._block(f"TW_CORES({name}, {count}) {{", body, indent)
-            case Cores(name=name, count=count, body=body, beside=beside):
+            case OnCores(name=name, count=count, body=body, beside=beside):
                 driven = self._block("TW_BESIDE {", beside, indent)
                 return [*driven, *self._block(f"TW_CORES_BESIDE({name}, {count}) {{", body, indent)]
             case Meet():
                 return [f"{indent}TW_MEET;"]
             case Driven(body=body):
                 return self._block("TW_DRIVEN {", body, indent)
-            case Start(engine=engine, body=body, beside=beside):
+            case StartEngine(engine=engine, body=body, beside=beside):
                 return [*self._block(f"TW_START({engine}) {{", body, indent), *self.lines(beside, indent)]
-            case Await(engine=engine, recent=recent):
+            case AwaitEngine(engine=engine, recent=recent):
                 return [f"{indent}TW_AWAIT({engine}, {int(recent)});"]
             case Mark(group=group, place=place, number=number):
                 return [f"{indent}TW_MARK({group}, {place}, {number});"]
-            case Wait(channel=channel):
+            case AwaitTransfers(channel=channel):
                 return [f"{indent}tw_dma_wait({channel});"]
-            case Move(to=to, source=source, bytes=size):
+            case MoveBytes(to=to, source=source, bytes=size):
                 arguments = [self._pointer(to), self._pointer(source), f"(size_t)({size})"]
                 return self.call("memmove", arguments, indent)
             case Copy():

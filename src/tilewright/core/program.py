@@ -55,7 +55,7 @@ Argument = Pointer | Literal | Number | Struct | Maybe
 
 
 @dataclass(frozen=True)
-class Function:
+class CFunction:
     """A C function (or a group that belongs together) as text; identical ones are emitted once."""
 
     name: str
@@ -107,7 +107,7 @@ class For:
 
 
 @dataclass(frozen=True)
-class Cores:
+class OnCores:
     """Statements that every core runs, with `name` as its number; behind it all are done, and together."""
 
     name: str
@@ -149,14 +149,14 @@ class Copy:
 
 
 @dataclass(frozen=True)
-class Wait:
+class AwaitTransfers:
     """Goes on when all transfers of a channel are complete."""
 
     channel: Size
 
 
 @dataclass(frozen=True)
-class Move:
+class MoveBytes:
     """Moves bytes inside a memory, to a lower address that may overlap."""
 
     to: Pointer
@@ -165,7 +165,7 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Start:
+class StartEngine:
     """Calls that start work on an engine beside the cores."""
 
     engine: str
@@ -175,7 +175,7 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Await:
+class AwaitEngine:
     """Goes on when an engine has done all that was started."""
 
     engine: str
@@ -199,7 +199,21 @@ class Mark:
     number: int = 0
 
 
-Statement = Invoke | If | Let | For | Cores | Meet | Driven | Copy | Wait | Move | Mark | Start | Await
+Statement = (
+    Invoke
+    | If
+    | Let
+    | For
+    | OnCores
+    | Meet
+    | Driven
+    | Copy
+    | AwaitTransfers
+    | MoveBytes
+    | Mark
+    | StartEngine
+    | AwaitEngine
+)
 
 
 @dataclass(frozen=True)
@@ -226,7 +240,7 @@ class Constant:
 
 
 @dataclass(frozen=True)
-class Port:
+class NetworkPort:
     """An input or output of the network."""
 
     name: str
@@ -242,7 +256,7 @@ class Runtime:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptState:
     """A state of the network, at its offset among all states; `initial` are bytes among the constants, None zeros."""
 
     name: str
@@ -256,9 +270,9 @@ class Program:
     """Everything the C printer needs."""
 
     name: str
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
-    functions: tuple[Function, ...]
+    inputs: tuple[NetworkPort, ...]
+    outputs: tuple[NetworkPort, ...]
+    functions: tuple[CFunction, ...]
     calls: tuple[Invoke | Mark, ...]
     constants: tuple[Constant, ...]
     constant_bytes: int
@@ -273,7 +287,7 @@ class Program:
     """The memory of inputs and outputs, where there are several."""
     sections: tuple[str, ...] = ("",)
     """Those that constants are in, by number; "" is that of all that is only read."""
-    states: tuple[Kept, ...] = ()
+    states: tuple[KeptState, ...] = ()
     states_at: int = 0
     """Where they begin in the arena; where there are several memories, the last of `memories` is theirs alone."""
     sizes: tuple[Runtime, ...] = ()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.base.files import write_file
 from tilewright.core.plan import Plan, Schedule
-from tilewright.core.program import Port, Program
+from tilewright.core.program import NetworkPort, Program
 from tilewright.machine.parts import Memory
 from tilewright.report.counted import counted_rows
 from tilewright.report.flow import LANE, ROW, flow
@@ -140,11 +140,11 @@ def _figures(program: Program, rows: tuple[Layer, ...]) -> tuple[Figure, ...]:
     )
 
 
-def _bytes(ports: tuple[Port, ...]) -> int:
+def _bytes(ports: tuple[NetworkPort, ...]) -> int:
     return sum(port.type.bytes for port in ports)
 
 
-def _ports(ports: tuple[Port, ...]) -> str:
+def _ports(ports: tuple[NetworkPort, ...]) -> str:
     if len(ports) == 1:
         return f"{ports[0].name}: {ports[0].type}"
     return f"{len(ports)} tensors, held by the caller"
