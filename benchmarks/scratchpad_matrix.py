@@ -34,7 +34,7 @@ from tilewright.codegen.build import SANITIZE, STRICT, build
 from tilewright.errors import TilewrightError
 from tilewright.machine.target import Sizes
 from tilewright.plan import PlanOptions
-from tilewright.sim import Machine, Moment, run_on_host
+from tilewright.sim import EmulatedMachine, Moment, run_on_host
 
 PLATFORM = "scratchpad"
 FLAGS = (*STRICT, *SANITIZE, "-O0")
@@ -113,7 +113,7 @@ def run(setting: Setting) -> str:
         built = build(Path(scratch), compiled.platform, compiled.program.name, flags=FLAGS)
         for moment in setting.moments:
             try:
-                ran = run_on_host(built.executable, fed, types, machine=Machine(dma=moment, seed=setting.seed))
+                ran = run_on_host(built.executable, fed, types, machine=EmulatedMachine(dma=moment, seed=setting.seed))
             except TilewrightError as error:
                 wrong.append(f"dma={moment}: {error}")
                 continue

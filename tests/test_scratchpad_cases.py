@@ -14,7 +14,7 @@ from support import Case, every_case
 from tilewright.api import Options, run_case
 from tilewright.codegen.build import SANITIZE, STRICT
 from tilewright.machine.target import Sizes
-from tilewright.sim import Machine, Moment
+from tilewright.sim import EmulatedMachine, Moment
 
 MOMENTS: tuple[Moment, ...] = ("start", "wait", "random")
 WAYS = tuple(product((4096, 16384, 65536, 262144), ("L2", "L3"), (1, 8), MOMENTS))
@@ -27,6 +27,6 @@ def test_cases_on_scratchpads(case: Case) -> None:
     l1, home, cores, moment = WAYS[zlib.crc32(case.name.encode()) % len(WAYS)]
     options = Options(platform="scratchpad", sizes=Sizes({"L1": l1}, home, cores))
     flags = (*STRICT, *SANITIZE, "-O0")
-    result = run_case(case.name, case.network, options, flags=flags, machine=Machine(moment, 1))
+    result = run_case(case.name, case.network, options, flags=flags, machine=EmulatedMachine(moment, 1))
     fits = result.status == "pass"
     assert fits or ("does-not-fit" in result.detail and "needs at least" in result.detail), result.detail

@@ -18,7 +18,7 @@ from tilewright.core.interpret import interpret
 from tilewright.machine.target import Sizes
 from tilewright.plan import PlanOptions
 from tilewright.report.groups import group_table
-from tilewright.sim import Machine
+from tilewright.sim import EmulatedMachine
 
 
 def image(size: int) -> Array:
@@ -73,7 +73,7 @@ def test_fused_layers_need_little_memory(
     sizes = Sizes({"L1": l1, "L2": 0, "L3": ports, "W": 2_000_000}, "L3", cores)
     options = Options(platform="scratchpad", sizes=sizes, planning=PlanOptions(max_extra_macs=extra))
     x, model = image(144), write(tmp_path / "network.onnx", mobilenet_v2())
-    ran = run_model(model, options, inputs=[x], flags=(*STRICT, *SANITIZE, "-O1"), machine=Machine(moment, 3))
+    ran = run_model(model, options, inputs=[x], flags=(*STRICT, *SANITIZE, "-O1"), machine=EmulatedMachine(moment, 3))
     plan = ran.compiled.plan
     assert np.array_equal(ran.outputs[0], interpret(plan.graph, [x])[0])
     assert plan.schedule is not None

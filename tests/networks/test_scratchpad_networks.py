@@ -21,7 +21,7 @@ from tilewright.core.interpret import interpret
 from tilewright.errors import TilewrightError
 from tilewright.machine.target import Sizes
 from tilewright.plan import PlanOptions
-from tilewright.sim import Machine
+from tilewright.sim import EmulatedMachine
 
 RANDOM = 12
 FLAGS = (*STRICT, *SANITIZE, "-O0")
@@ -35,15 +35,15 @@ class Way:
     home: str
     cores: int
     planning: PlanOptions
-    machine: Machine
+    machine: EmulatedMachine
 
 
 WAYS = (
-    Way(1.0, "L2", 8, PlanOptions(), Machine("wait")),
-    Way(1.5, "L3", 1, PlanOptions(fuse="off", buffers=2), Machine("random", 3)),
-    Way(4.0, "L3", 8, PlanOptions(order="time"), Machine("random", 4)),
-    Way(1.2, "L2", 3, PlanOptions(buffers=1), Machine("start")),
-    Way(8.0, "L2", 8, PlanOptions(joint=False, order="given"), Machine("wait", 5)),
+    Way(1.0, "L2", 8, PlanOptions(), EmulatedMachine("wait")),
+    Way(1.5, "L3", 1, PlanOptions(fuse="off", buffers=2), EmulatedMachine("random", 3)),
+    Way(4.0, "L3", 8, PlanOptions(order="time"), EmulatedMachine("random", 4)),
+    Way(1.2, "L2", 3, PlanOptions(buffers=1), EmulatedMachine("start")),
+    Way(8.0, "L2", 8, PlanOptions(joint=False, order="given"), EmulatedMachine("wait", 5)),
 )
 
 

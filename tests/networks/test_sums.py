@@ -18,7 +18,7 @@ from tilewright.api import compile_model, run_model
 from tilewright.core.graph import Array
 from tilewright.core.interpret import interpret
 from tilewright.plan import PlanOptions
-from tilewright.sim import Machine
+from tilewright.sim import EmulatedMachine
 from tilewright.timeline.clock import CORES
 from tilewright.timeline.replay import plan_timeline
 
@@ -88,9 +88,9 @@ def convolution() -> Case:
 
 
 CASES = (matmul, gemm, products, packed_integers, zero_points, convolution)
-MACHINES = (Machine("start"), Machine("wait"), Machine("random", 7))
+MACHINES = (EmulatedMachine("start"), EmulatedMachine("wait"), EmulatedMachine("random", 7))
 WAYS = [Way(1.0, "L2", cores, PlanOptions(), machine) for cores, machine in product((1, 8), MACHINES)]
-WAYS.append(Way(1.0, "L3", 8, PlanOptions(buffers=2), Machine("random", 8)))
+WAYS.append(Way(1.0, "L3", 8, PlanOptions(buffers=2), EmulatedMachine("random", 8)))
 
 
 @pytest.mark.sample(every=7, by=("made",))
@@ -111,7 +111,7 @@ def test_parts_are_added_up(made: Callable[[], Case], way: Way, tmp_path: Path) 
 
 @pytest.mark.parametrize("slots", [1, 2])
 def test_the_timeline_stores_what_is_complete(slots: int, tmp_path: Path) -> None:
-    way = Way(1.0, "L2", 8, PlanOptions(buffers=slots), Machine("wait"))
+    way = Way(1.0, "L2", 8, PlanOptions(buffers=slots), EmulatedMachine("wait"))
     network = write(tmp_path / "network.onnx", matmul()[0])
     plan = compile_model(network, options(way, least(network, way))).plan
     assert plan.schedule is not None

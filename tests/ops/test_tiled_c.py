@@ -18,7 +18,7 @@ from tilewright.plan import PlanOptions, check, plan
 from tilewright.plan.tiling import candidates as tiling
 from tilewright.plan.tiling.candidates import Candidate
 from tilewright.plan.tiling.groups import Tilings
-from tilewright.sim import Machine, run_on_host
+from tilewright.sim import EmulatedMachine, run_on_host
 
 MACHINE: Target = resize(load_platform("scratchpad"), Sizes({"L1": 1 << 20}, "L2", 3))
 
@@ -43,6 +43,6 @@ def test_every_example_in_smallest_tiles(
     expected = interpret(network(samples), fed)
     types = [graph.types[name] for name in graph.outputs]
     nodes = {output: s.node for s in samples for output in s.node.outputs}
-    run = run_on_host(built.executable, fed, types, machine=Machine("random", 2))
+    run = run_on_host(built.executable, fed, types, machine=EmulatedMachine("random", 2))
     for output, found, wanted in zip(graph.outputs, run.outputs, expected, strict=True):
         assert_close(found, wanted, f"{nodes[output].op} {output} {dict(nodes[output].attrs)}")

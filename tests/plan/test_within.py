@@ -20,7 +20,7 @@ from tilewright.core.plan import Choice, Group, Place, Plan, TileBuffer, Work
 from tilewright.core.program import Copy, Driven, If, OnCores, Statement
 from tilewright.machine.target import Sizes, load_platform
 from tilewright.plan import PlanError
-from tilewright.sim import Machine, Moment
+from tilewright.sim import EmulatedMachine, Moment
 
 # The validator
 
@@ -160,7 +160,7 @@ def inside(made: Plan) -> list[str]:
     return [b.tensor for g in schedule_of(made).groups for b in g.buffers if b.within >= 0]
 
 
-def ran(graph: Graph, options: Options, machine: Machine | None = None, flags: tuple[str, ...] = ()) -> Plan:
+def ran(graph: Graph, options: Options, machine: EmulatedMachine | None = None, flags: tuple[str, ...] = ()) -> Plan:
     """Runs a network, whose outputs must be those of the references."""
     rng = np.random.default_rng(3)
     kinds = [graph.types[name] for name in graph.inputs]
@@ -201,13 +201,13 @@ def test_scratchpads(computed: list[int], there: list[str], moment: Moment) -> N
     """What is left between two computed operands is copied by the cores, and nothing where all are loaded."""
     graph = cache("int8[8,5,3]", "int8[8,2,3]", "int8[8,4,3]", computed=computed, axis=1)
     flags = (*STRICT, *SANITIZE, "-O0")
-    assert {*inside(ran(graph, Options("scratchpad"), Machine(moment, 1), flags))} >= {*there}
+    assert {*inside(ran(graph, Options("scratchpad"), EmulatedMachine(moment, 1), flags))} >= {*there}
 
 
 def test_tiles_of_scratchpads() -> None:
     """Tiles along the dimension in front, one after the other in two slots."""
     graph = cache("int32[64,5,4]", "int32[64,2,4]", computed=[1], axis=1)
-    made = ran(graph, Options("scratchpad", sizes=Sizes({"L1": 1500})), Machine("wait", 1))
+    made = ran(graph, Options("scratchpad", sizes=Sizes({"L1": 1500})), EmulatedMachine("wait", 1))
     tiled = [g for g in schedule_of(made).groups if any(b.within >= 0 for b in g.buffers)]
     assert tiled
     assert all(g.loops for g in tiled)

@@ -14,7 +14,7 @@ from tilewright.codegen.project import runtime_files, write_project
 from tilewright.core.graph import TensorType
 from tilewright.errors import TilewrightError
 from tilewright.machine.target import load_platform
-from tilewright.sim import HostRun, Machine, Moment, host_environment, run_on_host
+from tilewright.sim import EmulatedMachine, HostRun, Moment, host_environment, run_on_host
 
 HERE = Path(__file__).parent
 MOMENTS: tuple[Moment, ...] = ("start", "wait", "random")
@@ -36,7 +36,7 @@ def program(folder: Path, *flags: str) -> Path:
     return build(project(folder), load_platform("scratchpad"), flags=(*STRICT, *flags)).executable
 
 
-def run(executable: Path, machine: Machine, repeat: int = 0) -> HostRun:
+def run(executable: Path, machine: EmulatedMachine, repeat: int = 0) -> HostRun:
     return run_on_host(executable, [X], [KIND], machine=machine, repeat=repeat)
 
 
@@ -48,7 +48,7 @@ def right(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_right_network(moment: Moment, right: Path) -> None:
     for seed in range(3):
-        ran = run(right, Machine(moment, seed), repeat=2)
+        ran = run(right, EmulatedMachine(moment, seed), repeat=2)
         assert np.array_equal(ran.outputs[0], X * 3)
         assert ran.nanoseconds
 
@@ -60,7 +60,7 @@ def test_without_options_transfers_copy_when_waited_for(right: Path) -> None:
 def test_missing_wait(tmp_path: Path) -> None:
     executable = program(tmp_path, "-DWAITS")
     with pytest.raises(TilewrightError) as caught:
-        run(executable, Machine())
+        run(executable, EmulatedMachine())
     assert caught.value.reasons == (
         "dma: two pending transfers write the same bytes",
         "  channel 0: 1 x 1 x 96 bytes to L1+0 from x+192",
@@ -70,19 +70,19 @@ def test_missing_wait(tmp_path: Path) -> None:
 
 def test_dependence_between_cores(tmp_path: Path) -> None:
     executable = program(tmp_path, "-DCORES")
-    assert not np.array_equal(run(executable, Machine()).outputs[0], X * 3)
+    assert not np.array_equal(run(executable, EmulatedMachine()).outputs[0], X * 3)
 
 
 def test_memory_too_small(tmp_path: Path) -> None:
     executable = program(tmp_path, *SANITIZE, "-DLARGE")
     with pytest.raises(TilewrightError) as caught:
-        run(executable, Machine())
+        run(executable, EmulatedMachine())
     assert any("heap-buffer-overflow" in line for line in caught.value.reasons)
 
 
 def test_make(tmp_path: Path) -> None:
     subprocess.run(["make", "-s", "-C", project(tmp_path)], check=True)
-    assert np.array_equal(run(tmp_path / "network", Machine("random", 5)).outputs[0], X * 3)
+    assert np.array_equal(run(tmp_path / "network", EmulatedMachine("random", 5)).outputs[0], X * 3)
 
 
 @pytest.mark.parametrize("options", [["--dma", "never"], ["--dma"], ["--speed", "3"]])

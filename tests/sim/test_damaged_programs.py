@@ -15,7 +15,7 @@ from sim.small_programs import small_program
 from tilewright.cli.app import run
 from tilewright.errors import TilewrightError
 from tilewright.sim.marks import SECTION, marks_of
-from tilewright.sim.program import Program, load_program
+from tilewright.sim.program import ElfProgram, load_program
 
 PATTERNS = (b"\xff\xff\xff\x7f", b"\xff\xff\xff\xff", bytes(4), b"\x80" * 8, b"\x00", b"\xff", b"\x7f", b"\x80")
 
@@ -51,7 +51,7 @@ def damaged(content: bytes, region: tuple[int, int], seed: int) -> bytes:
     return bytes(result[: len(content)])
 
 
-def look_at(program: Program) -> None:
+def look_at(program: ElfProgram) -> None:
     """Asks for all that profiles and errors ask for."""
     marks_of(program)
     for symbol in program.all_symbols:

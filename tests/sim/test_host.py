@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.sim import Machine, run_on_host
+from tilewright.sim import EmulatedMachine, run_on_host
 
 
 @pytest.mark.parametrize(
@@ -14,11 +14,11 @@ from tilewright.sim import Machine, run_on_host
     [
         (None, 0, ""),
         (None, 3, "--repeat 3"),
-        (Machine(), 0, "--dma wait --seed 0"),
-        (Machine("random", 7), 2, "--dma random --seed 7 --repeat 2"),
+        (EmulatedMachine(), 0, "--dma wait --seed 0"),
+        (EmulatedMachine("random", 7), 2, "--dma random --seed 7 --repeat 2"),
     ],
 )
-def test_arguments(machine: Machine | None, repeat: int, expected: str, tmp_path: Path) -> None:
+def test_arguments(machine: EmulatedMachine | None, repeat: int, expected: str, tmp_path: Path) -> None:
     program = tmp_path / "network"
     program.write_text(f'#!/bin/sh\necho "$*" > "{tmp_path}/arguments"\necho 1\n')
     program.chmod(0o755)

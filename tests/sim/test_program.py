@@ -8,15 +8,15 @@ import pytest
 
 from sim.faults import FLAGS
 from sim.small_programs import small_program
-from tilewright.sim.program import Place, Program, load_program
+from tilewright.sim.program import ElfProgram, SourcePlace, load_program
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
+def program(tmp_path_factory: pytest.TempPathFactory) -> ElfProgram:
     return load_program(small_program(tmp_path_factory.mktemp("elf"), "variables"))
 
 
-def test_what_is_loaded(program: Program) -> None:
+def test_what_is_loaded(program: ElfProgram) -> None:
     assert program.entry == program.symbols["_start"].address == program.segments[0].address
     numbers = program.symbols["numbers"]
     assert numbers.size == 16
@@ -26,7 +26,7 @@ def test_what_is_loaded(program: Program) -> None:
     assert segment.data[at : at + 16] == bytes([1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0])
 
 
-def test_addresses_have_names_and_lines(program: Program) -> None:
+def test_addresses_have_names_and_lines(program: ElfProgram) -> None:
     function = program.symbols["add_all"]
     place = program.place(function.address + 2)
     assert (place.function, place.offset) == ("add_all", 2)
@@ -39,14 +39,14 @@ def test_addresses_have_names_and_lines(program: Program) -> None:
     assert str(place).startswith(f"{function.address + 2:#010x} in add_all+0x2 (variables.c:")
 
 
-def test_labels_inside_of_assembly_are_no_functions(program: Program) -> None:
+def test_labels_inside_of_assembly_are_no_functions(program: ElfProgram) -> None:
     assert program.symbols["_start"].is_function
     assert not program.symbols["cleared"].is_function
     assert program.place(program.symbols["cleared"].address).function == "_start"
 
 
-def test_address_without_name(program: Program) -> None:
-    assert program.place(0x30000000) == Place(0x30000000)
+def test_address_without_name(program: ElfProgram) -> None:
+    assert program.place(0x30000000) == SourcePlace(0x30000000)
     assert str(program.place(0x10)) == "0x00000010"
 
 
@@ -60,4 +60,4 @@ def test_without_debug_information(tmp_path: Path) -> None:
 def test_stripped(tmp_path: Path) -> None:
     bare = load_program(small_program(tmp_path, "variables", flags=(*FLAGS, "-s")))
     assert bare.symbols == {}
-    assert bare.place(bare.entry) == Place(bare.entry)
+    assert bare.place(bare.entry) == SourcePlace(bare.entry)

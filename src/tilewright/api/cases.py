@@ -19,7 +19,7 @@ from tilewright.core.graph import Array
 from tilewright.errors import TilewrightError
 from tilewright.frontend import load_test_data
 from tilewright.sim.limits import USUAL, Limits
-from tilewright.sim.settings import Machine, SimulatorName
+from tilewright.sim.settings import EmulatedMachine, SimulatorName
 
 Status = Literal["pass", "fail", "unsupported", "error"]
 UNSUPPORTED = frozenset(
@@ -119,7 +119,7 @@ def run_case(
     options: Options,
     compiler: str = "",
     flags: tuple[str, ...] = (),
-    machine: Machine | None = None,
+    machine: EmulatedMachine | None = None,
     simulator: SimulatorName | None = None,
     limits: Limits = USUAL,
 ) -> CaseResult:

@@ -27,7 +27,7 @@ from tilewright.sim.host import run_on_host
 from tilewright.sim.limits import USUAL, Limits
 from tilewright.sim.marks import GroupProfile
 from tilewright.sim.qemu import Footprint, profile_flags, qemu_of, run_in_qemu
-from tilewright.sim.settings import Machine, SimulatorName
+from tilewright.sim.settings import EmulatedMachine, SimulatorName
 from tilewright.sim.simulator import timing_of
 
 ABSOLUTE, RELATIVE = 1e-4, 1e-5
@@ -94,7 +94,7 @@ def run_model(
     flags: tuple[str, ...] = (),
     repeat: int = 0,
     seed: int = 0,
-    machine: Machine | None = None,
+    machine: EmulatedMachine | None = None,
     profile: bool = False,
     simulator: SimulatorName | None = None,
     timing: str = "",
@@ -152,7 +152,7 @@ def run_model(
             )
             outputs, cycles, groups, each = chip.outputs, sum(chip.cycles), chip.groups, chip.cycles
         else:
-            emulated = (machine or Machine()) if compiled.platform.links else None
+            emulated = (machine or EmulatedMachine()) if compiled.platform.links else None
             host = run_on_host(
                 built.executable, fed, types, machine=emulated, repeat=repeat, limits=limits, steps=steps or 1
             )

@@ -19,7 +19,7 @@ import typer
 from tilewright.machine.target import DEFAULT_PLATFORM
 from tilewright.plan.options import PlanOptions
 from tilewright.sim.limits import MOST_CYCLES, MOST_OUTPUT, MOST_SECONDS, Limits
-from tilewright.sim.settings import Machine, Moment, SimulatorName
+from tilewright.sim.settings import EmulatedMachine, Moment, SimulatorName
 
 NETWORK, CODE, MACHINE = "About the network", "About the code", "About the machine"
 PLAN, BUILD, LIMITS = "About the plan", "About the build", "How far a program may go"
@@ -326,9 +326,9 @@ class Build:
         ),
     ] = None
 
-    def machine(self, seed: int) -> Machine:
+    def machine(self, seed: int) -> EmulatedMachine:
         """How an emulated machine behaves."""
-        return Machine(seed=seed) if self.dma is None else Machine(self.dma, seed)
+        return EmulatedMachine(seed=seed) if self.dma is None else EmulatedMachine(self.dma, seed)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from tilewright.cli import options as opt
 from tilewright.cli.arguments import options_of
 from tilewright.codegen.build import SANITIZE, STRICT
 from tilewright.sim.limits import Limits
-from tilewright.sim.settings import Machine, SimulatorName
+from tilewright.sim.settings import EmulatedMachine, SimulatorName
 
 commands = typer.Typer()
 EXAMPLES = """
@@ -89,7 +89,7 @@ class Job:
     options: Options
     compiler: str
     flags: tuple[str, ...]
-    machine: Machine
+    machine: EmulatedMachine
     simulator: SimulatorName | None
     limits: Limits
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tilewright import _native
-from tilewright.sim.program import Place, Program
+from tilewright.sim.program import ElfProgram, SourcePlace
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class TransferOf:
     what: str
     hart: str
     """That started it."""
-    place: Place
+    place: SourcePlace
     """The instruction that did."""
     started: int
     finished: int | None
@@ -39,9 +39,9 @@ class Finding:
     message: str
     hart: str
     """The first that did it."""
-    place: Place
+    place: SourcePlace
     """The instruction."""
-    data: Place
+    data: SourcePlace
     """What it was about."""
     time: int
     """Cycle of the machine, when it happened first."""
@@ -61,7 +61,7 @@ class Finding:
         return "\n".join(lines)
 
 
-def findings_of(machine: _native.Machine, program: Program, hart_names: Sequence[str]) -> tuple[Finding, ...]:
+def findings_of(machine: _native.Machine, program: ElfProgram, hart_names: Sequence[str]) -> tuple[Finding, ...]:
     """All findings, errors before warnings, each in the order of time; what stopped the machine is the last error.
 
     A line of source is named once for each kind of finding, however many instructions it has.
@@ -82,7 +82,7 @@ def _joined(found: Iterable[Finding]) -> Iterable[Finding]:
     return lines.values()
 
 
-def _finding(found: _native.Finding, program: Program, hart_names: Sequence[str]) -> Finding:
+def _finding(found: _native.Finding, program: ElfProgram, hart_names: Sequence[str]) -> Finding:
     transfer = found["transfer"]
     return Finding(
         found["kind"],
@@ -98,7 +98,7 @@ def _finding(found: _native.Finding, program: Program, hart_names: Sequence[str]
 
 
 def _transfer(
-    transfer: _native.Transfer, held: tuple[int, int] | None, program: Program, hart_names: Sequence[str]
+    transfer: _native.Transfer, held: tuple[int, int] | None, program: ElfProgram, hart_names: Sequence[str]
 ) -> TransferOf:
     return TransferOf(
         transfer["what"],
@@ -110,7 +110,7 @@ def _transfer(
     )
 
 
-def _of_fault(fault: _native.Fault, program: Program, hart_names: Sequence[str]) -> Finding:
+def _of_fault(fault: _native.Fault, program: ElfProgram, hart_names: Sequence[str]) -> Finding:
     return Finding(
         fault["kind"],
         False,
@@ -124,9 +124,9 @@ def _of_fault(fault: _native.Fault, program: Program, hart_names: Sequence[str])
     )
 
 
-def _data(program: Program, address: int) -> Place:
+def _data(program: ElfProgram, address: int) -> SourcePlace:
     """The variable or function that an address lies in."""
     for symbol in program.all_symbols:
         if symbol.address <= address < symbol.address + symbol.size:
-            return Place(address, symbol.name, address - symbol.address)
-    return Place(address)
+            return SourcePlace(address, symbol.name, address - symbol.address)
+    return SourcePlace(address)

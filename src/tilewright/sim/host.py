@@ -14,7 +14,7 @@ from tilewright.core.graph import Array, TensorType
 from tilewright.errors import TilewrightError
 from tilewright.sim.limits import USUAL, Limits, Printed, refuse_cycles
 from tilewright.sim.processes import Running
-from tilewright.sim.settings import Machine
+from tilewright.sim.settings import EmulatedMachine
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def run_on_host(
     inputs: Sequence[Array],
     outputs: Sequence[TensorType],
     *,
-    machine: Machine | None = None,
+    machine: EmulatedMachine | None = None,
     repeat: int = 0,
     limits: Limits = USUAL,
     steps: int = 1,

@@ -17,7 +17,7 @@ from elftools.elf.elffile import ELFFile
 
 from tilewright.errors import TilewrightError
 from tilewright.machine.target import Target
-from tilewright.sim.program import DAMAGE, Program
+from tilewright.sim.program import DAMAGE, ElfProgram
 from tilewright.sim.simulator import Simulator
 
 SECTION = ".tilewright.marks"
@@ -99,7 +99,7 @@ class GroupProfile:
         return self.tiles[step]
 
 
-def marks_of(program: Program) -> dict[int, list[Place]]:
+def marks_of(program: ElfProgram) -> dict[int, list[Place]]:
     """Places by address, in the order in which one address stands for several."""
     try:
         return _marks(program.image)

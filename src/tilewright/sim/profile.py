@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.sim.program import Program
+from tilewright.sim.program import ElfProgram
 from tilewright.sim.simulator import Simulator
 
 UNKNOWN = "(no symbol)"
@@ -37,7 +37,7 @@ def profile_of(simulator: Simulator) -> tuple[FunctionCycles, ...]:
 
 
 def _group(
-    program: Program, group: str, addresses: NDArray[np.uint32], cycles: NDArray[np.uint64]
+    program: ElfProgram, group: str, addresses: NDArray[np.uint32], cycles: NDArray[np.uint64]
 ) -> list[FunctionCycles]:
     sums: dict[int, int] = {}
     names: dict[int, str] = {}

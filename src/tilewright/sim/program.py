@@ -65,7 +65,7 @@ class Symbol:
 
 
 @dataclass(frozen=True)
-class Place:
+class SourcePlace:
     """An address in words: the function that it lies in, and its line of source."""
 
     address: int
@@ -79,7 +79,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Program:
+class ElfProgram:
     """A program that can be loaded. Lines of source are looked up when somebody asks for the first one."""
 
     path: Path
@@ -124,14 +124,14 @@ class Program:
         index = bisect_right(addresses, address) - 1
         return lines[index] if index >= 0 else ""
 
-    def place(self, address: int) -> Place:
+    def place(self, address: int) -> SourcePlace:
         function = self.function_at(address)
         if function is None:
-            return Place(address)
-        return Place(address, function.name, address - function.address, self.line_at(address))
+            return SourcePlace(address)
+        return SourcePlace(address, function.name, address - function.address, self.line_at(address))
 
 
-def load_program(path: Path | str, family: Family = RISCV) -> Program:
+def load_program(path: Path | str, family: Family = RISCV) -> ElfProgram:
     """Reads an ELF file for a machine of a family."""
     path = Path(path)
     try:
@@ -159,7 +159,7 @@ def load_program(path: Path | str, family: Family = RISCV) -> Program:
         raise _bad(path, f"it is damaged or cut off: {reason or type(reason).__name__}", family.help) from reason
     if not segments:
         raise _bad(path, "it has no segment to load", "link it: an object file is not a program yet")
-    return Program(path, entry, segments, symbols, image)
+    return ElfProgram(path, entry, segments, symbols, image)
 
 
 def _bad(path: Path, why: str, help: str) -> TilewrightError:

@@ -34,7 +34,7 @@ from tilewright.sim.confined import confined
 from tilewright.sim.limits import MOST_SECONDS, USUAL, Limits, Printed, Sink, cycle_limit
 from tilewright.sim.marks import GroupProfile
 from tilewright.sim.processes import Running
-from tilewright.sim.program import ARM, Program, load_program
+from tilewright.sim.program import ARM, ElfProgram, load_program
 from tilewright.sim.qmp import Control
 
 PROFILE = "board/tilewright_marks.h"
@@ -260,7 +260,7 @@ class Board:
     """An emulated board with a program."""
 
     def __init__(
-        self, running: Running, control: Control, log: Log, program: Program, folder: Path, limits: Limits, unit: str
+        self, running: Running, control: Control, log: Log, program: ElfProgram, folder: Path, limits: Limits, unit: str
     ) -> None:
         self._running = running
         self._control = control
@@ -363,7 +363,7 @@ class Board:
         return TilewrightError("run-failed", f"QEMU cannot run '{name}'", reasons=messages[-20:])
 
 
-def _semihosting_calls(program: Program) -> Iterator[int]:
+def _semihosting_calls(program: ElfProgram) -> Iterator[int]:
     """Addresses of instructions that ask for semihosting, or of data that look so."""
     for segment in program.segments:
         at = segment.data.find(SEMIHOSTING)

@@ -11,7 +11,7 @@ SimulatorName = Literal["tilewright", "gvsoc", "qemu"]
 
 
 @dataclass(frozen=True)
-class Machine:
+class EmulatedMachine:
     """How an emulated machine behaves, where the program emulates one."""
 
     dma: Moment = "wait"

@@ -17,7 +17,7 @@ from tilewright.machine.target import Target, load_platform, platform_names
 from tilewright.machine.timing import Timing
 from tilewright.sim.findings import Finding, findings_of
 from tilewright.sim.limits import USUAL, Limits, cycle_limit, output_limit, time_limit
-from tilewright.sim.program import Place, Program, Symbol, load_program
+from tilewright.sim.program import ElfProgram, SourcePlace, Symbol, load_program
 from tilewright.sim.stacks import stack_ends
 
 Stop = Literal["exited", "fault", "deadlock", "cycle-limit", "output-limit", "time-limit", "breakpoint"]
@@ -53,7 +53,7 @@ class Simulator:
         self.look = look
         self.limits = limits
         self.native = built(found, self.timing)
-        self.program: Program | None = None
+        self.program: ElfProgram | None = None
         self._output = bytearray()
         self._too_much = False
         self._reached = 0
@@ -64,9 +64,9 @@ class Simulator:
         if look.trace:
             self.native.record_transfers(True)
 
-    def load(self, program: Path | str | Program) -> Program:
+    def load(self, program: Path | str | ElfProgram) -> ElfProgram:
         """Puts a program into memory; its first hart starts at the entry."""
-        loaded = program if isinstance(program, Program) else load_program(program)
+        loaded = program if isinstance(program, ElfProgram) else load_program(program)
         for segment in loaded.segments:
             try:
                 self._write(segment.address, segment.data)
@@ -208,9 +208,9 @@ class Simulator:
     def pc(self, hart: int) -> int:
         return self.native.pc(hart)
 
-    def place(self, address: int) -> Place:
+    def place(self, address: int) -> SourcePlace:
         """An address in words: function and line, where the program knows them."""
-        return self.program.place(address) if self.program else Place(address)
+        return self.program.place(address) if self.program else SourcePlace(address)
 
     def findings(self) -> tuple[Finding, ...]:
         """What the checks found and what stopped the machine, errors before warnings."""
@@ -239,7 +239,7 @@ class Simulator:
                 return memory.name, address - memory.image
         return None
 
-    def _outside(self, program: Program, address: int, size: int) -> TilewrightError:
+    def _outside(self, program: ElfProgram, address: int, size: int) -> TilewrightError:
         return TilewrightError(
             "bad-elf",
             f"'{program.path}' does not fit into the memories of '{self.platform.name}'",

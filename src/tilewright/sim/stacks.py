@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 
 from tilewright.machine.timing import Timing
-from tilewright.sim.program import Program
+from tilewright.sim.program import ElfProgram
 
 _TOP = re.compile(r"__(\w+)_stack_top")
 
 
-def stack_ends(program: Program, timing: Timing) -> dict[int, int]:
+def stack_ends(program: ElfProgram, timing: Timing) -> dict[int, int]:
     """The lowest address of each hart's stack, by the hart's number in the machine."""
     ends: dict[int, int] = {}
     for name, top in program.symbols.items():

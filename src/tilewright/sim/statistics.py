@@ -76,7 +76,7 @@ class DeviceStatistics:
 
 
 @dataclass(frozen=True)
-class EnergyPart:
+class EnergyShare:
     """One summand: how often something happened, and the energy of that."""
 
     term: EnergyTerm
@@ -97,7 +97,7 @@ class Statistics:
     harts: tuple[HartStatistics, ...]
     """Those that were started."""
     devices: tuple[DeviceStatistics, ...]
-    energy: tuple[EnergyPart, ...]
+    energy: tuple[EnergyShare, ...]
 
     @property
     def instructions(self) -> int:
@@ -123,7 +123,7 @@ def statistics_of(simulator: Simulator) -> Statistics:
     harts = _harts(simulator)
     devices = tuple(_device(name, numbers) for name, numbers in simulator.native.statistics().items())
     activities = _activities(simulator, harts, devices)
-    parts = tuple(EnergyPart(term, _count(simulator, term, activities)) for term in simulator.platform.energy)
+    parts = tuple(EnergyShare(term, _count(simulator, term, activities)) for term in simulator.platform.energy)
     return Statistics(simulator.cycles, simulator.timing.hertz, harts, devices, parts)
 
 
