@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tilewright.core.plan import Plan, Schedule
     from tilewright.machine.parts import Memory
     from tilewright.plan import PlanOptions
-    from tilewright.report import BufferRow, GroupRow, GroupTable, Layer, Totals
+    from tilewright.report import BufferRow, GroupRow, GroupTable, LayerRow, Totals
 
 commands = typer.Typer()
 LONGEST = 20
@@ -227,7 +227,7 @@ def _show_flat(made: Plan, *, as_json: bool) -> None:
     console.print(arena_text(made))
 
 
-def _flat_row(made: Plan, layer: Layer) -> FlatRow:
+def _flat_row(made: Plan, layer: LayerRow) -> FlatRow:
     place = made.places[made.graph.nodes[layer.step].made[0]]
     space = f"{place.space} {place.index}" if place.space in ("input", "output") else place.space
     live = sum(b.bytes for b in made.buffers if b.first <= layer.step < b.last and b.place.space != "output")

@@ -22,7 +22,7 @@ COLUMN, LOOP = 170.0, 240.0
 
 
 @dataclass(frozen=True)
-class Box:
+class Rectangle:
     """A rectangle."""
 
     x: float
@@ -34,7 +34,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Label:
+class Caption:
     """A text in a picture."""
 
     x: float
@@ -52,9 +52,9 @@ class Picture:
     note: str
     width: float
     height: float
-    boxes: tuple[Box, ...] = ()
-    labels: tuple[Label, ...] = ()
-    points: tuple[Box, ...] = ()
+    boxes: tuple[Rectangle, ...] = ()
+    labels: tuple[Caption, ...] = ()
+    points: tuple[Rectangle, ...] = ()
     legend: tuple[tuple[str, str], ...] = ()
 
 
@@ -73,19 +73,19 @@ def stacked(
     """A bar for each row (name, parts, text of the whole), its parts one after another."""
     most = max((sum(values.values()) for _, values, _ in rows), default=0.0) or 1.0
     scale = (WIDTH - LABEL - VALUE) / most
-    boxes: list[Box] = []
-    labels: list[Label] = []
+    boxes: list[Rectangle] = []
+    labels: list[Caption] = []
     for index, (name, values, text) in enumerate(rows):
         top, x = ROW * index, LABEL
-        labels.append(Label(LABEL - 8, top + BAR - 2, short(name), end=True))
+        labels.append(Caption(LABEL - 8, top + BAR - 2, short(name), end=True))
         for part in parts:
             width = values.get(part, 0.0) * scale
             if width > 0:
                 share = values[part] / (sum(values.values()) or 1.0)
                 shown = f"{name}\n{part}: {values[part]:,.0f} ({share:.1%})"
-                boxes.append(Box(round(x, 2), top + 2, round(width, 2), BAR, colour(parts.index(part)), shown))
+                boxes.append(Rectangle(round(x, 2), top + 2, round(width, 2), BAR, colour(parts.index(part)), shown))
                 x += width
-        labels.append(Label(round(x + 6, 2), top + BAR - 2, text))
+        labels.append(Caption(round(x + 6, 2), top + BAR - 2, text))
     legend = tuple((part, colour(index)) for index, part in enumerate(parts))
     return Picture(title, note, WIDTH, ROW * len(rows) + 4, tuple(boxes), tuple(labels), legend=legend)
 
@@ -95,20 +95,22 @@ def scatter(title: str, note: str, points: Sequence[tuple[float, float, str]]) -
     across, up = _Axis.over([x for x, _, _ in points]), _Axis.over([y for _, y, _ in points])
     right, top, base = WIDTH - LEFT - RIGHT, 20.0, HEIGHT - BOTTOM
     marks = [
-        Box(round(LEFT + across.part(x) * right, 1), round(base - up.part(y) * (base - top), 1), 6, 6, POINT, text)
+        Rectangle(
+            round(LEFT + across.part(x) * right, 1), round(base - up.part(y) * (base - top), 1), 6, 6, POINT, text
+        )
         for x, y, text in points
     ]
-    lines: list[Box] = []
-    labels: list[Label] = []
+    lines: list[Rectangle] = []
+    labels: list[Caption] = []
     for value in across.ticks:
         x = round(LEFT + across.part(value) * right, 1)
-        lines.append(Box(x, top, 1, base - top, LINE, ""))
-        labels.append(Label(x, base + 18, f"{value:,.0f}"))
+        lines.append(Rectangle(x, top, 1, base - top, LINE, ""))
+        labels.append(Caption(x, base + 18, f"{value:,.0f}"))
     for value in up.ticks:
         y = round(base - up.part(value) * (base - top), 1)
-        lines.append(Box(LEFT, y, right, 1, LINE, ""))
-        labels.append(Label(LEFT - 10, y + 4, energy_text(value), end=True))
-    labels.append(Label(LEFT + right, HEIGHT - 4, "cycles", end=True))
+        lines.append(Rectangle(LEFT, y, right, 1, LINE, ""))
+        labels.append(Caption(LEFT - 10, y + 4, energy_text(value), end=True))
+    labels.append(Caption(LEFT + right, HEIGHT - 4, "cycles", end=True))
     return Picture(title, note, WIDTH, HEIGHT, tuple(lines), tuple(labels), tuple(marks))
 
 
@@ -136,19 +138,19 @@ def nest(cost: ArrayCost) -> Picture:
     operands, rows = cost.layer.operands, nest_rows(cost)
     parts = (UNITS, *(memory.name for memory in cost.engine.memories))
     taken = tiles(cost.layer, cost.engine, cost.spatial, cost.temporal)
-    labels = [Label(LOOP + COLUMN * i + 6, 14, f"{o.name} ({o.slot})") for i, o in enumerate(operands)]
-    labels.append(Label(6.0, 22 + BAR - 2, "all of the layer"))
+    labels = [Caption(LOOP + COLUMN * i + 6, 14, f"{o.name} ({o.slot})") for i, o in enumerate(operands)]
+    labels.append(Caption(6.0, 22 + BAR - 2, "all of the layer"))
     for index, row in enumerate(rows):
-        labels.append(Label(6.0 + 6 * (0 if row.unrolled else index + 1), 22 + ROW * (index + 1) + BAR - 2, row.loop))
-    boxes: list[Box] = []
+        labels.append(Caption(6.0 + 6 * (0 if row.unrolled else index + 1), 22 + ROW * (index + 1) + BAR - 2, row.loop))
+    boxes: list[Rectangle] = []
     for place, operand in enumerate(operands):
         left, before = LOOP + COLUMN * place, ""
         outermost = cost.engine.levels(operand.slot)[-1].name
         for index, name in enumerate([outermost, *(r.memories[operand.name] for r in rows if not r.unrolled)]):
             top, kept = 22 + ROW * index, f"{name} {bytes_text(taken[operand.name][name])}"
-            boxes.append(Box(left, top, COLUMN - 6, ROW, colour(parts.index(name)), f"{operand.name} in {kept}"))
+            boxes.append(Rectangle(left, top, COLUMN - 6, ROW, colour(parts.index(name)), f"{operand.name} in {kept}"))
             if name != before:
-                labels.append(Label(left + 6, top + BAR - 2, kept))
+                labels.append(Caption(left + 6, top + BAR - 2, kept))
             before = name
     return Picture(
         f"{cost.layer.name} on {cost.engine.name}: {cost.cycles:,.0f} cycles, {energy_text(cost.energy)}",

@@ -8,7 +8,7 @@ from typing import Literal
 
 from tilewright.core.graph import Graph
 from tilewright.core.op import is_view
-from tilewright.report.layers import Layer
+from tilewright.report.layers import LayerRow
 
 ROW, LANE, MARGIN = 52, 12, 10
 """Pixels: height of a row, distance of lanes, room between lanes and boxes."""
@@ -22,7 +22,7 @@ class Row:
     title: str
     subtitle: str
     tensor: str
-    layer: Layer | None = None
+    layer: LayerRow | None = None
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Trunk:
 
 
 @dataclass(frozen=True)
-class Flow:
+class FlowChart:
     """Rows from top to bottom. `linked` are rows whose result the next row reads."""
 
     rows: tuple[Row, ...]
@@ -74,7 +74,7 @@ class Flow:
         return tuple(sorted({t * ROW + ROW // 2 - 7 for trunk in self.trunks for t in trunk.targets}))
 
 
-def flow(graph: Graph, layers: tuple[Layer, ...]) -> Flow:
+def flow(graph: Graph, layers: tuple[LayerRow, ...]) -> FlowChart:
     """The picture of a graph. An input stands before its first reader, an output behind the layer that makes it."""
     rows: list[Row] = []
     row_of: dict[str, int] = {}
@@ -111,7 +111,7 @@ def flow(graph: Graph, layers: tuple[Layer, ...]) -> Flow:
         add(Row("layer", layer.op, layer.name, layer.output, layer), reads, made)
         add_outputs(made)
     add_inputs(list(graph.inputs))
-    return Flow(tuple(rows), *_routed(edges))
+    return FlowChart(tuple(rows), *_routed(edges))
 
 
 def _roots(graph: Graph) -> dict[str, str]:

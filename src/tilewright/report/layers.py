@@ -15,7 +15,7 @@ LOOP_NEST = "loop nest"
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerRow:
     """One step of the network that computes something."""
 
     step: int
@@ -33,15 +33,15 @@ class Layer:
     """Bytes of the constants it reads, before a kernel packs them."""
 
 
-def layers(plan: Plan) -> tuple[Layer, ...]:
+def layers(plan: Plan) -> tuple[LayerRow, ...]:
     """A row for every step that computes something; views only rename bytes."""
     return tuple(_layer(plan, step, node) for step, node in enumerate(plan.graph.nodes) if not is_view(node))
 
 
-def _layer(plan: Plan, step: int, node: Node) -> Layer:
+def _layer(plan: Plan, step: int, node: Node) -> LayerRow:
     choice = plan.choices[step]
     kind = plan.graph.types[node.made[0]]
-    return Layer(
+    return LayerRow(
         step,
         node.label,
         " + ".join([node.op, *(fused.op for fused in node.epilogue)]),

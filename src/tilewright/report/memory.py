@@ -22,7 +22,7 @@ MOST = 2000
 
 
 @dataclass(frozen=True)
-class Block:
+class BufferBar:
     """A buffer as a rectangle."""
 
     buffer: Buffer
@@ -55,7 +55,7 @@ class MemoryMap:
     width: float
     height: float
     step_width: float
-    blocks: tuple[Block, ...]
+    blocks: tuple[BufferBar, ...]
     steps: tuple[Tick, ...]
     addresses: tuple[Tick, ...]
     bound: float | None
@@ -186,11 +186,11 @@ def _map(
     )
 
 
-def _block(buffer: Buffer, index: int, step: float, scale: float, bottom: float) -> Block:
+def _block(buffer: Buffer, index: int, step: float, scale: float, bottom: float) -> BufferBar:
     width, height = step * (buffer.last - buffer.first), buffer.bytes * scale
     room = int((width - 8) / 6.7)
     label = buffer.name if len(buffer.name) <= room else buffer.name[: room - 1] + "…" if room >= 5 else ""
-    return Block(
+    return BufferBar(
         buffer,
         round(LEFT + step * buffer.first, 1),
         round(bottom - (buffer.place.offset + buffer.bytes) * scale, 1),

@@ -14,7 +14,7 @@ from tilewright.machine.parts import Memory
 from tilewright.report.counted import counted_rows
 from tilewright.report.flow import LANE, ROW, flow
 from tilewright.report.groups import GroupTable, group_span, group_table
-from tilewright.report.layers import LOOP_NEST, Layer, layers
+from tilewright.report.layers import LOOP_NEST, LayerRow, layers
 from tilewright.report.memory import human_bytes, memory_maps
 from tilewright.report.profile import profile_rows, roofline
 from tilewright.report.timeline import timeline
@@ -129,7 +129,7 @@ def _limit(memory: Memory) -> str:
     return "" if memory.bytes is None else f" of {memory.bytes:,}"
 
 
-def _figures(program: Program, rows: tuple[Layer, ...]) -> tuple[Figure, ...]:
+def _figures(program: Program, rows: tuple[LayerRow, ...]) -> tuple[Figure, ...]:
     kernels = sum(not row.code.startswith(LOOP_NEST) for row in rows)
     macs = sum(row.macs for row in rows)
     return (

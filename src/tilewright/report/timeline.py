@@ -22,7 +22,7 @@ CLOSE_UPS, STEPS, MOST_BARS = 12, 12, 1000
 
 
 @dataclass(frozen=True)
-class Mark:
+class TimedBar:
     """A bar as a rectangle."""
 
     x: float
@@ -47,20 +47,20 @@ class Chart:
     bottom: float
     lanes: tuple[Tick, ...]
     ticks: tuple[Tick, ...]
-    marks: tuple[Mark, ...]
+    marks: tuple[TimedBar, ...]
 
 
 @dataclass(frozen=True)
-class Timeline:
+class TimelinePicture:
     """All groups in one picture, and the longest of them step by step."""
 
     whole: Chart
     close_ups: tuple[Chart, ...]
 
 
-def timeline(plan: Plan, schedule: Schedule, replayed: Replayed) -> Timeline:
+def timeline(plan: Plan, schedule: Schedule, replayed: Replayed) -> TimelinePicture:
     """When everything is predicted to run."""
-    return Timeline(_whole(plan, schedule, replayed.groups), _close_ups(plan, schedule, replayed))
+    return TimelinePicture(_whole(plan, schedule, replayed.groups), _close_ups(plan, schedule, replayed))
 
 
 def _whole(plan: Plan, schedule: Schedule, groups: Sequence[Timed]) -> Chart:
@@ -147,9 +147,9 @@ def _chart(
     )
 
 
-def _mark(bar: Bar, share: float, colour: str, text: str, top: float, scale: float) -> Mark:
+def _mark(bar: Bar, share: float, colour: str, text: str, top: float, scale: float) -> TimedBar:
     height = max(2.0, BAR * share)
-    return Mark(
+    return TimedBar(
         round(LEFT + bar.start * scale, 2),
         round(top + (LANE - BAR) / 2 + BAR - height, 1),
         round(max(NARROWEST, (bar.stop - bar.start) * scale), 2),
