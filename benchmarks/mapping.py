@@ -31,7 +31,7 @@ from tilewright.frontend.zigzag_onnx import read_onnx_workload
 from tilewright.frontend.zigzag_workload import read_yaml_workload
 from tilewright.machine.library import load_array
 from tilewright.mapping.batch import Evaluator
-from tilewright.mapping.best import BestResult, Job, best_mapping, best_mappings
+from tilewright.mapping.best import BestResult, MappingJob, best_mapping, best_mappings
 from tilewright.mapping.spatial import candidates
 from tilewright.mapping.strategies import loma
 from tilewright.mapping.tables import problem
@@ -123,10 +123,10 @@ def network(cases: Path) -> tuple[list[tuple[str, float, float, list[BestResult]
     found: list[tuple[str, float, float, list[BestResult]]] = []
     better = True
     for objective in ("latency", "energy"):
-        jobs: list[Job] = []
+        jobs: list[MappingJob] = []
         for layer in workload.layers:
             spatial: tuple[SpatialMapping, ...] = candidates(layer, engine, file.entry(layer).unrolled)
-            jobs.append(Job(layer, engine, spatial, objective))
+            jobs.append(MappingJob(layer, engine, spatial, objective))
         begun = process_time()
         results = best_mappings(jobs)
         seconds = process_time() - begun

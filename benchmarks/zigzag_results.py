@@ -22,7 +22,7 @@ from rich.table import Table
 
 from tilewright.compat.zigzag import get_hardware_performance_zigzag, get_hardware_performance_zigzag_imc
 from tilewright.compat.zigzag_results import CostModelEvaluation
-from tilewright.mapping.best import BestResult, Job, best_mappings
+from tilewright.mapping.best import BestResult, MappingJob, best_mappings
 from tilewright.mapping.goals import Objective
 from tilewright.mapping.results import Effort
 
@@ -73,7 +73,7 @@ def _layers(
 def searched(result: Stated, effort: Effort) -> list[BestResult]:
     """The best mappings in time for the same mappings in space."""
     jobs = [
-        Job(layer.layer, layer.cost.engine, (layer.cost.spatial,), result.objective, effort=effort)
+        MappingJob(layer.layer, layer.cost.engine, (layer.cost.spatial,), result.objective, effort=effort)
         for layer in result.layers
     ]
     return best_mappings(jobs)

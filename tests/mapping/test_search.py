@@ -9,7 +9,7 @@ from mapping.brute_force import all_costs
 from mapping.random_problems import possible_problems, random_problem
 from tilewright.core.mapping import SpatialMapping
 from tilewright.errors import TilewrightError
-from tilewright.mapping.best import Job, best_mapping, best_mappings
+from tilewright.mapping.best import MappingJob, best_mapping, best_mappings
 from tilewright.mapping.goals import Objective, Wanted
 from tilewright.mapping.results import Effort, SearchResult
 from tilewright.mapping.search import Search
@@ -134,7 +134,7 @@ def test_several_ways_to_unroll() -> None:
 
 def test_the_number_of_processes_changes_nothing() -> None:
     problems = [*(some := possible_problems(3, 3)), some[0]]
-    jobs = [Job(one.layer, one.engine, (one.spatial,), "edp") for one in problems]
+    jobs = [MappingJob(one.layer, one.engine, (one.spatial,), "edp") for one in problems]
     one, two = best_mappings(jobs), best_mappings(jobs, workers=2)
     assert [result.best for result in one] == [result.best for result in two]
     assert one[0] is one[3]

@@ -16,7 +16,7 @@ from tilewright.machine.array import ArrayEngine, Arrays
 from tilewright.machine.array_file import FINAL
 from tilewright.machine.library import load_arrays
 from tilewright.mapping.allocate import allocate
-from tilewright.mapping.best import BestResult, Job, best_mappings
+from tilewright.mapping.best import BestResult, MappingJob, best_mappings
 from tilewright.mapping.goals import Objective, Wanted
 from tilewright.mapping.pinned import Pinned, pinned_for
 from tilewright.mapping.results import Effort
@@ -242,12 +242,12 @@ def _result(task: Task, options: MapOptions) -> tuple[Mapped, ...]:
     return _mapped(task, best_mappings([_job(task, options)])[0], options)
 
 
-def _job(task: Task, options: MapOptions) -> Job:
+def _job(task: Task, options: MapOptions) -> MappingJob:
     layer, engine = task
     _check_slots(layer, engine)
     ways = unrollings(layer, engine, options.unrolling)
     effort = options.effort or Effort()
-    return Job(layer, engine, ways, options.objective, options.wanted, effort, options.corrected)
+    return MappingJob(layer, engine, ways, options.objective, options.wanted, effort, options.corrected)
 
 
 def _mapped(task: Task, result: BestResult, options: MapOptions) -> tuple[Mapped, ...]:

@@ -21,7 +21,7 @@ Order = tuple[tuple[str, int], ...]
 
 
 @dataclass
-class _State:
+class _OperandState:
     """How far one operand is: the loops that it has room for, and where it is in the order."""
 
     operand: Operand
@@ -61,7 +61,7 @@ def allocate(
     """
     memories = usable(engine, corrected=corrected)
     unrolled = spatial.fractional(layer)
-    states = {o.slot: _State(o, spread(engine, o.slot, unrolled), {}) for o in layer.operands}
+    states = {o.slot: _OperandState(o, spread(engine, o.slot, unrolled), {}) for o in layer.operands}
     cuts: dict[str, list[int]] = {operand.name: [] for operand in layer.operands}
     for state in states.values():
         state.enter()
@@ -88,7 +88,9 @@ def usable(engine: ArrayEngine, *, corrected: bool) -> list[MemoryLevel]:
     ]
 
 
-def _choose(layer: Layer, memory: MemoryLevel, held: Sequence[_State], order: Order, even: bool) -> tuple[_Choice, ...]:
+def _choose(
+    layer: Layer, memory: MemoryLevel, held: Sequence[_OperandState], order: Order, even: bool
+) -> tuple[_Choice, ...]:
     """The tiles that leave the least traffic above, among those that fit together; the last of equal ones."""
     options = [_options(layer, memory, state, order) for state in held]
     least_of_each = [(state.operand.name, choices[0].bits) for state, choices in zip(held, options, strict=True)]
@@ -109,7 +111,7 @@ def _choose(layer: Layer, memory: MemoryLevel, held: Sequence[_State], order: Or
     return best
 
 
-def _options(layer: Layer, memory: MemoryLevel, state: _State, order: Order) -> list[_Choice]:
+def _options(layer: Layer, memory: MemoryLevel, state: _OperandState, order: Order) -> list[_Choice]:
     """Every tile of an operand that fits into a memory by itself; only the whole at its outermost one."""
     operand = state.operand
     bits = element_bits(layer, operand, order[state.cut :], state.entries[state.level + 1 :])

@@ -37,7 +37,7 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class Costs:
+class BatchCosts:
     """A mapping in a row."""
 
     energy: Array
@@ -48,7 +48,7 @@ class Costs:
 
 
 @dataclass(frozen=True)
-class Link:
+class OperandLink:
     """The way of an operand between two of its memories."""
 
     ends: tuple[Place, ...]
@@ -176,7 +176,7 @@ class Evaluator:
             total = total + table[profile.nodes[place]]
         return total
 
-    def costs(self, profile: Profile) -> Costs:
+    def costs(self, profile: Profile) -> BatchCosts:
         """All of each mapping."""
         flags = self.double_buffered(profile)
         return self.costs_with(profile, self.windows(profile, flags))
@@ -194,7 +194,7 @@ class Evaluator:
                 found[place] = xp.where(flags[place], span, alone)
         return found
 
-    def costs_with(self, profile: Profile, windows: Mapping[Place, Array]) -> Costs:
+    def costs_with(self, profile: Profile, windows: Mapping[Place, Array]) -> BatchCosts:
         """The same with given windows."""
         held = self.held(profile, windows)
         return self.costs_when(profile, held, ceil(self.problem.computing) + held)
@@ -211,7 +211,7 @@ class Evaluator:
                 stall = self._xp.where(held > stall, held, stall)
         return stall + waiting
 
-    def costs_when(self, profile: Profile, held: Array, working: Array, *, least: bool = False) -> Costs:
+    def costs_when(self, profile: Profile, held: Array, working: Array, *, least: bool = False) -> BatchCosts:
         """Costs if the array waits for so long, and loads can hide behind so many cycles.
 
         `least`: a load is never raised to what must be there at the start. With more cycles to hide behind, loads are
@@ -219,7 +219,9 @@ class Evaluator:
         """
         loads = self._loads(profile, working, least)
         loading, storing = self._loading(loads), self._storing(loads)
-        return Costs(self.energy(profile), held, loading, storing, self.problem.computing + held + loading + storing)
+        return BatchCosts(
+            self.energy(profile), held, loading, storing, self.problem.computing + held + loading + storing
+        )
 
     def raises(self, profile: Profile) -> Array:
         """Whether some load that comes once is shorter than what must be there at the start."""
@@ -371,9 +373,9 @@ class Evaluator:
             least = [xp.where(low < whole, low, whole) for low, whole in zip(least, busy, strict=True)]
         return (levelled if self.problem.corrected else reduced)(xp, busy, least, once, surplus)
 
-    def _links_of(self, table: OperandTable) -> list[Link]:
+    def _links_of(self, table: OperandTable) -> list[OperandLink]:
         """From the inside out."""
-        found: list[Link] = []
+        found: list[OperandLink] = []
         up, down = (TO_HIGH, FROM_LOW) if table.is_output else (FROM_HIGH, TO_LOW)
         for level in range(table.depth - 1):
             ends = [
@@ -383,7 +385,7 @@ class Evaluator:
                 if move.operand == table.index and (move.level, move.direction) in ((level, up), (level + 1, down))
             ]
             shared = sum(self._is_shared(table, at, way) for at, way in ((level, up), (level + 1, down)))
-            found.append(Link(tuple(ends), shared))
+            found.append(OperandLink(tuple(ends), shared))
         return found
 
     def _is_shared(self, table: OperandTable, level: int, direction: str) -> bool:
@@ -392,7 +394,7 @@ class Evaluator:
         others = [other for other in self.problem.layer.inputs if other is not table.operand]
         return port is not None and any(memory.port(other.slot, direction) is port for other in others)
 
-    def _link_cycles(self, link: Link, loads: Mapping[tuple[int, int], Array]) -> Array:
+    def _link_cycles(self, link: OperandLink, loads: Mapping[tuple[int, int], Array]) -> Array:
         cycles: Array = None
         for end in link.ends:
             cycles = loads[end] if cycles is None else self._xp.where(loads[end] > cycles, loads[end], cycles)

@@ -59,7 +59,7 @@ class BestResult:
 
 
 @dataclass(frozen=True)
-class Job:
+class MappingJob:
     """A layer to map."""
 
     layer: Layer
@@ -155,7 +155,7 @@ def _covered(layer: Layer, engine: ArrayEngine, spatial: SpatialMapping) -> int:
     return Lattice.of(spatial.steps(layer)).mappings(depths)
 
 
-def best_mappings(jobs: Sequence[Job], workers: int = 1) -> list[BestResult]:
+def best_mappings(jobs: Sequence[MappingJob], workers: int = 1) -> list[BestResult]:
     """Of many layers; equal ones are searched once, and the number of processes changes nothing but the time."""
     different = list({_key(job): job for job in jobs}.items())
     if workers <= 1:
@@ -167,13 +167,13 @@ def best_mappings(jobs: Sequence[Job], workers: int = 1) -> list[BestResult]:
     return [by_key[_key(job)] for job in jobs]
 
 
-def _run(job: Job) -> BestResult:
+def _run(job: MappingJob) -> BestResult:
     return best_mapping(
         job.layer, job.engine, job.spatials, job.objective, job.wanted, job.effort, corrected=job.corrected
     )
 
 
-def _key(job: Job) -> str:
+def _key(job: MappingJob) -> str:
     """The same for jobs that differ in nothing but the names of layers and where operands come from."""
     layer = job.layer
     operands = [(o.slot, o.dims, o.sums, o.bits, o.final_bits, o.density) for o in layer.operands]

@@ -17,7 +17,7 @@ from math import inf
 import numpy as np
 
 from tilewright.mapping.batch import Place
-from tilewright.mapping.hiding import Hiding, Loads, Sum, Weights
+from tilewright.mapping.hiding import Hiding, LinearSum, Loads, Weights
 from tilewright.mapping.parts import Part, Space
 from tilewright.mapping.tables import MIXED, NEW, SAME, Flags, Floats, MoveTable
 
@@ -44,7 +44,7 @@ class Bounds:
     @cached_property
     def apart(self) -> tuple[float, float]:
         """The least energy and latency, if each place were cut where it costs least."""
-        sums = [self._energy(), *self._latencies([Sum()])]
+        sums = [self._energy(), *self._latencies([LinearSum()])]
         bound = np.array([found.constant for found in sums])
         if self._open:
             rows, starts = self._compact(sums)
@@ -114,34 +114,34 @@ class Bounds:
                     np.minimum(best, self._terms[place] + self._rest[after(state, operand)], out=best)
             self._rest[state] = self.space.onwards(best)
 
-    def _energy(self) -> Sum:
-        found = Sum(self.problem.fixed_energy)
+    def _energy(self) -> LinearSum:
+        found = LinearSum(self.problem.fixed_energy)
         for operand, entry in self._open:
             found.add((operand, entry), self.problem.operands[operand].entries[entry].energy)
         for operand, entry in self.whole:
             found.constant += float(self.problem.operands[operand].entries[entry].energy[-1])
         return found
 
-    def _latencies(self, stalls: Sequence[Sum]) -> list[Sum]:
+    def _latencies(self, stalls: Sequence[LinearSum]) -> list[LinearSum]:
         """Sums that latency is not below, given those that no stall is below."""
         hiding = self._hiding
-        found: list[Sum] = []
-        waits = self._waits().plus(Sum(self.problem.computing))
+        found: list[LinearSum] = []
+        waits = self._waits().plus(LinearSum(self.problem.computing))
         for links, below in self._forms:
-            repeated = hiding.repeated(links).plus(Sum(below))
+            repeated = hiding.repeated(links).plus(LinearSum(below))
             loads = hiding.single(links).plus(repeated).plus(waits)
             found += [stall.plus(loads) for stall in stalls]
             for port in hiding.ports(links):
                 for left, hidden in hiding.beside(port, links):
                     crossing = self._crossing(port, hidden).plus(left).plus(repeated)
-                    found += [crossing.plus(stall, 1 - hidden) for stall in (stalls if hidden < 1 else [Sum()])]
+                    found += [crossing.plus(stall, 1 - hidden) for stall in (stalls if hidden < 1 else [LinearSum()])]
         return found
 
-    def _demands(self) -> list[tuple[float, Sum]]:
+    def _demands(self) -> list[tuple[float, LinearSum]]:
         """What has a limit: the most, and bits in a cycle that tiles need of a port."""
-        result: list[tuple[float, Sum]] = []
+        result: list[tuple[float, LinearSum]] = []
         for (memory_name, port_name), most in self.space.wanted.bandwidth.items():
-            found = Sum()
+            found = LinearSum()
             for port, moves in self.space.evaluator.moves.items():
                 memory, named = self.problem.ports[port]
                 for move in moves if (memory.name, named.name) == (memory_name, port_name) else ():
@@ -149,7 +149,7 @@ class Bounds:
             result.append((most, found))
         return result
 
-    def _put(self, total: Sum, move: MoveTable, values: Floats) -> None:
+    def _put(self, total: LinearSum, move: MoveTable, values: Floats) -> None:
         """Adds what a move takes, wherever its tile is cut; outputs leave a unit in every step (the first node)."""
         if (move.operand, move.entry) in self._nodes:
             total.add((move.operand, move.entry), values)
@@ -157,21 +157,21 @@ class Bounds:
             output = not move.entry and self.problem.operands[move.operand].is_output
             total.constant += float(values[0 if output else -1])
 
-    def _stalls(self) -> list[Sum]:
+    def _stalls(self) -> list[LinearSum]:
         """Sums that no stall is below: nothing; by port what is late in any case; all that crosses less its windows.
 
         Windows of a port lie inside of the computing cycles, and together they are not longer than their sum.
         """
         problem = self.problem
         computing = float((problem.spans * problem.times).max())
-        result = [Sum()]
+        result = [LinearSum()]
         windows = {place: self._window(place) for place in self._open}
         spans = problem.spans.astype(np.float64)
         for port, moves in self.space.evaluator.moves.items():
             again = [move for move in moves if not self.space.once(self.part, move)]
             if problem.ports[port][1].exclusive or not again:
                 continue
-            late, busy = Sum(), Sum(-computing)
+            late, busy = LinearSum(), LinearSum(-computing)
             for move in again:
                 more: Floats = ((move.times - 1) * move.present).astype(np.float64)
                 window = windows.get((move.operand, move.entry), spans)
@@ -180,15 +180,15 @@ class Bounds:
             result += [late, busy]
             users = {(move.operand, move.entry) for move in again}
             if users <= windows.keys():
-                apart = Sum(0.0, dict(busy.terms))
+                apart = LinearSum(0.0, dict(busy.terms))
                 for place in users:
                     apart.add(place, -windows[place] * problem.times)
                 result.append(apart)
         return result
 
-    def _waits(self) -> Sum:
+    def _waits(self) -> LinearSum:
         """Cycles for ports beside which the array cannot work."""
-        total = Sum()
+        total = LinearSum()
         for port, moves in self.space.evaluator.moves.items():
             for move in moves if self.problem.ports[port][1].exclusive else ():
                 self._put(total, move, (move.busy * (move.times - 1) * move.present).astype(np.float64))
@@ -209,7 +209,7 @@ class Bounds:
         alone = np.ceil(problem.cycles * (problem.lattice.periods // same))
         return np.where(single & (new == 1) & (mixed == 1), alone, spans)
 
-    def _crossing(self, port: int, hidden: float) -> Sum:
+    def _crossing(self, port: int, hidden: float) -> LinearSum:
         """A sum that work is not below, less the cycles that a port has left for loads that come once.
 
         What comes once can hide only in cycles that the port has left, so it takes its time in one way or the other;
@@ -217,7 +217,7 @@ class Bounds:
         """
         problem = self.problem
         rounded = float((problem.spans * problem.times).max()) - problem.computing
-        total = Sum((1 - hidden) * problem.computing - rounded)
+        total = LinearSum((1 - hidden) * problem.computing - rounded)
         for move in self.space.evaluator.moves[port]:
             if not self._loads.ignored(move) and not self.space.once(self.part, move):
                 self._put(total, move, hidden * self._loads.later(move))
@@ -258,7 +258,7 @@ class Bounds:
     def _dips(self, links: Weights) -> float:
         return 0.0 if self.problem.corrected else self._hiding.dips(links)
 
-    def _compact(self, sums: Sequence[Sum]) -> tuple[Floats, list[int]]:
+    def _compact(self, sums: Sequence[LinearSum]) -> tuple[Floats, list[int]]:
         """By sum the terms of all nodes that places can be cut at, one place after the other, and where each begins."""
         sizes = [len(nodes) for nodes in self._nodes.values()]
         rows = np.zeros((len(sums), sum(sizes)))
@@ -269,7 +269,7 @@ class Bounds:
                     rows[row, start : start + size] = found.terms[place][nodes]
         return rows, starts
 
-    def _useful(self, sums: Sequence[Sum]) -> list[Sum]:
+    def _useful(self, sums: Sequence[LinearSum]) -> list[LinearSum]:
         """Leaves out sums that are never above another one, wherever places can be cut."""
         if not self._open:
             return [max(sums, key=lambda found: found.constant)]

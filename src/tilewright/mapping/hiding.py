@@ -25,7 +25,7 @@ Weights = Mapping[Place, float]
 
 
 @dataclass
-class Sum:
+class LinearSum:
     """A constant, and by place what each node adds."""
 
     constant: float = 0.0
@@ -34,9 +34,9 @@ class Sum:
     def add(self, place: Place, values: Floats) -> None:
         self.terms[place] = self.terms[place] + values if place in self.terms else values
 
-    def plus(self, other: Sum, share: float = 1.0) -> Sum:
+    def plus(self, other: LinearSum, share: float = 1.0) -> LinearSum:
         """With another one, or a share of it."""
-        result = Sum(self.constant + share * other.constant, dict(self.terms))
+        result = LinearSum(self.constant + share * other.constant, dict(self.terms))
         for place, values in other.terms.items():
             result.add(place, values if share == 1.0 else share * values)
         return result
@@ -126,17 +126,17 @@ class Hiding:
             for port, moves in loads.moves.items()
         }
         self._open = frozenset((i, entry) for i, entries in enumerate(space.open(part)) for entry in entries)
-        self._singles: dict[frozenset[tuple[Place, float]], Sum] = {}
+        self._singles: dict[frozenset[tuple[Place, float]], LinearSum] = {}
 
-    def repeated(self, links: Weights) -> Sum:
+    def repeated(self, links: Weights) -> LinearSum:
         """Cycles of links whose tile comes more than once: the first one does not hide."""
         known = self._open & self._loads.link.keys()
-        return Sum(0.0, {link: part * self._loads.link[link] for link, part in links.items() if link in known})
+        return LinearSum(0.0, {link: part * self._loads.link[link] for link, part in links.items() if link in known})
 
     def _that_hide(self, links: Weights) -> dict[Place, float]:
         return {k: part for k, part in links.items() if k not in self._open and k in self._loads.link}
 
-    def single(self, links: Weights) -> Sum:
+    def single(self, links: Weights) -> LinearSum:
         """Cycles of links whose tile comes once: what is left if the array works for ever."""
         mine = self._that_hide(links)
         key = frozenset(mine.items())
@@ -153,7 +153,7 @@ class Hiding:
         found = {port for link in self._that_hide(links) for port, _ in self._loads.ends[link]}
         return sorted(port for port in found if not self._loads.exclusive(port))
 
-    def beside(self, port: int, links: Weights) -> list[tuple[Sum, float]]:
+    def beside(self, port: int, links: Weights) -> list[tuple[LinearSum, float]]:
         """Cycles of links that come once if at one port they hide only in cycles that it has left.
 
         Each with the part of those cycles that is to be taken off besides. What is taken off a sum is never above some
@@ -162,19 +162,19 @@ class Hiding:
         mine = self._that_hide(links)
         here = {end: part for link, part in mine.items() for end in self._loads.ends[link] if end[0] == port}
         others = {k: part for k, part in mine.items() if all(end not in here for end in self._loads.ends[k])}
-        total = self.single(others).plus(Sum(sum(part * self._loads.longest[end] for end, part in here.items())))
+        total = self.single(others).plus(LinearSum(sum(part * self._loads.longest[end] for end, part in here.items())))
         if self._corrected:
             return [(self._besides(total, here, rate), rate) for rate in sorted(set(here.values()))]
         steps = self._steps(port, {end[1]: part for end, part in here.items()})
         shares = [(port, position, most / (place + 1)) for place, (position, most, _) in enumerate(steps)]
         return [
-            (total.plus(Sum(-self._stepped_besides(shares, rate))), rate)
+            (total.plus(LinearSum(-self._stepped_besides(shares, rate))), rate)
             for rate in sorted({share for _, _, share in shares})
         ]
 
-    def _besides(self, total: Sum, here: Mapping[End, float], rate: float) -> Sum:
+    def _besides(self, total: LinearSum, here: Mapping[End, float], rate: float) -> LinearSum:
         """Less all that can be taken off loads that count for more than a rate."""
-        result = total.plus(Sum())
+        result = total.plus(LinearSum())
         for end, part in here.items():
             if part > rate:
                 spare = self._loads.longest[end] - self._loads.floor[end]
@@ -189,32 +189,32 @@ class Hiding:
             total += cycles * (place + 1) * abs(share - rate)
         return total
 
-    def _least(self, total: Sum) -> float:
+    def _least(self, total: LinearSum) -> float:
         return total.constant + sum(
             float(values[self._space.allowed(place)].min()) for place, values in total.terms.items()
         )
 
-    def _put(self, total: Sum, operand: int, values: Floats) -> None:
+    def _put(self, total: LinearSum, operand: int, values: Floats) -> None:
         """Adds what depends on the innermost tile of an operand."""
         if (operand, 1) in self._open:
             total.add((operand, 1), values)
         else:
             total.constant += float(values[-1])
 
-    def _floors(self, links: Weights) -> Sum:
+    def _floors(self, links: Weights) -> LinearSum:
         """In the corrected model no load comes below its floor."""
-        total = Sum()
+        total = LinearSum()
         for link, part in links.items():
             floors = [self._loads.floor[end] for end in self._loads.ends[link]]
             self._put(total, link[0], part * np.maximum.reduce(floors))
         return total
 
-    def _stepped(self, links: Weights) -> Sum:
+    def _stepped(self, links: Weights) -> LinearSum:
         """In the original model: loads less all steps that are taken off them, at the better end of each link."""
         groups: dict[frozenset[int], list[Place]] = {}
         for link in sorted(links):
             groups.setdefault(frozenset(port for port, _ in self._loads.ends[link]), []).append(link)
-        total = Sum()
+        total = LinearSum()
         for group in groups.values():
             choices = [
                 self._at_ports([(self._end(link, outer), links[link]) for link in group]) for outer in (False, True)
@@ -226,11 +226,11 @@ class Hiding:
         """One end of a link, the outer or the inner one where it has two."""
         return (max if outer else min)(self._loads.ends[link], key=self._loads.level)
 
-    def _at_ports(self, ends: Sequence[tuple[End, float]]) -> Sum:
+    def _at_ports(self, ends: Sequence[tuple[End, float]]) -> LinearSum:
         by_port: dict[int, dict[int, float]] = {}
         for (port, position), part in ends:
             by_port.setdefault(port, {})[position] = part
-        total = Sum()
+        total = LinearSum()
         for port, chosen in by_port.items():
             total.constant += sum(part * self._loads.longest[port, position] for position, part in chosen.items())
             if self._loads.exclusive(port):

@@ -21,7 +21,7 @@ Run = tuple[int, int, bool]
 
 
 @dataclass(frozen=True)
-class Segment:
+class LoopSegment:
     """Loops between two cuts."""
 
     counts: Counts
@@ -39,7 +39,7 @@ class Orders:
         self._kinds, self._strides = kinds, strides
         self.of = cache(self._of)
 
-    def _of(self, segment: Segment) -> tuple[tuple[int, ...], ...]:
+    def _of(self, segment: LoopSegment) -> tuple[tuple[int, ...], ...]:
         """The orders (innermost first) that differ in a run; none if every order would let a tile below stay."""
         found: dict[tuple[tuple[int, Run], ...], tuple[int, ...]] = {}
         seen: set[tuple[Counts, tuple[tuple[int, Run], ...]]] = set()

@@ -24,7 +24,7 @@ from tilewright.mapping.bounds import Bounds, State, after
 from tilewright.mapping.goals import Goal, Objective, Wanted
 from tilewright.mapping.hiding import Loads
 from tilewright.mapping.lattice import Ints
-from tilewright.mapping.orders import Orders, Segment, combined
+from tilewright.mapping.orders import LoopSegment, Orders, combined
 from tilewright.mapping.parts import Part, Space
 from tilewright.mapping.results import Effort, Found, SearchResult
 from tilewright.mapping.tables import MIXED, NEW, SAME, Flags, Floats, Problem, room
@@ -40,7 +40,7 @@ ORDERS = 4096
 
 
 @dataclass
-class _Block:
+class _CutBlock:
     """Partial mappings of one part with the same places cut."""
 
     bounds: Bounds
@@ -53,12 +53,12 @@ class _Block:
     sums: Floats
     """By mapping and family: the terms so far."""
 
-    def take(self, rows: Ints) -> _Block:
+    def take(self, rows: Ints) -> _CutBlock:
         nodes = {place: found[rows] for place, found in self.nodes.items()}
-        return _Block(self.bounds, self.state, self.node[rows], self.operand[rows], nodes, self.sums[rows])
+        return _CutBlock(self.bounds, self.state, self.node[rows], self.operand[rows], nodes, self.sums[rows])
 
 
-_Waiting = tuple[float, float, int, int, _Block | Bounds | Part]
+_Waiting = tuple[float, float, int, int, _CutBlock | Bounds | Part]
 """What to look at first: bounds, how little is left to cut, and what came earlier; parts wait until they promise."""
 _Heap = list[_Waiting]
 
@@ -115,12 +115,12 @@ class Search:
         while heap:
             first, _, _, _, waiting = heap[0]
             # What is known about parts without tables of them is no bound worth the name.
-            if isinstance(waiting, _Block) and self._stops(first, started):
+            if isinstance(waiting, _CutBlock) and self._stops(first, started):
                 bound = first
                 break
             heapq.heappop(heap)
             self._blocks += 1
-            if isinstance(waiting, _Block):
+            if isinstance(waiting, _CutBlock):
                 for child in self._expand(waiting):
                     self._push(heap, child)
             else:
@@ -152,7 +152,7 @@ class Search:
             return
         nodes = {place: np.full(1, self.problem.lattice.last) for place in waiting.whole}
         zero = np.zeros(1, dtype=np.int64)
-        root = _Block(waiting, waiting.start, zero, zero - 1, nodes, waiting.constants[None, :].copy())
+        root = _CutBlock(waiting, waiting.start, zero, zero - 1, nodes, waiting.constants[None, :].copy())
         if waiting.start == waiting.done:
             self._leaves(root)
             return
@@ -160,7 +160,7 @@ class Search:
             self._dive(root)
         self._push(heap, root)
 
-    def _dive(self, block: _Block) -> None:
+    def _dive(self, block: _CutBlock) -> None:
         """Finds some mapping soon: goes on with the most promising cuts alone."""
         while True:
             children = self._expand(block)
@@ -170,7 +170,7 @@ class Search:
             _, _, rows, best = min(ranked, key=lambda one: (one[0][one[2][0]], one[1][one[2][0]], one[3].state))
             block = best.take(rows[:WIDTH])
 
-    def _order(self, block: _Block) -> tuple[Floats, Floats, Ints]:
+    def _order(self, block: _CutBlock) -> tuple[Floats, Floats, Ints]:
         """What comes first and second, and the rows of a block from the best one on."""
         rest = block.bounds.rest(block.state)[:, block.node].T + block.sums
         first, second = self._goal.key(rest[:, 0], rest[:, block.bounds.latencies].max(axis=1))
@@ -202,7 +202,7 @@ class Search:
             seconds=seconds,
         )
 
-    def _push(self, heap: _Heap, block: _Block) -> None:
+    def _push(self, heap: _Heap, block: _CutBlock) -> None:
         """In blocks, best first."""
         first, second, order = self._order(block)
         for start in range(0, len(order), BLOCK):
@@ -212,12 +212,12 @@ class Search:
             entry = (float(first[rows[0]]), float(second[rows[0]]), -depth, self._serial, block.take(rows))
             heapq.heappush(heap, entry)
 
-    def _expand(self, block: _Block) -> list[_Block]:
+    def _expand(self, block: _CutBlock) -> list[_CutBlock]:
         """Partial mappings with one more place cut; whole ones are evaluated."""
         bounds = block.bounds
         now = bounds.rest(block.state)[:, block.node].T + block.sums
         block = block.take(np.flatnonzero(self._goal.hopeful(now[:, 0], now[:, bounds.latencies].max(axis=1))))
-        children: list[_Block] = []
+        children: list[_CutBlock] = []
         if not len(block.node):
             return children
         for operand, cut in enumerate(block.state):
@@ -233,7 +233,7 @@ class Search:
                 children.append(child)
         return children
 
-    def _cut(self, block: _Block, place: Place) -> _Block:
+    def _cut(self, block: _CutBlock, place: Place) -> _CutBlock:
         """All ways to cut one more place that can be better than the best found."""
         bounds, exponents = block.bounds, self.problem.lattice.exponents
         state = after(block.state, place[0])
@@ -255,7 +255,7 @@ class Search:
         placed = {other: found[rows] for other, found in block.nodes.items()} | {place: chosen}
         fits = self._fits(placed, chosen)
         rows, chosen = rows[fits], chosen[fits]
-        return _Block(
+        return _CutBlock(
             bounds,
             state,
             chosen,
@@ -282,7 +282,7 @@ class Search:
             result &= taken <= self.wanted.bits(problem, memory)
         return result
 
-    def _leaves(self, block: _Block) -> None:
+    def _leaves(self, block: _CutBlock) -> None:
         """Evaluates whole sets of cuts, with all orders in between that matter."""
         energy, latency, watched = self._optimistic(block)
         first, second = self._goal.key(energy, latency)
@@ -304,7 +304,7 @@ class Search:
             if pending.orders:
                 self._offer(*pending.arrays())
 
-    def _optimistic(self, block: _Block) -> tuple[Floats, Floats, dict[Place, Flags]]:
+    def _optimistic(self, block: _CutBlock) -> tuple[Floats, Floats, dict[Place, Flags]]:
         """Energy and least latency of sets of cuts, and for which places the order in between can matter."""
         problem, evaluator = self.problem, self.evaluator
         last = np.full(len(block.node), problem.lattice.last)
@@ -372,7 +372,7 @@ class Search:
 
     def _segments(
         self, nodes: Mapping[Place, int], watched: Mapping[Place, Flags], row: int, chain: list[int]
-    ) -> list[Segment]:
+    ) -> list[LoopSegment]:
         """The loops between neighbouring nodes, and which operands care for their order."""
         lattice, last = self.problem.lattice, self.problem.lattice.last
         parts = [
@@ -397,7 +397,7 @@ class Search:
                     if len(kinds) > 1 or MIXED in kinds:
                         break
         return [
-            Segment(counts, frozenset(care), frozenset(stay))
+            LoopSegment(counts, frozenset(care), frozenset(stay))
             for counts, care, stay in zip(parts, caring, staying, strict=True)
         ]
 

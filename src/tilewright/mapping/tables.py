@@ -152,7 +152,7 @@ def problem(layer: Layer, engine: ArrayEngine, spatial: SpatialMapping, *, corre
     lattice = Lattice.of(spatial.steps(layer))
     ports = tuple((memory, port) for memory in engine.memories for port in memory.ports)
     whole = spatial.integral(layer, up=corrected)
-    maker = _Maker(layer, engine, lattice, spatial.fractional(layer), whole, ports, corrected)
+    maker = _TableMaker(layer, engine, lattice, spatial.fractional(layer), whole, ports, corrected)
     tables = tuple(maker.operand(index, operand) for index, operand in enumerate(layer.operands))
     every = evaluate(layer, engine, spatial, _untiled(layer, engine, spatial), corrected=corrected)
     return Problem(
@@ -175,7 +175,7 @@ def _untiled(layer: Layer, engine: ArrayEngine, spatial: SpatialMapping) -> Temp
     return TemporalMapping(order, {o.name: (len(order),) * len(engine.levels(o.slot)) for o in layer.operands})
 
 
-class _Side:
+class _OperandSide:
     """An operand under one version of the spatial mapping (average or whole units)."""
 
     def __init__(
@@ -245,7 +245,7 @@ class _Side:
         return np.full(self._lattice.size, product != 1)
 
 
-class _Maker:
+class _TableMaker:
     """Makes the tables of one problem."""
 
     def __init__(
@@ -267,8 +267,8 @@ class _Maker:
 
     def operand(self, index: int, operand: Operand) -> OperandTable:
         layer, lattice = self._layer, self._lattice
-        average = _Side(layer, self._engine, lattice, operand, self._average)
-        whole = _Side(layer, self._engine, lattice, operand, self._whole)
+        average = _OperandSide(layer, self._engine, lattice, operand, self._average)
+        whole = _OperandSide(layer, self._engine, lattice, operand, self._whole)
         is_output = operand is layer.output
         memories = average.nest.memories
         same, summed = frozenset(layer.irrelevant(operand)), layer.summed(operand)
@@ -291,7 +291,9 @@ class _Maker:
             sums_open=tuple(average.open(level + 1) for level in range(depth)),
         )
 
-    def _entry(self, index: int, operand: Operand, average: _Side, whole: _Side, entry: int) -> EntryTable:
+    def _entry(
+        self, index: int, operand: Operand, average: _OperandSide, whole: _OperandSide, entry: int
+    ) -> EntryTable:
         is_output = operand is self._layer.output
         plan = _directions(is_output, entry)
         energy = np.zeros(self._lattice.size)
@@ -334,7 +336,7 @@ class _Maker:
             allowed = self._lattice.within(self._layer.irrelevant(operand))
         return EntryTable(index, entry, allowed, energy, tuple(moves))
 
-    def _often(self, side: _Side, is_output: bool, entry: int, direction: str, times: Ints) -> Ints:
+    def _often(self, side: _OperandSide, is_output: bool, entry: int, direction: str, times: Ints) -> Ints:
         """How often a move happens; sums that have not begun need not be read."""
         if not self._corrected or not is_output or direction not in (TO_LOW, FROM_HIGH):
             return times
@@ -357,7 +359,7 @@ def sum_values(axis: Sum, first: Floats | float, second: Floats | float) -> Floa
     return np.minimum(float(axis.size), a * b - apart)
 
 
-def _bits(side: _Side, entry: int, operand: Operand, is_output: bool) -> Ints | int:
+def _bits(side: _OperandSide, entry: int, operand: Operand, is_output: bool) -> Ints | int:
     """Of an element of a tile."""
     return np.where(side.open(entry + 1), operand.bits, operand.final_bits) if is_output else operand.bits
 
@@ -369,7 +371,9 @@ def _directions(is_output: bool, entry: int) -> list[tuple[int, str]]:
     return [(entry, direction) for direction in low] + ([(entry - 1, direction) for direction in high] if entry else [])
 
 
-def _moved(side: _Side, operand: Operand, is_output: bool, entry: int, direction: str) -> tuple[Flags, Ints | int]:
+def _moved(
+    side: _OperandSide, operand: Operand, is_output: bool, entry: int, direction: str
+) -> tuple[Flags, Ints | int]:
     """Whether a move happens at all, and bits of an element that it moves."""
     everywhere = np.ones_like(side.open(entry + 1))
     if not is_output:
