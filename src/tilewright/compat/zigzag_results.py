@@ -8,7 +8,7 @@ from typing import Any
 from tilewright.core.workload import Layer
 from tilewright.machine.array import FROM_HIGH, FROM_LOW, TO_HIGH, TO_LOW
 from tilewright.price.array import ArrayCost, areas, clock_period
-from tilewright.price.array_moves import Move
+from tilewright.price.array_moves import ArrayMove
 
 DIRECTIONS = {
     "rd_out_to_low": TO_LOW,
@@ -80,7 +80,7 @@ class CumulativeEvaluation:
                     added[level] += energy
 
 
-def _by_direction(cost: ArrayCost, value: Callable[[Move], float]) -> dict[str, list[dict[str, float]]]:
+def _by_direction(cost: ArrayCost, value: Callable[[ArrayMove], float]) -> dict[str, list[dict[str, float]]]:
     moves = {(move.operand, move.level, move.direction): move for move in cost.moves}
     return {
         operand.name: [

@@ -18,7 +18,7 @@ from tilewright.core.workload import Layer, Operand, Sum
 from tilewright.machine.array import FROM_HIGH, FROM_LOW, READS, TO_HIGH, TO_LOW, ArrayEngine, MemoryLevel, Port
 from tilewright.mapping.lattice import Ints, Lattice
 from tilewright.price.array import evaluate, operation_cycles
-from tilewright.price.array_nest import Nest, build, spread
+from tilewright.price.array_nest import OperandNest, build, spread
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -185,7 +185,7 @@ class _OperandSide:
         self.entries = spread(engine, operand.slot, unrolled)
         self.depth = len(self.entries) - 1
         nothing = TemporalMapping((), {operand.name: (0,) * self.depth})
-        self.nest: Nest = build(layer, engine, operand, unrolled, nothing)
+        self.nest: OperandNest = build(layer, engine, operand, unrolled, nothing)
 
     def extents(self, above: int) -> dict[str, Floats | float]:
         """By dimension: steps in time at each node, times those unrolled at entries below `above`."""

@@ -25,8 +25,8 @@ from tilewright.price.array_latency import (
     stall,
     storing,
 )
-from tilewright.price.array_moves import Move, moves
-from tilewright.price.array_nest import Nest, build
+from tilewright.price.array_moves import ArrayMove, moves
+from tilewright.price.array_nest import OperandNest, build
 from tilewright.price.sparsity import working
 
 LoadKey = tuple[str, int, str]
@@ -50,7 +50,7 @@ class Latency:
     """By memory and port; negative where there is slack."""
     loads: Mapping[LoadKey, float]
     """Cycles of the first load or last store of each move."""
-    moves: tuple[Move, ...]
+    moves: tuple[ArrayMove, ...]
     """What crosses memories, in whole units."""
 
     @property
@@ -68,9 +68,9 @@ class ArrayCost:
     temporal: TemporalMapping
     unit_energies: Mapping[str, float]
     """Of all operations of the array, by part."""
-    moves: tuple[Move, ...]
+    moves: tuple[ArrayMove, ...]
     """What crosses memories, in units that are in use on average."""
-    nests: Mapping[str, Nest]
+    nests: Mapping[str, OperandNest]
     """The loops as each operand sees them."""
     latency: Latency
     double_buffered: Mapping[tuple[str, int], bool]
@@ -171,7 +171,9 @@ def clock_period(engine: ArrayEngine) -> float | None:
     return sum(imc.delays(engine, engine.compute_in_memory).values()) if engine.compute_in_memory else None
 
 
-def _nests(layer: Layer, engine: ArrayEngine, unrolled: Unrolled, temporal: TemporalMapping) -> Mapping[str, Nest]:
+def _nests(
+    layer: Layer, engine: ArrayEngine, unrolled: Unrolled, temporal: TemporalMapping
+) -> Mapping[str, OperandNest]:
     return MappingProxyType(
         {operand.name: build(layer, engine, operand, unrolled, temporal) for operand in layer.operands}
     )
@@ -180,7 +182,7 @@ def _nests(layer: Layer, engine: ArrayEngine, unrolled: Unrolled, temporal: Temp
 def _latency(
     layer: Layer,
     engine: ArrayEngine,
-    nests: Mapping[str, Nest],
+    nests: Mapping[str, OperandNest],
     flags: Mapping[tuple[str, int], bool],
     temporal: TemporalMapping,
     cycles: float,

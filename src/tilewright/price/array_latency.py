@@ -10,8 +10,8 @@ import numpy as np
 
 from tilewright.core.workload import Layer
 from tilewright.machine.array import FROM_HIGH, FROM_LOW, TO_HIGH, TO_LOW
-from tilewright.price.array_moves import Move
-from tilewright.price.array_nest import Nest
+from tilewright.price.array_moves import ArrayMove
+from tilewright.price.array_nest import OperandNest
 
 Flags = Mapping[tuple[str, int], bool]
 """By operand and entry of its nest."""
@@ -19,7 +19,9 @@ PortKey = tuple[str, str]
 """Names of a memory and of a port of it."""
 
 
-def double_buffers(layer: Layer, nests: Mapping[str, Nest], *, corrected: bool = False) -> dict[tuple[str, int], bool]:
+def double_buffers(
+    layer: Layer, nests: Mapping[str, OperandNest], *, corrected: bool = False
+) -> dict[tuple[str, int], bool]:
     """Which tiles can be filled while the one before is in use: what is left of the memory has room for it.
 
     `corrected`: memories that have two buffers always can.
@@ -41,35 +43,35 @@ def double_buffers(layer: Layer, nests: Mapping[str, Nest], *, corrected: bool =
     return flags
 
 
-def _needed(nest: Nest, level: int) -> float:
+def _needed(nest: OperandNest, level: int) -> float:
     """The part of a memory that is in use at a time: a tile less what its outermost loops bring anew."""
     return nest.tile_bits(level + 1) // nest.relevant_runs[level + 1] / nest.memories[level].bits
 
 
-def held(stalls: Mapping[PortKey, int], ports: Mapping[PortKey, Sequence[Move]]) -> int:
+def held(stalls: Mapping[PortKey, int], ports: Mapping[PortKey, Sequence[ArrayMove]]) -> int:
     """Cycles for which the array waits: for the slowest port, and for every one that it cannot work beside."""
     exclusive = {key for key, moves in ports.items() if moves[0].port and moves[0].port.exclusive}
     beside = max([0, *(cycles for key, cycles in stalls.items() if key not in exclusive)])
     return beside + sum(stalls[key] for key in exclusive)
 
 
-def by_port(moves: Iterable[Move]) -> dict[PortKey, list[Move]]:
+def by_port(moves: Iterable[ArrayMove]) -> dict[PortKey, list[ArrayMove]]:
     """What crosses each port."""
-    found: dict[PortKey, list[Move]] = {}
+    found: dict[PortKey, list[ArrayMove]] = {}
     for move in moves:
         if move.port is not None:
             found.setdefault((move.memory.name, move.port.name), []).append(move)
     return found
 
 
-def allowed(move: Move, flags: Flags, cycles: float) -> int:
+def allowed(move: ArrayMove, flags: Flags, cycles: float) -> int:
     """Cycles in which a move may happen without holding up the array."""
     if move.port is not None and move.port.exclusive:
         return 0
     return ceil(cycles * (move.period if flags[move.operand, move.entry] else move.window))
 
 
-def stall(moves: Sequence[Move], flags: Flags, cycles: float) -> int:
+def stall(moves: Sequence[ArrayMove], flags: Flags, cycles: float) -> int:
     """Cycles for which a port holds up the array; negative where it has slack."""
     slacks = [(move.busy - allowed(move, flags, cycles)) * (move.times - 1) for move in moves]
     if len(moves) == 1 or (moves[0].port and moves[0].port.exclusive):
@@ -80,7 +82,7 @@ def stall(moves: Sequence[Move], flags: Flags, cycles: float) -> int:
     return late + max(0, early + windows - _union(moves, flags, cycles))
 
 
-def _union(moves: Sequence[Move], flags: Flags, cycles: float) -> int:
+def _union(moves: Sequence[ArrayMove], flags: Flags, cycles: float) -> int:
     """Cycles of the whole layer that lie in the window of some move."""
     periods = [ceil(cycles * move.period) for move in moves]
     windows = [allowed(move, flags, cycles) for move in moves]
@@ -95,7 +97,12 @@ def _union(moves: Sequence[Move], flags: Flags, cycles: float) -> int:
 
 
 def loading_times(
-    moves: Sequence[Move], nests: Mapping[str, Nest], working: int, cycles: float, *, corrected: bool = False
+    moves: Sequence[ArrayMove],
+    nests: Mapping[str, OperandNest],
+    working: int,
+    cycles: float,
+    *,
+    corrected: bool = False,
 ) -> dict[tuple[str, int, str], float]:
     """Cycles of one port for the first load and the last store of each move, as far as they are not hidden.
 
@@ -122,7 +129,7 @@ def loading_times(
     return times
 
 
-def _first_bits(nest: Nest, move: Move) -> int:
+def _first_bits(nest: OperandNest, move: ArrayMove) -> int:
     """Bits that have to cross a memory before the array can begin: a tile for each innermost memory with other data."""
     return nest.tile_bits(1) * prod(nest.widths[1 : move.level + 1])
 
@@ -160,7 +167,7 @@ def _reduced(needed: list[float], least: list[int], surplus: float) -> list[floa
 
 def loading(
     layer: Layer,
-    nests: Mapping[str, Nest],
+    nests: Mapping[str, OperandNest],
     times: Mapping[tuple[str, int, str], float],
     *,
     corrected: bool = False,
@@ -183,7 +190,7 @@ def _in_turn(parts: Sequence[tuple[float, float, float]]) -> float:
 
 
 def _links(
-    layer: Layer, nest: Nest, times: Mapping[tuple[str, int, str], float], corrected: bool
+    layer: Layer, nest: OperandNest, times: Mapping[tuple[str, int, str], float], corrected: bool
 ) -> tuple[float, float, float]:
     """Cycles on links that operands share on both ends, on one end, and on neither."""
     shared = half = separate = 0.0
@@ -201,14 +208,14 @@ def _links(
     return shared, half, separate
 
 
-def _shared(layer: Layer, nest: Nest, level: int, direction: str) -> bool:
+def _shared(layer: Layer, nest: OperandNest, level: int, direction: str) -> bool:
     """Whether other inputs use the same port."""
     port = nest.memories[level].port(nest.operand.slot, direction)
     others = {operand.slot for operand in layer.inputs if operand.name != nest.operand.name}
     return port is not None and any(slot in others for slot, _ in port.moves)
 
 
-def storing(nest: Nest, times: Mapping[tuple[str, int, str], float]) -> float:
+def storing(nest: OperandNest, times: Mapping[tuple[str, int, str], float]) -> float:
     """Cycles from the last operation until results are in the outermost memory."""
     name = nest.operand.name
     return sum(

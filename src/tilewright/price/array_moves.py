@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from tilewright.machine.array import FROM_HIGH, FROM_LOW, READS, TO_HIGH, TO_LOW, MemoryLevel, Port
-from tilewright.price.array_nest import Nest
+from tilewright.price.array_nest import OperandNest
 
 
 @dataclass(frozen=True)
-class Move:
+class ArrayMove:
     """One operand crossing one memory in one direction."""
 
     operand: str
@@ -56,12 +56,12 @@ class Move:
         return self.words * (self.memory.read_energy if self.direction in READS else self.memory.write_energy)
 
 
-def moves(nest: Nest, *, corrected: bool = False) -> tuple[Move, ...]:
+def moves(nest: OperandNest, *, corrected: bool = False) -> tuple[ArrayMove, ...]:
     """All moves of an operand; nothing crosses the outermost memory on its far side.
 
     `corrected`: sums that have not begun are zero and need not be read.
     """
-    found: list[Move] = []
+    found: list[ArrayMove] = []
     for level in range(nest.depth):
         found += _output(nest, level) if nest.is_output else _input(nest, level)
     if corrected and nest.is_output:
@@ -69,22 +69,22 @@ def moves(nest: Nest, *, corrected: bool = False) -> tuple[Move, ...]:
     return tuple(found)
 
 
-def _begun(nest: Nest, move: Move) -> Move:
+def _begun(nest: OperandNest, move: ArrayMove) -> ArrayMove:
     """Without the first visit to each sum."""
     return replace(move, times=round(move.times * (1 - 1 / nest.reuse_above[move.entry + 1])))
 
 
-def _input(nest: Nest, level: int) -> list[Move]:
+def _input(nest: OperandNest, level: int) -> list[ArrayMove]:
     moved = [_move(nest, level, TO_LOW, nest.operand.bits)]
     if level + 1 < nest.depth:
         moved.append(_move(nest, level, FROM_HIGH, nest.operand.bits))
     return moved
 
 
-def _output(nest: Nest, level: int) -> list[Move]:
+def _output(nest: OperandNest, level: int) -> list[ArrayMove]:
     below, above = nest.reuse_above[level + 1] != 1, nest.reuse_above[level + 2] != 1
     partial, final = nest.operand.bits, nest.operand.final_bits
-    moved: list[Move] = []
+    moved: list[ArrayMove] = []
     if nest.partial[level]:
         moved.append(_move(nest, level, TO_LOW, partial if below else 0))
     moved.append(_move(nest, level, FROM_LOW, partial if below else final))
@@ -95,12 +95,12 @@ def _output(nest: Nest, level: int) -> list[Move]:
     return moved
 
 
-def _move(nest: Nest, level: int, direction: str, bits: int) -> Move:
+def _move(nest: OperandNest, level: int, direction: str, bits: int) -> ArrayMove:
     low = direction in (TO_LOW, FROM_LOW)
     entry = level if low else level + 1
     width = nest.widths[level] if low else 1
     period = nest.periods[entry]
-    return Move(
+    return ArrayMove(
         operand=nest.operand.name,
         level=level,
         memory=nest.memories[level],

@@ -17,7 +17,7 @@ from tilewright.machine.array import ArrayEngine, MemoryLevel
 
 
 @dataclass(frozen=True)
-class Nest:
+class OperandNest:
     """What follows for one operand from a mapping, before anybody asks for energy or time."""
 
     operand: Operand
@@ -107,7 +107,9 @@ def _from_above(factors: Sequence[float]) -> list[float]:
     return found[:0:-1]
 
 
-def build(layer: Layer, engine: ArrayEngine, operand: Operand, unrolled: Unrolled, temporal: TemporalMapping) -> Nest:
+def build(
+    layer: Layer, engine: ArrayEngine, operand: Operand, unrolled: Unrolled, temporal: TemporalMapping
+) -> OperandNest:
     """The nest of one operand."""
     memories = engine.levels(operand.slot)
     depth = len(memories)
@@ -126,7 +128,7 @@ def build(layer: Layer, engine: ArrayEngine, operand: Operand, unrolled: Unrolle
     partial = _partial(layer, [(*t, *s) for t, s in zip(in_time, entries, strict=True)]) if is_output else ()
     runs = [_runs(layer, operand, loops) for loops in in_time]
     cycles = [prod(steps for _, steps in temporal.order[:stop]) for stop in kept]
-    return Nest(
+    return OperandNest(
         operand=operand,
         is_output=is_output,
         memories=memories,

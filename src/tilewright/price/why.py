@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from tilewright.machine.array import READS, MemoryLevel
 from tilewright.price.array import ArrayCost, operation_cycles
 from tilewright.price.array_latency import allowed, by_port
-from tilewright.price.array_moves import Move
-from tilewright.price.array_nest import Nest
+from tilewright.price.array_moves import ArrayMove
+from tilewright.price.array_nest import OperandNest
 from tilewright.price.sparsity import working
 
 
@@ -65,7 +65,7 @@ def _memory(cost: ArrayCost, memory: MemoryLevel) -> Why:
     return Why(memory.name, sum(move.energy for move in moves), "pJ", "sum over operands and directions", parts)
 
 
-def _crossing(cost: ArrayCost, move: Move) -> Why:
+def _crossing(cost: ArrayCost, move: ArrayMove) -> Why:
     each = move.memory.read_energy if move.direction in READS else move.memory.write_energy
     kind = "read" if move.direction in READS else "written"
     return Why(
@@ -77,7 +77,7 @@ def _crossing(cost: ArrayCost, move: Move) -> Why:
     )
 
 
-def _words(move: Move) -> Why:
+def _words(move: ArrayMove) -> Why:
     port = move.port
     assert port is not None
     scaled = f" * {port.granularity}/{port.bits}" if port.granularity != port.bits else ""
@@ -90,7 +90,7 @@ def _words(move: Move) -> Why:
     )
 
 
-def _times(cost: ArrayCost, move: Move) -> Why:
+def _times(cost: ArrayCost, move: ArrayMove) -> Why:
     nest = cost.nests[move.operand]
     return Why(
         "times",
@@ -101,7 +101,7 @@ def _times(cost: ArrayCost, move: Move) -> Why:
     )
 
 
-def _stays(cost: ArrayCost, nest: Nest, move: Move) -> Why:
+def _stays(cost: ArrayCost, nest: OperandNest, move: ArrayMove) -> Why:
     """The loops during which the data that cross stay."""
     loops = cost.temporal.order[: nest.kept[move.entry - 1]] if move.entry else ()
     shown = " ".join(f"{dim}={steps}" for dim, steps in reversed(loops))
@@ -140,7 +140,7 @@ def _stall(cost: ArrayCost) -> Why:
     return Why("stall", cost.latency.stall, "cycles", how, found)
 
 
-def _late(cost: ArrayCost, moves: Sequence[Move]) -> tuple[Why, ...]:
+def _late(cost: ArrayCost, moves: Sequence[ArrayMove]) -> tuple[Why, ...]:
     cycles = operation_cycles(cost.layer, cost.engine, cost.spatial)
     parts: list[Why] = []
     for move in moves:
