@@ -14,7 +14,7 @@ from tilewright.ops.rules import number
 
 
 @dataclass(frozen=True)
-class Form:
+class NamedActivation:
     """A kind of activation: defaults of its two parameters, numpy form, C form over `{x}`, `{a}`, `{b}`, `{f}`."""
 
     alpha: float
@@ -27,26 +27,30 @@ def _sigmoid(x: Array) -> Array:
     return np.exp(-np.logaddexp(0, -x))
 
 
-FORMS: dict[str, Form] = {
-    "": Form(0, 0, lambda x, _a, _b: x, "{x}"),
-    "Sigmoid": Form(0, 0, lambda x, _a, _b: _sigmoid(x), "tw_sigmoid{f}({x})"),
-    "Tanh": Form(0, 0, lambda x, _a, _b: np.tanh(x), "tw_tanh{f}({x})"),
-    "Relu": Form(0, 0, lambda x, _a, _b: np.maximum(x, 0), "fmax{f}({x}, 0)"),
-    "Affine": Form(1, 0, lambda x, a, b: a * x + b, "{a} * {x} + {b}"),
-    "LeakyRelu": Form(0.01, 0, lambda x, a, _b: np.where(x >= 0, x, a * x), "{x} >= 0 ? {x} : {a} * {x}"),
-    "ThresholdedRelu": Form(1, 0, lambda x, a, _b: np.where(x >= a, x, 0), "{x} >= {a} ? {x} : 0"),
-    "ScaledTanh": Form(1, 1, lambda x, a, b: a * np.tanh(b * x), "{a} * tw_tanh{f}({b} * {x})"),
-    "HardSigmoid": Form(0.2, 0.5, lambda x, a, b: np.clip(a * x + b, 0, 1), "fmin{f}(fmax{f}({a} * {x} + {b}, 0), 1)"),
-    "Elu": Form(
+FORMS: dict[str, NamedActivation] = {
+    "": NamedActivation(0, 0, lambda x, _a, _b: x, "{x}"),
+    "Sigmoid": NamedActivation(0, 0, lambda x, _a, _b: _sigmoid(x), "tw_sigmoid{f}({x})"),
+    "Tanh": NamedActivation(0, 0, lambda x, _a, _b: np.tanh(x), "tw_tanh{f}({x})"),
+    "Relu": NamedActivation(0, 0, lambda x, _a, _b: np.maximum(x, 0), "fmax{f}({x}, 0)"),
+    "Affine": NamedActivation(1, 0, lambda x, a, b: a * x + b, "{a} * {x} + {b}"),
+    "LeakyRelu": NamedActivation(0.01, 0, lambda x, a, _b: np.where(x >= 0, x, a * x), "{x} >= 0 ? {x} : {a} * {x}"),
+    "ThresholdedRelu": NamedActivation(1, 0, lambda x, a, _b: np.where(x >= a, x, 0), "{x} >= {a} ? {x} : 0"),
+    "ScaledTanh": NamedActivation(1, 1, lambda x, a, b: a * np.tanh(b * x), "{a} * tw_tanh{f}({b} * {x})"),
+    "HardSigmoid": NamedActivation(
+        0.2, 0.5, lambda x, a, b: np.clip(a * x + b, 0, 1), "fmin{f}(fmax{f}({a} * {x} + {b}, 0), 1)"
+    ),
+    "Elu": NamedActivation(
         1,
         0,
         lambda x, a, _b: np.where(x >= 0, x, a * np.expm1(np.minimum(x, 0))),
         "{x} >= 0 ? {x} : {a} * expm1{f}({x})",
     ),
-    "Softsign": Form(0, 0, lambda x, _a, _b: x / (1 + np.abs(x)), "{x} / (1 + fabs{f}({x}))"),
-    "Softplus": Form(0, 0, lambda x, _a, _b: np.logaddexp(0, x), "fmax{f}({x}, 0) + log1p{f}(exp{f}(-fabs{f}({x})))"),
-    "Clip": Form(-np.inf, np.inf, lambda x, a, b: np.clip(x, a, b), "fmin{f}(fmax{f}({x}, {a}), {b})"),
-    "HardSwish": Form(
+    "Softsign": NamedActivation(0, 0, lambda x, _a, _b: x / (1 + np.abs(x)), "{x} / (1 + fabs{f}({x}))"),
+    "Softplus": NamedActivation(
+        0, 0, lambda x, _a, _b: np.logaddexp(0, x), "fmax{f}({x}, 0) + log1p{f}(exp{f}(-fabs{f}({x})))"
+    ),
+    "Clip": NamedActivation(-np.inf, np.inf, lambda x, a, b: np.clip(x, a, b), "fmin{f}(fmax{f}({x}, {a}), {b})"),
+    "HardSwish": NamedActivation(
         1 / 6, 0.5, lambda x, a, b: x * np.clip(a * x + b, 0, 1), "{x} * fmin{f}(fmax{f}({a} * {x} + {b}, 0), 1)"
     ),
 }

@@ -28,7 +28,7 @@ ATTRS: dict[str, Attr] = {
 
 
 @dataclass(frozen=True)
-class Sizes:
+class RecurrentSizes:
     directions: int
     batch: int
     steps: int
@@ -36,15 +36,15 @@ class Sizes:
     inputs: int
 
 
-def _sizes(call: Call) -> Sizes:
+def _sizes(call: Call) -> RecurrentSizes:
     x, r = call.shape("X"), call.shape("R")
     if len(x) != 3 or len(r) != 3:
         raise call.error("shape-mismatch", f"X {call.type('X')} and R {call.type('R')} need three axes")
     steps, batch = (x[1], x[0]) if call.int("layout") else (x[0], x[1])
-    return Sizes(2 if call.text("direction") == "bidirectional" else 1, batch, steps, r[2], x[2])
+    return RecurrentSizes(2 if call.text("direction") == "bidirectional" else 1, batch, steps, r[2], x[2])
 
 
-def _shapes(size: Sizes, gates: int, batch_first: int) -> dict[str, tuple[int, ...]]:
+def _shapes(size: RecurrentSizes, gates: int, batch_first: int) -> dict[str, tuple[int, ...]]:
     """Of all operands."""
     d, b, h = size.directions, size.batch, size.hidden
     state = (b, d, h) if batch_first else (d, b, h)
@@ -60,7 +60,7 @@ def _shapes(size: Sizes, gates: int, batch_first: int) -> dict[str, tuple[int, .
     }
 
 
-def _check(call: Call, gates: int) -> Sizes:
+def _check(call: Call, gates: int) -> RecurrentSizes:
     check_float(call, "X")
     if call.text("direction") not in ("forward", "reverse", "bidirectional"):
         raise call.error("bad-attribute", f"direction={call.text('direction')} is unknown")
@@ -258,7 +258,7 @@ def _sample(name: str, gates: int, spec: Example, random: np.random.Generator) -
     """Layers of other sizes, whose sequences all have full length."""
     directions = 2 if spec.attrs.get("direction") == "bidirectional" else 1
     batch, steps, hidden, inputs = (even(between(1, most, random), random) for most in (2, 8, 48, 48))
-    size = Sizes(directions, batch, steps, hidden, inputs)
+    size = RecurrentSizes(directions, batch, steps, hidden, inputs)
     shapes = _shapes(size, gates, int(str(spec.attrs.get("layout", 0))))
     made: list[str | Array] = []
     for operand, item in zip(REGISTRY[name].operand_names(len(spec.inputs)), spec.inputs, strict=True):

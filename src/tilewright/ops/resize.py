@@ -16,7 +16,7 @@ from tilewright.core.domain import Affine, Axis, Domain, domain
 from tilewright.core.graph import Array, Attr, TensorType
 from tilewright.core.op import Body, Call, Example, Operator, declare
 from tilewright.ops.indexing import c_float, c_table, grid, integers, resolved_axes
-from tilewright.ops.resize_taps import COORDINATES, MODES, NEAREST, AxisRule, Window, matrix, window
+from tilewright.ops.resize_taps import COORDINATES, MODES, NEAREST, AxisRule, Taps, matrix, window
 
 POLICIES = ("stretch", "not_larger", "not_smaller")
 _window = lru_cache(maxsize=256)(window)
@@ -107,7 +107,7 @@ def _rules(call: Call) -> dict[int, AxisRule]:
     return rules
 
 
-def _windows(call: Call) -> dict[int, Window]:
+def _windows(call: Call) -> dict[int, Taps]:
     return {axis: _window(rule) for axis, rule in _rules(call).items()}
 
 

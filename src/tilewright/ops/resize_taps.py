@@ -43,7 +43,7 @@ class AxisRule:
 
 
 @dataclass(frozen=True)
-class Window:
+class Taps:
     """The taps of an axis: output `o` takes inputs `(slope * o + offset) // divisor + t` with the weights `[o, t]`."""
 
     slope: int
@@ -137,12 +137,12 @@ def _weight(rule: AxisRule, distance: float) -> float:
     return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a if x < 2 else 0.0
 
 
-def window(rule: AxisRule) -> Window:
+def window(rule: AxisRule) -> Taps:
     """The narrowest moving window over the taps of an axis."""
     weights, outside = matrix(rule)
     rows = np.flatnonzero((weights != 0).any(axis=1))
     if not rows.size:
-        return Window(0, 1, 0, np.zeros((rule.resized, 1)), outside)
+        return Taps(0, 1, 0, np.zeros((rule.resized, 1)), outside)
     low = (weights[rows] != 0).argmax(axis=1)
     high = rule.extent - 1 - (weights[rows, ::-1] != 0).argmax(axis=1)
     places = coordinates(rule)
@@ -156,7 +156,7 @@ def window(rule: AxisRule) -> Window:
         for tap in range(taps):
             if 0 <= base + tap < rule.extent:
                 table[row, tap] = weights[row, base + tap]
-    return Window(multiplier, divisor, offset, table, outside)
+    return Taps(multiplier, divisor, offset, table, outside)
 
 
 def _fit(slope: Fraction, rows: Array, low: Array, high: Array) -> tuple[int, int, int, int]:

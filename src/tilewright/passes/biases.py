@@ -14,7 +14,7 @@ from tilewright.core.graph import Array, Graph, Node
 from tilewright.machine.target import Target
 from tilewright.ops.requant_shift import spread
 from tilewright.passes.edit import Edit, rewrite
-from tilewright.passes.requant_limits import Limits
+from tilewright.passes.requant_limits import Magnitudes
 
 
 def biases(graph: Graph, platform: Target) -> Graph:
@@ -22,13 +22,13 @@ def biases(graph: Graph, platform: Target) -> Graph:
     del platform
     if not any(node.op == "RequantShift" for node in graph.nodes):
         return graph
-    limits = Limits(graph)
+    limits = Magnitudes(graph)
     for node in graph.nodes:
         limits.add(node)
     return rewrite(graph, {"RequantShift": partial(_rule, limits)})
 
 
-def _rule(limits: Limits, edit: Edit, node: Node) -> bool:
+def _rule(limits: Magnitudes, edit: Edit, node: Node) -> bool:
     call, (x, mul, add) = edit.call(node), node.inputs
     above, factor, offset = edit.producer(x, "Conv", "Add"), edit.constants.get(mul), edit.constants.get(add)
     if above is None or factor is None or offset is None or not edit.single(x):

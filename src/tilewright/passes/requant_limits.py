@@ -15,7 +15,7 @@ def requant_limits(graph: Graph, platform: Target) -> Graph:
     del platform
     if not any(node.op == "RequantShift" for node in graph.nodes):
         return graph
-    limits = Limits(graph)
+    limits = Magnitudes(graph)
     nodes: list[Node] = []
     for node in graph.nodes:
         nodes.append(limits.told(node) if node.op == "RequantShift" else node)
@@ -27,7 +27,7 @@ def _most(kind: TensorType) -> int:
     return max(-kind.dtype.lo, kind.dtype.hi)
 
 
-class Limits:
+class Magnitudes:
     """The largest magnitudes of the integer tensors computed so far; others are limited by their type alone."""
 
     def __init__(self, graph: Graph) -> None:

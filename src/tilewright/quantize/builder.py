@@ -18,7 +18,7 @@ SATURATING = 1 << 9
 """A factor that takes every integer but zero beyond the ends of 8 bits, whatever their zero point."""
 
 
-class Builder:
+class GraphBuilder:
     """Collects nodes, types and constants of a graph under construction."""
 
     def __init__(self, graph: Graph) -> None:

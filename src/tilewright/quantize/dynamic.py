@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewright.core.graph import Array, Attr, Graph, Node
 from tilewright.core.op import Call, call_node
-from tilewright.quantize.builder import Builder
+from tilewright.quantize.builder import GraphBuilder
 from tilewright.quantize.forms import narrowed
 
 INT32_CODE = 6
@@ -21,7 +21,7 @@ def to_plain_products(graph: Graph) -> Graph:
     """The network with integer products of constant weights written as Conv and MatMul of integers."""
     if not any(node.op in ("MatMulInteger", "ConvInteger") for node in graph.nodes):
         return graph
-    builder = Builder(graph)
+    builder = GraphBuilder(graph)
     for node in graph.nodes:
         builder.label = node.name
         done = False
@@ -34,7 +34,7 @@ def to_plain_products(graph: Graph) -> Graph:
     return graph.with_nodes(builder.nodes, types=builder.types, constants=builder.constants)
 
 
-def _matmul(builder: Builder, graph: Graph, node: Node) -> bool:
+def _matmul(builder: GraphBuilder, graph: Graph, node: Node) -> bool:
     call = call_node(graph, node)
     weights = _centred(call, "B", "b_zero_point", -1)
     if weights is None or weights.ndim != 2 or not _single(call, "a_zero_point"):
@@ -52,7 +52,7 @@ def _matmul(builder: Builder, graph: Graph, node: Node) -> bool:
     return True
 
 
-def _conv(builder: Builder, graph: Graph, node: Node) -> bool:
+def _conv(builder: GraphBuilder, graph: Graph, node: Node) -> bool:
     call = call_node(graph, node)
     weights = _centred(call, "w", "w_zero_point", 0)
     padding = call.text("auto_pad") or "NOTSET"
@@ -75,12 +75,12 @@ def _conv(builder: Builder, graph: Graph, node: Node) -> bool:
     return True
 
 
-def _convolved(builder: Builder, x: str, weights: Array, output: str, attributes: dict[str, Attr]) -> str:
+def _convolved(builder: GraphBuilder, x: str, weights: Array, output: str, attributes: dict[str, Attr]) -> str:
     stored = builder.constant(f"{output}_weights", weights)
     return builder.emit("Conv", (x, stored), builder.fresh(f"{output}_sum"), **attributes)
 
 
-def _padded(builder: Builder, call: Call, node: Node, pads: tuple[int, ...]) -> str:
+def _padded(builder: GraphBuilder, call: Call, node: Node, pads: tuple[int, ...]) -> str:
     """The input with its zero point around it."""
     if not any(pads):
         return node.inputs[0]
@@ -90,7 +90,7 @@ def _padded(builder: Builder, call: Call, node: Node, pads: tuple[int, ...]) -> 
     return builder.emit("Pad", (node.inputs[0], widths, *zero), builder.fresh(f"{node.outputs[0]}_padded"))
 
 
-def _without_zero(builder: Builder, call: Call, node: Node, zero: str, total: str, sums: Array) -> None:
+def _without_zero(builder: GraphBuilder, call: Call, node: Node, zero: str, total: str, sums: Array) -> None:
     """`total - zero * sums` under the name of the node's result."""
     output = node.outputs[0]
     if not call.has(zero):
@@ -104,7 +104,7 @@ def _without_zero(builder: Builder, call: Call, node: Node, zero: str, total: st
     builder.emit("Add", (total, part), output)
 
 
-def _scalar(builder: Builder, name: str, output: str) -> str:
+def _scalar(builder: GraphBuilder, name: str, output: str) -> str:
     if not builder.types[name].rank:
         return name
     shape = builder.constant(f"{output}_scalar", np.zeros(0, np.int64))

@@ -14,12 +14,12 @@ import numpy as np
 from tilewright.core.graph import Graph, Node
 from tilewright.core.op import REGISTRY, call_node, evaluate
 from tilewright.machine.target import Target
-from tilewright.quantize.builder import Builder
+from tilewright.quantize.builder import GraphBuilder
 from tilewright.quantize.dynamic import to_plain_products
 from tilewright.quantize.forms import Form, Scheme, dequantised, quantised, scheme_of
 from tilewright.quantize.qoperator import to_qdq
 from tilewright.quantize.rules import RULES, function_of
-from tilewright.quantize.site import Function, Operand, Site, in_scheme
+from tilewright.quantize.site import ByteFunction, QuantizedInput, Site, in_scheme
 
 ORDER_KEEPING = frozenset({"MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin"})
 """Operators that pick values without computing any, so that they may pick integers instead."""
@@ -40,7 +40,7 @@ def to_integers(graph: Graph, platform: Target) -> Graph:
 class _Walk:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._builder = Builder(graph)
+        self._builder = GraphBuilder(graph)
         self._forms: dict[str, Form] = {}
         self._waiting: dict[str, Node] = {}
         self._there = {*graph.inputs, *graph.constants}
@@ -211,19 +211,19 @@ class _Walk:
         operands = [self._operand(name, scheme, output) if name else None for name in node.inputs]
         return Site(self._builder, self._graph, node, operands, scheme, output)
 
-    def _operand(self, name: str, scheme: Scheme, output: str) -> Operand:
+    def _operand(self, name: str, scheme: Scheme, output: str) -> QuantizedInput:
         form, constant = self._forms.get(name), self._graph.constants.get(name)
         node = self._waiting.get(name)
         if node is None or name in self._there:
-            return Operand(name, form, constant)
+            return QuantizedInput(name, form, constant)
 
         def integers() -> str:
             return self._integers(name, scheme, self._builder.fresh(f"{output}_unclamped"))
 
-        def function() -> Function | None:
+        def function() -> ByteFunction | None:
             return function_of(self._site(node, scheme, output))
 
-        return Operand(name, form, constant, integers, function)
+        return QuantizedInput(name, form, constant, integers, function)
 
 
 def _needed(nodes: list[Node], outputs: list[str]) -> list[Node]:

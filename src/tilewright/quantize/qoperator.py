@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewright.core.graph import Array, Attr, Graph, Node
 from tilewright.core.op import REGISTRY, Call, call_node
-from tilewright.quantize.builder import Builder
+from tilewright.quantize.builder import GraphBuilder
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def to_qdq(graph: Graph) -> Graph:
     """The network with operators on quantised tensors spelled out."""
     if not any(node.op in SPELLINGS for node in graph.nodes):
         return graph
-    builder = Builder(graph)
+    builder = GraphBuilder(graph)
     for node in graph.nodes:
         builder.label = node.name
         if node.op not in SPELLINGS or not _spell(builder, graph, node):
@@ -51,7 +51,7 @@ def to_qdq(graph: Graph) -> Graph:
     return graph.with_nodes(builder.nodes, types=builder.types, constants=builder.constants)
 
 
-def _spell(builder: Builder, graph: Graph, node: Node) -> bool:
+def _spell(builder: GraphBuilder, graph: Graph, node: Node) -> bool:
     call = call_node(graph, node)
     spelling = SPELLINGS[node.op](call)
     if spelling is None:
@@ -80,7 +80,7 @@ def _spell(builder: Builder, graph: Graph, node: Node) -> bool:
     return True
 
 
-def _dequantised(builder: Builder, name: str, scale: Array, zero: Array | None, axis: int) -> str:
+def _dequantised(builder: GraphBuilder, name: str, scale: Array, zero: Array | None, axis: int) -> str:
     points = np.zeros(1, builder.types[name].dtype.numpy) if zero is None else zero
     lanes = max(scale.size, points.size)
     shape, attributes = ((lanes,), {"axis": axis}) if lanes > 1 else ((), {})

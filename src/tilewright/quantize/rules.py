@@ -13,9 +13,9 @@ import numpy as np
 
 from tilewright.core.graph import Array, Attr, Graph, Node, TensorType
 from tilewright.core.op import REGISTRY, call_of, evaluate
-from tilewright.quantize.builder import Builder
+from tilewright.quantize.builder import GraphBuilder
 from tilewright.quantize.forms import Form, codes, dequantised, narrowed, quantised
-from tilewright.quantize.site import Function, Operand, Site, in_scheme, lookup
+from tilewright.quantize.site import ByteFunction, QuantizedInput, Site, in_scheme, lookup
 
 Rule = Callable[[Site], str | None]
 
@@ -301,7 +301,7 @@ def _table(site: Site) -> str | None:
     return lookup(site.builder, found.form.tensor, quantised(found.results, site.scheme), site.output)
 
 
-def function_of(site: Site) -> Function | None:
+def function_of(site: Site) -> ByteFunction | None:
     """A node as a function of one 8-bit tensor, where its other inputs are scalars or functions of the same tensor."""
     node, types = site.node, site.graph.types
     if REGISTRY[node.op].kind != "elementwise":
@@ -320,14 +320,14 @@ def function_of(site: Site) -> Function | None:
         inputs.append(inner.results)
     if form is None:
         return None
-    return Function(form, _applied(site.graph, node, inputs))
+    return ByteFunction(form, _applied(site.graph, node, inputs))
 
 
-def _inner(builder: Builder, operand: Operand) -> Function | None:
+def _inner(builder: GraphBuilder, operand: QuantizedInput) -> ByteFunction | None:
     inner = operand.function() if operand.function else None
     form = operand.narrow
     if inner is None and form and form.tensor not in builder.constants:
-        return Function(form, dequantised(codes(form.scheme.dtype), form.scheme))
+        return ByteFunction(form, dequantised(codes(form.scheme.dtype), form.scheme))
     return inner
 
 

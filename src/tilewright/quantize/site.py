@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.core.graph import Array, Attr, Graph, Node
-from tilewright.quantize.builder import Builder
+from tilewright.quantize.builder import GraphBuilder
 from tilewright.quantize.forms import Form, Scheme, codes, dequantised, quantised
 
 
 @dataclass(frozen=True)
-class Function:
+class ByteFunction:
     """Real results for every value of an 8-bit tensor."""
 
     form: Form
@@ -21,7 +21,7 @@ class Function:
 
 
 @dataclass(frozen=True)
-class Operand:
+class QuantizedInput:
     """An input of an operator: its integers where they are known, its value where it is constant.
 
     Where the input waits to be computed itself, `integers` makes it in the scheme of the result, and `function` gives
@@ -32,7 +32,7 @@ class Operand:
     form: Form | None
     constant: Array | None
     integers: Callable[[], str] | None = None
-    function: Callable[[], Function | None] | None = None
+    function: Callable[[], ByteFunction | None] | None = None
 
     @property
     def narrow(self) -> Form | None:
@@ -46,14 +46,14 @@ class Operand:
 class Site:
     """A node that waits, its inputs (None for absent ones), and the scheme and name of the result."""
 
-    builder: Builder
+    builder: GraphBuilder
     graph: Graph
     node: Node
-    operands: Sequence[Operand | None]
+    operands: Sequence[QuantizedInput | None]
     scheme: Scheme
     output: str
 
-    def operand(self, index: int) -> Operand | None:
+    def operand(self, index: int) -> QuantizedInput | None:
         return self.operands[index] if index < len(self.operands) else None
 
     def form(self, index: int) -> Form | None:
@@ -95,12 +95,12 @@ class Site:
         return self.builder.requantise(total, factors, self.scheme, axis, self.output, limit=limit, centre=centre)
 
 
-def lookup(builder: Builder, tensor: str, table: Array, output: str) -> str:
+def lookup(builder: GraphBuilder, tensor: str, table: Array, output: str) -> str:
     """Any function of an 8-bit integer."""
     return builder.emit("Lookup", (tensor, builder.constant(f"{output}_table", table)), output)
 
 
-def in_scheme(builder: Builder, form: Form, scheme: Scheme, output: str) -> str:
+def in_scheme(builder: GraphBuilder, form: Form, scheme: Scheme, output: str) -> str:
     """8-bit integers of one scheme as those of another."""
     if form.scheme.same(scheme):
         return form.tensor
