@@ -11,7 +11,7 @@ from tilewright.base.dtype import DTYPES, DType
 from tilewright.codegen.affine import Block, dense, linear, row_major
 from tilewright.codegen.lanes import lanes_text
 from tilewright.codegen.literals import number
-from tilewright.codegen.steps import Operand, StepCode, converted, load, print_steps
+from tilewright.codegen.steps import CArray, StepCode, converted, load, print_steps
 from tilewright.core.domain import Affine, Domain
 from tilewright.core.expr import Size
 from tilewright.core.graph import Result, TensorType
@@ -343,9 +343,9 @@ class _StoreReader:
             return f"s{index}_{operand}"
         return load(self.array(index, operand, tensor), self.indexes[index, operand])
 
-    def array(self, index: int, operand: str, tensor: str) -> Operand:
+    def array(self, index: int, operand: str, tensor: str) -> CArray:
         pointer = "Y" if tensor in self.replaced else f"s{index}_{operand}"
-        return Operand(pointer, self.steps[index].call.type(operand), tensor)
+        return CArray(pointer, self.steps[index].call.type(operand), tensor)
 
     def block(self, index: int, operand: str) -> Block:
         return dense(self.steps[index].call.shape(operand))

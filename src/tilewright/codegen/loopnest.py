@@ -10,9 +10,9 @@ from types import MappingProxyType
 
 from tilewright.codegen.affine import Address, Block, Guard, address, dense, linear
 from tilewright.codegen.literals import number
-from tilewright.codegen.seams import Box, boxes, sum_loops
+from tilewright.codegen.seams import SeamBox, boxes, sum_loops
 from tilewright.codegen.steps import (
-    Operand,
+    CArray,
     StepCode,
     at_macro,
     cast,
@@ -37,9 +37,9 @@ class Nest:
     domain: Domain
     body: Body
     steps: tuple[StepCode, ...]
-    operands: Mapping[str, Operand]
+    operands: Mapping[str, CArray]
     """Pointers by operand name of the node's own operator, outputs included."""
-    extra: Mapping[str, Operand]
+    extra: Mapping[str, CArray]
     """Pointers of operands of the epilogue: `s0_B` is B of step 0. One known number has none."""
     blocks: Mapping[str, Block] = field(default_factory=lambda: MappingProxyType({}))
     """Of operands of which only a part is at hand: how it lies in memory. Those of step 0 are called `s0_B`."""
@@ -89,7 +89,7 @@ def print_nest(name: str, nest: Nest, parameters: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _box(nest: Nest, box: Box, inner: Sequence[str]) -> list[str]:
+def _box(nest: Nest, box: SeamBox, inner: Sequence[str]) -> list[str]:
     """The loops over a part of the results."""
     keep = used_dims(nest.body, nest.domain.dims) | _asked(box.addresses) | _step_dims(nest.steps) | nest.cut
     merged, box = _merge(nest.domain.dims, box, keep)
@@ -134,7 +134,7 @@ def cut_bounds(dim: str) -> tuple[str, str]:
     return f"{dim}_from", f"{dim}_to"
 
 
-def _point(nest: Nest, box: Box, inner: Sequence[str], indent: str) -> list[str]:
+def _point(nest: Nest, box: SeamBox, inner: Sequence[str], indent: str) -> list[str]:
     """One output point: state, reduction, results, epilogue, stores."""
     body, domain, addresses = nest.body, nest.domain, box.addresses
     lines = [f"{indent}{ctype} {name} = {init};" for ctype, name, init in body.state]
@@ -164,7 +164,7 @@ def _point(nest: Nest, box: Box, inner: Sequence[str], indent: str) -> list[str]
     return lines
 
 
-def _results(nest: Nest, box: Box) -> dict[str, str]:
+def _results(nest: Nest, box: SeamBox) -> dict[str, str]:
     """The expression of each output that is stored and that the points of a box lie in."""
     outputs = nest.call.op.output_names(len(nest.call.outputs))
     found = {o: nest.body.result[o] for o in outputs if o in nest.operands and o in box.addresses}
@@ -232,7 +232,7 @@ def _loads(nest: Nest, operands: Sequence[str], addresses: Mapping[str, Address]
     return lines
 
 
-def _element(operand: str, array: Operand, place: Address | None, fill: str | None) -> dict[str, str]:
+def _element(operand: str, array: CArray, place: Address | None, fill: str | None) -> dict[str, str]:
     """Values that lead to an element, or to what stands for it outside its tensor; something is loaded in any case."""
     if place is None:
         if fill is None:
@@ -263,7 +263,7 @@ class _StepReader:
             return number(call.type(operand).dtype.ctype, call.baked(operand) or 0)
         return load(self.nest.extra[key], self.addresses[key].text())
 
-    def array(self, index: int, operand: str, tensor: str) -> Operand:
+    def array(self, index: int, operand: str, tensor: str) -> CArray:
         del tensor
         return self.nest.extra[f"s{index}_{operand}"]
 
@@ -295,7 +295,7 @@ def _step_dims(steps: tuple[StepCode, ...]) -> set[str]:
     return {name for step in steps for name in used_dims(step.body, step.domain.dims)}
 
 
-def _merge(sizes: Mapping[str, int], box: Box, keep: Collection[str]) -> tuple[list[str], Box]:
+def _merge(sizes: Mapping[str, int], box: SeamBox, keep: Collection[str]) -> tuple[list[str], SeamBox]:
     """Joins neighbouring dimensions that every address walks as one, so that inner loops are long."""
     merged: list[str] = []
     ranges, addresses = dict(box.ranges), dict(box.addresses)
@@ -323,4 +323,4 @@ def _merge(sizes: Mapping[str, int], box: Box, keep: Collection[str]) -> tuple[l
             merged[-1] = name
         else:
             merged.append(name)
-    return merged, Box(ranges, addresses)
+    return merged, SeamBox(ranges, addresses)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewright.codegen.baked import baked
 from tilewright.codegen.groups import lower_groups
 from tilewright.codegen.pieces import Pieces
-from tilewright.codegen.works import Held, Task, invoke, packing_names, reach
+from tilewright.codegen.works import HeldRegion, TileTask, invoke, packing_names, reach
 from tilewright.core.graph import Node
 from tilewright.core.op import is_view
 from tilewright.core.plan import Place, Plan, Schedule
@@ -74,12 +74,12 @@ def _whole_node(plan: Plan, step: int, node: Node, pieces: Pieces) -> Invoke:
     choice = plan.choices[step]
     mine = member(plan.graph, node, choice.kernel)
     ranges = {name: Extent(*ends) for name, ends in ranges_of(plan.graph, node).items()}
-    held: dict[str, Held] = {}
+    held: dict[str, HeldRegion] = {}
     for use in mine.uses:
         place = plan.places[use.tensor]
         # Loop nests are not told where empty tensors are.
         if place.space == "constant" and (use.type.bytes or choice.kernel is not None):
             place = pieces.constant(use.tensor, use.pack, packing_names(plan.graph, mine), choice.kernel)
-        held[use.key] = Held(place, 0, reach(plan, use))
+        held[use.key] = HeldRegion(place, 0, reach(plan, use))
     scratch = Pointer(Place("arena", plan.scratch[step]), "void", False) if choice.scratch else None
-    return invoke(Task(plan.graph, choice, mine, ranges or None, held, scratch), pieces)
+    return invoke(TileTask(plan.graph, choice, mine, ranges or None, held, scratch), pieces)

@@ -12,10 +12,10 @@ from math import prod
 from typing import Literal
 
 from tilewright.codegen.channels import Channels
-from tilewright.codegen.naming import Names
+from tilewright.codegen.naming import ExpressionNames
 from tilewright.codegen.pieces import Pieces
 from tilewright.codegen.transfers import copy
-from tilewright.codegen.works import Held, Parts, Task, around, invoke, packing_names, reach
+from tilewright.codegen.works import HeldRegion, Parts, TileTask, around, invoke, packing_names, reach
 from tilewright.core.expr import Expr, Size, Var, bounds_of, larger, plain, variable
 from tilewright.core.moves import Move as Transfer
 from tilewright.core.moves import Run
@@ -54,7 +54,7 @@ class Lowering:
     """Which step statements are for: any, as expressions of the loop variables, or one that is known."""
     edge: tuple[int, bool] | None = None
     """A loop, and whether it stands at its last tile or before that, where statements are for one of these alone."""
-    names: Names = field(default_factory=Names, compare=False)
+    names: ExpressionNames = field(default_factory=ExpressionNames, compare=False)
     """The same for all steps: statements for some of them come to stand beside others."""
 
     # What the group touches, as expressions of its loop variables
@@ -200,28 +200,28 @@ class Lowering:
     def memory(self) -> str:
         return self.plan.platform.engines[self.schedule.engine].memory
 
-    def in_buffer(self, buffer: int) -> Held:
+    def in_buffer(self, buffer: int) -> HeldRegion:
         mine = self.group.buffers[buffer]
-        held = Held(Place(self.memory, mine.offset), self.slot(buffer) * mine.bytes, self.regions[buffer])
+        held = HeldRegion(Place(self.memory, mine.offset), self.slot(buffer) * mine.bytes, self.regions[buffer])
         if mine.within < 0:
             return held
         position, use = self.read[buffer]
         return replace(held, region=around(self.members[position], use, self.regions[mine.within]))
 
-    def at_home(self, position: int, use: Use) -> tuple[Held, str]:
+    def at_home(self, position: int, use: Use) -> tuple[HeldRegion, str]:
         """The whole tensor of a use, and the memory that it is in."""
         place = self.plan.places[use.tensor]
         for stage in self.schedule.stages:
             if (stage.tensor, stage.pack) == (use.tensor, use.pack) and stage.first <= self.index <= stage.last:
-                return Held(stage.place, 0, reach(self.plan, use)), stage.place.space
+                return HeldRegion(stage.place, 0, reach(self.plan, use)), stage.place.space
         memory = self.schedule.memory(place)
         kernel = self.plan.choices[self.group.works[position].step].kernel
         if place.space == "constant" and (use.type.bytes or kernel is not None):
             names = packing_names(self.plan.graph, self.members[position])
             place = self.pieces.constant(use.tensor, use.pack, names, kernel)
-        return Held(place, 0, reach(self.plan, use)), memory
+        return HeldRegion(place, 0, reach(self.plan, use)), memory
 
-    def held(self, position: int) -> dict[str, Held]:
+    def held(self, position: int) -> dict[str, HeldRegion]:
         buffers = self.group.works[position].buffers
         return {
             use.key: self.in_buffer(buffers[use.key]) if use.key in buffers else self.at_home(position, use)[0]
@@ -346,7 +346,7 @@ class Lowering:
         scratch = Pointer(place, "void", False, plain(core * work.scratch_bytes)) if work.scratch_bytes else None
         share = (core, self.schedule.cores) if shared else (0, 1)
         parts = self._parts(position, work)
-        task = Task(self.plan.graph, choice, mine, ranges, self.held(position), scratch, parts, share, inlaid)
+        task = TileTask(self.plan.graph, choice, mine, ranges, self.held(position), scratch, parts, share, inlaid)
         idle = any(part.size == 0 for part in rest.values())
         body: tuple[Statement, ...] = () if idle else (invoke(task, self.pieces),)
         return (If(tests, body),) if tests and body else body
@@ -360,7 +360,7 @@ class Lowering:
         for index, loop in zip(self.at[self.outer :], loops, strict=True):
             part = plain(part * loop.count + index)
         place = Place(self.memory, work.sums_at(self.schedule.cores))
-        sums = Held(place, 0, self.trace.regions[position][self.members[position].output.key])
+        sums = HeldRegion(place, 0, self.trace.regions[position][self.members[position].output.key])
         return Parts(part, prod(loop.count for loop in loops), sums, frozenset(loop.dim for loop in loops))
 
     def _keep(self, position: int) -> list[Statement]:

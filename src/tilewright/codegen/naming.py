@@ -38,7 +38,7 @@ LONGEST = 2
 """Depth of expressions that need no name of their own."""
 
 
-class Names:
+class ExpressionNames:
     """Names for expressions that are too long to be repeated inside others."""
 
     def __init__(self) -> None:

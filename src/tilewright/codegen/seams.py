@@ -17,7 +17,7 @@ from tilewright.core.domain import dim
 
 
 @dataclass(frozen=True)
-class Box:
+class SeamBox:
     """A part of the results, and the accesses of operands there with the guards that it does not decide."""
 
     ranges: Mapping[str, tuple[int, int]]
@@ -26,7 +26,7 @@ class Box:
     """Of operands that do not lie outside of their tensors in all of the box."""
 
 
-def boxes(sizes: Mapping[str, int], outer: Sequence[str], addresses: Mapping[str, Address]) -> Iterator[Box]:
+def boxes(sizes: Mapping[str, int], outer: Sequence[str], addresses: Mapping[str, Address]) -> Iterator[SeamBox]:
     """The dimensions `outer` cut wherever one of them alone decides that an operand begins or ends."""
     spans: dict[str, dict[str, tuple[int, int]]] = {name: {} for name in outer}
     for operand, place in addresses.items():
@@ -43,7 +43,7 @@ def boxes(sizes: Mapping[str, int], outer: Sequence[str], addresses: Mapping[str
             **{name: (0, size) for name, size in sizes.items()},
             **{n: (a, b - a) for n, (a, b) in ranges.items()},
         }
-        yield Box(ranges, _decided({operand: addresses[operand] for operand in inside}, points))
+        yield SeamBox(ranges, _decided({operand: addresses[operand] for operand in inside}, points))
 
 
 def _cut(

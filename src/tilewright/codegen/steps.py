@@ -14,7 +14,7 @@ from tilewright.core.op import Body, Call, call_steps, words
 
 
 @dataclass(frozen=True)
-class Operand:
+class CArray:
     """An array that generated code reads or writes: the name of its pointer and its type."""
 
     pointer: str
@@ -22,14 +22,14 @@ class Operand:
     tensor: str
 
 
-def load(operand: Operand, index: str) -> str:
+def load(operand: CArray, index: str) -> str:
     """An element in the compute type."""
     convert = operand.type.dtype.load
     element = f"{operand.pointer}[{index}]"
     return f"{convert}({element})" if convert else element
 
 
-def store(operand: Operand, index: str, value: str) -> str:
+def store(operand: CArray, index: str, value: str) -> str:
     """A statement that stores a value of the compute type."""
     return f"{operand.pointer}[{index}] = {converted(operand.type, value)};"
 
@@ -81,14 +81,14 @@ def value_name(result: Result) -> str:
     return f"v{result.number}"
 
 
-class Reader(Protocol):
+class StepReader(Protocol):
     """How the tensors of epilogue steps are reached from where the steps are printed."""
 
     def element(self, index: int, operand: str, tensor: str) -> str:
         """The element that step `index` reads at this point, in the compute type."""
         ...
 
-    def array(self, index: int, operand: str, tensor: str) -> Operand:
+    def array(self, index: int, operand: str, tensor: str) -> CArray:
         """The whole tensor, for operands indexed by data."""
         ...
 
@@ -97,7 +97,7 @@ class Reader(Protocol):
         ...
 
 
-def at_macro(operand: str, array: Operand, block: Block) -> str:
+def at_macro(operand: str, array: CArray, block: Block) -> str:
     """`X_at(i0, i1)`: how bodies reach an operand that is indexed by data."""
     names = [f"i{k}" for k in range(len(block.strides))]
     index = " + ".join(scaled(f"(i{k})", s) for k, s in enumerate(block.strides)) or "0"
@@ -111,7 +111,7 @@ def data_dependent(domain: Domain, operand: str) -> bool:
 
 
 def print_steps(
-    steps: tuple[StepCode, ...], reader: Reader, indent: str, constant: Callable[[int, str], str] | None = None
+    steps: tuple[StepCode, ...], reader: StepReader, indent: str, constant: Callable[[int, str], str] | None = None
 ) -> tuple[list[str], str]:
     """C lines that compute all steps from the value `v0`, and the name of the last value. Each is rounded as a node is.
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from tilewright.codegen.works import Held
+from tilewright.codegen.works import HeldRegion
 from tilewright.core.expr import Size, plain
 from tilewright.core.graph import TensorType
 from tilewright.core.program import Copy, Pointer, Statement
 from tilewright.core.tiles import Region
 
 
-def copy(channel: Size, to: Held, source: Held, part: Region, kind: TensorType, rank: int) -> list[Statement]:
+def copy(
+    channel: Size, to: HeldRegion, source: HeldRegion, part: Region, kind: TensorType, rank: int
+) -> list[Statement]:
     """Starts to copy a part of a tensor from one place to another."""
     if not kind.bytes:
         return []

@@ -12,7 +12,7 @@ from tilewright.codegen.instances import epilogue_fields, instance_text, row_axe
 from tilewright.codegen.literals import number
 from tilewright.codegen.loopnest import Nest, cut_bounds, print_nest
 from tilewright.codegen.pieces import Pieces
-from tilewright.codegen.steps import Operand, epilogue_steps, mentions
+from tilewright.codegen.steps import CArray, epilogue_steps, mentions
 from tilewright.core.expr import Expr, Size, Var, plain
 from tilewright.core.graph import Graph, TensorType
 from tilewright.core.matching import binding_names, tile_names
@@ -26,7 +26,7 @@ from tilewright.machine import kernel as kernels
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldRegion:
     """Where the bytes of a use are, and which part of the tensor they are, dense and row-major."""
 
     place: Place
@@ -56,7 +56,7 @@ class Parts:
 
     part: Size
     count: int
-    sums: Held
+    sums: HeldRegion
     dims: frozenset[str]
     """The dimensions that are cut."""
 
@@ -80,7 +80,7 @@ def around(mine: Member, use: Use, result: Region) -> Region:
 
 
 @dataclass(frozen=True)
-class Task:
+class TileTask:
     """One node, or the part of one that a tile covers."""
 
     graph: Graph
@@ -88,7 +88,7 @@ class Task:
     member: Member
     ranges: Ranges | None
     """The tile; None where the node is computed once, on whole tensors."""
-    held: Mapping[str, Held]
+    held: Mapping[str, HeldRegion]
     """By the key of each use."""
     scratch: Pointer | None
     parts: Parts | None = None
@@ -103,7 +103,7 @@ class Task:
         return f"{node.op} {node.label}"
 
 
-def invoke(task: Task, pieces: Pieces) -> Invoke:
+def invoke(task: TileTask, pieces: Pieces) -> Invoke:
     """The call that computes a task."""
     return _nest(task, pieces) if task.choice.kernel is None else _kernel(task, pieces)
 
@@ -117,7 +117,7 @@ def packing_names(graph: Graph, member: Member) -> dict[str, kernels.Number]:
 # Kernels
 
 
-def _kernel(task: Task, pieces: Pieces) -> Invoke:
+def _kernel(task: TileTask, pieces: Pieces) -> Invoke:
     kernel, node = task.choice.kernel, task.member.node
     assert kernel is not None
     call = call_node(task.graph, node)
@@ -160,7 +160,7 @@ def _kernel(task: Task, pieces: Pieces) -> Invoke:
     return Invoke(function, tuple(arguments), task.comment)
 
 
-def _operand_argument(task: Task, use: Use) -> Argument:
+def _operand_argument(task: TileTask, use: Use) -> Argument:
     pointer = _part(task, use, use.type.dtype.ctype)
     if task.parts is None or use.writes or task.parts.dims & task.member.domain.relevant(use.key):
         return pointer
@@ -168,7 +168,7 @@ def _operand_argument(task: Task, use: Use) -> Argument:
     return Maybe(pointer, task.parts.part)
 
 
-def _sums(task: Task, parts: Parts, result: TensorType) -> list[Pointer | Literal | Number]:
+def _sums(task: TileTask, parts: Parts, result: TensorType) -> list[Pointer | Literal | Number]:
     """What the hook has to know to add up parts."""
     inner = region(task.member.domain, task.member.output.key, task.ranges or {})
     offset = plain(parts.sums.offset + parts.sums.at(inner) * result.dtype.bytes)
@@ -179,7 +179,7 @@ def _sums(task: Task, parts: Parts, result: TensorType) -> list[Pointer | Litera
     ]
 
 
-def _part(task: Task, use: Use, ctype: str) -> Pointer:
+def _part(task: TileTask, use: Use, ctype: str) -> Pointer:
     """The part of a use that the task touches."""
     held = task.held[use.key]
     if task.ranges is None:
@@ -189,7 +189,7 @@ def _part(task: Task, use: Use, ctype: str) -> Pointer:
     return Pointer(held.place, ctype, not use.writes, offset)
 
 
-def _replaced(task: Task) -> frozenset[str]:
+def _replaced(task: TileTask) -> frozenset[str]:
     """Tensors of the epilogue whose bytes the output takes."""
     output = task.held[task.member.output.key]
     return frozenset(
@@ -205,7 +205,7 @@ def _replaced(task: Task) -> frozenset[str]:
 # Loop nests
 
 
-def _nest(task: Task, pieces: Pieces) -> Invoke:
+def _nest(task: TileTask, pieces: Pieces) -> Invoke:
     node, domain = task.member.node, task.member.domain
     call = call_node(task.graph, node)
     if call.op.body is None:
@@ -215,7 +215,7 @@ def _nest(task: Task, pieces: Pieces) -> Invoke:
     steps, body = epilogue_steps(task.graph, node, call.outputs[0]), call.op.body(call)
     pointers: dict[Place | str, tuple[str, Pointer]] = {}
     numbers: dict[str, Size] = {}
-    operands: dict[str, Operand] = {}
+    operands: dict[str, CArray] = {}
     blocks: dict[str, Block] = {}
     tile = task.ranges or {}
     cut = [n for n, part in tile.items() if (part.start, part.stop) != (0, domain.dims[n])]
@@ -252,16 +252,16 @@ def _nest(task: Task, pieces: Pieces) -> Invoke:
     return Invoke(function, tuple(arguments), task.comment)
 
 
-def _operand(task: Task, use: Use, pointers: dict[Place | str, tuple[str, Pointer]]) -> Operand:
+def _operand(task: TileTask, use: Use, pointers: dict[Place | str, tuple[str, Pointer]]) -> CArray:
     """The pointer parameter of a use; uses of the same bytes share the parameter."""
     held = task.held[use.key]
     key: Place | str = held.place if use.type.bytes else use.tensor
     if key not in pointers:
         pointers[key] = (f"p_{use.key}", Pointer(held.place, use.type.dtype.ctype, not use.writes, held.offset))
-    return Operand(pointers[key][0], use.type, use.tensor)
+    return CArray(pointers[key][0], use.type, use.tensor)
 
 
-def _block(key: str, held: Held, numbers: dict[str, Size]) -> Block:
+def _block(key: str, held: HeldRegion, numbers: dict[str, Size]) -> Block:
     """How a part lies in memory; what depends on loops becomes a parameter."""
     strides = [_parameter(f"{key}_s{axis}", stride, numbers) for axis, stride in enumerate(held.strides())]
     first = tuple(Extent(0, 0) for _ in held.region)
