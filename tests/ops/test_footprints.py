@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from tilewright.core.domain import Affine, Axis, Domain, Span, Tile
+from tilewright.core.domain import Affine, Axis, AxisRegion, Domain, Tile
 from tilewright.core.graph import Array
 from tilewright.core.op import REGISTRY, Call, Example, Operator, arrays_of, call_example, evaluate
 from tilewright.ops import operators
@@ -28,11 +28,11 @@ def random_tile(domain: Domain, rng: np.random.Generator) -> Tile:
     return tile
 
 
-def region(spans: Sequence[Span]) -> tuple[slice, ...]:
+def region(spans: Sequence[AxisRegion]) -> tuple[slice, ...]:
     return tuple(slice(s.start, s.start + s.size) for s in spans)
 
 
-def disturbed(array: Array, spans: Sequence[Span], rng: np.random.Generator) -> Array:
+def disturbed(array: Array, spans: Sequence[AxisRegion], rng: np.random.Generator) -> Array:
     """The array with noise everywhere outside a region; integers stay valid values of their type."""
     noisy: Array = rng.permutation(array.reshape(-1)).reshape(array.shape)
     if array.dtype.kind == "f" or array.dtype.name == "bfloat16":

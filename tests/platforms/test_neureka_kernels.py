@@ -19,7 +19,7 @@ from msgspec import structs
 from platforms.test_siracusa_conv_kernels import conv, layer, network
 from tilewright.api import Options, run_model
 from tilewright.codegen.pack import pack
-from tilewright.core.graph import Array, Graph, Names, Node, attrs
+from tilewright.core.graph import Array, FreshNames, Graph, Node, attrs
 from tilewright.core.interpret import interpret
 from tilewright.core.op import REGISTRY, call_of
 from tilewright.core.plan import Plan
@@ -162,7 +162,7 @@ def test_all_ways_to_split_give_the_same(kind: str) -> None:
     expected = interpret(graph, fed)
     for node in [node for node in graph.nodes if node.op == plain.nodes[0].op]:
         takes = next(one for one in platform.engines["neureka"].takes if one.op == node.op)
-        ways = list(splits(graph, node, Names(graph), takes))
+        ways = list(splits(graph, node, FreshNames(graph), takes))
         assert ways
         for way in ways:
             nodes = [n for other in graph.nodes for n in (way.nodes if other is node else (other,))]

@@ -98,7 +98,7 @@ def at(index: int) -> Affine:
 
 
 @dataclass(frozen=True)
-class Span:
+class AxisRegion:
     """A part of an axis: `[start, start + size)` inside the tensor, plus what lies outside it on both sides."""
 
     start: int
@@ -120,7 +120,7 @@ class Domain:
     products: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     """Names that kernels may use for products of dimensions."""
 
-    def footprint(self, operand: str, tile: Tile) -> tuple[Span, ...]:
+    def footprint(self, operand: str, tile: Tile) -> tuple[AxisRegion, ...]:
         """The part of an operand that a tile touches, axis by axis."""
         ranges = {
             name: (0, size) if name in self.whole else tile.get(name, (0, size)) for name, size in self.dims.items()
@@ -161,16 +161,16 @@ class Domain:
         return f"{loops}: {maps}"
 
 
-def _span(axis: Axis, extent: int, ranges: Mapping[str, tuple[int, int]]) -> Span:
+def _span(axis: Axis, extent: int, ranges: Mapping[str, tuple[int, int]]) -> AxisRegion:
     if isinstance(axis, Whole) or extent == 0:
-        return Span(0, extent)
+        return AxisRegion(0, extent)
     if any(ranges[name][1] == 0 for name in axis.dims):
-        return Span(0, 0)
+        return AxisRegion(0, 0)
     lo, hi = axis.bounds(ranges)
     start, stop = min(max(lo, 0), extent), max(min(hi + 1, extent), 0)
     if stop <= start:
-        return Span(min(start, extent - 1), 0, max(0, min(hi + 1, 0) - lo), max(0, hi + 1 - max(lo, extent)))
-    return Span(start, stop - start, start - lo, hi + 1 - stop)
+        return AxisRegion(min(start, extent - 1), 0, max(0, min(hi + 1, 0) - lo), max(0, hi + 1 - max(lo, extent)))
+    return AxisRegion(start, stop - start, start - lo, hi + 1 - stop)
 
 
 def elementwise(output: tuple[int, ...], inputs: Mapping[str, tuple[int, ...]], name: str = "Y") -> Domain:

@@ -244,7 +244,7 @@ def attrs(**values: Attr) -> Attrs:
     return MappingProxyType(values)
 
 
-class Names:
+class FreshNames:
     """Gives names that no tensor of a graph has yet."""
 
     def __init__(self, graph: Graph) -> None:

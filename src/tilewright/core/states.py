@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tilewright.core.domain import Axis
-from tilewright.core.graph import Graph, Names, Node, topological
+from tilewright.core.graph import FreshNames, Graph, Node, topological
 from tilewright.core.op import REGISTRY, call_node, call_steps
 
 
@@ -33,7 +33,7 @@ def shown(graph: Graph) -> dict[str, str]:
 
 def links(graph: Graph, *, only: Sequence[str] | None = None) -> list[Linked]:
     """By node: the writer of a state comes behind all other nodes that read it; `only` names some of the states."""
-    roots, names = shown(graph), Names(graph)
+    roots, names = shown(graph), FreshNames(graph)
     needs: dict[int, list[str]] = {}
     makes: dict[int, list[str]] = {}
     for old, new in graph.updates.items():

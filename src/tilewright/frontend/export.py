@@ -18,7 +18,7 @@ import onnx.defs
 from tilewright.base.dtype import dtype_of
 from tilewright.base.files import write_file
 from tilewright.base.folders import write_folder
-from tilewright.core.graph import Array, Graph, Names, Node, Result, TensorType
+from tilewright.core.graph import Array, FreshNames, Graph, Node, Result, TensorType
 from tilewright.core.op import REGISTRY, call_node
 from tilewright.frontend.functions import attribute_kind, attribute_proto, set_tensor_type
 from tilewright.frontend.proto import CODE_OF_DTYPE, EXACT_TYPES, SIZES, STATES
@@ -60,7 +60,7 @@ def export_file(graph: Graph, path: Path) -> None:
 
 def unfused(graph: Graph) -> Graph:
     """The same graph with every epilogue written as nodes of its own."""
-    names = Names(graph)
+    names = FreshNames(graph)
     types: dict[str, TensorType] = {}
     nodes: list[Node] = []
     for node in graph.nodes:
@@ -68,7 +68,7 @@ def unfused(graph: Graph) -> Graph:
     return graph.with_nodes(nodes, types=types)
 
 
-def _unfused_node(graph: Graph, node: Node, names: Names, types: dict[str, TensorType]) -> Iterator[Node]:
+def _unfused_node(graph: Graph, node: Node, names: FreshNames, types: dict[str, TensorType]) -> Iterator[Node]:
     if not node.epilogue:
         yield node
         return

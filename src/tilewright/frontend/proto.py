@@ -63,7 +63,7 @@ def read_model(path: Path) -> RawModel:
     if not model.HasField("graph") or not (model.graph.node or model.graph.output):
         raise _bad_model(path, "it holds no graph")
     _check_names(model.graph, [value.name for value in model.graph.input])
-    return Reader(path.parent, _versions(model.opset_import)).model(model, stem_of(path))
+    return ProtoReader(path.parent, _versions(model.opset_import)).model(model, stem_of(path))
 
 
 def _check_names(graph: onnx.GraphProto | onnx.FunctionProto, inputs: Sequence[str]) -> None:
@@ -121,7 +121,7 @@ def _bad_states(text: str) -> TilewrightError:
     )
 
 
-class Reader:
+class ProtoReader:
     """Turns protobuf messages into raw values; knows where external data lie and which opsets are meant."""
 
     def __init__(self, folder: Path, versions: Mapping[str, int]) -> None:
@@ -160,7 +160,7 @@ class Reader:
         """A function; `extra` are attribute defaults stated elsewhere (in the operator's schema)."""
         _check_names(function, function.input)
         versions = _versions(function.opset_import) or self._versions
-        reader = Reader(self._folder, versions)
+        reader = ProtoReader(self._folder, versions)
         defaults: dict[str, RawAttr] = dict(extra)
         defaults.update({a.name: reader.attribute(a) for a in function.attribute_proto})
         return Function(

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from tilewright.base.dtype import INT32
-from tilewright.core.graph import Array, Bound, Graph, Names, Node, TensorType, attrs
+from tilewright.core.graph import Array, Bound, FreshNames, Graph, Node, TensorType, attrs
 from tilewright.core.op import REGISTRY, call_node
 from tilewright.core.sizes import extents
 from tilewright.errors import TilewrightError
@@ -19,7 +19,7 @@ Axes = Mapping[str, tuple[tuple[int, str, int], ...]]
 
 def with_sizes(graph: Graph, bounds: Sequence[Bound], axes: Axes, states: int) -> Graph:
     """The graph with an input for each size, behind its own and before those of states."""
-    names = Names(graph)
+    names = FreshNames(graph)
     called = {bound.name: names.fresh(bound.name) for bound in bounds}
     known = {name: tuple((axis, called[b], more) for axis, b, more in found) for name, found in axes.items()}
     own = len(graph.inputs) - states

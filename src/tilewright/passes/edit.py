@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tilewright.core.graph import Array, Attr, Graph, Names, Node, TensorType, type_of_array
+from tilewright.core.graph import Array, Attr, FreshNames, Graph, Node, TensorType, type_of_array
 from tilewright.core.op import REGISTRY, Call, call_of
 from tilewright.passes.dead_code import live
 
@@ -25,7 +25,7 @@ class Edit:
         self.types: dict[str, TensorType] = dict(graph.types)
         self.constants: dict[str, Array] = dict(graph.constants)
         self._results = frozenset(graph.outputs)
-        self._names = Names(graph)
+        self._names = FreshNames(graph)
         self._producers: dict[str, Node] = {}
         self._nodes: list[Node] = []
         self._aliases: dict[str, str] = {}

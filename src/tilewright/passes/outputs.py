@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.core.graph import Graph, Names, Node
+from tilewright.core.graph import FreshNames, Graph, Node
 from tilewright.core.op import REGISTRY
 from tilewright.machine.target import Target
 
@@ -16,7 +16,7 @@ def outputs(graph: Graph, platform: Target) -> Graph:
         for index, output in enumerate(node.outputs):
             storage[output] = storage[node.inputs[0]] if view and index == 0 else output
     taken = {*graph.inputs, *graph.constants}
-    names = Names(graph)
+    names = FreshNames(graph)
     results: list[str] = []
     copies: list[Node] = []
     for name in graph.outputs:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tilewright.core.graph import Array, Graph, Names, Node, Result, Step, TensorType, attrs
+from tilewright.core.graph import Array, FreshNames, Graph, Node, Result, Step, TensorType, attrs
 from tilewright.core.op import REGISTRY, Call, call_node, call_steps
 from tilewright.machine.parts import Takes
 from tilewright.ops.integer_rules import limits, power_of_two
@@ -31,7 +31,7 @@ class Split:
     constants: Mapping[str, Array] = field(default_factory=lambda: MappingProxyType({}))
 
 
-def splits(graph: Graph, node: Node, names: Names, takes: Takes) -> Iterator[Split]:
+def splits(graph: Graph, node: Node, names: FreshNames, takes: Takes) -> Iterator[Split]:
     """The ways to compute a node with an engine that takes its operator so."""
     if len(node.outputs) != 1 or (takes.channels_last and not node.attrs.get("channels_last")):
         return
@@ -65,7 +65,7 @@ def _with_planes(graph: Graph, node: Node, takes: Takes) -> Node:
     return replace(node, attrs=attrs(**{**node.attrs, "weight_low": low, "weight_planes": planes}))
 
 
-def _summed(graph: Graph, node: Node, names: Names, takes: Takes) -> Split:
+def _summed(graph: Graph, node: Node, names: FreshNames, takes: Takes) -> Split:
     """Sums, and a node that adds the bias and does the rest."""
     kind = call_node(graph, node).outputs[0]
     bias = operand(node, takes.added)
@@ -92,7 +92,7 @@ def _strided(node: Node) -> bool:
     return isinstance(strides, tuple) and any(stride != 1 for stride in strides)
 
 
-def _every_pixel(graph: Graph, way: Split, node: Node, names: Names) -> Split:
+def _every_pixel(graph: Graph, way: Split, node: Node, names: FreshNames) -> Split:
     """The same without strides: a node behind takes every so-manieth pixel, and does the rest."""
     first, *others = way.nodes
     known = replace(graph, states=(), bounds=(), open={}).with_nodes(
@@ -135,7 +135,7 @@ def _behind(node: Node, made: str, steps: Sequence[Step]) -> Node:
 # Scaled sums
 
 
-def _requantised(graph: Graph, node: Node, names: Names, takes: Takes) -> Split | None:
+def _requantised(graph: Graph, node: Node, names: FreshNames, takes: Takes) -> Split | None:
     """A node with the requantisation behind it, where there is an operator that is both.
 
     None where that needs more than 32 bits or other rounding.

@@ -5,7 +5,7 @@ Where that cannot be, the new value is made elsewhere and copied at the end of t
 
 from __future__ import annotations
 
-from tilewright.core.graph import Graph, Names, Node
+from tilewright.core.graph import FreshNames, Graph, Node
 from tilewright.core.states import in_order, point_by_point, shown
 from tilewright.errors import TilewrightError
 from tilewright.machine.target import Target
@@ -37,7 +37,7 @@ def _in_place(graph: Graph, old: str, settled: list[str]) -> bool:
 
 def _copied(graph: Graph, old: str) -> Graph:
     new = graph.updates[old]
-    copy = Names(graph).fresh(f"{new}_kept")
+    copy = FreshNames(graph).fresh(f"{new}_kept")
     outputs = [copy if name == new else name for name in graph.outputs]
     node = Node("Copy", (new,), (copy,), name=copy)
     return graph.with_nodes([*graph.nodes, node], types={copy: graph.types[new]}, outputs=outputs)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.base.dtype import INT8, UINT8
-from tilewright.core.graph import Array, Graph, Names, Node, attrs, type_of_array
+from tilewright.core.graph import Array, FreshNames, Graph, Node, attrs, type_of_array
 from tilewright.core.op import REGISTRY, call_of, evaluate
 from tilewright.machine.target import Target
 
@@ -48,7 +48,7 @@ def tables(graph: Graph, platform: Target) -> Graph:
     needed = set(graph.outputs)
     constants: dict[str, Array] = {}
     nodes: list[Node] = []
-    names = Names(graph)
+    names = FreshNames(graph)
     for node in reversed(graph.nodes):
         function = known.get(node.outputs[0])
         if function is None or not function.worth_it:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from types import MappingProxyType
 
-from tilewright.core.graph import Graph, Names, Node
+from tilewright.core.graph import FreshNames, Graph, Node
 from tilewright.core.plan import Choice
 from tilewright.core.sizes import ranges_of
 from tilewright.errors import TilewrightError
@@ -97,7 +97,7 @@ class _Compared:
 
     def _offload(self, before: Offloaded, engine: Engine, *, early: bool) -> Offloaded:
         graph, engines, saved = before.graph, dict(before.engines), before.saved
-        names = Names(graph)
+        names = FreshNames(graph)
         nodes: list[Node] = []
         types, constants = dict(graph.types), dict(graph.constants)
         for node in graph.nodes:
@@ -115,7 +115,9 @@ class _Compared:
             saved += gain
         return Offloaded(graph.with_nodes(nodes, types=types, constants=constants), MappingProxyType(engines), saved)
 
-    def _best(self, graph: Graph, node: Node, names: Names, engine: Engine, early: bool) -> tuple[Split | None, float]:
+    def _best(
+        self, graph: Graph, node: Node, names: FreshNames, engine: Engine, early: bool
+    ) -> tuple[Split | None, float]:
         """The fastest way to compute a node with an engine, and cycles saved; None where the cores alone are faster."""
         key = (id(graph), id(node), engine.name)
         if key not in self._ways:
@@ -131,7 +133,7 @@ class _Compared:
             gain = self._cycles(cores, early) - best
         return (found[cycles.index(best)].split, gain) if gain > 0 else (None, 0.0)
 
-    def _found(self, graph: Graph, node: Node, names: Names, engine: Engine) -> tuple[_Way, ...]:
+    def _found(self, graph: Graph, node: Node, names: FreshNames, engine: Engine) -> tuple[_Way, ...]:
         """The ways to compute a node with an engine, and the cores alone; empty where there is none."""
         takes = next((one for one in engine.takes if one.op == node.op), None)
         if takes is None:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from msgspec import structs
 
-from tilewright.core.graph import Graph, Names, Node, Result
+from tilewright.core.graph import FreshNames, Graph, Node, Result
 from tilewright.core.op import REGISTRY, Call, call_node, call_steps
 from tilewright.core.plan import Buffer, Choice, Place, Plan, Rejection
 from tilewright.core.sizes import extents, leading
@@ -246,7 +246,7 @@ def _buffers(
         if graph.types[name].bytes
     ]
     scratch: dict[int, str] = {}
-    names = Names(graph)
+    names = FreshNames(graph)
     for step, choice in enumerate(choices):
         if choice.scratch:
             scratch[step] = names.fresh(f"scratch of {graph.nodes[step].label}")

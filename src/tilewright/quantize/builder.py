@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tilewright.core.graph import Array, Attr, Graph, Names, Node, TensorType, attrs, type_of_array
+from tilewright.core.graph import Array, Attr, FreshNames, Graph, Node, TensorType, attrs, type_of_array
 from tilewright.core.op import REGISTRY, call_of, evaluate
 from tilewright.quantize.forms import Scheme
 
@@ -22,7 +22,7 @@ class GraphBuilder:
     """Collects nodes, types and constants of a graph under construction."""
 
     def __init__(self, graph: Graph) -> None:
-        self._names = Names(graph)
+        self._names = FreshNames(graph)
         self.label = ""
         """The name that new nodes get: that of the node they stand for."""
         self.nodes: list[Node] = []
