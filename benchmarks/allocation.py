@@ -15,14 +15,16 @@ from rich.console import Console
 from rich.table import Table
 
 from tilewright.errors import TilewrightError
-from tilewright.plan.addresses.allocate import Buffer, allocate
+from tilewright.plan.addresses.allocate import BufferRequest, allocate
 
 
-def instance(path: Path) -> tuple[list[Buffer], int]:
+def instance(path: Path) -> tuple[list[BufferRequest], int]:
     """The buffers of one file and the capacity in its name."""
     with path.open(newline="") as lines:
         rows = list(csv.DictReader(lines))
-    buffers = [Buffer(row["id"], int(row["size"]), int(row["lower"]), int(row["upper"]), align=1) for row in rows]
+    buffers = [
+        BufferRequest(row["id"], int(row["size"]), int(row["lower"]), int(row["upper"]), align=1) for row in rows
+    ]
     return buffers, int(path.name.split(".")[-2])
 
 

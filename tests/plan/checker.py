@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations, product
 
-from tilewright.plan.addresses.allocate import Allocation, Buffer
-from tilewright.plan.order import Order, Task
+from tilewright.plan.addresses.allocate import Allocation, BufferRequest
+from tilewright.plan.order import Order, OrderedTask
 
 
-def problems(buffers: Sequence[Buffer], result: Allocation, capacity: Mapping[str, int] | None = None) -> list[str]:
+def problems(
+    buffers: Sequence[BufferRequest], result: Allocation, capacity: Mapping[str, int] | None = None
+) -> list[str]:
     """Everything wrong with an allocation, byte by byte and moment by moment. For small instances."""
     found = list(_wrong_places(buffers, result, capacity or {}))
     owners = {b.name: _owner(b, {o.name: o for o in buffers}) for b in buffers}
@@ -33,11 +35,11 @@ def problems(buffers: Sequence[Buffer], result: Allocation, capacity: Mapping[st
     return found
 
 
-def _owner(buffer: Buffer, by_name: Mapping[str, Buffer]) -> str:
+def _owner(buffer: BufferRequest, by_name: Mapping[str, BufferRequest]) -> str:
     return buffer.name if buffer.alias is None else _owner(by_name[buffer.alias], by_name)
 
 
-def _wrong_places(buffers: Sequence[Buffer], result: Allocation, capacity: Mapping[str, int]) -> Iterator[str]:
+def _wrong_places(buffers: Sequence[BufferRequest], result: Allocation, capacity: Mapping[str, int]) -> Iterator[str]:
     if set(result.offsets) != {buffer.name for buffer in buffers}:
         yield "not the same names"
     tops: dict[str, int] = {}
@@ -64,11 +66,11 @@ def _wrong_places(buffers: Sequence[Buffer], result: Allocation, capacity: Mappi
             yield f"the lower bound of {bank} is above its peak"
 
 
-def least_peak(buffers: Sequence[Buffer]) -> int:
+def least_peak(buffers: Sequence[BufferRequest]) -> int:
     """The smallest peak of one bank without aliases, by trying every offset of every buffer in turn."""
     height = sum(b.size + b.align for b in buffers) + max([b.pin or 0 for b in buffers], default=0)
 
-    def complete(index: int, placed: list[tuple[Buffer, int]], top: int, best: int) -> int:
+    def complete(index: int, placed: list[tuple[BufferRequest, int]], top: int, best: int) -> int:
         if top >= best:
             return best
         if index == len(buffers):
@@ -87,7 +89,7 @@ def least_peak(buffers: Sequence[Buffer]) -> int:
     return complete(0, [], 0, height + 1)
 
 
-def least_spill(buffers: Sequence[Buffer], capacity: Mapping[str, int]) -> int | None:
+def least_spill(buffers: Sequence[BufferRequest], capacity: Mapping[str, int]) -> int | None:
     """The fewest bytes outside first-choice banks, by trying every choice of banks; None when nothing fits."""
     best: int | None = None
     for banks in product(*(buffer.bank or ("arena",) for buffer in buffers)):
@@ -99,7 +101,9 @@ def least_spill(buffers: Sequence[Buffer], capacity: Mapping[str, int]) -> int |
     return best
 
 
-def peak_of(names: Sequence[str], tasks: Sequence[Task], sizes: Mapping[str, int], keep: frozenset[str]) -> int | None:
+def peak_of(
+    names: Sequence[str], tasks: Sequence[OrderedTask], sizes: Mapping[str, int], keep: frozenset[str]
+) -> int | None:
     """The most bytes live at once when tasks run in this order; None when a task runs before what it needs."""
     by_name = {task.name: task for task in tasks}
     made = {name for task in tasks for name in task.makes}
@@ -116,13 +120,15 @@ def peak_of(names: Sequence[str], tasks: Sequence[Task], sizes: Mapping[str, int
     return peak
 
 
-def best_order_peak(tasks: Sequence[Task], sizes: Mapping[str, int], keep: frozenset[str]) -> int:
+def best_order_peak(tasks: Sequence[OrderedTask], sizes: Mapping[str, int], keep: frozenset[str]) -> int:
     """The smallest peak of all orders, by trying all of them."""
     peaks = (peak_of([task.name for task in way], tasks, sizes, keep) for way in permutations(tasks))
     return min(peak for peak in peaks if peak is not None)
 
 
-def order_problems(tasks: Sequence[Task], sizes: Mapping[str, int], keep: frozenset[str], found: Order) -> list[str]:
+def order_problems(
+    tasks: Sequence[OrderedTask], sizes: Mapping[str, int], keep: frozenset[str], found: Order
+) -> list[str]:
     """Everything wrong with an order."""
     if sorted(found.names) != sorted(task.name for task in tasks):
         return ["not the same tasks"]

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from plan.checker import least_peak, least_spill, problems
 from support import assert_linear, lines_run
 from tilewright.errors import TilewrightError
-from tilewright.plan.addresses.allocate import Buffer, Placement, allocate
+from tilewright.plan.addresses.allocate import BufferRequest, Placement, allocate
 
 
-def cut_block(seed: int, *, pieces: int, height: int, width: int) -> list[Buffer]:
+def cut_block(seed: int, *, pieces: int, height: int, width: int) -> list[BufferRequest]:
     """A full rectangle of time and bytes cut into pieces, so that a packing without any gap exists."""
     chance = random.Random(seed)
     rectangles = [(0, width, height)]
@@ -31,22 +31,22 @@ def cut_block(seed: int, *, pieces: int, height: int, width: int) -> list[Buffer
         else:
             rectangles.append((first, last, size))
     chance.shuffle(rectangles)
-    return [Buffer(f"b{i}", size, first, last, align=1) for i, (first, last, size) in enumerate(rectangles)]
+    return [BufferRequest(f"b{i}", size, first, last, align=1) for i, (first, last, size) in enumerate(rectangles)]
 
 
 # Bytes live at once are 18 at most, but the pinned buffer leaves 8 bytes below it, too few for "b": 12 + 10 + 4.
 GAP = [
-    Buffer("pinned", 4, 0, 9, align=4, pin=8),
-    Buffer("b", 10, 2, 6, align=1),
-    Buffer("c", 4, 5, 9, align=1),
-    Buffer("d", 4, 0, 3, align=1),
-    Buffer("e", 6, 6, 8, align=1),
+    BufferRequest("pinned", 4, 0, 9, align=4, pin=8),
+    BufferRequest("b", 10, 2, 6, align=1),
+    BufferRequest("c", 4, 5, 9, align=1),
+    BufferRequest("d", 4, 0, 3, align=1),
+    BufferRequest("e", 6, 6, 8, align=1),
 ]
 
 
 # Exactly 6 bytes are live at any time, so a packing into 6 could have no hole anywhere; there is none below 7.
 STAIRS = [
-    Buffer(f"b{i}", size, first, last, align=1)
+    BufferRequest(f"b{i}", size, first, last, align=1)
     for i, (size, first, last) in enumerate(
         zip(
             (1, 1, 3, 2, 4, 1, 1, 1, 2, 3, 3),
@@ -64,30 +64,39 @@ def test_nothing_needs_nothing() -> None:
 
 
 def test_lifetimes_are_half_open() -> None:
-    result = allocate([Buffer("a", 64, 0, 1), Buffer("b", 64, 1, 2)])
+    result = allocate([BufferRequest("a", 64, 0, 1), BufferRequest("b", 64, 1, 2)])
     assert result.peak == 64
     assert result.offsets == {"a": Placement("arena", 0), "b": Placement("arena", 0)}
 
 
 def test_the_topmost_buffer_is_not_rounded() -> None:
-    result = allocate([Buffer("a", 10, 0, 2), Buffer("b", 20, 0, 2)])
+    result = allocate([BufferRequest("a", 10, 0, 2), BufferRequest("b", 20, 0, 2)])
     assert (result.peak, result.status) == (36, "optimal")
 
 
 def test_a_small_buffer_fills_an_alignment_gap() -> None:
-    buffers = [Buffer("a", 40, 0, 1, align=64), Buffer("b", 40, 0, 1, align=64), Buffer("c", 24, 0, 1, align=8)]
+    buffers = [
+        BufferRequest("a", 40, 0, 1, align=64),
+        BufferRequest("b", 40, 0, 1, align=64),
+        BufferRequest("c", 24, 0, 1, align=8),
+    ]
     result = allocate(buffers)
     assert problems(buffers, result) == []
     assert (result.peak, result.status) == (104, "optimal")
 
 
 def test_empty_buffers_take_no_place() -> None:
-    result = allocate([Buffer("a", 0, 0, 9), Buffer("b", 32, 0, 9), Buffer("c", 0, 0, 9, pin=16)])
+    result = allocate([BufferRequest("a", 0, 0, 9), BufferRequest("b", 32, 0, 9), BufferRequest("c", 0, 0, 9, pin=16)])
     assert (result.peak, result.offsets["c"].offset) == (32, 16)
 
 
 def test_pinned_buffers_stay_and_others_go_around() -> None:
-    buffers = [Buffer("a", 32, 0, 4, pin=32), Buffer("b", 32, 0, 4), Buffer("c", 48, 1, 3), Buffer("d", 32, 4, 5)]
+    buffers = [
+        BufferRequest("a", 32, 0, 4, pin=32),
+        BufferRequest("b", 32, 0, 4),
+        BufferRequest("c", 48, 1, 3),
+        BufferRequest("d", 32, 4, 5),
+    ]
     result = allocate(buffers)
     assert problems(buffers, result) == []
     assert (result.peak, result.status, result.offsets["d"].offset) == (112, "optimal", 0)
@@ -95,12 +104,12 @@ def test_pinned_buffers_stay_and_others_go_around() -> None:
 
 def test_aliases_share_storage_and_unite_lifetimes() -> None:
     buffers = [
-        Buffer("whole", 64, 3, 5),
-        Buffer("low", 32, 0, 4, alias="whole"),
-        Buffer("high", 32, 2, 4, alias="whole", alias_offset=32),
-        Buffer("part", 16, 2, 6, alias="high", alias_offset=16),
-        Buffer("other", 64, 5, 6),
-        Buffer("later", 64, 6, 7),
+        BufferRequest("whole", 64, 3, 5),
+        BufferRequest("low", 32, 0, 4, alias="whole"),
+        BufferRequest("high", 32, 2, 4, alias="whole", alias_offset=32),
+        BufferRequest("part", 16, 2, 6, alias="high", alias_offset=16),
+        BufferRequest("other", 64, 5, 6),
+        BufferRequest("later", 64, 6, 7),
     ]
     result = allocate(buffers)
     assert problems(buffers, result) == []
@@ -110,12 +119,12 @@ def test_aliases_share_storage_and_unite_lifetimes() -> None:
 
 
 def test_a_pin_on_an_alias_holds_the_whole_storage() -> None:
-    result = allocate([Buffer("a", 64, 0, 2), Buffer("b", 16, 0, 2, alias="a", alias_offset=16, pin=80)])
+    result = allocate([BufferRequest("a", 64, 0, 2), BufferRequest("b", 16, 0, 2, alias="a", alias_offset=16, pin=80)])
     assert result.offsets["a"].offset == 64
 
 
 @pytest.mark.parametrize(("buffers", "least"), [(GAP, 22), (STAIRS, 7)])
-def test_a_gap_that_no_packing_closes_is_proven(buffers: list[Buffer], least: int) -> None:
+def test_a_gap_that_no_packing_closes_is_proven(buffers: list[BufferRequest], least: int) -> None:
     result = allocate(buffers)
     assert problems(buffers, result) == []
     assert least == least_peak(buffers)
@@ -151,8 +160,8 @@ def test_search_ends_when_the_capacity_is_met() -> None:
 
 
 def test_work_without_search_grows_with_the_network() -> None:
-    def network(count: int) -> list[Buffer]:
-        return [Buffer(f"t{i}", (i * 37 % 63 + 1) * 1024, i, i + (2, 2, 2, 3, 5)[i % 5]) for i in range(count)]
+    def network(count: int) -> list[BufferRequest]:
+        return [BufferRequest(f"t{i}", (i * 37 % 63 + 1) * 1024, i, i + (2, 2, 2, 3, 5)[i % 5]) for i in range(count)]
 
     networks = [network(count) for count in (100, 200, 400)]
     assert problems(networks[-1], allocate(networks[-1], seconds=0.0)) == []
@@ -160,14 +169,14 @@ def test_work_without_search_grows_with_the_network() -> None:
 
 
 def test_banks_are_taken_in_the_order_named() -> None:
-    buffers = [Buffer(name, 64, 0, 2, bank=("fast", "slow")) for name in "abc"]
-    result = allocate([*buffers, Buffer("d", 16, 0, 2, bank=("slow",))], capacity={"fast": 128})
+    buffers = [BufferRequest(name, 64, 0, 2, bank=("fast", "slow")) for name in "abc"]
+    result = allocate([*buffers, BufferRequest("d", 16, 0, 2, bank=("slow",))], capacity={"fast": 128})
     assert sorted(place.bank for place in result.offsets.values()) == ["fast", "fast", "slow", "slow"]
     assert (result.peaks, result.status) == ({"fast": 128, "slow": 80}, "optimal")
 
 
 def test_banks_without_capacity_hold_every_first_choice() -> None:
-    result = allocate([Buffer(name, 64, 0, 2, bank=("fast", "slow")) for name in "abc"])
+    result = allocate([BufferRequest(name, 64, 0, 2, bank=("fast", "slow")) for name in "abc"])
     assert result.peaks == {"fast": 192, "slow": 0}
 
 
@@ -181,7 +190,7 @@ small_buffers = st.lists(
 @given(small_buffers)
 def test_small_optima_are_those_of_brute_force(rows: list[tuple[int, int, int, int, bool]]) -> None:
     buffers = [
-        Buffer(f"b{i}", size, first, first + length, align=align, pin=8 if pinned and i == 0 else None)
+        BufferRequest(f"b{i}", size, first, first + length, align=align, pin=8 if pinned and i == 0 else None)
         for i, (size, first, length, align, pinned) in enumerate(rows)
     ]
     result = allocate(buffers)
@@ -195,7 +204,7 @@ def test_small_banks_are_those_of_brute_force(
     rows: list[tuple[int, int, int, int, bool]], fast: int, slow: int
 ) -> None:
     buffers = [
-        Buffer(f"b{i}", size, first, first + length, align=align, bank=("fast", "slow") if free else ("slow",))
+        BufferRequest(f"b{i}", size, first, first + length, align=align, bank=("fast", "slow") if free else ("slow",))
         for i, (size, first, length, align, free) in enumerate(rows)
     ]
     capacity = {"fast": fast, "slow": slow}
@@ -214,22 +223,24 @@ def test_small_banks_are_those_of_brute_force(
 @given(st.integers(0, 10**9), st.integers(0, 30))
 def test_no_allocation_is_wrong(seed: int, count: int) -> None:
     chance = random.Random(seed)
-    buffers: list[Buffer] = []
+    buffers: list[BufferRequest] = []
     for index in range(count):
         first, size = chance.randrange(40), chance.randrange(300)
         last, align = first + chance.randrange(1, 20), chance.choice((1, 4, 16, 64))
         alias = chance.choice(buffers).name if buffers and chance.random() < 0.2 else None
         offset = 64 * chance.randrange(3) if alias else 0
-        buffers.append(Buffer(f"b{index}", size, first, last, align, alias=alias, alias_offset=offset))
+        buffers.append(BufferRequest(f"b{index}", size, first, last, align, alias=alias, alias_offset=offset))
     result = allocate(buffers, seconds=0.02)
     assert problems(buffers, result) == []
     assert (result.status == "optimal") == (result.peak == result.lower_bound)
 
 
-def published(path: Path) -> tuple[list[Buffer], int]:
+def published(path: Path) -> tuple[list[BufferRequest], int]:
     with path.open(newline="") as lines:
         rows = list(csv.DictReader(lines))
-    buffers = [Buffer(row["id"], int(row["size"]), int(row["lower"]), int(row["upper"]), align=1) for row in rows]
+    buffers = [
+        BufferRequest(row["id"], int(row["size"]), int(row["lower"]), int(row["upper"]), align=1) for row in rows
+    ]
     return buffers, int(path.name.split(".")[-2])
 
 

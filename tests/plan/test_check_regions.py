@@ -16,7 +16,7 @@ from tilewright.core.op import REGISTRY, arrays_of, call_example
 from tilewright.core.plan import Choice, Group, Place, Plan, Work
 from tilewright.core.tiles import TileLoop, member, trace
 from tilewright.plan import check
-from tilewright.plan.validator.regions import Part, Replay, touched
+from tilewright.plan.validator.regions import Interval, Replay, touched
 
 
 def test_regions_are_those_of_the_projection() -> None:
@@ -36,7 +36,7 @@ def test_regions_are_those_of_the_projection() -> None:
                     assert at_step(replay.held[tensor], at) == [(e.start, e.stop) for e in box]
 
 
-def at_step(box: tuple[Part, ...], at: tuple[int, ...]) -> list[tuple[int, int]]:
+def at_step(box: tuple[Interval, ...], at: tuple[int, ...]) -> list[tuple[int, int]]:
     def pick(value: Any) -> int:
         array = np.asarray(value)
         return int(
@@ -58,7 +58,7 @@ def test_regions_are_the_footprints_of_tiles() -> None:
             for name in domain.dims.keys() - domain.whole:
                 start = rng.randrange(domain.dims[name])
                 tile[name] = start, rng.randint(1, domain.dims[name] - start)
-            ranges = {name: Part(start, start + size) for name, (start, size) in tile.items()}
+            ranges = {name: Interval(start, start + size) for name, (start, size) in tile.items()}
             for key in domain.access:
                 for part, span in zip(touched(domain, key, ranges), domain.footprint(key, tile), strict=True):
                     assert part.size == span.size

@@ -5,11 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tilewright.errors import TilewrightError
-from tilewright.plan.addresses.allocate import Buffer, allocate
+from tilewright.plan.addresses.allocate import BufferRequest, allocate
 
 
 def test_too_much_is_live_at_once() -> None:
-    buffers = [Buffer("big", 4096, 2, 6), Buffer("weights", 1024, 0, 9), Buffer("late", 4096, 6, 7)]
+    buffers = [
+        BufferRequest("big", 4096, 2, 6),
+        BufferRequest("weights", 1024, 0, 9),
+        BufferRequest("late", 4096, 6, 7),
+    ]
     with pytest.raises(TilewrightError) as raised:
         allocate(buffers, capacity=4096)
     assert str(raised.value) == (
@@ -23,19 +27,19 @@ def test_too_much_is_live_at_once() -> None:
 
 def test_many_live_buffers_are_counted() -> None:
     with pytest.raises(TilewrightError) as raised:
-        allocate([Buffer(f"b{i}", 16, 0, 1) for i in range(20)], capacity=100)
+        allocate([BufferRequest(f"b{i}", 16, 0, 1) for i in range(20)], capacity=100)
     assert "and 12 more with 192 bytes" in raised.value.reasons
 
 
 def test_one_buffer_is_larger_than_every_bank() -> None:
     with pytest.raises(TilewrightError) as raised:
-        allocate([Buffer("big", 64, 0, 1, bank=("fast", "slow"))], capacity={"fast": 16, "slow": 32})
+        allocate([BufferRequest("big", 64, 0, 1, bank=("fast", "slow"))], capacity={"fast": 16, "slow": 32})
     assert raised.value.code == "does-not-fit"
     assert raised.value.reasons == ("'fast' has 16 bytes", "'slow' has 32 bytes")
 
 
 def test_all_banks_together_are_too_small() -> None:
-    buffers = [Buffer(name, 32, 0, 1, bank=("fast", "slow")) for name in "abc"]
+    buffers = [BufferRequest(name, 32, 0, 1, bank=("fast", "slow")) for name in "abc"]
     with pytest.raises(TilewrightError) as raised:
         allocate(buffers, capacity=32)
     assert raised.value.what == "the buffers do not fit into the banks given ('fast' 32, 'slow' 32 bytes)"

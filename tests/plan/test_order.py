@@ -12,25 +12,25 @@ from hypothesis import strategies as st
 from plan.checker import best_order_peak, order_problems
 from support import assert_linear, lines_run
 from tilewright.errors import TilewrightError
-from tilewright.plan.order import Task, order
+from tilewright.plan.order import OrderedTask, order
 
 NONE: frozenset[str] = frozenset()
 
 
-def chain(length: int) -> list[Task]:
-    return [Task(f"t{i}", (f"x{i}",), (f"x{i + 1}",)) for i in range(length)]
+def chain(length: int) -> list[OrderedTask]:
+    return [OrderedTask(f"t{i}", (f"x{i}",), (f"x{i + 1}",)) for i in range(length)]
 
 
-def random_tasks(seed: int, count: int, *, reach: int) -> tuple[list[Task], dict[str, int]]:
+def random_tasks(seed: int, count: int, *, reach: int) -> tuple[list[OrderedTask], dict[str, int]]:
     chance = random.Random(seed)
-    tasks: list[Task] = []
+    tasks: list[OrderedTask] = []
     sizes = {"in": chance.randrange(1, 50)}
     for index in range(count):
         pool = ["in", *(name for task in tasks[-reach:] for name in task.makes)]
         needs = tuple(dict.fromkeys(chance.choice(pool) for _ in range(chance.choice((1, 1, 2, 3)))))
         makes = tuple(f"x{index}.{k}" for k in range(chance.choice((1, 1, 1, 2))))
         sizes |= {name: chance.randrange(0, 50) for name in makes}
-        tasks.append(Task(f"t{index}", needs, makes))
+        tasks.append(OrderedTask(f"t{index}", needs, makes))
     return tasks, sizes
 
 
@@ -41,10 +41,10 @@ def test_no_tasks() -> None:
 
 def test_the_branch_that_shrinks_runs_first() -> None:
     tasks = [
-        Task("wide", ("in",), ("a",)),
-        Task("narrow", ("in",), ("b",)),
-        Task("shrink", ("b",), ("c",)),
-        Task("join", ("a", "c"), ("out",)),
+        OrderedTask("wide", ("in",), ("a",)),
+        OrderedTask("narrow", ("in",), ("b",)),
+        OrderedTask("shrink", ("b",), ("c",)),
+        OrderedTask("join", ("a", "c"), ("out",)),
     ]
     found = order(tasks, {"in": 10, "a": 50, "b": 40, "c": 1, "out": 1}, NONE)
     assert found.names == ("narrow", "shrink", "wide", "join")
@@ -57,12 +57,12 @@ def test_kept_buffers_never_die() -> None:
 
 
 def test_a_result_that_nobody_needs_dies_at_once() -> None:
-    tasks = [Task("a", ("in",), ("unused", "x")), Task("b", ("x",), ("y",))]
+    tasks = [OrderedTask("a", ("in",), ("unused", "x")), OrderedTask("b", ("x",), ("y",))]
     assert order(tasks, {"in": 1, "unused": 100, "x": 2, "y": 50}, NONE).peak == 103
 
 
 def test_buffers_without_a_size_still_order_tasks() -> None:
-    tasks = [Task("last", ("view",), ()), Task("first", (), ("view",))]
+    tasks = [OrderedTask("last", ("view",), ()), OrderedTask("first", (), ("view",))]
     assert order(tasks, {}, NONE).names == ("first", "last")
 
 
@@ -86,20 +86,20 @@ def test_too_many_states_leave_a_valid_order(seed: int) -> None:
     assert found.peak <= order(tasks, sizes, NONE, states=0).peak
 
 
-def residual_blocks(count: int) -> tuple[list[Task], dict[str, int]]:
-    tasks: list[Task] = []
+def residual_blocks(count: int) -> tuple[list[OrderedTask], dict[str, int]]:
+    tasks: list[OrderedTask] = []
     sizes = {"x0": 64}
     for i in range(count):
         x, y = f"x{i}", f"x{i + 1}"
         tasks += [
-            Task(f"expand{i}", (x,), (f"e{i}",)),
-            Task(f"act{i}", (f"e{i}",), (f"f{i}",)),
-            Task(f"pool{i}", (f"f{i}",), (f"g{i}",)),
-            Task(f"gate{i}", (f"g{i}",), (f"h{i}",)),
-            Task(f"scale{i}", (f"f{i}", f"h{i}"), (f"p{i}",)),
-            Task(f"project{i}", (f"p{i}",), (f"q{i}",)),
-            Task(f"short{i}", (x,), (f"s{i}",)),
-            Task(f"add{i}", (f"q{i}", f"s{i}"), (y,)),
+            OrderedTask(f"expand{i}", (x,), (f"e{i}",)),
+            OrderedTask(f"act{i}", (f"e{i}",), (f"f{i}",)),
+            OrderedTask(f"pool{i}", (f"f{i}",), (f"g{i}",)),
+            OrderedTask(f"gate{i}", (f"g{i}",), (f"h{i}",)),
+            OrderedTask(f"scale{i}", (f"f{i}", f"h{i}"), (f"p{i}",)),
+            OrderedTask(f"project{i}", (f"p{i}",), (f"q{i}",)),
+            OrderedTask(f"short{i}", (x,), (f"s{i}",)),
+            OrderedTask(f"add{i}", (f"q{i}", f"s{i}"), (y,)),
         ]
         sizes |= {f"e{i}": 384, f"f{i}": 384, f"g{i}": 2, f"h{i}": 2, f"p{i}": 384, f"q{i}": 64, f"s{i}": 64, y: 64}
     return tasks, sizes
@@ -112,7 +112,7 @@ def test_a_network_of_residual_blocks_is_proven() -> None:
     assert (found.peak, found.optimal) == (64 + 384 + 384 + 2, True)
 
 
-def long_chain(length: int) -> tuple[list[Task], dict[str, int]]:
+def long_chain(length: int) -> tuple[list[OrderedTask], dict[str, int]]:
     return chain(length), {f"x{i}": 10 + (i * 7919) % 90 for i in range(length + 1)}
 
 
@@ -123,18 +123,20 @@ def test_a_long_chain_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(("made", "least"), [(residual_blocks, 15), (long_chain, 100)])
-def test_work_grows_with_the_tasks(made: Callable[[int], tuple[list[Task], dict[str, int]]], least: int) -> None:
+def test_work_grows_with_the_tasks(made: Callable[[int], tuple[list[OrderedTask], dict[str, int]]], least: int) -> None:
     networks = [made(count) for count in (least, 2 * least, 4 * least)]
     assert_linear([lines_run(lambda n=network: order(*n, NONE)) for network in networks])
 
 
 def test_error_cyclic_graph() -> None:
     with pytest.raises(TilewrightError) as raised:
-        order([Task("a", ("y",), ("x",)), Task("b", ("x",), ("y",)), Task("c", (), ("z",))], {}, NONE)
+        order(
+            [OrderedTask("a", ("y",), ("x",)), OrderedTask("b", ("x",), ("y",)), OrderedTask("c", (), ("z",))], {}, NONE
+        )
     assert (raised.value.code, raised.value.reasons) == ("cyclic-graph", ("a, b",))
 
 
 def test_error_bad_task() -> None:
     with pytest.raises(TilewrightError) as raised:
-        order([Task("a", (), ("x",)), Task("b", (), ("x",))], {}, NONE)
+        order([OrderedTask("a", (), ("x",)), OrderedTask("b", (), ("x",))], {}, NONE)
     assert (raised.value.code, raised.value.what) == ("bad-task", "'a' and 'b' make the same buffer")

@@ -93,12 +93,12 @@ class Solution:
 
 
 @dataclass(frozen=True)
-class _Way:
+class _BestWay:
     """The best way found to a border."""
 
     cost: Cost
     pick: Pick | None
-    before: _Way | None
+    before: _BestWay | None
 
 
 def fits_layer_by_layer(menu: Menu, levels: Levels, sources: Mapping[str, str]) -> bool:
@@ -234,8 +234,8 @@ class Joint:
     def _cheapest(self, capacity: int) -> tuple[Pick, ...] | None:
         """The same by what is known of runs, and bounds on the rest."""
         count = len(self._network.steps)
-        borders: list[dict[Residents, _Way]] = [{} for _ in range(count + 1)]
-        borders[0][frozenset()] = _Way((0, 0), None, None)
+        borders: list[dict[Residents, _BestWay]] = [{} for _ in range(count + 1)]
+        borders[0][frozenset()] = _BestWay((0, 0), None, None)
         for position in range(count):
             for state, way in self._kept(borders[position]):
                 for run in self._runs[position]:
@@ -251,7 +251,7 @@ class Joint:
             last = last.before
         return tuple(reversed(found))
 
-    def _kept(self, border: dict[Residents, _Way]) -> list[tuple[Residents, _Way]]:
+    def _kept(self, border: dict[Residents, _BestWay]) -> list[tuple[Residents, _BestWay]]:
         ways = sorted(border.items(), key=lambda item: (item[1].cost, sorted(item[0])))
         if len(ways) <= STATES:
             return ways
@@ -318,13 +318,13 @@ class Joint:
             known[near] = _Front(self._menu.front(run, near | self._levels.direct, self._sources))
         return known[near]
 
-    def _arrive(self, border: dict[Residents, _Way], pick: Pick, way: _Way) -> None:
+    def _arrive(self, border: dict[Residents, _BestWay], pick: Pick, way: _BestWay) -> None:
         lives = self._network.lives
         state = frozenset(name for name in pick.residents if lives[name].last > pick.run.last)
         cost = (way.cost[0] + round(pick.candidate.cycles), way.cost[1] + pick.candidate.moved)
         known = border.get(state)
         if known is None or cost < known.cost:
-            border[state] = _Way(cost, pick, way)
+            border[state] = _BestWay(cost, pick, way)
 
 
 def _subsets(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -343,12 +343,12 @@ def pack(
             first.setdefault(name, index)
             last[name] = index + 1
     buffers = [
-        allocation.Buffer(f"tensor {name}", network.lives[name].bytes, first[name], last[name], align)
+        allocation.BufferRequest(f"tensor {name}", network.lives[name].bytes, first[name], last[name], align)
         for name in first
         if network.lives[name].bytes
     ]
     buffers += [
-        allocation.Buffer(f"group {index}", pick.candidate.bytes, index, index + 1, align)
+        allocation.BufferRequest(f"group {index}", pick.candidate.bytes, index, index + 1, align)
         for index, pick in enumerate(picks)
         if pick.candidate.bytes
     ]

@@ -146,7 +146,7 @@ class Span:
 def place(spans: Sequence[Span], levels: Levels, align: int, *, seconds: float, seed: int) -> dict[str, Place] | None:
     """Addresses in the memories behind the engine's own; None where they are too small."""
     buffers = [
-        allocation.Buffer(span.tensor, span.bytes, span.first, span.last + 1, align, bank=levels.far)
+        allocation.BufferRequest(span.tensor, span.bytes, span.first, span.last + 1, align, bank=levels.far)
         for span in spans
         if span.bytes
     ]

@@ -28,7 +28,7 @@ LOOKS_PER_WIDTH, LOOKS_PER_STATE = 12_500, 50
 
 
 @dataclass(frozen=True)
-class Task:
+class OrderedTask:
     """A step that reads the buffers it needs and writes the buffers it makes."""
 
     name: str
@@ -89,25 +89,27 @@ class _Block:
 
 
 @dataclass(frozen=True)
-class _State:
+class _OrderState:
     """What has run, the bytes live now, the most so far, and the way here."""
 
     done: int
     live: int
     peak: int
     block: int
-    previous: _State | None
+    previous: _OrderState | None
     ready: int
     """The blocks that may run next, as a mask."""
 
 
-def order(tasks: Sequence[Task], sizes: Mapping[str, int], keep: frozenset[str], *, states: int = 20_000) -> Order:
+def order(
+    tasks: Sequence[OrderedTask], sizes: Mapping[str, int], keep: frozenset[str], *, states: int = 20_000
+) -> Order:
     """A topological order with few live bytes at the peak. Buffers without a size count as nothing."""
     problem = _problem(tasks, sizes, keep)
     blocks = _joined(problem)
     touched = [{*needs, *makes} for needs, makes in zip(problem.needs, problem.makes, strict=True)]
     least = max([problem.at_start, *(sum(problem.sizes[buffer] for buffer in own) for own in touched)])
-    steps = _Steps(problem, blocks)
+    steps = _ReadySteps(problem, blocks)
     first = _beam(steps, least, NARROW_BEAM)
     if first.peak <= least:
         return _result(tasks, blocks, first, True)
@@ -117,7 +119,7 @@ def order(tasks: Sequence[Task], sizes: Mapping[str, int], keep: frozenset[str],
     return _result(tasks, blocks, best, proven or best.peak <= least)
 
 
-def _result(tasks: Sequence[Task], blocks: Sequence[_Block], state: _State, optimal: bool) -> Order:
+def _result(tasks: Sequence[OrderedTask], blocks: Sequence[_Block], state: _OrderState, optimal: bool) -> Order:
     path: list[int] = []
     peak = state.peak
     while state.previous is not None:
@@ -127,7 +129,7 @@ def _result(tasks: Sequence[Task], blocks: Sequence[_Block], state: _State, opti
     return Order(names, peak, optimal)
 
 
-def _problem(tasks: Sequence[Task], sizes: Mapping[str, int], keep: frozenset[str]) -> _Problem:
+def _problem(tasks: Sequence[OrderedTask], sizes: Mapping[str, int], keep: frozenset[str]) -> _Problem:
     mentioned = dict.fromkeys(name for task in tasks for name in (*task.needs, *task.makes))
     buffers = {name: index for index, name in enumerate(mentioned)}
     maker: dict[int, int] = {}
@@ -151,7 +153,7 @@ def _problem(tasks: Sequence[Task], sizes: Mapping[str, int], keep: frozenset[st
     return _Problem(needs, makes, bytes_of, users, makers, before, after, at_start)
 
 
-def _dependences(tasks: Sequence[Task], direct: Sequence[set[int]]) -> tuple[list[int], list[int]]:
+def _dependences(tasks: Sequence[OrderedTask], direct: Sequence[set[int]]) -> tuple[list[int], list[int]]:
     """For each task what must run before it and after it, directly or not."""
     waiting = [len(own) for own in direct]
     next_to: list[list[int]] = [[] for _ in tasks]
@@ -286,7 +288,7 @@ def _may_wait(u: _Block, v: _Block) -> bool:
     return not u.after & ~(v.after | u.mask | v.mask)
 
 
-class _Steps:
+class _ReadySteps:
     """What can run next, by block."""
 
     def __init__(self, problem: _Problem, blocks: Sequence[_Block]) -> None:
@@ -301,16 +303,16 @@ class _Steps:
             for maker in {home[made_by[buffer]] for buffer in needs if buffer in made_by} - {home[task]}:
                 self._next_to[maker].add(home[task])
 
-    def start(self) -> _State:
+    def start(self) -> _OrderState:
         ready = sum(1 << index for index, before in enumerate(self._waits_for) if not before)
-        return _State(0, self.problem.at_start, self.problem.at_start, -1, None, ready)
+        return _OrderState(0, self.problem.at_start, self.problem.at_start, -1, None, ready)
 
-    def next(self, state: _State, paid: int, most: int) -> list[_State]:
+    def next(self, state: _OrderState, paid: int, most: int) -> list[_OrderState]:
         """States after one more block; a single one when it is as good as any: no higher than `paid`, no more bytes.
 
         Of more than `most` blocks that are ready the first are tried.
         """
-        found: list[_State] = []
+        found: list[_OrderState] = []
         left = state.ready
         while left and len(found) < most:
             lowest = left & -left
@@ -321,7 +323,7 @@ class _Steps:
             found.append(after)
         return found
 
-    def _apply(self, state: _State, block: int) -> _State:
+    def _apply(self, state: _OrderState, block: int) -> _OrderState:
         done, live, peak = state.done, state.live, state.peak
         for task in self.blocks[block].tasks:
             during, live = self.problem.run(done, live, task)
@@ -331,18 +333,18 @@ class _Steps:
         for other in self._next_to[block]:
             if not self._waits_for[other] & ~done:
                 ready |= 1 << other
-        return _State(done, live, peak, block, state, ready)
+        return _OrderState(done, live, peak, block, state, ready)
 
 
-def _beam(steps: _Steps, least: int, width: int) -> _State:
+def _beam(steps: _ReadySteps, least: int, width: int) -> _OrderState:
     """A good order, quickly: the few most promising sets go on; how far they are below `least` does not count."""
     looks = width * LOOKS_PER_WIDTH
     width = max(1, min(width, looks // len(steps.blocks) ** 2)) if steps.blocks else width
     most = max(1, looks // (width * len(steps.blocks))) if steps.blocks else 1
     front = [steps.start()]
-    finished: _State | None = None
+    finished: _OrderState | None = None
     while front:
-        reached: dict[int, _State] = {}
+        reached: dict[int, _OrderState] = {}
         for state in front:
             for after in steps.next(state, max(state.peak, least), most):
                 known = reached.get(after.done)
@@ -355,7 +357,7 @@ def _beam(steps: _Steps, least: int, width: int) -> _State:
     return finished if finished is not None else steps.start()
 
 
-def _search(steps: _Steps, known: _State, least: int, states: int) -> tuple[_State, bool]:
+def _search(steps: _ReadySteps, known: _OrderState, least: int, states: int) -> tuple[_OrderState, bool]:
     """The lowest path from no task to all of them, or the known one when it cannot be improved or states run out."""
     count = looks = 0
     seen: set[int] = set()

@@ -229,7 +229,7 @@ def _last_uses(graph: Graph, owners: dict[str, str]) -> dict[str, int]:
 
 def _buffers(
     graph: Graph, choices: tuple[Choice, ...], owners: dict[str, str], platform: Target
-) -> tuple[list[allocation.Buffer], dict[int, str]]:
+) -> tuple[list[allocation.BufferRequest], dict[int, str]]:
     outside = fixed(graph, owners)
     first: dict[str, int] = {}
     last: dict[str, int] = {}
@@ -241,7 +241,7 @@ def _buffers(
                 last[root] = step + 1
     align = platform.alignment
     buffers = [
-        allocation.Buffer(name, graph.types[name].bytes, first[name], last[name], align)
+        allocation.BufferRequest(name, graph.types[name].bytes, first[name], last[name], align)
         for name in first
         if graph.types[name].bytes
     ]
@@ -250,7 +250,7 @@ def _buffers(
     for step, choice in enumerate(choices):
         if choice.scratch:
             scratch[step] = names.fresh(f"scratch of {graph.nodes[step].label}")
-            buffers.append(allocation.Buffer(scratch[step], choice.scratch, step, step + 1, align))
+            buffers.append(allocation.BufferRequest(scratch[step], choice.scratch, step, step + 1, align))
     return buffers, scratch
 
 

@@ -10,7 +10,7 @@ from tilewright.core.plan import Buffer, Place
 from tilewright.core.states import links, shown
 from tilewright.machine.target import Target
 from tilewright.plan.addresses.packing import round_up
-from tilewright.plan.order import Task, order
+from tilewright.plan.order import OrderedTask, order
 
 
 def storage(graph: Graph) -> dict[str, str]:
@@ -61,7 +61,7 @@ def in_order(graph: Graph, roots: Mapping[str, str], wish: Literal["memory", "ti
         name: kind.bytes for name, kind in graph.types.items() if name not in outside and root_of(roots, name) == name
     }
     tasks = [
-        Task(str(i), (*node.reads, *link.needs), (*node.made, *link.makes))
+        OrderedTask(str(i), (*node.reads, *link.needs), (*node.made, *link.makes))
         for i, (node, link) in enumerate(zip(graph.nodes, links(graph), strict=True))
     ]
     found = order(tasks, sizes, frozenset())

@@ -21,8 +21,8 @@ from typing import Literal, NoReturn
 
 from tilewright.errors import TilewrightError
 from tilewright.plan.addresses.packing import (
-    Bound,
     Item,
+    PeakBound,
     components,
     lower_bound,
     lowest_gap,
@@ -38,7 +38,7 @@ NAMES_SHOWN = 8
 
 
 @dataclass(frozen=True)
-class Buffer:
+class BufferRequest:
     """Something that needs `size` bytes during [first, last)."""
 
     name: str
@@ -95,11 +95,11 @@ class _Packed:
     """One bank, packed."""
 
     offsets: list[int]
-    bound: Bound
+    bound: PeakBound
 
 
 def allocate(
-    buffers: Sequence[Buffer],
+    buffers: Sequence[BufferRequest],
     *,
     capacity: int | Mapping[str, int] | None = None,
     seconds: float = 10.0,
@@ -133,13 +133,13 @@ def allocate(
     )
 
 
-def _united(buffers: Sequence[Buffer]) -> list[_Storage]:
+def _united(buffers: Sequence[BufferRequest]) -> list[_Storage]:
     """Buffers checked one by one and grouped by the storage they share, in the order of first mention."""
     by_name = {buffer.name: buffer for buffer in buffers}
     if len(by_name) < len(buffers):
         twice = next(b.name for i, b in enumerate(buffers) if by_name[b.name] is not b or b in buffers[:i])
         raise TilewrightError("bad-buffer", f"buffer '{twice}' is given twice")
-    groups: dict[str, list[tuple[Buffer, int]]] = {}
+    groups: dict[str, list[tuple[BufferRequest, int]]] = {}
     for buffer in buffers:
         _check(buffer)
         root, shift = _root(buffer, by_name)
@@ -149,7 +149,7 @@ def _united(buffers: Sequence[Buffer]) -> list[_Storage]:
     return storages
 
 
-def _check(buffer: Buffer) -> None:
+def _check(buffer: BufferRequest) -> None:
     wrong = [
         (buffer.size < 0, f"its size is {buffer.size}"),
         (buffer.last <= buffer.first, f"its lifetime [{buffer.first}, {buffer.last}) is empty"),
@@ -167,7 +167,7 @@ def _check(buffer: Buffer) -> None:
         raise TilewrightError("bad-buffer", f"buffer '{buffer.name}' cannot be placed", reasons=reasons)
 
 
-def _root(buffer: Buffer, by_name: Mapping[str, Buffer]) -> tuple[str, int]:
+def _root(buffer: BufferRequest, by_name: Mapping[str, BufferRequest]) -> tuple[str, int]:
     """The buffer whose storage this one uses, and how far above its start."""
     shift, seen, current = 0, {buffer.name}, buffer
     while current.alias is not None:
@@ -181,7 +181,7 @@ def _root(buffer: Buffer, by_name: Mapping[str, Buffer]) -> tuple[str, int]:
     return current.name, shift
 
 
-def _storage(members: Sequence[tuple[Buffer, int]]) -> _Storage:
+def _storage(members: Sequence[tuple[BufferRequest, int]]) -> _Storage:
     names = ", ".join(f"'{buffer.name}'" for buffer, _ in members)
     align = max(buffer.align for buffer, _ in members)
     pins = {buffer.pin - shift for buffer, shift in members if buffer.pin is not None}
@@ -305,7 +305,7 @@ def _pack_bank(items: Sequence[Item], limit: int | None, hint: list[int] | None,
         for i, offset in zip(group, result.offsets, strict=True):
             offsets[i] = offset
         if result.bound > bound.bytes:
-            bound = Bound(result.bound, mine.at)
+            bound = PeakBound(result.bound, mine.at)
             goal = max(goal, bound.bytes)
     return _Packed(offsets, bound)
 

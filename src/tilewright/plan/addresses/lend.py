@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.core.plan import Place
-from tilewright.plan.addresses.allocate import Buffer
+from tilewright.plan.addresses.allocate import BufferRequest
 from tilewright.plan.addresses.lifetimes import Lifetimes, LiveBytes, Moments
 from tilewright.plan.addresses.packing import first_gap
 
@@ -22,21 +22,23 @@ class Lender:
 
 
 @dataclass(frozen=True)
-class _Inside:
+class _Lent:
     """What lies in an output: when it lives, and its bytes [begin, end)."""
 
     lifetimes: Lifetimes
     spans: list[tuple[int, int]]
 
 
-def lend(buffers: Sequence[Buffer], lenders: Sequence[Lender], element_bytes: Mapping[str, int]) -> dict[str, Place]:
+def lend(
+    buffers: Sequence[BufferRequest], lenders: Sequence[Lender], element_bytes: Mapping[str, int]
+) -> dict[str, Place]:
     """Places for some buffers in the memory of outputs, chosen so that the peak of the others falls.
 
     Whatever is live at the peak and fits goes first, the largest of it; ends when nothing at the peak can move.
     """
     lent: dict[str, Place] = {}
     moments = Moments(buffer.first for buffer in buffers)
-    inside = {lender.index: _Inside(Lifetimes(moments), []) for lender in lenders}
+    inside = {lender.index: _Lent(Lifetimes(moments), []) for lender in lenders}
     live, untried = LiveBytes(moments), Lifetimes(moments)
     for buffer in buffers:
         live.add(buffer.first, buffer.last, buffer.size)
@@ -61,9 +63,9 @@ def lend(buffers: Sequence[Buffer], lenders: Sequence[Lender], element_bytes: Ma
 
 
 def _fit(
-    buffer: Buffer,
+    buffer: BufferRequest,
     lenders: Sequence[Lender],
-    inside: Mapping[int, _Inside],
+    inside: Mapping[int, _Lent],
     element_bytes: int | None,
 ) -> Place | None:
     """The lowest free offset in the first output that is large, free for long enough and aligned well enough."""

@@ -28,7 +28,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Bound:
+class PeakBound:
     """No packing has a smaller peak than `bytes`; the items live at time `at` show why."""
 
     bytes: int
@@ -45,28 +45,28 @@ def peak(items: Sequence[Item], offsets: Sequence[int]) -> int:
     return max((offset + item.size for item, offset in zip(items, offsets, strict=True)), default=0)
 
 
-def lower_bound(items: Sequence[Item]) -> Bound:
+def lower_bound(items: Sequence[Item]) -> PeakBound:
     """The most bytes live at one time, alignment gaps included, and the end of the highest pinned item.
 
     Items that start at multiples of A cannot be closer than their sizes rounded up to A, whatever lies between them;
     only the topmost needs no rounding. This is said once for each alignment, of the items aligned at least as strictly.
     """
-    best = Bound(0, 0)
+    best = PeakBound(0, 0)
     for item in items:
         if item.pin is not None and item.pin + item.size > best.bytes:
-            best = Bound(item.pin + item.size, item.first)
+            best = PeakBound(item.pin + item.size, item.first)
     for align in sorted({item.align for item in items}):
         strict = [item for item in items if item.align >= align and item.size]
         best = max(best, _live_bound(strict, align), key=lambda bound: bound.bytes)
     return best
 
 
-def _live_bound(items: Sequence[Item], align: int) -> Bound:
+def _live_bound(items: Sequence[Item], align: int) -> PeakBound:
     events = sorted(
         [(item.first, 1, index) for index, item in enumerate(items)]
         + [(item.last, 0, index) for index, item in enumerate(items)]
     )
-    best, total = Bound(0, 0), 0
+    best, total = PeakBound(0, 0), 0
     ended: set[int] = set()
     savings: list[tuple[int, int]] = []
     """What is not needed of the rounded size of each item, the most first, of some that have ended, too."""
@@ -81,7 +81,7 @@ def _live_bound(items: Sequence[Item], align: int) -> Bound:
             heappop(savings)
         total += rounded
         if total + savings[0][0] > best.bytes:
-            best = Bound(total + savings[0][0], time)
+            best = PeakBound(total + savings[0][0], time)
     return best
 
 

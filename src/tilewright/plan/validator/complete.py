@@ -12,10 +12,10 @@ from tilewright.plan.validator.groups import Opened, uses_of
 from tilewright.plan.validator.moves import Time, times
 
 if TYPE_CHECKING:
-    from tilewright.plan.validator.memory import Layout
+    from tilewright.plan.validator.memory import MemoryLayout
 
 
-def incomplete(layout: Layout) -> Iterator[str]:
+def incomplete(layout: MemoryLayout) -> Iterator[str]:
     """What is taken before it is there."""
     stores: dict[str, list[Move]] = {}
     for move in layout.schedule.moves:
@@ -30,7 +30,7 @@ def incomplete(layout: Layout) -> Iterator[str]:
                 yield from (f"{name} {reason}" for reason in _read(layout, stores, opened, position, use))
 
 
-def _copies(layout: Layout, stores: Mapping[str, list[Move]]) -> Iterator[str]:
+def _copies(layout: MemoryLayout, stores: Mapping[str, list[Move]]) -> Iterator[str]:
     moves = {move.buffer: move for move in layout.schedule.moves if move.kind == "stage"}
     for number, stage in enumerate(layout.schedule.stages):
         move, name = moves.get(number), f"copy of '{stage.tensor}' in {stage.place.space}"
@@ -40,7 +40,9 @@ def _copies(layout: Layout, stores: Mapping[str, list[Move]]) -> Iterator[str]:
             yield f"{name}: started at {move.issue}, but is not there by then"
 
 
-def _read(layout: Layout, stores: Mapping[str, list[Move]], opened: Opened, position: int, use: Use) -> Iterator[str]:
+def _read(
+    layout: MemoryLayout, stores: Mapping[str, list[Move]], opened: Opened, position: int, use: Use
+) -> Iterator[str]:
     index, number = opened.bound(position, use), opened.number
     if index is None:
         begun = times(layout.moved.runs(number)[position].start, 0, 1)[0]
@@ -55,7 +57,7 @@ def _read(layout: Layout, stores: Mapping[str, list[Move]], opened: Opened, posi
             yield f"is loaded at {move.issue}, but is not there by then"
 
 
-def _ready(layout: Layout, stores: Mapping[str, list[Move]], tensor: str, time: Time) -> bool:
+def _ready(layout: MemoryLayout, stores: Mapping[str, list[Move]], tensor: str, time: Time) -> bool:
     """Whether a tensor is made, and stored, by some time."""
     made = layout.made(tensor)
     moves = stores.get(layout.root(tensor), [])

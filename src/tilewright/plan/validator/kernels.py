@@ -14,13 +14,13 @@ from tilewright.core.plan import Choice, Work
 from tilewright.core.tiles import Use, walked
 from tilewright.machine.kernel import Kernel, Number, formula, packing
 from tilewright.plan.validator.groups import Opened
-from tilewright.plan.validator.regions import Box, Part, Values, everywhere, extents, most, touched, whole
+from tilewright.plan.validator.regions import Box, Interval, Values, everywhere, extents, most, touched, whole
 
 
 def work_problems(opened: Opened, position: int, graph: Graph, choice: Choice, cores: int) -> Iterator[str]:
     """What is wrong with how one node of a group is computed."""
     work, domain = opened.group.works[position], opened.members[position].domain
-    ranges: Mapping[str, Part] = opened.replay.ranges[position]
+    ranges: Mapping[str, Interval] = opened.replay.ranges[position]
     where = opened.where(position)
     if work.split:
         problems = list(_split(opened, position, work, cores))
@@ -51,7 +51,7 @@ def _split(opened: Opened, position: int, work: Work, cores: int) -> Iterator[st
         why = "must stay whole" if work.split in domain.whole else "is no parallel one"
         yield f"cores share {work.split}, which {why}"
         return
-    part = opened.replay.ranges[position].get(work.split, Part(0, domain.dims[work.split]))
+    part = opened.replay.ranges[position].get(work.split, Interval(0, domain.dims[work.split]))
     if work.chunk < 1 or work.chunk * cores < most(part.size):
         yield f"{cores} cores with chunks of {work.chunk} share a tile of {most(part.size)} along {work.split}"
     for output in domain.outputs:
@@ -70,7 +70,7 @@ def _separate(domain: Domain, axis: Affine) -> bool:
     return True
 
 
-def _dense(opened: Opened, position: int, kernel: Kernel, ranges: Mapping[str, Part]) -> Iterator[str]:
+def _dense(opened: Opened, position: int, kernel: Kernel, ranges: Mapping[str, Interval]) -> Iterator[str]:
     """What a kernel touches lies in one run of bytes, unless it walks by strides."""
     mine = opened.members[position]
     strided = walked(mine, kernel)
@@ -107,7 +107,7 @@ def _one_run(part: Box, block: Box) -> bool:
     return everywhere(fine)
 
 
-def _blocked(kernel: Kernel, domain: Domain, ranges: Mapping[str, Part]) -> Iterator[str]:
+def _blocked(kernel: Kernel, domain: Domain, ranges: Mapping[str, Interval]) -> Iterator[str]:
     """Tiles and chunks begin and end at the blocks of packed constants."""
     for spec in kernel.pack.values():
         for packed in packing(spec).parts:
@@ -123,11 +123,11 @@ def _blocked(kernel: Kernel, domain: Domain, ranges: Mapping[str, Part]) -> Iter
                     yield f"{name} is cut to {most(ranges[name].size)} of {domain.dims[name]}, but joined by its pack"
 
 
-def _is_cut(domain: Domain, name: str, ranges: Mapping[str, Part]) -> bool:
+def _is_cut(domain: Domain, name: str, ranges: Mapping[str, Interval]) -> bool:
     return name in ranges and not everywhere(np.asarray(ranges[name].size) == domain.dims[name])
 
 
-def _uncut(kernel: Kernel, domain: Domain, ranges: Mapping[str, Part]) -> Iterator[str]:
+def _uncut(kernel: Kernel, domain: Domain, ranges: Mapping[str, Interval]) -> Iterator[str]:
     """Dimensions that the kernel needs whole are."""
     for wanted in kernel.whole:
         for name in domain.products.get(wanted, (wanted,)):
@@ -135,7 +135,7 @@ def _uncut(kernel: Kernel, domain: Domain, ranges: Mapping[str, Part]) -> Iterat
                 yield f"{name} is cut to {most(ranges[name].size)} of {domain.dims[name]}, which it needs whole"
 
 
-def _epilogue(opened: Opened, position: int, ranges: Mapping[str, Part]) -> Iterator[str]:
+def _epilogue(opened: Opened, position: int, ranges: Mapping[str, Interval]) -> Iterator[str]:
     """Epilogue operands that a kernel walks by the number of the element allow cuts along the outermost axis only."""
     mine = opened.members[position]
     result = mine.output.type.shape
@@ -155,7 +155,9 @@ def _any_cut(domain: Domain, use: Use, result: tuple[int, ...]) -> bool:
     return bool(shape) and use.type.size == shape[-1] == result[-1]
 
 
-def _scratch(graph: Graph, opened: Opened, position: int, kernel: Kernel, ranges: Mapping[str, Part]) -> Iterator[str]:
+def _scratch(
+    graph: Graph, opened: Opened, position: int, kernel: Kernel, ranges: Mapping[str, Interval]
+) -> Iterator[str]:
     """The scratch bytes of a core are enough for the largest part."""
     work, mine = opened.group.works[position], opened.members[position]
     call = call_node(graph, mine.node)

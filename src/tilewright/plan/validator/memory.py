@@ -16,7 +16,7 @@ from tilewright.core.tiles import Use
 from tilewright.plan.validator.complete import incomplete
 from tilewright.plan.validator.groups import Opened, covering, uses_of
 from tilewright.plan.validator.inplace import replaceable
-from tilewright.plan.validator.moves import Moved
+from tilewright.plan.validator.moves import MoveIndex
 from tilewright.plan.validator.regions import everywhere, whole
 from tilewright.plan.validator.within import inlaid
 
@@ -43,7 +43,7 @@ class Held:
         return f"{self.label} ({self.memory} bytes {self.start}..{self.end})"
 
 
-class Layout:
+class MemoryLayout:
     """A tiled plan seen as bytes of memories."""
 
     def __init__(self, plan: Plan, schedule: Schedule, groups: Sequence[Opened]) -> None:
@@ -54,7 +54,7 @@ class Layout:
         for node in self._graph.nodes:
             if is_view(node):
                 self._root[node.outputs[0]] = self.root(node.inputs[0])
-        self.moved = Moved(schedule, groups)
+        self.moved = MoveIndex(schedule, groups)
         self._writer = {use.tensor: o.number for o in groups for _, use in uses_of(o) if use.writes}
 
     def root(self, tensor: str) -> str:

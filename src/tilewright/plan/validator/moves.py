@@ -43,7 +43,7 @@ def times(point: Point, step: int, steps: int) -> tuple[Time, Time]:
 
 
 @dataclass(frozen=True)
-class Moved:
+class MoveIndex:
     """The moves and runs of a schedule, by what they are of."""
 
     schedule: Schedule

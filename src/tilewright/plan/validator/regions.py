@@ -24,7 +24,7 @@ Values = int | np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Part:
+class Interval:
     """`[start, stop)` of an axis or of a loop dimension."""
 
     start: Values
@@ -35,8 +35,8 @@ class Part:
         return self.stop - self.start
 
 
-Box = tuple[Part, ...]
-Ranges = Mapping[str, Part]
+Box = tuple[Interval, ...]
+Ranges = Mapping[str, Interval]
 
 
 def smaller(a: Values, b: Values) -> Values:
@@ -61,7 +61,7 @@ def extents(box: Box) -> str:
     return "x".join(str(most(part.size)) for part in box) or "1"
 
 
-def rows(part: Part, where: Any) -> str:
+def rows(part: Interval, where: Any) -> str:
     """A part at the first step at which something does not hold, for messages."""
     start, stop, wrong = np.broadcast_arrays(part.start, part.stop, ~np.asarray(where))
     index = int(np.argmax(wrong))
@@ -73,23 +73,23 @@ def cover(boxes: Sequence[Box]) -> Box:
     found = boxes[0]
     for other in boxes[1:]:
         pairs = zip(found, other, strict=True)
-        found = tuple(Part(smaller(a.start, b.start), larger(a.stop, b.stop)) for a, b in pairs)
+        found = tuple(Interval(smaller(a.start, b.start), larger(a.stop, b.stop)) for a, b in pairs)
     return found
 
 
 def whole(shape: Iterable[int]) -> Box:
-    return tuple(Part(0, extent) for extent in shape)
+    return tuple(Interval(0, extent) for extent in shape)
 
 
 def touched(domain: Domain, key: str, ranges: Ranges) -> Box:
     """The part of an operand that tiles touch."""
     return tuple(
-        Part(0, extent) if isinstance(axis, Whole) else _along(axis, extent, domain, ranges)
+        Interval(0, extent) if isinstance(axis, Whole) else _along(axis, extent, domain, ranges)
         for axis, extent in zip(domain.access[key], domain.shapes[key], strict=True)
     )
 
 
-def _along(axis: Affine, extent: int, domain: Domain, ranges: Ranges) -> Part:
+def _along(axis: Affine, extent: int, domain: Domain, ranges: Ranges) -> Interval:
     lowest: Values = axis.constant
     highest: Values = axis.constant
     for name, coefficient in axis.terms:
@@ -101,7 +101,7 @@ def _along(axis: Affine, extent: int, domain: Domain, ranges: Ranges) -> Part:
     if axis.divisor != 1:
         lowest, highest = lowest // axis.divisor, highest // axis.divisor
     start = larger(smaller(lowest, extent), 0)
-    return Part(start, larger(smaller(highest + 1, extent), start))
+    return Interval(start, larger(smaller(highest + 1, extent), start))
 
 
 def cut_dimension(domain: Domain, axis: Axis) -> tuple[str, int]:
@@ -122,7 +122,7 @@ class Replay:
     def __init__(self, members: Sequence[Member], loops: Sequence[TileLoop], keep: Mapping[str, int]) -> None:
         self.members, self.loops, self.keep = members, loops, keep
         self.rank = len(loops) + 1
-        self.ranges: list[dict[str, Part]] = [{} for _ in members]
+        self.ranges: list[dict[str, Interval]] = [{} for _ in members]
         self.regions: list[dict[str, Box]] = [{} for _ in members]
         self.inner = {m.output.tensor for m in members[:-1]}
         self.held: dict[str, Box] = {}
@@ -138,7 +138,7 @@ class Replay:
     def driven(self, value: Values, loop: int) -> bool:
         return not isinstance(value, int) and value.shape[loop] > 1
 
-    def depends(self, parts: Iterable[Part]) -> frozenset[int]:
+    def depends(self, parts: Iterable[Interval]) -> frozenset[int]:
         """The loops at whose steps regions may change."""
         return frozenset(
             loop
@@ -152,12 +152,12 @@ class Replay:
         """The innermost loop at each of whose steps a node runs; -1 where it runs once."""
         return max(self.depends(part for box in self.regions[position].values() for part in box), default=-1)
 
-    def share(self, position: int, name: str, chunk: int, cores: int) -> dict[str, Part]:
+    def share(self, position: int, name: str, chunk: int, cores: int) -> dict[str, Interval]:
         """The tile of a node narrowed to each core's share."""
-        part = self.ranges[position].get(name, Part(0, self.members[position].domain.dims[name]))
+        part = self.ranges[position].get(name, Interval(0, self.members[position].domain.dims[name]))
         core = np.arange(cores).reshape([1] * (self.rank - 1) + [cores])
         start = smaller(part.start + core * chunk, part.stop)
-        return {**self.ranges[position], name: Part(start, smaller(start + chunk, part.stop))}
+        return {**self.ranges[position], name: Interval(start, smaller(start + chunk, part.stop))}
 
     def _run(self) -> None:
         wanted: dict[str, list[Box]] = {}
@@ -168,7 +168,7 @@ class Replay:
                 for number, loop in enumerate(self.loops):
                     start = self.index(number) * loop.size
                     stop = smaller(start + loop.size, mine.domain.dims[loop.dim])
-                    self.ranges[position][loop.dim] = Part(start, stop)
+                    self.ranges[position][loop.dim] = Interval(start, stop)
             elif tensor not in wanted:
                 self.problems.append(f"nothing behind it in the group reads '{tensor}'")
             else:
@@ -189,7 +189,7 @@ class Replay:
             if name in found:
                 self.problems.append(f"axis {number} of '{self.members[position].output.tensor}' shares {name}")
             if name:
-                found[name] = Part(part.start // step, -(-part.stop // step))
+                found[name] = Interval(part.start // step, -(-part.stop // step))
 
     def missing(self, tensor: str) -> Box:
         """What is computed of an inner tensor: all that is wanted but the lines kept from the step before."""
@@ -199,10 +199,10 @@ class Replay:
             return box
         return tuple(self._behind(part) if number == axis else part for number, part in enumerate(box))
 
-    def _behind(self, part: Part) -> Part:
+    def _behind(self, part: Interval) -> Interval:
         done = self.before(part.stop)
         start = np.where(np.asarray(self.index(len(self.loops) - 1)) == 0, part.start, larger(part.start, done))
-        return Part(start, part.stop)
+        return Interval(start, part.stop)
 
     def before(self, value: Values) -> Values:
         """A value at the previous step of the innermost loop; at its first step, the value there."""

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from tilewright.core.plan import Choice, Plan, Schedule
 from tilewright.plan.validator.groups import Opened
 from tilewright.plan.validator.inplace import replaceable
-from tilewright.plan.validator.memory import Layout
+from tilewright.plan.validator.memory import MemoryLayout
 
 
-def state_problems(plan: Plan, schedule: Schedule, groups: Sequence[Opened], layout: Layout) -> Iterator[str]:
+def state_problems(plan: Plan, schedule: Schedule, groups: Sequence[Opened], layout: MemoryLayout) -> Iterator[str]:
     """Groups that read the old value of a state behind the one that overwrites it, or beside it."""
     for old, new in plan.graph.updates.items():
         written = layout.made(new)

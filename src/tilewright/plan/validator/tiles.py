@@ -34,7 +34,7 @@ from tilewright.core.op import is_view
 from tilewright.core.plan import Plan, Schedule
 from tilewright.plan.validator.groups import Opened, group_problems, open_group
 from tilewright.plan.validator.kernels import work_problems
-from tilewright.plan.validator.memory import Layout
+from tilewright.plan.validator.memory import MemoryLayout
 from tilewright.plan.validator.states import state_problems
 from tilewright.plan.validator.within import within_problems
 
@@ -58,7 +58,7 @@ def tiled(plan: Plan, schedule: Schedule) -> Iterator[str]:
         yield from within_problems(opened, plan.choices[opened.group.works[-1].step])
         for position, work in enumerate(opened.group.works):
             yield from work_problems(opened, position, plan.graph, plan.choices[work.step], schedule.cores)
-    layout = Layout(plan, schedule, groups)
+    layout = MemoryLayout(plan, schedule, groups)
     yield from layout.problems()
     yield from state_problems(plan, schedule, groups, layout)
 
