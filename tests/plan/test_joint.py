@@ -12,7 +12,7 @@ from tilewright.plan.fusion import fused
 from tilewright.plan.joint import Joint
 from tilewright.plan.levels import first_sources, levels_of
 from tilewright.plan.menu import Menu
-from tilewright.plan.network import Network, Run, networks_of
+from tilewright.plan.network import Network, NodeRange, networks_of
 from tilewright.plan.tiling.candidates import Candidate
 
 
@@ -21,9 +21,9 @@ class Counted(Menu):
 
     def __init__(self, network: Network, capacity: int) -> None:
         super().__init__(network, PlanOptions(), capacity)
-        self.asked: set[tuple[Run, frozenset[str]]] = set()
+        self.asked: set[tuple[NodeRange, frozenset[str]]] = set()
 
-    def front(self, run: Run, near: frozenset[str], sources: Mapping[str, str]) -> tuple[Candidate, ...]:
+    def front(self, run: NodeRange, near: frozenset[str], sources: Mapping[str, str]) -> tuple[Candidate, ...]:
         if not run.single:
             self.asked.add((run, near))
         return super().front(run, near, sources)
@@ -57,12 +57,12 @@ def test_what_stays_is_fused_only_where_engines_work_beside_each_other() -> None
     network = network_of(residual=False, l1=65_536)
     menu = Menu(network, PlanOptions(), 65_536)
 
-    def runs(*beside: int, wanted: frozenset[str] = frozenset()) -> list[Run]:
+    def runs(*beside: int, wanted: frozenset[str] = frozenset()) -> list[NodeRange]:
         # As if some of its convolutions were for another engine.
         vars(network)["beside"] = tuple(position in beside for position in range(len(network.steps)))
         return [run for mine in fused(menu, wanted, effort=1000) for run in mine]
 
     assert runs() == []
     assert runs(1, 2, 3, 4, 5) == []
-    assert runs(1, 3) == [Run(1, 2), Run(3, 4), Run(3, 5)]
-    assert Run(1, 3) in runs(1, 2, 3, 4, 5, wanted=frozenset(network.writes[2]))
+    assert runs(1, 3) == [NodeRange(1, 2), NodeRange(3, 4), NodeRange(3, 5)]
+    assert NodeRange(1, 3) in runs(1, 2, 3, 4, 5, wanted=frozenset(network.writes[2]))

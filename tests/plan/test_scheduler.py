@@ -23,7 +23,7 @@ from tilewright.plan import PlanOptions, check, plan, scheduler
 from tilewright.plan.draft import finished
 from tilewright.plan.levels import first_sources, levels_of
 from tilewright.plan.menu import Menu
-from tilewright.plan.network import Network, Run, networks_of
+from tilewright.plan.network import Network, NodeRange, networks_of
 from tilewright.plan.scheduler import STEPS, tiled
 
 ROWS = PlanOptions(joint=False)
@@ -146,7 +146,9 @@ def test_candidates_of_other_machines_are_not_taken() -> None:
     def cheapest(machine: Target) -> float:
         (network,) = networks_of(run_pipeline(graph, machine), machine, PlanOptions())
         menu = Menu(network, PlanOptions(), 16_384)
-        return min(one.cycles for one in menu.front(Run(0, 0), frozenset(), first_sources(network, levels_of(network))))
+        return min(
+            one.cycles for one in menu.front(NodeRange(0, 0), frozenset(), first_sources(network, levels_of(network)))
+        )
 
     assert cheapest(slower) > 1.5 * cheapest(platform)
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from tilewright.core.plan import Buffer, Group, Place, Plan, Schedule, Stage
 from tilewright.core.states import shown
 from tilewright.plan.joint import Pick, Solution
-from tilewright.plan.levels import Levels, Span
+from tilewright.plan.levels import GroupSpan, Levels
 from tilewright.plan.menu import Menu
 from tilewright.plan.network import Network
 from tilewright.plan.options import PlanOptions
@@ -39,7 +39,7 @@ class Draft:
         return self.menu.network
 
     @cached_property
-    def spans(self) -> list[Span]:
+    def spans(self) -> list[GroupSpan]:
         return spans_of(self.network, self.solution.picks)
 
     @cached_property
@@ -71,12 +71,12 @@ class Draft:
         return {**self.sources, **staged} if staged else self.sources
 
 
-def spans_of(network: Network, picks: Sequence[Pick]) -> list[Span]:
+def spans_of(network: Network, picks: Sequence[Pick]) -> list[GroupSpan]:
     """From which group to which every tensor lives that is not inside one."""
     group_of = {position: index for index, pick in enumerate(picks) for position in _positions(pick)}
     inner = {name for pick in picks for position in _positions(pick)[:-1] for name in network.writes[position]}
     return [
-        Span(name, life.bytes, group_of[life.first], group_of[life.last])
+        GroupSpan(name, life.bytes, group_of[life.first], group_of[life.last])
         for name, life in network.lives.items()
         if name not in inner
     ]

@@ -13,7 +13,7 @@ from tilewright.core.domain import Whole
 from tilewright.core.tiles import axis_dim
 from tilewright.plan.content import attributes
 from tilewright.plan.menu import Menu
-from tilewright.plan.network import Network, Run
+from tilewright.plan.network import Network, NodeRange
 
 LONGEST = 16
 # Lengths tried where memory does not force fusion: enough to find the gain, few enough to be quick.
@@ -23,12 +23,12 @@ SPARE = 1
 FORCED_SPARE = 8
 
 
-def singles(network: Network) -> list[list[Run]]:
+def singles(network: Network) -> list[list[NodeRange]]:
     """Every position alone."""
-    return [[Run(position, position)] for position in range(len(network.steps))]
+    return [[NodeRange(position, position)] for position in range(len(network.steps))]
 
 
-def fused(menu: Menu, wanted: frozenset[str], *, effort: int | None) -> list[list[Run]]:
+def fused(menu: Menu, wanted: frozenset[str], *, effort: int | None) -> list[list[NodeRange]]:
     """Runs of several nodes by their first position, shortest first, each with some of the wanted tensors inside.
 
     With an `effort` (nodes of runs whose candidates must be computed), those that keep most bytes inside come first,
@@ -39,13 +39,15 @@ def fused(menu: Menu, wanted: frozenset[str], *, effort: int | None) -> list[lis
     links, everything = _Links(network), effort is None
     found = [r for first in range(len(network.steps)) for r in _from(network, links, first, wanted, everything)]
     kept = found if effort is None else _most_useful(menu, found, wanted, effort)
-    result: list[list[Run]] = [[] for _ in network.steps]
+    result: list[list[NodeRange]] = [[] for _ in network.steps]
     for run in sorted(kept, key=lambda run: (run.first, run.last)):
         result[run.first].append(run)
     return result
 
 
-def _from(network: Network, links: _Links, first: int, wanted: frozenset[str], all_lengths: bool) -> Iterator[Run]:
+def _from(
+    network: Network, links: _Links, first: int, wanted: frozenset[str], all_lengths: bool
+) -> Iterator[NodeRange]:
     until, inside, spare = first, 0, 0
     ahead = network.beside[first] and not all_lengths
     for last in range(first + 1, min(first + LONGEST, len(network.steps))):
@@ -62,7 +64,7 @@ def _from(network: Network, links: _Links, first: int, wanted: frozenset[str], a
             return
         wanted_length = all_lengths or last - first + 1 in LENGTHS
         if until <= last and (inside or ahead) and wanted_length and not _overwrites(network, first, last):
-            yield Run(first, last)
+            yield NodeRange(first, last)
 
 
 def _overwrites(network: Network, first: int, last: int) -> bool:
@@ -71,9 +73,9 @@ def _overwrites(network: Network, first: int, last: int) -> bool:
     return any(network.root(name) in written for at in range(first, last) for name in network.node(at).reads)
 
 
-def _most_useful(menu: Menu, found: Sequence[Run], wanted: frozenset[str], effort: int) -> list[Run]:
+def _most_useful(menu: Menu, found: Sequence[NodeRange], wanted: frozenset[str], effort: int) -> list[NodeRange]:
     network = menu.network
-    alike: dict[Hashable, list[Run]] = {}
+    alike: dict[Hashable, list[NodeRange]] = {}
     saved: dict[Hashable, int] = {}
     for run in found:
         inner = [name for position in range(run.first, run.last) for name in network.writes[position]]
@@ -83,7 +85,7 @@ def _most_useful(menu: Menu, found: Sequence[Run], wanted: frozenset[str], effor
         beside = network.writes[run.first] if network.beside[run.first] else ()
         gained = (network.lives[name].bytes for name in inner if name in wanted or name in beside)
         saved[content] = saved.get(content, 0) + sum(gained)
-    kept: list[Run] = []
+    kept: list[NodeRange] = []
     for content in sorted(alike, key=lambda c: -saved[c] / (alike[c][0].last - alike[c][0].first + 1)):
         effort -= alike[content][0].last - alike[content][0].first + 1
         if effort < 0:

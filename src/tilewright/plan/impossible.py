@@ -11,7 +11,7 @@ from tilewright.plan.addresses.packing import round_up
 from tilewright.plan.joint import NEVER, smallest
 from tilewright.plan.levels import UNLIMITED, Levels, first_sources, levels_of
 from tilewright.plan.menu import Menu
-from tilewright.plan.network import Network, Run
+from tilewright.plan.network import Network, NodeRange
 from tilewright.plan.options import PlanOptions
 
 SHOWN = 8
@@ -80,7 +80,7 @@ def _layer(menu: Menu, levels: Levels, needs: list[int], options: PlanOptions, f
     if need - unit > levels.capacity and fits(_resized(network, levels.near, need - unit)):
         need = _least(network, levels.near, levels.capacity, need - unit, fits)
     given = network.platform.memories[levels.near].bytes
-    group = menu.front(Run(position, position), levels.direct, first_sources(network, levels))[0].group
+    group = menu.front(NodeRange(position, position), levels.direct, first_sources(network, levels))[0].group
     reasons = [f"'{b.tensor}' takes {b.bytes * b.slots} bytes at its smallest tile" for b in group.buffers]
     scratch = sum(work.scratch_bytes * (network.engine.count if work.split else 1) for work in group.works)
     reasons += [f"scratch of the kernel takes {scratch} bytes"] if scratch else []

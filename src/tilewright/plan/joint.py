@@ -27,7 +27,7 @@ from tilewright.plan.addresses import allocate as allocation
 from tilewright.plan.fusion import fused, singles
 from tilewright.plan.levels import Levels, unloading
 from tilewright.plan.menu import Menu
-from tilewright.plan.network import Network, Run
+from tilewright.plan.network import Network, NodeRange
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.tiling.candidates import GAIN, Candidate
 
@@ -53,7 +53,7 @@ Cost = tuple[int, int]
 class Pick:
     """A run with the candidate chosen for it, and the tensors that are in the engine's memory while it runs."""
 
-    run: Run
+    run: NodeRange
     residents: Residents
     """All of them, whether the run touches them or not."""
     near: Residents
@@ -115,7 +115,7 @@ def fits_layer_by_layer(menu: Menu, levels: Levels, sources: Mapping[str, str]) 
 
 def smallest(menu: Menu, levels: Levels, sources: Mapping[str, str], position: int) -> int:
     """The fewest bytes of the engine's memory with which a node runs alone."""
-    front = menu.front(Run(position, position), levels.direct, sources)
+    front = menu.front(NodeRange(position, position), levels.direct, sources)
     return front[0].bytes if front else NEVER
 
 
@@ -123,7 +123,7 @@ def layer_by_layer(menu: Menu, levels: Levels, sources: Mapping[str, str]) -> So
     """Every node alone with the largest tile that fits; nothing stays."""
     picks: list[Pick] = []
     for position in range(len(menu.network.steps)):
-        run = Run(position, position)
+        run = NodeRange(position, position)
         fitting = [c for c in menu.front(run, levels.direct, sources) if c.bytes <= levels.capacity]
         picks.append(Pick(run, frozenset(), frozenset(), fitting[-1]))
     return Solution(tuple(picks), (0,) * len(picks), {}, 0.0)
@@ -136,10 +136,10 @@ class Joint:
         self._menu, self._levels, self._sources = menu, levels, sources
         self._network: Network = menu.network
         self._runs = singles(menu.network)
-        self._fronts: dict[Run, dict[Residents, _Front]] = {}
+        self._fronts: dict[NodeRange, dict[Residents, _Front]] = {}
         """Those that are known."""
-        self._bounds: dict[tuple[Run, Residents], _Front] = {}
-        self._surroundings: dict[Run, tuple[Residents, tuple[str, ...], tuple[str, ...]]] = {}
+        self._bounds: dict[tuple[NodeRange, Residents], _Front] = {}
+        self._surroundings: dict[NodeRange, tuple[Residents, tuple[str, ...], tuple[str, ...]]] = {}
         self._may_stay = frozenset(
             name
             for name, life in self._network.lives.items()
@@ -205,7 +205,7 @@ class Joint:
                 return picks
         return None
 
-    def _tried(self, more: Sequence[Sequence[Run]]) -> tuple[Pick, ...] | None:
+    def _tried(self, more: Sequence[Sequence[NodeRange]]) -> tuple[Pick, ...] | None:
         """The best picks with further runs, of which all together compute no more twice than is allowed."""
         self._runs = [[*mine, *further] for mine, further in zip(singles(self._network), more, strict=True)]
         allowed = self._menu.extra
@@ -258,7 +258,7 @@ class Joint:
         self._exact = False
         return ways[:STATES]
 
-    def _steps(self, state: Residents, run: Run, capacity: int) -> Iterator[Pick]:
+    def _steps(self, state: Residents, run: NodeRange, capacity: int) -> Iterator[Pick]:
         """What can be done with a run: its inputs are where they are, its results stay or do not."""
         lives, levels = self._network.lives, self._levels
         reads, writes, passing = self._around(run)
@@ -275,7 +275,7 @@ class Joint:
             if candidate is not None:
                 yield Pick(run, state.union(stay), touched, candidate)
 
-    def _around(self, run: Run) -> tuple[Residents, tuple[str, ...], tuple[str, ...]]:
+    def _around(self, run: NodeRange) -> tuple[Residents, tuple[str, ...], tuple[str, ...]]:
         """Tensors from outside that a run reads, tensors it leaves behind, and all that are live from before it."""
         found = self._surroundings.get(run)
         if found is None:
@@ -287,19 +287,19 @@ class Joint:
             found = self._surroundings[run] = (frozenset(reads - inside), network.writes[run.last], passing)
         return found
 
-    def _fastest(self, run: Run, near: Residents, room: int) -> Candidate | None:
+    def _fastest(self, run: NodeRange, near: Residents, room: int) -> Candidate | None:
         found = self._bounds.get((run, near))
         if found is None:
             found = self._bounds[run, near] = self._bounded(run, near)
         return found.fastest(room)
 
-    def _bounded(self, run: Run, near: Residents) -> _Front:
+    def _bounded(self, run: NodeRange, near: Residents) -> _Front:
         """The candidates of a run, or a bound by those with more tensors near, or by those of its first two nodes."""
         known = self._fronts.get(run, {})
         if run.single or near in known:
             return self._known(run, near)
         more = min((other for other in known if near <= other), key=len, default=None)
-        pair = Run(run.first, run.first + 1)
+        pair = NodeRange(run.first, run.first + 1)
         if more is None and run != pair:
             least = self._known(pair, self._widest(pair)).candidates[-1:]
             if least:
@@ -307,12 +307,12 @@ class Joint:
         widest = self._known(run, more or self._widest(run))
         return widest.bound if widest.candidates else self._known(run, near)
 
-    def _widest(self, run: Run) -> Residents:
+    def _widest(self, run: NodeRange) -> Residents:
         """All that may stay of what a run reads and writes."""
         reads, writes, _ = self._around(run)
         return self._may_stay & (reads | {*writes})
 
-    def _known(self, run: Run, near: Residents) -> _Front:
+    def _known(self, run: NodeRange, near: Residents) -> _Front:
         known = self._fronts.setdefault(run, {})
         if near not in known:
             known[near] = _Front(self._menu.front(run, near | self._levels.direct, self._sources))

@@ -134,7 +134,7 @@ def unloading(network: Network, levels: Levels) -> float:
 
 
 @dataclass(frozen=True)
-class Span:
+class GroupSpan:
     """Bytes that a tensor needs from the start of one group to the end of another."""
 
     tensor: str
@@ -143,7 +143,9 @@ class Span:
     last: int
 
 
-def place(spans: Sequence[Span], levels: Levels, align: int, *, seconds: float, seed: int) -> dict[str, Place] | None:
+def place(
+    spans: Sequence[GroupSpan], levels: Levels, align: int, *, seconds: float, seed: int
+) -> dict[str, Place] | None:
     """Addresses in the memories behind the engine's own; None where they are too small."""
     buffers = [
         allocation.BufferRequest(span.tensor, span.bytes, span.first, span.last + 1, align, bank=levels.far)

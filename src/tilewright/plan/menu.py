@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from tilewright.core.plan import Group
 from tilewright.plan.content import Hashed, Key, connections, mentioned
-from tilewright.plan.network import Network, Run
+from tilewright.plan.network import Network, NodeRange
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.tiling.candidates import Candidate, Tiling, candidates
 
@@ -37,9 +37,11 @@ class Menu:
         """What each node computes."""
         self.extra = options.max_extra_macs * sum(self.points)
         """How many points each run may compute twice."""
-        self._fronts: dict[tuple[Run, frozenset[str], frozenset[tuple[str, str]], float], tuple[Candidate, ...]] = {}
+        self._fronts: dict[
+            tuple[NodeRange, frozenset[str], frozenset[tuple[str, str]], float], tuple[Candidate, ...]
+        ] = {}
 
-    def front(self, run: Run, near: frozenset[str], sources: Mapping[str, str]) -> tuple[Candidate, ...]:
+    def front(self, run: NodeRange, near: frozenset[str], sources: Mapping[str, str]) -> tuple[Candidate, ...]:
         """Pareto points of a run by growing bytes, cached. `near` and `sources` are by root."""
         names = self._names(run)
         close = frozenset(name for name in names if self.network.root(name) in near)
@@ -50,14 +52,14 @@ class Menu:
             found = self._fronts[key] = self._shared(run, close, where)
         return found
 
-    def _names(self, run: Run) -> tuple[str, ...]:
+    def _names(self, run: NodeRange) -> tuple[str, ...]:
         """Tensors that a run touches and does not keep to itself, in order of mention."""
         network = self.network
         inner = {m.output.tensor for m in network.members[run.first : run.last]}
         uses = (use.tensor for m in network.members[run.first : run.last + 1] for use in m.uses)
         return tuple(dict.fromkeys(name for name in uses if name not in inner))
 
-    def _shared(self, run: Run, close: frozenset[str], where: Mapping[str, str]) -> tuple[Candidate, ...]:
+    def _shared(self, run: NodeRange, close: frozenset[str], where: Mapping[str, str]) -> tuple[Candidate, ...]:
         network, options = self.network, self._options
         steps = network.steps[run.first : run.last + 1]
         number = mentioned([network.graph.nodes[step] for step in steps])
@@ -83,7 +85,7 @@ class Menu:
         _FRONTS[key] = (tuple(number), steps[0], found)
         return found
 
-    def content(self, run: Run) -> Key:
+    def content(self, run: NodeRange) -> Key:
         """The same for runs of the same nodes, types and kernels, connected in the same way."""
         steps = self.network.steps[run.first : run.last + 1]
         nodes = [self.network.graph.nodes[step] for step in steps]

@@ -39,7 +39,7 @@ class Life:
 
 
 @dataclass(frozen=True)
-class Run:
+class NodeRange:
     """Positions `first` to `last`, both included, that run as one group."""
 
     first: int

@@ -19,7 +19,7 @@ from tilewright.machine.parts import Link
 from tilewright.plan.addresses.packing import Item, lowest_gap, round_up
 from tilewright.plan.draft import Draft
 from tilewright.plan.joint import Pick, Solution
-from tilewright.plan.levels import Levels, Span, first_sources
+from tilewright.plan.levels import GroupSpan, Levels, first_sources
 from tilewright.plan.menu import Menu
 from tilewright.plan.network import Network
 from tilewright.plan.tiling.candidates import Candidate
@@ -72,7 +72,7 @@ class Stages:
         network: Network,
         levels: Levels,
         picks: Sequence[Pick],
-        spans: Sequence[Span],
+        spans: Sequence[GroupSpan],
         places: Mapping[str, Place],
         cycles: Cycles,
         patience: float,
