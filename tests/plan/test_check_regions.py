@@ -13,7 +13,7 @@ from passes.build import Builder
 from plan.tiled_plans import buffer, by_layer, group, mapping, memory, moving, scheduled, stacked
 from support import lines_run
 from tilewright.core.op import REGISTRY, arrays_of, call_example
-from tilewright.core.plan import Choice, Group, Place, Plan, Work
+from tilewright.core.plan import Choice, Group, NodeWork, Place, Plan
 from tilewright.core.tiles import TileLoop, member, trace
 from tilewright.plan import check
 from tilewright.plan.validator.regions import Interval, Replay, touched
@@ -74,7 +74,7 @@ def convolutions(tile: int) -> Plan:
     graph, loops = b.graph(names[-1]), [("OH", tile, 320 // tile), ("OW", tile, 320 // tile)]
     groups: list[Group] = []
     for number, node in enumerate(graph.nodes):
-        work = Work(number, mapping(X=0, W=1, Y=2), split="OW", chunk=8)
+        work = NodeWork(number, mapping(X=0, W=1, Y=2), split="OW", chunk=8)
         sizes = ((tile + 2) ** 2 * 64, 9216, tile**2 * 64)
         tensors = zip((*node.inputs, *node.outputs), sizes, strict=True)
         groups.append(group([work], loops, stacked(*(buffer(name, size) for name, size in tensors))))

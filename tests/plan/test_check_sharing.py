@@ -9,7 +9,7 @@ import pytest
 from passes.build import Builder
 from plan.tiled_plans import GENERIC, buffer, by_layer, checked, group, scheduled, stacked
 from tilewright.core.graph import Result, Step
-from tilewright.core.plan import Choice, Place, Plan, TileBuffer, Work
+from tilewright.core.plan import Choice, NodeWork, Place, Plan, TileBuffer
 from tilewright.core.tiles import member
 from tilewright.machine.kernel import Kernel
 from tilewright.plan import PlanError
@@ -24,7 +24,7 @@ def chain(ops: tuple[str, ...], offsets: tuple[int, ...], kernels: dict[int, Ker
     graph, chosen = b.graph(name), kernels or {}
     members = [member(graph, node, chosen.get(i)) for i, node in enumerate(graph.nodes)]
     buffers = [TileBuffer(n, at, 128, 1) for n, at in zip(("x", *graph.producer()), offsets, strict=True)]
-    works = [Work(i, {use.key: i + use.writes for use in m.uses}) for i, m in enumerate(members)]
+    works = [NodeWork(i, {use.key: i + use.writes for use in m.uses}) for i, m in enumerate(members)]
     loops = [(members[-1].domain.parallel[0], 2, 4)]
     made = scheduled(by_layer(), groups=(group(works, loops, tuple(buffers)),), stages=(), direct=frozenset[str]())
     choices = tuple(Choice("cpu", chosen.get(i)) for i in range(len(ops)))
@@ -64,7 +64,7 @@ def epilogue(kind: str, axis: int) -> Plan:
     mine = member(graph, node, MOVING)
     loops = [(tuple(mine.domain.dims)[axis], 1, graph.types["y"].shape[axis])]
     buffers = stacked(*(buffer(use.tensor, 512) for use in mine.uses))
-    work = Work(0, {use.key: i for i, use in enumerate(mine.uses)})
+    work = NodeWork(0, {use.key: i for i, use in enumerate(mine.uses)})
     made = scheduled(by_layer(), groups=(group([work], loops, buffers),), stages=(), direct=frozenset[str]())
     places = {"x": Place("input"), "z": Place("input", 0, 1), "y": Place("output")}
     return replace(made, graph=graph, choices=(Choice("cpu", MOVING),), places=places)

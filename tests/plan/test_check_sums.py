@@ -9,7 +9,7 @@ import pytest
 
 from plan.test_check_tiles import in_group, with_buffer, with_kernel, with_work
 from plan.tiled_plans import CONV, PACK, assembled, buffer, by_layer, checked, group, mapping, schedule_of, stacked
-from tilewright.core.plan import Group, Place, Plan, Stage, Work
+from tilewright.core.plan import Group, NodeWork, Place, Plan, Stage
 from tilewright.plan import PlanError
 
 ROWS = ("OH", 3, 3)
@@ -19,7 +19,7 @@ PARTS = ("C", 2, 2)
 def convolution(loops: Sequence[tuple[str, int, int]]) -> Group:
     """Three rows of the first convolution at a time, of two of four channels; sums are behind all buffers."""
     buffers = stacked(buffer("x", 320), buffer("c0", 1152, 2, PACK), buffer("a", 1536))
-    work = Work(0, mapping(X=0, W=1, Y=2), buffers[-1].end, 0, "OH", 1, sums=1536)
+    work = NodeWork(0, mapping(X=0, W=1, Y=2), buffers[-1].end, 0, "OH", 1, sums=1536)
     return group([work], loops, buffers)
 
 
@@ -29,7 +29,7 @@ def parts(*loops: tuple[str, int, int]) -> Plan:
 
 def fused_parts() -> Plan:
     """Parts of a node that is not alone."""
-    works = (Work(0, mapping(X=0, W=1, Y=2)), Work(1, mapping(X=2, Y=3), 32000, sums=512))
+    works = (NodeWork(0, mapping(X=0, W=1, Y=2)), NodeWork(1, mapping(X=2, Y=3), 32000, sums=512))
     buffers = stacked(buffer("x", 1024), buffer("c0", 2304, 1), buffer("a", 4096, 1), buffer("b", 4096))
     others = schedule_of(by_layer()).groups[2:]
     stage = Stage("c1", "", Place("L1", 16384), 9216, 0, 0, 0)

@@ -24,7 +24,7 @@ from plan.tiled_plans import (
     scheduled,
     stacked,
 )
-from tilewright.core.plan import Group, Place, Plan, Stage, Work
+from tilewright.core.plan import Group, NodeWork, Place, Plan, Stage
 from tilewright.core.tiles import TileLoop
 from tilewright.machine.parts import Device
 from tilewright.plan import PlanError
@@ -322,7 +322,7 @@ def read_outside() -> Plan:
     made = by_layer()
     others = schedule_of(made).groups[2:]
     buffers = stacked(buffer("x", 1024), buffer("c0", 2304, 1), buffer("a", 4096, 1), buffer("b", 2048))
-    works = (Work(0, mapping(X=0, W=1, Y=2)), Work(1, mapping(X=2, Y=3)))
+    works = (NodeWork(0, mapping(X=0, W=1, Y=2)), NodeWork(1, mapping(X=2, Y=3)))
     fused_pair = group(works, [("OH", 2, 4)], buffers)
     return assembled([fused_pair, *others], {}, (Stage("c1", "", Place("L1", 16384), 9216, 0, 0, 0),))
 

@@ -16,7 +16,7 @@ from tilewright.codegen.lower import lower
 from tilewright.core.graph import Graph, Result, Step
 from tilewright.core.interpret import interpret
 from tilewright.core.op import parse_type
-from tilewright.core.plan import Choice, Group, Place, Plan, TileBuffer, Work
+from tilewright.core.plan import Choice, Group, NodeWork, Place, Plan, TileBuffer
 from tilewright.core.program import Copy, Driven, If, OnCores, Statement
 from tilewright.machine.target import Sizes, load_platform
 from tilewright.plan import PlanError
@@ -49,7 +49,7 @@ def within(*there: bool, rows: Sequence[int] = (6, 2), loops: Sequence[tuple[str
         TileBuffer(b.tensor, 0, size, 2, within=len(rows)) if t else next(left) for b, t in zip(own, there, strict=True)
     ]
     keys = {f"inputs{i}": i for i in range(len(rows))}
-    work = Work(0, mapping(**keys, concat_result=len(rows)))
+    work = NodeWork(0, mapping(**keys, concat_result=len(rows)))
     return around(joined(*rows), group([work], loops, (*parts, y)))
 
 
@@ -103,7 +103,7 @@ def test_kernels_have_to_expect_what_is_there() -> None:
 def test_results_have_to_be_made_of_operands() -> None:
     """A sum reads all of an operand that is as large as it is."""
     y, x1 = stacked(buffer("y", 256), buffer("x1", 256))
-    work = Work(0, mapping(A=0, B=1, Y=2))
+    work = NodeWork(0, mapping(A=0, B=1, Y=2))
     made = around(joined(2, 2, op="Add"), group([work], [("D0", 2, 2)], (replace(y, tensor="x0", within=2), x1, y)))
     with pytest.raises(PlanError, match="the result is not made of operands as they are"):
         checked(made)
@@ -119,7 +119,7 @@ def test_an_operand_is_read_there_by_nothing_else() -> None:
     x = b.input("x0", "float32[4,4,8]")
     graph = b.graph(b.op("Concat", x, x, name="y", axis=1))
     y = buffer("y", 512)
-    work = Work(0, mapping(inputs0=0, inputs1=0, concat_result=1))
+    work = NodeWork(0, mapping(inputs0=0, inputs1=0, concat_result=1))
     with pytest.raises(PlanError, match="the last node does not load it for one operand alone"):
         checked(around(graph, group([work], [("D0", 2, 2)], (replace(y, tensor="x0", within=1), y))))
 
@@ -133,10 +133,10 @@ def test_bytes_of_a_result_are_taken_when_the_first_part_is_loaded() -> None:
 
     def made(offset: int) -> Plan:
         exp = TileBuffer("x1", offset, 256, 1), TileBuffer("e", offset, 256, 1)
-        first = group([Work(0, mapping(X=0, Y=1))], [], exp)
+        first = group([NodeWork(0, mapping(X=0, Y=1))], [], exp)
         y = TileBuffer("y", 0, 1024, 1)
         parts = (replace(y, tensor="x0", within=2), TileBuffer("e", 1024, 256, 1), y)
-        second = group([Work(1, mapping(inputs0=0, inputs1=1, concat_result=2))], [], parts)
+        second = group([NodeWork(1, mapping(inputs0=0, inputs1=1, concat_result=2))], [], parts)
         whole = replace(around(graph, first, second), choices=(Choice("cpu", None),) * 2, places=places)
         return crossing(whole, 1, 0, early=1)
 

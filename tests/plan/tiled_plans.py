@@ -12,7 +12,7 @@ from msgspec import structs
 
 from passes.build import Builder, platform
 from tilewright.core.graph import Graph
-from tilewright.core.plan import Choice, Group, Place, Plan, Schedule, Stage, TileBuffer, Work
+from tilewright.core.plan import Choice, Group, NodeWork, Place, Plan, Schedule, Stage, TileBuffer
 from tilewright.core.tiles import TileLoop, member
 from tilewright.machine.kernel import Kernel
 from tilewright.machine.parts import Cores, Link, Memory
@@ -70,7 +70,7 @@ def buffer(tensor: str, size: int, slots: int = 2, pack: str = "") -> TileBuffer
 
 
 def group(
-    works: Sequence[Work],
+    works: Sequence[NodeWork],
     loops: Sequence[tuple[str, int, int]],
     buffers: tuple[TileBuffer, ...],
     keep: Mapping[str, int] | None = None,
@@ -81,24 +81,26 @@ def group(
 def conv_a() -> Group:
     """A kernel with a packed constant: rows in tiles of 3, 3 and 2, shared by cores."""
     buffers = stacked(buffer("x", 640), buffer("c0", 2304, 1, PACK), buffer("a", 1536))
-    return group([Work(0, mapping(X=0, W=1, Y=2), split="OH", chunk=1)], [("OH", 3, 3)], buffers)
+    return group([NodeWork(0, mapping(X=0, W=1, Y=2), split="OH", chunk=1)], [("OH", 3, 3)], buffers)
 
 
 def conv_b() -> Group:
     """A loop nest cut in both directions; its weights are read where they are staged."""
     buffers = stacked(buffer("a", 2048), buffer("b", 512))
-    return group([Work(1, mapping(X=0, Y=1))], [("OH", 2, 4), ("OW", 4, 2)], buffers)
+    return group([NodeWork(1, mapping(X=0, Y=1))], [("OH", 2, 4), ("OW", 4, 2)], buffers)
 
 
 def add() -> Group:
     """A sum that replaces its operand in place."""
     b, a, c = stacked(buffer("b", 1024), buffer("a", 1024), buffer("c", 1024))
-    return group([Work(2, mapping(A=0, B=1, Y=2), split="D2", chunk=2)], [("D1", 2, 4)], (b, a, replace(c, offset=0)))
+    return group(
+        [NodeWork(2, mapping(A=0, B=1, Y=2), split="D2", chunk=2)], [("D1", 2, 4)], (b, a, replace(c, offset=0))
+    )
 
 
 def matmul() -> Group:
     """A product whose weights are read in place."""
-    return group([Work(4, mapping(A=0, Y=1))], [("M", 16, 4)], stacked(buffer("v", 1024), buffer("y", 512)))
+    return group([NodeWork(4, mapping(A=0, Y=1))], [("M", 16, 4)], stacked(buffer("v", 1024), buffer("y", 512)))
 
 
 def assembled(groups: Sequence[Group], kernels: Mapping[int, Kernel], stages: tuple[Stage, ...]) -> Plan:
@@ -130,9 +132,9 @@ def by_layer() -> Plan:
 def fused(*, keep: bool = True) -> Plan:
     """Both convolutions and the sum depth-first, two rows at a step; lines of `a` are kept or computed again."""
     works = [
-        Work(0, mapping(X=0, W=1, Y=2), split="OW", chunk=2),
-        Work(1, mapping(X=2, Y=3)),
-        Work(2, mapping(A=3, B=2, Y=4)),
+        NodeWork(0, mapping(X=0, W=1, Y=2), split="OW", chunk=2),
+        NodeWork(1, mapping(X=2, Y=3)),
+        NodeWork(2, mapping(A=3, B=2, Y=4)),
     ]
     x, w, a, b, c = stacked(
         buffer("x", 512 if keep else 768),

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from plan.tiled import SCRATCHPAD
 from plan.tiled_networks import SINGLE
-from tilewright.core.plan import Group, Work
+from tilewright.core.plan import Group, NodeWork
 from tilewright.machine.parts import Link
 from tilewright.timeline.code import kept_code
 
@@ -22,7 +22,7 @@ def test_code_is_cold_again_behind_much_other_code() -> None:
     kernels = {choice.kernel.path.name: n for n, choice in enumerate(network.choices) if choice.kernel is not None}
     name, step = next(iter(kernels.items()))
     platform = replace(SCRATCHPAD, operations={**CACHE, f"begin {name}": 300.0}, links={"external": FAR})
-    one = Group((Work(step, {}),), (), (), {})
+    one = Group((NodeWork(step, {}),), (), (), {})
 
     def saved(*slow: bool) -> list[float]:
         kept = kept_code(network.graph, platform, network.choices, [one] * len(slow), slow)
@@ -39,7 +39,7 @@ def test_code_of_slow_transfers_ages_with_every_group() -> None:
     platform = replace(
         SCRATCHPAD, operations={**CACHE, "group": 20.0}, links={"external": structs.replace(FAR, cold=200)}
     )
-    one = Group((Work(step, {}),), (), (), {})
+    one = Group((NodeWork(step, {}),), (), (), {})
 
     def share(between: int) -> float:
         slow = [True, *([False] * between), True]

@@ -20,7 +20,7 @@ import numpy as np
 from tilewright.api.bench import Bench, Progress, Ran, compiler_of, quiet, rounded, spread
 from tilewright.api.calibrating_nests import measured_nests
 from tilewright.api.sampled_layers import draw_layers
-from tilewright.core.plan import Group, Work
+from tilewright.core.plan import Group, NodeWork
 from tilewright.errors import TilewrightError
 from tilewright.machine.calibration import (
     COMPILER,
@@ -258,6 +258,6 @@ def measured_groups(ran: Ran) -> list[tuple[Group, GroupProfile]]:
     if planned.schedule is not None:
         groups = planned.schedule.groups
     else:
-        groups = tuple(Group((Work(profile.index, {}),), (), (), {}) for profile in ran.groups)
+        groups = tuple(Group((NodeWork(profile.index, {}),), (), (), {}) for profile in ran.groups)
     pairs = zip(groups, ran.groups, strict=True)
     return [pair for pair in pairs if planned.choices[pair[0].works[0].step].kernel is not None]

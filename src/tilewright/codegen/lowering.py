@@ -19,7 +19,7 @@ from tilewright.codegen.works import HeldRegion, Parts, TileTask, around, invoke
 from tilewright.core.expr import Expr, Size, Var, bounds_of, larger, plain, variable
 from tilewright.core.moves import Move as Transfer
 from tilewright.core.moves import Run
-from tilewright.core.plan import Choice, Group, Place, Plan, Schedule, Stage, Work
+from tilewright.core.plan import Choice, Group, NodeWork, Place, Plan, Schedule, Stage
 from tilewright.core.program import (
     AwaitEngine,
     AwaitTransfers,
@@ -351,7 +351,7 @@ class Lowering:
         body: tuple[Statement, ...] = () if idle else (invoke(task, self.pieces),)
         return (If(tests, body),) if tests and body else body
 
-    def _parts(self, position: int, work: Work) -> Parts | None:
+    def _parts(self, position: int, work: NodeWork) -> Parts | None:
         """Which part of a reduction that is cut a step computes."""
         loops = self.group.loops[self.outer :]
         if not work.sums:

@@ -86,7 +86,7 @@ class TileBuffer:
 
 
 @dataclass(frozen=True)
-class Work:
+class NodeWork:
     """How one node of a group is computed."""
 
     step: int
@@ -114,7 +114,7 @@ class Work:
 class Group:
     """Nodes that run depth-first, tile by tile."""
 
-    works: tuple[Work, ...]
+    works: tuple[NodeWork, ...]
     loops: tuple[TileLoop, ...]
     """Outermost first, over dimensions of the last node; those over reductions, which a kernel adds up, innermost."""
     buffers: tuple[TileBuffer, ...]
@@ -133,7 +133,7 @@ class Group:
         """Whether an engine beside the cores works alone, with two steps at a time on their way."""
         return self.ahead and len(self.works) == 1
 
-    def inlaid(self, work: Work) -> frozenset[str]:
+    def inlaid(self, work: NodeWork) -> frozenset[str]:
         """Operands of a node that lie within its result already when it is computed."""
         return frozenset(key for key, index in work.buffers.items() if self.buffers[index].within >= 0)
 

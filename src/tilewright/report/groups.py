@@ -9,7 +9,7 @@ from math import prod
 from typing import Literal
 
 from tilewright.core.op import call_node, is_view
-from tilewright.core.plan import Group, Plan, Schedule, TileBuffer, Work
+from tilewright.core.plan import Group, NodeWork, Plan, Schedule, TileBuffer
 from tilewright.report.layers import code_of, multiply_accumulates
 from tilewright.timeline.replay import Timed, Timeline, plan_timeline
 
@@ -146,7 +146,7 @@ def _macs(plan: Plan, step: int) -> int:
     return multiply_accumulates(call_node(plan.graph, plan.graph.nodes[step]).domain())
 
 
-def _computed(plan: Plan, timed: Timed, position: int, work: Work) -> float:
+def _computed(plan: Plan, timed: Timed, position: int, work: NodeWork) -> float:
     """Multiply-accumulates of a layer as often as its points are computed."""
     priced = timed.place.part.costs.priced
     whole = prod(priced.grid.members[position].domain.dims.values())

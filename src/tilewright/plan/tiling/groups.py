@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tilewright.core.plan import Group, TileBuffer, Work
+from tilewright.core.plan import Group, NodeWork, TileBuffer
 from tilewright.core.tiles import TileLoop
 from tilewright.plan.addresses.stacking import Piece, stack
 from tilewright.plan.tiling.frame import Frame, Holder, Order
@@ -240,14 +240,14 @@ def built(found: Tilings, number: int, steps: Sequence[int]) -> tuple[Group, int
     )
     buffers = _within(buffers, bound[-1].get(frame.grid.members[-1].output.key, -1), parts)
     sums = at(frame.sums)
-    works: list[Work] = []
+    works: list[NodeWork] = []
     for position, share in enumerate(found.shares):
         option = share.options[at(share.choice)]
         # Sums, which only a node that is alone has, lie behind its scratch.
         place = offsets[len(holders) + position] if scratch[position] else end if sums else 0
         own = scratch[position] // (frame.engine.count if option.split else 1)
         keys = MappingProxyType(bound[position])
-        works.append(Work(steps[position], keys, place, own, option.split, at(option.chunk), sums))
+        works.append(NodeWork(steps[position], keys, place, own, option.split, at(option.chunk), sums))
     order: Order = frame.orders[at(found.order)]
     loops = [TileLoop(grid.cuts[i].dim, grid.cuts[i].sizes[int(index[i])], at(grid.counts[i])) for i in order]
     # A loop that runs once keeps nothing, and is not the innermost any more.

@@ -10,7 +10,7 @@ import numpy as np
 from tilewright.core.domain import Affine, Domain, Whole
 from tilewright.core.graph import Graph
 from tilewright.core.op import call_node
-from tilewright.core.plan import Choice, Work
+from tilewright.core.plan import Choice, NodeWork
 from tilewright.core.tiles import Use, walked
 from tilewright.machine.kernel import Kernel, Number, formula, packing
 from tilewright.plan.validator.groups import Opened
@@ -41,7 +41,7 @@ def work_problems(opened: Opened, position: int, graph: Graph, choice: Choice, c
         yield from (f"{where}, kernel {kernel.where}: {reason}" for reason in found)
 
 
-def _split(opened: Opened, position: int, work: Work, cores: int) -> Iterator[str]:
+def _split(opened: Opened, position: int, work: NodeWork, cores: int) -> Iterator[str]:
     """Cores share a parallel dimension, and their chunks cover every tile of it."""
     domain = opened.members[position].domain
     if work.split not in domain.dims:
