@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import benchmarks.prediction as prediction
-from tilewright.api.bench import Ran
+from tilewright.api.bench import BenchRun
 from tilewright.api.calibrating import kernels_with_terms, measured_groups, observed, programs, solution
 from tilewright.core.graph import Array
 from tilewright.machine.calibration import write_calibrations
@@ -26,7 +26,7 @@ from tilewright.price.terms import FIRST_CALL, Observation, solved
 from tilewright.price.tiles import priced
 
 
-def kept(platform: str, kernel: Kernel, seed: int, folder: Path) -> list[Ran]:
+def kept(platform: str, kernel: Kernel, seed: int, folder: Path) -> list[BenchRun]:
     """The programs of a kernel, run now or before."""
     path = folder / f"{kernel.path.stem}_{seed}.programs"
     if not path.is_file():
@@ -37,12 +37,12 @@ def kept(platform: str, kernel: Kernel, seed: int, folder: Path) -> list[Ran]:
     return pickle.loads(path.read_bytes())
 
 
-def again(ran: Ran, kernel: Kernel) -> list[Observation]:
+def again(ran: BenchRun, kernel: Kernel) -> list[Observation]:
     """What was seen in a program, by the terms that the kernel has now."""
     return observed(rechosen(ran, kernel))
 
 
-def rechosen(ran: Ran, kernel: Kernel) -> Ran:
+def rechosen(ran: BenchRun, kernel: Kernel) -> BenchRun:
     choices = tuple(replace(choice, kernel=kernel) if choice.kernel else choice for choice in ran.plan.choices)
     return replace(ran, plan=replace(ran.plan, choices=choices))
 
@@ -81,7 +81,7 @@ def show(kernel: Kernel, seen: Sequence[Observation], labels: Sequence[str], mos
         )
 
 
-def predicted(ran: Ran, platform: Target, kernel: Kernel) -> list[float]:
+def predicted(ran: BenchRun, platform: Target, kernel: Kernel) -> list[float]:
     """Cycles of the cores in each layer of a program, as the planner predicts them with a kernel file."""
     plan = replace(ran.plan, platform=resize_as(platform, ran.plan.platform))
     choices = tuple(replace(choice, kernel=kernel) if choice.kernel else choice for choice in plan.choices)
@@ -97,7 +97,7 @@ def resize_as(platform: Target, other: Target) -> Target:
     return resize(platform, Sizes(cores=other.cores.count))
 
 
-def label(ran: Ran, number: int) -> str:
+def label(ran: BenchRun, number: int) -> str:
     """A layer in a few words."""
     group, _ = measured_groups(ran)[number]
     node = ran.plan.graph.nodes[group.works[0].step]

@@ -41,16 +41,16 @@ def taken(command: str) -> set[str]:
 
 @pytest.mark.parametrize("command", ["compile", "run", "test", "plan"])
 def test_commands_take_all_shared_options(command: str) -> None:
-    shared = {part.name for kind in (opt.Network, opt.Code, opt.Shape, opt.Planning) for part in fields(kind)}
+    shared = {part.name for kind in (opt.NetworkOptions, opt.Code, opt.Shape, opt.Planning) for part in fields(kind)}
     assert shared <= taken(command)
-    building = {part.name for part in fields(opt.Build)}
+    building = {part.name for part in fields(opt.BuildOptions)}
     assert (building <= taken(command)) == (command in ("run", "test"))
 
 
 def test_options_reach_the_planner() -> None:
     shape = opt.Shape(l1=1, l2=2, l3=3, weight_memory=4, home="L3", cores=5)
     planning = opt.Planning("2", "off", 0.1, "given", 9.0, 7)
-    options = options_of(opt.Network(), opt.Code(EMULATED), shape, planning)
+    options = options_of(opt.NetworkOptions(), opt.Code(EMULATED), shape, planning)
     assert options.sizes == Sizes({"L1": 1, "L2": 2, "L3": 3, "W": 4}, "L3", 5)
     assert options.planning == PlanOptions(
         buffers=2, fuse="off", seconds=9.0, seed=7, order="given", max_extra_macs=0.1
@@ -58,7 +58,7 @@ def test_options_reach_the_planner() -> None:
 
 
 def test_defaults_are_those_of_the_compiler() -> None:
-    options = options_of(opt.Network(), opt.Code(), opt.Shape(), opt.Planning(), build=opt.Build())
+    options = options_of(opt.NetworkOptions(), opt.Code(), opt.Shape(), opt.Planning(), build=opt.BuildOptions())
     assert options.platform == DEFAULT_PLATFORM
     assert options.sizes == Sizes()
     assert options.planning == PlanOptions()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tilewright.api.sampled_layers import Layer, network
+from tilewright.api.sampled_layers import SampledLayer, network
 from tilewright.codegen import build, lower, project_files, write_project
 from tilewright.codegen.build import build_drivers
 from tilewright.codegen.project import compiler_version, drivers
@@ -35,7 +35,7 @@ ALONE = (False, True, False)
 
 
 @dataclass(frozen=True)
-class Ran:
+class BenchRun:
     """A program of layers, with what the simulator saw of it."""
 
     plan: Plan
@@ -63,7 +63,7 @@ def spread(errors: Sequence[float]) -> dict[str, float]:
     return {name: round(float(value), 4) for name, value in found.items()}
 
 
-def _memories(platform: Target, layers: Sequence[Layer], number: int) -> Iterator[dict[str, int]]:
+def _memories(platform: Target, layers: Sequence[SampledLayer], number: int) -> Iterator[dict[str, int]]:
     """Sizes of the cores' memory to try, in turn: a share of what a layer has, then more."""
     name = platform.cores.memory
     whole = None if platform.whole else platform.memories[name].bytes
@@ -85,7 +85,7 @@ class Bench:
         self._folder = folder
         self._objects: tuple[str, ...] = ()
 
-    def run(self, platform: Target, layers: Sequence[Layer], number: int, most: float = inf) -> Ran | None:
+    def run(self, platform: Target, layers: Sequence[SampledLayer], number: int, most: float = inf) -> BenchRun | None:
         """A program of layers; none where they do not fit the machine, or take more than `most` cycles.
 
         Its number decides how many cores it has, and how much memory.
@@ -101,10 +101,10 @@ class Bench:
                 continue
             if (planned.schedule is None) != platform.whole or (planned.schedule and planned.schedule.cycles > most):
                 return None
-            return Ran(planned, self._groups(planned, layers))
+            return BenchRun(planned, self._groups(planned, layers))
         return None
 
-    def _groups(self, planned: Plan, layers: Sequence[Layer]) -> tuple[GroupProfile, ...]:
+    def _groups(self, planned: Plan, layers: Sequence[SampledLayer]) -> tuple[GroupProfile, ...]:
         platform, graph = planned.platform, planned.graph
         program, project = lower(planned), self._folder / "project"
         files = project_files(program, platform)

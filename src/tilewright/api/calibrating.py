@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tilewright.api.bench import Bench, Progress, Ran, compiler_of, quiet, rounded, spread
+from tilewright.api.bench import Bench, BenchRun, Progress, compiler_of, quiet, rounded, spread
 from tilewright.api.calibrating_nests import measured_nests
 from tilewright.api.sampled_layers import draw_layers
 from tilewright.core.plan import Group, NodeWork
@@ -59,7 +59,7 @@ MOST_MISSES = 40
 
 
 @dataclass(frozen=True)
-class Result:
+class CalibrationResult:
     """What was measured of a kernel, or of loop nests."""
 
     name: str
@@ -107,7 +107,7 @@ def calibrate(
     seed: int = 0,
     output: Path | None = None,
     progress: Progress = quiet,
-) -> tuple[Result, ...]:
+) -> tuple[CalibrationResult, ...]:
     """Measures what a platform's programs take and writes it: beside a user's own kernels, else beside the platform's.
 
     Loop nests and all kernels, or only `nests`, or the kernels that are named or a user's own. All is written at the
@@ -122,9 +122,9 @@ def calibrate(
             help="leave --nests away: `operations` of its platform.yaml say what they take",
         )
     wanted = () if nests else kernels_with_terms(machine, names, kernels)
-    results: list[Result] = []
+    results: list[CalibrationResult] = []
     if nests or not (names or kernels or machine.qemu):
-        results.append(Result(NESTS, measured_nests(machine, seed, progress)))
+        results.append(CalibrationResult(NESTS, measured_nests(machine, seed, progress)))
         machine = with_times(machine, results[0].calibration.terms)
     results += [measured(machine, kernel, seed, progress) for kernel in wanted]
     places = {kernel.path.name: _place(kernel, kernels, machine) for kernel in wanted} | {NESTS: machine.folder}
@@ -148,19 +148,19 @@ def _place(kernel: Kernel, own: Sequence[Path], platform: Target) -> Path:
     return kernel.path.parent if kernel.path.parent in own else platform.folder
 
 
-def measured(platform: Target, kernel: Kernel, seed: int, progress: Progress) -> Result:
+def measured(platform: Target, kernel: Kernel, seed: int, progress: Progress) -> CalibrationResult:
     """Samples, runs and solves one kernel."""
     return solution(platform, kernel, programs(platform, kernel, seed, progress))
 
 
-def solution(platform: Target, kernel: Kernel, ran: Sequence[Ran]) -> Result:
+def solution(platform: Target, kernel: Kernel, ran: Sequence[BenchRun]) -> CalibrationResult:
     """What follows from programs that ran."""
     seen = [observed(one) for one in ran]
     coefficients = solved(kernel, [one for layers in seen for one in layers])
     errors = held_out_errors(kernel, seen)
     values = dict(zip((*kernel.terms, *FIRST_CALL), (rounded(c) for c in coefficients), strict=True))
     first = {name: values.pop(name) for name in FIRST_CALL}
-    return Result(
+    return CalibrationResult(
         kernel.path.name,
         Calibration(
             MappingProxyType(key_of(platform, kernel) | {COMPILER: compiler_of(platform)}),
@@ -185,7 +185,7 @@ def held_out_errors(kernel: Kernel, seen: Sequence[Sequence[Observation]]) -> li
 # Programs
 
 
-def _too_few(kernel: Kernel, found: Sequence[Ran], done: int, wanted: int) -> bool:
+def _too_few(kernel: Kernel, found: Sequence[BenchRun], done: int, wanted: int) -> bool:
     """Whether there are fewer layers than are wanted, or, up to some more, too few for all terms to be known well."""
     if done < wanted or len(found) < LEAST_PROGRAMS:
         return True
@@ -197,7 +197,7 @@ def _too_few(kernel: Kernel, found: Sequence[Ran], done: int, wanted: int) -> bo
     return bool(np.any(np.asarray(counts)[: len(kernel.terms)] < LEAST_OCCURRENCES))
 
 
-def programs(platform: Target, kernel: Kernel, seed: int, progress: Progress = quiet) -> list[Ran]:
+def programs(platform: Target, kernel: Kernel, seed: int, progress: Progress = quiet) -> list[BenchRun]:
     """Layers for a kernel, as they ran. What `calibration.json` says plays no part in how they are planned."""
     # A file may be for several operators. Of operands that may lie within the result already, one at least does not.
     mine = [k for k in platform.kernels if k.path == kernel.path]
@@ -210,7 +210,7 @@ def programs(platform: Target, kernel: Kernel, seed: int, progress: Progress = q
     types = max((len(allowed) for allowed in kernel.variables.values()), default=1)
     wanted = max(LAYERS_PER_PAIR * comb(len(kernel.terms), 2), LAYERS_PER_TYPE * types, LEAST_LAYERS)
     together = TOGETHER_WHOLE if platform.whole else TOGETHER
-    found: list[Ran] = []
+    found: list[BenchRun] = []
     done = number = 0
     with tempfile.TemporaryDirectory(prefix="tilewright-") as scratch:
         bench = Bench(Path(scratch))
@@ -241,7 +241,7 @@ def programs(platform: Target, kernel: Kernel, seed: int, progress: Progress = q
     return found
 
 
-def observed(ran: Ran) -> list[Observation]:
+def observed(ran: BenchRun) -> list[Observation]:
     """What was seen of each group in which the kernel ran alone."""
     planned, caches = ran.plan, ran.plan.platform.qemu is None
     found: list[Observation] = []
@@ -252,7 +252,7 @@ def observed(ran: Ran) -> list[Observation]:
     return found
 
 
-def measured_groups(ran: Ran) -> list[tuple[Group, GroupProfile]]:
+def measured_groups(ran: BenchRun) -> list[tuple[Group, GroupProfile]]:
     """Groups that the kernel computes, with what was seen of them; on whole tensors each of its nodes is one."""
     planned = ran.plan
     if planned.schedule is not None:

@@ -10,8 +10,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tilewright.api.bench import Bench, Progress, Ran, compiler_of, quiet, rounded, spread
-from tilewright.api.sampled_layers import Layer, draw_nest, network
+from tilewright.api.bench import Bench, BenchRun, Progress, compiler_of, quiet, rounded, spread
+from tilewright.api.sampled_layers import SampledLayer, draw_nest, network
 from tilewright.core.op import Operator, arrays_of, call_example, call_node
 from tilewright.errors import TilewrightError
 from tilewright.machine.calibration import COMPILER, NESTS, Calibration, nests_key
@@ -36,12 +36,12 @@ def measured_nests(platform: Target, seed: int, progress: Progress = quiet) -> C
     return nests_solution(platform, nest_programs(platform, seed, progress))
 
 
-def nest_programs(platform: Target, seed: int, progress: Progress = quiet) -> list[Ran]:
+def nest_programs(platform: Target, seed: int, progress: Progress = quiet) -> list[BenchRun]:
     """Layers without kernels, as they ran. What was measured before plays no part in how they are planned."""
     start = {"call": START, f"{platform.cores.name}.fork": START}
     plain = with_times(replace(platform, kernels=(), operations=MappingProxyType(OPERATIONS)), start)
     layers = _layers(platform, seed)
-    found: list[Ran] = []
+    found: list[BenchRun] = []
     with tempfile.TemporaryDirectory(prefix="tilewright-") as scratch:
         bench = Bench(Path(scratch))
         for number, first in enumerate(range(0, len(layers), TOGETHER)):
@@ -62,12 +62,12 @@ def nest_programs(platform: Target, seed: int, progress: Progress = quiet) -> li
     return found
 
 
-def _layers(platform: Target, seed: int) -> list[Layer]:
+def _layers(platform: Target, seed: int) -> list[SampledLayer]:
     """Some of each operator in any order, then those for functions that none of these calls."""
     random = np.random.default_rng(seed)
     ops = [op for _, op in sorted(operators().items()) if op.body is not None]
     wanted = [ops[int(number)] for _ in range(LAYERS) for number in random.permutation(len(ops))]
-    found: list[Layer] = []
+    found: list[SampledLayer] = []
     called: set[str] = set()
 
     def draw(op: Operator) -> None:
@@ -85,12 +85,12 @@ def _layers(platform: Target, seed: int) -> list[Layer]:
     return found
 
 
-def _functions(layer: Layer) -> Iterable[str]:
+def _functions(layer: SampledLayer) -> Iterable[str]:
     graph = network([layer])
     return (name for node in graph.nodes for name in functions(call_node(graph, node)))
 
 
-def nests_solution(platform: Target, ran: Sequence[Ran]) -> Calibration:
+def nests_solution(platform: Target, ran: Sequence[BenchRun]) -> Calibration:
     """What follows from programs that ran."""
     seen = [observed_nests(one) for one in ran]
     every = [one for nests in seen for one in nests]
@@ -107,7 +107,7 @@ def nests_solution(platform: Target, ran: Sequence[Ran]) -> Calibration:
     )
 
 
-def observed_nests(ran: Ran) -> list[NestSeen]:
+def observed_nests(ran: BenchRun) -> list[NestSeen]:
     """What was seen of each nest."""
     planned = ran.plan
     assert planned.schedule is not None

@@ -29,7 +29,7 @@ MOST_NEST_POINTS = 1 << 15
 
 
 @dataclass(frozen=True)
-class Layer:
+class SampledLayer:
     """A node, and what is behind it as nodes of their own."""
 
     nodes: tuple[Node, ...]
@@ -38,7 +38,7 @@ class Layer:
     constants: Mapping[str, Array]
 
 
-def network(layers: Sequence[Layer]) -> Graph:
+def network(layers: Sequence[SampledLayer]) -> Graph:
     """One graph of all layers, each on its own."""
     return Graph(
         "layers",
@@ -52,7 +52,7 @@ def network(layers: Sequence[Layer]) -> Graph:
 
 def draw_layers(
     kernel: Kernel, count: int, random: Random, others: Sequence[Kernel] = (), turn: int = 0
-) -> list[Layer]:
+) -> list[SampledLayer]:
     """Layers that a kernel fits, of the same types and with the same steps behind them; fewer where none is found.
 
     Types take turns. Those that one of `others` fits whose header has all of its conditions and more are not for it.
@@ -70,7 +70,7 @@ def draw_layers(
 
 def _layer(
     kernel: Kernel, special: Sequence[Kernel], types: Mapping[str, str], random: Random, behind: int, name: str
-) -> Layer | None:
+) -> SampledLayer | None:
     op = REGISTRY[kernel.op]
     specs = [spec for spec in (_retyped(op, example, kernel, types) for example in op.examples) if spec is not None]
     for _ in range(TRIES if specs else 0):
@@ -86,7 +86,7 @@ def _layer(
     return None
 
 
-def draw_nest(op: Operator, kernels: Sequence[Kernel], random: Random, name: str) -> Layer | None:
+def draw_nest(op: Operator, kernels: Sequence[Kernel], random: Random, name: str) -> SampledLayer | None:
     """A layer of an operator that no kernel fits, maybe with something behind it; None where none is found."""
     mine = [kernel for kernel in kernels if kernel.op == op.name]
     for _ in range(NEST_TRIES if op.examples else 0):
@@ -101,7 +101,7 @@ def draw_nest(op: Operator, kernels: Sequence[Kernel], random: Random, name: str
     return None
 
 
-def _computable(layer: Layer) -> bool:
+def _computable(layer: SampledLayer) -> bool:
     """Whether a layer that is not long has a body without loops of its own, and types that cores have instructions
     for.
     """
@@ -140,7 +140,7 @@ def _retyped(op: Operator, spec: Example, kernel: Kernel, types: Mapping[str, st
     return replace(spec, inputs=tuple(inputs))
 
 
-def _made(op: Operator, spec: Example, kernel: Kernel | None, random: Random, name: str) -> Layer | None:
+def _made(op: Operator, spec: Example, kernel: Kernel | None, random: Random, name: str) -> SampledLayer | None:
     """The layer of an example; None where the kernel does not fit it, or it is too large."""
     names = op.operand_names(len(spec.inputs))
     kinds = [parse_type(item) if isinstance(item, str) and item else None for item in spec.inputs]
@@ -164,7 +164,7 @@ def _made(op: Operator, spec: Example, kernel: Kernel | None, random: Random, na
     outputs = tuple(f"{name}_out{index}" for index in range(len(call.outputs)))
     types |= dict(zip(outputs, call.outputs, strict=True))
     node = Node(op.name, tuple(inputs), outputs, spec.attrs, name)
-    layer = Layer((node,), types, fed, constants)
+    layer = SampledLayer((node,), types, fed, constants)
     fits = len(outputs) == 1 if kernel is None else _fits(kernel, layer)
     return layer if _usual(call) and fits else None
 
@@ -175,13 +175,13 @@ def _usual(call: Call) -> bool:
     return LEAST_POINTS // 4 <= points <= 4 * MOST_POINTS and call.outputs[0].bytes <= MOST_BYTES
 
 
-def _fits(kernel: Kernel, layer: Layer) -> bool:
+def _fits(kernel: Kernel, layer: SampledLayer) -> bool:
     graph, node = network([layer]), layer.nodes[0]
     call = call_node(graph, node)
     return not why_not(kernel, call, node, graph, binding_names(call, call.domain()), {})
 
 
-def _with_steps(layer: Layer, random: Random) -> Layer:
+def _with_steps(layer: SampledLayer, random: Random) -> SampledLayer:
     """The same with what networks usually have behind such a result."""
     nodes, types, constants = list(layer.nodes), dict(layer.types), dict(layer.constants)
     for number, (op, operands, given) in enumerate(usual_steps(types[nodes[0].outputs[0]], random)):
@@ -193,4 +193,4 @@ def _with_steps(layer: Layer, random: Random) -> Layer:
         call = call_of(REGISTRY[op], [types[n] for n in inputs], given, values=[constants.get(n) for n in inputs])
         types[name] = call.outputs[0]
         nodes.append(Node(op, inputs, (name,), given, name))
-    return Layer(tuple(nodes), types, layer.fed, constants)
+    return SampledLayer(tuple(nodes), types, layer.fed, constants)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tilewright.api.arrays import read_arrays
 from tilewright.api.compiling import Options
-from tilewright.cli.options import LARGEST, Build, Code, Network, Planning, Shape, whole_number
+from tilewright.cli.options import LARGEST, BuildOptions, Code, NetworkOptions, Planning, Shape, whole_number
 from tilewright.core.graph import Array
 from tilewright.errors import TilewrightError
 from tilewright.machine.target import Sizes, Target, load_platform
@@ -18,12 +18,12 @@ DMA = "--dma"
 
 
 def options_of(
-    network: Network,
+    network: NetworkOptions,
     code: Code,
     shape: Shape,
     planning: Planning,
     *,
-    build: Build | None = None,
+    build: BuildOptions | None = None,
     name: str = "network",
     dump_stages: Path | None = None,
 ) -> Options:
@@ -43,7 +43,7 @@ def options_of(
     )
 
 
-def states_of(network: Network) -> dict[str, str]:
+def states_of(network: NetworkOptions) -> dict[str, str]:
     """Inputs that are states, with the outputs that are their new values."""
     found: dict[str, str] = {}
     for old, new in _pairs("--state", network.state):
@@ -55,7 +55,7 @@ def states_of(network: Network) -> dict[str, str]:
 
 
 def network_of(
-    network: Network,
+    network: NetworkOptions,
 ) -> tuple[dict[str, int | tuple[int, int]], dict[str, str], dict[str, Array]]:
     """Extents, input types and constants that a network leaves open."""
     return (
@@ -65,7 +65,7 @@ def network_of(
     )
 
 
-def _needing_tiles(shape: Shape, planning: PlanOptions, build: Build | None) -> list[str]:
+def _needing_tiles(shape: Shape, planning: PlanOptions, build: BuildOptions | None) -> list[str]:
     """Flags given that only mean something on machines whose cores have a memory of their own."""
     usual = PlanOptions()
     given = {

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from tilewright.api.calibrating import Progress, Result, calibrate, outdated
+from tilewright.api.calibrating import CalibrationResult, Progress, calibrate, outdated
 from tilewright.cli import options as opt
 from tilewright.cli.console import progress_line, results
 
@@ -106,7 +106,7 @@ def _progress(*, quiet: bool) -> Generator[Progress]:
         yield lambda name, done, wanted: stage(f"{name}: {done} of {wanted} layers")
 
 
-def _object(result: Result) -> dict[str, object]:
+def _object(result: CalibrationResult) -> dict[str, object]:
     found = result.calibration
     return {
         "kernel": result.name,
@@ -117,7 +117,7 @@ def _object(result: Result) -> dict[str, object]:
     }
 
 
-def _table(found: Sequence[Result]) -> Table:
+def _table(found: Sequence[CalibrationResult]) -> Table:
     table = Table("kernel", "cycles")
     for column in ("first call", "layers", "median error", "90 %", "worst"):
         table.add_column(column, justify="right")

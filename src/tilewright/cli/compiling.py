@@ -41,7 +41,7 @@ def compile_command(
         Path | None, typer.Option("--dump-stages", metavar="DIR", help="Writes the graph after every pass as ONNX.")
     ] = None,
     as_json: opt.Json = False,
-    network: opt.Network,
+    network: opt.NetworkOptions,
     code: opt.Code,
     shape: opt.Shape,
     planning: opt.Planning,

@@ -87,7 +87,7 @@ def cost_command(
     why: Explained = "",
     html: Html = None,
     as_json: opt.Json = False,
-    about: opt.Network,
+    about: opt.NetworkOptions,
     mapping: mapopt.Mapping,
 ) -> None:
     """Each layer gets the mapping that is proved best for it. Every operator costs something, softmax, norms, pooling
@@ -185,9 +185,9 @@ def map_command(
     why: Annotated[bool, typer.Option("--why", help="Shows how the numbers come about.")] = False,
     html: Html = None,
     as_json: opt.Json = False,
-    about: opt.Network,
+    about: opt.NetworkOptions,
     mapping: mapopt.Mapping,
-    limits: mapopt.Limits,
+    limits: mapopt.MappingLimits,
 ) -> None:
     """All orders of all loop factors are searched, with every way to keep tiles in memories. Of a network, one layer
     can be named; otherwise the mapping of each is shown.
@@ -237,7 +237,7 @@ def _show(found: list[tuple[Mapped, ...]], *, why: bool) -> None:
             _explain(best.cost)
 
 
-def _layers(what: str, name: str, sizes: list[str], about: opt.Network) -> NetworkLayers:
+def _layers(what: str, name: str, sizes: list[str], about: opt.NetworkOptions) -> NetworkLayers:
     """The layers that are meant."""
     if "=" in what and "[" in what:
         return read_network(equation_layer(what, mapopt.sizes("--sizes", sizes)))

@@ -181,7 +181,7 @@ class Mapping:
 
 
 @dataclass(frozen=True)
-class Limits:
+class MappingLimits:
     """What mappings have to keep to."""
 
     max_cycles: Annotated[
@@ -230,7 +230,7 @@ Any = Annotated[
 ]
 
 
-def map_options(objective: Objective, mapping: Mapping, limits: Limits | None = None) -> MapOptions:
+def map_options(objective: Objective, mapping: Mapping, limits: MappingLimits | None = None) -> MapOptions:
     """What the texts mean."""
     if mapping.export is not None:
         check_form(mapping.export)

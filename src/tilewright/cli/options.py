@@ -67,7 +67,7 @@ def _bytes(flag: str, help: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Network:
+class NetworkOptions:
     """What a network leaves open."""
 
     dim: Annotated[
@@ -283,7 +283,7 @@ class Planning:
 
 
 @dataclass(frozen=True)
-class Build:
+class BuildOptions:
     """How C becomes a program, and how that runs."""
 
     cc: Annotated[

@@ -43,7 +43,7 @@ def plan_command(
         typer.Option("--text", help="Prints where every tensor is, what is moved when, and what runs, as plain text."),
     ] = False,
     as_json: opt.Json = False,
-    network: opt.Network,
+    network: opt.NetworkOptions,
     code: opt.Code,
     shape: opt.Shape,
     planning: opt.Planning,

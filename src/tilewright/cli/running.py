@@ -35,7 +35,7 @@ EXAMPLES = """
 
 
 @dataclass(frozen=True)
-class Running:
+class RunFiles:
     """What a run is fed, and what it leaves behind."""
 
     inputs: Annotated[
@@ -83,13 +83,13 @@ class Running:
 def run_command(
     model: opt.Model,
     *,
-    running: Running,
+    running: RunFiles,
     as_json: opt.Json = False,
-    network: opt.Network,
+    network: opt.NetworkOptions,
     code: opt.Code,
     shape: opt.Shape,
     planning: opt.Planning,
-    build: opt.Build,
+    build: opt.BuildOptions,
     limiting: opt.Limiting,
 ) -> None:
     """Without `--inputs` it is fed seeded noise. With `--expected` the outputs are compared: integers must be equal,
@@ -120,7 +120,9 @@ def run_command(
         raise typer.Exit(1)
 
 
-def _run(model: Path, options: Options, running: Running, build: opt.Build, limits: Limits, progress: Observer) -> Ran:
+def _run(
+    model: Path, options: Options, running: RunFiles, build: opt.BuildOptions, limits: Limits, progress: Observer
+) -> Ran:
     from tilewright.api.arrays import read_arrays
     from tilewright.api.running import run_model
 
@@ -143,7 +145,7 @@ def _run(model: Path, options: Options, running: Running, build: opt.Build, limi
     )
 
 
-def _values(ran: Ran, running: Running) -> dict[str, Any]:
+def _values(ran: Ran, running: RunFiles) -> dict[str, Any]:
     """What `--json` prints."""
     return {
         **summary(ran.compiled, running.output),
@@ -156,7 +158,7 @@ def _values(ran: Ran, running: Running) -> dict[str, Any]:
     }
 
 
-def _print_run(ran: Ran, running: Running, simulator: SimulatorName | None) -> None:
+def _print_run(ran: Ran, running: RunFiles, simulator: SimulatorName | None) -> None:
     from tilewright.cli.profile_tables import print_counted, print_run_profile
 
     console, plan = results(), ran.compiled.plan

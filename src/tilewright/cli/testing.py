@@ -57,11 +57,11 @@ def cases_command(
         typer.Option("--strict", help="Makes strict warnings errors and adds sanitizers.", rich_help_panel=opt.BUILD),
     ] = False,
     as_json: opt.Json = False,
-    network: opt.Network,
+    network: opt.NetworkOptions,
     code: opt.Code,
     shape: opt.Shape,
     planning: opt.Planning,
-    build: opt.Build,
+    build: opt.BuildOptions,
     limiting: opt.Limiting,
 ) -> None:
     """A case is a folder with `network.onnx`, `inputs.npz` and `outputs.npz`, a file `X.onnx` beside `X.npz`, or
