@@ -11,7 +11,7 @@ import pytest
 from onnx_models import model, node, value, write
 from tilewright.api import Options, Ran, run_model
 from tilewright.machine.target import Sizes, load_platform
-from tilewright.sim.marks import Place, Walk, marks_of
+from tilewright.sim.marks import MarkPlace, Walk, marks_of
 from tilewright.sim.program import load_program
 
 DUO = Path(__file__).parents[2] / "examples" / "platforms" / "duo"
@@ -121,7 +121,7 @@ def test_places_of_other_groups_are_passed_by() -> None:
     for time, (group, name) in enumerate(
         [(0, "begin"), (0, "now"), (0, "work"), (1, "begin"), (0, "work"), (0, "begin"), (1, "now"), (1, "work")]
     ):
-        walk.come(time, Place(group, name, 0))
+        walk.come(time, MarkPlace(group, name, 0))
     assert [group.index for group in walk.groups] == [0, 1]
     assert [len(group.tiles) for group in walk.groups] == [1, 1]
 
@@ -132,8 +132,8 @@ def test_work_that_a_driver_does_not_pass_moves_nothing_else() -> None:
     driver = Walk()
     for time, (group, name) in enumerate(places):
         if (group, name) != (0, "work"):
-            driver.come(time * 100, Place(group, name, 0))
+            driver.come(time * 100, MarkPlace(group, name, 0))
     core = Walk(driver.works)
     for time, (group, name) in enumerate([*places, (3, "begin")]):
-        core.come(time, Place(group, name, 0))
+        core.come(time, MarkPlace(group, name, 0))
     assert [group.start for group in core.groups] == [0, 3, 500, 800]

@@ -24,7 +24,7 @@ SECTION = ".tilewright.marks"
 
 
 @dataclass(frozen=True)
-class Place:
+class MarkPlace:
     """One mark: see `core.program.Mark`."""
 
     group: int
@@ -99,7 +99,7 @@ class GroupProfile:
         return self.tiles[step]
 
 
-def marks_of(program: ElfProgram) -> dict[int, list[Place]]:
+def marks_of(program: ElfProgram) -> dict[int, list[MarkPlace]]:
     """Places by address, in the order in which one address stands for several."""
     try:
         return _marks(program.image)
@@ -112,15 +112,17 @@ def marks_of(program: ElfProgram) -> dict[int, list[Place]]:
         ) from reason
 
 
-def _marks(image: bytes) -> dict[int, list[Place]]:
+def _marks(image: bytes) -> dict[int, list[MarkPlace]]:
     section = cast("Any", ELFFile(BytesIO(image)).get_section_by_name(SECTION))
-    found: dict[int, list[Place]] = {}
+    found: dict[int, list[MarkPlace]] = {}
     data = bytes(section.data()) if section is not None else b""
     at = 0
     while at < len(data):
         end = data.index(b"\0", at + 4)
         group, name, number = data[at + 4 : end].decode().split()
-        found.setdefault(int.from_bytes(data[at : at + 4], "little"), []).append(Place(int(group), name, int(number)))
+        found.setdefault(int.from_bytes(data[at : at + 4], "little"), []).append(
+            MarkPlace(int(group), name, int(number))
+        )
         at = end + 1
     return found
 
@@ -206,9 +208,9 @@ class Walk:
         """Group and step for which transfers are asked for from that time on."""
         self._ahead: dict[int, int] = {}
         self._step = -1
-        self._last: tuple[int, Place] | None = None
+        self._last: tuple[int, MarkPlace] | None = None
 
-    def come(self, time: int, place: Place) -> None:
+    def come(self, time: int, place: MarkPlace) -> None:
         if self._passed_by(place):
             return
         if place.name == "work":
@@ -235,7 +237,7 @@ class Walk:
         self.asked.append((group, step))
         self._last = (time, place)
 
-    def _passed_by(self, place: Place) -> bool:
+    def _passed_by(self, place: MarkPlace) -> bool:
         """Whether a core comes only to instructions behind a place that it has left, or that is another group's.
 
         A place has none of its own, so that each turn of a loop, and what else jumps to those behind it, passes there.
