@@ -135,7 +135,7 @@ class Costs:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class TimedPart:
     """A group of a plan."""
 
     number: int
@@ -154,11 +154,11 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class PartPlace:
     """A group among others."""
 
-    part: Part
-    parts: Sequence[Part]
+    part: TimedPart
+    parts: Sequence[TimedPart]
     """All of them."""
     acts: Acts
     stages: Sequence[Stage]

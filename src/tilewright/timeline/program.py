@@ -12,13 +12,13 @@ from tilewright.core.acts import Act, MoveAct, RunAct, Section
 from tilewright.core.moves import Run
 from tilewright.timeline.clock import Body, Label, Spend, Statement, Work, exact
 from tilewright.timeline.driver import Driver
-from tilewright.timeline.parts import Place
+from tilewright.timeline.parts import PartPlace
 
 
 class Turns:
     """The turns of a group's loop."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: PartPlace) -> None:
         self._place, self._part, self._acts = place, place.part, place.acts
         self._costs = place.part.costs
         self._driver = Driver(place, self._costs.platform)

@@ -15,7 +15,7 @@ from tilewright.machine.target import Target
 from tilewright.price.tiles import Cost, priced
 from tilewright.timeline.clock import CORES, OUT, START, Bar, Body, Passed, State, arrived, passed
 from tilewright.timeline.code import kept_code
-from tilewright.timeline.parts import Costs, Part, Place
+from tilewright.timeline.parts import Costs, PartPlace, TimedPart
 from tilewright.timeline.program import Turns
 
 Price = Callable[[Group, Mapping[str, str]], Costs]
@@ -26,7 +26,7 @@ Price = Callable[[Group, Mapping[str, str]], Costs]
 class Timed:
     """A group and when it runs."""
 
-    place: Place
+    place: PartPlace
     start: float
     passed: Passed
     state: State
@@ -92,7 +92,7 @@ def replay(
     graph: Graph,
     platform: Target,
     choices: Sequence[Choice],
-    parts: Sequence[Part],
+    parts: Sequence[TimedPart],
     stages: Sequence[Stage],
     moves: Sequence[Move],
     runs: Sequence[Run],
@@ -104,17 +104,19 @@ def replay(
     found: list[Timed] = []
     state, start = START, 0.0
     for part, acts in zip(parts, acts_of(len(parts), moves, runs), strict=True):
-        place = Place(part, parts, acts, stages, kept[part.number], any(slow[: part.number]))
+        place = PartPlace(part, parts, acts, stages, kept[part.number], any(slow[: part.number]))
         mine = _group(place, state)
         found.append(Timed(place, start, mine, state))
         state, start = mine.state, start + mine.cycles
     return Timeline(tuple(found), tuple(moves), tuple(runs))
 
 
-def parts_of(graph: Graph, groups: Sequence[Group], sources: Sequence[Mapping[str, str]], price: Price) -> list[Part]:
+def parts_of(
+    graph: Graph, groups: Sequence[Group], sources: Sequence[Mapping[str, str]], price: Price
+) -> list[TimedPart]:
     """Groups with what they cost; `sources` are, for each, the memories of tensors outside the engine's."""
     return [
-        Part(number, group, price(group, source), tuple(graph.nodes[work.step].label for work in group.works))
+        TimedPart(number, group, price(group, source), tuple(graph.nodes[work.step].label for work in group.works))
         for number, (group, source) in enumerate(zip(groups, sources, strict=True))
     ]
 
@@ -147,11 +149,11 @@ def sources(plan: Plan, schedule: Schedule, number: int) -> dict[str, str]:
     return found | {stage.tensor: stage.place.space for stage in staged}
 
 
-def _slows(place: Place) -> float:
+def _slows(place: PartPlace) -> float:
     return max(engine.slows for engine in place.part.costs.platform.engines.values())
 
 
-def _group(place: Place, state: State) -> Passed:
+def _group(place: PartPlace, state: State) -> Passed:
     """Follows a group: turns that begin alike end alike."""
     turns, slows = Turns(place), _slows(place)
     cycles, busy, moved = 0.0, dict[str, float](), dict[str, int]()
