@@ -12,7 +12,7 @@ import pytest
 from passes.build import Builder, platform
 from plan.tiled_plans import by_layer, crossing, fused, moving, schedule_of, scheduled
 from support import Golden
-from tilewright.core.acts import ORDER, MoveAct, Section, acts
+from tilewright.core.actions import ORDER, MoveAction, Section, actions
 from tilewright.core.moves import Move, Point, Side
 from tilewright.core.plan import Group, Plan
 from tilewright.core.plan_text import print_plan
@@ -107,16 +107,16 @@ def test_an_engine_is_started_a_step_ahead() -> None:
 def test_everything_is_done_in_order(name: str) -> None:
     """Every move is started and awaited; in a section, things that are ordered by kind are."""
     schedule = schedule_of(moving(PLANS[name]()))
-    found = acts(len(schedule.groups), schedule.moves, schedule.runs)
-    every = [act for each in found for section in each.sections.values() for act in section]
-    done = [(act.what, act.move) for act in every if isinstance(act, MoveAct)]
+    found = actions(len(schedule.groups), schedule.moves, schedule.runs)
+    every = [action for each in found for section in each.sections.values() for action in section]
+    done = [(action.what, action.move) for action in every if isinstance(action, MoveAction)]
     for move in schedule.moves:
         kinds = {what for what, other in done if other is move}
         assert kinds & {"load", "prefetch", "store", "hand on", "stage"}
         assert kinds & {"arrived", "prefetched", "drain", "drain late", "staged"} or move.tiles == "but last"
     for each in found:
         for section in SORTED:
-            ranks = [ORDER[section].index(act.what) for act in each.at(section)]
+            ranks = [ORDER[section].index(action.what) for action in each.at(section)]
             assert ranks == sorted(ranks)
 
 

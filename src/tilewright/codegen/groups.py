@@ -1,6 +1,6 @@
 """Groups -> routines: a loop over the steps of a group, with what is done at each turn, in order, beside its runs.
 
-What is done when the plan says (`core.acts`); here it becomes statements under tests of the turn.
+What is done when the plan says (`core.actions`); here it becomes statements under tests of the turn.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tilewright.codegen.lowering import CORE, Lowering, index_name
 from tilewright.codegen.naming import with_names
 from tilewright.codegen.pieces import Pieces
 from tilewright.codegen.roles import with_roles
-from tilewright.core.acts import Act, Acts, MoveAct, RunAct, Section, acts
+from tilewright.core.actions import Action, GroupActions, MoveAction, RunAction, Section, actions
 from tilewright.core.expr import Expr, Var
 from tilewright.core.plan import Plan, Schedule
 from tilewright.core.program import AwaitEngine, AwaitTransfers, For, If, Let, Mark, Routine, Statement, Test
@@ -26,7 +26,7 @@ def lower_groups(plan: Plan, schedule: Schedule, pieces: Pieces) -> tuple[Routin
     """What runs, in order."""
     channels = Channels(schedule.groups, schedule.moves)
     groups = [Lowering(plan, schedule, index, group, pieces, channels) for index, group in enumerate(schedule.groups)]
-    done = acts(len(groups), schedule.moves, schedule.runs)
+    done = actions(len(groups), schedule.moves, schedule.runs)
     routines = [_Turns(groups, group, mine).routine() for group, mine in zip(groups, done, strict=True)]
     return with_roles(routines, plan.platform.engines[schedule.engine].memory)
 
@@ -37,7 +37,7 @@ class _Turns:
 
     groups: Sequence[Lowering]
     group: Lowering
-    acts: Acts
+    actions: GroupActions
 
     def routine(self) -> Routine:
         group = self.group
@@ -45,28 +45,30 @@ class _Turns:
         what = ", ".join(f"{node.op} {node.label}" for node in nodes)
         tiles = "".join(f"; {loop.dim}: {loop.count} x {loop.size}" for loop in group.group.loops if loop.count > 1)
         loop = self._queue() if self._queued else self._pipeline()
-        begin, end = ([s for act in self.acts.at(where) for s in self._done(act)] for where in ("entry", "exit"))
+        begin, end = (
+            [s for action in self.actions.at(where) for s in self._done(action)] for where in ("entry", "exit")
+        )
         body = (Mark(group.index, "begin"), *begin, *loop, Mark(group.index, "end"), *end)
         return Routine(f"group_{group.index}", f"{what}{tiles}", body)
 
     @property
     def _queued(self) -> bool:
         """Whether an engine has the next step's work before it is done with one."""
-        return any(run.start.shift < run.wait.shift for run in self.acts.runs)
+        return any(run.start.shift < run.wait.shift for run in self.actions.runs)
 
     # Turns of the loop over steps
 
     def _pipeline(self) -> list[Statement]:
-        group, carriers, furthest = self.group, self.acts.carriers, self.acts.furthest
+        group, carriers, furthest = self.group, self.actions.carriers, self.actions.furthest
         inline, first, last = self._ahead(), self._section("beside"), self._section("ending")
         now: list[Statement] = [Mark(group.index, "now"), *self._section("before")]
-        for run in self.acts.now:
+        for run in self.actions.now:
             now += group.work(run, [*(first if run in carriers[:1] else ()), *(last if run in carriers[-1:] else ())])
         now += self._section("after")
         turn = [*inline, *self._when(0, furthest if inline else 0, now)]
-        awaited = [s for act in self.acts.at("ending") if act.what == "await" for s in self._done(act)]
+        awaited = [s for action in self.actions.at("ending") if action.what == "await" for s in self._done(action)]
         turn += self._before_first(1, awaited)
-        turn += [s for act in self.acts.at("behind") for s in self._when(1, furthest, self._done(act))]
+        turn += [s for action in self.actions.at("behind") for s in self._when(1, furthest, self._done(action))]
         return turn if group.steps == 1 else [For(STEP, -furthest if inline else 0, group.steps, tuple(turn))]
 
     def _queue(self) -> list[Statement]:
@@ -74,11 +76,11 @@ class _Turns:
 
         A step's loads go where those of two steps before it were, so they are started when that one is done.
         """
-        group, furthest = self.group, self.acts.furthest
+        group, furthest = self.group, self.actions.furthest
         turn = [
             *self._when(0, furthest, [Mark(group.index, "now")]),
             *self._ahead(),
-            *self._once(-1, [AwaitEngine(self.acts.runs[0].engine, recent=False)]),
+            *self._once(-1, [AwaitEngine(self.actions.runs[0].engine, recent=False)]),
             *self._when(0, furthest, [Mark(group.index, "work"), *self._section("after")]),
             *self._section("behind"),
         ]
@@ -87,19 +89,19 @@ class _Turns:
     def _ahead(self) -> list[Statement]:
         """What is done for later steps at the start of a turn; what is done beside turns, just for the first steps."""
         found: list[Statement] = []
-        for chunk in _chunks(self.acts.at("ahead")):
+        for chunk in _chunks(self.actions.at("ahead")):
             distance, beside = -chunk[0].point.shift, chunk[0].point.side == "beside"
             if beside:
-                chunk = [act for act in chunk if not (distance == 1 and _rest(act))]
+                chunk = [action for action in chunk if not (distance == 1 and _rest(action))]
                 found += self._before_first(distance, self._all(chunk, first=True))
             else:
-                found += self._when(distance, self.acts.furthest, self._all(chunk, first=True))
+                found += self._when(distance, self.actions.furthest, self._all(chunk, first=True))
         return found
 
     def _section(self, section: Section) -> list[Statement]:
         """What is done at a turn in which there is a step."""
         found: list[Statement] = []
-        for chunk in _chunks(self.acts.at(section)):
+        for chunk in _chunks(self.actions.at(section)):
             point, body = chunk[0].point, self._all(chunk, first=section != "beside")
             if point.turn != "each":
                 found += self._once(0 if point.turn == "first" else self.group.steps - 1, body)
@@ -109,45 +111,45 @@ class _Turns:
                 found += [If((self._before_last(),), tuple(body))] if body and _but_last(chunk[0]) else body
         return found
 
-    def _all(self, chunk: Sequence[Act], *, first: bool) -> list[Statement]:
-        """Acts of the same turns; `first` says that some of these are for the first step."""
-        found = [s for act in chunk for s in self._done(act, first=first)]
+    def _all(self, chunk: Sequence[Action], *, first: bool) -> list[Statement]:
+        """Actions of the same turns; `first` says that some of these are for the first step."""
+        found = [s for action in chunk for s in self._done(action, first=first)]
         ahead = -chunk[0].point.shift if chunk and chunk[0].what == "load" else 0
         return [Mark(self.group.index, "ahead", ahead), *found] if ahead and found else found
 
-    def _done(self, act: Act, *, first: bool = True) -> list[Statement]:
+    def _done(self, action: Action, *, first: bool = True) -> list[Statement]:
         group, channels = self.group, self.group.channels
-        if isinstance(act, RunAct):
-            return group.work(act.run) if act.what == "start" else self._awaited(act)
-        other, b = self.groups[act.move.group], act.move.buffer
-        match act.what:
+        if isinstance(action, RunAction):
+            return group.work(action.run) if action.what == "start" else self._awaited(action)
+        other, b = self.groups[action.move.group], action.move.buffer
+        match action.what:
             case "stage":
                 return [group.stage(b)]
             case "staged":
                 return [AwaitTransfers(channels.stage(b))]
             case "load":
-                load = group.load(act.move)
-                return self._unless_first(-act.point.shift, load) if first and _rest(act) else load
+                load = group.load(action.move)
+                return self._unless_first(-action.point.shift, load) if first and _rest(action) else load
             case "arrived" | "reuse":
                 return group.awaited(b)
             case "prefetch":
-                return replace(other, step="first").start(act.move)
+                return replace(other, step="first").start(action.move)
             case "prefetched":
                 return other.prefetched(b)
             case "store":
-                return group.store(b, behind=act.point.shift)
+                return group.store(b, behind=action.point.shift)
             case "hand on":
                 return replace(other, step="last").store(b)
             case "drain" | "drain late":
                 return other.drained(b)
 
-    def _awaited(self, act: RunAct) -> list[Statement]:
+    def _awaited(self, action: RunAction) -> list[Statement]:
         """Waits for a run; the next step's may have been started meanwhile."""
-        group, engine = self.group, act.run.engine
+        group, engine = self.group, action.run.engine
         if self._queued:
             before = If((self._before_last(),), (AwaitEngine(engine, recent=False),))
             return [before, *self._once(group.steps - 1, [AwaitEngine(engine)])]
-        return group.guarded(group.work_depth(act.run.position), [Mark(group.index, "await"), AwaitEngine(engine)])
+        return group.guarded(group.work_depth(action.run.position), [Mark(group.index, "await"), AwaitEngine(engine)])
 
     def _unless_first(self, distance: int, load: list[Statement]) -> list[Statement]:
         """The load of a later step, where that of the first one is started before the group."""
@@ -155,7 +157,7 @@ class _Turns:
         return [If((Test(now, ">", 0),), tuple(load))] if load else []
 
     def _now(self) -> Expr:
-        return Expr(((Var(STEP, -self.acts.furthest, self.group.steps - 1), 1),))
+        return Expr(((Var(STEP, -self.actions.furthest, self.group.steps - 1), 1),))
 
     def _before_last(self) -> Test:
         return Test(self._now(), "<", self.group.steps - 1)
@@ -166,7 +168,7 @@ class _Turns:
 
     def _before_first(self, distance: int, body: list[Statement]) -> list[Statement]:
         """What is done for the first steps, at turns before theirs."""
-        found = self._when(distance, self.acts.furthest, body)
+        found = self._when(distance, self.actions.furthest, body)
         return [If((Test(self._now(), "<", 0),), tuple(found))] if found else []
 
     def _when(self, distance: int, furthest: int, body: list[Statement]) -> list[Statement]:
@@ -203,18 +205,18 @@ def _merged(statements: Sequence[Statement]) -> list[Statement]:
     return found
 
 
-def _chunks(done: Sequence[Act]) -> list[list[Act]]:
-    """Acts of the same turns, one behind the other."""
+def _chunks(done: Sequence[Action]) -> list[list[Action]]:
+    """Actions of the same turns, one behind the other."""
 
-    def key(act: Act) -> tuple[object, ...]:
-        return (act.point, act.what == "load", act.what == "hand on", _but_last(act))
+    def key(action: Action) -> tuple[object, ...]:
+        return (action.point, action.what == "load", action.what == "hand on", _but_last(action))
 
     return [list(chunk) for _, chunk in groupby(done, key)]
 
 
-def _rest(act: Act) -> bool:
-    return isinstance(act, MoveAct) and act.move.tiles == "rest"
+def _rest(action: Action) -> bool:
+    return isinstance(action, MoveAction) and action.move.tiles == "rest"
 
 
-def _but_last(act: Act) -> bool:
-    return isinstance(act, MoveAct) and act.what == "store" and act.move.tiles == "but last"
+def _but_last(action: Action) -> bool:
+    return isinstance(action, MoveAction) and action.what == "store" and action.move.tiles == "but last"

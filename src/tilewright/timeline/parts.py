@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tilewright.core.acts import Acts
+from tilewright.core.actions import GroupActions
 from tilewright.core.plan import Group, Stage, TileBuffer
 from tilewright.machine.parts import Engine, Link
 from tilewright.machine.target import Target
@@ -160,7 +160,7 @@ class PartPlace:
     part: TimedPart
     parts: Sequence[TimedPart]
     """All of them."""
-    acts: Acts
+    actions: GroupActions
     stages: Sequence[Stage]
     kept: Kept
     fetched: bool

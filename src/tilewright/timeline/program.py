@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from tilewright.core.acts import Act, MoveAct, RunAct, Section
+from tilewright.core.actions import Action, MoveAction, RunAction, Section
 from tilewright.core.moves import Run
 from tilewright.timeline.clock import Body, Label, Spend, Statement, Work, exact
 from tilewright.timeline.driver import Driver
@@ -19,7 +19,7 @@ class Turns:
     """The turns of a group's loop."""
 
     def __init__(self, place: PartPlace) -> None:
-        self._place, self._part, self._acts = place, place.part, place.acts
+        self._place, self._part, self._actions = place, place.part, place.actions
         self._costs = place.part.costs
         self._driver = Driver(place, self._costs.platform)
         self._known: dict[object, Body] = {}
@@ -38,7 +38,7 @@ class Turns:
 
     @cached_property
     def turns(self) -> range:
-        return range(-self._acts.furthest, self._costs.steps)
+        return range(-self._actions.furthest, self._costs.steps)
 
     def body(self, t: int) -> Body:
         """A turn; those that are alike are the same."""
@@ -55,53 +55,58 @@ class Turns:
 
     def _turn(self, t: int) -> Iterator[Statement]:
         soon: dict[int, list[Statement]] = {}
-        for act in self._acts.at("ahead"):
-            waits = t < 0 or act.point.side == "before"
-            found = self._done(act, t, beside=not waits)
+        for action in self._actions.at("ahead"):
+            waits = t < 0 or action.point.side == "before"
+            found = self._done(action, t, beside=not waits)
             if waits:
                 yield from found
             else:
-                soon[id(act)] = found
+                soon[id(action)] = found
         if t < 0:
             yield from self._section("ending", t)
         else:
-            beside = [soon[id(act)] if id(act) in soon else self._done(act, t) for act in self._acts.at("beside")]
+            beside = [
+                soon[id(action)] if id(action) in soon else self._done(action, t)
+                for action in self._actions.at("beside")
+            ]
             yield from self._step(t, [s for mine in beside for s in mine], self._section("ending", t))
         yield from self._section("behind", t)
 
     def _step(self, t: int, first: Sequence[Statement], last: Sequence[Statement]) -> Iterator[Statement]:
         """Waits for what a step needs, and computes; `first` and `last` are done beside that."""
-        carriers = self._acts.carriers
+        carriers = self._actions.carriers
         yield from self._section("before", t)
-        for run in self._acts.now:
+        for run in self._actions.now:
             beside = [*(first if run in carriers[:1] else ()), *(last if run in carriers[-1:] else ())]
             yield from self._computed(run, t, beside)
         yield from self._section("after", t)
 
     def _section(self, section: Section, t: int) -> list[Statement]:
-        return [statement for act in self._acts.at(section) for statement in self._done(act, t)]
+        return [statement for action in self._actions.at(section) for statement in self._done(action, t)]
 
-    def _done(self, act: Act, t: int, *, beside: bool = True) -> list[Statement]:
-        """An act at a turn, beside cores at work unless it has to be done before them."""
+    def _done(self, action: Action, t: int, *, beside: bool = True) -> list[Statement]:
+        """An action at a turn, beside cores at work unless it has to be done before them."""
         last = self._costs.steps - 1
-        step = {"first": t, "last": t, "each": t - act.point.shift}.get(act.point.turn, 0)
-        there = {"first": t == 0, "last": t == last, "each": 0 <= step <= last}.get(act.point.turn, True)
+        step = {"first": t, "last": t, "each": t - action.point.shift}.get(action.point.turn, 0)
+        there = {"first": t == 0, "last": t == last, "each": 0 <= step <= last}.get(action.point.turn, True)
         if not there:
             return []
         return (
-            self._moved(act, step, beside=beside) if isinstance(act, MoveAct) else self._ran(act, step, beside=beside)
+            self._moved(action, step, beside=beside)
+            if isinstance(action, MoveAction)
+            else self._ran(action, step, beside=beside)
         )
 
-    def _moved(self, act: MoveAct, step: int, *, beside: bool) -> list[Statement]:
-        move, part = act.move, self._part
+    def _moved(self, action: MoveAction, step: int, *, beside: bool) -> list[Statement]:
+        move, part = action.move, self._part
         number, b = move.group, move.buffer
-        match act.what:
+        match action.what:
             case "stage":
                 return [self._driver.stage(b, self._place.stages[b])]
             case "staged":
                 return [self._driver.wait((-1, b, 0), "staged")]
             case "load":
-                return self._load(act, step, beside=beside and act.point.shift < 0)
+                return self._load(action, step, beside=beside and action.point.shift < 0)
             case "arrived":
                 return [self._driver.sent_on(part, b, step)] if self._costs.flows[b].due[step] else []
             case "prefetch":
@@ -109,7 +114,7 @@ class Turns:
             case "prefetched":
                 return [self._driver.wait((number, b, 0), "early arrived")]
             case "store":
-                return self._store(act, step)
+                return self._store(action, step)
             case "reuse":
                 moves = self._costs.flows[b]
                 again = step == 0 or moves.due[step - 1]
@@ -120,36 +125,36 @@ class Turns:
             case "drain" | "drain late":
                 other = self._place.parts[number]
                 slots = min(other.buffer(b).slots, other.costs.flows[b].count)
-                where = "drain" if act.what == "drain" else "late"
+                where = "drain" if action.what == "drain" else "late"
                 return [self._driver.wait((number, b, slot), where) for slot in range(slots)]
 
-    def _load(self, act: MoveAct, step: int, *, beside: bool) -> list[Statement]:
+    def _load(self, action: MoveAction, step: int, *, beside: bool) -> list[Statement]:
         """Starts the load of a step; that of the first one may have been started before the group."""
-        b, ahead = act.move.buffer, -act.point.shift
+        b, ahead = action.move.buffer, -action.point.shift
         moves, where = self._costs.flows[b], "ahead" if beside else "before" if ahead else "now"
-        if not moves.due[step] or (act.move.tiles == "rest" and not step):
+        if not moves.due[step] or (action.move.tiles == "rest" and not step):
             return []
-        over = act.move.behind if self._costs.steps > 1 else ()
+        over = action.move.behind if self._costs.steps > 1 else ()
         waits = [self._driver.wait((self._part.number, other, moves.slots[step]), where) for other in over]
         return [*waits, self._driver.move(self._part, b, step, ahead, where, beside=beside)]
 
-    def _store(self, act: MoveAct, step: int) -> list[Statement]:
-        b, later = act.move.buffer, act.point.shift
-        last = act.move.tiles == "but last" and step == self._costs.steps - 1
+    def _store(self, action: MoveAction, step: int) -> list[Statement]:
+        b, later = action.move.buffer, action.point.shift
+        last = action.move.tiles == "but last" and step == self._costs.steps - 1
         if last or not self._costs.flows[b].due[step]:
             return []
         return [self._driver.move(self._part, b, step, -later, "behind" if later else "store", beside=later > 0)]
 
-    def _ran(self, act: RunAct, step: int, *, beside: bool) -> list[Statement]:
-        position = act.run.position
+    def _ran(self, action: RunAction, step: int, *, beside: bool) -> list[Statement]:
+        position = action.run.position
         cycles, engine = self._costs.works[position][self._costs.classes[step]], self._costs.engines[position]
         if engine is None or not cycles:
             return []
-        if act.what == "await":
+        if action.what == "await":
             # The next step's work may have been started meanwhile.
-            recent = act.run.start.shift == act.run.wait.shift or step == self._costs.steps - 1
+            recent = action.run.start.shift == action.run.wait.shift or step == self._costs.steps - 1
             return [self._driver.awaited(engine, position, recent=recent)]
-        label = Label("compute", self._part.names[position], -act.point.shift)
+        label = Label("compute", self._part.names[position], -action.point.shift)
         where = "beside" if beside else "start"
         return [self._driver.start(engine, position, step, cycles, label, where)]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from tilewright.core.acts import acts as acts_of
+from tilewright.core.actions import actions as actions_of
 from tilewright.core.graph import Graph
 from tilewright.core.moves import Move, Run
 from tilewright.core.plan import Choice, Group, Plan, Schedule, Stage
@@ -103,8 +103,8 @@ def replay(
     kept = kept_code(graph, platform, choices, [part.group for part in parts], slow)
     found: list[Timed] = []
     state, start = START, 0.0
-    for part, acts in zip(parts, acts_of(len(parts), moves, runs), strict=True):
-        place = PartPlace(part, parts, acts, stages, kept[part.number], any(slow[: part.number]))
+    for part, actions in zip(parts, actions_of(len(parts), moves, runs), strict=True):
+        place = PartPlace(part, parts, actions, stages, kept[part.number], any(slow[: part.number]))
         mine = _group(place, state)
         found.append(Timed(place, start, mine, state))
         state, start = mine.state, start + mine.cycles

@@ -35,7 +35,7 @@ ENGINE_FIRST = ("load", "arrived", "start", "hand on", "store", "stage", "prefet
 
 
 @dataclass(frozen=True)
-class MoveAct:
+class MoveAction:
     """Something about a move."""
 
     what: MoveWhat
@@ -44,7 +44,7 @@ class MoveAct:
 
 
 @dataclass(frozen=True)
-class RunAct:
+class RunAction:
     """Something about a run."""
 
     what: RunWhat
@@ -52,11 +52,11 @@ class RunAct:
     run: Run
 
 
-Act = MoveAct | RunAct
+Action = MoveAction | RunAction
 
 
 @dataclass(frozen=True)
-class Acts:
+class GroupActions:
     """What is done in a group, and the runs of its nodes.
 
     What is done beside a turn for a later step is done ahead of it, too, where there is no such turn yet.
@@ -64,7 +64,7 @@ class Acts:
 
     number: int
     runs: tuple[Run, ...]
-    sections: dict[Section, list[Act]] = field(default_factory=dict[Section, list[Act]])
+    sections: dict[Section, list[Action]] = field(default_factory=dict[Section, list[Action]])
 
     @property
     def now(self) -> list[Run]:
@@ -79,21 +79,21 @@ class Acts:
     @property
     def furthest(self) -> int:
         """How many turns there are before that of the first step."""
-        return max((-act.point.shift for name in ("ahead", "behind") for act in self.at(name)), default=0)
+        return max((-action.point.shift for name in ("ahead", "behind") for action in self.at(name)), default=0)
 
-    def at(self, section: Section) -> list[Act]:
+    def at(self, section: Section) -> list[Action]:
         return self.sections.get(section, [])
 
 
-def acts(count: int, moves: Sequence[Move], runs: Sequence[Run]) -> list[Acts]:
+def actions(count: int, moves: Sequence[Move], runs: Sequence[Run]) -> list[GroupActions]:
     """What is done in each of so many groups."""
     mine: list[list[Run]] = [[] for _ in range(count)]
     for run in runs:
         mine[run.group].append(run)
-    found = [Acts(number, tuple(each)) for number, each in enumerate(mine)]
-    for act in (*_of_moves(moves), *_of_runs(runs)):
-        for section in _sections(act.point):
-            found[act.point.group].sections.setdefault(section, []).append(act)
+    found = [GroupActions(number, tuple(each)) for number, each in enumerate(mine)]
+    for action in (*_of_moves(moves), *_of_runs(runs)):
+        for section in _sections(action.point):
+            found[action.point.group].sections.setdefault(section, []).append(action)
     filled = {move.group for move in moves if move.behind}
     for each in found:
         for section, done in each.sections.items():
@@ -102,28 +102,28 @@ def acts(count: int, moves: Sequence[Move], runs: Sequence[Run]) -> list[Acts]:
     return found
 
 
-def _of_moves(moves: Sequence[Move]) -> Iterator[Act]:
+def _of_moves(moves: Sequence[Move]) -> Iterator[Action]:
     for move in moves:
         if move.kind == "stage":
-            yield MoveAct("stage", move.issue, move)
-            yield MoveAct("staged", move.wait, move)
+            yield MoveAction("stage", move.issue, move)
+            yield MoveAction("staged", move.wait, move)
         elif move.kind == "load":
-            yield MoveAct("prefetch" if move.tiles == "first" else "load", move.issue, move)
-            yield MoveAct("prefetched" if move.tiles == "first" else "arrived", move.wait, move)
+            yield MoveAction("prefetch" if move.tiles == "first" else "load", move.issue, move)
+            yield MoveAction("prefetched" if move.tiles == "first" else "arrived", move.wait, move)
         else:
-            yield MoveAct("store" if move.issue.group == move.group else "hand on", move.issue, move)
+            yield MoveAction("store" if move.issue.group == move.group else "hand on", move.issue, move)
             if move.reuse is not None:
-                yield MoveAct("reuse", move.reuse, move)
+                yield MoveAction("reuse", move.reuse, move)
             if move.tiles in ("all", "last"):
                 # Transfers before the last are awaited with it.
-                yield MoveAct("drain" if move.wait.group == move.group else "drain late", move.wait, move)
+                yield MoveAction("drain" if move.wait.group == move.group else "drain late", move.wait, move)
 
 
-def _of_runs(runs: Sequence[Run]) -> Iterator[Act]:
+def _of_runs(runs: Sequence[Run]) -> Iterator[Action]:
     for run in runs:
         if run.wait != run.start:
-            yield RunAct("start", run.start, run)
-            yield RunAct("await", run.wait, run)
+            yield RunAction("start", run.start, run)
+            yield RunAction("await", run.wait, run)
 
 
 def _sections(point: Point) -> tuple[Section, ...]:
@@ -141,16 +141,16 @@ def _sections(point: Point) -> tuple[Section, ...]:
             return ("behind",) if later or point.turn == "first" else ("after",)
 
 
-def _sort(section: Section, done: list[Act], *, stores_first: bool) -> None:
-    """Puts the acts of a section in order. Results are stored first where loads go to their bytes."""
-    starts = section == "beside" and any(act.what == "start" for act in done)
+def _sort(section: Section, done: list[Action], *, stores_first: bool) -> None:
+    """Puts the actions of a section in order. Results are stored first where loads go to their bytes."""
+    starts = section == "beside" and any(action.what == "start" for action in done)
     order = ENGINE_FIRST if starts and not stores_first else ORDER[section]
 
-    def key(act: Act) -> tuple[int, int]:
-        rank = order.index(act.what)
-        if act.what == "load":
+    def key(action: Action) -> tuple[int, int]:
+        rank = order.index(action.what)
+        if action.what == "load":
             # First what the engine needs, then loads for steps behind.
-            return (order.index("stage") if starts and act.point.shift < -1 else rank, act.point.shift)
-        return rank, -act.move.group if act.what == "drain late" else 0
+            return (order.index("stage") if starts and action.point.shift < -1 else rank, action.point.shift)
+        return rank, -action.move.group if action.what == "drain late" else 0
 
     done.sort(key=key)
