@@ -19,7 +19,7 @@ from tilewright.timeline.replay import Timeline
 
 
 @dataclass(frozen=True)
-class Draft:
+class PlanDraft:
     """Groups and their tiles, and where everything is."""
 
     options: PlanOptions
@@ -86,7 +86,7 @@ def _positions(pick: Pick) -> range:
     return range(pick.run.first, pick.run.last + 1)
 
 
-def finished(draft: Draft) -> Plan:
+def finished(draft: PlanDraft) -> Plan:
     """The plan of a draft."""
     network, levels, solution, found = draft.network, draft.levels, draft.solution, draft.places
     picks, timeline = solution.picks, draft.prefetched

@@ -14,13 +14,13 @@ from functools import cached_property
 from tilewright.core.plan import Group
 from tilewright.core.tiles import Member, left
 from tilewright.plan.addresses.packing import round_up
-from tilewright.plan.draft import Draft
+from tilewright.plan.draft import PlanDraft
 from tilewright.plan.joint import Pick
 from tilewright.plan.network import Network
 from tilewright.plan.tiling.rules import at_ends
 
 
-def inside_results(draft: Draft) -> Draft:
+def inside_results(draft: PlanDraft) -> PlanDraft:
     """Operands inside of results where no group is slower for it."""
     picks = tuple(_Inside(draft.network, pick, draft.sources).run() for pick in draft.solution.picks)
     return replace(draft, solution=replace(draft.solution, picks=picks))

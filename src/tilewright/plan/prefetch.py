@@ -14,7 +14,7 @@ from tilewright.core.plan import Group, Stage, TileBuffer
 from tilewright.core.tiles import Member, trace
 from tilewright.machine.target import Target
 from tilewright.plan.addresses.packing import first_gap, round_up
-from tilewright.plan.draft import Draft
+from tilewright.plan.draft import PlanDraft
 from tilewright.plan.network import Network
 from tilewright.plan.points import WITHIN, Crossing
 from tilewright.plan.prices import Price
@@ -31,7 +31,7 @@ SHARE = 0.6
 """Of the cycles of a group, which are a prediction, in which loads of later ones are expected to run."""
 
 
-def prefetch(draft: Draft) -> Draft:
+def prefetch(draft: PlanDraft) -> PlanDraft:
     """Loads and stores across the borders of groups, where the engine's memory has bytes for them."""
     near = [span for span in draft.spans if draft.places[span.tensor].space == draft.levels.near]
     stay = [(s, (draft.places[s.tensor].offset, draft.places[s.tensor].offset + s.bytes)) for s in near]
@@ -46,7 +46,7 @@ def prefetch(draft: Draft) -> Draft:
 class _Prefetch:
     """Groups of a plan, with what else is in the engine's memory."""
 
-    draft: Draft
+    draft: PlanDraft
     groups: list[Group]
     occupied: list[list[Bytes]]
     """Bytes of the engine's memory that are taken during each group: its workspace, and tensors that stay."""

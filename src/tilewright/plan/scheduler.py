@@ -14,7 +14,7 @@ from tilewright.core.graph import Graph
 from tilewright.core.plan import Place, Plan
 from tilewright.errors import TilewrightError
 from tilewright.machine.target import Target
-from tilewright.plan.draft import Draft, finished, spans_of
+from tilewright.plan.draft import PlanDraft, finished, spans_of
 from tilewright.plan.impossible import why_impossible
 from tilewright.plan.inside_results import inside_results
 from tilewright.plan.joint import Joint, fits_layer_by_layer, layer_by_layer
@@ -34,7 +34,7 @@ DOUBT = 0.1
 FURTHER = 3
 """How often other tiles are looked for."""
 
-STEPS: tuple[Callable[[Draft], Draft], ...] = (stage, single_step, inside_results, prefetch)
+STEPS: tuple[Callable[[PlanDraft], PlanDraft], ...] = (stage, single_step, inside_results, prefetch)
 """What is done to a plan whose groups are chosen."""
 
 
@@ -112,7 +112,7 @@ def _attempt(network: Network, options: PlanOptions) -> Plan | None:
     return finished(draft)
 
 
-def tiled(network: Network, options: PlanOptions) -> Draft | None:
+def tiled(network: Network, options: PlanOptions) -> PlanDraft | None:
     """Groups and tiles, with places for what is between groups; None where some memory is too small."""
     levels = levels_of(network)
     if any(room < 0 for room in levels.room.values()):
@@ -128,4 +128,4 @@ def tiled(network: Network, options: PlanOptions) -> Draft | None:
     if found is None:
         return None
     near = {name: Place(levels.near, offset) for name, offset in solution.residents.items()}
-    return Draft(options, menu, levels, solution, {**found, **near})
+    return PlanDraft(options, menu, levels, solution, {**found, **near})

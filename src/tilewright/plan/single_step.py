@@ -14,7 +14,7 @@ from functools import cached_property
 from tilewright.core.plan import Group, TileBuffer
 from tilewright.core.tiles import Use
 from tilewright.plan.addresses.packing import first_gap, round_up
-from tilewright.plan.draft import Draft
+from tilewright.plan.draft import PlanDraft
 from tilewright.plan.joint import Pick, Solution
 from tilewright.plan.levels import Levels
 from tilewright.plan.menu import Menu
@@ -24,7 +24,7 @@ from tilewright.price.tiles import Cost
 from tilewright.price.transfers import Outside
 
 
-def single_step(draft: Draft) -> Draft:
+def single_step(draft: PlanDraft) -> PlanDraft:
     """Groups in one step where that is faster; not beside copies in a nearer memory, which take the same time."""
     if draft.options.buffers or draft.stages:
         return draft

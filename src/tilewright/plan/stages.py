@@ -17,7 +17,7 @@ from tilewright.core.plan import Group, Place, Stage
 from tilewright.core.tiles import Use
 from tilewright.machine.parts import Link
 from tilewright.plan.addresses.packing import Item, lowest_gap, round_up
-from tilewright.plan.draft import Draft
+from tilewright.plan.draft import PlanDraft
 from tilewright.plan.joint import Pick, Solution
 from tilewright.plan.levels import GroupSpan, Levels, first_sources
 from tilewright.plan.menu import Menu
@@ -238,7 +238,7 @@ class _Final:
         return [candidate for candidate in front if candidate.bytes <= pick.candidate.bytes][-1]
 
 
-def stage(draft: Draft) -> Draft:
+def stage(draft: PlanDraft) -> PlanDraft:
     """Copies constants and inputs to a nearer memory ahead of the groups that read them, and takes the best tiles of
     each group for that."""
     network, levels, solution = draft.network, draft.levels, draft.solution
