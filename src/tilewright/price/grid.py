@@ -334,7 +334,7 @@ class Grid:
             found.append((len(points), weights, None if len(begin) == len(points) else begin))
         return tuple(found)
 
-    def spread(self, values: Value) -> Value:
+    def over_classes(self, values: Value) -> Value:
         """Values of tilings, over classes."""
         if isinstance(values, np.ndarray) and values.ndim:
             for axis in range(self.rank):

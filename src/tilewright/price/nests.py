@@ -116,5 +116,5 @@ def _joins(
     loops = [ranges[name].loop for name in (outer, inner) if name in ranges and ranges[name].loop >= 0]
     found: Value = np.asarray(True)
     for loop in loops:
-        found = found & grid.spread(grid.counts[loop] == 1)
+        found = found & grid.over_classes(grid.counts[loop] == 1)
     return found

@@ -127,7 +127,7 @@ def part_sizes(
     sizes: dict[str, Value] = {n: grid.size(ranges[n]) if n in ranges else size for n, size in dims.items()}
     sizes |= rest
     if split:
-        sizes[split] = np.minimum(grid.spread(chunk), sizes[split])
+        sizes[split] = np.minimum(grid.over_classes(chunk), sizes[split])
     return sizes
 
 
@@ -220,7 +220,7 @@ def kernel_names(
     names["PARTS"], names["OTHERS"] = 1 if split else platform.cores.count, platform.cores.count - 1
     names["FPU_OTHERS"] = platform.others_on_unit("fp")
     names["FIRST"], names["SUMS"] = begins(grid), _parts(grid, position)
-    names["UNEVEN"] = grid.spread(grid.ragged * 1 + grid.uneven)
+    names["UNEVEN"] = grid.over_classes(grid.ragged * 1 + grid.uneven)
     behind, whole_sums = step_names(platform, mine), _whole(grid, position)
     # Of parts of a reduction, only the last ones are scaled: others are words that are stored as they are.
     fused = np.where(whole_sums, behind["FUSED"], 0.0)
@@ -261,7 +261,7 @@ def start_cycles(grid: Grid, platform: Target, mine: Task, split: str) -> Array:
         return np.where(begins(grid), beside.fork + beside.begin, _next_cycles(grid, beside))
     # Formulas of kernels count their own call.
     nest: Mapping[str, float] = platform.operations if mine.kernel is None else {}
-    tiled = np.asarray(grid.spread(grid.steps > 1))
+    tiled = np.asarray(grid.over_classes(grid.steps > 1))
     more = nest.get("operand", 0.0) * len(mine.member.uses) * tiled
     start = platform.cores.fork if split else nest.get("call", 0.0)
     return start + more + begins(grid) * begin_cycles(platform, mine)
@@ -269,7 +269,7 @@ def start_cycles(grid: Grid, platform: Target, mine: Task, split: str) -> Array:
 
 def _next_cycles(grid: Grid, engine: Engine) -> Array:
     """Cycles to start an engine's work at a further step, over classes."""
-    return engine.fork + engine.turn + engine.uneven * np.asarray(grid.spread(grid.uneven))
+    return engine.fork + engine.turn + engine.uneven * np.asarray(grid.over_classes(grid.uneven))
 
 
 def begin_cycles(platform: Target, mine: Task) -> float:
@@ -333,7 +333,7 @@ def _whole(grid: Grid, position: int) -> Array:
 
 def _parts(grid: Grid, position: int) -> Value:
     """Where a node's reduction is cut into parts, over classes."""
-    return grid.spread(parted(grid) if position == len(grid.members) - 1 else np.asarray(False))
+    return grid.over_classes(parted(grid) if position == len(grid.members) - 1 else np.asarray(False))
 
 
 def work_points(grid: Grid, position: int) -> Array:

@@ -110,7 +110,7 @@ def due(grid: Grid, moves: Mapping[int, Array], order: Sequence[int], *, store: 
     found = ~stopped
     for loop in reversed(order):
         if loop in moves:
-            stopped = stopped | grid.spread(moves[loop])
+            stopped = stopped | grid.over_classes(moves[loop])
         found = found & (stopped | edge[loop])
     return found
 
@@ -199,7 +199,7 @@ class Moved:
 
 def moved(grid: Grid, flow: Flow, when: Array) -> Moved:
     """A flow with the steps at which it is due."""
-    cycles, start, beside = flow.cycles * when, flow.issue * when, grid.spread(flow.beside)
+    cycles, start, beside = flow.cycles * when, flow.issue * when, grid.over_classes(flow.beside)
     issue, own, own_start, idle = start, None, None, None
     if not np.all(beside):
         far = start + flow.far.latency * when if flow.far is not None else 0.0
@@ -446,7 +446,7 @@ def flow(grid: Grid, platform: Target, box: Box, use: Use, memory: str, kernels:
     moves = grid.moves(box)
     beside = streamed(grid, moves) & (not any(dma.by_cores for dma in dmas))
     costs = platform.operations
-    cycles = alone * np.where(grid.spread(beside), slowed(platform, kernels), 1.0)
+    cycles = alone * np.where(grid.over_classes(beside), slowed(platform, kernels), 1.0)
     waits = Waits(wait_cycles(platform), COLD * costs.get("line", 0.0))
     issue = issued(grid, box, use.type, dmas)
     duplex = all(dma.duplex for dma in dmas)

@@ -418,7 +418,7 @@ class Frame:
             absent = self.absent(index, direct)
             if np.any(absent):
                 mine = self.flow(index, memory, index in inlaid)
-                when = self.when(index, mine.moves, order) & ~self.grid.spread(absent)
+                when = self.when(index, mine.moves, order) & ~self.grid.over_classes(absent)
                 found.append(moved(self.grid, in_place(mine) if over else mine, when))
             else:
                 found.append(self._always(index, memory, index in inlaid, over, order))

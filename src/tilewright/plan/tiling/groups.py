@@ -117,7 +117,7 @@ def _share(frame: Frame, position: int, direct: Mapping[int, Value], alone: bool
         worst = np.where(frame.allowed(position, option, direct), option.worst, np.inf)
         better = worst < best
         best, choice = np.where(better, worst, best), np.where(better, index, choice)
-        cycles = np.where(frame.grid.spread(better), option.cycles, cycles)
+        cycles = np.where(frame.grid.over_classes(better), option.cycles, cycles)
         scratch = np.where(better, option.scratch, scratch)
     return Share(options, choice, cycles, scratch)
 
