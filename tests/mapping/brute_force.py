@@ -13,7 +13,7 @@ from tilewright.mapping.allocate import element_bits
 from tilewright.mapping.batch import Evaluator
 from tilewright.mapping.lattice import prime_factors
 from tilewright.mapping.tables import Problem
-from tilewright.price.array_nest import spread
+from tilewright.price.array_nest import loops_by_memory
 
 Order = tuple[tuple[str, int], ...]
 
@@ -40,7 +40,7 @@ def cuts_that_fit(problem: Problem, order: Order) -> Iterator[dict[str, tuple[in
     unrolled = problem.spatial.fractional(layer)
     choices: list[list[tuple[tuple[int, ...], dict[str, float]]]] = []
     for operand in layer.operands:
-        entries = spread(engine, operand.slot, unrolled)
+        entries = loops_by_memory(engine, operand.slot, unrolled)
         memories = engine.levels(operand.slot)
         found: list[tuple[tuple[int, ...], dict[str, float]]] = []
         for lower in combinations_with_replacement(range(len(order) + 1), len(memories) - 1):

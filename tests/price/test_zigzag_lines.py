@@ -22,7 +22,7 @@ from price.zigzag_lines import (
 )
 from tilewright.core.mapping import Loop
 from tilewright.price.array import ArrayCost, areas, clock_period, evaluate
-from tilewright.price.array_nest import spread
+from tilewright.price.array_nest import loops_by_memory
 
 pytestmark = pytest.mark.cases
 IMC_PARTS = {
@@ -113,7 +113,9 @@ def check(line: Line) -> None:
     }
     for key, loops in versions.items():
         for operand in ours.layer.operands:
-            assert unrolled(spread(ours.engine, operand.slot, loops)) == unrolled(line[key][operand.name]), where
+            assert unrolled(loops_by_memory(ours.engine, operand.slot, loops)) == unrolled(line[key][operand.name]), (
+                where
+            )
 
 
 def test_sampled_mappings() -> None:

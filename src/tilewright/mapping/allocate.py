@@ -15,7 +15,7 @@ from tilewright.core.mapping import Loop, SpatialMapping, TemporalMapping
 from tilewright.core.workload import Layer, Operand
 from tilewright.errors import TilewrightError
 from tilewright.machine.array import ArrayEngine, MemoryLevel
-from tilewright.price.array_nest import spread
+from tilewright.price.array_nest import loops_by_memory
 
 Order = tuple[tuple[str, int], ...]
 
@@ -61,7 +61,7 @@ def allocate(
     """
     memories = usable(engine, corrected=corrected)
     unrolled = spatial.fractional(layer)
-    states = {o.slot: _OperandState(o, spread(engine, o.slot, unrolled), {}) for o in layer.operands}
+    states = {o.slot: _OperandState(o, loops_by_memory(engine, o.slot, unrolled), {}) for o in layer.operands}
     cuts: dict[str, list[int]] = {operand.name: [] for operand in layer.operands}
     for state in states.values():
         state.enter()
@@ -158,7 +158,7 @@ def tiles(
     unrolled = spatial.fractional(layer)
     found: dict[str, dict[str, float]] = {}
     for operand in layer.operands:
-        entries = spread(engine, operand.slot, unrolled)
+        entries = loops_by_memory(engine, operand.slot, unrolled)
         extents: dict[str, float] = {}
         taken: dict[str, float] = {}
         below = 0

@@ -21,7 +21,7 @@ from tilewright.mapping.goals import Objective
 from tilewright.mapping.lattice import Ints, prime_factors
 from tilewright.mapping.results import Found
 from tilewright.mapping.tables import Flags, Floats, OperandTable, Problem, sum_values
-from tilewright.price.array_nest import spread
+from tilewright.price.array_nest import loops_by_memory
 
 ROWS = 16384
 """Orders that are taken up together."""
@@ -266,7 +266,7 @@ class _Paths:
         self._steps = np.array([steps for _, steps in loops], dtype=np.float64)
         unrolled = problem.spatial.fractional(problem.layer)
         self.whole = all(count == int(count) for found in unrolled.values() for _, count in found)
-        self._entries = {t.index: spread(problem.engine, t.operand.slot, unrolled) for t in problem.operands}
+        self._entries = {t.index: loops_by_memory(problem.engine, t.operand.slot, unrolled) for t in problem.operands}
         self._until: dict[int, dict[str, Floats]] = {}
         """By operand: extents at the memory below, after 0, 1, 2, ... loops."""
 

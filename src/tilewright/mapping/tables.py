@@ -18,7 +18,7 @@ from tilewright.core.workload import Layer, Operand, Sum
 from tilewright.machine.array import FROM_HIGH, FROM_LOW, READS, TO_HIGH, TO_LOW, ArrayEngine, MemoryLevel, Port
 from tilewright.mapping.lattice import Ints, Lattice
 from tilewright.price.array import evaluate, operation_cycles
-from tilewright.price.array_nest import OperandNest, build, spread
+from tilewright.price.array_nest import OperandNest, build, loops_by_memory
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -182,7 +182,7 @@ class _OperandSide:
         self, layer: Layer, engine: ArrayEngine, lattice: Lattice, operand: Operand, unrolled: Unrolled
     ) -> None:
         self._layer, self._lattice, self._operand = layer, lattice, operand
-        self.entries = spread(engine, operand.slot, unrolled)
+        self.entries = loops_by_memory(engine, operand.slot, unrolled)
         self.depth = len(self.entries) - 1
         nothing = TemporalMapping((), {operand.name: (0,) * self.depth})
         self.nest: OperandNest = build(layer, engine, operand, unrolled, nothing)

@@ -10,7 +10,7 @@ from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer
 from tilewright.machine.array import ArrayEngine
 from tilewright.mapping.spatial import Loops, candidates, limit, normalise
-from tilewright.price.array_nest import spread
+from tilewright.price.array_nest import loops_by_memory
 
 KEPT = 64
 """Ways to fill the first few dimensions of an array that are pursued, those that use most units."""
@@ -102,7 +102,7 @@ def _fits(layer: Layer, engine: ArrayEngine, loops: Unrolled) -> bool:
     taken: dict[str, float] = {}
     for operand in layer.operands:
         extents: dict[str, float] = {}
-        entries = spread(engine, operand.slot, loops)
+        entries = loops_by_memory(engine, operand.slot, loops)
         for entry, memory in zip(entries, engine.levels(operand.slot), strict=False):
             for dim, steps in entry:
                 extents[dim] = extents.get(dim, 1) * steps

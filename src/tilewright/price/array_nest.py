@@ -55,7 +55,7 @@ class OperandNest:
         return self.elements[entry] * self.bits[entry]
 
 
-def spread(engine: ArrayEngine, slot: str, unrolled: Unrolled) -> tuple[tuple[Loop, ...], ...]:
+def loops_by_memory(engine: ArrayEngine, slot: str, unrolled: Unrolled) -> tuple[tuple[Loop, ...], ...]:
     """The unrolled loops by the first memory that serves them; the last entry has those that none serves."""
     memories = engine.levels(slot)
     entries: list[list[Loop]] = [[] for _ in range(len(memories) + 1)]
@@ -113,7 +113,7 @@ def build(
     """The nest of one operand."""
     memories = engine.levels(operand.slot)
     depth = len(memories)
-    entries = spread(engine, operand.slot, unrolled)
+    entries = loops_by_memory(engine, operand.slot, unrolled)
     kept = _kept(layer, operand, temporal)
     in_time: list[tuple[tuple[str, int], ...]] = [
         (),
