@@ -56,7 +56,7 @@ def rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def spread(errors: Sequence[float]) -> dict[str, float]:
+def quantiles(errors: Sequence[float]) -> dict[str, float]:
     """Relative errors in three numbers."""
     size = np.abs(errors)
     found = {"median": np.median(size), "p90": np.quantile(size, 0.9), "worst": size.max()}

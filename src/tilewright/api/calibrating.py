@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tilewright.api.bench import Bench, BenchRun, Progress, compiler_of, quiet, rounded, spread
+from tilewright.api.bench import Bench, BenchRun, Progress, compiler_of, quantiles, quiet, rounded
 from tilewright.api.calibrating_nests import measured_nests
 from tilewright.api.sampled_layers import draw_layers
 from tilewright.core.plan import Group, NodeWork
@@ -167,7 +167,7 @@ def solution(platform: Target, kernel: Kernel, ran: Sequence[BenchRun]) -> Calib
             MappingProxyType(values),
             **first,
             shapes=len(errors),
-            held_out=MappingProxyType(spread(errors)),
+            held_out=MappingProxyType(quantiles(errors)),
         ),
     )
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tilewright.api.bench import Bench, BenchRun, Progress, compiler_of, quiet, rounded, spread
+from tilewright.api.bench import Bench, BenchRun, Progress, compiler_of, quantiles, quiet, rounded
 from tilewright.api.sampled_layers import SampledLayer, draw_nest, network
 from tilewright.core.op import Operator, arrays_of, call_example, call_node
 from tilewright.errors import TilewrightError
@@ -103,7 +103,7 @@ def nests_solution(platform: Target, ran: Sequence[BenchRun]) -> Calibration:
         MappingProxyType(nests_key(platform, costs) | {COMPILER: compiler_of(platform)}),
         MappingProxyType(costs),
         shapes=len(every),
-        held_out=MappingProxyType(spread(errors)),
+        held_out=MappingProxyType(quantiles(errors)),
     )
 
 
