@@ -74,7 +74,7 @@ def _domain(call: Call) -> Domain:
     return point_domain(call, {"x": x, "mul": _access(call, "mul"), "add": _access(call, "add")})
 
 
-def spread(call: Call, operand: str, values: Array) -> Array:
+def broadcastable(call: Call, operand: str, values: Array) -> Array:
     """`mul` or `add` in a shape that broadcasts to x."""
     wide = values.astype(np.int64)
     if _broadcasts(call.shape(operand), call.shape("x")):
@@ -86,7 +86,7 @@ def spread(call: Call, operand: str, values: Array) -> Array:
 def _reference(call: Call, x: Array, mul: Array, add: Array) -> Array:
     shift = power_of_two(call, "div")
     lo, hi = limits(levels_of(call), call.int("signed") != 0)
-    total = x.astype(np.int64) * spread(call, "mul", mul) + spread(call, "add", add)
+    total = x.astype(np.int64) * broadcastable(call, "mul", mul) + broadcastable(call, "add", add)
     half = (1 << shift) >> 1
     if call.int("half_to_even") and half:
         half = half - 1 + ((total >> shift) & 1)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewright.core.graph import Array, Graph, Node
 from tilewright.machine.target import Target
-from tilewright.ops.requant_shift import spread
+from tilewright.ops.requant_shift import broadcastable
 from tilewright.passes.edit import Edit, rewrite
 from tilewright.passes.requant_limits import Magnitudes
 
@@ -38,7 +38,7 @@ def _rule(limits: Magnitudes, edit: Edit, node: Node) -> bool:
     bias = _bias(edit, above)
     if bias is None:
         return False
-    total = spread(call, "add", offset) + bias * spread(call, "mul", factor)
+    total = broadcastable(call, "add", offset) + bias * broadcastable(call, "mul", factor)
     if total.size > max(offset.size, bias.size) or np.abs(total).max(initial=0) >= 1 << 31:
         return False
     both = edit.constant(total.astype(np.int32), f"{add}_biased")

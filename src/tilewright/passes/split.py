@@ -16,7 +16,7 @@ from tilewright.core.graph import Array, FreshNames, Graph, Node, Result, Step, 
 from tilewright.core.op import REGISTRY, Call, call_node, call_steps
 from tilewright.machine.parts import Takes
 from tilewright.ops.integer_rules import limits, power_of_two
-from tilewright.ops.requant_shift import levels_of, spread
+from tilewright.ops.requant_shift import broadcastable, levels_of
 
 REQUANTISE, ADD = "RequantShift", "Add"
 
@@ -176,7 +176,7 @@ def _lanes(graph: Graph, bias_name: str, call: Call, scaling: Call) -> tuple[Arr
     if scaling.int("half_to_even") or scaling.int("zero_point") or mul.size == 0:
         return None
     channels = call.outputs[0].shape[-1] if call.attrs.get("channels_last", 1) else 0
-    wide = [spread(scaling, name, array) for name, array in (("mul", mul), ("add", add))]
+    wide = [broadcastable(scaling, name, array) for name, array in (("mul", mul), ("add", add))]
     if not channels or any(
         array.size not in (1, channels) or array.shape[-1:] not in ((), (1,), (channels,)) for array in wide
     ):
