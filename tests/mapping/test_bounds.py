@@ -18,7 +18,7 @@ from tilewright.mapping.parts import Space
 from tilewright.mapping.spatial import candidates
 from tilewright.mapping.wired import wired
 
-CLOSE = 1 + 1e-9
+ROUNDING = 1 + 1e-9
 
 
 @pytest.mark.parametrize("corrected", [False, True])
@@ -29,8 +29,8 @@ def test_nothing_is_below_the_floors(seed: int, corrected: bool) -> None:
     if not len(energy):
         return
     least = Floors(found.layer, found.engine, corrected=corrected).least(found.spatial)
-    assert least[0] <= energy.min() * CLOSE
-    assert least[1] <= latency.min() * CLOSE
+    assert least[0] <= energy.min() * ROUNDING
+    assert least[1] <= latency.min() * ROUNDING
 
 
 @pytest.mark.parametrize("corrected", [False, True])
@@ -43,14 +43,14 @@ def test_no_mapping_is_below_all_parts(seed: int, corrected: bool) -> None:
     space = Space(Evaluator(found), Wanted())
     loads = Loads(space)
     parts = space.parts()
-    assert min(map(space.least_energy, parts)) <= energy.min() * CLOSE
-    assert min(loads.least_latency(space, part) for part in parts) <= latency.min() * CLOSE
+    assert min(map(space.least_energy, parts)) <= energy.min() * ROUNDING
+    assert min(loads.least_latency(space, part) for part in parts) <= latency.min() * ROUNDING
     bounds = [Bounds(space, loads, part) for part in parts]
     for one in bounds:
-        assert one.apart[0] <= one.root[0] * CLOSE
-        assert one.apart[1] <= max(one.root[1] * CLOSE, one.root[1] / CLOSE)
-    assert min(one.root[0] for one in bounds) <= energy.min() * CLOSE
-    assert min(one.root[1] for one in bounds) <= latency.min() * CLOSE
+        assert one.apart[0] <= one.root[0] * ROUNDING
+        assert one.apart[1] <= max(one.root[1] * ROUNDING, one.root[1] / ROUNDING)
+    assert min(one.root[0] for one in bounds) <= energy.min() * ROUNDING
+    assert min(one.root[1] for one in bounds) <= latency.min() * ROUNDING
 
 
 @pytest.mark.parametrize(("corrected", "product"), [(True, 145019717795.84), (False, 74725317381.12)])

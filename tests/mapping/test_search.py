@@ -16,7 +16,7 @@ from tilewright.mapping.search import Search
 from tilewright.mapping.tables import Floats, Problem
 from tilewright.price.array import evaluate
 
-CLOSE = 1 + 1e-9
+ROUNDING = 1 + 1e-9
 
 
 def searched(found: Problem, objective: Objective, wanted: Wanted | None = None) -> SearchResult | None:
@@ -44,10 +44,10 @@ def check(found: Problem, objective: Objective, energy: Floats, latency: Floats)
     best = result.best[0]
     if objective == "latency":
         assert best.latency == pytest.approx(latency.min())
-        assert best.energy == pytest.approx(energy[latency <= latency.min() * CLOSE].min())
+        assert best.energy == pytest.approx(energy[latency <= latency.min() * ROUNDING].min())
     elif objective == "energy":
         assert best.energy == pytest.approx(energy.min())
-        assert best.latency == pytest.approx(latency[energy <= energy.min() * CLOSE].min())
+        assert best.latency == pytest.approx(latency[energy <= energy.min() * ROUNDING].min())
     elif objective == "edp":
         assert best.energy * best.latency == pytest.approx((energy * latency).min())
     else:
@@ -107,7 +107,7 @@ def test_less_room_or_bandwidth_is_never_better(seed: int) -> None:
         tight = searched(found, "energy", wanted)
         if tight is None or not tight.best:
             continue
-        assert tight.best[0].energy >= free.best[0].energy / CLOSE
+        assert tight.best[0].energy >= free.best[0].energy / ROUNDING
         cost = evaluate(found.layer, found.engine, found.spatial, tight.best[0].mapping)
         for operand in found.layer.operands:
             for level, held in enumerate(found.engine.levels(operand.slot)):
