@@ -79,8 +79,8 @@ class Link(Part, frozen=True):
     take its places in the caches."""
 
 
-class Takes(Part, frozen=True):
-    """An operator that an engine takes, and how. What it leaves, cores compute behind it."""
+class Offload(Part, frozen=True):
+    """An operator that is offloaded to an engine, and how. What it leaves, cores compute behind it."""
 
     op: str
     """The operator."""
@@ -104,7 +104,7 @@ class Engine(Part, frozen=True, kw_only=True, tag_field="kind"):
     """How many there are of it, which share the work of a node."""
     reads: tuple[str, ...] = ()
     """Other memories that it reads in place."""
-    takes: tuple[Takes, ...] = ()
+    takes: tuple[Offload, ...] = ()
     """The operators that it takes, where it works beside the cores that run programs."""
     fork: Whole = 0
     """Cycles to start work on all cores and wait for it; of a device, to describe a job."""

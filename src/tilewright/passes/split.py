@@ -14,7 +14,7 @@ import numpy as np
 
 from tilewright.core.graph import Array, FreshNames, Graph, Node, Result, Step, TensorType, attrs
 from tilewright.core.op import REGISTRY, Call, call_node, call_steps
-from tilewright.machine.parts import Takes
+from tilewright.machine.parts import Offload
 from tilewright.ops.integer_rules import limits, power_of_two
 from tilewright.ops.requant_shift import broadcastable, levels_of
 
@@ -31,12 +31,12 @@ class Split:
     constants: Mapping[str, Array] = field(default_factory=lambda: MappingProxyType({}))
 
 
-def splits(graph: Graph, node: Node, names: FreshNames, takes: Takes) -> Iterator[Split]:
+def splits(graph: Graph, node: Node, names: FreshNames, offload: Offload) -> Iterator[Split]:
     """The ways to compute a node with an engine that takes its operator so."""
-    if len(node.outputs) != 1 or (takes.channels_last and not node.attrs.get("channels_last")):
+    if len(node.outputs) != 1 or (offload.channels_last and not node.attrs.get("channels_last")):
         return
-    node = _with_planes(graph, node, takes)
-    for way in (_requantised(graph, node, names, takes), _summed(graph, node, names, takes)):
+    node = _with_planes(graph, node, offload)
+    for way in (_requantised(graph, node, names, offload), _summed(graph, node, names, offload)):
         if way is not None:
             yield way
             if _strided(way.nodes[0]):
@@ -55,24 +55,24 @@ def _before(node: Node, name: str) -> tuple[str, ...]:
     return node.inputs[: names.index(name)] if name in names else node.inputs
 
 
-def _with_planes(graph: Graph, node: Node, takes: Takes) -> Node:
+def _with_planes(graph: Graph, node: Node, offload: Offload) -> Node:
     """A node that says how many bits its weights need."""
-    weights = graph.constants.get(operand(node, takes.weights))
-    if not takes.bits or weights is None or not weights.size or weights.dtype.kind != "i":
+    weights = graph.constants.get(operand(node, offload.weights))
+    if not offload.bits or weights is None or not weights.size or weights.dtype.kind != "i":
         return node
     low, high = int(weights.min()), int(weights.max())
-    planes = max((high - low).bit_length(), takes.bits)
+    planes = max((high - low).bit_length(), offload.bits)
     return replace(node, attrs=attrs(**{**node.attrs, "weight_low": low, "weight_planes": planes}))
 
 
-def _summed(graph: Graph, node: Node, names: FreshNames, takes: Takes) -> Split:
+def _summed(graph: Graph, node: Node, names: FreshNames, offload: Offload) -> Split:
     """Sums, and a node that adds the bias and does the rest."""
     kind = call_node(graph, node).outputs[0]
-    bias = operand(node, takes.added)
+    bias = operand(node, offload.added)
     if not bias and not node.epilogue:
         return Split((node,))
     sums = names.fresh(f"{node.outputs[0]}_sums")
-    first = replace(node, inputs=_before(node, takes.added), outputs=(sums,), epilogue=())
+    first = replace(node, inputs=_before(node, offload.added), outputs=(sums,), epilogue=())
     types = MappingProxyType({sums: kind})
     if not bias and node.epilogue[0].op == ADD:
         return Split((first, _behind(node, sums, node.epilogue)), types)
@@ -113,7 +113,7 @@ def _every_pixel(graph: Graph, way: Split, node: Node, names: FreshNames) -> Spl
     taken = {names.fresh(f"{node.outputs[0]}_{name}"): array for name, array in places.items()}
     steps: tuple[Step, ...] = ()
     if others:
-        # The node behind becomes the first step of the one that takes pixels.
+        # The node behind becomes the first step of the one that offload pixels.
         rest = others[0]
         own = call_node(known, rest).outputs[0]
         inputs = tuple(Result(0) if name == first.outputs[0] else name for name in rest.inputs)
@@ -135,7 +135,7 @@ def _behind(node: Node, made: str, steps: Sequence[Step]) -> Node:
 # Scaled sums
 
 
-def _requantised(graph: Graph, node: Node, names: FreshNames, takes: Takes) -> Split | None:
+def _requantised(graph: Graph, node: Node, names: FreshNames, offload: Offload) -> Split | None:
     """A node with the requantisation behind it, where there is an operator that is both.
 
     None where that needs more than 32 bits or other rounding.
@@ -145,14 +145,14 @@ def _requantised(graph: Graph, node: Node, names: FreshNames, takes: Takes) -> S
         return None
     call, step = call_node(graph, node), node.epilogue[0]
     scaling = call_steps(graph, node, call.outputs[0])[0]
-    lanes = _lanes(graph, operand(node, takes.added), call, scaling)
+    lanes = _lanes(graph, operand(node, offload.added), call, scaling)
     plain = not any(call.attrs.get(f"{operand}_zero_point") for operand in "ab")
     if lanes is None or not plain or any(call.attrs.get(name) for name in ("transA", "transB")):
         return None
     mul, add = (names.fresh(f"{node.outputs[0]}_{what}") for what in ("mul", "add"))
     given = {name: value for name, value in node.attrs.items() if name in REGISTRY[op].attrs}
     attributes = attrs(**{**given, "shift": power_of_two(scaling, "div"), "signed": int(scaling.int("signed") != 0)})
-    inputs = (*_before(node, takes.added), mul, add)
+    inputs = (*_before(node, offload.added), mul, add)
     constants = MappingProxyType({mul: lanes[0], add: lanes[1]})
     later = node.epilogue[1:]
     if not later:
