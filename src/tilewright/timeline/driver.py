@@ -12,7 +12,7 @@ from tilewright.machine.parts import Engine
 from tilewright.machine.target import Target
 from tilewright.price.copies import copied, wait_cycles
 from tilewright.timeline.clock import Await, Channel, Issue, Label, Start, Statement, Wait, Work, exact
-from tilewright.timeline.parts import PartPlace, TimedPart
+from tilewright.timeline.parts import CostedGroup, GroupPlace
 
 Code = tuple[str, int, int]
 """Where in the code of a group: what is done there, and for which group and buffer or node."""
@@ -27,7 +27,7 @@ OWN = 0.5
 class Driver:
     """The core that drives, in one group."""
 
-    def __init__(self, place: PartPlace, platform: Target) -> None:
+    def __init__(self, place: GroupPlace, platform: Target) -> None:
         self._place, self._platform = place, platform
         self._ran: set[Code] = set()
         self._entered = False
@@ -63,7 +63,7 @@ class Driver:
         """Waits for the transfers of a channel."""
         return Wait(channel, *self._waiting((where, channel[0], channel[1])))
 
-    def sent_on(self, part: TimedPart, buffer: int, step: int) -> Statement:
+    def sent_on(self, part: CostedGroup, buffer: int, step: int) -> Statement:
         """Waits for a load; what has come to the memory in between is sent on."""
         moves = part.costs.flows[buffer]
         channel = (part.number, buffer, moves.slots[step])
@@ -89,7 +89,7 @@ class Driver:
             code += engine.begin + (engine.queue if part.group.queued else 0)
         return Start(engine.name, exact(code), exact(cycles - start), label)
 
-    def move(self, part: TimedPart, buffer: int, step: int, ahead: int, where: str, *, beside: bool) -> Statement:
+    def move(self, part: CostedGroup, buffer: int, step: int, ahead: int, where: str, *, beside: bool) -> Statement:
         """Starts a transfer, beside cores at work or not."""
         moves, at, mine = part.costs.flows[buffer], part.costs.classes[step], part.buffer(buffer)
         issue, far, store = moves.issue[at], moves.flow.far, moves.flow.store
@@ -112,7 +112,7 @@ class Driver:
         times = (exact(issue + code), exact(moves.alone[at]), far.latency, exact(moves.request[at]), exact(passing))
         return Issue(channel, moves.lane, *times, label)
 
-    def _several(self, part: TimedPart) -> bool:
+    def _several(self, part: CostedGroup) -> bool:
         """Whether several nodes run at a step, whose code takes the place of other code."""
         return len(part.group.works) > 1 and not part.group.ahead
 

@@ -135,7 +135,7 @@ class Costs:
 
 
 @dataclass(frozen=True, eq=False)
-class TimedPart:
+class CostedGroup:
     """A group of a plan."""
 
     number: int
@@ -154,11 +154,11 @@ class TimedPart:
 
 
 @dataclass(frozen=True, eq=False)
-class PartPlace:
+class GroupPlace:
     """A group among others."""
 
-    part: TimedPart
-    parts: Sequence[TimedPart]
+    part: CostedGroup
+    parts: Sequence[CostedGroup]
     """All of them."""
     actions: GroupActions
     stages: Sequence[Stage]

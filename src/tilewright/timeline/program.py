@@ -12,13 +12,13 @@ from tilewright.core.actions import Action, MoveAction, RunAction, Section
 from tilewright.core.moves import Run
 from tilewright.timeline.clock import Body, Label, Spend, Statement, Work, exact
 from tilewright.timeline.driver import Driver
-from tilewright.timeline.parts import PartPlace
+from tilewright.timeline.parts import GroupPlace
 
 
 class Turns:
     """The turns of a group's loop."""
 
-    def __init__(self, place: PartPlace) -> None:
+    def __init__(self, place: GroupPlace) -> None:
         self._place, self._part, self._actions = place, place.part, place.actions
         self._costs = place.part.costs
         self._driver = Driver(place, self._costs.platform)

@@ -15,7 +15,7 @@ from tilewright.machine.target import Target
 from tilewright.price.tiles import Cost, priced
 from tilewright.timeline.clock import CORES, OUT, START, Bar, Body, Passed, State, arrived, passed
 from tilewright.timeline.code import kept_code
-from tilewright.timeline.parts import Costs, PartPlace, TimedPart
+from tilewright.timeline.parts import CostedGroup, Costs, GroupPlace
 from tilewright.timeline.program import Turns
 
 Price = Callable[[Group, Mapping[str, str]], Costs]
@@ -26,7 +26,7 @@ Price = Callable[[Group, Mapping[str, str]], Costs]
 class Timed:
     """A group and when it runs."""
 
-    place: PartPlace
+    place: GroupPlace
     start: float
     passed: Passed
     state: State
@@ -92,7 +92,7 @@ def replay(
     graph: Graph,
     platform: Target,
     choices: Sequence[Choice],
-    parts: Sequence[TimedPart],
+    parts: Sequence[CostedGroup],
     stages: Sequence[Stage],
     moves: Sequence[Move],
     runs: Sequence[Run],
@@ -104,7 +104,7 @@ def replay(
     found: list[Timed] = []
     state, start = START, 0.0
     for part, actions in zip(parts, actions_of(len(parts), moves, runs), strict=True):
-        place = PartPlace(part, parts, actions, stages, kept[part.number], any(slow[: part.number]))
+        place = GroupPlace(part, parts, actions, stages, kept[part.number], any(slow[: part.number]))
         mine = _group(place, state)
         found.append(Timed(place, start, mine, state))
         state, start = mine.state, start + mine.cycles
@@ -113,10 +113,10 @@ def replay(
 
 def parts_of(
     graph: Graph, groups: Sequence[Group], sources: Sequence[Mapping[str, str]], price: Price
-) -> list[TimedPart]:
+) -> list[CostedGroup]:
     """Groups with what they cost; `sources` are, for each, the memories of tensors outside the engine's."""
     return [
-        TimedPart(number, group, price(group, source), tuple(graph.nodes[work.step].label for work in group.works))
+        CostedGroup(number, group, price(group, source), tuple(graph.nodes[work.step].label for work in group.works))
         for number, (group, source) in enumerate(zip(groups, sources, strict=True))
     ]
 
@@ -149,11 +149,11 @@ def sources(plan: Plan, schedule: Schedule, number: int) -> dict[str, str]:
     return found | {stage.tensor: stage.place.space for stage in staged}
 
 
-def _slows(place: PartPlace) -> float:
+def _slows(place: GroupPlace) -> float:
     return max(engine.slows for engine in place.part.costs.platform.engines.values())
 
 
-def _group(place: PartPlace, state: State) -> Passed:
+def _group(place: GroupPlace, state: State) -> Passed:
     """Follows a group: turns that begin alike end alike."""
     turns, slows = Turns(place), _slows(place)
     cycles, busy, moved = 0.0, dict[str, float](), dict[str, int]()
