@@ -1,5 +1,5 @@
 /* ---
-op: Mul
+op: {Add: "+", Mul: "*"}
 types: {A: T, B: U, Y: int32}
 T: [int8, uint8]
 U: [int8, uint8]
@@ -8,20 +8,24 @@ epilogue: lanes
 strided: [A, B, Y]
 cycles:
   # Rows of which nothing is left out are one.
-  lanes: (APART := max(A_sROWS != COLUMNS, B_sROWS != COLUMNS, Y_sROWS != COLUMNS) * 1) * ROWS * whole_fours(COLUMNS) + unless(APART) * fours(ROWS*COLUMNS)
-  rows: APART * ROWS * (some(COLUMNS) + ragged_fours(COLUMNS))
-  behind: ROWS * COLUMNS * FUSED
+  rows: (LINES := ROWS - (ROWS - 1) * (A_sROWS == COLUMNS) * (B_sROWS == COLUMNS) * (Y_sROWS == COLUMNS))
+  lanes: LINES * whole_fours(LENGTH := ROWS * COLUMNS // max(LINES, 1))
+  single: LINES * left_of_fours(LENGTH)
+  scaled: SHIFTS * some(STEPS) * ROWS * COLUMNS
+  behind: unless(SHIFTS * STEPS) * ROWS * COLUMNS * FUSED
+  call: some(ROWS)
 --- */
 #include "tilewright_mve.h"
 
 #ifndef TW_GENERATED
 typedef int8_t T;
 typedef int8_t U;
+#define OP +
 #endif
 
 /* Four neighbours at a time. Rows of which nothing is left out are one. */
-static void mul_bytes(const T *A, const U *B, void *Y, int ROWS, int COLUMNS, int A_sROWS, int B_sROWS, int Y_sROWS,
-                      const struct Epilogue *epilogue) {
+static void add_mul_bytes(const T *A, const U *B, void *Y, int ROWS, int COLUMNS, int A_sROWS, int B_sROWS, int Y_sROWS,
+                          const struct Epilogue *epilogue) {
     const struct Epilogue e = *epilogue;
     const int joined = !STORE_BY_CHANNEL && A_sROWS == COLUMNS && B_sROWS == COLUMNS && Y_sROWS == COLUMNS;
     const int rows = joined ? 1 : ROWS, columns = joined ? ROWS * COLUMNS : COLUMNS;
@@ -32,9 +36,9 @@ static void mul_bytes(const T *A, const U *B, void *Y, int ROWS, int COLUMNS, in
         int column = 0;
 #if STORE_HAS_LANES
         for (; column + 4 <= columns; column += 4)
-            STORE_LANES(&e, Y, vmulq_s32(tw_lanes_at(a + column), tw_lanes_at(b + column)), at + column, column);
+            STORE_LANES(&e, Y, tw_lanes_at(a + column) OP tw_lanes_at(b + column), at + column, column);
 #endif
         for (int left = TW_LANES_REST(column, columns); left > 0; left--, column++)
-            STORE_1(&e, Y, a[column] * b[column], at + column, column);
+            STORE_1(&e, Y, a[column] OP b[column], at + column, column);
     }
 }
