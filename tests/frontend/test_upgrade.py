@@ -61,6 +61,12 @@ CASES: dict[str, Case] = {
         node("GroupNormalization", "x a b", "y", num_groups=2),
         {"a": floats(1, 2), "b": floats(0, -1)},
     ),
+    "instance-norm": (
+        9,
+        (2, 3, 5),
+        node("InstanceNormalization", "x a b", "y", epsilon=0.01),
+        {"a": floats(1, 2, 3), "b": floats(0, -1, 4)},
+    ),
     "scatter": (
         9,
         (3, 4),
@@ -106,6 +112,16 @@ def test_old_forms_in_new_opsets_are_taken_too(tmp_path: Path) -> None:
     built = model([node("Pad", "x", "y", pads=[0, 0, 1, 1], value=2.0)], [value("x", (1, 1))], ["y"], opset=13)
     graph = load(write(tmp_path / "m.onnx", built))
     np.testing.assert_array_equal(interpret(graph, [np.ones((1, 1))])[0], [[1, 2], [2, 2]])
+
+
+@pytest.mark.parametrize("given", [{}, {"eps": 0.5}])
+def test_rms_norm_by_the_name_of_quantisers(given: dict[str, float], tmp_path: Path) -> None:
+    built = model([node("RMSNorm", "x w", "y", **given)], [value("x", (2, 3))], ["y"], constants={"w": floats(1, 2, 3)})
+    x = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32)
+    graph = load(write(tmp_path / "m.onnx", built))
+    assert [made.op for made in graph.nodes] == ["RMSNormalization"]
+    wanted = x / np.sqrt(np.square(x).mean(-1, keepdims=True) + given.get("eps", 1e-12)) * [1, 2, 3]
+    np.testing.assert_allclose(interpret(graph, [x])[0], wanted, rtol=1e-5)
 
 
 def test_stacked_gemm(tmp_path: Path) -> None:

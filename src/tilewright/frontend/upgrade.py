@@ -173,6 +173,18 @@ def _flattening(node: RawNode, context: Context) -> Sequence[RawNode]:
     )
 
 
+def _instance_norm(node: RawNode, context: Context) -> Sequence[RawNode]:
+    """Each channel is a group."""
+    shape = context.type(node.inputs[0]).shape
+    return (_new(node, op="GroupNormalization", attrs={**node.attrs, "num_groups": shape[1] if len(shape) > 1 else 0}),)
+
+
+def _rms_norm(node: RawNode, _context: Context) -> Sequence[RawNode]:
+    """A name of quantisers; exporters that leave eps out mean next to nothing."""
+    attrs = {**_without(node, "eps"), "axis": -1, "epsilon": _number(node, "eps", 1e-12)}
+    return (_new(node, op="RMSNormalization", attrs=attrs),)
+
+
 def _group_norm(node: RawNode, context: Context) -> Sequence[RawNode]:
     """Scale and bias used to be per group; now they are per channel."""
     channels = context.type(node.inputs[0]).shape[1]
@@ -381,6 +393,8 @@ _DISSOLVE: dict[str, Upgrade] = {
     "Dropout": _dropout,
     "EyeLike": _eye_like,
     "CastLike": _cast_like,
+    "InstanceNormalization": _instance_norm,
+    "RMSNorm": _rms_norm,
 }
 """Operators that become others, or constants, whatever the opset."""
 

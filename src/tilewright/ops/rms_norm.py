@@ -1,4 +1,4 @@
-"""Root-mean-square normalisations: RMSNormalization, SimplifiedLayerNormalization and the dialect's RMSNorm."""
+"""Root-mean-square normalisations: RMSNormalization and SimplifiedLayerNormalization."""
 
 from __future__ import annotations
 
@@ -68,40 +68,5 @@ declare(
         ),
         MappingProxyType({"axis": -1, "epsilon": 1e-5, "stash_type": 1}),
         doc="RMSNormalization under an older name, with the reciprocals as a second output.",
-    )
-)
-
-
-def _short_infer(call: Call) -> tuple[TensorType, ...]:
-    x = check_float(call, "x")
-    if not x.rank:
-        raise call.error("shape-mismatch", "'x' needs an axis to normalise")
-    check_scale(call, "w", x.shape[-1:])
-    return (x,)
-
-
-def _short_domain(call: Call) -> Domain:
-    return trailing_domain(call, call.type("x").rank - 1, ("x", "y"), ("w",), ())
-
-
-def _short_reference(call: Call, x: Array, w: Array) -> Array:
-    return _rms(x, w, x.ndim - 1, call.float("eps"))[0]
-
-
-declare(
-    Operator(
-        "RMSNorm",
-        "x w",
-        "y",
-        _short_infer,
-        _short_domain,
-        _short_reference,
-        (
-            example("float32[3,4,8]", "float32[8]"),
-            example("float32[2,5]", "float32[5]", eps=0.01),
-            example("float64[2,5]", "float64[5]"),
-        ),
-        MappingProxyType({"eps": 1e-12}),
-        doc="x / sqrt(mean(x^2) + eps) * w over the last axis; exporters that leave eps out mean next to nothing.",
     )
 )

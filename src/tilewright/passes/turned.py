@@ -247,7 +247,7 @@ def _turns() -> dict[str, Turn]:
         "IntegerMean": _reduce,
         **dict.fromkeys(("ArgMax", "ArgMin"), _arg_reduce),
         **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax", "LpNormalization", "Split"), _axis_attribute),
-        **dict.fromkeys(("LayerNormalization", "RMSNormalization", "RMSNorm", "iLayerNorm", "iRMSNorm"), _trailing),
+        **dict.fromkeys(("LayerNormalization", "RMSNormalization", "iLayerNorm", "iRMSNorm"), _trailing),
         **dict.fromkeys(("iSoftmax", "ITAMax", "ITAPartialMax"), _trailing),
     }
     reductions: dict[str, Turn] = {name: _reduce for name in REGISTRY if name.startswith("Reduce")}
