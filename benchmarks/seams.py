@@ -87,7 +87,9 @@ def main() -> int:
     rows = {name: figures(chain) for name, chain in layers().items() if options.only in name}
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
-    others = json.loads(options.against.read_text(encoding="utf-8")) if options.against else {}
+    others: dict[str, dict[str, float]] = (
+        json.loads(options.against.read_text(encoding="utf-8")) if options.against else {}
+    )
     table = Table("", title="layers with seams")
     for heading in (*(f"ns {name}" for name in BUILDS), "cycles", "predicted / cycles", "right"):
         table.add_column(heading, justify="right")
