@@ -32,8 +32,6 @@ commands = typer.Typer()
 SHOWN = 5
 """Findings that are printed whole."""
 
-Watch = Callable[[Simulator], None]
-
 
 @dataclass(frozen=True)
 class Watching:

@@ -108,10 +108,6 @@ class Expr:
             result = result + _atom_rewritten(atom, rule) * factor
         return plain(result)
 
-    def substitute(self, name: str, by: Size) -> Size:
-        """The expression with a variable replaced."""
-        return self.rewritten(lambda atom: by if isinstance(atom, Var) and atom.name == name else None)
-
     @cached_property
     def depth(self) -> int:
         """How deep terms that are not linear lie in each other."""

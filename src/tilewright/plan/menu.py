@@ -6,7 +6,7 @@ candidates, up to the names of tensors. They are computed once in a process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -15,8 +15,6 @@ from tilewright.plan.content import Hashed, Key, connections, mentioned
 from tilewright.plan.network import Network, NodeRange
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.tiling.candidates import Candidate, Tiling, candidates
-
-Enumerate = Callable[..., tuple[Candidate, ...]]
 
 _FRONTS: dict[Key, tuple[tuple[str, ...], int, tuple[Candidate, ...]]] = {}
 """Tensor names in order of mention, the first step, and the candidates of runs seen before."""

@@ -20,9 +20,6 @@ from tilewright.machine.target import Target
 from tilewright.price.formulas import Numbers
 from tilewright.price.grid import Array
 
-Settings = Mapping[str, int]
-"""Numbers of a device in the platform's `simulator` section."""
-
 
 @dataclass(frozen=True)
 class Jobs:

@@ -49,11 +49,6 @@ class HartStatistics:
         return self.instructions / self.active if self.active else 0.0
 
     @property
-    def bank_conflicts(self) -> int:
-        """Cycles lost to other accesses to the same bank."""
-        return self.stalls["bank"]
-
-    @property
     def long_instructions(self) -> int:
         """Cycles beyond the first of multiplications, divisions and the like: what no stall explains."""
         return max(self.active - self.instructions - sum(self.stalls.values()), 0)
