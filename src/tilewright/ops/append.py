@@ -77,6 +77,5 @@ declare(
         "elementwise",
         _body,
         appends=True,
-        doc=__doc__ or "",
     )
 )

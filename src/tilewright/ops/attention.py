@@ -266,7 +266,6 @@ declare(
                 "softmax_precision": None,
             }
         ),
-        doc=__doc__ or "",
         numbers=_numbers,
         sample=_sample,
     )

@@ -110,6 +110,5 @@ declare(
         MappingProxyType({"epsilon": 1e-5, "momentum": 0.9, "training_mode": 0}),
         "other",
         _body,
-        doc=__doc__ or "",
     )
 )

@@ -115,6 +115,5 @@ declare(
         "reduce",
         _body,
         frozenset({"image_shape", "block_shape"}),
-        doc=__doc__ or "",
     )
 )

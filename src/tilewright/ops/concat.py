@@ -72,6 +72,5 @@ declare(
         _body,
         numbers=lambda call: {"ELEMENT_BYTES": call.outputs[0].dtype.bytes},
         joins=True,
-        doc=__doc__ or "",
     )
 )

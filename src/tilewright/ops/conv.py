@@ -167,7 +167,6 @@ declare(
         MappingProxyType(ATTRS),
         "reduce",
         _conv_body,
-        doc=__doc__ or "",
         numbers=lambda call: conv_window(call).numbers(),
         padding=padding,
         limit=_limit,

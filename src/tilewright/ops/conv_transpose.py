@@ -154,6 +154,5 @@ declare(
         ),
         "reduce",
         _body,
-        doc=__doc__ or "",
     )
 )

@@ -24,6 +24,5 @@ declare(
         (example("float32[2,3]"), example("int8[7]"), example("bool[2,2]"), example("float16[5]")),
         kind="move",
         body=lambda _call: Body(MappingProxyType({"Y": "X"})),
-        doc=__doc__ or "",
     )
 )

@@ -150,6 +150,5 @@ declare(
         ),
         "other",
         _body,
-        doc=__doc__ or "",
     )
 )

@@ -87,7 +87,6 @@ declare(
         MappingProxyType({"blocksize": REQUIRED, "mode": "DCR"}),
         "move",
         _body,
-        doc=__doc__ or "",
     )
 )
 declare(
@@ -102,6 +101,5 @@ declare(
         MappingProxyType({"blocksize": REQUIRED}),
         "move",
         _body,
-        doc=__doc__ or "",
     )
 )

@@ -73,6 +73,5 @@ declare(
             example(np.array([[0, 1, 2], [1, 0, 3], [0, 0, 0]], np.float32)),
         ),
         body=_body,
-        doc=__doc__ or "",
     )
 )

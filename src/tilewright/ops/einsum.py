@@ -152,6 +152,5 @@ declare(
         MappingProxyType({"equation": REQUIRED}),
         "reduce",
         _body,
-        doc=__doc__ or "",
     )
 )

@@ -100,7 +100,6 @@ declare(
             example(ROWS, "", "float32[5,8]", "float32[4,8]", "", "float32[8]", "float32[8]", epsilon=0.1),
         ),
         MappingProxyType({"epsilon": 1e-12, "mask_index_type": 0}),
-        doc=__doc__ or "",
         numbers=lambda call: {"SHARED": int(call.has("position_ids") and call.shape("position_ids")[0] == 1)},
     )
 )

@@ -79,7 +79,6 @@ declare(
         kind="move",
         body=_body,
         compile_time=frozenset({"shape"}),
-        doc=__doc__ or "",
     )
 )
 declare(
@@ -99,6 +98,5 @@ declare(
         kind="move",
         body=_body,
         compile_time=frozenset({"repeats"}),
-        doc=__doc__ or "",
     )
 )

@@ -160,7 +160,6 @@ declare(
         "reduce",
         _dft_body,
         frozenset({"dft_length", "axis"}),
-        doc=__doc__ or "",
     )
 )
 
@@ -238,6 +237,5 @@ declare(
         "reduce",
         _stft_body,
         frozenset({"frame_step", "frame_length"}),
-        doc=__doc__ or "",
     )
 )

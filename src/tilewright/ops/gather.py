@@ -74,7 +74,6 @@ declare(
         MappingProxyType({"axis": 0}),
         "move",
         _gather_body,
-        doc=__doc__ or "",
     )
 )
 
@@ -131,7 +130,6 @@ declare(
         MappingProxyType({"axis": 0}),
         "move",
         _elements_body,
-        doc=__doc__ or "",
     )
 )
 
@@ -197,6 +195,5 @@ declare(
         MappingProxyType({"batch_dims": 0}),
         "move",
         _nd_body,
-        doc=__doc__ or "",
     )
 )

@@ -107,7 +107,6 @@ declare(
         MappingProxyType(ATTRS),
         "reduce",
         _body,
-        doc=__doc__ or "",
     )
 )
 

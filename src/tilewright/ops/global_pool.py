@@ -66,7 +66,6 @@ def _global(
             MappingProxyType({"channels_last": 0, **attrs}),
             "reduce",
             body,
-            doc=__doc__ or "",
         )
     )
 

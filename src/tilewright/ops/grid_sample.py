@@ -226,7 +226,6 @@ declare(
         ),
         MappingProxyType({"align_corners": 0, "mode": "linear", "padding_mode": "zeros"}),
         body=_body,
-        doc=__doc__ or "",
     )
 )
 
@@ -290,6 +289,5 @@ declare(
         MappingProxyType({"align_corners": 0}),
         body=_affine_body,
         compile_time=frozenset({"size"}),
-        doc=__doc__ or "",
     )
 )

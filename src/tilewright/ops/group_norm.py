@@ -63,6 +63,5 @@ declare(
             example("float32[2,3,4,5]", "float32[3]", "float32[3]", num_groups=3),
         ),
         MappingProxyType({"epsilon": 1e-5, "num_groups": REQUIRED, "stash_type": 1}),
-        doc=__doc__ or "",
     )
 )

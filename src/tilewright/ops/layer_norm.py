@@ -55,6 +55,5 @@ declare(
             example("uint8[3,2,9]", "float32[9]"),
         ),
         MappingProxyType({"axis": -1, "epsilon": 1e-5, "stash_type": 1}),
-        doc=__doc__ or "",
     )
 )

@@ -158,7 +158,6 @@ declare(
                 "update_rule": "gated_delta",
             }
         ),
-        doc=__doc__ or "",
         numbers=_numbers,
     )
 )

@@ -62,6 +62,5 @@ declare(
         MappingProxyType({"alpha": 0.0001, "beta": 0.75, "bias": 1.0, "size": REQUIRED}),
         "reduce",
         _body,
-        doc=__doc__ or "",
     )
 )

@@ -186,7 +186,6 @@ declare(
         MappingProxyType({"transA": 0, "transB": 0, "a_zero_point": 0, "b_zero_point": 0}),
         "reduce",
         _product_body,
-        doc=__doc__ or "",
         limit=_product_limit,
         any_length=True,
     )

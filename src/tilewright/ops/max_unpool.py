@@ -101,6 +101,5 @@ declare(
         MappingProxyType({"kernel_shape": REQUIRED, "pads": None, "strides": None}),
         body=_body,
         compile_time=frozenset({"output_shape"}),
-        doc=__doc__ or "",
     )
 )

@@ -84,6 +84,5 @@ declare(
         MappingProxyType({"axis": -1}),
         body=_body,
         compile_time=frozenset({"depth"}),
-        doc=__doc__ or "",
     )
 )

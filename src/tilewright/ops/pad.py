@@ -138,7 +138,6 @@ declare(
         "move",
         _body,
         frozenset({"pads", "axes"}),
-        doc=__doc__ or "",
     )
 )
 
@@ -196,6 +195,5 @@ declare(
         "move",
         lambda _: Body(MappingProxyType({"output_data": "0"}), inside=MappingProxyType({"input_data": "input_data"})),
         frozenset({"shape"}),
-        doc=__doc__ or "",
     )
 )

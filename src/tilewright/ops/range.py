@@ -78,6 +78,5 @@ declare(
         ),
         body=_body,
         compile_time=frozenset(OPERANDS),
-        doc=__doc__ or "",
     )
 )

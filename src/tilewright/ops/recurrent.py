@@ -292,7 +292,6 @@ def _declare(
             reference,
             examples,
             MappingProxyType({**ATTRS, **attrs}),
-            doc=__doc__ or "",
             numbers=_numbers,
             sample=partial(_sample, name, gates),
         )

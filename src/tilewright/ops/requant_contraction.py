@@ -88,7 +88,6 @@ declare(
         MappingProxyType({**CONV_ATTRS, **SCALING}),
         "reduce",
         _body,
-        doc=__doc__ or "",
         numbers=lambda call: conv_window(call).numbers(),
         padding=padding,
         limit=_limit,

@@ -293,7 +293,6 @@ declare(
         ),
         "elementwise",
         _body,
-        doc=__doc__ or "",
         numbers=_known_numbers,
     )
 )

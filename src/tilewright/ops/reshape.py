@@ -84,7 +84,6 @@ def _view(
             attrs,
             "view",
             compile_time=frozenset(operands),
-            doc=__doc__ or "",
         )
     )
 

@@ -261,6 +261,5 @@ declare(
         "reduce",
         _body,
         frozenset({"roi", "scales", "sizes"}),
-        doc=__doc__ or "",
     )
 )

@@ -71,6 +71,5 @@ declare(
         MappingProxyType({"batch_axis": 1, "time_axis": 0}),
         "move",
         _body,
-        doc=__doc__ or "",
     )
 )

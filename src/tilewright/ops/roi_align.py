@@ -194,6 +194,5 @@ declare(
             }
         ),
         body=_body,
-        doc=__doc__ or "",
     )
 )

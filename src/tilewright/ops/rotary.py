@@ -138,6 +138,5 @@ declare(
         MappingProxyType({"interleaved": 0, "num_heads": None, "rotary_embedding_dim": 0}),
         "other",
         _body,
-        doc=__doc__ or "",
     )
 )

@@ -161,7 +161,6 @@ declare(
         MappingProxyType({"axis": 0, "reduction": "none"}),
         body=_elements_body,
         numbers=lambda call: {**_numbers(call), "AXIS": call.axis("axis", call.type("data").rank)},
-        doc=__doc__ or "",
         sample=partial(_sample, "ScatterElements"),
     )
 )
@@ -243,7 +242,6 @@ declare(
         MappingProxyType({"reduction": "none"}),
         body=_nd_body,
         numbers=lambda call: {**_numbers(call), "DEPTH": call.shape("indices")[-1]},
-        doc=__doc__ or "",
         sample=partial(_sample, "ScatterND"),
     )
 )
@@ -332,6 +330,5 @@ declare(
         ),
         MappingProxyType({"axis": -2, "mode": "linear"}),
         body=_cache_body,
-        doc=__doc__ or "",
     )
 )

@@ -105,7 +105,6 @@ declare(
         "move",
         _compress_body,
         frozenset({"condition"}),
-        doc=__doc__ or "",
     )
 )
 
@@ -131,7 +130,6 @@ declare(
         _nonzero,
         (example(np.array([[1, 0], [1, 1]])), example(np.zeros(3, np.float32))),
         compile_time=frozenset({"X"}),
-        doc=__doc__ or "",
     )
 )
 
@@ -173,7 +171,6 @@ declare(
         ),
         MappingProxyType({"axis": None, "sorted": 1}),
         compile_time=frozenset({"X"}),
-        doc=__doc__ or "",
     )
 )
 
@@ -247,6 +244,5 @@ declare(
         ),
         MappingProxyType({"center_point_box": 0}),
         compile_time=frozenset({"boxes", "scores", "max_output_boxes_per_class", "iou_threshold", "score_threshold"}),
-        doc=__doc__ or "",
     )
 )

@@ -62,6 +62,5 @@ declare(
         kind="move",
         body=lambda _: Body(MappingProxyType({"output": "data"})),
         compile_time=frozenset({"starts", "ends", "axes", "steps"}),
-        doc=__doc__ or "",
     )
 )

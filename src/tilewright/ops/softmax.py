@@ -46,7 +46,6 @@ declare(
             example("uint8[2,40]", x_scale=0.01),
         ),
         MappingProxyType({"axis": -1, "x_scale": 1.0}),
-        doc=__doc__ or "",
         any_length=True,
     )
 )

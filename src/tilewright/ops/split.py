@@ -73,6 +73,5 @@ declare(
         "move",
         _body,
         frozenset({"split"}),
-        doc=__doc__ or "",
     )
 )

@@ -91,6 +91,5 @@ declare(
         MappingProxyType({"axis": -1, "largest": 1, "sorted": 1}),
         compile_time=frozenset({"K"}),
         sample=_sample,
-        doc=__doc__ or "",
     )
 )

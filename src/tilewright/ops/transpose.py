@@ -64,7 +64,6 @@ declare(
         MappingProxyType({"perm": None}),
         "move",
         lambda _: Body(MappingProxyType({"transposed": "data"})),
-        doc=__doc__ or "",
         numbers=lambda call: {"rank": call.type("data").rank},
     )
 )

@@ -55,6 +55,5 @@ declare(
         ),
         MappingProxyType({"upper": 1}),
         body=_body,
-        doc=__doc__ or "",
     )
 )
