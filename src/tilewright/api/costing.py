@@ -26,38 +26,14 @@ from tilewright.errors import TilewrightError
 from tilewright.frontend import load
 from tilewright.machine.array import ArrayEngine, Arrays
 from tilewright.machine.target import DEFAULT_PLATFORM, load_platform
-from tilewright.passes import (
-    batch_norm,
-    dead_code,
-    fold_constants,
-    gelu,
-    hard_swish,
-    layer_norm,
-    rms_norm,
-    silu,
-    simplify,
-    softmax,
-)
+from tilewright.passes import FIRST, batch_norm, dead_code
 from tilewright.price.layers import NetworkLayers, NodeLayers, narrow, network_layers
 from tilewright.price.locality import local_engines
 from tilewright.quantize import to_integers
 
-RECOGNISING = (
-    dead_code,
-    fold_constants,
-    simplify,
-    layer_norm,
-    rms_norm,
-    softmax,
-    gelu,
-    silu,
-    hard_swish,
-    batch_norm,
-    dead_code,
-)
-"""The passes that a network goes through before it is costed: constants are computed, and what exporters spell out is
-one operator again. Passes that lay out and fuse for the compiler's machines are not among them: each operator is costed
-as the network has it, under its own name."""
+RECOGNISING = (*FIRST, batch_norm, dead_code)
+"""The passes that a network goes through before it is costed. Those that lay out and fuse for the compiler's machines
+are not among them: each operator is costed as the network has it, under its own name."""
 
 
 @dataclass(frozen=True)

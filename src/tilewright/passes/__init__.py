@@ -38,20 +38,13 @@ from tilewright.passes.views import views
 Pass = Callable[[Graph, Target], Graph]
 Observer = Callable[[str, Graph], None]
 
+FIRST: tuple[Pass, ...] = (dead_code, fold_constants, simplify, layer_norm, rms_norm, softmax, gelu, silu, hard_swish)
+"""Constants are computed, and what exporters spell out becomes one operator again."""
 LAST: tuple[Pass, ...] = (halves, biases, requant_limits, fuse, outputs, states)
 """Every operator has code now: as few as possible store their results."""
 
 PIPELINE: tuple[Pass, ...] = (
-    dead_code,
-    fold_constants,
-    simplify,
-    # What exporters spell out becomes one operator again.
-    layer_norm,
-    rms_norm,
-    softmax,
-    gelu,
-    silu,
-    hard_swish,
+    *FIRST,
     # Fewer kinds of operators.
     gemm,
     unflatten,
