@@ -24,7 +24,7 @@ LAYERS = (
     {"price"},
     {"timeline"},
     {"mapping", "plan"},
-    {"codegen", "sim"},
+    {"codegen", "schedule", "sim"},
     {"compat", "explore", "report"},
     {"api"},
     {"cli"},

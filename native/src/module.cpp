@@ -5,6 +5,7 @@
 #include "isa/table_binding.h"
 #include "machine/machine.h"
 #include "machine/observe_binding.h"
+#include "schedule/binding.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
@@ -122,6 +123,7 @@ NB_MODULE(_native, m) {
     tilewright::bind_float32(m);
     tilewright::bind_table(m);
     tilewright::bind_neureka(m);
+    tilewright::schedule::bind_schedule(m);
     nb::class_<Machine> machine(m, "Machine");
     tilewright::bind_checks(machine);
     tilewright::bind_observation(machine);

@@ -15,6 +15,9 @@ from tilewright.api.mapping import search as search
 from tilewright.api.running import Comparison as Comparison
 from tilewright.api.running import Ran as Ran
 from tilewright.api.running import run_model
+from tilewright.api.scheduling import Scheduled as Scheduled
+from tilewright.api.scheduling import ScheduleOptions as ScheduleOptions
+from tilewright.api.scheduling import schedule_network as schedule_network
 from tilewright.errors import TilewrightError as TilewrightError
 from tilewright.frontend import load as load
 from tilewright.frontend import save as save

@@ -193,3 +193,28 @@ def neureka_busy(
 def neureka_ranges(
     registers: Sequence[int], tcdm: _Bytes, weights: _Bytes, tcdm_base: int, tcdm_mask: int, gvsoc: bool = False
 ) -> list[tuple[str, bool, bool, int, int]]: ...
+
+class ScheduleResult(TypedDict):
+    """What a schedule of many cores comes to; the rest is there where a trace was asked for."""
+
+    failure: int
+    failed: tuple[int, int, int, int]
+    latency: int
+    compute_energy: float
+    far_energy: float
+    link_energy: list[float]
+    memory_energy: list[float]
+    peaks: list[int]
+    start: _Sizes
+    end: _Sizes
+    transfers: tuple[_Sizes, ...]
+    busy: tuple[_Sizes, ...]
+    stored: tuple[_Sizes, ...]
+
+class Scheduler:
+    """List scheduling over cores, links and memories."""
+
+    def __init__(
+        self, fabric: Mapping[str, object], work: Mapping[str, object], by_time: bool, as_stream: bool
+    ) -> None: ...
+    def run(self, places: NDArray[np.int32], trace: bool = False) -> ScheduleResult: ...

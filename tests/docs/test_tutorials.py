@@ -33,6 +33,7 @@ WALKS = (
     "docs/cost_model.md",
     "docs/mapping.md",
     "docs/zigzag.md",
+    "docs/schedule.md",
     "examples/siracusa/README.md",
 )
 
@@ -40,7 +41,7 @@ WALKS = (
 @pytest.mark.sample(every=3)
 @pytest.mark.parametrize("page", WALKS)
 def test_walk(page: str, tmp_path: Path) -> None:
-    for folder in ("models", "platforms"):
+    for folder in ("models", "platforms", "many_core"):
         shutil.copytree(ROOT / "examples" / folder, tmp_path / "examples" / folder)
     assert execute(ROOT / page, tmp_path) > 0
 

@@ -17,4 +17,7 @@ from tilewright.api.mapping import search as search
 from tilewright.api.running import Comparison as Comparison
 from tilewright.api.running import Ran as Ran
 from tilewright.api.running import run_model as run_model
+from tilewright.api.scheduling import Scheduled as Scheduled
+from tilewright.api.scheduling import ScheduleOptions as ScheduleOptions
+from tilewright.api.scheduling import schedule_network as schedule_network
 from tilewright.sim.limits import Limits as Limits

@@ -113,6 +113,18 @@ def read_network(
     if isinstance(model, Workload):
         nodes = tuple(NodeLayers(layer.name, layer.kind, (layer.name,)) for layer in model.layers)
         return NetworkLayers(model, nodes)
+    return network_layers(recognised(model, dims, input_types, constants, max_bytes, states))
+
+
+def recognised(
+    model: str | Path | Graph,
+    dims: Mapping[str, int | tuple[int, int]] | None = None,
+    input_types: Mapping[str, str] | None = None,
+    constants: Mapping[str, Array] | None = None,
+    max_bytes: int | None = None,
+    states: Mapping[str, str] | None = None,
+) -> Graph:
+    """A network as it is costed: integers where it is quantised, and what exporters spell out as one operator."""
     if not isinstance(model, Graph):
         model = load(
             Path(model),
@@ -126,7 +138,7 @@ def read_network(
     graph = to_integers(model, platform)
     for step in RECOGNISING:
         graph = step(graph, platform)
-    return network_layers(graph)
+    return graph
 
 
 def cost(

@@ -83,6 +83,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Says what a network costs on array machines: energy, cycles and use of units, layer by layer.",
     ),
     "map": ("costing", "Finds the best mapping of a layer onto an array machine, and proves it."),
+    "schedule": (
+        "scheduling",
+        "Spreads a network over the engines of a machine with many of them, and says when everything runs.",
+    ),
     "machines": ("importing", "Lists the machines that come with Tilewright."),
     "import": ("importing", "Makes a description of an array machine, or a file of layers, from another tool's file."),
     "cache": ("caching", "Shows, limits or empties the cache of measurements, which --measure fills."),

@@ -14,6 +14,7 @@ from tilewright.base.files import write_file
 from tilewright.cli import options as opt
 from tilewright.cli.console import errors, results
 from tilewright.core.workload_file import print_workload
+from tilewright.frontend.stream_machine import read_stream_machine
 from tilewright.frontend.zigzag_machine import load_yaml, read_machine
 from tilewright.frontend.zigzag_workload import read_yaml_workload
 from tilewright.machine.array import ArrayEngine
@@ -70,13 +71,17 @@ def _machine_values(machine: Machine) -> dict[str, object]:
 
 @commands.command("import", epilog=EXAMPLES)
 def import_command(
-    source: Annotated[Literal["zigzag"], typer.Argument(metavar="zigzag", help="The tool that it is for.")],
+    source: Annotated[
+        Literal["zigzag", "stream"], typer.Argument(metavar="zigzag|stream", help="The tool that it is for.")
+    ],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Its accelerator or workload file.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The file to write.", show_default=False)],
 ) -> None:
     """What the other tool's parser drops without a word, such as keys that stand there twice, is said as a warning."""
-    del source
-    if isinstance(load_yaml(file)[0], list):
+    if source == "stream":
+        machine, warnings = read_stream_machine(file)
+        text, what = print_machine(machine), f"{machine.name}, {len(machine.engines)} engines"
+    elif isinstance(load_yaml(file)[0], list):
         workload, warnings = read_yaml_workload(file)
         text, what = print_workload(workload), f"{len(workload.layers)} layers"
     else:

@@ -25,9 +25,20 @@ def read_yaml_workload(path: Path) -> tuple[Workload, tuple[str, ...]]:
 
 def workload_of_items(items: Sequence[object], path: Path) -> Workload:
     """The layers of what a workload file holds; `path` is what errors call it."""
+    return Workload(stem_of(path), tuple(map(read_layer, texts_of_items(items, path))))
+
+
+def read_layer_texts(path: Path) -> tuple[tuple[LayerText, ...], tuple[str, ...]]:
+    """The layers of a workload file as they are written, and warnings."""
+    data, warnings = load_yaml(path)
+    return texts_of_items(listed(data, path), path), warnings
+
+
+def texts_of_items(items: Sequence[object], path: Path) -> tuple[LayerText, ...]:
+    """The layers of what a workload file holds, as they are written."""
     readers = [Reader(path, item, f"[{index}]") for index, item in enumerate(items)]
     names = {reader.integer("id"): _name(reader) for reader in readers}
-    return Workload(stem_of(path), tuple(read_layer(_layer(reader, names)) for reader in readers))
+    return tuple(_layer(reader, names) for reader in readers)
 
 
 def _name(reader: Reader) -> str:

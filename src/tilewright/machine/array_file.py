@@ -19,6 +19,7 @@ from tilewright.machine.array import (
     MemoryLevel,
     Port,
 )
+from tilewright.machine.parts import AccessEnergy
 
 MOST = 2**40
 """Bits of a memory, cycles or units of an array."""
@@ -51,15 +52,6 @@ class PortPart(Part, frozen=True, kw_only=True):
     """Cycles of each transfer before its first bit."""
     exclusive: Flag = Port.exclusive
     """Whether the array waits while something crosses it."""
-
-
-class AccessEnergy(Part, frozen=True, kw_only=True):
-    """Picojoules of a full word of the port."""
-
-    read: Number
-    """Of a read."""
-    write: Number
-    """Of a write."""
 
 
 class LevelPart(Part, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ descriptions say more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -20,7 +20,8 @@ from tilewright.base.schema import Part, Source, mapping, merged, read
 from tilewright.errors import TilewrightError
 from tilewright.machine.array import ArrayEngine
 from tilewright.machine.array_file import ENGINE, ArrayPart, array_engine, engine_lines
-from tilewright.machine.parts import Cores, Device, EnergyPart, EnergyTerm, Engine, Link, Memory
+from tilewright.machine.channels import channels_of
+from tilewright.machine.parts import Channel, Cores, Device, EnergyPart, EnergyTerm, Engine, Link, Memory, Net
 from tilewright.machine.timing import SimulatorPart, Timing, read_timings
 
 CYCLES = "cycles"
@@ -37,6 +38,8 @@ class Machine:
     """Where its numbers are from."""
     memories: Mapping[str, Memory] = field(default_factory=lambda: MappingProxyType({}))
     links: Mapping[str, Link] = field(default_factory=lambda: MappingProxyType({}))
+    channels: Mapping[str, Channel] = field(default_factory=lambda: MappingProxyType({}))
+    """Ways for tensors between engines, where there are many with memories of their own."""
     engines: Mapping[str, Engine | ArrayEngine] = field(default_factory=lambda: MappingProxyType({}))
     home: str = ""
     """The memory of inputs, outputs and weights, on machines whose engine works in another one."""
@@ -66,6 +69,8 @@ class MachineFile(Part, frozen=True, kw_only=True):
     """Its memories."""
     links: Mapping[str, Link] = {}
     """What copies between memories."""
+    channels: Mapping[str, Net] = {}
+    """Ways for tensors between engines with memories of their own, and to the memory at home."""
     engines: Mapping[str, Cores | Device | ArrayPart]
     """What computes; the first one runs programs, on machines that do."""
     home: str = ""
@@ -106,6 +111,9 @@ def machine_values(data: Mapping[str, Any], file: MachineFile, name: str, source
         "provenance": file.provenance,
         "memories": MappingProxyType(memories),
         "links": MappingProxyType(dict(file.links)),
+        "channels": MappingProxyType(
+            channels_of(file.channels, [*engines, *([file.home] * bool(file.home))], source.inside("channels"))
+        ),
         "engines": MappingProxyType(engines),
         "home": file.home,
         "unit": file.unit,
@@ -199,11 +207,28 @@ def print_machine(machine: Machine) -> str:
     """A machine of arrays as the text of a file."""
     lines = [f"name: {machine.name}"]
     lines += [f"{key}: {_quoted(text)}" for key in ("summary", "provenance") if (text := getattr(machine, key))]
-    lines.append("engines:")
+    lines += [*_home_lines(machine), "engines:"]
     for key, engine in machine.engines.items():
         if isinstance(engine, ArrayEngine):
             lines += [f"  {key}:", *(f"    {line}" for line in engine_lines(engine))]
     return "\n".join(lines) + "\n"
+
+
+def _home_lines(machine: Machine) -> Iterator[str]:
+    """Of a machine with many engines: its memory, and the channels."""
+    if not machine.channels:
+        return
+    yield f"home: {machine.home}"
+    yield "memories: # words in bits, energies in pJ of a word"
+    for name, memory in machine.memories.items():
+        size = f"bytes: {memory.bytes}, " if memory.bytes is not None else ""
+        energy = f"{{read: {memory.energy.read:g}, write: {memory.energy.write:g}}}"
+        yield f"  {name}: {{{size}word: {memory.word}, energy: {energy}}}"
+    yield "channels: # bits of a cycle, energies in pJ of a bit"
+    for name, channel in machine.channels.items():
+        ends, to = (f"[{', '.join(names)}]" for names in (channel.sources, channel.targets))
+        bits = f"bits: {channel.bits}, " if channel.bits is not None else ""
+        yield f"  {name}: {{kind: one_way, ends: {ends}, to: {to}, {bits}energy: {channel.energy:g}}}"
 
 
 def _quoted(text: str) -> str:

@@ -7,9 +7,18 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from tilewright.base.schema import NAME, Flag, Number, Part, Whole
+from tilewright.base.schema import NAME, Flag, Number, Part, Positive, Whole
 
 MOST_CORES, MOST_RANK, MOST_BANKS = 4096, 16, 2**16
+
+
+class AccessEnergy(Part, frozen=True, kw_only=True):
+    """Picojoules of a full word."""
+
+    read: Number
+    """Of a read."""
+    write: Number
+    """Of a write."""
 
 
 class Memory(Part, frozen=True):
@@ -36,6 +45,10 @@ class Memory(Part, frozen=True):
     """The byte that it is full of at the start."""
     image: Whole | None = None
     """Where a program has the bytes of a memory without a base: addresses that no hart can use."""
+    word: Positive = 64
+    """Bits of an access, where engines reach it by channels."""
+    energy: AccessEnergy = AccessEnergy(read=0.0, write=0.0)
+    """Picojoules of a word, where engines reach it by channels."""
 
 
 class Link(Part, frozen=True):
@@ -77,6 +90,39 @@ class Link(Part, frozen=True):
     again: Whole = 0
     """Cycles of such code at each step, to start transfers and to hand them on, where several nodes run in between and
     take its places in the caches."""
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A way for tensors between engines with memories of their own, and to the memory at home. All pairs of a source
+    and a target share it."""
+
+    name: str
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    bits: int | None = None
+    """That cross it in a cycle; any number at once where it is None."""
+    energy: float = 0.0
+    """Picojoules of a bit."""
+
+
+class Net(Part, frozen=True, kw_only=True):
+    """Channels for tensors between engines with memories of their own, and to the memory at home."""
+
+    name: str = field(name=NAME)
+    kind: Literal["link", "ring", "mesh", "bus", "one_way"] = "link"
+    """`link`: between each two, each way by itself; `ring`: with the next one, the last with the first; `mesh`: with
+    neighbours in rows and columns; `bus`: one channel for all; `one_way`: one channel from `ends` to those in `to`."""
+    ends: tuple[str, ...]
+    """Engines, or the memory at home; of a mesh row by row."""
+    to: tuple[str, ...] = ()
+    """Those that receive, where it is `one_way`."""
+    columns: Whole = 0
+    """Of a mesh."""
+    bits: Positive | None = None
+    """Bits that cross a channel in a cycle; any number at once where nothing is said."""
+    energy: Number = 0.0
+    """Picojoules of a bit."""
 
 
 class Offload(Part, frozen=True):

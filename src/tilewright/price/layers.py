@@ -91,11 +91,33 @@ def network_layers(graph: Graph) -> NetworkLayers:
             continue
         maker = _Maker(_unique(call.name, taken), node.op, {d: s for d, s in call.domain().dims.items() if s > 1})
         if all(prod(kind.shape) for kind in call.outputs):
-            _node(maker, call, _inputs(call, node, maker.sizes, made, constant))
+            inputs = _inputs(call, node, maker.sizes, made, constant)
+            bits = {name: call.type(name).dtype.bits for name in call.domain().outputs}
+            _node(maker, call.domain(), inputs, bits, copies=call.op.kind == "move")
         layers += maker.layers
         nodes.append(NodeLayers(maker.name, node.op, tuple(layer.name for layer in maker.layers)))
         made |= dict.fromkeys(node.made, (maker.layers[-1].name,) if maker.layers else ())
     return NetworkLayers(Workload(graph.name, tuple(layers)), tuple(nodes))
+
+
+def tile_layers(
+    name: str,
+    kind: str,
+    domain: Domain,
+    sizes: Mapping[str, int],
+    reads: Mapping[str, tuple[int, bool]],
+    writes: Mapping[str, int],
+    *,
+    copies: bool = False,
+) -> tuple[Layer, ...]:
+    """The layers of a part of an operator, whose loops have the given sizes. By operand: bits of an element that is
+    read, and whether it is constant; bits of one that is written. `copies` says that bytes are only moved."""
+    maker = _Maker(name, kind, {d: size for d, size in sizes.items() if size > 1})
+    found: list[_Tensor] = []
+    for operand, (bits, constant) in reads.items():
+        _add_input(found, domain, _Tensor(operand, touched(domain, operand, maker.sizes), bits, constant))
+    _node(maker, domain, found, writes, copies=copies)
+    return tuple(maker.layers)
 
 
 def _unique(name: str, taken: dict[str, int]) -> str:
@@ -112,12 +134,15 @@ def _inputs(
     for operand, tensor, kind in zip(call.operands, node.inputs, call.inputs, strict=True):
         if kind is None or operand in call.op.compile_time or operand not in domain.access or kind.size <= 1:
             continue
-        item = _Tensor(
-            operand, touched(domain, operand, sizes), kind.dtype.bits, tensor in constant, made.get(tensor, ())
-        )
-        if not _is_part(domain, operand) or not any(item.touched.all == other.touched.all for other in found):
-            found.append(item)
+        seen = touched(domain, operand, sizes)
+        _add_input(found, domain, _Tensor(operand, seen, kind.dtype.bits, tensor in constant, made.get(tensor, ())))
     return found
+
+
+def _add_input(found: list[_Tensor], domain: Domain, item: _Tensor) -> None:
+    """Of several that make up a whole, the first is all of it."""
+    if not _is_part(domain, item.name) or not any(item.touched.all == other.touched.all for other in found):
+        found.append(item)
 
 
 def _is_part(domain: Domain, operand: str) -> bool:
@@ -126,12 +151,8 @@ def _is_part(domain: Domain, operand: str) -> bool:
     return any(isinstance(axis, Affine) and len(axis.dims) == 1 and span.before + span.after for axis, span in axes)
 
 
-def _node(maker: _Maker, call: Call, inputs: list[_Tensor]) -> None:
-    domain = call.domain()
-    results = [
-        _Tensor(name, touched(domain, name, maker.sizes), kind.dtype.bits)
-        for name, kind in zip(domain.outputs, (call.type(name) for name in domain.outputs), strict=True)
-    ]
+def _node(maker: _Maker, domain: Domain, inputs: list[_Tensor], bits: Mapping[str, int], *, copies: bool) -> None:
+    results = [_Tensor(name, touched(domain, name, maker.sizes), bits[name]) for name in domain.outputs]
     if not domain.dims:
         _unordered(maker, inputs, results)
         return
@@ -146,7 +167,7 @@ def _node(maker: _Maker, call: Call, inputs: list[_Tensor]) -> None:
     _chain(maker, domain, rest, output, normalised)
     for vector in vectors:
         maker.add([vector], replace(vector, name=f"{vector.name}_loaded", sources=()), vector.touched.all, vector.name)
-    if call.op.kind != "move":
+    if not copies:
         for extra in results[1:]:
             maker.add(rest[:1], extra, extra.touched.all, extra.name)
 

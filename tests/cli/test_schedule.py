@@ -1,0 +1,70 @@
+"""`tilewright schedule`: what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from command_line import refused
+from frontend.stream_files import write_two
+from onnx_models import model, node, value, write
+from tilewright.cli.app import run
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "many_core"
+TRIO = str(EXAMPLES / "trio.yaml")
+
+
+def _network(folder: Path) -> Path:
+    """Two convolutions and a residual."""
+    nodes = [
+        node("Conv", "x w", "a", name="first", pads=[1, 1, 1, 1]),
+        node("Conv", "a v", "b", name="second", pads=[1, 1, 1, 1]),
+        node("Add", "a b", "y", name="sum"),
+    ]
+    weights = {"w": np.ones((4, 3, 3, 3), np.float32), "v": np.ones((4, 4, 3, 3), np.float32)}
+    return write(folder / "net.onnx", model(nodes, [value("x", (1, 3, 8, 8))], ["y"], constants=weights))
+
+
+def test_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _network(tmp_path)
+    mapping = str(EXAMPLES / "mapping.yaml")
+    assert run(["schedule", str(path), "--platform", TRIO, "--mapping", mapping, "--bits", "8", "--split", "none"]) == 0
+    printed = capsys.readouterr()
+    assert "first" in printed.out
+    assert "transfers between engines" in printed.out
+    assert "17 nodes" in printed.err
+    assert "all allocations tried" in printed.err
+
+
+def test_json_is_the_same_for_a_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _network(tmp_path)
+    command = ["schedule", str(path), "--platform", TRIO, "--split", "OY=2", "--evaluations", "20", "--json"]
+    found: list[dict[str, Any]] = []
+    for _ in range(2):
+        assert run(command) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert found[0] == found[1]
+    assert found[0]["tried"] == {"OY 2": found[0]["latency"]}
+    assert found[0]["splits"]["sum"] == {"across": [], "within": [["D2", 2]]}
+    assert [operation["name"] for operation in found[0]["operations"]] == ["first", "second", "sum"]
+
+
+def test_what_it_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _network(tmp_path)
+    assert "OY=all" in refused("bad-argument", capsys, "schedule", path, "--platform", TRIO, "--split", "OY")
+    refused("not-many-core", capsys, "schedule", path, "--platform", "tpu-like")
+    mapping = tmp_path / "mapping.yaml"
+    mapping.write_text("- {name: Conv, core_allocation: [wide]}\n", encoding="utf-8")
+    said = refused("unallocated-layer", capsys, "schedule", path, "--platform", TRIO, "--mapping", mapping)
+    assert "nothing says which engine computes 'sum'" in said
+
+
+def test_import_of_streams_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = write_two(tmp_path), tmp_path / "own.yaml"
+    assert run(["import", "stream", str(path), "-o", str(out)]) == 0
+    assert "two, 2 engines" in " ".join(capsys.readouterr().out.split())
+    assert "home: core2" in out.read_text(encoding="utf-8")

@@ -1,0 +1,65 @@
+"""The search for an allocation."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from schedule.small import chain, pair, random_task
+from tilewright.core.split import OperationSplit
+from tilewright.errors import TilewrightError
+from tilewright.schedule.fabric import fabric_of
+from tilewright.schedule.nodes import split_network
+from tilewright.schedule.scheduling import NodeCosts, Scheduling
+from tilewright.schedule.search import Objective, choices, search, value
+
+
+def _task() -> tuple[Scheduling, NodeCosts]:
+    fabric = fabric_of(pair())
+    nodes = split_network(chain(6), {f"c{i}": OperationSplit(within=(("OY", 3),)) for i in range(6)}, fabric.slots)
+    numbers = np.random.default_rng(1)
+    shape = (len(nodes.kinds), len(fabric.places))
+    costs = NodeCosts(
+        numbers.integers(20, 300, shape), 1e3 * numbers.random(shape), np.zeros(shape), np.zeros(shape, np.uint32)
+    )
+    return Scheduling(nodes, fabric, costs), costs
+
+
+@pytest.mark.parametrize("objective", ["latency", "energy", "edp"])
+def test_few_allocations_are_all_tried_and_many_are_searched(objective: Objective) -> None:
+    scheduling, costs = _task()
+    allowed = choices(scheduling, costs, {})
+    every = search(scheduling, costs, allowed, objective, 64)
+    assert every.exhaustive
+    assert every.evaluated == 64
+    best = min(value(scheduling.evaluate(np.array(p)), objective) for p in product(*allowed))
+    assert value(every.best, objective) == best
+    some = search(scheduling, costs, allowed, objective, 50)
+    assert not some.exhaustive
+    assert some.evaluated <= 50
+    assert value(some.best, objective) <= 1.02 * best
+    assert some == search(scheduling, costs, allowed, objective, 50)
+    latencies = [tried.latency for tried in every.front]
+    energies = [tried.energy for tried in every.front]
+    assert latencies == sorted(latencies)
+    assert energies == sorted(energies, reverse=True)
+
+
+def test_allocations_that_cannot_be_are_passed_over() -> None:
+    task = random_task(3)
+    allowed = choices(task.scheduling, task.costs, {})
+    assert search(task.scheduling, task.costs, allowed, evaluations=30).best.latency > 0
+
+
+def test_engines_of_slices_are_given_in_their_order() -> None:
+    fabric = fabric_of(pair())
+    nodes = split_network(chain(2), {"c0": OperationSplit((("K", 2),))}, fabric.slots)
+    shape = (len(nodes.kinds), len(fabric.places))
+    costs = NodeCosts(np.ones(shape, np.int64), np.ones(shape), np.ones(shape), np.zeros(shape, np.uint32))
+    scheduling = Scheduling(nodes, fabric, costs)
+    assert choices(scheduling, costs, {"c0": ("b", "a"), "c1": ("b",)}) == [(1,), (0,), (1,)]
+    with pytest.raises(TilewrightError) as caught:
+        choices(scheduling, costs, {"c1": ("q",)})
+    assert caught.value.code == "unknown-engine"
