@@ -32,8 +32,13 @@ def _network(folder: Path) -> Path:
 def test_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = _network(tmp_path)
     mapping = str(EXAMPLES / "mapping.yaml")
-    assert run(["schedule", str(path), "--platform", TRIO, "--mapping", mapping, "--bits", "8", "--split", "none"]) == 0
+    trace = tmp_path / "trace.json"
+    options = ["--mapping", mapping, "--bits", "8", "--split", "none", "--trace", str(trace)]
+    assert run(["schedule", str(path), "--platform", TRIO, *options]) == 0
     printed = capsys.readouterr()
+    events = json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]
+    assert sum(event["ph"] == "X" and event["pid"] == 1 for event in events) == 17
+    assert {"first [3]", "w"} <= {event["name"] for event in events}
     assert "first" in printed.out
     assert "transfers between engines" in printed.out
     assert "17 nodes" in printed.err

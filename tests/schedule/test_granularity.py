@@ -24,8 +24,7 @@ def test_prices_follow_sizes_and_what_does_not_fit_is_streamed() -> None:
     fabric = fabric_of(given)
     prices = NodePrices(given, fabric, effort=QUICK)
     whole, rows = (
-        prices.costs(split_network(chain(1), {"c0": OperationSplit(within=loops)}, fabric.slots), {})
-        for loops in WAYS
+        prices.costs(split_network(chain(1), {"c0": OperationSplit(within=loops)}, fabric.slots), {}) for loops in WAYS
     )
     assert (rows.cycles[0, :2] < whole.cycles[0, :2]).all()
     assert 4 * rows.cycles[0, 0] < whole.cycles[0, 0] < 8 * rows.cycles[0, 0]

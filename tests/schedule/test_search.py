@@ -10,6 +10,7 @@ import pytest
 from schedule.small import chain, pair, random_task
 from tilewright.core.split import OperationSplit
 from tilewright.errors import TilewrightError
+from tilewright.schedule.bounds import least_latency
 from tilewright.schedule.fabric import fabric_of
 from tilewright.schedule.nodes import split_network
 from tilewright.schedule.scheduling import NodeCosts, Scheduling
@@ -36,6 +37,7 @@ def test_few_allocations_are_all_tried_and_many_are_searched(objective: Objectiv
     assert every.evaluated == 64
     best = min(value(scheduling.evaluate(np.array(p)), objective) for p in product(*allowed))
     assert value(every.best, objective) == best
+    assert least_latency(scheduling.nodes, costs, allowed) <= every.front[0].latency
     some = search(scheduling, costs, allowed, objective, 50)
     assert not some.exhaustive
     assert some.evaluated <= 50
@@ -63,3 +65,13 @@ def test_engines_of_slices_are_given_in_their_order() -> None:
     with pytest.raises(TilewrightError) as caught:
         choices(scheduling, costs, {"c1": ("q",)})
     assert caught.value.code == "unknown-engine"
+
+
+def test_no_schedule_takes_less_than_the_longest_chain() -> None:
+    fabric = fabric_of(pair())
+    nodes = split_network(chain(3), {}, fabric.slots)
+    shape = (len(nodes.kinds), len(fabric.places))
+    cycles = np.array([[10, 20, -1], [30, 5, -1], [7, 7, -1]])
+    costs = NodeCosts(cycles, np.ones(shape), np.ones(shape), np.zeros(shape, np.uint32))
+    assert least_latency(nodes, costs, [(0, 1)] * 3) == 10 + 5 + 7
+    assert least_latency(nodes, costs, [(0,), (0,), (1,)]) == 10 + 30 + 7

@@ -22,6 +22,7 @@ from tilewright.frontend.zigzag_workload import read_layer_texts
 from tilewright.machine.library import load_machine
 from tilewright.machine.machine import Machine
 from tilewright.mapping.results import Effort
+from tilewright.schedule.bounds import least_latency
 from tilewright.schedule.costs import FEW, NodePrices
 from tilewright.schedule.fabric import fabric_of
 from tilewright.schedule.granularity import ROWS, CutNetwork, Cutter
@@ -31,6 +32,8 @@ from tilewright.schedule.scheduling import EngineSchedule, NodeCosts, Priority
 from tilewright.schedule.search import AllocationResult, Objective, choices, search, value
 
 YAML = (".yaml", ".yml")
+ROUNDS = 4
+"""Of changes to all operations, at most."""
 REFINED = "each by itself"
 """Among ways to cut a network: each operation in its own way."""
 
@@ -64,6 +67,8 @@ class Scheduled:
     """By operation: how it is cut."""
     tried: Mapping[str, float]
     """By way to cut the network: what the objective comes to."""
+    bound: int
+    """Cycles that any allocation of these nodes takes at least."""
 
 
 def find_many_core(machine: str | Path | Machine) -> Machine:
@@ -137,6 +142,7 @@ def schedule_network(
         search=result,
         splits=cut.splits,
         tried=tried,
+        bound=least_latency(cut.scheduling.nodes, cut.costs, choices(cut.scheduling, cut.costs, cutter.engines)),
     )
 
 
@@ -164,11 +170,13 @@ def _searched(
 def _refined(
     cutter: Cutter, best: tuple[CutNetwork, AllocationResult], options: ScheduleOptions, progress: Observer
 ) -> tuple[CutNetwork, AllocationResult]:
-    """Operations cut one by one, then allocated once more."""
-    finer = cutter.refined(best[0], options.objective)
-    if finer is best[0]:
-        return best
-    return _searched(cutter, finer.splits, options, progress, finer.tried.places)
+    """Operations cut one by one, then allocated once more, as often as that helps."""
+    for _ in range(ROUNDS):
+        finer = cutter.refined(best[0], options.objective)
+        if finer is best[0]:
+            break
+        best = _searched(cutter, finer.splits, options, progress, finer.tried.places)
+    return best
 
 
 def _said(split: Loops) -> str:

@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from tilewright.api.scheduling import Scheduled, ScheduleOptions, read_operations, schedule_network
+from tilewright.base.files import write_file
 from tilewright.cli import options as opt
 from tilewright.cli.arguments import network_of, states_of
 from tilewright.cli.console import errors, progress_line, results
@@ -20,6 +21,7 @@ from tilewright.report.costs import energy_text
 from tilewright.schedule.nodes import Numbers
 from tilewright.schedule.scheduling import CAUSES, EngineSchedule, Priority
 from tilewright.schedule.search import Objective
+from tilewright.schedule.trace import trace_events
 
 commands = typer.Typer()
 EXAMPLES = """
@@ -92,6 +94,10 @@ def schedule_command(
             "--bits", min=1, max=64, help="Of an element at most, as if the network were quantised.", show_default=False
         ),
     ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option("--trace", metavar="FILE", help="Writes a trace for Perfetto.", show_default=False),
+    ] = None,
     as_json: opt.Json = False,
     about: opt.NetworkOptions,
 ) -> None:
@@ -113,6 +119,8 @@ def schedule_command(
     options = ScheduleOptions(wanted, _loops(split), first, evaluations, seed, bits)
     with progress_line(operations.name, quiet=as_json) as progress:
         found = schedule_network(operations, platform, mapping, options, progress=progress)
+    if trace is not None:
+        write_file(trace, json.dumps({"traceEvents": trace_events(found.schedule)}).encode())
     if as_json:
         print(json.dumps(_values(found)))
         return
@@ -125,7 +133,7 @@ def schedule_command(
     one = found.schedule
     errors().print(
         f"{one.latency:,} cycles, {energy_text(one.energy)}; {one.nodes.count:,} nodes, {one.nodes.edges:,} edges; "
-        f"{every} allocations tried{ways}"
+        f"{every} allocations tried{ways}; no allocation of these nodes takes less than {found.bound:,} cycles"
     )
 
 
@@ -213,6 +221,7 @@ def _values(found: Scheduled) -> dict[str, object]:
         "network": one.nodes.network.name,
         "machine": one.fabric.name,
         "latency": one.latency,
+        "bound": found.bound,
         "energy": one.energy,
         "energies": dict(one.summary.energies),
         "peaks": dict(one.summary.peaks),

@@ -67,16 +67,12 @@ class Cutter:
         )
         return Scheduling(nodes, self.fabric, costs, self._priority), costs
 
-    def refined(self, first: CutNetwork, objective: Objective, rounds: int = 2) -> CutNetwork:
+    def refined(self, first: CutNetwork, objective: Objective) -> CutNetwork:
         """The best of changes to one operation after another, those with most work first."""
         best = first
-        for number in range(rounds):
-            before = best
-            for operation in self._by_work(best):
-                self._progress(f"round {number + 1} of {rounds}, {operation.name}")
-                best = self._changed(best, operation, objective)
-            if best is before:
-                break
+        for operation in self._by_work(best):
+            self._progress(f"ways to cut {operation.name}")
+            best = self._changed(best, operation, objective)
         return best
 
     def _by_work(self, cut: CutNetwork) -> list[Operation]:

@@ -1,0 +1,55 @@
+"""Schedules as traces that Perfetto and chrome://tracing open: a lane for each engine and for each channel.
+
+One cycle is one nanosecond of the trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tilewright.schedule.scheduling import CAUSES, EngineSchedule
+
+ENGINES, CHANNELS = 1, 2
+"""Processes of the trace; their threads are the lanes."""
+
+
+def trace_events(schedule: EngineSchedule) -> list[dict[str, object]]:
+    """What happens, in the form of Chrome's trace events."""
+    return [*_lanes(schedule), *_nodes(schedule), *_transfers(schedule)]
+
+
+def _lanes(schedule: EngineSchedule) -> Iterator[dict[str, object]]:
+    fabric = schedule.fabric
+    lanes = ((ENGINES, "engines", fabric.engines), (CHANNELS, "channels", [c.name for c in fabric.channels]))
+    for process, title, names in lanes:
+        yield {"ph": "M", "pid": process, "name": "process_name", "args": {"name": title}}
+        for number, name in enumerate(names):
+            yield {"ph": "M", "pid": process, "tid": number, "name": "thread_name", "args": {"name": name}}
+
+
+def _slice(process: int, lane: int, name: str, start: int, end: int, **more: object) -> dict[str, object]:
+    times = {"ts": start / 1000, "dur": (end - start) / 1000}
+    return {"ph": "X", "pid": process, "tid": lane, "name": name, **times, "args": {"start": start, "end": end, **more}}
+
+
+def _nodes(schedule: EngineSchedule) -> Iterator[dict[str, object]]:
+    nodes = schedule.nodes
+    rows = zip(schedule.places.tolist(), schedule.start.tolist(), schedule.end.tolist(), strict=True)
+    for node, (place, start, end) in enumerate(rows):
+        operation = nodes.network.operations[int(nodes.operation[node])]
+        yield _slice(ENGINES, place, nodes.name(node), start, end, operation=operation.name, operator=operation.kind)
+
+
+def _transfers(schedule: EngineSchedule) -> Iterator[dict[str, object]]:
+    nodes, moved, busy = schedule.nodes, schedule.transfers, schedule.busy
+    names = ("link", "transfer", "node", "start", "end")
+    for link, transfer, node, start, end in zip(*(busy[name].tolist() for name in names), strict=True):
+        if transfer < 0:
+            yield _slice(CHANNELS, link, f"streamed by {nodes.name(node)}", start, end)
+            continue
+        tensor = int(moved["tensor"][transfer])
+        name = nodes.tensor_names[int(nodes.tensor_of[tensor])]
+        cause, bits = CAUSES[int(moved["cause"][transfer])], int(nodes.bits[tensor])
+        ways = [schedule.fabric.places[int(moved[side][transfer])] for side in ("source", "target")]
+        more = {"cause": cause, "bits": bits, "for": nodes.name(node), "from": ways[0], "to": ways[1]}
+        yield _slice(CHANNELS, link, name, start, end, **more)
