@@ -18,8 +18,8 @@ def least_latency(nodes: Nodes, costs: NodeCosts, allowed: Sequence[tuple[int, .
     if not nodes.count:
         return 0
     fastest = np.full((len(nodes.kinds), len(allowed)), np.iinfo(np.int64).max)
-    pairs = np.unique(np.stack([nodes.kind, nodes.group], 1), axis=0)
-    for kind, group in pairs.tolist():
+    pairs: list[list[int]] = np.unique(np.stack([nodes.kind, nodes.group], 1), axis=0).tolist()
+    for kind, group in pairs:
         fastest[kind, group] = min(int(costs.cycles[kind, place]) for place in allowed[group])
     cycles: Numbers = fastest[nodes.kind, nodes.group]
     engines = {place for places in allowed for place in places}
