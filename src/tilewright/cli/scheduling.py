@@ -87,7 +87,12 @@ def schedule_command(
         int,
         typer.Option("--evaluations", min=1, max=MOST, help="Allocations that are tried for each way to cut."),
     ] = 1000,
-    seed: Annotated[int, typer.Option("--seed", help="Of the search; the same one gives the same result.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            "--seed", metavar="N", min=0, max=opt.LARGEST, help="Of the search; the same one gives the same result."
+        ),
+    ] = 0,
     bits: Annotated[
         int | None,
         typer.Option(
