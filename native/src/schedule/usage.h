@@ -45,10 +45,8 @@ class Usage {
     void forget(int64_t time, int64_t bits) {
         for (size_t index = 0; index < blocks_.size(); ++index) {
             for (Change &next : blocks_[index].changes) {
-                if (next.time < time)
+                if (next.time <= time)
                     continue;
-                if (next.time == time)
-                    return change(time, -bits);
                 const int64_t moved = next.bits;
                 next.bits = 0;
                 blocks_[index].measure();

@@ -1,0 +1,1 @@
+"""Networks on machines with many engines: nodes, their prices, allocations and schedules."""
