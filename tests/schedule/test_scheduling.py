@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from schedule.small import add, chain, conv, engine, even_costs, machine, pair
+from tilewright.core.domain import domain, elementwise
 from tilewright.core.split import OperationSplit
+from tilewright.errors import TilewrightError
 from tilewright.machine.parts import Net
 from tilewright.schedule.checker import faults
 from tilewright.schedule.fabric import fabric_of
-from tilewright.schedule.network import network_of_equations
+from tilewright.schedule.network import Access, Operation, OperationGraph, Tensor, network_of_equations
 from tilewright.schedule.nodes import split_network
 from tilewright.schedule.scheduling import EngineSchedule, Scheduling
 
@@ -107,3 +109,37 @@ def test_nodes_wait_rather_than_push_weights_out() -> None:
     assert names.count("c0.W") == names.count("c1.W") == 1
     hasty = Scheduling(nodes, fabric, costs, as_stream=True).evaluate(places)
     assert found.latency < hasty.latency
+
+
+def test_streamed_both_ways_over_one_bus() -> None:
+    fabric = fabric_of(pair())
+    nodes = split_network(chain(2), {}, fabric.slots)
+    costs = even_costs(nodes, fabric)
+    costs.streamed[:, 0] = 1 << fabric.slots.index("O") | 1 << fabric.slots.index("I1")
+    found = Scheduling(nodes, fabric, costs).schedule(np.zeros(2, np.int64))
+    assert faults(found, costs) == []
+    assert (found.busy["transfer"] < 0).sum() == 2
+
+
+def test_two_results_need_room_together() -> None:
+    space = elementwise((9, 8), {"X": (9, 8)})
+    both = domain(space.dims, {**space.access, "Z": space.access["Y"]}, {**space.shapes, "Z": (9, 8)}, "Y Z")
+    tensors = {
+        "x": Tensor("x", (9, 8), 8),
+        "y": Tensor("y", (9, 8), 8, "both", result=True),
+        "z": Tensor("z", (9, 8), 8, "both", result=True),
+    }
+    reads, writes = (Access("X", "x", "I1"),), (Access("Y", "y", "O"), Access("Z", "z", "O"))
+    network = OperationGraph("two", (Operation("both", "Both", both, reads, writes),), tensors)
+    bus = Net(name="bus", kind="bus", ends=("a", "home"), bits=8)
+    for room, fits in ((3, True), (2, False)):
+        fabric = fabric_of(machine([engine("a", 64, room * 9 * 8 * 8)], [bus]))
+        nodes = split_network(network, {}, fabric.slots)
+        costs = even_costs(nodes, fabric)
+        scheduling = Scheduling(nodes, fabric, costs)
+        if fits:
+            assert faults(scheduling.schedule(np.zeros(1, np.int64)), costs) == []
+        else:
+            with pytest.raises(TilewrightError) as caught:
+                scheduling.evaluate(np.zeros(1, np.int64))
+            assert caught.value.code == "no-room"

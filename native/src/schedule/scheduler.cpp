@@ -200,10 +200,16 @@ bool Scheduler::schedule(Index node) {
         const Index tensor = work_.write_tensor[index(*write)], slot = work_.write_slot[index(*write)];
         const Index to = streamed >> slot & 1 ? far() : place;
         const Index memory = memory_at(to, slot);
-        int64_t room = 0;
+        int64_t room = 0, bits = 0;
         if (memory < 0)
             return fail(Failure::room, node, tensor, to);
-        if (!make_room(memory, tensor, to, node, time, time, room))
+        // All results of the node are there at once.
+        for (const Index *other = work_.writes.begin(here); other <= write; ++other) {
+            const Index with = work_.write_slot[index(*other)];
+            if (memory_at(streamed >> with & 1 ? far() : place, with) == memory)
+                bits += work_.bits[index(work_.write_tensor[index(*other)])];
+        }
+        if (!make_room(memory, tensor, bits, to, node, time, time, room))
             return false;
         time = std::max(time, room);
     }
@@ -219,7 +225,9 @@ bool Scheduler::schedule(Index node) {
             if (!linked(from, to))
                 return fail(Failure::route, node, -1, from, to);
             const size_t route = index(from * fabric_.places + to);
-            links.insert(links.end(), fabric_.routes.begin(route), fabric_.routes.end(route));
+            for (const Index *link = fabric_.routes.begin(route); link != fabric_.routes.end(route); ++link)
+                if (std::find(links.begin(), links.end(), *link) == links.end()) // a bus goes both ways
+                    links.push_back(*link);
         }
         for (const Index link : links)
             time = std::max(time, link_free_[index(link)]);
@@ -280,29 +288,23 @@ bool Scheduler::bring(Index tensor, Index slot, Index place, Index node, int64_t
         time = std::max(time, stay->since);
         return true;
     }
-    Index source = -1;
-    bool held = false;
+    Index source = -1, holder = -1;
     for (Index at = stays_of_[index(tensor)]; at >= 0; at = stays_[index(at)].next) {
         const Stay &stay = stays_[index(at)];
         if (stay.memory < 0)
             continue;
-        held = true;
-        if (linked(stay.place, place) && (source < 0 || stay.place < source))
-            source = stay.place;
+        holder = stay.place;
+        if (linked(holder, place) && (source < 0 || holder < source))
+            source = holder;
     }
-    if (source < 0) {
-        Index from = -1;
-        for (Index at = stays_of_[index(tensor)]; held && at >= 0; at = stays_[index(at)].next)
-            if (stays_[index(at)].memory >= 0)
-                from = stays_[index(at)].place;
-        return fail(Failure::route, node, tensor, from, place);
-    }
+    if (source < 0)
+        return fail(Failure::route, node, tensor, holder, place);
     const Index memory = memory_at(place, slot);
     if (memory < 0)
         return fail(Failure::room, node, tensor, place);
     const int64_t wish = std::max(find(tensor, source)->since, first_free(source, place));
     int64_t room = 0;
-    if (!make_room(memory, tensor, place, node, wish, time, room))
+    if (!make_room(memory, tensor, work_.bits[index(tensor)], place, node, wish, time, room))
         return false;
     const int64_t start = std::max(room, std::max(wish, first_free(source, place)));
     const Index from = find(tensor, source)->memory;
@@ -317,10 +319,10 @@ bool Scheduler::bring(Index tensor, Index slot, Index place, Index node, int64_t
     return true;
 }
 
-// The first moment from `wish` on with room for a tensor; where there is never any, others leave when the node starts.
-bool Scheduler::make_room(Index memory, Index tensor, Index place, Index node, int64_t wish, int64_t &time,
-                          int64_t &room) {
-    const int64_t bits = work_.bits[index(tensor)], capacity = fabric_.capacity[index(memory)];
+// The first moment from `wish` on with room for so many bits, a tensor's and perhaps more; where there is never any, others leave when the node starts.
+bool Scheduler::make_room(Index memory, Index tensor, int64_t bits, Index place, Index node, int64_t wish,
+                          int64_t &time, int64_t &room) {
+    const int64_t capacity = fabric_.capacity[index(memory)];
     Usage &usage = usage_[index(memory)];
     room = usage.room(wish, bits, capacity);
     if (room != never)

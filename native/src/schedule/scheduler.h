@@ -120,7 +120,8 @@ class Scheduler {
     bool crowded(Index node);
     bool schedule(Index node);
     bool bring(Index tensor, Index slot, Index place, Index node, int64_t &time);
-    bool make_room(Index memory, Index tensor, Index place, Index node, int64_t wish, int64_t &time, int64_t &room);
+    bool make_room(Index memory, Index tensor, int64_t bits, Index place, Index node, int64_t wish, int64_t &time,
+                   int64_t &room);
     bool evict(Index tensor, Index place, Index node, int64_t time, int64_t &done);
     int64_t carry(Index tensor, Index source, Index target, Index from, Index to, int64_t start, Cause cause,
                   Index node);
