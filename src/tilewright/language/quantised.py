@@ -1,0 +1,202 @@
+"""A language model in integers: which numbers its weights and activations are, and how sums are scaled back.
+
+Activations have 8 bits where they are multiplied by weights, or lie in a cache, each channel with a scale of its own: the
+factor moves into the rows of the norm, or into whatever makes the channel, and into the columns of the weights that
+read it. What is added up along the layers has 16 bits and more, and so have gates and what is rotated. A weight's scale
+is fitted to the whole number that its sums are multiplied by, so that scaling back is exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import floor, log, log2
+
+import numpy as np
+
+from tilewright.core.graph import Array
+from tilewright.language.checkpoint import Checkpoint, Sizes
+from tilewright.language.reference import rotations
+from tilewright.language.statistics import Statistics
+
+BYTE, WORD, LIMIT = 127, 32767, (1 << 31) - 1
+OCTAVE = 32
+"""Units of a score in which weights of attention halve."""
+MEAN = 64
+"""Units of a value in the means of values that attention gives."""
+TURN = 14
+"""Bits of cosines and sines."""
+SIGMOID = 512
+"""Entries of the table of sigmoids, of which 32 are one."""
+LOGIT = 256
+"""Units of a logit in what a model gives."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How numbers are chosen."""
+
+    weight_bits: int = 8
+    smoothing: float = 0.8
+    """How much of the difference between channels of activations moves into weights."""
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """Weights, input x output, and how sums are scaled: `(sum * mul + add) >> shift`."""
+
+    weights: Array
+    mul: Array
+    add: Array
+    shift: int
+
+
+@dataclass(frozen=True, eq=False)
+class Norm:
+    """Factors of channels, and by how much products are shifted."""
+
+    weights: Array
+    shift: int
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    attention_norm: Norm
+    turned: Linear
+    """Queries and keys, 256 times what they are behind the rotation."""
+    values: Linear
+    score_mul: Array
+    score_shift: int
+    mean_mul: Array
+    mean_shift: int
+    output: Linear
+    ffn_norm: Norm
+    gate: Linear
+    up: Linear
+    step: int
+    hidden_shift: int
+    down: Linear
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerModel:
+    """All numbers of a model; `logits` are in units of 1 / LOGIT."""
+
+    sizes: Sizes
+    embedding: Array
+    embedding_mul: Array
+    embedding_shift: int
+    layers: tuple[Layer, ...]
+    norm: Norm
+    head: Linear
+
+    def tables(self) -> tuple[Array, Array]:
+        """Cosines and sines in units of 2^-TURN."""
+        cosines, sines = (np.rint(table * (1 << TURN)).astype(np.int16) for table in rotations(self.sizes))
+        return cosines, sines
+
+
+def powers() -> Array:
+    """Weights of attention by how far a score lies below the largest; the last is 0."""
+    return np.rint(255 * 0.5 ** (np.arange(10 * OCTAVE) / OCTAVE)).astype(np.uint8)
+
+
+def sigmoids() -> Array:
+    """2^15 times the sigmoid at steps of 1 / 32; its middle is that of zero."""
+    at = (np.arange(SIGMOID) - SIGMOID // 2) / 32
+    return np.minimum(np.rint(32768 / (1 + np.exp(-at))), WORD).astype(np.int16)
+
+
+def quantised(model: Checkpoint, seen: Statistics, choices: Choices | None = None) -> IntegerModel:
+    """The model in integers."""
+    chosen, sizes = choices or Choices(), model.sizes
+    unit = 2 * max(seen.overall(f"{n}x") for n in ("", *(f"{layer}." for layer in range(sizes.layers)))) / WORD
+    layers = tuple(_layer(model, number, seen, unit, chosen) for number in range(sizes.layers))
+    embedding = model.weights["emb"]
+    table = _linear(embedding, np.ones(sizes.dim), np.full(sizes.vocab, unit), Choices(), inputs=1)
+    scales = _smoothed(seen.channels("head_in"), chosen)
+    head = _linear(embedding, scales, np.full(sizes.vocab, 1 / LOGIT), chosen, floored=True)
+    return IntegerModel(sizes, table.weights.T, table.mul, table.shift, layers, _norm(scales), head)
+
+
+def _layer(model: Checkpoint, number: int, seen: Statistics, unit: float, chosen: Choices) -> Layer:
+    sizes, w, name = model.sizes, model.layer(number), f"{number}."
+    into = _smoothed(seen.channels(f"{name}attention_in"), chosen)
+    # A score is one scale times a sum over pairs, so what a pair of keys has less, its queries have more.
+    query, key = seen.channels(f"{name}q"), seen.channels(f"{name}k")
+    scale = (query * key).max(axis=1) / BYTE**2
+    wanted = scale * sizes.head**-0.5 * OCTAVE / log(2)
+    shift = _shift(float(wanted.max()), sizes.head * (BYTE + 1) ** 2)
+    mul = np.maximum(np.ceil(wanted * 2.0**shift), 1)
+    scale = mul / wanted / 2.0**shift * scale
+    keys = np.sqrt(scale[:, None] * key / query)
+    queries = scale[:, None] / keys
+    pairs = np.concatenate([np.concatenate([s, s], axis=1).reshape(-1) for s in (queries, keys)]) / 256
+    turned = _linear(np.concatenate([w["wq"], w["wk"]]), into, pairs, chosen, floored=True)
+    value_scales = seen.channels(f"{name}v").reshape(-1) / BYTE
+    values = _linear(w["wv"], into, value_scales, chosen, floored=True)
+    mixed = _smoothed(seen.channels(f"{name}mixed"), chosen)
+    mean_shift = _shift(float((value_scales / MEAN / mixed).max()), (BYTE + 1) * MEAN, most=WORD)
+    mean_mul = np.maximum(np.floor(value_scales / MEAN / mixed * 2.0**mean_shift), 1)
+    output = _linear(w["wo"], value_scales / MEAN * 2.0**mean_shift / mean_mul, np.full(sizes.dim, unit), chosen)
+    inner = _smoothed(seen.channels(f"{name}ffn_in"), chosen)
+    step = max(1, min(14, 10 - int(np.ceil(log2(1.25 * seen.overall(f"{name}gate"))))))
+    gate_unit = 2.0 ** -(5 + step)
+    gate = _linear(w["gate"], inner, np.full(sizes.ffn, gate_unit), chosen, floored=True)
+    hidden, most = _smoothed(seen.channels(f"{name}hidden"), chosen), seen.channels(f"{name}up") * 1.5
+    hidden_shift = max(1, min(30, floor(log2(float((WORD * hidden / (most * gate_unit)).min())))))
+    up = _linear(w["up"], inner, hidden / (gate_unit * 2.0**hidden_shift), chosen, floored=True)
+    down = _linear(w["down"], hidden, np.full(sizes.dim, unit), chosen)
+    return Layer(
+        _norm(into),
+        turned,
+        values,
+        mul.astype(np.int32),
+        shift,
+        mean_mul.astype(np.int32),
+        mean_shift,
+        output,
+        _norm(inner),
+        gate,
+        up,
+        step,
+        hidden_shift,
+        down,
+    )
+
+
+def _smoothed(largest: Array, chosen: Choices) -> Array:
+    """Scales of channels: between one for all and one for each."""
+    wide = largest.astype(np.float64)
+    return wide**chosen.smoothing * wide.max() ** (1 - chosen.smoothing) / BYTE
+
+
+def _norm(scales: Array) -> Norm:
+    shift = floor(log2(WORD * float(scales.min())))
+    return Norm(np.rint(2.0**shift / scales).astype(np.int32), shift)
+
+
+def _shift(factor: float, largest: int, *, most: int = LIMIT) -> int:
+    """By how much products may be shifted that are to be sums of up to `largest` times up to `factor`, in 32 bits."""
+    return max(1, min(30, floor(log2(min(LIMIT / 2.1 / (largest * factor), most / factor)))))
+
+
+def _linear(
+    weights: Array,
+    inputs_at: Array,
+    outputs_at: Array,
+    chosen: Choices,
+    *,
+    floored: bool = False,
+    inputs: int | None = None,
+) -> Linear:
+    """Integer weights for inputs and outputs of some scales; `floored` inputs are half a unit too low on average."""
+    wide = weights.astype(np.float64) * inputs_at
+    top = (1 << (chosen.weight_bits - 1)) - 1
+    largest = np.maximum(np.abs(wide).max(axis=1), 1e-12)
+    magnitude = np.abs(wide).sum(axis=1) / largest * top if inputs is None else np.full(len(wide), float(top * inputs))
+    factors = largest / top / outputs_at
+    shift = _shift(float((factors * (magnitude + wide.shape[1] / 2)).max()), BYTE + 1)
+    mul = np.maximum(np.ceil(factors * 2.0**shift), 1)
+    whole = np.clip(np.rint(wide / (mul * outputs_at / 2.0**shift)[:, None]), -top - 1, top)
+    add = np.rint(whole.sum(axis=1) * mul / 2) if floored else np.zeros(len(whole))
+    return Linear(whole.T.astype(np.int8), mul.astype(np.int32), add.astype(np.int32), shift)
