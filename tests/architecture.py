@@ -20,7 +20,7 @@ LAYERS = (
     {"machine"},
     {"core"},
     {"ops"},
-    {"frontend", "passes", "quantize"},
+    {"frontend", "language", "passes", "quantize"},
     {"price"},
     {"timeline"},
     {"mapping", "plan"},
@@ -49,7 +49,7 @@ ONE_MODULE: Mapping[str, frozenset[str]] = {
 }
 """Libraries that one module alone imports, whichever it is."""
 
-OPERATOR_PARTS = frozenset({"ops", "passes", "frontend", "quantize"})
+OPERATOR_PARTS = frozenset({"ops", "passes", "frontend", "language", "quantize"})
 """The parts that may name operators."""
 
 DEFAULT_PLATFORM = "DEFAULT_PLATFORM"

@@ -53,6 +53,22 @@ def read_arrays(path: Path, role: Role | None = None, *, code: str = "bad-argume
         ) from reason
 
 
+def read_named(path: Path, *, code: str, help: str) -> dict[str, Array]:
+    """The arrays of an .npz file by name; single texts are among them."""
+    try:
+        if not path.is_file():
+            raise FileNotFoundError("there is no such file")
+        with path.open("rb") as file:
+            return dict(_arrays(file, path.stat().st_size, texts=True))
+    except DAMAGE as reason:
+        raise TilewrightError(
+            code,
+            f"'{path}' is not an .npz file of arrays",
+            reasons=[str(reason) or type(reason).__name__],
+            help=help,
+        ) from reason
+
+
 def _ordered(names: list[str], role: Role | None) -> list[str]:
     """The names that a role has."""
     if role is None:
@@ -72,7 +88,7 @@ def _ordered(names: list[str], role: Role | None) -> list[str]:
     return [*(numbers[number] for number in sorted(numbers)), *others]
 
 
-def _arrays(file: IO[bytes], size: int) -> Iterator[tuple[str, Array]]:
+def _arrays(file: IO[bytes], size: int, *, texts: bool = False) -> Iterator[tuple[str, Array]]:
     if file.read(2) != b"PK":
         file.seek(0)
         yield "", _array(file, size)
@@ -88,17 +104,17 @@ def _arrays(file: IO[bytes], size: int) -> Iterator[tuple[str, Array]]:
             if names.count(member.filename) > 1:
                 raise ValueError(f"'{member.filename}' is in it twice")
             with archive.open(member) as inner:
-                yield member.filename.removesuffix(ENDING), _array(inner, member.file_size)
+                yield member.filename.removesuffix(ENDING), _array(inner, member.file_size, texts=texts)
 
 
-def _array(file: IO[bytes], size: int) -> Array:
+def _array(file: IO[bytes], size: int, *, texts: bool = False) -> Array:
     """One array; what its header says has to be what there is."""
     version = np.lib.format.read_magic(file)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in readers:
         raise ValueError(f"arrays of version {version} are not known")
     shape, by_columns, kind = readers[version](file)
-    if kind.kind not in NUMBERS:
+    if kind.kind not in NUMBERS and not (texts and kind.kind == "U" and not shape):
         raise ValueError(f"its elements are {kind}, which are not real numbers")
     wanted, found = math.prod(shape) * kind.itemsize, size - file.tell()
     if min(shape, default=0) < 0 or wanted != found or wanted > MOST_BYTES:

@@ -71,6 +71,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "running",
         "Compiles, builds and runs a network on this machine, or on the simulated machine of its platform.",
     ),
+    "generate": ("generating", "Lets a language model go on with a text, on this machine or on a simulated one."),
     "plan": ("planning", "Shows how a network would run: tiles, buffers, transfers and predicted cycles."),
     "calibrate": (
         "calibrating",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -14,6 +15,7 @@ Watch = Callable[[str, Array], None]
 """Is shown activations by name as they are computed."""
 
 
+@lru_cache(maxsize=4)
 def rotations(sizes: Sizes) -> tuple[Array, Array]:
     """Cosines and sines of each position and pair."""
     half = sizes.head // 2

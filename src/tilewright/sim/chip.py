@@ -31,6 +31,54 @@ class ChipRun:
     """What each group of nodes took, where that was asked for."""
 
 
+class Chip:
+    """A program that is fed run by run, and keeps its states between."""
+
+    def __init__(
+        self,
+        executable: Path,
+        inputs: int,
+        outputs: Sequence[TensorType],
+        platform: Target,
+        *,
+        steps: int,
+        timing: str = "",
+        checks: bool = False,
+        limits: Limits = USUAL,
+    ) -> None:
+        """`steps` is how often it will be run at most."""
+        self.simulator = Simulator(platform, timing, look=Look(checks=checks), limits=limits)
+        self._executable, self._kinds, self._left = executable, outputs, steps
+        self.simulator.load(executable)
+        self._expect(self.simulator.run_until("tw_ready"), "breakpoint")
+        # A program that is run once need not know of more.
+        if steps > 1:
+            self.simulator.write(self.simulator.address("tw_steps"), steps.to_bytes(4, "little"))
+        self._inputs = self.simulator.read_words("tw_inputs", inputs)
+        self._outputs = self.simulator.read_words("tw_outputs", len(outputs))
+
+    def run(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """One run; a fault or a finding of the checks is an error."""
+        for pointer, array in zip(self._inputs, inputs, strict=True):
+            self.simulator.write(pointer, np.ascontiguousarray(array).tobytes())
+        self._left -= 1
+        stop = self.simulator.run_until("tw_ready") if self._left else self.simulator.run()
+        self._expect(stop, "breakpoint" if self._left else "exited")
+        found = zip(self._outputs, self._kinds, strict=True)
+        return tuple(
+            np.frombuffer(self.simulator.read(pointer, kind.bytes), kind.dtype.numpy).reshape(kind.shape)
+            for pointer, kind in found
+        )
+
+    @property
+    def cycles(self) -> int:
+        """Of the last run alone, without starting the machine."""
+        return self.simulator.read_words("tw_cycles")[0]
+
+    def _expect(self, stop: Stop, wanted: Stop) -> None:
+        _expect(self.simulator, stop, wanted, self._executable)
+
+
 def run_on_chip(
     executable: Path,
     inputs: Sequence[Array],
@@ -43,30 +91,18 @@ def run_on_chip(
     limits: Limits = USUAL,
     steps: int = 1,
 ) -> ChipRun:
-    """Feeds arrays to the program and reads its results back; a fault or a finding of the checks is an error.
-
-    Arrays hold the values of so many runs, one behind the other.
-    """
-    simulator = Simulator(platform, timing, look=Look(checks=checks), limits=limits)
-    simulator.load(executable)
-    _expect(simulator, simulator.run_until("tw_ready"), "breakpoint", executable)
-    # A program that is run once need not know of more.
-    if steps > 1:
-        simulator.write(simulator.address("tw_steps"), steps.to_bytes(4, "little"))
-    pointers = simulator.read_words("tw_inputs", len(inputs)), simulator.read_words("tw_outputs", len(outputs))
-    profiler = Profiler(simulator, platform) if profile else None
-    found: list[bytearray] = [bytearray() for _ in outputs]
+    """Feeds arrays to the program and reads its results back. Arrays hold the values of so many runs."""
+    kinds = [kind if steps == 1 else kind.with_shape((kind.size // steps,)) for kind in outputs]
+    chip = Chip(
+        executable, len(inputs), kinds, platform, steps=steps, timing=timing, checks=checks, limits=limits
+    )
+    profiler = Profiler(chip.simulator, platform) if profile else None
+    found: list[tuple[Array, ...]] = []
     cycles: list[int] = []
     for step in range(steps):
-        for pointer, array in zip(pointers[0], inputs, strict=True):
-            simulator.write(pointer, np.ascontiguousarray(array).reshape(steps, -1)[step].tobytes())
-        last = step == steps - 1
-        stop = simulator.run() if last else simulator.run_until("tw_ready")
-        _expect(simulator, stop, "exited" if last else "breakpoint", executable)
-        for pointer, kind, data in zip(pointers[1], outputs, found, strict=True):
-            data += simulator.read(pointer, kind.bytes // steps)
-        cycles += simulator.read_words("tw_cycles")
-    arrays = (np.frombuffer(d, kind.dtype.numpy).reshape(kind.shape) for d, kind in zip(found, outputs, strict=True))
+        found.append(chip.run([np.ascontiguousarray(array).reshape(steps, -1)[step] for array in inputs]))
+        cycles.append(chip.cycles)
+    arrays = (np.stack(a).reshape(kind.shape) for a, kind in zip(zip(*found, strict=True), outputs, strict=True))
     return ChipRun(tuple(arrays), tuple(cycles), profiler.groups() if profiler else ())
 
 
