@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import numpy as np
 from tilewright.api.arrays import read_named
 from tilewright.api.compiling import Compiled, Observer, Options, compile_model
 from tilewright.codegen import build, written_project
-from tilewright.core.graph import Graph
+from tilewright.core.graph import Array, Graph
 from tilewright.errors import TilewrightError
 from tilewright.language.checkpoint import Checkpoint, checkpoint_of
 from tilewright.language.graphs import float_graph, integer_graph
@@ -75,7 +75,8 @@ class Told:
 def load_language(model: Path, tokenizer: Path | None = None) -> Language:
     """A checkpoint, and the tokenizer of its folder or another one."""
     found = checkpoint_of(
-        read_named(model, code="bad-checkpoint", help="docs/language_models.md says what a checkpoint holds"), str(model)
+        read_named(model, code="bad-checkpoint", help="docs/language_models.md says what a checkpoint holds"),
+        str(model),
     )
     place = tokenizer or model.parent / TOKENIZER
     try:
@@ -206,32 +207,25 @@ def _on_chip(
         limits=limits,
     )
     cycles: list[int] = []
-    joules = 0.0
 
-    def follow(ids: list[int]) -> Iterator[int]:
-        """Tokens that come behind some others."""
-        nonlocal joules
-        for position, token in enumerate(ids):
-            logits = chip.run([np.asarray([token], np.int32), np.asarray(position, np.int32)])[0]
-            cycles.append(chip.cycles)
-        begin = statistics_of(chip.simulator).joules
-        for position in range(len(ids), context + 1):
-            token = sampler.pick(logits)
-            if token == language.tokenizer.end:
-                return
-            yield token
-            if position == context:
-                return
-            logits = chip.run([np.asarray([token], np.int32), np.asarray(position, np.int32)])[0]
-            cycles.append(chip.cycles)
-            joules = statistics_of(chip.simulator).joules - begin
+    def follow(token: int) -> Array:
+        """What the model says behind a token at the next position."""
+        (logits,) = chip.run([np.asarray([token], np.int32), np.asarray(len(cycles), np.int32)])
+        cycles.append(chip.cycles)
+        return logits
 
-    written = 0
     say(prompt.encode("utf-8", "surrogateescape"))
-    following = follow(read)
-    while written < tokens and (token := next(following, None)) is not None:
-        say(language.tokenizer.tokens[token])
+    for number in read[:-1]:
+        follow(number)
+    logits, written = follow(read[-1]), 0
+    begin = statistics_of(chip.simulator).joules
+    while written < tokens and (number := sampler.pick(logits)) != language.tokenizer.end:
+        say(language.tokenizer.tokens[number])
         written += 1
+        if len(cycles) == context:
+            break
+        logits = follow(number)
     say(b"\n")
+    joules = statistics_of(chip.simulator).joules - begin
     seconds = sum(cycles[len(read) :]) / chip.simulator.timing.hertz
     return Told(compiled, len(read), written, seconds, tuple(cycles), joules)

@@ -51,7 +51,7 @@ class Sizes:
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """Sizes and float32 weights: `emb`, and for each layer N `N.wq`, `N.wk`, `N.wv`, `N.wo`, `N.gate`, `N.up`, `N.down`."""
+    """Sizes and float32 weights: `emb`, and for each layer N the `PARTS`, as `N.wq`."""
 
     sizes: Sizes
     weights: Mapping[str, Array]

@@ -17,7 +17,7 @@ from tilewright.language.reference import rotations
 
 TOKENS, POSITION, LOGITS = "tokens", "past", "logits"
 WIDE = 1 << 24
-"""Levels of what is added up along the layers."""
+"""Levels of what is added to the 16 bits that go along the layers."""
 
 
 class _Builder:
@@ -44,9 +44,7 @@ class _Builder:
 
     def add_all(self, op: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Attr) -> Sequence[str]:
         types, values = [self.types[name] for name in inputs], [self.constants.get(name) for name in inputs]
-        call = call_of(
-            REGISTRY[op], types, attrs(**attributes), values=values, name=outputs[0], wanted=len(outputs)
-        )
+        call = call_of(REGISTRY[op], types, attrs(**attributes), values=values, name=outputs[0], wanted=len(outputs))
         self.types |= dict(zip(outputs, call.outputs, strict=True))
         self.nodes.append(Node(op, tuple(inputs), tuple(outputs), attrs(**attributes), outputs[0]))
         return outputs
@@ -68,7 +66,7 @@ class _Builder:
             MappingProxyType(self.constants),
             states,
             (self.bound,),
-            MappingProxyType({name: ((1, POSITION, 0),) for name in self.states}),
+            MappingProxyType(dict.fromkeys(self.states, ((1, POSITION, 0),))),
         )
         extents(made)
         return made
@@ -120,7 +118,8 @@ def integer_graph(model: IntegerModel, rows: int = 1, name: str = "model") -> Gr
     b = _Builder(name, sizes, rows)
     cosines, sines = (b.constant(n, t) for n, t in zip(("cosines", "sines"), model.tables(), strict=True))
     weights_of, sigmoid = b.constant("powers", powers()), b.constant("sigmoids", sigmoids())
-    none, heads = b.constant("none", np.asarray(0, np.int32)), b.whole("heads", (rows, sizes.heads, sizes.head))
+    none, one = (b.constant(f"just_{value}", np.asarray(value, np.int32)) for value in (0, 1))
+    heads = b.whole("heads", (rows, sizes.heads, sizes.head))
     flat = b.whole("flat", (rows, sizes.dim))
 
     def norm(x: str, by: Norm, output: str) -> str:
@@ -129,15 +128,18 @@ def integer_graph(model: IntegerModel, rows: int = 1, name: str = "model") -> Gr
 
     def times(x: str, by: Linear, output: str, levels: int) -> str:
         names = (f"{output}_{part}" for part in ("weights", "mul", "add"))
-        weights, mul, add = (
-            b.constant(n, a) for n, a in zip(names, (by.weights, by.mul, by.add), strict=True)
-        )
+        weights, mul, add = (b.constant(n, a) for n, a in zip(names, (by.weights, by.mul, by.add), strict=True))
         sums = b.add("MatMul", (x, weights), f"{output}_sums")
         return b.add("RequantShift", (sums, mul, add), output, div=1 << by.shift, n_levels=levels, axis=-1)
 
     table, factors = b.constant("table", model.embedding), b.constant("factors", model.embedding_mul.reshape(-1, 1))
     row, factor = b.add("Gather", (table, TOKENS), "row", axis=0), b.add("Gather", (factors, TOKENS), "factor", axis=0)
-    x = b.add("RequantShift", (row, factor, none), "x0", div=1 << model.embedding_shift, n_levels=WIDE)
+    x = b.add("RequantShift", (row, factor, none), "x0", div=1 << model.embedding_shift, n_levels=1 << 16)
+
+    def plus(x: str, more: str, output: str) -> str:
+        total = b.add("Add", (x, more), f"{output}_wide", widen=1)
+        return b.add("RequantShift", (total, one, none), output, div=1, n_levels=1 << 16)
+
     for number, layer in enumerate(model.layers):
         n = f"{number}."
         inner = norm(x, layer.attention_norm, n + "attention_in")
@@ -151,17 +153,15 @@ def integer_graph(model: IntegerModel, rows: int = 1, name: str = "model") -> Gr
         scores = b.add("MatMul", (query, keys), n + "score_sums", transB=1)
         by = b.constant(n + "score_mul", layer.score_mul.reshape(-1, 1, 1))
         scores = b.add("RequantShift", (scores, by, none), n + "scores", div=1 << layer.score_shift, n_levels=1 << 16)
-        weights, total = b.add_all(
-            "iPowers", (scores, weights_of), (n + "weights", n + "total"), causal=int(rows > 1)
-        )
+        weights, total = b.add_all("iPowers", (scores, weights_of), (n + "weights", n + "total"), causal=int(rows > 1))
         mixed = b.add("MatMul", (weights, values), n + "mixed_sums")
         mixed = b.add("IntegerDiv", (mixed, total), n + "mean", Delta=MEAN, eps=0, eta=1)
         by = b.constant(n + "mean_mul", layer.mean_mul.reshape(sizes.heads, 1, sizes.head))
         mixed = b.add("RequantShift", (mixed, by, none), n + "mixed", div=1 << layer.mean_shift)
         mixed = b.add("Reshape", (b.add("Transpose", (mixed,), n + "rows", perm=(1, 0, 2)), flat), n + "flat")
-        x = b.add("Add", (x, times(mixed, layer.output, n + "attended", WIDE)), n + "middle")
+        x = plus(x, times(mixed, layer.output, n + "attended", WIDE), n + "middle")
         inner = norm(x, layer.ffn_norm, n + "ffn_in")
         gate, up = (times(inner, by, n + p, 1 << 16) for p, by in (("gate", layer.gate), ("up", layer.up)))
         hidden = b.add("iSwiGLU", (gate, up, sigmoid), n + "hidden", step=layer.step, shift=layer.hidden_shift)
-        x = b.add("Add", (x, times(hidden, layer.down, n + "fed", WIDE)), n + "x")
+        x = plus(x, times(hidden, layer.down, n + "fed", WIDE), n + "x")
     return b.graph([times(norm(x, model.norm, "head_in"), model.head, LOGITS, 1 << 16)])

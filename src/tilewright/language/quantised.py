@@ -1,9 +1,9 @@
 """A language model in integers: which numbers its weights and activations are, and how sums are scaled back.
 
-Activations have 8 bits where they are multiplied by weights, or lie in a cache, each channel with a scale of its own: the
-factor moves into the rows of the norm, or into whatever makes the channel, and into the columns of the weights that
-read it. What is added up along the layers has 16 bits and more, and so have gates and what is rotated. A weight's scale
-is fitted to the whole number that its sums are multiplied by, so that scaling back is exact.
+Activations have 8 bits where they are multiplied by weights, or lie in a cache, each channel with a scale of its own:
+the factor moves into the norm, or into whatever makes the channel, and into the columns of the weights that read it.
+What is added up along the layers has 16 bits, and so have gates and what is rotated. A weight's scale is fitted to the
+whole number that its sums are multiplied by, so that scaling back is exact.
 """
 
 from __future__ import annotations

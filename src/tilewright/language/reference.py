@@ -81,7 +81,7 @@ class Reference:
         self._keys[layer : layer + 1], self._values[layer : layer + 1] = [key], [value]
         scores = query @ key.swapaxes(-1, -2) * np.float32(self.model.sizes.head**-0.5)
         count = query.shape[2]
-        hidden = np.arange(past + count)[None] > np.arange(past, past + count)[:, None]
+        hidden: Array = np.arange(past + count)[None] > np.arange(past, past + count)[:, None]
         scores = np.where(hidden, np.float32(-np.inf), scores)
         powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
         mixed = powers / powers.sum(axis=-1, keepdims=True) @ value

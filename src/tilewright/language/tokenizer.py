@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -91,8 +92,7 @@ class Tokenizer:
     def _merged(self, tokens: list[int]) -> list[int]:
         while True:
             best = min(
-                ((self.merges[pair][0], index) for index, pair in enumerate(zip(tokens, tokens[1:], strict=False))
-                 if pair in self.merges),
+                ((self.merges[pair][0], index) for index, pair in enumerate(pairwise(tokens)) if pair in self.merges),
                 default=None,
             )
             if best is None:
@@ -176,7 +176,7 @@ def parse(pattern: str, name: str) -> Pattern:
 def _class(text: str, name: str) -> frozenset[int]:
     inner = text[1:-1] if text.startswith("[") else text
     negated = text.startswith("[^")
-    letters = re.findall(r"\\.|[^\\]", inner[1:] if negated else inner, re.DOTALL)
+    letters: list[str] = re.findall(r"\\.|[^\\]", inner[1:] if negated else inner, re.DOTALL)
     numbers: list[int] = []
     for letter in letters:
         plain = _ESCAPES.get(letter[1], letter[1]) if letter.startswith("\\") else letter

@@ -109,6 +109,7 @@ def _norm(name: str, inputs: str, reference: Callable[..., Array], weights: tupl
                 example("int8[2,3,16]", *(w.replace("L", "16") for w in weights), D=64, n_levels=256),
                 example("int32[4,7]", *(w.replace("L", "7") for w in weights), D=16.0, n_levels=256.0),
                 example("int8[5]", *(w.replace("L", "5") for w in weights), D=1024),
+                example("int16[3,11]", *(np.arange(20, 31, dtype=np.int32) * 700 for _ in weights), D=256),
             ),
             MappingProxyType({"D": REQUIRED, "n_levels": 256}),
             doc=doc,

@@ -47,9 +47,8 @@ def _domain(call: Call) -> Domain:
 
 def _reference(call: Call, X: Array, table: Array) -> tuple[Array, ...]:
     x, (rows, count) = X.astype(np.int64), X.shape[-2:]
-    hidden = np.zeros((rows, count), bool)
-    if call.int("causal"):
-        hidden = np.arange(count)[None] > np.arange(count - rows, count)[:, None]
+    last: Array = np.arange(count - rows, count) if call.int("causal") else np.full(rows, count)
+    hidden: Array = np.arange(count)[None] > last[:, None]
     top = np.where(hidden, call.type("X").dtype.lo, x).max(axis=-1, keepdims=True, initial=call.type("X").dtype.lo)
     weights = np.where(hidden, 0, table[np.clip(top - x, 0, len(table) - 1)])
     return weights, weights.astype(np.int64).sum(axis=-1, keepdims=True)

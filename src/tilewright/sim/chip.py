@@ -93,9 +93,7 @@ def run_on_chip(
 ) -> ChipRun:
     """Feeds arrays to the program and reads its results back. Arrays hold the values of so many runs."""
     kinds = [kind if steps == 1 else kind.with_shape((kind.size // steps,)) for kind in outputs]
-    chip = Chip(
-        executable, len(inputs), kinds, platform, steps=steps, timing=timing, checks=checks, limits=limits
-    )
+    chip = Chip(executable, len(inputs), kinds, platform, steps=steps, timing=timing, checks=checks, limits=limits)
     profiler = Profiler(chip.simulator, platform) if profile else None
     found: list[tuple[Array, ...]] = []
     cycles: list[int] = []

@@ -27,7 +27,9 @@ struct tw_words {
     int32_t item_count;
 };
 
-static inline int tw_in(const struct tw_item *item, unsigned char byte) { return item->set[byte >> 3] >> (byte & 7) & 1; }
+static inline int tw_in(const struct tw_item *item, unsigned char byte) {
+    return item->set[byte >> 3] >> (byte & 7) & 1;
+}
 
 /* How many bytes the first alternative takes that fits; 0 where none does. */
 static int tw_piece(const struct tw_words *words, const unsigned char *text, int size) {
@@ -40,7 +42,8 @@ static int tw_piece(const struct tw_words *words, const unsigned char *text, int
         fits = fits && count >= item->least;
         taken += count;
         if (item->last) {
-            if (fits && taken) return taken;
+            if (fits && taken)
+                return taken;
             taken = 0;
             fits = 1;
         }
@@ -53,7 +56,8 @@ static const struct tw_merge *tw_merge_of(const struct tw_words *words, int32_t 
     while (low < high) {
         const int32_t middle = low + (high - low) / 2;
         const struct tw_merge *const found = &words->merges[middle];
-        if (found->left == left && found->right == right) return found;
+        if (found->left == left && found->right == right)
+            return found;
         if (found->left < left || (found->left == left && found->right < right))
             low = middle + 1;
         else
@@ -74,10 +78,12 @@ static int tw_merged(const struct tw_words *words, int32_t *tokens, int count) {
                 at = i;
             }
         }
-        if (!best) return count;
+        if (!best)
+            return count;
         tokens[at] = best->made;
         count--;
-        for (int i = at + 1; i < count; i++) tokens[i] = tokens[i + 1];
+        for (int i = at + 1; i < count; i++)
+            tokens[i] = tokens[i + 1];
     }
 }
 
@@ -87,10 +93,12 @@ static int tw_encode(const struct tw_words *words, const unsigned char *text, in
     for (int at = 0; at < size;) {
         int count = tw_piece(words, text + at, size - at);
         if (!count)
-            for (count = 1; at + count < size && !tw_piece(words, text + at + count, size - at - count);) count++;
+            for (count = 1; at + count < size && !tw_piece(words, text + at + count, size - at - count);)
+                count++;
         for (int i = 0; i < count; i++) {
             tokens[made + i] = words->of_byte[text[at + i]];
-            if (tokens[made + i] < 0) return -1 - (at + i);
+            if (tokens[made + i] < 0)
+                return -1 - (at + i);
         }
         made += tw_merged(words, tokens + made, count);
         at += count;
@@ -138,8 +146,10 @@ static uint64_t tw_kept(const struct tw_sampler *sampler, const uint32_t *octave
 /* The next token. `octaves` has 2^24 times the powers of one half from 0 to 1, in steps of 1 / 256. */
 static int32_t tw_pick(struct tw_sampler *sampler, const uint32_t *octaves, const int32_t *logits, int count) {
     int32_t top = 0;
-    for (int i = 1; i < count; i++) top = logits[i] > logits[top] ? i : top;
-    if (!sampler->factor) return top;
+    for (int i = 1; i < count; i++)
+        top = logits[i] > logits[top] ? i : top;
+    if (!sampler->factor)
+        return top;
     const int32_t most = logits[top];
     const uint64_t wanted = tw_kept(sampler, octaves, logits, count, most, 1) * sampler->share >> 16;
     uint32_t low = 1, high = UINT32_C(1) << 24;
@@ -158,7 +168,8 @@ static int32_t tw_pick(struct tw_sampler *sampler, const uint32_t *octaves, cons
     for (int32_t i = 0; i < count; i++) {
         const uint32_t weight = tw_weight(sampler, octaves, most - logits[i]);
         sum += weight >= low ? weight : 0;
-        if (sum > target) return i;
+        if (sum > target)
+            return i;
     }
     return top;
 }

@@ -1,0 +1,75 @@
+/* ---
+op: iRMSNorm
+types: {x: int16, weight: int32, y: U}
+U: [int8, int16, int32]
+when: {largest_weight: "<= 32767"}      # so that products fit 31 bits
+epilogue: row
+# Squares two at a time, a root and three quotients for each row; each core has a part of the results of all rows.
+cycles:
+  squares: OUTER * twos(AXIS)
+  rows: OUTER
+  results: (RESULTS := OUTER * min(AXIS, steps(fours(AXIS), PARTS) * 4))
+  behind: RESULTS * FUSED
+  call: some(OUTER)
+--- */
+#include "tilewright_kernel.h"
+
+#ifndef TW_GENERATED
+typedef int8_t U;
+#endif
+
+/* The sum of squares in 64 bits; two of them fit 32 bits without a sign. */
+static inline uint64_t irmsnorm_s16_squares(const int16_t *x, int count) {
+    uint32_t low = 0, high = 0;
+    const int words = count >> 1;
+    if (words) /* pv.dotsp.h */
+        __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[words]", "10")
+                             TW_NEXT_WORD("t0", "%[x]") ".insn r 0x57, 0, 0x4C, t0, t0, t0\n"
+                                                        "add %[low], %[low], t0\n"
+                                                        "sltu t0, %[low], t0\n"
+                                                        "add %[high], %[high], t0\n.option pop\n"
+                         : [x] "+r"(x), [low] "+r"(low), [high] "+r"(high)
+                         : [words] "r"(words)
+                         : "t0", "memory");
+    const int32_t last = count & 1 ? *x : 0;
+    return ((uint64_t)high << 32 | low) + (uint32_t)(last * last);
+}
+
+/* The root of a number up to 2^30 + 1, rounded down; a float's may be one off. */
+static inline int32_t irmsnorm_s16_root(uint32_t n) {
+    float found = (float)n;
+    __asm__("fsqrt.s %0, %0" : "+f"(found));
+    uint32_t root = (uint32_t)found;
+    root -= root * root > n;
+    return (int32_t)(root + ((root + 1) * (root + 1) <= n));
+}
+
+/* Division by d of values up to 2^30: value * m / 2^(31 + k) with 2^k >= d and m = 2^(31 + k) / d, rounded up to the next
+ * integer, is right or, below zero, one too low. Then a shift to the right, and limits. */
+TW_INLINE U irmsnorm_s16_value(int32_t x, int32_t weight, uint32_t m, int k, int shift, int32_t top) {
+    const int32_t twice = 2 * x * weight;
+    int32_t quotient;
+    __asm__("mulhsu %0, %1, %2" : "=r"(quotient) : "r"(twice), "r"(m));
+    quotient = ((quotient >> k) + (int32_t)((uint32_t)twice >> 31)) >> shift;
+    __asm__(".insn r 0x33, 5, 0x0A, %0, %0, %1" : "+r"(quotient) : "r"(top)); /* p.clipr */
+    return (U)quotient;
+}
+
+static void irmsnorm_s16(const int16_t *x, const int32_t *weight, U *y, int OUTER, int AXIS, int D, int n_levels,
+                         int PART, int PARTS, const struct Epilogue *epilogue) {
+    const struct Epilogue e = *epilogue;
+    const int part = (AXIS + 4 * PARTS - 1) / (4 * PARTS) * 4, from = PART * part, end = tw_min(from + part, AXIS);
+    const int shift = tw_highest_bit((uint32_t)D);
+    for (int outer = 0; outer < OUTER && from < end; outer++, x += AXIS) {
+        const int32_t deviation = irmsnorm_s16_root((uint32_t)(irmsnorm_s16_squares(x, AXIS) / (uint32_t)AXIS) + 1);
+        const int k = deviation > 1 ? tw_highest_bit((uint32_t)deviation - 1) + 1 : 0;
+        /* 2^(31 + k) / d in two steps */
+        uint32_t first = (UINT32_C(1) << 31) / (uint32_t)deviation;
+        TW_KEEP(first);
+        const uint32_t rest = (UINT32_C(1) << 31) - first * (uint32_t)deviation;
+        const uint32_t m = (first << k) + (rest << k) / (uint32_t)deviation + 1;
+        TW_UNROLL_BY(1)
+        for (int i = from; i < end; i++)
+            STORE_1(&e, y, irmsnorm_s16_value(x[i], weight[i], m, k, shift, n_levels / 2 - 1), outer * AXIS + i, i);
+    }
+}

@@ -1,0 +1,82 @@
+"""The model in integers: close to the float one, and the same wherever and however it is computed."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from language_models import tiny
+from tilewright.api.compiling import Options
+from tilewright.api.running import run_model
+from tilewright.core.graph import Array
+from tilewright.core.interpret import interpret, interpret_steps
+from tilewright.language.graphs import integer_graph
+from tilewright.language.quantised import LOGIT, Choices, IntegerModel, powers, quantised, sigmoids
+from tilewright.language.reference import Reference, bits
+from tilewright.language.statistics import own_texts, watched
+
+
+@cache
+def fitted() -> IntegerModel:
+    model = tiny()
+    return quantised(model, watched(model, own_texts(model)))
+
+
+@cache
+def text() -> Array:
+    return own_texts(tiny(), 1, 5)[0].astype(np.int32)
+
+
+@cache
+def expected() -> Array:
+    count = len(text())
+    fed = [text().reshape(-1, 1), np.arange(count, dtype=np.int32)]
+    return interpret_steps(integer_graph(fitted()), fed, count)[0][:, 0]
+
+
+def test_it_predicts_almost_as_well() -> None:
+    model = tiny()
+    tokens = own_texts(model, 8, 7)
+    graph = integer_graph(fitted(), tokens.shape[1])
+    states = [state.initial for state in graph.states]
+    found = np.stack([interpret(graph, [row.astype(np.int32), np.asarray(0), *states])[0] for row in tokens]) / LOGIT
+    targets = tokens[:, 1:]
+    wanted = bits(Reference(model).logits(tokens)[:, :-1], targets).mean()
+    assert bits(found[:, :-1], targets).mean() < 1.1 * wanted
+
+
+def test_many_tokens_at_once_are_one_by_one() -> None:
+    count = len(text())
+    graph = integer_graph(fitted(), count)
+    states = [state.initial for state in graph.states]
+    np.testing.assert_array_equal(interpret(graph, [text(), np.asarray(0), *states])[0], expected())
+
+
+@pytest.mark.parametrize("platform", ["generic", "siracusa"])
+def test_compiled_it_is_the_same_to_the_bit(platform: str) -> None:
+    count = 12
+    fed = [text()[:count].reshape(-1, 1), np.arange(count, dtype=np.int32)]
+    ran = run_model(integer_graph(fitted()), Options(platform=platform), inputs=fed, steps=count)
+    np.testing.assert_array_equal(ran.outputs[0].reshape(count, -1), expected()[:count])
+
+
+def test_weights_of_four_bits() -> None:
+    model = tiny()
+    found = quantised(model, watched(model, own_texts(model)), Choices(weight_bits=4))
+    assert all(np.abs(layer.gate.weights).max() <= 8 for layer in found.layers)
+
+
+def test_sums_fit_32_bits() -> None:
+    model = fitted()
+    for linear in (model.head, *(part for layer in model.layers for part in (layer.turned, layer.gate, layer.down))):
+        sums = np.abs(linear.weights.astype(np.int64)).sum(axis=0) * 128
+        assert (sums * linear.mul + np.abs(linear.add) + (1 << linear.shift)).max() < 1 << 31
+
+
+def test_tables() -> None:
+    assert powers()[0] == 255
+    assert powers()[-1] == 0
+    assert sigmoids()[256] == 1 << 14
+    assert sigmoids()[-1] == 32757
