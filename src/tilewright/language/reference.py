@@ -74,13 +74,13 @@ class Reference:
         return rows.reshape(*rows.shape[:2], self.model.sizes.heads, -1).swapaxes(1, 2)
 
     def _attend(self, layer: int, query: Array, key: Array, value: Array) -> Array:
-        past = self._keys[layer].shape[2] if layer < len(self._keys) else 0
+        past = int(self._keys[layer].shape[2]) if layer < len(self._keys) else 0
         if past:
             key = np.concatenate([self._keys[layer], key], axis=2)
             value = np.concatenate([self._values[layer], value], axis=2)
         self._keys[layer : layer + 1], self._values[layer : layer + 1] = [key], [value]
         scores = query @ key.swapaxes(-1, -2) * np.float32(self.model.sizes.head**-0.5)
-        count = query.shape[2]
+        count = int(query.shape[2])
         hidden: Array = np.arange(past + count)[None] > np.arange(past, past + count)[:, None]
         scores = np.where(hidden, np.float32(-np.inf), scores)
         powers = np.exp(scores - scores.max(axis=-1, keepdims=True))

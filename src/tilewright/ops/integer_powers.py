@@ -46,7 +46,7 @@ def _domain(call: Call) -> Domain:
 
 
 def _reference(call: Call, X: Array, table: Array) -> tuple[Array, ...]:
-    x, (rows, count) = X.astype(np.int64), X.shape[-2:]
+    x, rows, count = X.astype(np.int64), int(X.shape[-2]), int(X.shape[-1])
     last: Array = np.arange(count - rows, count) if call.int("causal") else np.full(rows, count)
     hidden: Array = np.arange(count)[None] > last[:, None]
     top = np.where(hidden, call.type("X").dtype.lo, x).max(axis=-1, keepdims=True, initial=call.type("X").dtype.lo)
