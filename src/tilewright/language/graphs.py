@@ -12,7 +12,7 @@ from tilewright.core.graph import Array, Attr, Bound, Graph, Node, State, Tensor
 from tilewright.core.op import REGISTRY, call_of
 from tilewright.core.sizes import extents
 from tilewright.language.checkpoint import Checkpoint, Sizes
-from tilewright.language.quantised import MEAN, TURN, IntegerModel, Linear, Norm, powers, sigmoids
+from tilewright.language.quantised import TURN, IntegerModel, Linear, Norm, powers, sigmoids
 from tilewright.language.reference import rotations
 
 TOKENS, POSITION, LOGITS = "tokens", "past", "logits"
@@ -120,7 +120,6 @@ def integer_graph(model: IntegerModel, rows: int = 1, name: str = "model") -> Gr
     weights_of, sigmoid = b.constant("powers", powers()), b.constant("sigmoids", sigmoids())
     none, one = (b.constant(f"just_{value}", np.asarray(value, np.int32)) for value in (0, 1))
     heads = b.whole("heads", (rows, sizes.heads, sizes.head))
-    flat = b.whole("flat", (rows, sizes.dim))
 
     def norm(x: str, by: Norm, output: str) -> str:
         weights = b.constant(f"{output}_weights", by.weights)
@@ -150,15 +149,13 @@ def integer_graph(model: IntegerModel, rows: int = 1, name: str = "model") -> Gr
         row = b.add("Reshape", (times(inner, layer.values, n + "v_row", 256), heads), n + "v_heads")
         value = b.add("Transpose", (row,), n + "v", perm=(1, 0, 2))
         keys, values = (b.appended(f"{n}{p}_cache", new, INT8) for p, new in (("k", key), ("v", value)))
-        scores = b.add("MatMul", (query, keys), n + "score_sums", transB=1)
-        by = b.constant(n + "score_mul", layer.score_mul.reshape(-1, 1, 1))
-        scores = b.add("RequantShift", (scores, by, none), n + "scores", div=1 << layer.score_shift, n_levels=1 << 16)
-        weights, total = b.add_all("iPowers", (scores, weights_of), (n + "weights", n + "total"), causal=int(rows > 1))
-        mixed = b.add("MatMul", (weights, values), n + "mixed_sums")
-        mixed = b.add("IntegerDiv", (mixed, total), n + "mean", Delta=MEAN, eps=0, eta=1)
-        by = b.constant(n + "mean_mul", layer.mean_mul.reshape(sizes.heads, 1, sizes.head))
-        mixed = b.add("RequantShift", (mixed, by, none), n + "mixed", div=1 << layer.mean_shift)
-        mixed = b.add("Reshape", (b.add("Transpose", (mixed,), n + "rows", perm=(1, 0, 2)), flat), n + "flat")
+        by = (
+            b.constant(n + "score_mul", layer.score_mul),
+            weights_of,
+            b.constant(n + "mean_mul", layer.mean_mul.reshape(sizes.heads, sizes.head)),
+        )
+        shifts = {"score_shift": layer.score_shift, "mean_shift": layer.mean_shift}
+        mixed = b.add("iAttention", (query, keys, values, *by), n + "mixed", causal=int(rows > 1), **shifts)
         x = plus(x, times(mixed, layer.output, n + "attended", WIDE), n + "middle")
         inner = norm(x, layer.ffn_norm, n + "ffn_in")
         gate, up = (times(inner, by, n + p, 1 << 16) for p, by in (("gate", layer.gate), ("up", layer.up)))

@@ -17,12 +17,11 @@ from tilewright.core.graph import Array
 from tilewright.language.checkpoint import Checkpoint, Sizes
 from tilewright.language.reference import rotations
 from tilewright.language.statistics import Statistics
+from tilewright.ops.integer_attention import MEAN
 
 BYTE, WORD, LIMIT = 127, 32767, (1 << 31) - 1
 OCTAVE = 32
 """Units of a score in which weights of attention halve."""
-MEAN = 64
-"""Units of a value in the means of values that attention gives."""
 TURN = 14
 """Bits of cosines and sines."""
 SIGMOID = 512

@@ -308,7 +308,12 @@ class Frame:
         for short in ends:
             names = tile_names(self.grid, position, mine, split, chunk, short)
             needs = np.maximum(needs, evaluate(mine.kernel.scratch, names))
-        return self.aligned(np.ceil(needs).astype(int)) * (self.engine.count if split else 1)
+        return self.aligned(np.ceil(needs).astype(int)) * self.callers(position, split)
+
+    def callers(self, position: int, split: str) -> int:
+        """How many cores call a node's kernel, each with scratch of its own."""
+        kernel = self.tasks[position].kernel
+        return self.engine.count if split or (kernel is not None and kernel.shared) else 1
 
     @cached_property
     def sum_loops(self) -> Order:

@@ -245,7 +245,7 @@ def built(found: Tilings, number: int, steps: Sequence[int]) -> tuple[Group, int
         option = share.options[at(share.choice)]
         # Sums, which only a node that is alone has, lie behind its scratch.
         place = offsets[len(holders) + position] if scratch[position] else end if sums else 0
-        own = scratch[position] // (frame.engine.count if option.split else 1)
+        own = scratch[position] // frame.callers(position, option.split)
         keys = MappingProxyType(bound[position])
         works.append(NodeWork(steps[position], keys, place, own, option.split, at(option.chunk), sums))
     order: Order = frame.orders[at(found.order)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tilewright.core.op import is_view
-from tilewright.core.plan import Place, Plan, Schedule, Stage, TileBuffer
+from tilewright.core.plan import Place, Plan, Schedule, Stage, TileBuffer, Work
 from tilewright.core.tiles import Use
 from tilewright.plan.validator.complete import incomplete
 from tilewright.plan.validator.groups import Opened, covering, uses_of
@@ -263,6 +263,11 @@ class MemoryLayout:
         yield from self._capacity(held)
         yield from (f"{reason} bytes is not aligned to {self._alignment}" for reason in self._strides())
 
+    def _callers(self, work: Work) -> int:
+        """How many cores compute a node, each with scratch of its own."""
+        kernel = self._plan.choices[work.step].kernel
+        return self.schedule.cores if work.split or (kernel is not None and kernel.shared) else 1
+
     def _strides(self) -> Iterator[str]:
         """Slots and scratch bytes of cores that lie one behind the other, where the second is not aligned."""
         for opened in self.groups:
@@ -270,7 +275,7 @@ class MemoryLayout:
                 if buffer.slots > 1 and buffer.bytes % self._alignment:
                     yield f"group {opened.number}: buffer {index} of '{buffer.tensor}' with slots of {buffer.bytes}"
             for position, work in enumerate(opened.group.works):
-                if work.split and self.schedule.cores > 1 and work.scratch_bytes % self._alignment:
+                if self._callers(work) > 1 and work.scratch_bytes % self._alignment:
                     yield f"{opened.where(position)}: scratch for each core of {work.scratch_bytes}"
 
     def _whole(self) -> Iterator[Held]:
@@ -313,8 +318,7 @@ class MemoryLayout:
                 yield Held(f"lines kept in {name}", memory, *span, group=number, buffer=index)
         for position, work in enumerate(opened.group.works):
             if work.scratch_bytes:
-                cores = self.schedule.cores if work.split else 1
-                span = (work.scratch, work.scratch + cores * work.scratch_bytes, number, number)
+                span = (work.scratch, work.scratch + self._callers(work) * work.scratch_bytes, number, number)
                 name = f"scratch of {opened.where(position)}"
                 yield Held(name, memory, *span, group=number, inside=(position, position))
             if work.sums:
