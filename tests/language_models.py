@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.core.graph import Array
-from tilewright.language.checkpoint import Checkpoint, Sizes
+from tilewright.language.checkpoint import Checkpoint, ModelSizes
 
 
 def tiny(seed: int = 0, *, dim: int = 32, heads: int = 4, context: int = 24) -> Checkpoint:
     """A model with two layers whose activations have channels of different sizes."""
     random = np.random.default_rng(seed)
-    sizes = Sizes(dim=dim, layers=2, heads=heads, ffn=48, vocab=64, context=context)
+    sizes = ModelSizes(dim=dim, layers=2, heads=heads, ffn=48, vocab=64, context=context)
     weights = {
         name: (random.normal(size=shape) * (0.5 if name == "emb" else 1.5 * shape[1] ** -0.5)).astype(np.float32)
         for name, shape in sizes.shapes().items()

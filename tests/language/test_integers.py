@@ -14,8 +14,8 @@ from tilewright.core.graph import Array
 from tilewright.core.interpret import interpret, interpret_steps
 from tilewright.language.graphs import integer_graph
 from tilewright.language.quantised import LOGIT, Choices, IntegerModel, powers, quantised, sigmoids
+from tilewright.language.ranges import own_texts, watched
 from tilewright.language.reference import Reference, bits
-from tilewright.language.statistics import own_texts, watched
 
 
 @cache

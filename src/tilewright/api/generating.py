@@ -17,8 +17,8 @@ from tilewright.errors import TilewrightError
 from tilewright.language.checkpoint import Checkpoint, checkpoint_of
 from tilewright.language.graphs import float_graph, integer_graph
 from tilewright.language.quantised import Choices, quantised
+from tilewright.language.ranges import own_texts, watched
 from tilewright.language.sampling import Sampler, Sampling
-from tilewright.language.statistics import own_texts, watched
 from tilewright.language.story import story_files
 from tilewright.language.tokenizer import Tokenizer, tokenizer_of
 from tilewright.machine.target import Target

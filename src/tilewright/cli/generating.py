@@ -67,7 +67,7 @@ def generate_command(
     code: opt.Code,
     shape: opt.Shape,
     planning: opt.Planning,
-    build: opt.Build,
+    build: opt.BuildOptions,
     limiting: opt.Limiting,
 ) -> None:
     """The text appears as it is written, on this computer or on a simulated chip; how fast that was follows on stderr.
@@ -91,7 +91,7 @@ def generate_command(
 
     language = load_language(model, telling.tokenizer)
     language.prompt(telling.prompt)
-    options = options_of(opt.Network(), code, shape, planning, build=build, name="story")
+    options = options_of(opt.NetworkOptions(), code, shape, planning, build=build, name="story")
     with progress_line(f"generate {model.name}", quiet=True) as progress:
         told = generate(
             language,

@@ -23,7 +23,7 @@ LARGEST = {"dim": 1 << 14, "layers": 1 << 10, "heads": 1 << 10, "ffn": 1 << 16, 
 
 
 @dataclass(frozen=True)
-class Sizes:
+class ModelSizes:
     """The sizes of a model, as `config` of its file says them."""
 
     dim: int
@@ -51,9 +51,9 @@ class Sizes:
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """Sizes and float32 weights: `emb`, and for each layer N the `PARTS`, as `N.wq`."""
+    """ModelSizes and float32 weights: `emb`, and for each layer N the `PARTS`, as `N.wq`."""
 
-    sizes: Sizes
+    sizes: ModelSizes
     weights: Mapping[str, Array]
 
     def layer(self, number: int) -> dict[str, Array]:
@@ -93,7 +93,7 @@ def _scaled(key: str, found: Array, scale: Array | None, name: str) -> Array:
     return wide
 
 
-def _sizes(text: str, name: str) -> Sizes:
+def _sizes(text: str, name: str) -> ModelSizes:
     try:
         given: object = json.loads(text)
     except (ValueError, RecursionError) as reason:
@@ -102,7 +102,7 @@ def _sizes(text: str, name: str) -> Sizes:
         raise _bad(name, "its 'config' is not a JSON object")
     values = cast("dict[str, object]", given)
     known: dict[str, int | float] = {}
-    for field in fields(Sizes):
+    for field in fields(ModelSizes):
         value = values.get(field.name)
         if value is None and field.name not in LARGEST:
             continue
@@ -113,7 +113,7 @@ def _sizes(text: str, name: str) -> Sizes:
         if not 0 < value <= LARGEST.get(field.name, 1e9):
             raise _bad(name, f"'{field.name}' of its 'config' is {value}, out of range")
         known[field.name] = value
-    sizes = Sizes(**known)  # pyright: ignore[reportArgumentType]
+    sizes = ModelSizes(**known)  # pyright: ignore[reportArgumentType]
     if sizes.dim % sizes.heads or sizes.head % 2:
         raise _bad(name, f"{sizes.dim} elements are not {sizes.heads} heads of an even size")
     return sizes

@@ -11,7 +11,7 @@ from tilewright.base.dtype import FLOAT32, INT8, INT32, DType
 from tilewright.core.graph import Array, Attr, Bound, Graph, Node, State, TensorType, attrs, type_of_array
 from tilewright.core.op import REGISTRY, call_of
 from tilewright.core.sizes import extents
-from tilewright.language.checkpoint import Checkpoint, Sizes
+from tilewright.language.checkpoint import Checkpoint, ModelSizes
 from tilewright.language.quantised import TURN, IntegerModel, Linear, Norm, powers, sigmoids
 from tilewright.language.reference import rotations
 
@@ -23,7 +23,7 @@ WIDE = 1 << 24
 class _Builder:
     """A graph under construction: nodes are added in order, with types from their declarations."""
 
-    def __init__(self, name: str, sizes: Sizes, rows: int) -> None:
+    def __init__(self, name: str, sizes: ModelSizes, rows: int) -> None:
         self.name, self.sizes, self.rows = name, sizes, rows
         self.bound = Bound(POSITION, 0, sizes.context - rows, 0)
         self.nodes: list[Node] = []

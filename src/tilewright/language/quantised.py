@@ -14,9 +14,9 @@ from math import floor, log, log2
 import numpy as np
 
 from tilewright.core.graph import Array
-from tilewright.language.checkpoint import Checkpoint, Sizes
+from tilewright.language.checkpoint import Checkpoint, ModelSizes
+from tilewright.language.ranges import ActivationRanges
 from tilewright.language.reference import rotations
-from tilewright.language.statistics import Statistics
 from tilewright.ops.integer_attention import MEAN
 
 BYTE, WORD, LIMIT = 127, 32767, (1 << 31) - 1
@@ -58,7 +58,7 @@ class Norm:
 
 
 @dataclass(frozen=True, eq=False)
-class Layer:
+class IntegerLayer:
     attention_norm: Norm
     turned: Linear
     """Queries and keys, 256 times what they are behind the rotation."""
@@ -80,11 +80,11 @@ class Layer:
 class IntegerModel:
     """All numbers of a model; `logits` are in units of 1 / LOGIT."""
 
-    sizes: Sizes
+    sizes: ModelSizes
     embedding: Array
     embedding_mul: Array
     embedding_shift: int
-    layers: tuple[Layer, ...]
+    layers: tuple[IntegerLayer, ...]
     norm: Norm
     head: Linear
 
@@ -105,7 +105,7 @@ def sigmoids() -> Array:
     return np.minimum(np.rint(32768 / (1 + np.exp(-at))), WORD).astype(np.int16)
 
 
-def quantised(model: Checkpoint, seen: Statistics, choices: Choices | None = None) -> IntegerModel:
+def quantised(model: Checkpoint, seen: ActivationRanges, choices: Choices | None = None) -> IntegerModel:
     """The model in integers."""
     chosen, sizes = choices or Choices(), model.sizes
     unit = 2 * max(seen.overall(f"{n}x") for n in ("", *(f"{layer}." for layer in range(sizes.layers)))) / WORD
@@ -117,7 +117,7 @@ def quantised(model: Checkpoint, seen: Statistics, choices: Choices | None = Non
     return IntegerModel(sizes, table.weights.T, table.mul, table.shift, layers, _norm(scales), head)
 
 
-def _layer(model: Checkpoint, number: int, seen: Statistics, unit: float, chosen: Choices) -> Layer:
+def _layer(model: Checkpoint, number: int, seen: ActivationRanges, unit: float, chosen: Choices) -> IntegerLayer:
     sizes, w, name = model.sizes, model.layer(number), f"{number}."
     into = _smoothed(seen.channels(f"{name}attention_in"), chosen)
     # A score is one scale times a sum over pairs, so what a pair of keys has less, its queries have more.
@@ -145,7 +145,7 @@ def _layer(model: Checkpoint, number: int, seen: Statistics, unit: float, chosen
     hidden_shift = max(1, min(30, floor(log2(float((WORD * hidden / (most * gate_unit)).min())))))
     up = _linear(w["up"], inner, hidden / (gate_unit * 2.0**hidden_shift), chosen, floored=True)
     down = _linear(w["down"], hidden, np.full(sizes.dim, unit), chosen)
-    return Layer(
+    return IntegerLayer(
         _norm(into),
         turned,
         values,

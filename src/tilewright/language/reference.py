@@ -9,14 +9,14 @@ from functools import lru_cache
 import numpy as np
 
 from tilewright.core.graph import Array
-from tilewright.language.checkpoint import Checkpoint, Sizes
+from tilewright.language.checkpoint import Checkpoint, ModelSizes
 
 Watch = Callable[[str, Array], None]
 """Is shown activations by name as they are computed."""
 
 
 @lru_cache(maxsize=4)
-def rotations(sizes: Sizes) -> tuple[Array, Array]:
+def rotations(sizes: ModelSizes) -> tuple[Array, Array]:
     """Cosines and sines of each position and pair."""
     half = sizes.head // 2
     angles = np.arange(sizes.context)[:, None] * sizes.theta ** (-np.arange(half) / half)

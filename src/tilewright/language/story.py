@@ -6,15 +6,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tilewright.base.dtype import DType
-from tilewright.language.checkpoint import Sizes
+from tilewright.language.checkpoint import ModelSizes
 from tilewright.language.quantised import LOGIT
 from tilewright.language.sampling import octaves
-from tilewright.language.tokenizer import Item, Tokenizer
+from tilewright.language.tokenizer import ByteSet, Tokenizer
 
 RUNTIME = Path(__file__).parent / "runtime"
 
 
-def story_files(name: str, sizes: Sizes, tokenizer: Tokenizer, logits: DType) -> dict[str, bytes]:
+def story_files(name: str, sizes: ModelSizes, tokenizer: Tokenizer, logits: DType) -> dict[str, bytes]:
     """The files by name, of which `main.c` takes the place of the example program."""
     whole = "results[i]" if logits.is_integer else "floor((double)results[i] * @UPPER@_LOGIT + 0.5)"
     values = {"@LOGIT@": logits.ctype, "@WHOLE@": whole, "@NAME@": name, "@UPPER@": name.upper()}
@@ -28,7 +28,7 @@ def story_files(name: str, sizes: Sizes, tokenizer: Tokenizer, logits: DType) ->
     }
 
 
-def _tables(name: str, sizes: Sizes, tokenizer: Tokenizer) -> str:
+def _tables(name: str, sizes: ModelSizes, tokenizer: Tokenizer) -> str:
     upper, starts = name.upper(), [0]
     for token in tokenizer.tokens:
         starts.append(starts[-1] + len(token))
@@ -71,7 +71,7 @@ def _tables(name: str, sizes: Sizes, tokenizer: Tokenizer) -> str:
     )
 
 
-def _bits(item: Item) -> list[int]:
+def _bits(item: ByteSet) -> list[int]:
     """A set of bytes as 32 numbers."""
     return [sum(1 << bit for bit in range(8) if 8 * at + bit in item.bytes) for at in range(32)]
 

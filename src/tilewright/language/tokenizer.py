@@ -25,7 +25,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 @dataclass(frozen=True)
-class Item:
+class ByteSet:
     """So many bytes of a set."""
 
     bytes: frozenset[int]
@@ -33,7 +33,7 @@ class Item:
     most: int
 
 
-Pattern = tuple[tuple[Item, ...], ...]
+Pattern = tuple[tuple[ByteSet, ...], ...]
 """Alternatives; without any, a text is one piece."""
 
 
@@ -101,7 +101,7 @@ class Tokenizer:
             tokens[at : at + 2] = [self.merges[(tokens[at], tokens[at + 1])][1]]
 
 
-def _fitting(row: Sequence[Item], data: bytes, at: int) -> int:
+def _fitting(row: Sequence[ByteSet], data: bytes, at: int) -> int:
     """How many bytes an alternative takes; 0 where it does not fit."""
     start = at
     for item in row:
@@ -157,8 +157,8 @@ def _pattern(given: Any, name: str) -> Pattern:
 
 def parse(pattern: str, name: str) -> Pattern:
     """Alternatives of a simple pattern."""
-    rows: list[tuple[Item, ...]] = []
-    at, row = 0, list[Item]()
+    rows: list[tuple[ByteSet, ...]] = []
+    at, row = 0, list[ByteSet]()
     while at <= len(pattern):
         if at == len(pattern) or pattern[at] == "|":
             rows.append(tuple(row))
@@ -168,7 +168,7 @@ def parse(pattern: str, name: str) -> Pattern:
         if found is None:
             raise _bad(name, f"its pattern {pattern!r} has more than characters and classes at {at}")
         limits = {"": (1, 1), "?": (0, 1), "*": (0, MANY), "+": (1, MANY)}[found[2]]
-        row.append(Item(_class(found[1], name), *limits))
+        row.append(ByteSet(_class(found[1], name), *limits))
         at = found.end()
     return tuple(rows)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tilewright.core.op import is_view
-from tilewright.core.plan import Place, Plan, Schedule, Stage, TileBuffer, Work
+from tilewright.core.plan import NodeWork, Place, Plan, Schedule, Stage, TileBuffer
 from tilewright.core.tiles import Use
 from tilewright.plan.validator.complete import incomplete
 from tilewright.plan.validator.groups import Opened, covering, uses_of
@@ -263,7 +263,7 @@ class MemoryLayout:
         yield from self._capacity(held)
         yield from (f"{reason} bytes is not aligned to {self._alignment}" for reason in self._strides())
 
-    def _callers(self, work: Work) -> int:
+    def _callers(self, work: NodeWork) -> int:
         """How many cores compute a node, each with scratch of its own."""
         kernel = self._plan.choices[work.step].kernel
         return self.schedule.cores if work.split or (kernel is not None and kernel.shared) else 1

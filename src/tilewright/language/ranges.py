@@ -17,7 +17,7 @@ SEQUENCES, SEED = 16, 1
 
 
 @dataclass(frozen=True)
-class Statistics:
+class ActivationRanges:
     """For each activation the largest magnitude of every channel."""
 
     largest: Mapping[str, Array]
@@ -41,7 +41,7 @@ def own_texts(model: Checkpoint, count: int = SEQUENCES, seed: int = SEED) -> Ar
     return tokens
 
 
-def watched(model: Checkpoint, tokens: Array) -> Statistics:
+def watched(model: Checkpoint, tokens: Array) -> ActivationRanges:
     """What the activations of a model reach on some texts."""
     largest: dict[str, Array] = {}
 
@@ -56,4 +56,4 @@ def watched(model: Checkpoint, tokens: Array) -> Statistics:
         largest[name] = np.maximum(largest[name], found) if name in largest else found
 
     Reference(model, see).logits(tokens)
-    return Statistics(MappingProxyType(largest))
+    return ActivationRanges(MappingProxyType(largest))

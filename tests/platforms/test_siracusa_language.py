@@ -1,0 +1,61 @@
+"""Kernels for language models in integers against the references, on the simulated chip with all its checks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from passes.build import Builder
+from platforms.test_siracusa_kernels import assert_right, random
+from tilewright.language.quantised import powers
+
+
+def test_norms_of_16_bits() -> None:
+    b = Builder()
+    outputs: list[str] = []
+    for number, shape in enumerate([(10, 33), (1, 252), (3, 2), (2, 1)]):
+        weight = np.clip(random("int16", shape[1], seed=number).astype(np.int32), -32767, 32767)
+        outputs.append(b.op("iRMSNorm", b.input(f"x{number}", f"int16[{shape[0]},{shape[1]}]"), weight, D=1 << 9))
+    assert_right(b.graph(*outputs), "irmsnorm_s16")
+
+
+def test_weights_of_norms_that_are_large() -> None:
+    b = Builder()
+    assert_right(b.graph(b.op("iRMSNorm", b.input("x", "int16[2,9]"), np.full(9, 40000, np.int32), D=1 << 9)))
+
+
+@pytest.mark.parametrize(
+    ("heads", "rows", "length", "size", "causal", "kernel"),
+    [
+        (9, 1, 101, 28, 0, "iattention_s8"),
+        (4, 1, 24, 16, 0, "iattention_s8"),
+        (8, 1, 1, 8, 0, "iattention_s8"),
+        (17, 1, 6, 4, 0, "iattention_s8"),
+        (3, 5, 11, 8, 1, "iattention_s8"),
+        (3, 2, 9, 14, 0, "iattention"),
+    ],
+)
+def test_attention(heads: int, rows: int, length: int, size: int, causal: int, kernel: str) -> None:
+    b = Builder()
+    q, k, v = (b.input(n, f"int8[{heads},{r},{size}]") for n, r in (("q", rows), ("k", length), ("v", length)))
+    factors = np.arange(1, heads + 1, dtype=np.int32), powers(), np.full((heads, size), 5000, np.int32)
+    shifts = {"score_shift": 6, "mean_shift": 18}
+    assert_right(b.graph(b.op("iAttention", q, k, v, *factors, causal=causal, **shifts)), kernel, l1=100_000)
+
+
+def test_rotations() -> None:
+    b = Builder()
+    cosines, sines = (random("int16", 7, 5, seed=seed) // 2 for seed in range(2))
+    outputs = [
+        b.op(
+            "iRotary",
+            b.input(f"x{at}", f"int16[{rows},30]"),
+            cosines,
+            sines,
+            np.asarray(at, np.int32),
+            heads=3,
+            shift=20,
+        )
+        for at, rows in ((0, 1), (4, 2), (-2, 3), (9, 1))
+    ]
+    assert_right(b.graph(*outputs), "irotary")
