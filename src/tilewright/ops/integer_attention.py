@@ -9,6 +9,7 @@ positions of the keys, and see none behind their own.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -16,8 +17,9 @@ import numpy as np
 from tilewright.base.dtype import INT8, INT16, INT32, UINT8
 from tilewright.core.domain import WHOLE, Axis, Domain, dim, domain
 from tilewright.core.graph import Array, TensorType
-from tilewright.core.op import REQUIRED, Call, Operator, declare, example
+from tilewright.core.op import REQUIRED, Call, Example, Operator, declare, example
 from tilewright.ops.integer_rules import truncating_division
+from tilewright.ops.sampling import between
 
 MEAN = 64
 """Units of a value in a mean of values."""
@@ -83,6 +85,14 @@ def _factors(heads: int, size: int) -> tuple[Array, Array, Array]:
     return np.arange(3, heads + 3, dtype=np.int32), _TABLE, means.astype(np.int32)
 
 
+def _sampled(spec: Example, random: np.random.Generator) -> Example:
+    """An example of other sizes, as caches of language models have them."""
+    heads, rows = round(between(1, 16, random)), round(between(1, 16, random)) if spec.attrs.get("causal") else 1
+    length, size = max(rows, round(between(1, 256, random))), 2 * round(between(1, 32, random))
+    cache = f"int8[{heads},{length},{size}]"
+    return replace(spec, inputs=(f"int8[{heads},{rows},{size}]", cache, cache, *_factors(heads, size)))
+
+
 declare(
     Operator(
         "iAttention",
@@ -103,5 +113,6 @@ declare(
         MappingProxyType({"score_shift": REQUIRED, "mean_shift": REQUIRED, "causal": 0}),
         doc=__doc__ or "",
         any_length=True,
+        sample=_sampled,
     )
 )

@@ -6,14 +6,16 @@ rounded half up, with tables of 2^14 times cosine and sine for each position and
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
 
 from tilewright.base.dtype import INT8, INT16, INT32
 from tilewright.core.domain import WHOLE, Axis, Domain, dim, domain
-from tilewright.core.graph import Array, TensorType
-from tilewright.core.op import REQUIRED, Body, Call, Operator, declare, example
+from tilewright.core.graph import Array, TensorType, attrs
+from tilewright.core.op import REQUIRED, Body, Call, Example, Operator, declare, example, parse_type
+from tilewright.ops.sampling import between
 
 
 def _infer(call: Call) -> tuple[TensorType, ...]:
@@ -75,6 +77,15 @@ def _body(call: Call) -> Body:
 
 _TABLES = tuple(np.asarray(t, np.int16) for t in ([[9, -16384], [3, 77], [-900, 8]], [[5, 60], [16384, 1], [-77, 4]]))
 
+
+def _sampled(spec: Example, random: np.random.Generator) -> Example:
+    """An example of other sizes, as language models have them."""
+    heads, rows, half = (round(between(1, most, random)) for most in (32, 64, 32))
+    tables = tuple(np.resize(table, (4, half)) for table in _TABLES)
+    x = str(parse_type(str(spec.inputs[0])).with_shape((rows, 2 * heads * half)))
+    return replace(spec, inputs=(x, *tables, spec.inputs[3]), attrs=attrs(heads=heads, shift=spec.attrs["shift"]))
+
+
 declare(
     Operator(
         "iRotary",
@@ -91,5 +102,6 @@ declare(
         "other",
         _body,
         doc=__doc__ or "",
+        sample=_sampled,
     )
 )

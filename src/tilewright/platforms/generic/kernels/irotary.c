@@ -2,7 +2,7 @@
 op: iRotary
 types: {X: T, cosines: int16, sines: int16, position: int32, Y: int8}
 T: [int8, int16]
-whole: [H]
+whole: [H, S, D]
 # Two results for each pair, four products; heads take turns among the cores.
 cycles:
   pairs: S * steps(H, PARTS) * D

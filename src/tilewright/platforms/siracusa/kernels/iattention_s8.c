@@ -9,9 +9,9 @@ scratch: "(L+3)//4*12"
 cycles:
   keys: (ROUNDS := steps(H, PARTS)) * S * L * words(D)
   weights: ROUNDS * S * L
-  values: ROUNDS * S * fours(L) * words(D)
-  results: ROUNDS * S * D
-  call: 1
+  values: (WORDS := (H - (LEFT := H % PARTS)) // PARTS * words(D) + some(LEFT) * steps(words(D), PARTS // max(LEFT, 1))) * S * fours(L)
+  results: WORDS * S
+  rows: ROUNDS * S
 --- */
 #include "tilewright_kernel.h"
 
