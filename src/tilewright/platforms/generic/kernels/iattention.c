@@ -5,10 +5,10 @@ strided: [K, V, Y]
 scratch: "(L + 1)//2*4 + D*4"
 # Products with keys and with values, a weight for each key, a quotient for each result.
 cycles:
-  keys: H * S * L * D
+  products: H * S * L * D
   weights: H * S * L
-  values: H * S * L * D
   results: H * S * D
+  rows: H * S
 --- */
 #include "tilewright_kernel.h"
 
