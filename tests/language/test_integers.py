@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from functools import cache
 
 import numpy as np
@@ -12,6 +14,7 @@ from tilewright.api.compiling import Options
 from tilewright.api.running import run_model
 from tilewright.core.graph import Array
 from tilewright.core.interpret import interpret, interpret_steps
+from tilewright.language.checkpoint import checkpoint_of
 from tilewright.language.graphs import integer_graph
 from tilewright.language.quantised import LOGIT, Choices, IntegerModel, powers, quantised, sigmoids
 from tilewright.language.ranges import own_texts, watched
@@ -66,6 +69,22 @@ def test_weights_of_four_bits() -> None:
     model = tiny()
     found = quantised(model, watched(model, own_texts(model)), Choices(weight_bits=4))
     assert all(np.abs(layer.gate.weights).max() <= 8 for layer in found.layers)
+
+
+def test_weights_that_are_whole_numbers_stay_as_they_are() -> None:
+    arrays: dict[str, Array] = {"config": np.asarray(json.dumps(asdict(tiny().sizes)))}
+    for name, weight in tiny().weights.items():
+        arrays[f"{name}.scale"] = (np.abs(weight).max(axis=1) / 7).astype(np.float32)
+        arrays[name] = np.rint(weight / arrays[f"{name}.scale"][:, None]).astype(np.int8)
+    model = checkpoint_of(arrays, "tiny")
+    found = quantised(model, watched(model, own_texts(model)))
+    for number, layer in enumerate(found.layers):
+        parts = {"wv": layer.values, "wo": layer.output, "gate": layer.gate, "up": layer.up, "down": layer.down}
+        for name, linear in parts.items():
+            np.testing.assert_array_equal(linear.weights.T, arrays[f"{number}.{name}"])
+        turned = np.concatenate([arrays[f"{number}.wq"], arrays[f"{number}.wk"]])
+        np.testing.assert_array_equal(layer.turned.weights.T, turned)
+    np.testing.assert_array_equal(found.head.weights.T, arrays["emb"])
 
 
 def test_sums_fit_32_bits() -> None:

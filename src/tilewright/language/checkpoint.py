@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import cast
 
@@ -55,6 +55,8 @@ class Checkpoint:
 
     sizes: ModelSizes
     weights: Mapping[str, Array]
+    steps: Mapping[str, Array] = field(default_factory=lambda: MappingProxyType({}))
+    """Of weights that are whole numbers times a step for each row, these steps."""
 
     def layer(self, number: int) -> dict[str, Array]:
         return {part: self.weights[f"{number}.{part}"] for part in PARTS}
@@ -70,6 +72,7 @@ def checkpoint_of(arrays: Mapping[str, Array], name: str) -> Checkpoint:
         raise _bad(name, "it has no 'config', a text in JSON with the sizes of the model")
     sizes = _sizes(str(arrays["config"]), name)
     weights: dict[str, Array] = {}
+    steps: dict[str, Array] = {}
     for key, shape in sizes.shapes().items():
         if key not in arrays:
             raise _bad(name, f"it has no weights '{key}'")
@@ -79,7 +82,9 @@ def checkpoint_of(arrays: Mapping[str, Array], name: str) -> Checkpoint:
         if found.dtype.kind not in "iuf":
             raise _bad(name, f"'{key}' holds {found.dtype}, which are no numbers")
         weights[key] = _scaled(key, found, arrays.get(f"{key}.scale"), name)
-    return Checkpoint(sizes, MappingProxyType(weights))
+        if f"{key}.scale" in arrays and found.dtype.kind in "iu":
+            steps[key] = np.resize(arrays[f"{key}.scale"].astype(np.float64), shape[0])
+    return Checkpoint(sizes, MappingProxyType(weights), MappingProxyType(steps))
 
 
 def _scaled(key: str, found: Array, scale: Array | None, name: str) -> Array:
@@ -102,17 +107,17 @@ def _sizes(text: str, name: str) -> ModelSizes:
         raise _bad(name, "its 'config' is not a JSON object")
     values = cast("dict[str, object]", given)
     known: dict[str, int | float] = {}
-    for field in fields(ModelSizes):
-        value = values.get(field.name)
-        if value is None and field.name not in LARGEST:
+    for part in fields(ModelSizes):
+        value = values.get(part.name)
+        if value is None and part.name not in LARGEST:
             continue
-        whole = field.name in LARGEST
+        whole = part.name in LARGEST
         fits = isinstance(value, int) if whole else isinstance(value, (int, float))
         if not fits or isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise _bad(name, f"'{field.name}' of its 'config' is {value!r}, not a {'whole ' if whole else ''}number")
-        if not 0 < value <= LARGEST.get(field.name, 1e9):
-            raise _bad(name, f"'{field.name}' of its 'config' is {value}, out of range")
-        known[field.name] = value
+            raise _bad(name, f"'{part.name}' of its 'config' is {value!r}, not a {'whole ' if whole else ''}number")
+        if not 0 < value <= LARGEST.get(part.name, 1e9):
+            raise _bad(name, f"'{part.name}' of its 'config' is {value}, out of range")
+        known[part.name] = value
     sizes = ModelSizes(**known)  # pyright: ignore[reportArgumentType]
     if sizes.dim % sizes.heads or sizes.head % 2:
         raise _bad(name, f"{sizes.dim} elements are not {sizes.heads} heads of an even size")

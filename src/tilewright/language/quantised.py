@@ -107,18 +107,29 @@ def sigmoids() -> Array:
 
 def quantised(model: Checkpoint, seen: ActivationRanges, choices: Choices | None = None) -> IntegerModel:
     """The model in integers."""
-    chosen, sizes = choices or Choices(), model.sizes
+    chosen, sizes = choices or _usual(model), model.sizes
     unit = 2 * max(seen.overall(f"{n}x") for n in ("", *(f"{layer}." for layer in range(sizes.layers)))) / WORD
     layers = tuple(_layer(model, number, seen, unit, chosen) for number in range(sizes.layers))
     embedding = model.weights["emb"]
     table = _linear(embedding, np.ones(sizes.dim), np.full(sizes.vocab, unit), Choices(), inputs=1)
     scales = _smoothed(seen.channels("head_in"), chosen)
-    head = _linear(embedding, scales, np.full(sizes.vocab, 1 / LOGIT), chosen, floored=True)
+    steps = model.steps.get("emb")
+    head = _linear(embedding, scales, np.full(sizes.vocab, 1 / LOGIT), chosen, floored=True, steps=steps)
     return IntegerModel(sizes, table.weights.T, table.mul, table.shift, layers, _norm(scales), head)
+
+
+def _usual(model: Checkpoint) -> Choices:
+    """Weights that are whole numbers already stay as they are."""
+    if not model.steps:
+        return Choices()
+    largest = max(float(np.abs(model.weights[n] / s[:, None].clip(1e-30)).max()) for n, s in model.steps.items())
+    return Choices(int(np.ceil(log2(max(largest, 1) + 0.5))) + 1 if largest < BYTE else 8, 0.0)
 
 
 def _layer(model: Checkpoint, number: int, seen: ActivationRanges, unit: float, chosen: Choices) -> IntegerLayer:
     sizes, w, name = model.sizes, model.layer(number), f"{number}."
+    step_of = {part: model.steps.get(name + part) for part in w}
+    both = None if step_of["wq"] is None or step_of["wk"] is None else np.concatenate([step_of["wq"], step_of["wk"]])
     into = _smoothed(seen.channels(f"{name}attention_in"), chosen)
     # A score is one scale times a sum over pairs, so what a pair of keys has less, its queries have more.
     query, key = seen.channels(f"{name}q"), seen.channels(f"{name}k")
@@ -130,21 +141,23 @@ def _layer(model: Checkpoint, number: int, seen: ActivationRanges, unit: float, 
     keys = np.sqrt(scale[:, None] * key / query)
     queries = scale[:, None] / keys
     pairs = np.concatenate([np.concatenate([s, s], axis=1).reshape(-1) for s in (queries, keys)]) / 256
-    turned = _linear(np.concatenate([w["wq"], w["wk"]]), into, pairs, chosen, floored=True)
+    turned = _linear(np.concatenate([w["wq"], w["wk"]]), into, pairs, chosen, floored=True, steps=both)
     value_scales = seen.channels(f"{name}v").reshape(-1) / BYTE
-    values = _linear(w["wv"], into, value_scales, chosen, floored=True)
+    values = _linear(w["wv"], into, value_scales, chosen, floored=True, steps=step_of["wv"])
     mixed = _smoothed(seen.channels(f"{name}mixed"), chosen)
     mean_shift = _shift(float((value_scales / MEAN / mixed).max()), (BYTE + 1) * MEAN, most=WORD)
     mean_mul = np.maximum(np.floor(value_scales / MEAN / mixed * 2.0**mean_shift), 1)
-    output = _linear(w["wo"], value_scales / MEAN * 2.0**mean_shift / mean_mul, np.full(sizes.dim, unit), chosen)
+    means = value_scales / MEAN * 2.0**mean_shift / mean_mul
+    output = _linear(w["wo"], means, np.full(sizes.dim, unit), chosen, steps=step_of["wo"])
     inner = _smoothed(seen.channels(f"{name}ffn_in"), chosen)
     step = max(1, min(14, 10 - int(np.ceil(log2(1.25 * seen.overall(f"{name}gate"))))))
     gate_unit = 2.0 ** -(5 + step)
-    gate = _linear(w["gate"], inner, np.full(sizes.ffn, gate_unit), chosen, floored=True)
+    gate = _linear(w["gate"], inner, np.full(sizes.ffn, gate_unit), chosen, floored=True, steps=step_of["gate"])
     hidden, most = _smoothed(seen.channels(f"{name}hidden"), chosen), seen.channels(f"{name}up") * 1.5
     hidden_shift = max(1, min(30, floor(log2(float((WORD * hidden / (most * gate_unit)).min())))))
-    up = _linear(w["up"], inner, hidden / (gate_unit * 2.0**hidden_shift), chosen, floored=True)
-    down = _linear(w["down"], hidden, np.full(sizes.dim, unit), chosen)
+    upper = hidden / (gate_unit * 2.0**hidden_shift)
+    up = _linear(w["up"], inner, upper, chosen, floored=True, steps=step_of["up"])
+    down = _linear(w["down"], hidden, np.full(sizes.dim, unit), chosen, steps=step_of["down"])
     return IntegerLayer(
         _norm(into),
         turned,
@@ -187,13 +200,18 @@ def _linear(
     *,
     floored: bool = False,
     inputs: int | None = None,
+    steps: Array | None = None,
 ) -> Linear:
-    """Integer weights for inputs and outputs of some scales; `floored` inputs are half a unit too low on average."""
+    """Integer weights for inputs and outputs of some scales; `floored` inputs are half a unit too low on average.
+
+    Without `steps`, weights of a row get the step that makes its largest as large as it can be.
+    """
     wide = weights.astype(np.float64) * inputs_at
     top = (1 << (chosen.weight_bits - 1)) - 1
-    largest = np.maximum(np.abs(wide).max(axis=1), 1e-12)
-    magnitude = np.abs(wide).sum(axis=1) / largest * top if inputs is None else np.full(len(wide), float(top * inputs))
-    factors = largest / top / outputs_at
+    step = np.abs(wide).max(axis=1) / top if steps is None else steps * inputs_at.max()
+    step = np.maximum(step, 1e-12)
+    magnitude = np.abs(wide).sum(axis=1) / step if inputs is None else np.full(len(wide), float(top * inputs))
+    factors = step / outputs_at
     shift = _shift(float((factors * (magnitude + wide.shape[1] / 2)).max()), BYTE + 1)
     mul = np.maximum(np.ceil(factors * 2.0**shift), 1)
     whole = np.clip(np.rint(wide / (mul * outputs_at / 2.0**shift)[:, None]), -top - 1, top)
