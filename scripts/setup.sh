@@ -120,4 +120,6 @@ elif [ "$old_native" != "$native_digest" ]; then
     install --no-deps --no-build-isolation --editable . || die "the native part does not build"
     say "ready"
 fi
+# As pip does for all other packages: commands then do not compile Python first, also where bytecode is never written.
+"$venv/bin/python" -m compileall -q src
 printf '%s\n' "$packages_digest" "$native_digest" >"$ready"

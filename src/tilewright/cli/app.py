@@ -20,6 +20,7 @@ from typer.main import get_command
 from typer.models import CommandInfo
 
 from tilewright import __version__
+from tilewright.cli.coercion import read_quickly
 from tilewright.cli.streams import OutputClosed, guard_streams
 from tilewright.errors import TilewrightError
 
@@ -107,7 +108,9 @@ class _Deferred(_Command):
         alone = typer.Typer(add_completion=False, rich_markup_mode=MARKUP)
         help = f"{COMMANDS[str(self.name)][1]}\n\n{inspect.getdoc(declared.callback) or ''}"
         alone.command(self.name, cls=_Command, help=help, epilog=declared.epilog)(declared.callback)
-        return get_command(alone).make_context(info_name, args, parent, **extra)
+        command = get_command(alone)
+        read_quickly(command)
+        return command.make_context(info_name, args, parent, **extra)
 
 
 def load_command(name: str) -> CommandInfo:

@@ -31,7 +31,7 @@ def ops_command(*, as_json: opt.Json = False, code: opt.Code) -> None:
             "inputs": op.inputs,
             "outputs": op.outputs,
             "attributes": sorted(op.attrs),
-            "kernels": [k.path.name for k in target.kernels if k.op == op.name],
+            "kernels": [k.path.name for k in target.kernels_of(op.name)],
             "loop_nest": op.body is not None,
         }
         for op in operators().values()
@@ -41,7 +41,7 @@ def ops_command(*, as_json: opt.Json = False, code: opt.Code) -> None:
         return
     table = Table("operator", "inputs -> outputs", "attributes", "code")
     for op in operators().values():
-        ways = [*(k.path.name for k in target.kernels if k.op == op.name), *(["loop nest"] if op.body else [])]
+        ways = [*(k.path.name for k in target.kernels_of(op.name)), *(["loop nest"] if op.body else [])]
         if op.kind == "view":
             ways = ["a view: no code"]
         table.add_row(op.name, f"{op.inputs} -> {op.outputs}", " ".join(sorted(op.attrs)), ", ".join(ways))

@@ -58,14 +58,10 @@ Calibrations = Mapping[str, Calibration]
 """By the name of the kernel's file."""
 
 
-def read_calibrations(platform: str, folder: Path, own: Iterable[Path], kernels: Iterable[Kernel]) -> Calibrations:
-    """What was measured of kernels with terms; that of those in a user's `own` folders lies beside them."""
+def read_calibrations(platform: str, folder: Path, own: Iterable[Path], files: Iterable[Path]) -> Calibrations:
+    """What was measured of files of kernels; that of those in a user's `own` folders lies beside them."""
     places = {place: _read(place / FILE, platform) for place in (*own, folder)}
-    found = {
-        kernel.path.name: places.get(kernel.path.parent, places[folder]).get(kernel.path.name)
-        for kernel in kernels
-        if kernel.terms
-    }
+    found = {path.name: places.get(path.parent, places[folder]).get(path.name) for path in files}
     found[NESTS] = places[folder].get(NESTS)
     return MappingProxyType({name: one for name, one in found.items() if one is not None})
 

@@ -169,14 +169,12 @@ def _pack_parts(text: str) -> tuple[PackPart, ...]:
     )
 
 
-def load_kernels(folder: Path) -> tuple[Kernel, ...]:
-    """All kernels of a folder, in file order."""
-    return tuple(kernel for path in sorted(folder.glob("*.c")) for kernel in parse_kernels(path))
+def parse_kernels(path: Path, text: str | None = None) -> tuple[Kernel, ...]:
+    """Reads one file: a kernel for each of its operators; a wrong header is an error that names file and key.
 
-
-def parse_kernels(path: Path) -> tuple[Kernel, ...]:
-    """Reads one file: a kernel for each of its operators; a wrong header is an error that names file and key."""
-    text = read_text(path, "bad-kernel")
+    `text` is that of the file, where it was read before.
+    """
+    text = read_text(path, "bad-kernel") if text is None else text
     beside = [path.parent / name for name in _INCLUDE.findall(text)] if "\njobs:" in text else []
     return _kernels(path, text, "\n".join(read_text(other, "bad-kernel") for other in beside if other.is_file()))
 

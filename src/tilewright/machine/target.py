@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -14,10 +14,10 @@ from tilewright.base.descriptions import read_yaml
 from tilewright.base.schema import Flag, Number, Part, Share, Signed, Source, Whole, mapping, merged, read
 from tilewright.errors import TilewrightError
 from tilewright.machine.calibration import Calibrations, measured, read_calibrations
-from tilewright.machine.kernel import Kernel, load_kernels
+from tilewright.machine.kernel import Kernel
+from tilewright.machine.kernels import KernelFile, Kernels
 from tilewright.machine.machine import Machine, MachineFile, machine_values, renewed
 from tilewright.machine.parts import Cores, Device, Engine
-from tilewright.machine.terms import weighted
 from tilewright.machine.timing import DeviceModel
 
 
@@ -90,7 +90,7 @@ class Target(Machine):
     """Whether convolutions and pools want the channel axis last."""
     alignment: int = 1
     """Bytes to which every buffer is aligned."""
-    kernels: tuple[Kernel, ...] = ()
+    kernels: Sequence[Kernel] = ()
     build: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """compiler, flags and libraries of a release build, and how programs are linked; nothing where the platform can
     only be simulated."""
@@ -134,6 +134,11 @@ class Target(Machine):
     def in_place(self) -> str:
         """The memory whose constants an engine reads where they are; "" where there is none."""
         return next((name for engine in self.engines.values() for name in engine.reads), "")
+
+    def kernels_of(self, op: str) -> Sequence[Kernel]:
+        """The kernels for an operator."""
+        every = self.kernels
+        return every.of(op) if isinstance(every, Kernels) else [kernel for kernel in every if kernel.op == op]
 
     def beside(self, kernel: Kernel | None) -> Engine | None:
         """The engine of a kernel, where that is not the cores: they start it and go on."""
@@ -329,17 +334,21 @@ def _platform(
     _check_copies(machine, source)
     if file.code and file.code not in file.memories:
         raise source.wrong("code", f"'{file.code}' is not among memories ({', '.join(file.memories)})")
-    kernels = [_assigned(kernel, cast("Mapping[str, Engine]", engines)) for kernel in _kernels(folders)]
+    files = _kernel_files(folders)
     if file.measured_as and other is None:
         raise source.wrong("measured_as", f"there is no variant '{file.measured_as}'")
     measured_on = machine["name"] if other is None else other.name
-    calibrations = read_calibrations(measured_on, folder, extra_kernels, kernels)
+    calibrations = read_calibrations(
+        measured_on, folder, extra_kernels, [file.path for file in files if file.has_terms]
+    )
+    cores = next((name for name, engine in engines.items() if isinstance(engine, Cores)), ANY_CORES)
+    coefficients = {name: calibration.terms for name, calibration in calibrations.items()}
     found = Target(
         **machine,
         folder=folder,
         channels_last=bool(file.channels_last),
         alignment=file.alignment,
-        kernels=_timed(kernels, calibrations),
+        kernels=Kernels(files, MappingProxyType({ANY_CORES: cores}), coefficients),
         build=MappingProxyType(_build(file.build) if file.build else {}),
         headers=tuple(path for place in folders for path in sorted(place.glob("*.h"))),
         runtime=_runtime(file, folder, source),
@@ -396,22 +405,17 @@ def _place(folder: Path, name: str) -> Path:
     return shipped if shipped.is_dir() and not (folder / name).is_dir() else folder / name
 
 
-def _kernels(folders: Iterable[Path]) -> tuple[Kernel, ...]:
+def _kernel_files(folders: Iterable[Path]) -> tuple[KernelFile, ...]:
     """Those of all folders; a file takes the place of one of the same name in a later folder."""
     # By the same path from wherever they are named, so that each file is read once.
-    found = [kernel for place in folders for kernel in load_kernels(place.resolve())]
-    taken = {kernel.path.name: kernel.path for kernel in reversed(found)}
-    return tuple(kernel for kernel in found if taken[kernel.path.name] == kernel.path)
-
-
-def _timed(kernels: Iterable[Kernel], calibrations: Calibrations) -> tuple[Kernel, ...]:
-    """Kernels with the cycles that they were measured to take here; of others, each count of a term takes one."""
-    return tuple(
-        replace(kernel, cycles=weighted(kernel.terms, calibrations[kernel.path.name].terms))
-        if kernel.path.name in calibrations
-        else kernel
-        for kernel in kernels
-    )
+    paths = [path for place in folders for path in sorted(place.resolve().glob("*.c"))]
+    taken = {path.name: path for path in reversed(paths)}
+    found = tuple(KernelFile(path) for path in paths if taken[path.name] == path)
+    for file in found:
+        if not file.path.is_relative_to(PLATFORMS):
+            # A user is told of a mistake at once, also where the network has no use for the kernel.
+            file.parsed()
+    return found
 
 
 def _build(build: Build) -> dict[str, str]:
@@ -423,11 +427,6 @@ def _build(build: Build) -> dict[str, str]:
 
 ANY_CORES = "cpu"
 """The engine of kernels in plain C: the platform's cores, whatever their name."""
-
-
-def _assigned(kernel: Kernel, engines: Mapping[str, Engine]) -> Kernel:
-    cores = next((name for name, engine in engines.items() if isinstance(engine, Cores)), ANY_CORES)
-    return replace(kernel, engine=cores) if kernel.engine == ANY_CORES else kernel
 
 
 def _runtime(file: TargetFile, folder: Path, source: Source) -> Mapping[str, Path]:

@@ -106,8 +106,8 @@ def _cycles(edit: Edit, call: Call, node: Node, platform: Target) -> float | Non
     return min(
         (
             float(formula(kernel.cycles, names)) * _share(kernel, domain, platform.cores.count)
-            for kernel in platform.kernels
-            if kernel.op == call.op.name and kernel.engine == platform.cores.name
+            for kernel in platform.kernels_of(call.op.name)
+            if kernel.engine == platform.cores.name
             if not why_not(kernel, call, node, edit.graph, names, {})
             if _smallest(kernel, call, domain) + formula(kernel.scratch, names) <= room
         ),

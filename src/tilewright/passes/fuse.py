@@ -109,8 +109,8 @@ class _State:
         call = call_node(self._graph, node)
         names = binding_names(call, call.domain())
         return any(
-            kernel.op == node.op and kernel.epilogue and not why_not(kernel, call, node, self._graph, names, {})
-            for kernel in self._platform.kernels
+            kernel.epilogue and not why_not(kernel, call, node, self._graph, names, {})
+            for kernel in self._platform.kernels_of(node.op)
         )
 
 

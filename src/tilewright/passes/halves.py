@@ -40,7 +40,7 @@ def _widen(platform: Target, edit: Edit, node: Node) -> bool:
 def _has_kernel(platform: Target, edit: Edit, node: Node) -> bool:
     call = edit.call(node)
     names = binding_names(call, call.domain())
-    fitting = (k for k in platform.kernels if k.op == node.op and not why_not(k, call, node, edit.graph, names, {}))
+    fitting = (k for k in platform.kernels_of(node.op) if not why_not(k, call, node, edit.graph, names, {}))
     return next(fitting, None) is not None
 
 

@@ -138,13 +138,15 @@ class _Compared:
         takes = next((one for one in engine.takes if one.op == node.op), None)
         if takes is None:
             return ()
-        ops = {kernel.op for kernel in self.platform.kernels if kernel.engine == engine.name}
-        found = [way for way in splits(graph, node, names, takes) if way.nodes[0].op in ops]
+        found = [way for way in splits(graph, node, names, takes) if self._has_kernel(engine, way.nodes[0].op)]
         if not found:
             return ()
         room = takes.weights if _has_room(self.platform) else ""
         ways = (self._way(graph, way, engine.name, operand(way.nodes[0], room)) for way in found)
         return (*ways, self._way(graph, Split((node,)), ""))
+
+    def _has_kernel(self, engine: Engine, op: str) -> bool:
+        return any(kernel.engine == engine.name for kernel in self.platform.kernels_of(op))
 
     def _way(self, graph: Graph, split: Split, engine: str, in_place: str = "") -> _Way:
         alone = replace(graph, states=(), bounds=(), open={})

@@ -35,7 +35,7 @@ def select(graph: Graph, node: Node, platform: Target, engine: str = "", content
     rejected: list[Rejection] = []
     fitting: list[tuple[Kernel, dict[str, str]]] = []
     wanted = engine or platform.cores.name
-    for kernel in (k for k in platform.kernels if k.op == node.op and k.engine == wanted):
+    for kernel in (k for k in platform.kernels_of(node.op) if k.engine == wanted):
         variables: dict[str, str] = {}
         reason = why_not(kernel, call, node, graph, names, variables) or why_not_open(graph, node, kernel)
         if reason:

@@ -1,0 +1,86 @@
+"""All kernels of a platform. A file is parsed when something asks for an operator that it is for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import overload
+
+from tilewright.base.descriptions import read_text
+from tilewright.machine.kernel import Kernel, parse_kernels
+from tilewright.machine.terms import weighted
+
+_OP = re.compile(r"^op:[ \t]*(\w+)[ \t]*$", re.MULTILINE)
+_TERMS = re.compile(r"^cycles:[ \t]*(?:$|[{#])", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class KernelFile:
+    """A file of kernels, and what can be told of it without parsing its header."""
+
+    path: Path
+
+    @cached_property
+    def text(self) -> str:
+        return read_text(self.path, "bad-kernel")
+
+    @cached_property
+    def ops(self) -> tuple[str, ...]:
+        """The operators that it is for."""
+        found = _OP.search(self.text)
+        return (found[1],) if found else tuple(kernel.op for kernel in self.parsed())
+
+    @property
+    def has_terms(self) -> bool:
+        """Whether its cycles are a sum of terms that are measured."""
+        return _TERMS.search(self.text) is not None
+
+    def parsed(self) -> tuple[Kernel, ...]:
+        return parse_kernels(self.path, self.text)
+
+
+class Kernels(Sequence[Kernel]):
+    """Kernels of some files, in their order.
+
+    `engines` are those that stand in place of engines in headers. `coefficients` are those of terms, by the name of
+    the file: cycles that were measured here; of others, each count of a term takes one.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[KernelFile],
+        engines: Mapping[str, str],
+        coefficients: Mapping[str, Mapping[str, float]],
+    ) -> None:
+        self._files, self._engines, self._coefficients = files, engines, coefficients
+        self._parsed: dict[Path, tuple[Kernel, ...]] = {}
+
+    def of(self, op: str) -> list[Kernel]:
+        """Those for an operator."""
+        return [kernel for file in self._files if op in file.ops for kernel in self._of_file(file) if kernel.op == op]
+
+    def _of_file(self, file: KernelFile) -> tuple[Kernel, ...]:
+        if file.path not in self._parsed:
+            self._parsed[file.path] = tuple(self._here(kernel) for kernel in file.parsed())
+        return self._parsed[file.path]
+
+    def _here(self, kernel: Kernel) -> Kernel:
+        measured = self._coefficients.get(kernel.path.name) if kernel.terms else None
+        cycles = kernel.cycles if measured is None else weighted(kernel.terms, measured)
+        return replace(kernel, engine=self._engines.get(kernel.engine, kernel.engine), cycles=cycles)
+
+    def __len__(self) -> int:
+        return sum(len(file.ops) for file in self._files)
+
+    def __iter__(self) -> Iterator[Kernel]:
+        return (kernel for file in self._files for kernel in self._of_file(file))
+
+    @overload
+    def __getitem__(self, index: int) -> Kernel: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Kernel]: ...
+    def __getitem__(self, index: int | slice) -> Kernel | Sequence[Kernel]:
+        return tuple(self)[index]
