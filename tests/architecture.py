@@ -39,7 +39,6 @@ CONFINED: Mapping[str, str] = {
     "typer": "cli",
     "click": "cli",
     "rich": "cli",
-    "jinja2": "report",
 }
 """Libraries that one part alone imports."""
 

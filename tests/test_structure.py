@@ -125,7 +125,6 @@ def test_import_rule(tmp_path: Path, files: dict[str, str], expected: str) -> No
         ({"passes/a.py": "from onnx import helper"}, "passes/a.py:1: imports onnx, which only frontend may"),
         ({"report/a.py": "import rich"}, "imports rich, which only cli may"),
         ({"sim/a.py": "import typer"}, "imports typer, which only cli may"),
-        ({"codegen/a.py": "import jinja2"}, "imports jinja2, which only report may"),
         ({"plan/a.py": "import ortools", "plan/b.py": "def f():\n    import ortools"}, "the solver is for one module"),
         ({"report/a.py": "import plotly", "report/b.py": "import matplotlib"}, "plotting is for one module"),
     ],

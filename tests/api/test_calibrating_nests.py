@@ -41,7 +41,7 @@ def test_layers_are_for_no_kernel() -> None:
     for graph in (network([layer]) for layer in found):
         node = graph.nodes[0]
         call = call_node(graph, node)
-        names = binding_names(call, call.domain())
+        names = binding_names(call)
         assert all(why_not(kernel, call, node, graph, names, {}) for kernel in kernels)
 
 

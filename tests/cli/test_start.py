@@ -11,7 +11,7 @@ import tilewright
 from tilewright import TilewrightError, api, plan, sim
 from tilewright.cli.app import COMMANDS, run
 
-LIBRARIES = {"numpy", "ml_dtypes", "onnx", "ortools", "pandas", "jinja2", "elftools"}
+LIBRARIES = {"numpy", "ml_dtypes", "onnx", "ortools", "pandas", "elftools"}
 PARTS = {f"tilewright.{part}" for part in ("codegen", "frontend", "mapping", "ops", "passes", "price", "report")}
 SLOW = LIBRARIES | PARTS
 

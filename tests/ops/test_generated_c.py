@@ -146,7 +146,7 @@ def test_every_example_agrees_with_the_reference(names: list[str], sampler: Samp
 def fits(kernel: Kernel, s: Sample) -> bool:
     graph = s.graph()
     call = call_node(graph, s.node)
-    return not why_not(kernel, call, s.node, graph, binding_names(call, call.domain()), {})
+    return not why_not(kernel, call, s.node, graph, binding_names(call), {})
 
 
 def kernel_samples(kernel: Kernel) -> list[Sample]:

@@ -178,7 +178,7 @@ def _usual(call: Call) -> bool:
 def _fits(kernel: Kernel, layer: SampledLayer) -> bool:
     graph, node = network([layer]), layer.nodes[0]
     call = call_node(graph, node)
-    return not why_not(kernel, call, node, graph, binding_names(call, call.domain()), {})
+    return not why_not(kernel, call, node, graph, binding_names(call), {})
 
 
 def _with_steps(layer: SampledLayer, random: Random) -> SampledLayer:

@@ -108,10 +108,9 @@ def invoke(task: TileTask, pieces: Pieces) -> Invoke:
     return _nest(task, pieces) if task.choice.kernel is None else _kernel(task, pieces)
 
 
-def packing_names(graph: Graph, member: Member) -> dict[str, kernels.Number]:
+def packing_names(graph: Graph, member: Member) -> Mapping[str, kernels.Number]:
     """The sizes that the text of a packing uses."""
-    call = call_node(graph, member.node)
-    return binding_names(call, call.domain())
+    return binding_names(call_node(graph, member.node))
 
 
 # Kernels

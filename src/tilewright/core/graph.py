@@ -174,6 +174,8 @@ class Graph:
     bounds: tuple[Bound, ...] = ()
     open: Mapping[str, tuple[tuple[int, str, int], ...]] = field(default_factory=lambda: MappingProxyType({}))
     """Inputs that may be shorter than their type: axis, name of the size, and how much longer than that the axis is."""
+    answers: dict[int, tuple[Node, Any]] = field(default_factory=dict[int, Any], init=False, repr=False, compare=False)
+    """What was worked out about nodes, which are here so that they keep their identity; see `core.op.call_node`."""
 
     @property
     def fed(self) -> tuple[str, ...]:

@@ -14,9 +14,12 @@ from tilewright.core.tiles import Ranges, region
 from tilewright.machine.kernel import Kernel, Number, holds
 
 
-def binding_names(call: Call, domain: Domain) -> dict[str, Number]:
+def binding_names(call: Call) -> Mapping[str, Number]:
     """Every number a kernel may ask for by name: sizes, extents, strides and bytes of operands, attributes."""
-    return {name: value for name, value in tile_names(call, domain, None).items() if not isinstance(value, Expr)}
+    if "names" not in call.answers:
+        names = tile_names(call, call.domain(), None)
+        call.answers["names"] = {name: value for name, value in names.items() if not isinstance(value, Expr)}
+    return call.answers["names"]
 
 
 def tile_names(
@@ -141,7 +144,7 @@ def operand_types(call: Call) -> dict[str, TensorType]:
 
 
 def why_not(
-    kernel: Kernel, call: Call, node: Node, graph: Graph, names: dict[str, Number], variables: dict[str, str]
+    kernel: Kernel, call: Call, node: Node, graph: Graph, names: Mapping[str, Number], variables: dict[str, str]
 ) -> str:
     """Empty where the kernel fits; fills in `variables`."""
     present = operand_types(call)
@@ -186,7 +189,7 @@ def why_not_open(graph: Graph, node: Node, kernel: Kernel) -> str:
         return f"needs to know {', '.join(sorted(names & asked))}, which is known when the network runs"
     for at in samples(graph):
         call = call_at(graph, node, at)
-        reason = why_not(kernel, call, node, graph, binding_names(call, call.domain()), {})
+        reason = why_not(kernel, call, node, graph, binding_names(call), {})
         if reason:
             return f"{reason}, when {', '.join(f'{name} is {value}' for name, value in at.items())}"
     return ""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from math import isfinite
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -129,7 +129,16 @@ class Call:
         return TilewrightError(code, f"{what}, in {self.op.name} '{self.name}'", help=help)
 
     def domain(self) -> Domain:
+        return self._domain
+
+    @cached_property
+    def _domain(self) -> Domain:
         return self.op.domain(self)
+
+    @cached_property
+    def answers(self) -> dict[str, Any]:
+        """What others work out about it, so that they do it once."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -311,7 +320,15 @@ def is_view(node: Node) -> bool:
 
 
 def call_node(graph: Graph, node: Node) -> Call:
-    """The call a node of a graph makes (its own operator, without the epilogue)."""
+    """The call a node of a graph makes (its own operator, without the epilogue); each is worked out once."""
+    _, found = graph.answers.get(id(node), (None, None))
+    if found is None:
+        found = _call_node(graph, node)
+        graph.answers[id(node)] = (node, found)
+    return found
+
+
+def _call_node(graph: Graph, node: Node) -> Call:
     return call_of(
         REGISTRY[node.op],
         [graph.types[name] if name else None for name in node.inputs],

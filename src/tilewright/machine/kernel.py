@@ -17,6 +17,7 @@ from tilewright.base.descriptions import parse_yaml, read_text
 from tilewright.base.dtype import DTYPES
 from tilewright.errors import TilewrightError
 from tilewright.machine import macros
+from tilewright.machine.arithmetic import check, parse, rewritten
 from tilewright.machine.terms import MOST_TERMS, expanded, weighted
 
 Number = int | float
@@ -324,7 +325,7 @@ def _parameter(path: Path, text: str) -> Parameter:
 
 def _checked(path: Path, key: str, text: str) -> None:
     try:
-        check_formula(text)
+        check(text)
     except ValueError as reason:
         raise _bad(
             path, f"{key}: {reason}", "write sums, products, comparisons, min and max of names and numbers"
@@ -348,14 +349,6 @@ def _bad(path: Path, why: str, help: str) -> TilewrightError:
     return TilewrightError("bad-kernel", f"kernel '{path.name}': {why}", help=help)
 
 
-_ALLOWED = (
-    *(ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.UnaryOp, ast.USub),
-    *(ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.BoolOp, ast.And, ast.Or),
-    *(ast.Name, ast.Load, ast.Store, ast.NamedExpr),
-)
-_EXTREMES = ("max", "min")
-
-
 def formula(text: str, names: Mapping[str, Number]) -> Number:
     """The value of an arithmetic formula of a header, whose text is checked; KeyError for an unknown name.
 
@@ -369,28 +362,14 @@ def holds(name: str, condition: str, names: Mapping[str, Number]) -> bool:
     return bool(formula(predicate(name, condition), names))
 
 
+_FIRST = re.compile(r"[\s(]*(\w+)")
+
+
 @lru_cache(maxsize=4096)
 def predicate(name: str, condition: str) -> str:
     """The formula of a predicate."""
-    return condition if re.match(rf"^[\s(]*{name}\b", condition) else f"{name} {condition}"
-
-
-def check_formula(text: str) -> None:
-    """ValueError with the reason, for a text that is no formula."""
-    for node in ast.walk(_parse(text)):
-        called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _EXTREMES
-        extreme = called and isinstance(node, ast.Call) and bool(node.args) and not node.keywords
-        number = isinstance(node, ast.Constant) and isinstance(node.value, (int, float))
-        if not (number or extreme or isinstance(node, _ALLOWED)):
-            # An operator has no text of its own.
-            raise ValueError(f"'{ast.unparse(node) or text}' is not an arithmetic formula")
-
-
-def _parse(text: str) -> ast.expr:
-    try:
-        return ast.parse(text, mode="eval").body
-    except SyntaxError as reason:
-        raise ValueError(f"'{text}' is not an arithmetic formula") from reason
+    first = _FIRST.match(condition)
+    return condition if first and first[1] == name else f"{name} {condition}"
 
 
 @lru_cache(maxsize=4096)
@@ -399,14 +378,14 @@ def compiled(text: str, *, arrays: bool = False) -> CodeType:
 
     That of arrays calls `both`, `either`, `max` and `min`, each for two values.
     """
-    whole = ast.Expression((_Arrays() if arrays else _Numbers()).visit(_parse(text)))
-    return compile(ast.fix_missing_locations(whole), text, "eval")
+    whole = ast.Expression(rewritten(parse(text), _of_arrays if arrays else _of_numbers))
+    return compile(whole, text, "eval")
 
 
 def evaluated(code: CodeType, functions: dict[str, Any], names: Mapping[str, Any]) -> Any:
     """The value of a compiled formula; KeyError for an unknown name."""
     try:
-        # Nothing but what `check_formula` lets through is compiled.
+        # Nothing but what `arithmetic.check` lets through is compiled.
         return eval(code, functions, names)
     except NameError as missing:
         raise KeyError(missing.name) from missing
@@ -415,36 +394,30 @@ def evaluated(code: CodeType, functions: dict[str, Any], names: Mapping[str, Any
 _NUMBERS: dict[str, Any] = {"__builtins__": {}, "max": max, "min": min}
 
 
-class _Numbers(ast.NodeTransformer):
+_AT = {"lineno": 1, "col_offset": 0}
+"""Where nodes are that no text has; Python insists on it."""
+
+
+def _of_numbers(node: ast.expr) -> ast.expr:
     """Makes `and` and `or` say true or false, not one of their values."""
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        self.generic_visit(node)
-        node.values = [ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), value)) for value in node.values]
-        return node
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        self.generic_visit(node)
-        return node if len(node.args) > 1 else node.args[0]
+    if isinstance(node, ast.BoolOp):
+        node.values = [ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), part, **_AT), **_AT) for part in node.values]
+    return node.args[0] if isinstance(node, ast.Call) and len(node.args) == 1 else node
 
 
-class _Arrays(ast.NodeTransformer):
+def _of_arrays(node: ast.expr) -> ast.expr:
     """Makes functions of two values of what Python decides by the truth of one."""
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        self.generic_visit(node)
-        return _joined("both" if isinstance(node.op, ast.And) else "either", node.values)
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        self.generic_visit(node)
-        assert isinstance(node.func, ast.Name)
-        return _joined(node.func.id, node.args)
-
-    def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        self.generic_visit(node)
-        sides = zip([node.left, *node.comparators], node.ops, node.comparators, strict=False)
-        return _joined("both", [ast.Compare(left, [symbol], [right]) for left, symbol, right in sides])
+    match node:
+        case ast.BoolOp():
+            return _joined("both" if isinstance(node.op, ast.And) else "either", node.values)
+        case ast.Call(func=ast.Name(id=function)):
+            return _joined(function, node.args)
+        case ast.Compare(ops=[_, _, *_]):
+            sides = zip([node.left, *node.comparators], node.ops, node.comparators, strict=False)
+            return _joined("both", [ast.Compare(left, [symbol], [right], **_AT) for left, symbol, right in sides])
+        case _:
+            return node
 
 
 def _joined(function: str, values: Sequence[ast.expr]) -> ast.expr:
-    return reduce(lambda a, b: ast.Call(ast.Name(function, ast.Load()), [a, b], []), values)
+    return reduce(lambda a, b: ast.Call(ast.Name(function, ast.Load(), **_AT), [a, b], [], **_AT), values)

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from functools import lru_cache
+
+from tilewright.machine.arithmetic import named, parse, rewritten, with_arguments
 
 MOST_TERMS = 8
 _BLOCKS = {"twos": 2, "threes": 3, "fours": 4, "eights": 8, "sixteens": 16}
@@ -33,37 +36,22 @@ FUNCTIONS: Mapping[str, str] = {
 """What texts of terms may call, with one argument or two: the same as a formula of x and y."""
 
 
+@lru_cache(maxsize=4096)
 def expanded(text: str) -> str:
     """A term as a plain formula; ValueError for what is none."""
-    try:
-        return ast.unparse(_Expand().visit(ast.parse(text.strip(), mode="eval")))
-    except SyntaxError as reason:
-        raise ValueError(f"'{text}' is not an arithmetic formula") from reason
+    return ast.unparse(rewritten(parse(text), _expanded))
 
 
-class _Expand(ast.NodeTransformer):
-    """Puts formulas in place of calls."""
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
-        if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS:
-            return node
-        formula = ast.parse(FUNCTIONS[node.func.id], mode="eval").body
-        wanted = {name.id for name in ast.walk(formula) if isinstance(name, ast.Name)}
-        if len(node.args) != len(wanted) or node.keywords:
-            count = "one argument" if len(wanted) == 1 else "two arguments"
-            raise ValueError(f"{node.func.id} takes {count}, in '{ast.unparse(node)}'")
-        return _Put(dict(zip("xy", node.args, strict=False))).visit(formula)
-
-
-class _Put(ast.NodeTransformer):
-    """Puts expressions in the places of x and y."""
-
-    def __init__(self, arguments: Mapping[str, ast.expr]) -> None:
-        self._arguments = arguments
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        return self._arguments[node.id]
+def _expanded(node: ast.expr) -> ast.expr:
+    """A formula in place of a call."""
+    text = FUNCTIONS.get(named(node))
+    if text is None or not isinstance(node, ast.Call):
+        return node
+    wanted = "xy" if "y" in text else "x"
+    if len(node.args) != len(wanted) or node.keywords:
+        count = "one argument" if len(wanted) == 1 else "two arguments"
+        raise ValueError(f"{named(node)} takes {count}, in '{ast.unparse(node)}'")
+    return with_arguments(parse(text), dict(zip(wanted, node.args, strict=True)))
 
 
 def weighted(terms: Mapping[str, str], coefficients: Mapping[str, float]) -> str:

@@ -100,7 +100,7 @@ def _pays(edit: Edit, parts: _Parts, mask: tuple[str, ...], platform: Target) ->
 def _cycles(edit: Edit, call: Call, node: Node, platform: Target) -> float | None:
     """The cycles of the fastest kernel that fits, shared by the cores; None where there is none."""
     domain = call.domain()
-    names = binding_names(call, domain)
+    names = binding_names(call)
     memory = platform.memories.get(platform.cores.memory)
     room = memory.bytes if memory is not None and memory.bytes else float("inf")
     return min(

@@ -107,7 +107,7 @@ class _State:
     def _has_kernel(self, node: Node) -> bool:
         """Whether a kernel with an epilogue fits a node that has no loop nest."""
         call = call_node(self._graph, node)
-        names = binding_names(call, call.domain())
+        names = binding_names(call)
         return any(
             kernel.epilogue and not why_not(kernel, call, node, self._graph, names, {})
             for kernel in self._platform.kernels_of(node.op)

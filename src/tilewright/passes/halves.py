@@ -39,7 +39,7 @@ def _widen(platform: Target, edit: Edit, node: Node) -> bool:
 
 def _has_kernel(platform: Target, edit: Edit, node: Node) -> bool:
     call = edit.call(node)
-    names = binding_names(call, call.domain())
+    names = binding_names(call)
     fitting = (k for k in platform.kernels_of(node.op) if not why_not(k, call, node, edit.graph, names, {}))
     return next(fitting, None) is not None
 

@@ -31,7 +31,7 @@ def select(graph: Graph, node: Node, platform: Target, engine: str = "", content
     call = call_node(graph, node)
     if call.op.kind == "view" and not node.epilogue:
         return Choice("", None)
-    names = binding_names(call, call.domain())
+    names = binding_names(call)
     rejected: list[Rejection] = []
     fitting: list[tuple[Kernel, dict[str, str]]] = []
     wanted = engine or platform.cores.name

@@ -83,7 +83,7 @@ class Task:
 
     @cached_property
     def known(self) -> Mapping[str, Number]:
-        return binding_names(self.call, self.domain)
+        return binding_names(self.call)
 
     @cached_property
     def padding(self) -> Mapping[str, tuple[str, int, str]]:

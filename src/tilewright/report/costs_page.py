@@ -11,10 +11,12 @@ from tilewright.machine.array import ArrayEngine, Arrays
 from tilewright.price.array import ArrayCost
 from tilewright.report.bars import Picture, nest, scatter, stacked
 from tilewright.report.costs import UNITS, energy_by_memory, energy_text, latency_parts
+from tilewright.report.markup import escaped, lines, page
 
-TEMPLATE = Path(__file__).with_name("costs_page.html.jinja")
+TEMPLATE = Path(__file__).with_name("costs_page.html")
 MOST_ROWS, NESTS = 60, 6
 """Layers in a picture, and layers whose loops are drawn."""
+END = ' text-anchor="end"'
 KINDS: tuple[str, ...] = (UNITS, "rf", "sram", "dram")
 
 
@@ -38,13 +40,37 @@ def write_costs(path: Path, title: str, networks: Sequence[Costed], fronts: Sequ
 
 def render_costs(title: str, networks: Sequence[Costed], fronts: Sequence[Sequence[ArrayCost]] = ()) -> str:
     """The page as text; `fronts` are searches of single layers, each with one mapping or several."""
-    import jinja2  # only a page needs it, and a cold start is felt
-
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
     pictures = [*_machines(networks), *(p for one in networks for p in _network(one)), *_fronts(fronts)]
-    return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(title=title, pictures=pictures)
+    head = [f"<h1>{escaped(title)}</h1>", "<p>What it costs on array machines, as the analytical model says.</p>"]
+    return page(TEMPLATE, title=escaped(title), body=lines(head) + "".join(map(_section, pictures)))
+
+
+def _section(picture: Picture) -> str:
+    title = escaped(picture.title)
+    marks = (f'<span style="--mark: {colour}"><i></i>{escaped(name)}</span>' for name, colour in picture.legend)
+    parts = [
+        "<section>",
+        f"<h2>{title}</h2>",
+        f"<p>{escaped(picture.note)}</p>",
+        *([f'<div class="legend">{"".join(marks)}</div>'] if picture.legend else []),
+        '<div class="scroll">',
+        f'<svg width="{picture.width}" height="{picture.height}" role="img" aria-label="{title}">',
+        *(
+            f'<rect x="{box.x}" y="{box.y}" width="{box.width}" height="{box.height}" fill="{box.colour}">'
+            f"<title>{escaped(box.text)}</title></rect>"
+            for box in picture.boxes
+        ),
+        *(
+            f'<circle cx="{point.x}" cy="{point.y}" r="{point.width}" fill="{point.colour}">'
+            f"<title>{escaped(point.text)}</title></circle>"
+            for point in picture.points
+        ),
+        *(
+            f'<text x="{label.x}" y="{label.y}"{END if label.end else ""}>{escaped(label.text)}</text>'
+            for label in picture.labels
+        ),
+    ]
+    return lines([*parts, "</svg>", "</div>", "</section>"])
 
 
 def _machines(networks: Sequence[Costed]) -> list[Picture]:

@@ -12,18 +12,30 @@ from tilewright.core.plan import Plan, Schedule
 from tilewright.core.program import NetworkPort, Program
 from tilewright.machine.parts import Memory
 from tilewright.report.counted import counted_rows
-from tilewright.report.flow import LANE, ROW, flow
-from tilewright.report.groups import GroupTable, group_span, group_table
+from tilewright.report.flow import ROW, flow
+from tilewright.report.groups import Totals, group_span, group_table
 from tilewright.report.layers import LOOP_NEST, LayerRow, layers
+from tilewright.report.markup import escaped, lines, page
 from tilewright.report.memory import human_bytes, memory_maps
 from tilewright.report.profile import profile_rows, roofline
+from tilewright.report.sections import (
+    counted_section,
+    groups_section,
+    human_count,
+    layers_section,
+    memory_section,
+    network_section,
+    ports_section,
+    simulated_section,
+    timeline_section,
+)
 from tilewright.report.timeline import timeline
 from tilewright.timeline.replay import plan_timeline
 
 if TYPE_CHECKING:
     from tilewright.sim.marks import GroupProfile
 
-TEMPLATE = Path(__file__).with_name("page.html.jinja")
+TEMPLATE = Path(__file__).with_name("page.html")
 
 
 @dataclass(frozen=True)
@@ -42,48 +54,44 @@ def write_report(plan: Plan, program: Program, path: Path, *, title: str) -> Non
 
 def render_report(plan: Plan, program: Program, *, title: str, simulated: Sequence[GroupProfile] = ()) -> str:
     """The page as text, with what a profiled run of the program took where there was one."""
-    import jinja2  # only a report needs it, and a cold start is felt
-
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    environment.filters["bytes"] = human_bytes
-    environment.filters["count"] = human_count
     rows = layers(plan)
     schedule = plan.schedule
-    replayed = plan_timeline(plan, schedule) if schedule else None
-    table = group_table(plan, schedule, replayed) if schedule else None
-    measured = profile_rows(plan, schedule, simulated) if schedule and simulated else ()
-    counted = counted_rows(plan, simulated) if simulated and not schedule else ()
-    return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
-        title=title,
-        platform=plan.platform,
-        figures=(*_sizes(plan, program, table), *_figures(program, rows)),
-        flow=flow(plan.graph, rows),
-        row_height=ROW,
-        lane=LANE,
-        maps=memory_maps(plan),
-        moment=_moment(schedule),
-        timeline=timeline(plan, schedule, replayed) if schedule and replayed else None,
-        groups=table,
-        measured=measured,
-        counted=counted,
-        roofline=roofline(plan, schedule, measured) if schedule else None,
-        near=plan.platform.engines[schedule.engine].memory if schedule else "",
-        plan=plan,
-        program=program,
-        layers=rows,
-        most=max((row.macs for row in rows), default=0),
-        loop_nest=LOOP_NEST,
+    moment = _moment(schedule)
+    figures = list(_figures(program, rows))
+    tiled = runs = ""
+    if schedule:
+        replayed = plan_timeline(plan, schedule)
+        table = group_table(plan, schedule, replayed)
+        figures = [*_tiled_sizes(plan, program, table.totals), *figures]
+        tiled = timeline_section(schedule, timeline(plan, schedule, replayed))
+        tiled += groups_section(plan.platform, schedule, table.rows)
+        if simulated:
+            measured = profile_rows(plan, schedule, simulated)
+            runs = simulated_section(plan.platform, schedule, measured, roofline(plan, schedule, measured))
+    else:
+        figures = [*_sizes(plan, program), *figures]
+        runs = counted_section(plan.platform, counted_rows(plan, simulated)) if simulated else ""
+    body = [
+        _head(plan, title, figures),
+        memory_section(plan, memory_maps(plan)),
+        tiled,
+        runs,
+        network_section(flow(plan.graph, rows), moment),
+        layers_section(rows, moment),
+        ports_section(program),
+    ]
+    return page(TEMPLATE, title=escaped(title), row_height=str(ROW), body="".join(body))
+
+
+def _head(plan: Plan, title: str, figures: Sequence[Figure]) -> str:
+    platform = plan.platform
+    about = f"<p>Compiled by Tilewright for <b>{escaped(platform.name)}</b>: {escaped(platform.summary)}</p>"
+    boxes = (
+        f'  <div class="figure"><span class="label">{escaped(figure.label)}</span><b>{escaped(figure.value)}</b>'
+        f"<span>{escaped(figure.note)}</span></div>"
+        for figure in figures
     )
-
-
-def human_count(value: int) -> str:
-    """`1234567` as `1.23 M`."""
-    for exponent, unit in ((9, "G"), (6, "M"), (3, "k")):
-        if value >= 10**exponent:
-            return f"{value / 10**exponent:.3g} {unit}"
-    return str(value)
+    return lines([f"<h1>{escaped(title)}</h1>", about, "", '<div class="figures">', *boxes, "</div>", ""])
 
 
 def _moment(schedule: Schedule | None) -> Callable[[int], int]:
@@ -91,16 +99,21 @@ def _moment(schedule: Schedule | None) -> Callable[[int], int]:
     return (lambda step: group_span(schedule, step, step + 1)[0]) if schedule else (lambda step: step)
 
 
-def _sizes(plan: Plan, program: Program, table: GroupTable | None) -> tuple[Figure, ...]:
-    weights = Figure(
+def _weights(program: Program) -> Figure:
+    return Figure(
         "Weights",
         human_bytes(program.constant_bytes),
         f"{program.constant_bytes:,} bytes, constant, in {len(program.constants)} arrays",
     )
-    if table is None:
-        proof = "proven minimal for this order" if plan.optimal else f"at least {plan.lower_bound:,} bytes are needed"
-        return Figure("Arena", human_bytes(plan.arena_bytes), f"{plan.arena_bytes:,} bytes, {proof}"), weights
-    totals = table.totals
+
+
+def _sizes(plan: Plan, program: Program) -> tuple[Figure, ...]:
+    proof = "proven minimal for this order" if plan.optimal else f"at least {plan.lower_bound:,} bytes are needed"
+    arena = Figure("Arena", human_bytes(plan.arena_bytes), f"{plan.arena_bytes:,} bytes, {proof}")
+    return arena, _weights(program)
+
+
+def _tiled_sizes(plan: Plan, program: Program, totals: Totals) -> tuple[Figure, ...]:
     memories = tuple(
         Figure(name, human_bytes(used), f"{used:,} bytes needed{_limit(plan.platform.memories[name])}")
         for name, used in totals.used.items()
@@ -121,7 +134,7 @@ def _sizes(plan: Plan, program: Program, table: GroupTable | None) -> tuple[Figu
             human_bytes(totals.activation_peak),
             f"{totals.activation_peak:,} bytes at once, in all memories",
         ),
-        weights,
+        _weights(program),
     )
 
 
