@@ -42,8 +42,10 @@ def tile_names(
     there = {operand: kind.dtype for operand, kind in kinds if kind is not None}
     names.update({f"{operand}_bytes": dtype.bytes for operand, dtype in there.items()})
     names.update({f"{operand}_signed": int(dtype.lo < 0) for operand, dtype in there.items()})
-    regions = {operand: region(domain, operand, ranges) for operand in domain.access}
-    shapes = {o: tuple(e.size for e in found) if tile is not None else domain.shapes[o] for o, found in regions.items()}
+    touched = () if tile is None else domain.access
+    regions = {operand: region(domain, operand, ranges) for operand in touched}
+    shapes: dict[str, tuple[Size, ...]] = {operand: domain.shapes[operand] for operand in domain.access}
+    shapes |= {operand: tuple(extent.size for extent in found) for operand, found in regions.items()}
     for operand, shape in shapes.items():
         stride: Size = 1
         for axis in reversed(range(len(shape))):

@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from tilewright.core.domain import Domain
-from tilewright.core.graph import Node
+from tilewright.core.graph import Graph, Node
+from tilewright.core.plan import Choice
 from tilewright.plan.tiling.rules import rules
 from tilewright.price.operations import streams
-from tilewright.price.tiles import Task
+from tilewright.price.tiles import Task, alike
 
 Key = tuple[Hashable, ...]
 
@@ -38,6 +39,8 @@ class Contents:
         self._keys: dict[Hashed, Hashed] = {}
         """Equal keys are one object, so that they are soon compared."""
         self._cycles: dict[Hashed, float] = {}
+        self._choices: dict[tuple[int, str], tuple[Node, Graph, Choice]] = {}
+        """By the identity of a node, and the engine."""
 
     def of(self, mine: Task) -> Hashed:
         known = self._tasks.get(id(mine))
@@ -52,6 +55,17 @@ class Contents:
         if key not in self._cycles:
             self._cycles[key] = price(mine)
         return self._cycles[key]
+
+    def choice(self, graph: Graph, node: Node, engine: str, choose: Callable[[], Choice]) -> Choice:
+        """What is chosen for a node on an engine: the same in all graphs that have the node and tensors like these."""
+        if graph.bounds:
+            # Loops that may be shorter have conditions of their own.
+            return choose()
+        _, other, found = self._choices.get((id(node), engine), (node, None, None))
+        if other is None or found is None or not alike(node, graph, other):
+            found = choose()
+            self._choices[id(node), engine] = (node, graph, found)
+        return found
 
 
 def mentioned(nodes: Sequence[Node]) -> dict[str, int]:

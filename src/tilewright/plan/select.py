@@ -28,6 +28,11 @@ def select(graph: Graph, node: Node, platform: Target, engine: str = "", content
 
     An error quotes every rejection if neither does. `contents` know what nodes that are alike take.
     """
+    choose = partial(_selected, graph, node, platform, engine, contents)
+    return choose() if contents is None else contents.choice(graph, node, engine, choose)
+
+
+def _selected(graph: Graph, node: Node, platform: Target, engine: str, contents: Contents | None) -> Choice:
     call = call_node(graph, node)
     if call.op.kind == "view" and not node.epilogue:
         return Choice("", None)

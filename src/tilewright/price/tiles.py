@@ -92,11 +92,15 @@ class Task:
 
     def holds(self, graph: Graph) -> bool:
         """Whether it is the same in another graph that has its node."""
-        node, mine = self.member.node, self.graph
-        return mine is graph or all(
-            mine.types.get(name) == graph.types.get(name) and mine.constants.get(name) is graph.constants.get(name)
-            for name in (*node.reads, *node.outputs)
-        )
+        return alike(self.member.node, self.graph, graph)
+
+
+def alike(node: Node, one: Graph, other: Graph) -> bool:
+    """Whether the tensors of a node have the same types and values in two graphs."""
+    return one is other or all(
+        one.types.get(name) == other.types.get(name) and one.constants.get(name) is other.constants.get(name)
+        for name in (*node.reads, *node.outputs)
+    )
 
 
 def task(graph: Graph, node: Node, kernel: Kernel | None) -> Task:

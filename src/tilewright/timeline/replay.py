@@ -131,7 +131,8 @@ def lanes(platform: Target) -> tuple[str, ...]:
 def plan_timeline(plan: Plan, schedule: Schedule) -> Timeline:
     """When everything of a plan runs."""
     graph, platform, choices = plan.graph, plan.platform, plan.choices
-    where = [sources(plan, schedule, number) for number in range(len(schedule.groups))]
+    homes = memories(plan, schedule)
+    where = [sources(homes, schedule, number) for number in range(len(schedule.groups))]
 
     def price(group: Group, source: Mapping[str, str]) -> Costs:
         return Costs(platform, group, priced(graph, platform, choices, group, source), source)
@@ -140,13 +141,16 @@ def plan_timeline(plan: Plan, schedule: Schedule) -> Timeline:
     return replay(graph, platform, choices, parts, schedule.stages, schedule.moves, schedule.runs)
 
 
-def sources(plan: Plan, schedule: Schedule, number: int) -> dict[str, str]:
-    """The memory of every tensor that has a place, as a group finds it."""
+def memories(plan: Plan, schedule: Schedule) -> dict[str, str]:
+    """The memory of every tensor that has a place."""
     found = {name: schedule.memory(place) for name, place in plan.places.items()}
-    for name in schedule.direct:
-        found[name] = plan.platform.in_place
+    return found | dict.fromkeys(schedule.direct, plan.platform.in_place)
+
+
+def sources(homes: Mapping[str, str], schedule: Schedule, number: int) -> dict[str, str]:
+    """The memory of every tensor as a group finds it; `homes` are those of `memories`."""
     staged = (stage for stage in schedule.stages if stage.first <= number <= stage.last)
-    return found | {stage.tensor: stage.place.space for stage in staged}
+    return {**homes, **{stage.tensor: stage.place.space for stage in staged}}
 
 
 def _slows(place: GroupPlace) -> float:
