@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 if TYPE_CHECKING:
@@ -68,6 +67,9 @@ def progress_line(title: str, *, quiet: bool) -> Generator[Observer]:
     if quiet or not console.is_terminal:
         yield lambda _stage: None
         return
+    # Slow to import, and used on terminals only.
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}", style="bold", markup=False),

@@ -9,21 +9,13 @@ from typing import Annotated, Literal
 import typer
 from rich.table import Table
 
-from tilewright.api.mapping import find_machine
-from tilewright.base.files import write_file
 from tilewright.cli import options as opt
 from tilewright.cli.console import errors, results
-from tilewright.core.workload_file import print_workload
-from tilewright.frontend.stream_machine import read_stream_machine
-from tilewright.frontend.zigzag_machine import load_yaml, read_machine
-from tilewright.frontend.zigzag_workload import read_yaml_workload
 from tilewright.machine.array import ArrayEngine
-from tilewright.machine.array_file import ENGINE
 from tilewright.machine.library import load_machine, machine_names
 from tilewright.machine.machine import Machine, print_machine
 from tilewright.machine.parts import Engine
 from tilewright.machine.target import platform_names
-from tilewright.report.costs import area_of
 
 commands = typer.Typer()
 EXAMPLES = """
@@ -58,6 +50,10 @@ def _memory_bits(machine: Machine) -> dict[str, int | None]:
 
 
 def _machine_values(machine: Machine) -> dict[str, object]:
+    # The table does without the cost model.
+    from tilewright.api.mapping import find_machine
+    from tilewright.report.costs import area_of
+
     arrays = {key: engine for key, engine in machine.engines.items() if isinstance(engine, ArrayEngine)}
     return {
         "name": machine.name,
@@ -78,6 +74,13 @@ def import_command(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The file to write.", show_default=False)],
 ) -> None:
     """What the other tool's parser drops without a word, such as keys that stand there twice, is said as a warning."""
+    from tilewright.base.files import write_file
+    from tilewright.core.workload_file import print_workload
+    from tilewright.frontend.stream_machine import read_stream_machine
+    from tilewright.frontend.zigzag_machine import load_yaml, read_machine
+    from tilewright.frontend.zigzag_workload import read_yaml_workload
+    from tilewright.machine.array_file import ENGINE
+
     if source == "stream":
         machine, warnings = read_stream_machine(file)
         text, what = print_machine(machine), f"{machine.name}, {len(machine.engines)} engines"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 from tilewright.base.dtype import DTYPES, DType
@@ -72,12 +73,7 @@ def instance_text(
     `replaced` are tensors of the epilogue whose bytes the output takes, `row_axes` trailing axes of the output are what
     the kernel calls a row. With `parts` it is called for parts of a reduction, whose results the hook adds up.
     """
-    text = kernel.source
-    for variable, choice in variables.items():
-        text = re.sub(rf"\b{variable}\b", DTYPES[choice].ctype, text)
-    for function in set(_DEFINITION.findall(text)):
-        renamed = name if function == kernel.function else f"{name}_{function}"
-        text = re.sub(rf"\b{function}\b", renamed, text)
+    text = _source(kernel.source, tuple(variables.items()), kernel.function, name)
     if not kernel.epilogue:
         return text
     target = REGISTRY[kernel.op].output_names(1)[0]
@@ -107,6 +103,16 @@ def instance_text(
             *(f"#undef {macro.partition('(')[0]}\n" for macro in macros),
         )
     )
+
+
+@lru_cache(maxsize=256)
+def _source(text: str, variables: tuple[tuple[str, str], ...], function: str, name: str) -> str:
+    """The C text of a kernel with types in place of variables, and names of its own for its functions."""
+    for variable, choice in variables:
+        text = re.sub(rf"\b{variable}\b", DTYPES[choice].ctype, text)
+    for defined in set(_DEFINITION.findall(text)):
+        text = re.sub(rf"\b{defined}\b", name if defined == function else f"{name}_{defined}", text)
+    return text
 
 
 def _scaling(steps: tuple[StepCode, ...], output: TensorType, row_axes: int) -> dict[str, str]:

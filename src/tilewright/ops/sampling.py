@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +14,9 @@ from tilewright.core.domain import Affine, Axis
 from tilewright.core.graph import Array, Attr, attrs, type_of_array
 from tilewright.core.op import Example, Operator, arrays_of, call_example, parse_type
 
-Random = np.random.Generator
+if TYPE_CHECKING:
+    from numpy.random import Generator as Random
+
 LEAST_POINTS, MOST_POINTS = 1 << 10, 1 << 19
 """Of the loops of a call."""
 

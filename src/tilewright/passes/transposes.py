@@ -14,7 +14,7 @@ from tilewright.core.op import REGISTRY
 from tilewright.machine.target import Target
 from tilewright.passes.edit import Edit, Rule, rewrite
 from tilewright.passes.permutation import Perm, compose, inverse, is_identity, moves_units_only, reshape_first
-from tilewright.passes.turned import TURN, operands_with_axes, perm_of
+from tilewright.passes.turned import operands_with_axes, perm_of, turn_of
 
 LOOKAHEAD = 8
 """How many operators down a Transpose is followed to see whether it meets its inverse."""
@@ -25,11 +25,12 @@ def transposes(graph: Graph, platform: Target) -> Graph:
     del platform
     if not any(node.op == "Transpose" for node in graph.nodes):
         return graph
-    return rewrite(rewrite(graph, _rules()), {"Transpose": _as_view})
+    return rewrite(rewrite(graph, _rules(graph)), {"Transpose": _as_view})
 
 
-def _rules() -> Mapping[str, Rule]:
-    return {**dict.fromkeys(TURN, _sink), "Transpose": _merge, "Reshape": _through_reshape, "MatMul": _into_weights}
+def _rules(graph: Graph) -> Mapping[str, Rule]:
+    turned = {node.op for node in graph.nodes if turn_of(node.op)}
+    return {**dict.fromkeys(turned, _sink), "Transpose": _merge, "Reshape": _through_reshape, "MatMul": _into_weights}
 
 
 def _merge(edit: Edit, node: Node) -> bool:
@@ -68,7 +69,8 @@ def _sink(edit: Edit, node: Node) -> bool:
     perm = perm_of(edit, above)
     if not _pays(edit, node, names, perm):
         return False
-    turned = TURN[node.op](edit, node, perm)
+    turn = turn_of(node.op)
+    turned = turn(edit, node, perm) if turn else None
     if turned is None:
         return False
     wanted = [None if output else "" for output in node.outputs]
@@ -142,7 +144,7 @@ def _comes_turned(edit: Edit, name: str, perm: Perm, depth: int) -> bool:
         return False
     if node.op == "Transpose":
         return perm_of(edit, node) == perm
-    sources = operands_with_axes(edit, node) if node.op in TURN else ()
+    sources = operands_with_axes(edit, node) if turn_of(node.op) else ()
     return any(_comes_turned(edit, source, perm, depth - 1) for source in sources)
 
 
@@ -157,7 +159,7 @@ def _meets(edit: Edit, node: Node, wanted: Perm, depth: int) -> tuple[int, bool]
                 matches = perm_of(edit, reader) == wanted
                 met += max(1, _cost(edit, output, wanted)) if matches else 0
                 stays |= not matches
-            elif depth and reader.op in TURN and output in operands_with_axes(edit, reader):
+            elif depth and turn_of(reader.op) and output in operands_with_axes(edit, reader):
                 more, elsewhere = _meets(edit, reader, wanted, depth - 1)
                 met, stays = met + more, stays or elsewhere
             else:

@@ -234,30 +234,34 @@ def _resize(edit: Edit, node: Node, perm: Perm) -> Turned | None:
     return Turned(inputs, {**node.attrs, "axes": tuple(perm[axis] for axis in axes)}, perm)
 
 
-def _turns() -> dict[str, Turn]:
-    special: dict[str, Turn] = {
-        "RequantShift": _requant_shift,
-        "Concat": _concat,
-        "Slice": _slice,
-        "Pad": _pad,
-        "Tile": _tile,
-        "Gather": _gather,
-        "Resize": _resize,
-        "MatMul": _matmul,
-        "IntegerMean": _reduce,
-        **dict.fromkeys(("ArgMax", "ArgMin"), _arg_reduce),
-        **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax", "LpNormalization", "Split"), _axis_attribute),
-        **dict.fromkeys(("LayerNormalization", "RMSNormalization", "iLayerNorm", "iRMSNorm"), _trailing),
-        **dict.fromkeys(("iSoftmax", "ITAMax", "ITAPartialMax"), _trailing),
-    }
-    reductions: dict[str, Turn] = {name: _reduce for name in REGISTRY if name.startswith("Reduce")}
-    plain: dict[str, Turn] = {name: _elementwise for name, op in REGISTRY.items() if op.kind == "elementwise"}
-    return {name: turn for name, turn in {**plain, **reductions, **special}.items() if name not in UNTURNED}
-
-
 ALL_OPERANDS = frozenset({"Concat"})
 LAST_AXIS = frozenset({"BiasGelu", "FastGelu", "iNoNorm"})
 """Element-wise operators with operands that belong to the last axes."""
 UNTURNED = frozenset({"CastLike", "BitCast"})
 """Element-wise operators whose operands or results have other axes than the rest."""
-TURN: Mapping[str, Turn] = _turns()
+_SPECIAL: Mapping[str, Turn] = {
+    "RequantShift": _requant_shift,
+    "Concat": _concat,
+    "Slice": _slice,
+    "Pad": _pad,
+    "Tile": _tile,
+    "Gather": _gather,
+    "Resize": _resize,
+    "MatMul": _matmul,
+    "IntegerMean": _reduce,
+    **dict.fromkeys(("ArgMax", "ArgMin"), _arg_reduce),
+    **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax", "LpNormalization", "Split"), _axis_attribute),
+    **dict.fromkeys(("LayerNormalization", "RMSNormalization", "iLayerNorm", "iRMSNorm"), _trailing),
+    **dict.fromkeys(("iSoftmax", "ITAMax", "ITAPartialMax"), _trailing),
+}
+
+
+def turn_of(op: str) -> Turn | None:
+    """How nodes of an operator are computed in another order of axes; None where they are not."""
+    if op in UNTURNED:
+        return None
+    if op in _SPECIAL:
+        return _SPECIAL[op]
+    if op.startswith("Reduce"):
+        return _reduce
+    return _elementwise if REGISTRY[op].kind == "elementwise" else None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import chain
 
 from tilewright.core.domain import Domain
 from tilewright.core.graph import Graph, Node
+from tilewright.core.op import words
 from tilewright.core.plan import Choice
 from tilewright.plan.tiling.rules import rules
 from tilewright.price.operations import streams
@@ -96,8 +97,9 @@ def _described(mine: Task) -> Key:
     if kernel is None:
         code = (mine.nest.items, streams(mine.call))
     else:
-        text = " ".join([kernel.priced_by, kernel.scratch, *(word for pair in asked.asks for word in pair)])
-        numbers = sorted((name, mine.known[name]) for name in {*re.findall(r"\w+", text)} & mine.known.keys())
+        texts = (kernel.priced_by, kernel.scratch, *(text for pair in asked.asks for text in pair))
+        asked_for = mine.known.keys() & set(chain.from_iterable(map(words, texts)))
+        numbers = sorted((name, mine.known[name]) for name in asked_for)
         code = ((kernel.path, kernel.function, kernel.source, kernel.priced_by, kernel.scratch), tuple(numbers))
     return (
         (node.op, len(node.outputs), tuple((step.op, step.type) for step in node.epilogue)),

@@ -52,15 +52,15 @@ def scheme_of(graph: Graph, node: Node, dtype: DType) -> Scheme | None:
     zeros = graph.constants.get(zero_name) if zero_name else np.zeros(1, np.int64)
     if scale is None or zeros is None or scale.dtype != np.float32 or node.attrs.get("block_size"):
         return None
-    values = np.unique(zeros.astype(np.int64))
+    values = {*zeros.astype(np.int64).reshape(-1).tolist()}
     # A range that is infinite (a mask with -inf) gives a scale that no integer arithmetic can follow.
-    if values.size != 1 or not np.all(np.isfinite(scale)):
+    if len(values) != 1 or not np.all(np.isfinite(scale)):
         return None
     axis = None
     if scale.size > 1:
         given = node.attrs.get("axis", 1)
         axis = given if isinstance(given, int) else 1
-    return Scheme(dtype, scale.reshape(-1) if axis is not None else scale.reshape(()), int(values[0]), axis)
+    return Scheme(dtype, scale.reshape(-1) if axis is not None else scale.reshape(()), values.pop(), axis)
 
 
 def quantised(values: Array, scheme: Scheme) -> Array:

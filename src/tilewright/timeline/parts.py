@@ -93,8 +93,10 @@ class Costs:
         first = int(group.ahead and not group.queued)
         self.carriers = [p for p in range(first, len(self.works)) if min(self.works[p]) > 0]
         """Nodes that are computed at every step, so that something can be done beside each."""
-        kinds = np.array([self.classes, *(moves.slots for moves in self.flows.values())])
-        self.kinds: list[int] = np.unique(kinds, axis=1, return_inverse=True)[1].reshape(-1).tolist()
+        slots = [moves.slots for moves in self.flows.values()]
+        seen: dict[tuple[int, ...], int] = {}
+        kinds = zip(self.classes, *slots, strict=True)
+        self.kinds: list[int] = [seen.setdefault(kind, len(seen)) for kind in kinds]
         """What steps that are alike have in common."""
 
     @cached_property

@@ -172,7 +172,7 @@ def _scratch(
     if call.op.numbers is not None:
         names.update(call.op.numbers(call))
     # The last part of a reduction may need more than larger ones.
-    parts = [[(n, int(size)) for size in np.unique(sizes[n])] for n in mine.domain.reduction]
+    parts = [[(n, int(size)) for size in sorted({*np.ravel(sizes[n]).tolist()})] for n in mine.domain.reduction]
     try:
         needed = max(formula(kernel.scratch, {**names, **dict(part)}) for part in combinations(*parts))
     except KeyError:
