@@ -74,8 +74,10 @@ def parse_yaml(text: str) -> tuple[object, tuple[str, ...]]:
     Cached, since a process that compiles many networks reads the same few descriptions each time.
     """
     try:
-        repeated = tuple(_checked(text))
-        return yaml.load(text, _LOADER), repeated
+        scanned = _Scan()
+        for event in cast("Iterator[Any]", cast("Any", yaml).parse(text, _LOADER)):
+            scanned.add(event)
+        return scanned.value if scanned.usual else yaml.load(text, _LOADER), tuple(scanned.repeated)
     # Texts of types with a form of their own, such as dates and numbers of any base, fail in many ways.
     except (yaml.YAMLError, AttributeError, TypeError, KeyError, IndexError, OverflowError) as reason:
         raise ValueError(str(reason)) from reason
@@ -87,46 +89,111 @@ class _Open:
 
     anchor: str | None
     is_mapping: bool
-    values: int = 1
-    children: int = 0
-    keys: set[str] = field(default_factory=set[str])
+    value: Any
+    size: int = 1
+    """Of it with all values in it."""
+    texts: set[str] = field(default_factory=set[str])
+    """Those of the keys of a mapping."""
+    key: Any = None
+    at_key: bool = False
+
+
+class _Scan:
+    """Goes over the events of a text once: makes its value, and refuses what means too much before it is made.
+
+    Mappings with keys that are no texts or numbers, aliases, tags and merged keys are unusual: others make their value.
+    """
+
+    def __init__(self) -> None:
+        self._whole = _Open(None, is_mapping=False, value=[])
+        self._stack = [self._whole]
+        self._anchors: dict[str, int] = {}
+        self._documents = 0
+        self.repeated: list[str] = []
+        """A line for each key that stands a second time in its mapping."""
+        self.usual = True
 
     @property
-    def at_key(self) -> bool:
-        return self.is_mapping and self.children % 2 == 0
+    def value(self) -> object:
+        """That of a usual text."""
+        return self._whole.value[0] if self._whole.value else None
 
+    def add(self, event: Any) -> None:
+        match event:
+            case yaml.ScalarEvent():
+                self._scalar(event)
+            case yaml.CollectionStartEvent():
+                self._begin(event)
+            case yaml.CollectionEndEvent():
+                self._end()
+            case yaml.AliasEvent():
+                self._alias(event)
+            case yaml.DocumentStartEvent():
+                self._documents += 1
+                self.usual &= self._documents == 1
+            case _:
+                pass
 
-def _checked(text: str) -> Iterator[str]:
-    """Goes over a text without making values; a line for each key that stands a second time in its mapping."""
-    stack: list[_Open] = [_Open(None, is_mapping=False)]
-    anchors: dict[str, int] = {}
-    events: Iterator[Any] = cast("Any", yaml).parse(text, _LOADER)
-    for event in events:
-        size, top = 0, stack[-1]
-        line: int = event.start_mark.line + 1
-        if isinstance(event, yaml.AliasEvent):
-            anchor = event.anchor or ""
-            size = anchors.get(anchor, 0)
-            if any(open_one.anchor == anchor for open_one in stack):
-                raise ValueError(f"'*{anchor}' in line {line} is part of itself")
-        elif isinstance(event, yaml.ScalarEvent):
-            size = 1
-            if top.at_key and event.value in top.keys:
-                yield f"{line}: '{event.value}' is there twice; the first one has no effect"
-            if top.at_key:
-                top.keys.add(event.value)
-            if event.anchor:
-                anchors[event.anchor] = size
-        elif isinstance(event, yaml.CollectionStartEvent):
-            stack.append(_Open(event.anchor, isinstance(event, yaml.MappingStartEvent)))
-            if len(stack) > DEEPEST:
-                raise ValueError(f"line {line} is more than {DEEPEST} lists and mappings deep")
-            continue
-        elif isinstance(event, yaml.CollectionEndEvent):
-            size = stack.pop().values
-            if top.anchor:
-                anchors[top.anchor] = size
-        stack[-1].values += size
-        stack[-1].children += bool(size)
-        if stack[-1].values > MOST_VALUES:
+    def _scalar(self, event: Any) -> None:
+        top, text = self._stack[-1], event.value
+        if top.at_key:
+            if text in top.texts:
+                self.repeated.append(f"{_line(event)}: '{text}' is there twice; the first one has no effect")
+            top.texts.add(text)
+        if event.anchor:
+            self._anchors[event.anchor] = 1
+        plain = event.implicit[0]
+        self.usual &= event.tag is None and not (plain and text in _MERGE)
+        self._put(_plain_value(text) if plain and self.usual else text, 1)
+
+    def _begin(self, event: Any) -> None:
+        is_mapping = isinstance(event, yaml.MappingStartEvent)
+        self.usual &= event.tag is None and not self._stack[-1].at_key
+        self._stack.append(_Open(event.anchor, is_mapping, {} if is_mapping else [], at_key=is_mapping))
+        if len(self._stack) > DEEPEST:
+            raise ValueError(f"line {_line(event)} is more than {DEEPEST} lists and mappings deep")
+
+    def _end(self) -> None:
+        done = self._stack.pop()
+        if done.anchor:
+            self._anchors[done.anchor] = done.size
+        self._put(done.value, done.size)
+
+    def _alias(self, event: Any) -> None:
+        self.usual = False
+        anchor = event.anchor or ""
+        if any(open_one.anchor == anchor for open_one in self._stack):
+            raise ValueError(f"'*{anchor}' in line {_line(event)} is part of itself")
+        self._put(None, self._anchors.get(anchor, 0))
+
+    def _put(self, value: Any, size: int) -> None:
+        top = self._stack[-1]
+        top.size += size
+        if top.size > MOST_VALUES:
             raise ValueError(f"it stands for more than {MOST_VALUES:,} values")
+        if not top.is_mapping:
+            top.value.append(value)
+        elif not self.usual:
+            top.at_key = not top.at_key
+        elif top.at_key:
+            top.key, top.at_key = value, False
+        else:
+            top.value[top.key], top.at_key = value, True
+
+
+_MERGE = ("<<", "=")
+"""Plain scalars that mean something in mappings."""
+_VALUES = _LOADER("")
+
+
+@lru_cache(maxsize=4096)
+def _plain_value(text: str) -> Any:
+    """What a scalar without quotes and tag is: a number, a truth, nothing, a text. None of them can be changed."""
+    tag = cast("Any", _VALUES).resolve(yaml.ScalarNode, text, (True, False))
+    if tag == "tag:yaml.org,2002:str":
+        return text
+    return _VALUES.yaml_constructors[tag](_VALUES, yaml.ScalarNode(tag, text))
+
+
+def _line(event: Any) -> int:
+    return event.start_mark.line + 1
