@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import tilewright
+from command_line import relu
 from tilewright import TilewrightError, api, plan, sim
 from tilewright.cli.app import COMMANDS, run
 
@@ -28,7 +30,7 @@ def test_the_package_imports_nothing_of_itself() -> None:
     assert found == {"tilewright", "tilewright.base", "tilewright.base.lazy"}
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["platforms"], ["doctor", "--json"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["platforms"], ["machines"], ["doctor", "--json"]])
 def test_what_commands_do_without(arguments: list[str]) -> None:
     found = imported(f"from tilewright.cli.app import run\nassert run({arguments}) == 0")
     assert not found & (SLOW | {"pydantic"})
@@ -38,6 +40,22 @@ def test_what_commands_do_without(arguments: list[str]) -> None:
 def test_commands_explain_themselves_without_the_compiler(name: str) -> None:
     found = imported(f"from tilewright.cli.app import run\nassert run(['{name}', '--help']) == 0")
     assert not found & (SLOW | {"pydantic"})
+
+
+def test_options_are_read_without_a_library(tmp_path: Path) -> None:
+    arguments = [
+        "compile",
+        str(relu(tmp_path)),
+        "-o",
+        str(tmp_path / "c"),
+        "-p",
+        "siracusa",
+        "--l1",
+        "64K",
+        "--cores",
+        "4",
+    ]
+    assert "pydantic" not in imported(f"from tilewright.cli.app import run\nassert run({arguments}) == 0")
 
 
 def test_the_list_of_commands_imports_none_of_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,50 @@
+"""Kernels of a platform are parsed when an operator asks for them; all of them are the same as when parsed at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tilewright.errors import TilewrightError
+from tilewright.machine import kernels
+from tilewright.machine.kernel import Kernel
+from tilewright.machine.target import load_platform
+
+HEADER = "/* ---\nop: Relu\ntypes: {X: float32, Y: float32}\n--- */\n"
+PROTOTYPE = "static void relu(const float *X, float *Y) {}\n"
+
+
+def test_files_are_parsed_for_operators_that_they_are_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+    real = kernels.parse_kernels
+
+    def seen(path: Path, text: str | None = None) -> tuple[Kernel, ...]:
+        parsed.append(path.name)
+        return real(path, text)
+
+    monkeypatch.setattr(kernels, "parse_kernels", seen)
+    platform = load_platform("siracusa")
+    assert len(parsed) <= 1, "a file for several operators is parsed to know them"
+    parsed.clear()
+    assert {kernel.op for kernel in platform.kernels_of("Softmax")} == {"Softmax"}
+    assert 0 < len(parsed) < 10
+    assert platform.kernels_of("Softmax") == platform.kernels_of("Softmax")
+    assert len(parsed) == len({*parsed})
+
+
+@pytest.mark.parametrize("name", ["generic", "siracusa", "cortex-m4"])
+def test_what_is_told_of_files_is_what_their_headers_say(name: str) -> None:
+    platform = load_platform(name)
+    every = tuple(platform.kernels)
+    assert len(platform.kernels) == len(every)
+    for op in {kernel.op for kernel in every}:
+        assert [*platform.kernels_of(op)] == [kernel for kernel in every if kernel.op == op]
+    for kernel in every:
+        assert kernels.KernelFile(kernel.path).has_terms == bool(kernel.terms), kernel.path.name
+
+
+def test_a_mistake_in_a_kernel_of_a_user_is_told_at_once(tmp_path: Path) -> None:
+    (tmp_path / "relu.c").write_text(HEADER.replace("types:", "typs:") + PROTOTYPE)
+    with pytest.raises(TilewrightError, match="unknown header key typs"):
+        load_platform("generic", (tmp_path,))
