@@ -39,10 +39,10 @@ def parameters(name: str) -> list[Any]:
 
 def outcome(coercion: Any, value: object, parameter: Any) -> object:
     try:
-        found = coercion.coerce(value, param=parameter, ctx=None)
+        found: Any = coercion.coerce(value, param=parameter, ctx=None)
     except Exception as error:
         return type(error), str(error)
-    return found, type(found)
+    return found, str(type(found))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
