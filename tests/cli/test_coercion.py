@@ -37,12 +37,11 @@ def parameters(name: str) -> list[Any]:
     return [p for p in get_command(alone).params if hasattr(p, "get_runtime_param")]
 
 
-def outcome(coercion: Any, value: object, parameter: Any) -> object:
+def outcome(coercion: Any, value: object, parameter: Any) -> str:
     try:
-        found: Any = coercion.coerce(value, param=parameter, ctx=None)
+        return repr(coercion.coerce(value, param=parameter, ctx=None))
     except Exception as error:
-        return type(error), str(error)
-    return found, str(type(found))
+        return f"{type(error)}: {error}"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -146,7 +146,7 @@ def options(
 def main() -> None:
     """The entry point."""
     # Plans are many small values that live as long as the command: it is slow to look for dead ones again and again.
-    gc.set_threshold(50_000, 20, 100)
+    gc.set_threshold(200_000, 20, 100)
     guard_streams()
     sys.exit(run(sys.argv[1:]))
 

@@ -73,14 +73,13 @@ def instance_text(
     `replaced` are tensors of the epilogue whose bytes the output takes, `row_axes` trailing axes of the output are what
     the kernel calls a row. With `parts` it is called for parts of a reduction, whose results the hook adds up.
     """
-    text = _source(kernel.source, tuple(variables.items()), kernel.function, name)
     if not kernel.epilogue:
-        return text
+        return _source(kernel.source, tuple(variables.items()), kernel.function, name)
     target = REGISTRY[kernel.op].output_names(1)[0]
+    stored = (target, output.dtype.ctype)
+    text = _source(kernel.source, tuple(variables.items()), kernel.function, name, stored)
     result = next(iter(kernel.types.get(target, ("float32",))))
     accumulator = DTYPES[variables.get(result, result)]
-    pointer = rf"\b(?:float|double|u?int\d+_t)\s*\*\s*(restrict\s+)?{target}\b"
-    text = re.sub(pointer, rf"{output.dtype.ctype} *\1{target}", text)
     # The hook is bound by macros, not by renaming, because macros of the kernel header use it too.
     pointwise = not parts and not replaced and not any(field.tensor for field in epilogue_fields(steps, replaced))
     macros = {"Epilogue": f"{name}_epilogue", "STORE": f"{name}_store", "STORE_4": f"{name}_four{'_sums' * parts}"}
@@ -106,12 +105,21 @@ def instance_text(
 
 
 @lru_cache(maxsize=256)
-def _source(text: str, variables: tuple[tuple[str, str], ...], function: str, name: str) -> str:
-    """The C text of a kernel with types in place of variables, and names of its own for its functions."""
+def _source(
+    text: str, variables: tuple[tuple[str, str], ...], function: str, name: str, stored: tuple[str, str] | None = None
+) -> str:
+    """The C text of a kernel with types in place of variables, and names of its own for its functions.
+
+    `stored` is the operand whose type its hook says, and that type.
+    """
     for variable, choice in variables:
         text = re.sub(rf"\b{variable}\b", DTYPES[choice].ctype, text)
     for defined in set(_DEFINITION.findall(text)):
         text = re.sub(rf"\b{defined}\b", name if defined == function else f"{name}_{defined}", text)
+    if stored:
+        target, ctype = stored
+        pointer = rf"\b(?:float|double|u?int\d+_t)\s*\*\s*(restrict\s+)?{target}\b"
+        text = re.sub(pointer, rf"{ctype} *\1{target}", text)
     return text
 
 

@@ -52,7 +52,7 @@ class Pieces:
         Of texts that differ in what they limit there is one function that limits all of it: an instruction more is less
         than another function.
         """
-        limited = UNLIMITED.sub("tw_clamp(", text)
+        limited = UNLIMITED.sub("tw_clamp(", text) if "tw_within(" in text else text
         known = self._functions.get(limited)
         if known is None:
             name, count = hint, 2
