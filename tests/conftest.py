@@ -7,6 +7,7 @@ Families of tests marked `sample` are told in sampling.py.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 from collections.abc import Iterator
@@ -34,6 +35,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """The day is looked up once, before there are workers: one of them may start behind midnight."""
+    # As in the command line: plans are many small values, and it is slow to look for dead ones again and again.
+    gc.set_threshold(50_000, 20, 100)
     text = config.option.sample_seed
     if text is not None:
         try:
