@@ -13,7 +13,8 @@ from command_line import refused, relu
 from tilewright.cli import options as opt
 from tilewright.cli.app import load_command
 from tilewright.cli.arguments import options_of
-from tilewright.machine.target import DEFAULT_PLATFORM, Sizes
+from tilewright.machine import DEFAULT_PLATFORM
+from tilewright.machine.target import Sizes
 from tilewright.plan import PlanOptions
 
 EMULATED = "scratchpad"

@@ -11,7 +11,8 @@ from tilewright.core.graph import Array, Attr, Graph, Node, TensorType, type_of_
 from tilewright.core.interpret import interpret
 from tilewright.core.op import call_of, parse_type
 from tilewright.core.text import print_graph
-from tilewright.machine.target import DEFAULT_PLATFORM, Target, load_platform
+from tilewright.machine import DEFAULT_PLATFORM
+from tilewright.machine.target import Target, load_platform
 from tilewright.ops import operators
 
 Pass = Callable[[Graph, Target], Graph]

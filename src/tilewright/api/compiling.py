@@ -19,7 +19,8 @@ from tilewright.core.plan import Plan
 from tilewright.core.program import Program
 from tilewright.errors import TilewrightError
 from tilewright.frontend import load, save
-from tilewright.machine.target import DEFAULT_PLATFORM, Sizes, Target, load_platform, platform_names, resize
+from tilewright.machine import DEFAULT_PLATFORM
+from tilewright.machine.target import Sizes, Target, load_platform, platform_names, resize
 from tilewright.ops import load_folder
 from tilewright.passes import run_pipeline
 from tilewright.plan import PlanOptions, alternatives, check, plan

@@ -24,8 +24,9 @@ from tilewright.core.workload import Layer, Workload
 from tilewright.core.workload_file import read_workload_file
 from tilewright.errors import TilewrightError
 from tilewright.frontend import load
+from tilewright.machine import DEFAULT_PLATFORM
 from tilewright.machine.array import ArrayEngine, Arrays
-from tilewright.machine.target import DEFAULT_PLATFORM, load_platform
+from tilewright.machine.target import load_platform
 from tilewright.passes import FIRST, batch_norm, dead_code
 from tilewright.price.layers import NetworkLayers, NodeLayers, narrow, network_layers
 from tilewright.price.locality import local_engines

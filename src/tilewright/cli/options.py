@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from tilewright.machine.target import DEFAULT_PLATFORM
+from tilewright.machine import DEFAULT_PLATFORM
 from tilewright.plan.options import PlanOptions
 from tilewright.sim.limits import MOST_CYCLES, MOST_OUTPUT, MOST_SECONDS, Limits
 from tilewright.sim.settings import EmulatedMachine, Moment, SimulatorName

@@ -16,7 +16,6 @@ from tilewright.cli import options as opt
 from tilewright.cli.compiling import sizes_text, summary, title_of
 from tilewright.cli.console import progress_line, results, styled, warn_stale
 from tilewright.errors import TilewrightError
-from tilewright.machine.target import load_platform
 from tilewright.sim.limits import Limits
 from tilewright.sim.settings import SimulatorName
 
@@ -98,6 +97,7 @@ def run_command(
     # Who only asks for help does without the compiler.
     from tilewright.cli.arguments import options_of
     from tilewright.codegen import write_project
+    from tilewright.machine.target import load_platform
     from tilewright.report import render_report
 
     options = options_of(network, code, shape, planning, build=build)

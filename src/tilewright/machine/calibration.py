@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, is_dataclass
-from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
@@ -222,6 +221,8 @@ def _code(text: str) -> str:
 
 
 def _digest(*parts: object) -> str:
+    from hashlib import sha256  # lists of platforms do without it, and a cold start is felt
+
     return sha256(json.dumps(parts, sort_keys=True, default=_listed).encode()).hexdigest()[:16]
 
 

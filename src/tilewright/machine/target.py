@@ -196,7 +196,6 @@ class TargetFile(MachineFile, frozen=True, kw_only=True):
 
 
 PLATFORMS = Path(__file__).parent.parent / "platforms"
-DEFAULT_PLATFORM = "generic"
 DESCRIPTION = "platform.yaml"
 """The file of a platform's folder that describes it."""
 
