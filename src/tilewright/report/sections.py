@@ -8,13 +8,13 @@ from tilewright.core.plan import Plan, Schedule
 from tilewright.core.program import Program
 from tilewright.machine.target import Target
 from tilewright.report.counted import CountedRow
-from tilewright.report.flow import Flow, Row
+from tilewright.report.flow import FlowChart, Row
 from tilewright.report.groups import BufferRow, GroupRow
-from tilewright.report.layers import LOOP_NEST, Layer
+from tilewright.report.layers import LOOP_NEST, LayerRow
 from tilewright.report.markup import escaped, lines
-from tilewright.report.memory import Block, MemoryMap, human_bytes
+from tilewright.report.memory import BufferBar, MemoryMap, human_bytes
 from tilewright.report.profile import ProfileRow, Roofline
-from tilewright.report.timeline import Chart, Timeline
+from tilewright.report.timeline import Chart, TimelinePicture
 
 
 def human_count(value: int) -> str:
@@ -92,7 +92,7 @@ def _memory(memory: MemoryMap, lower_bound: int) -> str:
     return lines(parts)
 
 
-def _block(memory: MemoryMap, block: Block) -> list[str]:
+def _block(memory: MemoryMap, block: BufferBar) -> list[str]:
     buffer = block.buffer
     held = f"{memory.unit} {buffer.first}"
     if buffer.last - buffer.first != 1:
@@ -119,7 +119,7 @@ def _legend(*entries: tuple[str, str]) -> str:
     return f'<div class="legend">{"".join(spans)}</div>'
 
 
-def timeline_section(schedule: Schedule, drawn: Timeline) -> str:
+def timeline_section(schedule: Schedule, drawn: TimelinePicture) -> str:
     """When everything runs."""
     measured = "Timeline: groups as measured, their parts as predicted"
     parts = [
@@ -267,7 +267,7 @@ def _roofline(roof: Roofline) -> str:
 # The network
 
 
-def network_section(flow: Flow, moment: Callable[[int], int]) -> str:
+def network_section(flow: FlowChart, moment: Callable[[int], int]) -> str:
     """Layers in their order."""
     width = flow.lane_width
     parts = [
@@ -305,7 +305,7 @@ def _row(row: Row, moment: Callable[[int], int]) -> str:
     )
 
 
-def layers_section(layers: Sequence[Layer], moment: Callable[[int], int]) -> str:
+def layers_section(layers: Sequence[LayerRow], moment: Callable[[int], int]) -> str:
     """The code of each layer."""
     most = max((layer.macs for layer in layers), default=0)
     head = _heads("#step", "layer", "operator", "output", "#weights", "#MACs") + _BAR_HEAD + _heads("code")
@@ -321,7 +321,7 @@ def layers_section(layers: Sequence[Layer], moment: Callable[[int], int]) -> str
     return lines(begin) + _table(head, rows, '<tbody id="rows">') + "</section>\n"
 
 
-def _layer(layer: Layer, moment: int, most: int) -> str:
+def _layer(layer: LayerRow, moment: int, most: int) -> str:
     weights = human_bytes(layer.weight_bytes) if layer.weight_bytes else ""
     nest = ' class="nest"' if layer.code == LOOP_NEST else ""
     others = "".join(f"<li><code>{escaped(r.kernel)}</code> {escaped(r.reason)}</li>" for r in layer.rejected)
