@@ -34,6 +34,7 @@ PLANS: dict[str, Callable[[], Plan]] = {
     "fused with kept lines": fused,
     "fused with lines computed again": lambda: fused(keep=False),
     "with a queue": lambda: ahead(by_layer()),
+    "with a constant that an engine awaits where it is loaded": lambda: ahead(beside_cores()),
 }
 
 
@@ -101,6 +102,17 @@ def ahead(made: Plan) -> Plan:
     choices = (replace(made.choices[0], engine="array"), *made.choices[1:])
     other = replace(made, platform=replace(made.platform, engines=MappingProxyType(engines)), choices=choices)
     return in_group(other, 0, lambda g: replace(g, ahead=True, works=(replace(g.works[0], split=""), *g.works[1:])))
+
+
+def beside_cores() -> Plan:
+    """The fused plan with two slots for what the first node makes."""
+
+    def apart(g: Group) -> Group:
+        made = g.buffers[2]
+        behind = (replace(b, offset=b.offset + made.bytes) for b in g.buffers[3:])
+        return replace(g, buffers=(*g.buffers[:2], replace(made, slots=2), *behind))
+
+    return in_group(fused(keep=False), 0, apart)
 
 
 def without_dma(made: Plan) -> Plan:

@@ -24,6 +24,7 @@ LONGEST = 60
 """Letters of a wrong value that an error repeats."""
 
 Whole = Annotated[int, Meta(ge=0, le=MOST_WHOLE)]
+Positive = Annotated[int, Meta(ge=1, le=MOST_WHOLE)]
 Number = Annotated[float, Meta(ge=0, le=MOST_NUMBER)]
 Signed = Annotated[float, Meta(ge=-MOST_NUMBER, le=MOST_NUMBER)]
 Share = Annotated[float, Meta(ge=0, le=1)]

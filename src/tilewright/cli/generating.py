@@ -35,11 +35,23 @@ class Telling:
     ] = 256
     temperature: Annotated[
         float,
-        typer.Option("--temperature", metavar="T", help="0 takes the likeliest token, 1 draws by the probabilities."),
+        typer.Option(
+            "--temperature",
+            metavar="T",
+            min=0.0,
+            max=100.0,
+            help="0 takes the likeliest token, 1 draws by the probabilities.",
+        ),
     ] = 0.0
     top_p: Annotated[
         float,
-        typer.Option("--top-p", metavar="P", help="Draws from the likeliest tokens that have this share of all."),
+        typer.Option(
+            "--top-p",
+            metavar="P",
+            min=0.0,
+            max=1.0,
+            help="Draws from the likeliest tokens that have this share of all.",
+        ),
     ] = 1.0
     tokenizer: Annotated[
         Path | None,

@@ -72,6 +72,12 @@ class Kernels(Sequence[Kernel]):
         cycles = kernel.cycles if measured is None else weighted(kernel.terms, measured)
         return replace(kernel, engine=self._engines.get(kernel.engine, kernel.engine), cycles=cycles)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Kernels) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(file.path for file in self._files))
+
     def __len__(self) -> int:
         return sum(len(file.ops) for file in self._files)
 

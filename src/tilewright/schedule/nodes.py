@@ -165,7 +165,7 @@ class Nodes:
 
 
 @dataclass
-class _Builder:
+class _NodeBuilder:
     """Columns as they grow."""
 
     slots: tuple[str, ...]
@@ -216,7 +216,7 @@ def split_network(
     tiles = tuple(tiles_of(operation, splits.get(operation.name, OperationSplit())) for operation in network.operations)
     counts = np.array([each.count for each in tiles], np.int64)
     first = np.cumsum(counts) - counts
-    build = _Builder(tuple(slots))
+    build = _NodeBuilder(tuple(slots))
     made: dict[str, tuple[int, Tiles, Access, int]] = {}
     """By tensor: the number of its first part, what makes it, and the first node of that."""
     for number, each in enumerate(tiles):
@@ -252,7 +252,7 @@ def _starts(nodes: Numbers, count: int) -> Numbers:
 
 
 def _nodes(
-    network: OperationGraph, tiles: tuple[Tiles, ...], counts: Numbers, first: Numbers, build: _Builder
+    network: OperationGraph, tiles: tuple[Tiles, ...], counts: Numbers, first: Numbers, build: _NodeBuilder
 ) -> Nodes:
     count = int(counts.sum())
     groups = [(each.operation.name, part) for each in tiles for part in range(int(each.slice.max(initial=0)) + 1)]

@@ -185,7 +185,8 @@ class MoveIndex:
             if move.tiles == "rest" and not step:
                 continue
             (_, issued), (arrived, there) = self.issued(move, step), self.awaited(move, step)
-            if issued > arrived:
+            # At one point, loads are started first (`core.actions.ORDER`).
+            if issued > arrived and move.issue != move.wait:
                 yield f"is awaited at {move.wait} before its load starts at {move.issue}"
                 return
             for run in runs:
