@@ -114,6 +114,20 @@ def test_what_stays_is_not_moved_with_what_is_loaded() -> None:
     assert [loads.get(buffer) for buffer in buffers] == [None, 0]
 
 
+def test_what_a_kernel_wants_side_by_side_is_not_loaded_whole() -> None:
+    """The last column of the image is never read, and columns of a kernel without strides lie side by side."""
+    b = Builder()
+    first = b.op("Conv", b.input("x", "float32[1,10,60,7]"), b.weights(7, 1, 6, 6), channels_last=1, group=7)
+    image, weights = b.input("image", "float32[1,5,34,14]"), b.weights(14, 1, 5, 5)
+    second = b.op("Conv", image, weights, channels_last=1, group=14, strides=(2, 2))
+    platform = resize(load_platform("siracusa"), Sizes({"L1": 65_536}, cores=1, without=("neureka",)))
+    platform = replace(platform, kernels=tuple(k for k in platform.kernels if k.path.stem == "depthwise_f32"))
+    made = planned(run_pipeline(b.graph(first, second), platform), platform)
+    assert made.schedule is not None
+    for group in made.schedule.groups:
+        assert {n for work in group.works for n in work.buffers.values()} == {*range(len(group.buffers))}
+
+
 @pytest.mark.parametrize("home", ["L2", "L3"])
 def test_every_step_leaves_a_plan_that_is_right(home: str) -> None:
     """Of plans with copies in a nearer memory, groups in one step, operands inside results, and prefetches."""

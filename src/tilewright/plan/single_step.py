@@ -69,6 +69,8 @@ class _Steps:
         near = pick.near | self.levels.direct | loaded
         names = {network.root(name): memory for name, memory in self.sources.items()}
         whole = [c for c in self.menu.front(pick.run, near, names) if not c.group.loops]
+        # A kernel that wants a part of a tensor side by side has a copy of it.
+        whole = [c for c in whole if not any(network.root(b.tensor) in loaded for b in c.group.buffers)]
         if not whole:
             return None
         found = self._with_buffers(whole[-1], loads)
