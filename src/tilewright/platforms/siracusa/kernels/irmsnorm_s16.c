@@ -8,7 +8,7 @@ epilogue: row
 cycles:
   squares: OUTER * twos(AXIS)
   rows: OUTER
-  results: (RESULTS := OUTER * min(AXIS, steps(fours(AXIS), PARTS) * 4))
+  results: (RESULTS := OUTER * steps(AXIS, PARTS))
   behind: RESULTS * FUSED
   call: some(OUTER)
 --- */
