@@ -19,7 +19,7 @@ import numpy as np
 
 from tilewright.api.bench import Bench, BenchRun, Progress, compiler_of, quantiles, quiet, rounded
 from tilewright.api.calibrating_nests import measured_nests
-from tilewright.api.sampled_layers import draw_layers
+from tilewright.api.sampled_layers import SampledLayer, draw_layers
 from tilewright.core.plan import Group, NodeWork
 from tilewright.errors import TilewrightError
 from tilewright.machine.calibration import (
@@ -42,8 +42,9 @@ from tilewright.sim.simulator import timing_of
 
 LAYERS_PER_PAIR, LAYERS_PER_TYPE, LEAST_LAYERS = 2, 4, 60
 """Layers for each two terms, which have to be told apart, for each type of elements, and at least."""
-TOGETHER = (1, 12, 12, 1)
-"""Layers of a program: the first finds its code cold; where others follow, code is for several callers."""
+TOGETHER = (1, 6, 3, 6)
+"""Layers of a program: the first finds its code cold; where others follow, code is for several callers. All of them have
+the same types of elements and steps behind them, so few layers in many programs show more of these."""
 TOGETHER_WHOLE = (1, 12, 4, 12)
 """The same where layers run on whole tensors, one behind the other, so that each is seen in one call."""
 LEAST_PROGRAMS = 5
@@ -185,13 +186,12 @@ def held_out_errors(kernel: Kernel, seen: Sequence[Sequence[Observation]]) -> li
 # Programs
 
 
-def _too_few(kernel: Kernel, found: Sequence[BenchRun], done: int, wanted: int) -> bool:
+def _too_few(kernel: Kernel, seen: Sequence[Sequence[Observation]], done: int, wanted: int) -> bool:
     """Whether there are fewer layers than are wanted, or, up to some more, too few for all terms to be known well."""
-    if done < wanted or len(found) < LEAST_PROGRAMS:
+    if done < wanted or len(seen) < LEAST_PROGRAMS:
         return True
     if done >= MOST_TIMES * wanted:
         return False
-    seen = [observed(ran) for ran in found]
     ones = np.ones(len(kernel.terms) + len(FIRST_CALL))
     counts = sum(np.sum([row for row, _ in one.rows(ones)], axis=0) > 0 for layers in seen for one in layers)
     return bool(np.any(np.asarray(counts)[: len(kernel.terms)] < LEAST_OCCURRENCES))
@@ -211,15 +211,17 @@ def programs(platform: Target, kernel: Kernel, seed: int, progress: Progress = q
     wanted = max(LAYERS_PER_PAIR * comb(len(kernel.terms), 2), LAYERS_PER_TYPE * types, LEAST_LAYERS)
     together = TOGETHER_WHOLE if platform.whole else TOGETHER
     found: list[BenchRun] = []
+    seen: list[list[Observation]] = []
     done = number = 0
     with tempfile.TemporaryDirectory(prefix="tilewright-") as scratch:
         bench = Bench(Path(scratch))
-        while _too_few(kernel, found, done, wanted) and number - len(found) < MOST_MISSES:
+        while _too_few(kernel, seen, done, wanted) and number - len(found) < MOST_MISSES:
             progress(kernel.path.name, min(done, wanted), wanted)
             # Predictions from few layers say little of others.
             most = MOST_CYCLES if len(found) >= LEAST_PROGRAMS else inf
             one, turn = tried[number % len(tried)], number // len(tried)
-            layers = draw_layers(one, together[number % len(together)], random, platform.kernels, turn)
+            drawn = draw_layers(one, together[number % len(together)], random, platform.kernels, turn)
+            layers = _at_home(platform, drawn)
             ran = bench.run(replace(platform, kernels=(one,)), layers, number, most) if layers else None
             number += 1
             if ran is None:
@@ -227,7 +229,8 @@ def programs(platform: Target, kernel: Kernel, seed: int, progress: Progress = q
             found.append(ran)
             done += len(ran.groups)
             # Tiles of further programs are chosen by what is known by now.
-            coefficients = solved(kernel, [one for ran in found for one in observed(ran)])
+            seen.append(observed(ran))
+            coefficients = solved(kernel, [one for layers in seen for one in layers])
             known = dict(zip(kernel.terms, coefficients.tolist(), strict=False))
             tried = [replace(k, cycles=weighted(k.terms, known)) for k in tried]
     progress(kernel.path.name, wanted, wanted)
@@ -239,6 +242,13 @@ def programs(platform: Target, kernel: Kernel, seed: int, progress: Progress = q
             help=f"add an example to the declaration of {kernel.op} that the kernel fits",
         )
     return found
+
+
+def _at_home(platform: Target, layers: Sequence[SampledLayer]) -> list[SampledLayer]:
+    """As many layers as have room in half of the memory of inputs and results: code may be there, too."""
+    room = (platform.memories[platform.home].bytes or inf) / 2
+    sizes = np.cumsum([sum(kind.bytes for kind in layer.types.values()) for layer in layers])
+    return [layer for layer, size in zip(layers, sizes, strict=True) if size <= room]
 
 
 def observed(ran: BenchRun) -> list[Observation]:

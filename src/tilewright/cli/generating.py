@@ -13,6 +13,7 @@ import typer
 from tilewright.cli import options as opt
 from tilewright.cli.console import errors, progress_line
 from tilewright.errors import TilewrightError
+from tilewright.language import HOTTEST
 
 if TYPE_CHECKING:
     from tilewright.api.generating import Told
@@ -39,7 +40,7 @@ class Telling:
             "--temperature",
             metavar="T",
             min=0.0,
-            max=100.0,
+            max=HOTTEST,
             help="0 takes the likeliest token, 1 draws by the probabilities.",
         ),
     ] = 0.0

@@ -1,1 +1,4 @@
 """Language models: checkpoints, tokenizers, reference arithmetic, and the graphs that are compiled of them."""
+
+COLDEST, HOTTEST = 0.05, 10.0
+"""Temperatures besides 0. Here, so that the command line knows them without numpy."""

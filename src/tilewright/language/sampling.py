@@ -12,9 +12,9 @@ import numpy as np
 
 from tilewright.core.graph import Array
 from tilewright.errors import TilewrightError
+from tilewright.language import COLDEST, HOTTEST
 from tilewright.language.quantised import LOGIT
 
-COLDEST, HOTTEST = 0.05, 10.0
 MASK = (1 << 64) - 1
 
 

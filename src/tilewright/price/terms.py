@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -36,20 +36,24 @@ class Terms:
     steps: float
     """Cycles in which the code of what is fused behind it comes into the caches."""
     fused: bool
+    _known: dict[bytes, tuple[Array, Array]] = field(default_factory=dict[bytes, "tuple[Array, Array]"])
+    """Sums, by where the last core is slower than others."""
 
     def sums(self, coefficients: Array) -> tuple[Array, Array]:
         """At the first step, and at all others, of the core that is the slowest one with these coefficients.
 
         Behind those of the terms there may be more.
         """
-        costs = [sum((c * v for c, v in zip(coefficients, part, strict=False)), 0.0) for part in self.parts]
-        chosen = list(self.parts[0])
-        if len(self.parts) > 1:
-            first, last = self.parts
-            chosen = [np.where(costs[0] >= costs[1], a, b) for a, b in zip(first, last, strict=True)]
-        first = np.array([float(self.grid.corner(values, last=False).sum()) for values in chosen])
-        total = np.array([float(self.grid.total(values).sum()) for values in chosen])
-        return first, total - first
+        parts, last = self.parts[0], self.parts[-1]
+        costs = [sum((c * v for c, v in zip(coefficients, part, strict=False)), 0.0) for part in (parts, last)]
+        slower = np.asarray(costs[1] > costs[0])
+        key = slower.tobytes()
+        if key not in self._known:
+            chosen = [np.where(slower, b, a) for a, b in zip(parts, last, strict=True)]
+            first = np.array([float(self.grid.corner(values, last=False).sum()) for values in chosen])
+            total = np.array([float(self.grid.total(values).sum()) for values in chosen])
+            self._known[key] = first, total - first
+        return self._known[key]
 
 
 def group_terms(graph: Graph, platform: Target, choices: Sequence[Choice], group: Group) -> Terms:

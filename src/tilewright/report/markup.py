@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "'": "&#39;", '"': "&#34;"})
+STYLE = Path(__file__).with_name("common.css")
 _PLACE = re.compile(r"\{\{ (\w+) \}\}")
 
 
@@ -21,6 +22,10 @@ def lines(parts: Iterable[str]) -> str:
 
 
 def page(template: Path, **parts: str) -> str:
-    """A page: the file with `{{ name }}` replaced by the part of that name. The parts are HTML already."""
+    """A page: the file with `{{ name }}` replaced by the part of that name. The parts are HTML already.
+
+    `common` is the style of all pages.
+    """
+    parts["common"] = STYLE.read_text(encoding="utf-8").removesuffix("\n")
     text = template.read_text(encoding="utf-8").removesuffix("\n")
     return _PLACE.sub(lambda place: parts[place[1]], text)
