@@ -43,7 +43,7 @@ from tilewright.sim.simulator import timing_of
 LAYERS_PER_PAIR, LAYERS_PER_TYPE, LEAST_LAYERS = 2, 4, 60
 """Layers for each two terms, which have to be told apart, for each type of elements, and at least."""
 TOGETHER = (1, 6, 3, 6)
-"""Layers of a program: the first finds its code cold; where others follow, code is for several callers. All of them have
+"""Layers of a program: the first finds its code cold; where others follow, code is for several callers. All have
 the same types of elements and steps behind them, so few layers in many programs show more of these."""
 TOGETHER_WHOLE = (1, 12, 4, 12)
 """The same where layers run on whole tensors, one behind the other, so that each is seen in one call."""

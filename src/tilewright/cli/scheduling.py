@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -37,6 +38,57 @@ MOST = 10**7
 MEANING = {"fetch": "from home to engines", "pass": "between engines", "evict": "home for want of room"}
 
 
+@dataclass(frozen=True)
+class ScheduleChoices:
+    """How the network is cut and given to engines, and what for."""
+
+    mapping: Annotated[
+        Path | None,
+        typer.Option(
+            "--mapping",
+            metavar="FILE",
+            help="Where operations may run and how they are cut, in Stream's form; anywhere without it.",
+            show_default=False,
+        ),
+    ] = None
+    split: Annotated[
+        str,
+        typer.Option(
+            "--split",
+            metavar="LOOP=PARTS",
+            help="What operations are cut along that the mapping leaves whole, e.g. OY=all or K=2,OY=4; `none` cuts "
+            "nothing, `auto` tries several ways.",
+        ),
+    ] = AUTO
+    objective: Annotated[
+        Literal["latency", "energy", "edp"], typer.Option("--objective", help="What is to be as little as can be.")
+    ] = "latency"
+    priority: Annotated[
+        Literal["latency", "memory"],
+        typer.Option(
+            "--priority",
+            help="Of nodes that are ready, which goes first: the one that was ready first, or the one furthest down "
+            "the network, so that less is kept.",
+        ),
+    ] = "latency"
+    evaluations: Annotated[
+        int,
+        typer.Option("--evaluations", min=1, max=MOST, help="Allocations that are tried for each way to cut."),
+    ] = 1000
+    seed: Annotated[
+        int,
+        typer.Option(
+            "--seed", metavar="N", min=0, max=opt.LARGEST, help="Of the search; the same one gives the same result."
+        ),
+    ] = 0
+    bits: Annotated[
+        int | None,
+        typer.Option(
+            "--bits", min=1, max=64, help="Of an element at most, as if the network were quantised.", show_default=False
+        ),
+    ] = None
+
+
 @commands.command("schedule", epilog=EXAMPLES)
 @opt.flat
 def schedule_command(
@@ -54,51 +106,7 @@ def schedule_command(
             show_default=False,
         ),
     ],
-    mapping: Annotated[
-        Path | None,
-        typer.Option(
-            "--mapping",
-            metavar="FILE",
-            help="Where operations may run and how they are cut, in Stream's form; anywhere without it.",
-            show_default=False,
-        ),
-    ] = None,
-    split: Annotated[
-        str,
-        typer.Option(
-            "--split",
-            metavar="LOOP=PARTS",
-            help="What operations are cut along that the mapping leaves whole, e.g. OY=all or K=2,OY=4; `none` cuts "
-            "nothing, `auto` tries several ways.",
-        ),
-    ] = AUTO,
-    objective: Annotated[
-        Literal["latency", "energy", "edp"], typer.Option("--objective", help="What is to be as little as can be.")
-    ] = "latency",
-    priority: Annotated[
-        Literal["latency", "memory"],
-        typer.Option(
-            "--priority",
-            help="Of nodes that are ready, which goes first: the one that was ready first, or the one furthest down "
-            "the network, so that less is kept.",
-        ),
-    ] = "latency",
-    evaluations: Annotated[
-        int,
-        typer.Option("--evaluations", min=1, max=MOST, help="Allocations that are tried for each way to cut."),
-    ] = 1000,
-    seed: Annotated[
-        int,
-        typer.Option(
-            "--seed", metavar="N", min=0, max=opt.LARGEST, help="Of the search; the same one gives the same result."
-        ),
-    ] = 0,
-    bits: Annotated[
-        int | None,
-        typer.Option(
-            "--bits", min=1, max=64, help="Of an element at most, as if the network were quantised.", show_default=False
-        ),
-    ] = None,
+    choosing: ScheduleChoices,
     trace: Annotated[
         Path | None,
         typer.Option("--trace", metavar="FILE", help="Writes a trace for Perfetto.", show_default=False),
@@ -112,18 +120,19 @@ def schedule_command(
     dims, types, constants = network_of(about)
     operations = read_operations(
         network,
-        most_bits=bits,
+        most_bits=choosing.bits,
         dims=dims,
         input_types=types,
         constants=constants,
         max_bytes=about.max_bytes,
         states=states_of(about),
     )
-    wanted: Objective = objective
-    first: Priority = priority
-    options = ScheduleOptions(wanted, _loops(split), first, evaluations, seed, bits)
+    objective: Objective = choosing.objective
+    priority: Priority = choosing.priority
+    loops = _loops(choosing.split)
+    options = ScheduleOptions(objective, loops, priority, choosing.evaluations, choosing.seed, choosing.bits)
     with progress_line(operations.name, quiet=as_json) as progress:
-        found = schedule_network(operations, platform, mapping, options, progress=progress)
+        found = schedule_network(operations, platform, choosing.mapping, options, progress=progress)
     if trace is not None:
         write_file(trace, json.dumps({"traceEvents": trace_events(found.schedule)}).encode())
     if as_json:
