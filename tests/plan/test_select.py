@@ -26,3 +26,12 @@ def test_what_was_not_measured_is_not_compared(platform: str, wanted: str) -> No
     kernel = select(graph, graph.nodes[0], load_platform(platform)).kernel
     assert kernel is not None
     assert kernel.path.name == wanted
+
+
+@pytest.mark.parametrize(("platform", "joined"), [("generic", 1), ("siracusa", 4)])
+def test_turns_of_loops_that_copy_are_joined_where_that_pays(platform: str, joined: int) -> None:
+    b = Builder()
+    parts = [b.input(f"x{n}", "float32[1,4,8,8]") for n in range(3)]
+    graph = b.graph(b.op("Mod", b.op("Concat", *parts, axis=1), b.input("y", "float32[1,12,8,8]"), fmod=1))
+    choices = [select(graph, node, load_platform(platform)) for node in graph.nodes]
+    assert [(choice.kernel, choice.unroll) for choice in choices] == [(None, joined), (None, 1)]

@@ -120,7 +120,7 @@ class Walk:
 
     def cycles(self, source: Mapping[str, str]) -> tuple[float, int, int]:
         """Predicted cycles, bytes moved and points, summed over every single step."""
-        total, moved, points = 0.0, 0, 0
+        total, moved, points, full = 0.0, 0, 0, 0.0
         for number, step in enumerate(self.steps):
             running = [i for i in range(len(self.members)) if step.at in self.runs[i]]
             compute = sum(self._compute(i, step) for i in running)
@@ -139,7 +139,10 @@ class Walk:
                 else:
                     loads += cost
             first, last = number == 0, number == len(self.steps) - 1
-            total += single + max(compute, (0 if first else loads) + (0 if last else stores))
+            full = stores if first else full
+            # Beside the last step the results of the one before are stored.
+            before = full if last and not first else 0.0
+            total += single + max(compute, (0 if first else loads) + (0 if last else stores), before)
             total += (loads if first else 0) + (stores if last else 0)
         return total, moved, points
 

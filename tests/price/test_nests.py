@@ -36,19 +36,30 @@ def test_loops_that_all_operands_walk_as_one_start_once() -> None:
 def test_borders_are_loops_of_their_own_so_that_no_point_is_compared(cuts: list[Cut], points_of_tile: int) -> None:
     build = Builder()
     graph = build.graph(build.op("Pad", build.input("x", "float32[4,6]"), np.array([0, 1, 0, 1]), 1.0))
-    assert points(graph, cuts, "load") == points(graph, cuts, "point") == points_of_tile
-    assert points(graph, cuts, "choose") == points(graph, cuts, "guard") == 0
+    assert points(graph, cuts, "copy") == points_of_tile
+    assert points(graph, cuts, "choose") == points(graph, cuts, "guard") == points(graph, cuts, "load") == 0
 
 
 def test_each_part_of_a_result_reads_one_operand() -> None:
     build = Builder()
     a, b = build.input("a", "float32[4,6]"), build.input("b", "float32[4,2]")
-    assert points(build.graph(build.op("Concat", a, b, axis=1)), [], "load") == 4 * 8
+    assert points(build.graph(build.op("Concat", a, b, axis=1)), [], "copy") == 4 * 8
 
 
 def test_operands_that_stay_the_same_are_loaded_before_the_innermost_loop() -> None:
     assert points(added("float32[4,6]", "float32[4,1]"), [], "load") == 4 * 6 + 4
     assert points(added("float32[4,6]", "float32[1,6]"), [], "load") == 2 * 4 * 6
+
+
+def test_what_is_copied_and_what_is_done_to_it() -> None:
+    build = Builder()
+    copied = build.op("Transpose", build.input("x", "float32[4,6]"), perm=(1, 0))
+    assert points(build.graph(copied), [], "copy") == 4 * 6
+    build = Builder()
+    negated = build.op("Neg", build.input("x", "float32[4,6]"))
+    graph = build.graph(negated)
+    assert points(graph, [], "copy") == 0
+    assert points(graph, [], "load") == points(graph, [], "point") == 4 * 6
 
 
 def test_cores_meet_at_what_they_share() -> None:

@@ -137,7 +137,8 @@ def nests_key(platform: Target, operations: Iterable[str]) -> dict[str, str]:
     called = {*operations}
     texts = {path.name: _code(path.read_text()) for path in reversed(platform.headers)}
     code = {name: text for name, text in texts.items() if called.intersection(_CALL.findall(text))}
-    return {"headers": _digest(code), **_machine_key(platform)}
+    joined = {"copies": str(platform.copies_joined)} if platform.copies_joined > 1 else {}
+    return {"headers": _digest(code), **joined, **_machine_key(platform)}
 
 
 def _machine_key(platform: Target) -> dict[str, str]:

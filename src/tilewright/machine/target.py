@@ -113,6 +113,8 @@ class Target(Machine):
     whole: bool = False
     """Whether layers run on whole tensors where these fit the memory of the cores. Callers see one arena, also where
     they do not and layers run tile by tile; all constants are read in place."""
+    copies_joined: int = 1
+    """How many turns of the innermost loop of a nest that only copies the compiler is asked to join."""
     estimate: Estimate | None = None
     """How many cycles a unit of time may be, where that is not the cycle."""
     calibrations: Calibrations = field(default_factory=lambda: MappingProxyType({}))
@@ -183,6 +185,8 @@ class TargetFile(MachineFile, frozen=True, kw_only=True):
     """Cycles of operations in loops that are printed from expressions, by kind."""
     fused: Mapping[str, Signed] = {}
     """The same in what is fused behind kernels."""
+    copies_joined: Annotated[int, Meta(ge=1, le=16)] = 1
+    """How many turns of the innermost loop of a nest that only copies the compiler is asked to join (gcc)."""
     estimate: Estimate | None = None
     """How many cycles a unit of time may be, where that is not the cycle."""
     gvsoc: str = ""
@@ -357,6 +361,7 @@ def _platform(
         code=file.code,
         layout=structs.asdict(file.layout) if file.layout else {},
         whole=bool(file.whole),
+        copies_joined=file.copies_joined,
         estimate=file.estimate,
         calibrations=calibrations,
         measured_as=other,

@@ -20,7 +20,7 @@ from tilewright.plan.addresses.lend import Lender, lend
 from tilewright.plan.addresses.packing import round_up
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.scheduler import other_schedules, schedule
-from tilewright.plan.select import select
+from tilewright.plan.select import nest_choice, select
 from tilewright.plan.storage import fixed, in_order, root_of, state_buffers, state_bytes, storage, tensors
 
 
@@ -90,7 +90,7 @@ SHOWN = 8
 def _flat(graph: Graph, platform: Target, options: PlanOptions) -> Plan:
     roots = storage(graph)
     ordered = in_order(graph, roots, options.order)
-    choices = tuple(_over_state(ordered, node, select(ordered, node, platform)) for node in ordered.nodes)
+    choices = tuple(_over_state(ordered, node, platform, select(ordered, node, platform)) for node in ordered.nodes)
     owners = _in_place(ordered, choices, roots)
     buffers, scratch = _buffers(ordered, choices, owners, platform)
     lent = lend(buffers, _lenders(ordered, owners), _element_bytes(ordered, owners))
@@ -113,7 +113,7 @@ def _flat(graph: Graph, platform: Target, options: PlanOptions) -> Plan:
     )
 
 
-def _over_state(graph: Graph, node: Node, choice: Choice) -> Choice:
+def _over_state(graph: Graph, node: Node, platform: Target, choice: Choice) -> Choice:
     """The loop nest in place of a kernel that may not write over the state that it reads, or needs it without gaps."""
     if choice.kernel is None or not graph.states:
         return choice
@@ -134,7 +134,7 @@ def _over_state(graph: Graph, node: Node, choice: Choice) -> Choice:
             reasons=[f"{r.kernel:<28} {r.reason}" for r in rejected],
             help="add a kernel with --kernels DIR (docs/add_a_kernel.md)",
         )
-    return Choice(choice.engine, None, rejected=rejected)
+    return nest_choice(graph, node, platform, rejected)
 
 
 def _lenders(graph: Graph, owners: dict[str, str]) -> list[Lender]:

@@ -20,6 +20,7 @@ from tilewright.plan.tiling.groups import whole_cycles
 from tilewright.plan.tiling.rules import rules
 from tilewright.price.device import kernel_cycles
 from tilewright.price.grid import Grid
+from tilewright.price.operations import copies
 from tilewright.price.tiles import Task, step_names, task
 
 
@@ -30,6 +31,12 @@ def select(graph: Graph, node: Node, platform: Target, engine: str = "", content
     """
     choose = partial(_selected, graph, node, platform, engine, contents)
     return choose() if contents is None else contents.choice(graph, node, engine, choose)
+
+
+def nest_choice(graph: Graph, node: Node, platform: Target, rejected: tuple[Rejection, ...]) -> Choice:
+    """The loop nest printed from a node's access maps."""
+    joined = platform.copies_joined if copies(graph, node) else 1
+    return Choice(platform.cores.name, None, rejected=rejected, unroll=joined)
 
 
 def _selected(graph: Graph, node: Node, platform: Target, engine: str, contents: Contents | None) -> Choice:
@@ -63,7 +70,7 @@ def _selected(graph: Graph, node: Node, platform: Target, engine: str, contents:
             scratch = int(formula(kernel.scratch, names))
         return Choice(kernel.engine, kernel, MappingProxyType(variables), scratch, tuple(rejected))
     if call.op.body is not None:
-        return Choice(platform.cores.name, None, rejected=tuple(rejected))
+        return nest_choice(graph, node, platform, tuple(rejected))
     raise TilewrightError(
         "no-kernel",
         f"{node.op} '{call.name}' has no kernel on '{platform.name}'",

@@ -23,6 +23,7 @@ from tilewright.price.operations import cycles as operation_cycles
 
 Costs = Mapping[str, float]
 DIVIDES = ("real divide", "sqrtf")
+READS = ("load", "lookup", "copy")
 
 
 def nest_cycles(
@@ -62,7 +63,7 @@ def nest_cycles(
 def _side_by_side(counts: Counts, costs: Costs) -> float:
     """Cycles that operations wait for those of other cores."""
     shared = {
-        "meet": counts.get("load", 0.0) + counts.get("lookup", 0.0),
+        "meet": sum(counts.get(name, 0.0) for name in READS),
         "meet real": sum(count for name, count in counts.items() if name.startswith("real ")),
         "meet divide": sum(counts.get(name, 0.0) for name in DIVIDES),
     }

@@ -273,6 +273,8 @@ def nest_counts(graph: Graph, node: Node) -> NestCounts:
             term += reads
         else:
             each += _times(reads, terms)
+    if each["load"] and copies(graph, node):
+        return NestCounts(+(each - Counter({"load": 1}) + Counter({"copy": 1})), {}, +turn)
     if not body.update:
         return NestCounts(+(each + Counter({"point": 1})), {}, +turn)
     updates = update_counts(body, call)
@@ -285,6 +287,17 @@ def nest_counts(graph: Graph, node: Node) -> NestCounts:
     else:
         each += _times(updates, terms)
     return NestCounts(+(each + Counter({"point": 1})), {}, +turn)
+
+
+def copies(graph: Graph, node: Node) -> bool:
+    """Whether points of a nest do nothing but copy an element."""
+    call = call_node(graph, node)
+    body = point_body(call)
+    if body is None or body.update or body.state or node.epilogue:
+        return False
+    kinds = dict(zip(call.operands, call.inputs, strict=True))
+    kind = kinds.get(next(iter(body.result.values())))
+    return len(body.result) == 1 and kind is not None and kind.dtype == call.outputs[0].dtype
 
 
 def _times(counts: Counter[str], times: int) -> Counter[str]:
@@ -333,7 +346,21 @@ def _shifts(factor: int) -> int:
 
 BASIC = frozenset(
     {
-        *("point", "term", "result", "end", "step", "load", "lookup", "guard", "if", "real", "either", "add shifted"),
+        *(
+            "point",
+            "copy",
+            "term",
+            "result",
+            "end",
+            "step",
+            "load",
+            "lookup",
+            "guard",
+            "if",
+            "real",
+            "either",
+            "add shifted",
+        ),
         *(f"{kind}{name}" for kind in ("", "real ", "wide ") for name in ("plain", *_KINDS.values())),
     }
 )

@@ -48,7 +48,7 @@ from tilewright.price.transfers import (
     traffic,
 )
 
-OPERATIONS = {"point": 4.0, "term": 4.0, "step": 2.0}
+OPERATIONS = {"point": 4.0, "copy": 4.0, "term": 4.0, "step": 2.0}
 """Cycles of a point of a loop nest that no kernel covers and of a step behind it, where the platform does not say."""
 NOTHING: Mapping[str, int] = MappingProxyType({})
 SUM_CYCLES = 1.0

@@ -382,16 +382,19 @@ def overlapped(
 
     Who starts transfers does so beside the first of several nodes, whose cycles are `first`: the next one waits for it.
     """
-    # While transfers take longer than the cores, these have time to wait.
-    alone, busy = found.single, compute + found.moving * found.waits.each
+    # Whoever is done first waits for the other; then the next step's transfers are started.
+    waits = found.moving * found.waits.each
+    alone, busy = found.single, compute + waits
     issue = found.load_issue + found.store_issue
     both = found.both
     held, held_begin, held_end = _held(found, first)
-    beside = np.maximum(busy + held, both + np.where(both > 0, between, 0.0))
+    beside = np.maximum(busy + held, both + np.where(both > 0, between + waits, 0.0))
     # At the first step nothing is loaded beside the cores, at the last one nothing stored.
     unloaded = np.maximum(busy + held_begin, found.stores + issue)
     unstored = np.maximum(busy + held_end, found.loads + issue)
+    # Beside the last step the results of the one before are stored, which may be larger.
     begin, end = grid.corner(unloaded, last=False), grid.corner(unstored, last=True)
+    end = np.maximum(end, grid.corner(found.stores, last=False))
     if found.slow is not None:
         slow = found.slow
         # A load waits for a store in its place.
