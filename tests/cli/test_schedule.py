@@ -60,7 +60,9 @@ def test_json_is_the_same_for_a_seed(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_what_it_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = _network(tmp_path)
-    assert "OY=all" in refused("bad-argument", capsys, "schedule", path, "--platform", TRIO, "--split", "OY")
+    for wrong in (["--split", "OY"], ["--split", "=3"], ["--limit", "speed=3"], ["--limit", "energy=x"]):
+        refused("bad-argument", capsys, "schedule", path, "--platform", TRIO, *wrong)
+    refused("bad-argument", capsys, "schedule", path, "--platform", TRIO, "--split", "none", "--layer-cutoffs", "0")
     refused("not-many-core", capsys, "schedule", path, "--platform", "tpu-like")
     mapping = tmp_path / "mapping.yaml"
     mapping.write_text("- {name: Conv, core_allocation: [wide]}\n", encoding="utf-8")
@@ -73,3 +75,21 @@ def test_import_of_streams_machine(tmp_path: Path, capsys: pytest.CaptureFixture
     assert run(["import", "stream", str(path), "-o", str(out)]) == 0
     assert "two, 2 engines" in " ".join(capsys.readouterr().out.split())
     assert "home: core2" in out.read_text(encoding="utf-8")
+
+
+def test_costs_and_cuts_as_others_give_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, costs = _network(tmp_path), tmp_path / "costs.yaml"
+    lines = [
+        f"- {{operation: {name}, engine: wide, cycles: {cycles}, energy: 10, streamed: []}}"
+        for name, cycles in (("first", 100), ("second", 1000), ("sum", 10))
+    ]
+    costs.write_text("\n".join(lines), encoding="utf-8")
+    command = ["schedule", str(path), "--platform", TRIO, "--bits", "8", "--costs", str(costs), "--rules", "stream"]
+    cut = ["--split", "OY=2;none", "--cn-define-mode", "3", "--layer-cutoffs", "1", "--json", "--limit", "latency=1e6"]
+    assert run([*command, *cut]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [operation["work"] for operation in found["operations"]] == [200, 1000, 10]
+    assert found["energies"]["compute"] == 40
+    refused("bad-argument", capsys, *command)
+    costs.write_text("- {operation: third, engine: wide, cycles: 3, energy: 10}\n", encoding="utf-8")
+    assert "'third'" in refused("bad-value", capsys, *command, "--split", "none")

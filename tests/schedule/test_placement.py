@@ -12,7 +12,7 @@ from tilewright.errors import TilewrightError
 from tilewright.frontend.stream_mapping import read_stream_mapping
 from tilewright.schedule.fabric import fabric_of
 from tilewright.schedule.network import network_of_equations
-from tilewright.schedule.placement import hinted, loop_named, placed
+from tilewright.schedule.placement import Hints, loop_named, placed
 
 
 def test_loops_go_by_their_own_names_or_by_axes_of_the_result() -> None:
@@ -43,16 +43,17 @@ def test_layers_that_a_mapping_file_does_not_name(tmp_path: Path) -> None:
 
 
 def test_hints_of_2023() -> None:
-    network = chain(3)
-    assert hinted(network, ((("OY", "all"),),)) == {f"c{i}": OperationSplit(within=(("OY", "all"),)) for i in range(3)}
-    inside = hinted(network, ((("OX", "all"), ("K", 2), ("OY", 2)),), 2)
-    assert inside["c0"] == OperationSplit(within=(("OY", 3),))
-    by_parts = hinted(network, ((), (("OY", 2),)), 3, (1,))
-    assert by_parts == {
-        "c0": OperationSplit(),
-        "c1": OperationSplit(within=(("OY", 2),)),
-        "c2": OperationSplit(within=(("OY", 2),)),
-    }
-    with pytest.raises(TilewrightError) as caught:
-        hinted(network, ((),), 4)
-    assert caught.value.code == "bad-argument"
+    network, fabric = chain(3), fabric_of(pair())
+
+    def splits(hints: Hints) -> list[OperationSplit]:
+        return list(placed(network, fabric, None, hints).splits.values())
+
+    assert splits(Hints(((("OY", "all"),),))) == [OperationSplit(within=(("OY", "all"),))] * 3
+    inside = splits(Hints(((("OX", "all"), ("K", 2), ("OY", 2)),), 2))
+    assert inside[0] == OperationSplit(within=(("OY", 3),))
+    halves = OperationSplit(within=(("OY", 2),))
+    assert splits(Hints(((), (("OY", 2),)), 3, (1,))) == [OperationSplit(), halves, halves]
+    for wrong in ((((),), 4, ()), (((), ()), 1, ()), (((),), 3, (1,)), (((),), 1, (1,))):
+        with pytest.raises(TilewrightError) as caught:
+            Hints(*wrong)
+        assert caught.value.code == "bad-argument"

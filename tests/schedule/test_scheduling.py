@@ -107,7 +107,7 @@ def test_nodes_wait_rather_than_push_weights_out() -> None:
     assert faults(found, costs) == []
     names = [nodes.tensor_names[int(nodes.tensor_of[tensor])] for tensor in found.transfers["tensor"]]
     assert names.count("c0.W") == names.count("c1.W") == 1
-    hasty = Scheduling(nodes, fabric, costs, as_stream=True).evaluate(places)
+    hasty = Scheduling(nodes, fabric, costs, rules="stream").evaluate(places)
     assert found.latency < hasty.latency
 
 

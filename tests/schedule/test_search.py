@@ -12,9 +12,10 @@ from tilewright.core.split import OperationSplit
 from tilewright.errors import TilewrightError
 from tilewright.schedule.bounds import least_latency
 from tilewright.schedule.fabric import fabric_of
+from tilewright.schedule.genetic import crowding, fronts, ranking
 from tilewright.schedule.nodes import split_network
 from tilewright.schedule.scheduling import NodeCosts, Scheduling
-from tilewright.schedule.search import Objective, choices, search, value
+from tilewright.schedule.search import OBJECTIVES, Objective, SearchOptions, Tried, choices, search
 
 
 def _task() -> tuple[Scheduling, NodeCosts]:
@@ -28,31 +29,57 @@ def _task() -> tuple[Scheduling, NodeCosts]:
     return Scheduling(nodes, fabric, costs), costs
 
 
-@pytest.mark.parametrize("objective", ["latency", "energy", "edp"])
+@pytest.mark.parametrize("objective", OBJECTIVES)
 def test_few_allocations_are_all_tried_and_many_are_searched(objective: Objective) -> None:
     scheduling, costs = _task()
     allowed = choices(scheduling, costs, {})
-    every = search(scheduling, costs, allowed, objective, 64)
+    every = search(scheduling, costs, allowed, SearchOptions(objective, 64))
     assert every.exhaustive
     assert every.evaluated == 64
-    best = min(value(scheduling.evaluate(np.array(p)), objective) for p in product(*allowed))
-    assert value(every.best, objective) == best
+    summaries = [(places, scheduling.evaluate(np.array(places))) for places in product(*allowed)]
+    tried = [Tried(p, s.latency, s.energy, s.memory(scheduling.fabric)) for p, s in summaries]
+    assert every.best in tried
+    best = min(each.value(objective) for each in tried)
+    assert every.best.value(objective) == best
     assert least_latency(scheduling.nodes, costs, allowed) <= every.front[0].latency
-    some = search(scheduling, costs, allowed, objective, 50)
+    assert set(every.front) == {one for one in tried if not any(_beats(other, one) for other in tried)}
+    some = search(scheduling, costs, allowed, SearchOptions(objective, 50))
     assert not some.exhaustive
     assert some.evaluated <= 50
-    assert value(some.best, objective) <= 1.02 * best
-    assert some == search(scheduling, costs, allowed, objective, 50)
-    latencies = [tried.latency for tried in every.front]
-    energies = [tried.energy for tried in every.front]
-    assert latencies == sorted(latencies)
-    assert energies == sorted(energies, reverse=True)
+    assert some.best.value(objective) <= 1.02 * best
+    for workers in (2, 5):
+        assert some == search(scheduling, costs, allowed, SearchOptions(objective, 50, workers=workers))
+
+
+def _beats(one: Tried, other: Tried) -> bool:
+    mine, its = ((each.latency, each.energy, each.memory) for each in (one, other))
+    return mine != its and all(a <= b for a, b in zip(mine, its, strict=True))
+
+
+def test_limits_are_kept() -> None:
+    scheduling, costs = _task()
+    allowed = choices(scheduling, costs, {})
+    free = search(scheduling, costs, allowed, SearchOptions(evaluations=64))
+    frugal = min(free.front, key=lambda tried: tried.energy)
+    for evaluations in (50, 64):
+        options = SearchOptions(evaluations=evaluations, limits={"energy": 1.05 * frugal.energy})
+        found = search(scheduling, costs, allowed, options)
+        assert free.best.energy > 1.05 * frugal.energy >= found.best.energy
+        options.check(found.best)
+
+
+def test_fronts_and_who_stands_apart() -> None:
+    values = np.array([[1.0, 4.0], [2.0, 2.0], [4.0, 1.0], [3.0, 3.0], [4.0, 4.0], [0.0, 0.0]])
+    violation = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.5])
+    assert fronts(values, violation).tolist() == [0, 0, 0, 1, 2, 3]
+    assert crowding(values[:3]).tolist() == [np.inf, 2.0, np.inf]
+    assert ranking(values, violation) == [0, 2, 1, 3, 4, 5]
 
 
 def test_allocations_that_cannot_be_are_passed_over() -> None:
     task = random_task(3)
     allowed = choices(task.scheduling, task.costs, {})
-    assert search(task.scheduling, task.costs, allowed, evaluations=30).best.latency > 0
+    assert search(task.scheduling, task.costs, allowed, SearchOptions(evaluations=30)).best.latency > 0
 
 
 def test_engines_of_slices_are_given_in_their_order() -> None:

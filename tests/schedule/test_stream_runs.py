@@ -36,7 +36,7 @@ def test_the_same_nodes_edges_times_and_energy(cases: Path, name: str) -> None:
         (run.number(int(one)), run.number(int(other))) for one, other in zip(nodes.before, behind, strict=True)
     )
     assert edges == sorted((tuple(one), tuple(other)) for one, other, *_ in run.data["edges"])
-    scheduling = Scheduling(nodes, run.fabric, run.costs, as_stream=True)
+    scheduling = Scheduling(nodes, run.fabric, run.costs, rules="stream")
     found = scheduling.schedule(run.places(run.data["allocation"]))
     times = {run.number(node): (found.start[node], found.end[node]) for node in range(nodes.count)}
     assert times == {tuple(node["id"]): (node["start"], node["end"]) for node in run.data["nodes"]}
@@ -48,7 +48,7 @@ def test_the_same_nodes_edges_times_and_energy(cases: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["l4_exh_lbl", "l4_exh_oy2", "l4_ga_oyall"])
 def test_all_allocations_that_were_tried(cases: Path, name: str) -> None:
     run = load(cases / "stream", name)
-    scheduling = Scheduling(run.nodes, run.fabric, run.costs, as_stream=True)
+    scheduling = Scheduling(run.nodes, run.fabric, run.costs, rules="stream")
     for cores, energy, latency in run.data["evaluated_allocations"]:
         found = scheduling.evaluate(run.changed(cores))
         assert found.latency == latency

@@ -1,8 +1,11 @@
 // Python's view of the scheduler of many cores.
 #include "schedule/binding.h"
 
+#include <algorithm>
+#include <atomic>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -44,6 +47,7 @@ Fabric fabric_of(const nb::dict &given) {
     fabric.places = nb::cast<Index>(given["places"]);
     fabric.slots = nb::cast<Index>(given["slots"]);
     fabric.memory_of = numbers<Index>(given, "memory_of");
+    fabric.site = numbers<Index>(given, "site");
     fabric.capacity = numbers<int64_t>(given, "capacity");
     fabric.read_word = numbers<int64_t>(given, "read_word");
     fabric.write_word = numbers<int64_t>(given, "write_word");
@@ -51,6 +55,7 @@ Fabric fabric_of(const nb::dict &given) {
     fabric.write_energy = numbers<double>(given, "write_energy");
     fabric.bandwidth = numbers<double>(given, "bandwidth");
     fabric.link_energy = numbers<double>(given, "link_energy");
+    fabric.multicast = numbers<uint8_t>(given, "multicast");
     fabric.routes = rows(given, "routes");
     return fabric;
 }
@@ -110,8 +115,8 @@ nb::dict result_of(Outcome outcome, bool trace) {
     found["transfers"] =
         nb::make_tuple(column<Index>(transfers, &Transfer::tensor), column<Index>(transfers, &Transfer::source),
                        column<Index>(transfers, &Transfer::target), column<Index>(transfers, &Transfer::node),
-                       column<Index>(transfers, &Transfer::cause), column<int64_t>(transfers, &Transfer::start),
-                       column<int64_t>(transfers, &Transfer::end));
+                       column<Index>(transfers, &Transfer::cause), column<Index>(transfers, &Transfer::carrier),
+                       column<int64_t>(transfers, &Transfer::start), column<int64_t>(transfers, &Transfer::end));
     const auto &busy = outcome.busy;
     found["busy"] = nb::make_tuple(column<Index>(busy, &Busy::link), column<Index>(busy, &Busy::transfer),
                                    column<Index>(busy, &Busy::node), column<int64_t>(busy, &Busy::start),
@@ -122,6 +127,47 @@ nb::dict result_of(Outcome outcome, bool trace) {
     return found;
 }
 
+double energy_of(const Outcome &outcome) {
+    double sum = outcome.compute_energy + outcome.far_energy;
+    for (size_t cause = 0; cause < causes; ++cause) {
+        sum += outcome.link_energy[cause];
+        sum += outcome.memory_energy[cause];
+    }
+    return sum;
+}
+
+// Many allocations, shared among threads; what comes out does not depend on how many there are.
+nb::tuple evaluated(Scheduler &self, const nb::ndarray<const Index, nb::ndim<2>, nb::c_contig> &places,
+                    size_t workers) {
+    const size_t count = places.shape(0), groups = places.shape(1);
+    std::vector<int64_t> latency(count, -1), peak(count, 0);
+    std::vector<double> energy(count, 0);
+    {
+        nb::gil_scoped_release release;
+        std::atomic<size_t> next{0};
+        const auto work = [&](Scheduler &scheduler) {
+            for (size_t at = next++; at < count; at = next++) {
+                const Outcome outcome = scheduler.run(places.data() + at * groups, false);
+                if (outcome.failure != Failure::none)
+                    continue;
+                latency[at] = outcome.latency;
+                energy[at] = energy_of(outcome);
+                peak[at] = scheduler.peak(outcome);
+            }
+        };
+        std::vector<std::thread> others;
+        for (size_t more = 1; more < std::min(workers, count); ++more)
+            others.emplace_back([&] {
+                Scheduler mine = self.fresh();
+                work(mine);
+            });
+        work(self);
+        for (std::thread &other : others)
+            other.join();
+    }
+    return nb::make_tuple(array(std::move(latency)), array(std::move(energy)), array(std::move(peak)));
+}
+
 } // namespace
 
 void bind_schedule(nb::module_ &module) {
@@ -129,21 +175,22 @@ void bind_schedule(nb::module_ &module) {
         .def(
             "__init__",
             [](Scheduler *self, const nb::dict &fabric, const nb::dict &work, bool by_time, bool as_stream) {
-                new (self) Scheduler(fabric_of(fabric), work_of(work), Rules{by_time, as_stream});
+                new (self)
+                    Scheduler(std::make_shared<Problem>(fabric_of(fabric), work_of(work), Rules{by_time, as_stream}));
             },
             "fabric"_a, "work"_a, "by_time"_a, "as_stream"_a)
         .def(
             "run",
             [](Scheduler &self, const Array<Index> &places, bool trace) {
-                const std::vector<Index> given(places.data(), places.data() + places.size());
                 Outcome outcome;
                 {
                     nb::gil_scoped_release release;
-                    outcome = self.run(given, trace);
+                    outcome = self.run(places.data(), trace);
                 }
                 return result_of(std::move(outcome), trace);
             },
-            "places"_a, "trace"_a = false);
+            "places"_a, "trace"_a = false)
+        .def("evaluate", &evaluated, "places"_a, "workers"_a);
 }
 
 } // namespace tilewright::schedule

@@ -27,14 +27,28 @@ Rows turned(const Rows &before, size_t nodes) {
 
 } // namespace
 
-Scheduler::Scheduler(Fabric fabric, Work work, Rules rules)
-    : fabric_(std::move(fabric)), work_(std::move(work)), rules_(rules),
-      after_(turned(work_.before, work_.group.size())), produced_(work_.bits.size(), 0) {
-    for (const Index tensor : work_.write_tensor)
-        produced_[index(tensor)] = 1;
+Problem::Problem(Fabric given, Work nodes, Rules how)
+    : fabric(std::move(given)), work(std::move(nodes)), rules(how), after(turned(work.before, work.group.size())),
+      produced(work.bits.size(), 0) {
+    for (const Index tensor : work.write_tensor)
+        produced[static_cast<size_t>(tensor)] = 1;
 }
 
-Outcome Scheduler::run(const std::vector<Index> &places, bool trace) {
+Scheduler::Scheduler(std::shared_ptr<const Problem> problem)
+    : problem_(std::move(problem)), fabric_(problem_->fabric), work_(problem_->work), rules_(problem_->rules),
+      after_(problem_->after), produced_(problem_->produced) {}
+
+int64_t Scheduler::peak(const Outcome &outcome) const {
+    int64_t bits = 0;
+    for (size_t memory = 0; memory < outcome.peaks.size(); ++memory) {
+        const auto outside = fabric_.memory_of.begin() + far() * fabric_.slots;
+        if (std::find(outside, fabric_.memory_of.end(), static_cast<Index>(memory)) == fabric_.memory_of.end())
+            bits += outcome.peaks[memory];
+    }
+    return bits;
+}
+
+Outcome Scheduler::run(const Index *places, bool trace) {
     const size_t nodes = work_.group.size();
     trace_ = trace;
     prepare(places);
@@ -63,7 +77,7 @@ Outcome Scheduler::run(const std::vector<Index> &places, bool trace) {
             forced = true;
         }
         const Index node = ready.top().node;
-        std::vector<Index> &beside = waiting[index(place_of_[index(node)])];
+        std::vector<Index> &beside = waiting[index(site_of_[index(node)])];
         ready.pop();
         if (!rules_.as_stream && !forced && crowded(node)) {
             beside.push_back(node);
@@ -102,12 +116,13 @@ Outcome Scheduler::run(const std::vector<Index> &places, bool trace) {
     return std::move(out_);
 }
 
-void Scheduler::prepare(const std::vector<Index> &places) {
+void Scheduler::prepare(const Index *places) {
     const size_t nodes = work_.group.size(), tensors = work_.bits.size(), memories = fabric_.capacity.size();
     out_ = Outcome();
     out_.start.assign(nodes, -1);
     out_.end.assign(nodes, -1);
     place_of_.resize(nodes);
+    site_of_.resize(nodes);
     missing_.resize(nodes);
     ready_.assign(nodes, 0);
     stays_of_.assign(tensors, -1);
@@ -123,13 +138,14 @@ void Scheduler::prepare(const std::vector<Index> &places) {
     link_free_.assign(fabric_.bandwidth.size(), 0);
     for (size_t node = 0; node < nodes; ++node) {
         place_of_[node] = places[index(work_.group[node])];
+        site_of_[node] = fabric_.site[index(place_of_[node])];
         missing_[node] = static_cast<Index>(work_.before.starts[node + 1] - work_.before.starts[node]);
         for (const Index *read = work_.reads.begin(node); read != work_.reads.end(node); ++read) {
             const Index tensor = work_.read_tensor[index(*read)];
             if (!produced_[index(tensor)] && pending_[index(tensor)] == 0)
                 store(tensor, reach(tensor, far()), memory_at(far(), work_.read_slot[index(*read)]), 0, 0);
             ++pending_[index(tensor)];
-            ++reach(tensor, place_of_[node]).pending;
+            ++reach(tensor, site_of_[node]).pending;
         }
     }
 }
@@ -137,8 +153,8 @@ void Scheduler::prepare(const std::vector<Index> &places) {
 // Whether a node finds no room beside what is there for others.
 bool Scheduler::crowded(Index node) {
     const size_t here = index(node);
-    const Index place = place_of_[here];
-    const size_t cost = index(work_.kind[here] * fabric_.places + place);
+    const Index place = site_of_[here];
+    const size_t cost = index(work_.kind[here] * fabric_.places + place_of_[here]);
     const uint32_t streamed = work_.streamed[cost];
     const auto more = [&](Index memory) {
         int64_t bits = 0;
@@ -164,13 +180,13 @@ bool Scheduler::crowded(Index node) {
 
 bool Scheduler::schedule(Index node) {
     const size_t here = index(node);
-    const Index place = place_of_[here];
-    const size_t cost = index(work_.kind[here] * fabric_.places + place);
+    const Index core = place_of_[here], place = site_of_[here];
+    const size_t cost = index(work_.kind[here] * fabric_.places + core);
     const int64_t cycles = work_.cycles[cost];
     if (cycles < 0)
-        return fail(Failure::cost, node, -1, place);
+        return fail(Failure::cost, node, -1, core);
     const uint32_t streamed = work_.streamed[cost];
-    int64_t time = std::max(idle_[index(place)], ready_[here]);
+    int64_t time = std::max(idle_[index(core)], ready_[here]);
 
     // What an operand that is streamed passes through is its alone.
     for (Index slot = 0; slot < fabric_.slots; ++slot) {
@@ -243,7 +259,7 @@ bool Scheduler::schedule(Index node) {
     out_.latency = std::max(out_.latency, end);
     out_.compute_energy += work_.energy[cost];
     out_.far_energy += work_.far_energy[cost];
-    idle_[index(place)] = end;
+    idle_[index(core)] = end;
     for (const Index *write = work_.writes.begin(here); write != work_.writes.end(here); ++write) {
         const Index tensor = work_.write_tensor[index(*write)], slot = work_.write_slot[index(*write)];
         const Index to = streamed >> slot & 1 ? far() : place;
@@ -311,6 +327,7 @@ bool Scheduler::bring(Index tensor, Index slot, Index place, Index node, int64_t
     const Cause cause = source == far() ? Cause::fetch : place == far() ? Cause::evict : Cause::pass;
     const int64_t end = carry(tensor, source, place, from, memory, start, cause, node);
     store(tensor, reach(tensor, place), memory, start, end);
+    spread(tensor, slot, source, place, from, start, end, cause, node);
     time = std::max(time, end);
     Stay *stay = find(tensor, source);
     stay->until = std::max(stay->until, end);
@@ -405,9 +422,42 @@ int64_t Scheduler::carry(Index tensor, Index source, Index target, Index from, I
         static_cast<double>(words(bits, width)) * fabric_.write_energy[index(to)];
     Stay *stay = find(tensor, source);
     stay->until = std::max(stay->until, end);
-    if (trace_)
-        out_.transfers.push_back({tensor, source, target, node, cause, start, end});
+    if (trace_) {
+        const auto number = static_cast<Index>(out_.transfers.size());
+        out_.transfers.push_back({tensor, source, target, node, cause, number, start, end});
+    }
     return end;
+}
+
+// Places that will read a tensor, and that it passes on its way to another one, take it as well if they have room.
+void Scheduler::spread(Index tensor, Index slot, Index source, Index target, Index from, int64_t start, int64_t end,
+                       Cause cause, Index node) {
+    const int64_t bits = work_.bits[index(tensor)];
+    const auto carrier = static_cast<Index>(out_.transfers.size()) - 1;
+    for (Index at = stays_of_[index(tensor)]; at >= 0; at = stays_[index(at)].next) {
+        Stay &stay = stays_[index(at)];
+        const Index memory = memory_at(stay.place, slot);
+        if (stay.memory >= 0 || stay.pending == 0 || memory < 0 || !passes(source, target, stay.place) ||
+            usage_[index(memory)].room(start, bits, fabric_.capacity[index(memory)]) != start)
+            continue;
+        out_.memory_energy[static_cast<size_t>(cause)] +=
+            static_cast<double>(words(bits, fabric_.write_word[index(rules_.as_stream ? from : memory)])) *
+            fabric_.write_energy[index(memory)];
+        store(tensor, stay, memory, start, end);
+        if (trace_)
+            out_.transfers.push_back({tensor, source, stay.place, node, cause, carrier, start, end});
+    }
+}
+
+// Whether what goes from a source to a target goes by another place, on channels that may hand it to both.
+bool Scheduler::passes(Index source, Index target, Index by) const {
+    const size_t whole = index(source * fabric_.places + target), part = index(source * fabric_.places + by);
+    const Index *begin = fabric_.routes.begin(whole), *end = fabric_.routes.end(whole);
+    const Index *link = fabric_.routes.begin(part), *last = fabric_.routes.end(part);
+    if (link == last)
+        return false;
+    return std::all_of(link, last,
+                       [&](Index one) { return fabric_.multicast[index(one)] && std::find(begin, end, one) != end; });
 }
 
 int64_t Scheduler::first_free(Index source, Index target) const {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "schedule/usage.h"
@@ -27,6 +28,7 @@ struct Fabric {
     Index places = 0; // the last one is outside of the chip
     Index slots = 0;
     std::vector<Index> memory_of; // by place and slot; -1 where a place holds no such operand
+    std::vector<Index> site;      // by place: the first of those that share their memories with it
 
     std::vector<int64_t> capacity; // by memory, all in bits
     std::vector<int64_t> read_word, write_word;
@@ -34,6 +36,7 @@ struct Fabric {
 
     std::vector<double> bandwidth;   // by link, bits per cycle, may be infinite
     std::vector<double> link_energy; // of a bit
+    std::vector<uint8_t> multicast;  // by link: whether all that want what crosses it take it at once
     Rows routes;                     // by source and target place: links in their order; none where there is no way
 };
 
@@ -67,6 +70,7 @@ constexpr size_t causes = 4;
 struct Transfer {
     Index tensor, source, target, node;
     Cause cause;
+    Index carrier; // the transfer that brings it: itself, or the one to another place that goes the same way
     int64_t start, end;
 };
 
@@ -97,12 +101,27 @@ struct Outcome {
     std::vector<Stored> stored;
 };
 
+// What is to be scheduled. Schedulers of several threads share it.
+struct Problem {
+    Problem(Fabric fabric, Work work, Rules rules);
+
+    const Fabric fabric;
+    const Work work;
+    const Rules rules;
+    const Rows after;              // by node: those that wait for it
+    std::vector<uint8_t> produced; // by tensor: whether a node writes it
+};
+
 class Scheduler {
   public:
-    Scheduler(Fabric fabric, Work work, Rules rules);
+    explicit Scheduler(std::shared_ptr<const Problem> problem);
 
+    // Another one of the same problem, for another thread.
+    Scheduler fresh() const { return Scheduler(problem_); }
     // The place of each group decides; with a trace, all that happens is in the outcome.
-    Outcome run(const std::vector<Index> &places, bool trace);
+    Outcome run(const Index *places, bool trace);
+    // Bits that memories on the chip hold at most, all together.
+    int64_t peak(const Outcome &outcome) const;
 
   private:
     struct Stay { // a tensor at a place, or nodes there that will want it
@@ -116,7 +135,7 @@ class Scheduler {
         Index node;
     };
 
-    void prepare(const std::vector<Index> &places);
+    void prepare(const Index *places);
     bool crowded(Index node);
     bool schedule(Index node);
     bool bring(Index tensor, Index slot, Index place, Index node, int64_t &time);
@@ -125,6 +144,9 @@ class Scheduler {
     bool evict(Index tensor, Index place, Index node, int64_t time, int64_t &done);
     int64_t carry(Index tensor, Index source, Index target, Index from, Index to, int64_t start, Cause cause,
                   Index node);
+    void spread(Index tensor, Index slot, Index source, Index target, Index from, int64_t start, int64_t end,
+                Cause cause, Index node);
+    bool passes(Index source, Index target, Index by) const;
     int64_t first_free(Index source, Index target) const;
     bool linked(Index source, Index target) const;
     bool fail(Failure failure, Index node, Index tensor, Index place, Index other = -1);
@@ -139,17 +161,19 @@ class Scheduler {
     Index memory_at(Index place, Index slot) const { return fabric_.memory_of[index(place * fabric_.slots + slot)]; }
     static size_t index(Index value) { return static_cast<size_t>(value); }
 
-    const Fabric fabric_;
-    const Work work_;
-    const Rules rules_;
-    Rows after_;                    // by node
-    std::vector<uint8_t> produced_; // by tensor: whether a node writes it
+    const std::shared_ptr<const Problem> problem_;
+    const Fabric &fabric_;
+    const Work &work_;
+    const Rules &rules_;
+    const Rows &after_;
+    const std::vector<uint8_t> &produced_;
 
     // Of a run:
     Outcome out_;
     bool trace_ = false;
     bool left_ = false;           // whether a tensor left a memory
-    std::vector<Index> place_of_; // by node
+    std::vector<Index> place_of_; // by node: the core
+    std::vector<Index> site_of_;  // by node: where its operands are
     std::vector<Index> missing_;  // by node: nodes before it that have not run
     std::vector<int64_t> ready_;
     std::vector<Index> stays_of_; // by tensor: the first

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -12,28 +13,28 @@ import numpy as np
 from tilewright.api.compiling import Observer
 from tilewright.api.costing import recognised
 from tilewright.base.descriptions import stem_of
+from tilewright.base.reader import Reader
 from tilewright.core.graph import Array, Graph
-from tilewright.core.split import Loops, OperationSplit
+from tilewright.core.split import Loops
 from tilewright.errors import TilewrightError
 from tilewright.frontend.stream_machine import is_stream_machine, read_stream_machine
 from tilewright.frontend.stream_mapping import StreamMapping, read_stream_mapping
-from tilewright.frontend.zigzag_machine import load_yaml
+from tilewright.frontend.zigzag_machine import listed, load_yaml
 from tilewright.frontend.zigzag_workload import read_layer_texts
 from tilewright.machine.library import load_machine
 from tilewright.machine.machine import Machine
 from tilewright.mapping.results import Effort
 from tilewright.schedule.bounds import least_latency
-from tilewright.schedule.costs import FEW, NodePrices
+from tilewright.schedule.costs import FEW, GivenCost, NodePrices, given_costs
 from tilewright.schedule.fabric import fabric_of
-from tilewright.schedule.granularity import ROWS, CutNetwork, Cutter
+from tilewright.schedule.granularity import LEAST, ROWS, UNIFORM, Cutter, Granularity
 from tilewright.schedule.network import OperationGraph, network_of_equations, network_of_graph
-from tilewright.schedule.placement import placed
-from tilewright.schedule.scheduling import EngineSchedule, NodeCosts, Priority
-from tilewright.schedule.search import AllocationResult, Objective, choices, search, value
+from tilewright.schedule.nodes import Nodes
+from tilewright.schedule.placement import INSIDE, Hints, placed
+from tilewright.schedule.scheduling import EngineSchedule, NodeCosts, Priority, Rules
+from tilewright.schedule.search import Objective, SearchOptions, Tried, choices
 
 YAML = (".yaml", ".yml")
-ROUNDS = 4
-"""Of changes to all operations, at most."""
 REFINED = "each by itself"
 """Among ways to cut a network: each operation in its own way."""
 
@@ -43,15 +44,23 @@ class ScheduleOptions:
     """How networks are scheduled."""
 
     objective: Objective = "latency"
-    split: Loops | Literal["auto"] = "auto"
-    """What operations are cut along that the mapping leaves whole; `auto` tries several ways, takes the best and,
-    without a mapping, changes it for one operation after another."""
+    split: Loops | Hints | Literal["auto"] = "auto"
+    """What operations are cut along that the mapping leaves whole; `auto` tries several ways to cut all alike, takes
+    the best and changes it for one operation after another."""
     priority: Priority = "latency"
     evaluations: int = 1000
-    """Allocations that are tried at most, for each way to cut the network."""
+    """Schedules that are evaluated at most, in all."""
     seed: int = 0
+    limits: Mapping[Objective, float] = field(default_factory=lambda: MappingProxyType({}))
+    """What must not be exceeded: cycles, picojoules, their product, bits of all memories of engines together."""
+    workers: int = 1
+    """Threads that evaluate schedules; what is found does not depend on it."""
     most_bits: int | None = None
     """Of an element; as wide as the network has them where it is None."""
+    costs: Sequence[GivenCost] = ()
+    """What nodes cost, where that is known; otherwise by the best mapping of each."""
+    rules: Rules = "own"
+    """How words and memory are counted."""
     effort: Effort = FEW
     """Of the search for the mapping of each node."""
 
@@ -62,11 +71,18 @@ class Scheduled:
 
     schedule: EngineSchedule
     costs: NodeCosts
-    search: AllocationResult
-    splits: Mapping[str, OperationSplit]
-    """By operation: how it is cut."""
+    front: tuple[Tried, ...]
+    """Of these nodes: what no other allocation that was tried beats, by increasing latency."""
+    how: Granularity
+    """How it is cut."""
     tried: Mapping[str, float]
     """By way to cut the network: what the objective comes to."""
+    evaluated: int
+    """Schedules."""
+    exhaustive: bool
+    """Whether all allocations of these nodes were evaluated."""
+    stopped: bool
+    """Whether it was interrupted, so that this is the best so far."""
     bound: int
     """Cycles that any allocation of these nodes takes at least."""
 
@@ -99,6 +115,24 @@ def read_operations(
     return network_of_graph(recognised(model, dims, input_types, constants, max_bytes, states), most_bits)
 
 
+def read_costs(path: Path) -> tuple[GivenCost, ...]:
+    """What nodes cost, from a file: a list of operations and engines."""
+    found: list[GivenCost] = []
+    for index, item in enumerate(listed(load_yaml(path)[0], path)):
+        reader = Reader(path, item, f"[{index}]", "bad-mapping")
+        found.append(
+            GivenCost(
+                reader.text("operation"),
+                reader.text("engine"),
+                reader.integer("cycles"),
+                reader.number("energy"),
+                reader.number("home_energy") if reader.has("home_energy") else 0.0,
+                tuple(reader.names("streamed")) if reader.has("streamed") else (),
+            )
+        )
+    return tuple(found)
+
+
 def schedule_network(
     model: str | Path | Graph | OperationGraph,
     machine: str | Path | Machine,
@@ -107,97 +141,104 @@ def schedule_network(
     *,
     progress: Observer = lambda _stage: None,
 ) -> Scheduled:
-    """The best schedule that is found of a network on a machine with many engines."""
+    """The best schedule that is found of a network on a machine with many engines. An interrupt (Ctrl-C) ends the
+    search with the best one so far."""
     chosen = options or ScheduleOptions()
     found = find_many_core(machine)
     fabric = fabric_of(found)
     network = read_operations(model, most_bits=chosen.most_bits)
     given = read_stream_mapping(Path(mapping))[0] if isinstance(mapping, str | Path) else mapping
     placement = placed(network, fabric, given)
-    prices = NodePrices(found, fabric, chosen.objective, chosen.effort)
-    cutter = Cutter(network, fabric, prices, placement.engines, chosen.priority, progress)
-    best: tuple[CutNetwork, AllocationResult] | None = None
+    if chosen.costs and chosen.split == "auto":
+        raise TilewrightError(
+            "bad-argument",
+            "costs are given for nodes of one kind, but the network may be cut in any way",
+            help="say how it is cut (--split), or leave the costs to the search for mappings",
+        )
+    prices = NodePrices(found, fabric, "energy" if chosen.objective == "memory" else chosen.objective, chosen.effort)
+
+    def costs(nodes: Nodes) -> NodeCosts:
+        if chosen.costs:
+            return given_costs(nodes, fabric, chosen.costs)
+        return prices.costs(
+            nodes, placement.engines, progress=lambda stage: progress(f"{nodes.count:,} nodes: {stage}")
+        )
+
+    wanted = SearchOptions(chosen.objective, chosen.evaluations, chosen.seed, chosen.limits, chosen.workers)
+    cutter = Cutter(network, fabric, costs, placement, wanted, rules=chosen.rules, progress=progress)
     tried: dict[str, float] = {}
+    stopped = False
+    try:
+        _search(cutter, _ways(network, given, chosen), chosen, given, tried)
+    except KeyboardInterrupt:
+        stopped = True
+        if cutter.best is None:
+            raise
+    best = cutter.best
+    assert best is not None
+    wanted.check(best.tried)
+    allowed = choices(best.scheduling, best.costs, placement.engines)
+    return Scheduled(
+        schedule=best.scheduling.schedule(np.array(best.tried.places, np.int64)),
+        costs=best.costs,
+        front=best.found.front if best.found else (best.tried,),
+        how=best.how,
+        tried=tried,
+        evaluated=cutter.evaluated,
+        exhaustive=bool(best.found and best.found.exhaustive),
+        stopped=stopped,
+        bound=least_latency(best.scheduling.nodes, best.costs, allowed),
+    )
+
+
+def _search(
+    cutter: Cutter,
+    ways: Sequence[Hints],
+    options: ScheduleOptions,
+    mapping: StreamMapping | None,
+    tried: dict[str, float],
+) -> None:
+    """All ways to cut operations alike, then one operation after another; `tried` says what they come to."""
+    automatic = options.split == "auto"
+    each = int(UNIFORM * options.evaluations) // len(ways) if automatic else options.evaluations
     refused: TilewrightError | None = None
-    for split in _splits(network, given, chosen):
-        splits = placed(network, fabric, given, split).splits
+    for hints in ways:
+        splits = placed(cutter.network, cutter.fabric, mapping, hints).splits
         try:
-            one = _searched(cutter, splits, chosen, progress)
+            found = cutter.searched(Granularity(splits, priority=options.priority), max(each, LEAST))
         except TilewrightError as error:
             refused = refused or error
             continue
-        tried[_said(split)] = value(one[0].tried, chosen.objective)
-        if best is None or tried[_said(split)] < value(best[0].tried, chosen.objective):
-            best = one
-    if best is None:
+        tried[_said(hints)] = found.value(options.objective)
+    if cutter.best is None:
         assert refused is not None
         raise refused
-    if chosen.split == "auto" and mapping is None:
-        best = _refined(cutter, best, chosen, progress)
-        tried[REFINED] = value(best[0].tried, chosen.objective)
-    cut, result = best
-    return Scheduled(
-        schedule=cut.scheduling.schedule(np.array(cut.tried.places, np.int64)),
-        costs=cut.costs,
-        search=result,
-        splits=cut.splits,
-        tried=tried,
-        bound=least_latency(cut.scheduling.nodes, cut.costs, choices(cut.scheduling, cut.costs, cutter.engines)),
-    )
+    if automatic:
+        cutter.refined()
+        tried[REFINED] = cutter.best.tried.value(options.objective)
 
 
-def _searched(
-    cutter: Cutter,
-    splits: Mapping[str, OperationSplit],
-    options: ScheduleOptions,
-    progress: Observer,
-    first: tuple[int, ...] = (),
-) -> tuple[CutNetwork, AllocationResult]:
-    scheduling, costs = cutter.scheduling(splits)
-    found = search(
-        scheduling,
-        costs,
-        choices(scheduling, costs, cutter.engines),
-        options.objective,
-        options.evaluations,
-        options.seed,
-        first=first,
-        progress=lambda stage: progress(f"{scheduling.nodes.count:,} nodes: {stage}"),
-    )
-    return CutNetwork(splits, scheduling, costs, found.best), found
+def _said(hints: Hints) -> str:
+    parts = (", ".join(f"{name} {parts}" for name, parts in loops) or "whole" for loops in hints.loops)
+    return "; ".join(parts) + (" inside" if hints.mode == INSIDE else "")
 
 
-def _refined(
-    cutter: Cutter, best: tuple[CutNetwork, AllocationResult], options: ScheduleOptions, progress: Observer
-) -> tuple[CutNetwork, AllocationResult]:
-    """Operations cut one by one, then allocated once more, as often as that helps."""
-    for _ in range(ROUNDS):
-        finer = cutter.refined(best[0], options.objective)
-        if finer is best[0]:
-            break
-        best = _searched(cutter, finer.splits, options, progress, finer.tried.places)
-    return best
-
-
-def _said(split: Loops) -> str:
-    return ", ".join(f"{name} {parts}" for name, parts in split) or "whole"
-
-
-def _splits(network: OperationGraph, mapping: StreamMapping | None, options: ScheduleOptions) -> Iterator[Loops]:
+def _ways(network: OperationGraph, mapping: StreamMapping | None, options: ScheduleOptions) -> list[Hints]:
+    """To cut all operations alike."""
     if options.split != "auto":
-        yield options.split
-        return
-    yield ()
+        return [options.split if isinstance(options.split, Hints) else Hints((options.split,))]
+    found = [Hints(((),))]
     entries = [mapping.entry(each.name, each.kind) for each in network.operations] if mapping else []
     if entries and all(entry.within for entry in entries):
-        return
+        return found
     parts = 2
     most = max((axes[2] for axes in _shapes(network) if len(axes) == 4), default=1)
     while parts < most:
-        yield ((ROWS, parts),)
+        found.append(Hints((((ROWS, parts),),)))
         parts *= 4
     if most > 1:
-        yield ((ROWS, "all"),)
+        found.append(Hints((((ROWS, "all"),),)))
+    return found
 
 
 def _shapes(network: OperationGraph) -> Iterator[tuple[int, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,7 +12,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from tilewright.api.scheduling import Scheduled, ScheduleOptions, read_operations, schedule_network
+from tilewright.api.scheduling import Scheduled, ScheduleOptions, read_costs, read_operations, schedule_network
 from tilewright.base.files import write_file
 from tilewright.cli import options as opt
 from tilewright.cli.arguments import network_of, states_of
@@ -20,8 +21,9 @@ from tilewright.core.split import Loops, Parts
 from tilewright.errors import TilewrightError
 from tilewright.report.costs import energy_text
 from tilewright.schedule.nodes import Numbers
-from tilewright.schedule.scheduling import CAUSES, EngineSchedule, Priority
-from tilewright.schedule.search import Objective
+from tilewright.schedule.placement import Hints
+from tilewright.schedule.scheduling import CAUSES, EngineSchedule
+from tilewright.schedule.search import OBJECTIVES, Objective
 from tilewright.schedule.trace import trace_events
 
 commands = typer.Typer()
@@ -33,8 +35,10 @@ EXAMPLES = """
 WIDE = 140
 """Columns of tables that go into a file."""
 AUTO, ALL, NONE = "auto", "all", "none"
-MOST = 10**7
-"""Evaluations, at most."""
+NAMES: dict[str, Objective] = {each: each for each in OBJECTIVES}
+SPLIT = "write it like OY=all or K=2,OY=4, or auto, or none"
+MOST, MOST_WORKERS = 10**7, 256
+"""Evaluations and threads, at most."""
 MEANING = {"fetch": "from home to engines", "pass": "between engines", "evict": "home for want of room"}
 
 
@@ -57,12 +61,42 @@ class ScheduleChoices:
             "--split",
             metavar="LOOP=PARTS",
             help="What operations are cut along that the mapping leaves whole, e.g. OY=all or K=2,OY=4; `none` cuts "
-            "nothing, `auto` tries several ways.",
+            "nothing, `auto` finds a way for each. Also known as hint_loops.",
         ),
     ] = AUTO
+    mode: Annotated[
+        int,
+        typer.Option(
+            "--cn-define-mode",
+            min=1,
+            max=3,
+            help="How --split is read: 1, loops around nodes; 2, loops inside of them; 3, loops around nodes for each "
+            "part of the network, with `;` between parts.",
+        ),
+    ] = 1
+    cutoffs: Annotated[
+        str,
+        typer.Option(
+            "--layer-cutoffs",
+            metavar="N,N",
+            help="The numbers of operations at which parts begin, but the first, where the mode is 3.",
+            show_default=False,
+        ),
+    ] = ""
     objective: Annotated[
-        Literal["latency", "energy", "edp"], typer.Option("--objective", help="What is to be as little as can be.")
+        Literal["latency", "energy", "edp", "memory"],
+        typer.Option("--objective", help="What is to be as little as can be; `edp` is energy times latency."),
     ] = "latency"
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--limit",
+            metavar="NAME=NUMBER",
+            help="What latency (cycles), energy (pJ), edp (both multiplied) or memory (bits of all engines) must not "
+            "exceed; as often as needed.",
+            show_default=False,
+        ),
+    ] = None
     priority: Annotated[
         Literal["latency", "memory"],
         typer.Option(
@@ -73,8 +107,12 @@ class ScheduleChoices:
     ] = "latency"
     evaluations: Annotated[
         int,
-        typer.Option("--evaluations", min=1, max=MOST, help="Allocations that are tried for each way to cut."),
+        typer.Option("--evaluations", min=1, max=MOST, help="Schedules that are evaluated at most, in all."),
     ] = 1000
+    workers: Annotated[
+        int,
+        typer.Option("--workers", min=1, max=MOST_WORKERS, help="Threads; what is found does not depend on them."),
+    ] = 1
     seed: Annotated[
         int,
         typer.Option(
@@ -87,6 +125,20 @@ class ScheduleChoices:
             "--bits", min=1, max=64, help="Of an element at most, as if the network were quantised.", show_default=False
         ),
     ] = None
+    costs: Annotated[
+        Path | None,
+        typer.Option(
+            "--costs",
+            metavar="FILE",
+            help="What nodes of each operation cost on each engine, where that is known; otherwise by their best "
+            "mappings.",
+            show_default=False,
+        ),
+    ] = None
+    rules: Annotated[
+        Literal["own", "stream"],
+        typer.Option("--rules", help="How words and memory are counted: as documented, or as Stream of 2023 does."),
+    ] = "own"
 
 
 @commands.command("schedule", epilog=EXAMPLES)
@@ -127,10 +179,18 @@ def schedule_command(
         max_bytes=about.max_bytes,
         states=states_of(about),
     )
-    objective: Objective = choosing.objective
-    priority: Priority = choosing.priority
-    loops = _loops(choosing.split)
-    options = ScheduleOptions(objective, loops, priority, choosing.evaluations, choosing.seed, choosing.bits)
+    options = ScheduleOptions(
+        objective=choosing.objective,
+        split=_split(choosing),
+        priority=choosing.priority,
+        evaluations=choosing.evaluations,
+        seed=choosing.seed,
+        limits=_limits(choosing.limit or []),
+        workers=choosing.workers,
+        most_bits=choosing.bits,
+        costs=read_costs(choosing.costs) if choosing.costs else (),
+        rules=choosing.rules,
+    )
     with progress_line(operations.name, quiet=as_json) as progress:
         found = schedule_network(operations, platform, choosing.mapping, options, progress=progress)
     if trace is not None:
@@ -142,31 +202,59 @@ def schedule_command(
     console.print(_operations(found.schedule))
     console.print(_engines(found.schedule))
     console.print(_energies(found.schedule))
-    ways = f", best of {len(found.tried)} ways to cut the network" if len(found.tried) > 1 else ""
-    every = "all" if found.search.exhaustive else f"{found.search.evaluated:,}"
     one = found.schedule
+    every = "all allocations" if found.exhaustive else f"{found.evaluated:,} schedules"
+    ways = f", {len(found.tried)} ways to cut the network" if len(found.tried) > 1 else ""
+    early = "stopped early: this is the best so far; " if found.stopped else ""
     errors().print(
-        f"{one.latency:,} cycles, {energy_text(one.energy)}; {one.nodes.count:,} nodes, {one.nodes.edges:,} edges; "
-        f"{every} allocations tried{ways}; no allocation of these nodes takes less than {found.bound:,} cycles"
+        f"{early}{one.latency:,} cycles, {energy_text(one.energy)}; {one.nodes.count:,} nodes, "
+        f"{one.nodes.edges:,} edges; {every} tried{ways}; no allocation of these nodes takes less than "
+        f"{found.bound:,} cycles"
     )
 
 
-def _loops(text: str) -> Loops | Literal["auto"]:
-    if text in (AUTO, NONE):
-        return AUTO if text == AUTO else ()
+def _split(choosing: ScheduleChoices) -> Hints | Literal["auto"]:
+    if choosing.split == AUTO:
+        return AUTO
+    parts = filter(None, choosing.cutoffs.split(","))
+    cutoffs = tuple(_whole(part.strip(), "--layer-cutoffs", "write numbers like 3,7") for part in parts)
+    return Hints(tuple(map(_loops, choosing.split.split(";"))), choosing.mode, cutoffs)
+
+
+def _whole(text: str, option: str, help: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text[:9]) > 0):
+        raise TilewrightError("bad-argument", f"{option}: {text!r} is not a number from 1 on", help=help)
+    return int(text[:9])
+
+
+def _limits(texts: list[str]) -> dict[Objective, float]:
+    found: dict[Objective, float] = {}
+    for text in texts:
+        name, _, number = (piece.strip() for piece in text.partition("="))
+        known = NAMES.get(name)
+        try:
+            value = float(number)
+        except ValueError:
+            value = 0.0
+        if known is None or not 0 < value < inf:
+            raise TilewrightError(
+                "bad-argument",
+                f"--limit {text!r} is not a name with a number above 0",
+                help=f"write it like latency=1e6; names are {', '.join(OBJECTIVES)}",
+            )
+        found[known] = value
+    return found
+
+
+def _loops(text: str) -> Loops:
+    if text.strip() == NONE:
+        return ()
     found: list[tuple[str, Parts]] = []
     for part in filter(None, text.split(",")):
         name, _, parts = (piece.strip() for piece in part.partition("="))
-        if parts == ALL:
-            found.append((name.upper(), ALL))
-        elif name and parts.isascii() and parts.isdigit() and int(parts[:9]) > 0:
-            found.append((name.upper(), int(parts[:9])))
-        else:
-            raise TilewrightError(
-                "bad-argument",
-                f"--split {part!r} is not a loop with its parts",
-                help="write it like OY=all or K=2,OY=4, or auto, or none",
-            )
+        if not name:
+            raise TilewrightError("bad-argument", f"--split {part!r} is not a loop with its parts", help=SPLIT)
+        found.append((name.upper(), ALL if parts == ALL else _whole(parts, f"--split {name}", SPLIT)))
     return tuple(found)
 
 
@@ -245,11 +333,16 @@ def _values(found: Scheduled) -> dict[str, object]:
         "transfers": len(one.transfers),
         "splits": {
             name: {"across": [list(loop) for loop in split.across], "within": [list(loop) for loop in split.within]}
-            for name, split in found.splits.items()
+            for name, split in found.how.splits.items()
         },
+        "fusion_ends": sorted(found.how.cuts),
         "tried": dict(found.tried),
-        "evaluated": found.search.evaluated,
-        "exhaustive": found.search.exhaustive,
-        "front": [{"latency": each.latency, "energy": each.energy} for each in found.search.front],
+        "evaluated": found.evaluated,
+        "exhaustive": found.exhaustive,
+        "stopped": found.stopped,
+        "front": [
+            {"latency": each.latency, "energy": each.energy, "edp": each.value("edp"), "memory": each.memory}
+            for each in found.front
+        ],
         "operations": [dict(zip(names, row, strict=True)) for row in _rows(one)],
     }

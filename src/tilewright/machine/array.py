@@ -100,6 +100,8 @@ class ArrayEngine:
     index; any where nothing is said."""
     precision: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     """By slot: bits that the units take at most; `final` of outputs that are summed up."""
+    shares: str = ""
+    """Another engine with the same outermost memories: there is one of each for both."""
 
     @property
     def units(self) -> int:

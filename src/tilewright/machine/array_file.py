@@ -114,6 +114,8 @@ class ArrayPart(Part, frozen=True, kw_only=True, tag_field="kind", tag=ENGINE):
     """Picojoules of one multiply-accumulate."""
     unit_area: Number = ArrayEngine.unit_area
     """Area of one unit."""
+    shares: str = ArrayEngine.shares
+    """Another engine with the same outermost memories: there is one of each for both."""
     in_memory: InMemoryPart | None = None
     """What it is where it computes inside of its memory cells."""
 
@@ -138,6 +140,7 @@ def array_engine(name: str, part: ArrayPart, source: Source) -> ArrayEngine:
         cycles=part.cycles or _usual_cycles(imc),
         setup=part.setup,
         serial=part.serial,
+        shares=part.shares,
         compute_in_memory=imc,
         wiring=MappingProxyType(_wiring(part, dims, slots, source)),
         precision=MappingProxyType(_precision(part, slots, source)),
@@ -244,6 +247,8 @@ def engine_lines(engine: ArrayEngine) -> Iterator[str]:
         yield f"cycles: {engine.cycles} # of an operation"
     if engine.setup:
         yield f"setup: {engine.setup} # cycles before each operation"
+    if engine.shares:
+        yield f"shares: {engine.shares} # its outermost memories"
     if engine.serial:
         yield f"serial: [{', '.join(engine.serial)}] # units along these take turns"
     yield f"unit_energy: {engine.unit_energy:g} # pJ of a multiply-accumulate"

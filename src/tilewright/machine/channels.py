@@ -27,16 +27,16 @@ def channels_of(nets: Mapping[str, Net], places: Sequence[str], source: Source) 
 
 def _net(net: Net, source: Source) -> Iterator[Channel]:
     if net.kind == "one_way":
-        yield Channel(net.name, net.ends, net.to, net.bits, net.energy)
+        yield Channel(net.name, net.ends, net.to, net.bits, net.energy, bool(net.multicast))
         return
     if len(net.ends) < 2 or len(set(net.ends)) < len(net.ends):
         raise source.wrong("ends", "must be two or more different names")
     if net.kind == "bus":
-        yield Channel(net.name, net.ends, net.ends, net.bits, net.energy)
+        yield Channel(net.name, net.ends, net.ends, net.bits, net.energy, bool(net.multicast))
         return
     for one, other in _pairs(net, source):
         for start, stop in ((one, other), (other, one)):
-            yield Channel(f"{net.name} {start}-{stop}", (start,), (stop,), net.bits, net.energy)
+            yield Channel(f"{net.name} {start}-{stop}", (start,), (stop,), net.bits, net.energy, bool(net.multicast))
 
 
 def _pairs(net: Net, source: Source) -> Iterator[tuple[str, str]]:

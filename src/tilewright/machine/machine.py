@@ -100,6 +100,9 @@ def machine_values(data: Mapping[str, Any], file: MachineFile, name: str, source
     timings = (
         read_timings(data["simulator"], memories, source.inside("simulator")) if file.simulator is not None else {}
     )
+    for key, engine in engines.items():
+        if isinstance(engine, ArrayEngine) and engine.shares:
+            _check_shared(engine, engines.get(engine.shares), source.inside(f"engines.{key}"))
     engines = {key: _driven(engine, timings, source.inside(f"engines.{key}")) for key, engine in engines.items()}
     known = {name for timing in timings.values() for name in timing.devices}
     for key, engine in engines.items():
@@ -151,6 +154,16 @@ def _engine(
         if memory not in memories:
             raise source.wrong("memory", f"'{memory}' is not among memories ({', '.join(memories)})")
     return engine
+
+
+def _check_shared(engine: ArrayEngine, other: Engine | ArrayEngine | None, source: Source) -> None:
+    if not isinstance(other, ArrayEngine) or other is engine or other.shares:
+        raise source.wrong("shares", f"'{engine.shares}' is not another array with memories of its own")
+    mine, others = ({slot: each.levels(slot)[-1] for slot in each.slots} for each in (engine, other))
+    for slot, level in mine.items():
+        if slot not in others or (others[slot].name, others[slot].bits) != (level.name, level.bits):
+            wanted = f"'{level.name}' of {level.bits} bits for {slot}"
+            raise source.wrong("shares", f"'{engine.shares}' has no memory {wanted}")
 
 
 def _driven(engine: Engine | ArrayEngine, timings: Mapping[str, Timing], source: Source) -> Engine | ArrayEngine:
@@ -228,7 +241,8 @@ def _home_lines(machine: Machine) -> Iterator[str]:
     for name, channel in machine.channels.items():
         ends, to = (f"[{', '.join(names)}]" for names in (channel.sources, channel.targets))
         bits = f"bits: {channel.bits}, " if channel.bits is not None else ""
-        yield f"  {name}: {{kind: one_way, ends: {ends}, to: {to}, {bits}energy: {channel.energy:g}}}"
+        cast = ", multicast: true" if channel.multicast else ""
+        yield f"  {name}: {{kind: one_way, ends: {ends}, to: {to}, {bits}energy: {channel.energy:g}{cast}}}"
 
 
 def _quoted(text: str) -> str:

@@ -104,6 +104,8 @@ class Channel:
     """That cross it in a cycle; any number at once where it is None."""
     energy: float = 0.0
     """Picojoules of a bit."""
+    multicast: bool = False
+    """Whether all targets that want what crosses it take it at once."""
 
 
 class Net(Part, frozen=True, kw_only=True):
@@ -123,6 +125,8 @@ class Net(Part, frozen=True, kw_only=True):
     """Bits that cross a channel in a cycle; any number at once where nothing is said."""
     energy: Number = 0.0
     """Picojoules of a bit."""
+    multicast: Flag = False
+    """Whether all that will read what crosses a channel take it at once, those on its way included."""
 
 
 class Offload(Part, frozen=True):

@@ -120,7 +120,10 @@ def _channels(schedule: EngineSchedule) -> Iterator[str]:
     for link, all_periods in periods.items():
         for one, other in _overlaps(all_periods):
             yield f"channel {fabric.channels[link].name} carries {one} and {other} at once"
-    for number in range(len(moved)):
+    for number, carrier in enumerate(moved["carrier"].tolist()):
+        if carrier != number:
+            yield from _taken_along(schedule, number, carrier, set(used[carrier]))
+            continue
         pair = fabric.places[int(moved["source"][number])], fabric.places[int(moved["target"][number])]
         bits = int(schedule.nodes.bits[moved["tensor"][number]])
         if set(used[number]) != set(fabric.routes[pair]):
@@ -131,6 +134,16 @@ def _channels(schedule: EngineSchedule) -> Iterator[str]:
                 yield f"transfer {number} is faster than {fabric.channels[link].name}"
             if start < moved["start"][number] or end > moved["end"][number]:
                 yield f"transfer {number} uses {fabric.channels[link].name} outside of its time"
+
+
+def _taken_along(schedule: EngineSchedule, number: int, carrier: int, used: set[int]) -> Iterator[str]:
+    """What is received with another transfer: the same tensor, on channels that may be heard by several."""
+    fabric, moved = schedule.fabric, schedule.transfers
+    way = fabric.routes[fabric.places[int(moved["source"][number])], fabric.places[int(moved["target"][number])]]
+    if not used.issuperset(way) or not all(fabric.channels[link].multicast for link in way):
+        yield f"transfer {number} cannot be received with transfer {carrier}"
+    if any(moved[name][number] != moved[name][carrier] for name in ("tensor", "source", "start", "end")):
+        yield f"transfer {number} is not what transfer {carrier} carries"
 
 
 def _memories(schedule: EngineSchedule) -> Iterator[str]:
@@ -161,8 +174,9 @@ def _transfers(schedule: EngineSchedule, stays: dict[tuple[int, int], list[_Stay
 def _nodes(schedule: EngineSchedule, costs: NodeCosts, stays: dict[tuple[int, int], list[_Stay]]) -> Iterator[str]:
     nodes, home = schedule.nodes, len(schedule.fabric.places) - 1
     for node in range(nodes.count):
-        start, end, place = int(schedule.start[node]), int(schedule.end[node]), int(schedule.places[node])
-        streamed = int(costs.streamed[nodes.kind[node], place])
+        start, end, engine = int(schedule.start[node]), int(schedule.end[node]), int(schedule.places[node])
+        place = schedule.fabric.sites[engine]
+        streamed = int(costs.streamed[nodes.kind[node], engine])
         read = _row(nodes.reads_starts, nodes.read_tensor, node)
         slots = _row(nodes.reads_starts, nodes.read_slot, node)
         for tensor, slot in zip(read, slots, strict=True):

@@ -6,7 +6,7 @@ at home is then the outermost one for them, and the channel to it is as wide as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -39,6 +39,47 @@ class _Price:
     cycles: int
     energy: float
     far_energy: float
+
+
+@dataclass(frozen=True)
+class GivenCost:
+    """What each node of an operation costs on an engine, by somebody else's measure."""
+
+    operation: str
+    engine: str
+    cycles: int
+    energy: float = 0.0
+    """Picojoules of computing and of the engine's memories."""
+    home_energy: float = 0.0
+    """Of the memory at home, for operands that are streamed."""
+    streamed: tuple[str, ...] = ()
+    """Slots of operands that are too large for the engine."""
+
+
+def given_costs(nodes: Nodes, fabric: Fabric, given: Sequence[GivenCost]) -> NodeCosts:
+    """Costs as they are given; where nothing is said, nodes cannot run."""
+    shape = (len(nodes.kinds), len(fabric.places))
+    found = NodeCosts(np.full(shape, -1), np.zeros(shape), np.zeros(shape), np.zeros(shape, np.uint32))
+    numbers = {operation.name: number for number, operation in enumerate(nodes.network.operations)}
+    for each in given:
+        if (
+            each.operation not in numbers
+            or each.engine not in fabric.engines
+            or not {*each.streamed} <= {*fabric.slots}
+        ):
+            raise TilewrightError(
+                "bad-value",
+                f"a cost is of '{each.operation}' on '{each.engine}', with {', '.join(each.streamed) or 'nothing'} "
+                "streamed",
+                reasons=[f"engines are {', '.join(fabric.engines)}, operands {', '.join(fabric.slots)}"],
+                help="name operations of the network, and what the machine has",
+            )
+        for kind, (number, _) in enumerate(nodes.kinds):
+            if number == numbers[each.operation]:
+                at = kind, fabric.places.index(each.engine)
+                found.cycles[at], found.energy[at], found.far_energy[at] = each.cycles, each.energy, each.home_energy
+                found.streamed[at] = sum(1 << fabric.slots.index(slot) for slot in each.streamed)
+    return found
 
 
 class NodePrices:

@@ -62,6 +62,12 @@ class Fabric:
         return self.places[:-1]
 
     @cached_property
+    def sites(self) -> tuple[int, ...]:
+        """By place: the number of the first one with the same stores. What is at one is at the other."""
+        stores = [tuple(self.holds.get((place, slot), -1) for slot in self.slots) for place in self.places]
+        return tuple(next(at for at, other in enumerate(stores) if set(other) & set(mine) - {-1}) for mine in stores)
+
+    @cached_property
     def arrays(self) -> dict[str, object]:
         """For the native scheduler."""
         pairs = [(source, target) for source in self.places for target in self.places]
@@ -70,6 +76,8 @@ class Fabric:
             "places": len(self.places),
             "slots": len(self.slots),
             "memory_of": _whole([self.holds.get((place, slot), -1) for place in self.places for slot in self.slots]),
+            "site": _whole(list(self.sites)),
+            "multicast": np.array([channel.multicast for channel in self.channels], np.uint8),
             "capacity": np.array([store.bits for store in self.stores], np.int64),
             "read_word": np.array([store.read_word for store in self.stores], np.int64),
             "write_word": np.array([store.write_word for store in self.stores], np.int64),
@@ -100,12 +108,15 @@ def fabric_of(machine: Machine) -> Fabric:
     holds: dict[tuple[str, str], int] = {}
     for name, engine in arrays.items():
         numbers: dict[str, int] = {}
-        for slot in engine.slots:
+        for slot in engine.slots if not engine.shares else ():
             level = engine.levels(slot)[-1]
             if level.name not in numbers:
                 numbers[level.name] = len(stores)
                 stores.append(_store(name, level))
             holds[name, slot] = numbers[level.name]
+    for name, engine in arrays.items():
+        if engine.shares:
+            holds |= {(name, slot): holds[engine.shares, slot] for slot in engine.slots}
     holds |= {(machine.home, slot): len(stores) for slot in slots}
     stores.append(_home(machine.memories[machine.home]))
     places = (*arrays, machine.home)

@@ -1,39 +1,59 @@
-"""How finely each operation is cut, and over how many engines: one is changed after another as long as that helps."""
+"""How each operation is cut, over how many engines, and where fusion ends: one is changed after another if that helps.
+
+Schedules that are evaluated come out of one budget, so that ways to search can be compared.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from math import prod
+from types import MappingProxyType
 
 import numpy as np
 
 from tilewright.core.split import Loops, OperationSplit, Parts
 from tilewright.errors import TilewrightError
-from tilewright.schedule.costs import NodePrices
 from tilewright.schedule.fabric import Fabric
 from tilewright.schedule.network import Operation, OperationGraph
-from tilewright.schedule.nodes import split_network
-from tilewright.schedule.placement import ROLES, loop_named
-from tilewright.schedule.scheduling import NodeCosts, Priority, Scheduling
-from tilewright.schedule.search import Objective, Tried, value
+from tilewright.schedule.nodes import Nodes, split_network
+from tilewright.schedule.placement import ROLES, OperationPlacement, loop_named
+from tilewright.schedule.scheduling import NodeCosts, Priority, Rules, Scheduling
+from tilewright.schedule.search import AllocationResult, SearchOptions, Tried, choices, search
 
 ROWS, CHANNELS = ROLES[4][2], ROLES[4][1]
 """What operations are cut along in time, and across engines."""
 GAIN = 1e-3
 """The part by which a change has to be better."""
+UNIFORM, AGAIN = 0.3, 0.1
+"""Of evaluations: the part to try ways to cut all operations alike, and of each search after a round of changes."""
+LEAST = 8
+"""Evaluations that a search is worth."""
 
 Allocation = Mapping[str, tuple[int, ...]]
 """By operation: the place of each slice."""
 
 
 @dataclass(frozen=True)
+class Granularity:
+    """How a network is cut."""
+
+    splits: Mapping[str, OperationSplit] = field(default_factory=lambda: MappingProxyType({}))
+    cuts: frozenset[str] = frozenset()
+    """Operations at which fusion ends: nothing from there on begins before all before is done."""
+    priority: Priority = "latency"
+
+
+@dataclass(frozen=True)
 class CutNetwork:
     """A network cut and allocated in some way, and what that comes to."""
 
-    splits: Mapping[str, OperationSplit]
+    how: Granularity
     scheduling: Scheduling
     costs: NodeCosts
     tried: Tried
+    found: AllocationResult | None = None
+    """Of the search behind it."""
 
     @property
     def allocation(self) -> dict[str, tuple[int, ...]]:
@@ -44,36 +64,76 @@ class CutNetwork:
 
 
 class Cutter:
-    """Cuts one network for one machine in many ways."""
+    """Cuts one network for one machine in many ways, and counts the schedules that it evaluates."""
 
     def __init__(
         self,
         network: OperationGraph,
         fabric: Fabric,
-        prices: NodePrices,
-        engines: Mapping[str, tuple[str, ...]],
-        priority: Priority,
+        costs: Callable[[Nodes], NodeCosts],
+        placement: OperationPlacement,
+        options: SearchOptions,
+        *,
+        rules: Rules = "own",
         progress: Callable[[str], None] = lambda _stage: None,
     ) -> None:
-        self.network, self.fabric, self.engines = network, fabric, engines
-        self._prices, self._progress = prices, progress
-        self._priority: Priority = priority
+        self.network, self.fabric, self.placement, self.options = network, fabric, placement, options
+        self._costs, self._progress = costs, progress
+        self._rules: Rules = rules
+        self.evaluated = 0
+        self.best: CutNetwork | None = None
 
-    def scheduling(self, splits: Mapping[str, OperationSplit]) -> tuple[Scheduling, NodeCosts]:
+    @property
+    def left(self) -> int:
+        return self.options.evaluations - self.evaluated
+
+    def scheduling(self, how: Granularity) -> tuple[Scheduling, NodeCosts]:
         """What schedules a network that is cut in some way."""
-        nodes = split_network(self.network, splits, self.fabric.slots)
-        costs = self._prices.costs(
-            nodes, self.engines, progress=lambda stage: self._progress(f"{nodes.count:,} nodes: {stage}")
-        )
-        return Scheduling(nodes, self.fabric, costs, self._priority), costs
+        padded = self._rules == "stream"
+        nodes = split_network(self.network, how.splits, self.fabric.slots, padded=padded, cuts=how.cuts)
+        costs = self._costs(nodes)
+        return Scheduling(nodes, self.fabric, costs, how.priority, self._rules), costs
 
-    def refined(self, first: CutNetwork, objective: Objective) -> CutNetwork:
-        """The best of changes to one operation after another, those with most work first."""
-        best = first
-        for operation in self._by_work(best):
-            self._progress(f"ways to cut {operation.name}")
-            best = self._changed(best, operation, objective)
-        return best
+    def searched(self, how: Granularity, evaluations: int, first: tuple[int, ...] = ()) -> Tried:
+        """The best allocation of a network that is cut in some way. An interrupt ends it with the best so far."""
+        scheduling, costs = self.scheduling(how)
+        found = search(
+            scheduling,
+            costs,
+            choices(scheduling, costs, self.placement.engines),
+            replace(self.options, evaluations=max(evaluations, 1)),
+            first=first,
+            progress=lambda stage: self._progress(f"{scheduling.nodes.count:,} nodes: {stage}"),
+        )
+        self.evaluated += found.evaluated
+        self._keep(CutNetwork(how, scheduling, costs, found.best, found), gain=0.0)
+        if found.stopped:
+            raise KeyboardInterrupt
+        return found.best
+
+    def refined(self) -> None:
+        """Changes the best way to cut the network at one operation after another, those with most work first, as often
+        as that helps; then engines are chosen once more."""
+        while self.left > 0 and self.best:
+            before = self.best
+            for operation in self._by_work(before):
+                self._progress(f"{self.evaluated:,} of {self.options.evaluations:,}: ways to cut {operation.name}")
+                self._changed(self.best, operation)
+            last = self.best is before
+            again = self.left if last else min(self.left, max(int(AGAIN * self.options.evaluations), LEAST))
+            if again < LEAST:
+                return
+            self.searched(self.best.how, again, self.best.tried.places)
+            if self.best is before:
+                return
+
+    def _keep(self, one: CutNetwork, gain: float = GAIN) -> None:
+        """If it is better by some part."""
+        if self.best is not None:
+            (more, value), (most, old) = self.options.key(one.tried), self.options.key(self.best.tried)
+            if not (more < most or (more == most and value < old * (1 - gain))):
+                return
+        self.best = one
 
     def _by_work(self, cut: CutNetwork) -> list[Operation]:
         """Operations by the cycles that they take."""
@@ -82,26 +142,36 @@ class Cutter:
         work = np.bincount(nodes.operation, cut.costs.cycles[nodes.kind, places], len(nodes.tiles))
         return [self.network.operations[number] for number in np.argsort(-work, kind="stable").tolist()]
 
-    def _changed(self, best: CutNetwork, operation: Operation, objective: Objective) -> CutNetwork:
-        for split in self._ways(operation, best.splits.get(operation.name, OperationSplit())):
-            splits = {**best.splits, operation.name: split}
+    def _changed(self, best: CutNetwork, operation: Operation) -> None:
+        for how in self._ways(operation, best.how):
+            if self.left <= 0:
+                break
             try:
-                scheduling, costs = self.scheduling(splits)
+                scheduling, costs = self.scheduling(how)
             except TilewrightError:
                 continue  # its nodes fit nowhere
-            for allocation in self._allocations(best, operation, split):
-                places = tuple(allocation[name][part] for name, part in scheduling.nodes.groups)
-                try:
-                    found = scheduling.evaluate(np.array(places))
-                except TilewrightError:
-                    continue
-                tried = Tried(places, found.latency, found.energy)
-                if value(tried, objective) < value(best.tried, objective) * (1 - GAIN):
-                    best = CutNetwork(splits, scheduling, costs, tried)
-        return best
+            rows = [
+                [allocation[name][part] for name, part in scheduling.nodes.groups]
+                for allocation in self._allocations(best, operation, how)
+            ]
+            found = scheduling.evaluate_many(np.array(rows[: self.left]), self.options.workers)
+            self.evaluated += len(found[0])
+            for row, *values in zip(rows, *(column.tolist() for column in found), strict=False):
+                if values[0] >= 0:
+                    self._keep(CutNetwork(how, scheduling, costs, Tried(tuple(row), *values)))
 
-    def _ways(self, operation: Operation, split: OperationSplit) -> Iterator[OperationSplit]:
-        """Other ways to cut an operation: more or less finely in time, over more or fewer engines."""
+    def _ways(self, operation: Operation, how: Granularity) -> Iterator[Granularity]:
+        """Other ways to cut a network at an operation: more or less finely in time, over more or fewer engines, and
+        with fusion ended there or not."""
+        name = operation.name
+        split = how.splits.get(name, OperationSplit())
+        if name not in self.placement.fixed:
+            for other in self._splits(operation, split):
+                yield replace(how, splits={**how.splits, name: other})
+        if operation is not self.network.operations[0]:
+            yield replace(how, cuts=how.cuts ^ {name})
+
+    def _splits(self, operation: Operation, split: OperationSplit) -> Iterator[OperationSplit]:
         row, channel = (self._loop(operation, name) for name in (ROWS, CHANNELS))
         ways: dict[OperationSplit, None] = {}
         if row is not None:
@@ -109,7 +179,7 @@ class Cutter:
             now = next((size if parts == "all" else parts for name, parts in split.within if name == row), 1)
             for parts in (now * 2, now // 2, 1, now * 4, size):
                 ways[replace(split, within=_cut(row, min(max(parts, 1), size)))] = None
-        count = len(self.engines.get(operation.name, self.fabric.engines))
+        count = len(self.placement.engines[operation.name])
         for loop in filter(None, (channel, row)):
             for parts in {2, count}:
                 if 1 < parts <= min(count, operation.domain.dims[loop]):
@@ -123,19 +193,15 @@ class Cutter:
         usable = loop in operation.domain.parallel and operation.domain.dims[loop] > 1 if loop else False
         return loop if usable else None
 
-    def _allocations(self, best: CutNetwork, operation: Operation, split: OperationSplit) -> Iterator[Allocation]:
+    def _allocations(self, best: CutNetwork, operation: Operation, how: Granularity) -> Iterator[Allocation]:
         """All slices where the operation is now, or each on another engine, the least busy first."""
         now = best.allocation
-        slices = 1
-        for _, parts in split.across:
-            slices *= parts if parts != "all" else 1
+        split = how.splits.get(operation.name, OperationSplit())
+        slices = prod(parts for _, parts in split.across if parts != "all")
         mine = now[operation.name]
-        if slices == len(mine):
-            yield now
-        else:
-            yield {**now, operation.name: (mine[0],) * slices}
+        yield now if slices == len(mine) else {**now, operation.name: (mine[0],) * slices}
         if slices > 1:
-            able = [self.fabric.places.index(name) for name in self.engines.get(operation.name, self.fabric.engines)]
+            able = [self.fabric.places.index(name) for name in self.placement.engines[operation.name]]
             busy = self._busy(best)
             order = sorted(able, key=lambda place: (place != mine[0], busy[place]))
             yield {**now, operation.name: tuple(order[number % len(order)] for number in range(slices))}

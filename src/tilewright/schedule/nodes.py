@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from types import MappingProxyType
@@ -146,7 +146,7 @@ class Nodes:
     write_tensor: Numbers
     write_slot: Numbers
     chained: int
-    """How many of `before` only keep nodes of one group in order."""
+    """How many of `before` only keep nodes of one group in order, or end fusion."""
     slots: tuple[str, ...]
 
     @property
@@ -211,8 +211,10 @@ def split_network(
     slots: Sequence[str] = ("I1", "I2", "O"),
     *,
     padded: bool = False,
+    cuts: Collection[str] = (),
 ) -> Nodes:
-    """All nodes of a network. With `padded`, what comes from outside has its padding with it, as Stream counts it."""
+    """All nodes of a network. With `padded`, what comes from outside has its padding with it, as Stream counts it. At
+    the operations in `cuts` fusion ends: they and all behind them wait for all before them."""
     tiles = tuple(tiles_of(operation, splits.get(operation.name, OperationSplit())) for operation in network.operations)
     counts = np.array([each.count for each in tiles], np.int64)
     first = np.cumsum(counts) - counts
@@ -240,7 +242,7 @@ def split_network(
             start = build.add(access.tensor, bits, nodes, tensor.result)
             made[access.tensor] = (start, each, access, int(first[number]))
             build.writes.append((nodes, start + np.arange(each.count), build.slots.index(access.slot)))
-    return _nodes(network, tiles, counts, first, build)
+    return _nodes(network, tiles, counts, first, build, cuts)
 
 
 def _joined(parts: Sequence[Numbers]) -> Numbers:
@@ -251,8 +253,29 @@ def _starts(nodes: Numbers, count: int) -> Numbers:
     return np.concatenate([[0], np.cumsum(np.bincount(nodes, minlength=count))]).astype(np.int64)
 
 
+def _barriers(
+    network: OperationGraph, first_group: Numbers, group: Numbers, cuts: Collection[str]
+) -> tuple[Numbers, Numbers]:
+    """Edges from the last node of each group before a cut to the first one of each group behind it, up to the next."""
+    bounds = [0, *(n for n, each in enumerate(network.operations) if n and each.name in cuts), len(network.operations)]
+    firsts = np.unique(group, return_index=True)[1]
+    lasts = len(group) - 1 - np.unique(group[::-1], return_index=True)[1]
+    sources, targets = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for start, middle, stop in zip(bounds, bounds[1:], bounds[2:], strict=False):
+        before = lasts[first_group[start] : first_group[middle]]
+        behind = firsts[first_group[middle] : first_group[stop]]
+        sources.append(np.repeat(before, len(behind)))
+        targets.append(np.tile(behind, len(before)))
+    return np.concatenate(sources), np.concatenate(targets)
+
+
 def _nodes(
-    network: OperationGraph, tiles: tuple[Tiles, ...], counts: Numbers, first: Numbers, build: _NodeBuilder
+    network: OperationGraph,
+    tiles: tuple[Tiles, ...],
+    counts: Numbers,
+    first: Numbers,
+    build: _NodeBuilder,
+    cuts: Collection[str],
 ) -> Nodes:
     count = int(counts.sum())
     groups = [(each.operation.name, part) for each in tiles for part in range(int(each.slice.max(initial=0)) + 1)]
@@ -265,8 +288,9 @@ def _nodes(
     order = np.argsort(group, kind="stable")
     chained = group[order][1:] == group[order][:-1]
     chain = (order[:-1][chained], order[1:][chained])
-    sources = _joined([chain[0], *(edge[0] for edge in build.edges)])
-    targets = _joined([chain[1], *(edge[1] for edge in build.edges)])
+    barriers = _barriers(network, firsts, group, cuts) if cuts else (order[:0], order[:0])
+    sources = _joined([chain[0], barriers[0], *(edge[0] for edge in build.edges)])
+    targets = _joined([chain[1], barriers[1], *(edge[1] for edge in build.edges)])
     by_target = np.argsort(targets, kind="stable")
 
     readers = _joined([read[0] for read in build.reads])
@@ -299,6 +323,6 @@ def _nodes(
         writes_starts=_starts(writers, count),
         write_tensor=_joined([write[1] for write in build.writes])[by_writer],
         write_slot=_joined([np.full(len(write[0]), write[2], np.int64) for write in build.writes])[by_writer],
-        chained=int(chained.sum()),
+        chained=int(chained.sum()) + len(barriers[0]),
         slots=build.slots,
     )

@@ -21,6 +21,8 @@ ROLES: Mapping[int, tuple[str, ...]] = {
     5: ("B", "K", "OZ", "OY", "OX"),
 }
 """Other tools' names for loops along the axes of a result, by its rank."""
+AROUND, INSIDE, BY_PARTS = MODES = (1, 2, 3)
+"""Values of `cn_define_mode`."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class OperationPlacement:
     engines: Mapping[str, tuple[str, ...]]
     """Those that may compute it."""
     splits: Mapping[str, OperationSplit] = field(default_factory=lambda: MappingProxyType({}))
+    fixed: frozenset[str] = frozenset()
+    """Those that the user said how to cut."""
 
 
 def loop_named(operation: Operation, name: str) -> str | None:
@@ -57,13 +61,43 @@ def cut(operation: Operation, loops: Loops) -> Loops:
     return tuple(found)
 
 
+@dataclass(frozen=True)
+class Hints:
+    """How Stream of 2023 says how layers are cut (`hint_loops` with `cn_define_mode`).
+
+    Mode 1: one list, the loops around the nodes of all layers. Mode 2: one list, the loops inside of nodes; all other
+    loops along the result are around them. Mode 3: a list for each part of the network.
+    """
+
+    loops: tuple[Loops, ...]
+    mode: int = AROUND
+    cutoffs: tuple[int, ...] = ()
+    """In mode 3: the numbers of the operations at which parts begin, but the first."""
+
+    def __post_init__(self) -> None:
+        parts = len(self.cutoffs) + 1 if self.mode == BY_PARTS else 1
+        if self.mode not in MODES or len(self.loops) != parts or (self.cutoffs and self.mode != BY_PARTS):
+            raise TilewrightError(
+                "bad-argument",
+                f"cn_define_mode {self.mode} does not go with {len(self.loops)} lists of loops "
+                f"and {len(self.cutoffs)} layer cutoffs",
+                help="1: one list of loops around nodes; 2: one list of those inside; 3: one list more than cutoffs",
+            )
+
+    def split(self, operation: Operation, number: int) -> Loops:
+        """Of an operation by its number."""
+        mine = self.loops[sum(number >= cutoff for cutoff in self.cutoffs)]
+        return _around(operation, mine) if self.mode == INSIDE else mine
+
+
 def placed(
-    network: OperationGraph, fabric: Fabric, mapping: StreamMapping | None, loops: Loops = ()
+    network: OperationGraph, fabric: Fabric, mapping: StreamMapping | None, hints: Hints | None = None
 ) -> OperationPlacement:
-    """Of a mapping file, if there is one; loops that it does not name are cut as given for all operations."""
+    """Of a mapping file, if there is one; operations that it does not cut are cut as hints say."""
     engines: dict[str, tuple[str, ...]] = {}
     splits: dict[str, OperationSplit] = {}
-    for operation in network.operations:
+    fixed: set[str] = set()
+    for number, operation in enumerate(network.operations):
         entry = mapping.entry(operation.name, operation.kind) if mapping else None
         engines[operation.name] = entry.engines if entry else fabric.engines
         if not engines[operation.name]:
@@ -72,31 +106,12 @@ def placed(
                 f"nothing says which engine computes '{operation.name}'",
                 help=f"name one of {', '.join(fabric.engines)} for it, or for 'default', in the mapping",
             )
+        loops = hints.split(operation, number) if hints else ()
         within = entry.within if entry and entry.within else loops
         splits[operation.name] = OperationSplit(cut(operation, entry.across) if entry else (), cut(operation, within))
-    return OperationPlacement(engines, splits)
-
-
-def hinted(
-    network: OperationGraph, hints: tuple[Loops, ...], mode: int = 1, cutoffs: tuple[int, ...] = ()
-) -> dict[str, OperationSplit]:
-    """Cuts as Stream of 2023 says them (`hint_loops` with `cn_define_mode`), as lists of hints.
-
-    Mode 1: the list has the loops around the nodes of all layers. Mode 2: they are those inside of nodes, and all other
-    loops along the result are around them. Mode 3: one list of hints for each part of the network, which begin at the
-    numbers of layers in `cutoffs`.
-    """
-    splits: dict[str, OperationSplit] = {}
-    for number, operation in enumerate(network.operations):
-        mine = hints[sum(number >= cutoff for cutoff in cutoffs) if mode == 3 else 0]
-        if mode == 2:
-            mine = _around(operation, mine)
-        elif mode not in (1, 3):
-            raise TilewrightError(
-                "bad-argument", f"cn_define_mode is {mode}", help="1: loops around nodes, 2: inside, 3: by parts"
-            )
-        splits[operation.name] = OperationSplit(within=cut(operation, mine))
-    return splits
+        if entry and (entry.within or entry.across):
+            fixed.add(operation.name)
+    return OperationPlacement(engines, splits, frozenset(fixed))
 
 
 def _around(operation: Operation, inside: Loops) -> Loops:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Priority: TypeAlias = Literal["latency", "memory"]
 """Of nodes that are ready: the one that was ready first, or the one furthest down the network."""
+Rules: TypeAlias = Literal["own", "stream"]
+"""How words and memory are counted: as docs/schedule.md says, or as Stream of April 2023 does, to compare with it."""
 CAUSES = ("fetch", "pass", "evict", "result")
 """Why something is sent: from home to an engine, between engines, back home for want of room, home as a result."""
 COST, ROUTE, ROOM, CYCLE = 1, 2, 3, 4
@@ -53,6 +55,10 @@ class Summary:
     def energy(self) -> float:
         return sum(self.energies.values())
 
+    def memory(self, fabric: Fabric) -> int:
+        """Bits that all memories of engines hold at most."""
+        return sum(bits for store, bits in self.peaks.items() if store != fabric.home)
+
 
 @dataclass(frozen=True)
 class Table:
@@ -79,7 +85,8 @@ class EngineSchedule:
     start: Numbers
     end: Numbers
     transfers: Table
-    """tensor, source, target, node (which it is for), cause, start, end."""
+    """tensor, source, target, node (which it is for), cause, carrier (the transfer whose channels it takes, another one
+    where several receive it at once), start, end."""
     busy: Table
     """Of channels: link, transfer (or -1 where a node streams), node, start, end."""
     stored: Table
@@ -108,11 +115,9 @@ class Scheduling:
         fabric: Fabric,
         costs: NodeCosts,
         priority: Priority | Sequence[int] = "latency",
-        *,
-        as_stream: bool = False,
+        rules: Rules = "own",
     ) -> None:
-        """`priority` may be an order of all nodes: of those that are ready, the first in it goes first. `as_stream` is
-        for comparison: it counts words and memory as Stream of April 2023 does (docs/schedule.md)."""
+        """`priority` may be an order of all nodes: of those that are ready, the first in it goes first."""
         self.nodes, self.fabric = nodes, fabric
         order = np.arange(nodes.count)
         if priority == "memory":
@@ -141,7 +146,7 @@ class Scheduling:
             "far_energy": costs.far_energy.reshape(-1).astype(np.float64),
             "streamed": costs.streamed.reshape(-1).astype(np.uint32),
         }
-        self._native = Scheduler(fabric.arrays, work, priority == "latency", as_stream)
+        self._native = Scheduler(fabric.arrays, work, priority == "latency", rules == "stream")
 
     def places(self, allocation: Mapping[str, Sequence[str]]) -> Numbers:
         """An allocation as numbers of places: for each operation the engine of each of its slices."""
@@ -167,11 +172,16 @@ class Scheduling:
         """Latency, energy and memory of one allocation, by numbers of places for each group."""
         return self._summary(self._native.run(places.astype(np.int32)))
 
+    def evaluate_many(self, places: Numbers, workers: int = 1) -> tuple[Numbers, NDArray[np.float64], Numbers]:
+        """By row of places: latency, energy, and bits that all memories of engines hold at most; a latency of -1 where
+        there is no schedule. Nothing depends on the number of workers."""
+        return self._native.evaluate(np.ascontiguousarray(places, np.int32), workers)
+
     def schedule(self, places: Numbers) -> EngineSchedule:
         """The same with all that happens."""
         found = self._native.run(places.astype(np.int32), True)
         summary = self._summary(found)
-        transfers = ("tensor", "source", "target", "node", "cause", "start", "end")
+        transfers = ("tensor", "source", "target", "node", "cause", "carrier", "start", "end")
         busy, stored = ("link", "transfer", "node", "start", "end"), ("memory", "tensor", "time", "bits")
         return EngineSchedule(
             nodes=self.nodes,
