@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -55,7 +55,7 @@ def read_stream_machine(path: Path) -> tuple[Machine, tuple[str, ...]]:
             continue
         engine, more = read_machine(file)
         said += more
-        engines[name] = replace(engine, name=name, wiring=MappingProxyType(_wiring(file, engine)))
+        engines[name] = _with_flows(name, file, engine)
     nets = {f"{CORE}s {index}": net for index, net in enumerate(_nets(top))}
     places = [*engines, *memories]
     channels = channels_of(nets, places, Source(path, "bad-platform", "core_connectivity"))
@@ -105,18 +105,28 @@ def _memory(name: str, file: Path) -> Memory:
     return Memory(name=name, bytes=part.integer("size", 1) // 8, word=word, energy=energy)
 
 
-def _wiring(file: Path, engine: ArrayEngine) -> dict[str, tuple[frozenset[str], ...]]:
-    """What a core's dataflows allow along each dimension of its array; anything where it says nothing."""
+def _flows(file: Path, engine: ArrayEngine) -> Iterator[tuple[str, str, int]]:
+    """A core's dataflows: dimensions of its array, of layers, and units."""
     data, _ = load_yaml(file)
     flows = mapping(data).get("dataflows")
-    found: dict[str, list[frozenset[str]]] = {}
     for flow in cast("list[object]", flows) if isinstance(flows, list) else [flows]:
         for array, texts in mapping(flow).items():
             for text in cast("list[object]", texts) if isinstance(texts, list) else [texts]:
-                slots = INDEXES.get(str(text).partition(",")[0].strip().upper())
-                if array in engine.dims and slots is not None:
-                    found.setdefault(array, []).append(slots)
-    return {array: tuple(dict.fromkeys(sets)) for array, sets in found.items()}
+                dim, _, units = (part.strip() for part in str(text).partition(","))
+                if array in engine.dims:
+                    most = int(units) if units.isascii() and units.isdigit() and int(units[:9]) else engine.dims[array]
+                    yield array, dim.upper(), min(most, engine.dims[array])
+
+
+def _with_flows(name: str, file: Path, engine: ArrayEngine) -> ArrayEngine:
+    """With what a core's dataflows allow along each dimension of its array; anything where it says nothing."""
+    wiring: dict[str, tuple[frozenset[str], ...]] = {}
+    dataflow: dict[str, tuple[tuple[str, int], ...]] = {}
+    for array, dim, units in _flows(file, engine):
+        dataflow[array] = (*dataflow.get(array, ()), (dim, units))
+        if dim in INDEXES:
+            wiring[array] = tuple(dict.fromkeys((*wiring.get(array, ()), INDEXES[dim])))
+    return replace(engine, name=name, wiring=MappingProxyType(wiring), dataflow=MappingProxyType(dataflow))
 
 
 def _nets(top: Reader) -> list[Net]:

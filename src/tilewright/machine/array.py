@@ -100,6 +100,9 @@ class ArrayEngine:
     index; any where nothing is said."""
     precision: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     """By slot: bits that the units take at most; `final` of outputs that are summed up."""
+    dataflow: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=lambda: MappingProxyType({}))
+    """By array dimension: dimensions of a layer, by name, that are unrolled along it, and over how many units at most.
+    It is for layers that have some of them; others are unrolled as the wires allow."""
     shares: str = ""
     """Another engine with the same outermost memories: there is one of each for both."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Annotated, Literal
 
@@ -114,6 +114,9 @@ class ArrayPart(Part, frozen=True, kw_only=True, tag_field="kind", tag=ENGINE):
     """Picojoules of one multiply-accumulate."""
     unit_area: Number = ArrayEngine.unit_area
     """Area of one unit."""
+    dataflow: Mapping[str, Mapping[str, SOME]] = {}
+    """By dimension: dimensions of a layer that are unrolled along it, by name, with the units that they take at most.
+    It is for layers that have some of them; others are unrolled as `unroll` says."""
     shares: str = ArrayEngine.shares
     """Another engine with the same outermost memories: there is one of each for both."""
     in_memory: InMemoryPart | None = None
@@ -131,6 +134,7 @@ def array_engine(name: str, part: ArrayPart, source: Source) -> ArrayEngine:
     slots = frozenset(slot for memory in memories for slot in memory.slots)
     imc = _in_memory(part.in_memory, source.inside("in_memory")) if part.in_memory else None
     _among(part.serial, dims, "serial", source)
+    _among(part.dataflow, dims, "dataflow", source)
     return ArrayEngine(
         name=name,
         dims=MappingProxyType(dims),
@@ -140,6 +144,7 @@ def array_engine(name: str, part: ArrayPart, source: Source) -> ArrayEngine:
         cycles=part.cycles or _usual_cycles(imc),
         setup=part.setup,
         serial=part.serial,
+        dataflow=MappingProxyType({array: tuple(loops.items()) for array, loops in part.dataflow.items()}),
         shares=part.shares,
         compute_in_memory=imc,
         wiring=MappingProxyType(_wiring(part, dims, slots, source)),
@@ -233,6 +238,10 @@ def _move(text: str, kind: str, slots: tuple[str, ...], source: Source) -> tuple
     return slot, direction
 
 
+def _pairs(loops: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{dim}: {units}" for dim, units in loops)
+
+
 def engine_lines(engine: ArrayEngine) -> Iterator[str]:
     """What a file says about an engine."""
     yield f"kind: {ENGINE}"
@@ -247,6 +256,9 @@ def engine_lines(engine: ArrayEngine) -> Iterator[str]:
         yield f"cycles: {engine.cycles} # of an operation"
     if engine.setup:
         yield f"setup: {engine.setup} # cycles before each operation"
+    if engine.dataflow:
+        flows = (f"{array}: {{{_pairs(loops)}}}" for array, loops in engine.dataflow.items())
+        yield f"dataflow: {{{', '.join(flows)}}} # dimensions of layers by name"
     if engine.shares:
         yield f"shares: {engine.shares} # its outermost memories"
     if engine.serial:

@@ -52,7 +52,8 @@ def _indexes(layer: Layer, dim: str) -> frozenset[str]:
 def unrollings(layer: Layer, engine: ArrayEngine, unrolling: Unrolling | None = None) -> tuple[SpatialMapping, ...]:
     """The unrollings to search, as the wires allow them and as a user says."""
     wanted = unrolling or Unrolling()
-    given = dict(wanted.given)
+    named = {array: tuple(each for each in loops if each[0] in layer.dims) for array, loops in engine.dataflow.items()}
+    given = (named if any(named.values()) else {}) | dict(wanted.given)
     anything = tuple(d for d, size in layer.dims.items() if size > 1)
     allowed = dict.fromkeys(engine.dims, anything) | wired(layer, engine)
     hints = {array: dims for array, dims in allowed.items() if array not in given}

@@ -8,7 +8,7 @@ cost nothing, as no byte moves.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from types import MappingProxyType
@@ -63,6 +63,8 @@ class _Maker:
     name: str
     kind: str
     sizes: dict[str, int]
+    apart: Collection[str] = ()
+    """Loops that are not merged with others."""
     layers: list[Layer] = field(default_factory=list[Layer])
 
     def add(self, inputs: Sequence[_Tensor], output: _Tensor, loops: Iterable[str], suffix: str = "") -> str:
@@ -70,7 +72,7 @@ class _Maker:
         name = f"{self.name} {suffix}" if suffix else self.name
         wanted = frozenset(loops)
         dims = {d: size for d, size in self.sizes.items() if d in wanted}
-        self.layers.append(_layer(name, self.kind, dims, inputs, output))
+        self.layers.append(_layer(name, self.kind, dims, inputs, output, self.apart))
         return name
 
 
@@ -109,10 +111,12 @@ def tile_layers(
     writes: Mapping[str, int],
     *,
     copies: bool = False,
+    apart: Collection[str] = (),
 ) -> tuple[Layer, ...]:
     """The layers of a part of an operator, whose loops have the given sizes. By operand: bits of an element that is
-    read, and whether it is constant; bits of one that is written. `copies` says that bytes are only moved."""
-    maker = _Maker(name, kind, {d: size for d, size in sizes.items() if size > 1})
+    read, and whether it is constant; bits of one that is written. `copies` says that bytes are only moved; loops of the
+    names in `apart` are not merged with others."""
+    maker = _Maker(name, kind, {d: size for d, size in sizes.items() if size > 1}, apart)
     found: list[_Tensor] = []
     for operand, (bits, constant) in reads.items():
         _add_input(found, domain, _Tensor(operand, touched(domain, operand, maker.sizes), bits, constant))
@@ -237,8 +241,15 @@ def _unordered(maker: _Maker, inputs: Sequence[_Tensor], results: Sequence[_Tens
         maker.add([], item, item.touched.all, item.name)
 
 
-def _layer(name: str, kind: str, dims: Mapping[str, int], inputs: Sequence[_Tensor], output: _Tensor) -> Layer:
-    merged = _merged(dims, [output, *inputs])
+def _layer(
+    name: str,
+    kind: str,
+    dims: Mapping[str, int],
+    inputs: Sequence[_Tensor],
+    output: _Tensor,
+    apart: Collection[str],
+) -> Layer:
+    merged = _merged(dims, [output, *inputs], apart)
     sizes = {joined: prod(dims[d] for d in parts) for joined, parts in merged.items()}
     adds = any(not set(parts) <= output.touched.all for parts in merged.values())
     sums = {s.name: s for tensor in (output, *inputs) for s in tensor.touched.sums}
@@ -256,12 +267,12 @@ def _layer(name: str, kind: str, dims: Mapping[str, int], inputs: Sequence[_Tens
     )
 
 
-def _merged(dims: Mapping[str, int], tensors: Sequence[_Tensor]) -> dict[str, list[str]]:
+def _merged(dims: Mapping[str, int], tensors: Sequence[_Tensor], apart: Collection[str]) -> dict[str, list[str]]:
     """Loops that index the same operands and nothing together with another one are one loop."""
     groups: dict[tuple[bool, ...] | str, list[str]] = {}
     for d in dims:
         summed = any(d in (s.first, s.second) for tensor in tensors for s in tensor.touched.sums)
-        groups.setdefault(d if summed else tuple(d in t.touched.dims for t in tensors), []).append(d)
+        groups.setdefault(d if summed or d in apart else tuple(d in t.touched.dims for t in tensors), []).append(d)
     return {"_".join(parts): parts for parts in groups.values()}
 
 

@@ -30,6 +30,8 @@ from tilewright.schedule.scheduling import NodeCosts
 
 FEW = Effort(mappings=2000, steps=4000)
 """Some seconds for nodes that resist a proof."""
+WEIGHTS = "I2"
+"""The slot of weights; what comes from outside may be in another one."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ class NodePrices:
         if key not in self._nodes:
             engine = _with_home(self._machine, self._fabric, name, self._engines[name], streamed)
             try:
-                costs = [self._layer(layer, engine) for layer in _layers(network, operation, sizes)]
+                costs = [self._layer(layer, engine) for layer in _layers(network, operation, sizes, engine)]
                 outside = sum(m.energy for cost in costs for m in cost.moves if m.memory.name == self._fabric.home)
                 energy = sum(cost.energy for cost in costs) - outside
                 self._nodes[key] = _Price(ceil(sum(cost.cycles for cost in costs)), energy, outside)
@@ -179,16 +181,30 @@ def _key(layer: Layer, engine: ArrayEngine) -> tuple[object, ...]:
     """Layers with equal keys cost the same."""
     operands = tuple((o.slot, o.dims, o.sums, o.bits, o.final_bits, o.name) for o in layer.operands)
     sums = tuple(layer.sums.items())
-    return tuple(layer.dims.items()), operands, sums, tuple(engine.dims.items()), engine.memories, engine.unit_energy
+    maps = (layer.dims, engine.dims, engine.wiring, engine.dataflow)
+    units = (engine.unit_energy, engine.cycles, engine.setup, engine.serial, engine.compute_in_memory)
+    return operands, sums, engine.memories, units, *(tuple(each.items()) for each in maps)
 
 
-def _layers(network: OperationGraph, operation: Operation, sizes: Mapping[str, int]) -> tuple[Layer, ...]:
-    """The layers that a node of some sizes is."""
+def _layers(
+    network: OperationGraph, operation: Operation, sizes: Mapping[str, int], engine: ArrayEngine
+) -> tuple[Layer, ...]:
+    """The layers that a node of some sizes is, with loops that the engine knows by name left as they are."""
+    apart = {dim for loops in engine.dataflow.values() for dim, _ in loops}
     tensors = network.tensors
-    reads = {a.operand: (tensors[a.tensor].bits, not tensors[a.tensor].maker) for a in operation.reads}
+    reads = {a.operand: (tensors[a.tensor].bits, a.slot == WEIGHTS) for a in operation.reads}
     writes = dict.fromkeys(operation.domain.outputs, 8)
     writes |= {a.operand: tensors[a.tensor].bits for a in operation.writes}
-    return tile_layers(operation.name, operation.kind, operation.domain, sizes, reads, writes, copies=operation.copies)
+    return tile_layers(
+        operation.name,
+        operation.kind,
+        operation.domain,
+        sizes,
+        reads,
+        writes,
+        copies=operation.copies,
+        apart=apart,
+    )
 
 
 def _needed(nodes: Nodes, slots: int) -> Numbers:

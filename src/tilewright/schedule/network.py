@@ -142,8 +142,9 @@ def network_of_equations(name: str, layers: Sequence[LayerText]) -> OperationGra
             for operand, indices in (output, *inputs)
         }
         reads: list[Access] = []
+        slots = _slots(layer, [operand for operand, _ in inputs])
         for operand, _ in inputs:
-            slot = layer.slots[operand]
+            slot = slots[operand]
             for source in layer.sources.get(operand, ()):
                 if source not in tensors:
                     raise TilewrightError(
@@ -162,9 +163,17 @@ def network_of_equations(name: str, layers: Sequence[LayerText]) -> OperationGra
         final = layer.bits.get(f"{output[0]}_final", bits)
         tensors[layer.name] = Tensor(layer.name, shapes[output[0]], final, layer.name, layer.name not in read)
         space = domain(layer.dims, access, shapes, output[0])
-        written = (Access(output[0], layer.name, layer.slots[output[0]]),)
+        written = (Access(output[0], layer.name, layer.slots.get(output[0], "O")),)
         operations.append(Operation(layer.name, layer.kind, space, tuple(reads), written))
     return OperationGraph(name, tuple(operations), MappingProxyType(tensors))
+
+
+def _slots(layer: LayerText, inputs: Sequence[str]) -> dict[str, str]:
+    """As the layer has them; other operands take those that are left, constants the one of weights."""
+    found = {operand: layer.slots[operand] for operand in inputs if operand in layer.slots}
+    for operand in sorted((each for each in inputs if each not in found), key=lambda each: not layer.sources.get(each)):
+        found[operand] = next((slot for slot in ("I1", "I2") if slot not in found.values()), "I2")
+    return found
 
 
 def _axes(
