@@ -41,6 +41,7 @@ def test_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert {"first [3]", "w"} <= {event["name"] for event in events}
     assert "first" in printed.out
     assert "transfers between engines" in printed.out
+    assert "critical path" in printed.out
     assert "17 nodes" in printed.err
     assert "all allocations tried" in printed.err
 
@@ -93,3 +94,19 @@ def test_costs_and_cuts_as_others_give_them(tmp_path: Path, capsys: pytest.Captu
     refused("bad-argument", capsys, *command)
     costs.write_text("- {operation: third, engine: wide, cycles: 3, energy: 10}\n", encoding="utf-8")
     assert "'third'" in refused("bad-value", capsys, *command, "--split", "none")
+
+
+def test_two_schedules_beside_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, trace, page = _network(tmp_path), tmp_path / "whole.json", tmp_path / "page.html"
+    command = ["schedule", str(path), "--platform", TRIO, "--bits", "8", "--evaluations", "30"]
+    assert run([*command, "--split", "none", "--trace", str(trace)]) == 0
+    capsys.readouterr()
+    assert run([*command, "--split", "OY=4", "--against", str(trace), "--html", str(page)]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "side by side" in printed
+    text = page.read_text(encoding="utf-8")
+    for part in ("Timeline of", "Memories of", "Critical path of"):
+        assert text.count(f"<h2>{part}") == 2
+    assert "first [0]" in text
+    assert "data-edges='[[" in text
+    refused("missing-file", capsys, *command, "--against", tmp_path / "none.json")

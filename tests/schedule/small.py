@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Literal
@@ -125,12 +125,18 @@ def random_task(seed: int) -> Task:
         engine(name, max(whole, 72 * channels**2) * random.randint(2, 4), whole * random.randint(5, 12), 32)
         for name in names
     ]
-    nets = [Net(name="out", kind="bus", ends=(*names, "home"), bits=random.choice([8, 32]), energy=1.0)]
+    cast = random.random() < 0.5
+    if len(names) > 2 and random.random() < 0.3:
+        engines[1] = replace(engines[0], name=names[1], shares=names[0])
+    out = (*names, "home")
+    nets = [Net(name="out", kind="bus", ends=out, bits=random.choice([8, 32]), energy=1.0, multicast=cast)]
     if len(names) > 1:
         kinds: list[Literal["link", "ring", "mesh", "bus"]] = ["link", "ring", "mesh", "bus"]
         kind = random.choice(kinds)
-        bits = random.choice([None, 16])
-        nets.insert(0, Net(name="chip", kind=kind, ends=tuple(names), columns=2 * (kind == "mesh"), bits=bits))
+        bits: int | None = random.choice([None, 16])
+        columns = 2 * (kind == "mesh")
+        chip = Net(name="chip", kind=kind, ends=tuple(names), columns=columns, bits=bits, multicast=cast)
+        nets.insert(0, chip)
     fabric = fabric_of(machine(engines, nets))
     splits = {layer.name: _split(random, rows) for layer in layers}
     nodes = split_network(network, splits, fabric.slots)

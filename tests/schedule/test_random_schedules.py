@@ -18,7 +18,7 @@ SEEDS = 200
 
 
 def test_random_schedules_have_no_faults() -> None:
-    evicted = streamed = 0
+    evicted = streamed = together = shared = 0
     for seed in range(SEEDS):
         task = random_task(seed)
         found = task.run()
@@ -27,7 +27,11 @@ def test_random_schedules_have_no_faults() -> None:
         assert again == found.summary, f"seed {seed}"
         evicted += int((found.transfers["cause"] == 2).sum() > 0)
         streamed += int((found.busy["transfer"] < 0).sum() > 0)
+        together += int((found.transfers["carrier"] != np.arange(len(found.transfers))).sum() > 0)
+        shared += int(len(set(found.fabric.sites)) < len(found.fabric.sites))
     assert evicted > SEEDS // 10
+    assert together > SEEDS // 10
+    assert shared > SEEDS // 20
     assert streamed > SEEDS // 4
 
 

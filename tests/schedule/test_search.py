@@ -88,7 +88,8 @@ def test_engines_of_slices_are_given_in_their_order() -> None:
     shape = (len(nodes.kinds), len(fabric.places))
     costs = NodeCosts(np.ones(shape, np.int64), np.ones(shape), np.ones(shape), np.zeros(shape, np.uint32))
     scheduling = Scheduling(nodes, fabric, costs)
-    assert choices(scheduling, costs, {"c0": ("b", "a"), "c1": ("b",)}) == [(1,), (0,), (1,)]
+    assert choices(scheduling, costs, {"c0": ("b", "a"), "c1": ("b",)}, {"c0"}) == [(1,), (0,), (1,)]
+    assert choices(scheduling, costs, {"c0": ("b", "a"), "c1": ("b",)}) == [(1, 0), (1, 0), (1,)]
     with pytest.raises(TilewrightError) as caught:
         choices(scheduling, costs, {"c1": ("q",)})
     assert caught.value.code == "unknown-engine"

@@ -32,7 +32,7 @@ from tilewright.schedule.network import OperationGraph, network_of_equations, ne
 from tilewright.schedule.nodes import Nodes
 from tilewright.schedule.placement import INSIDE, Hints, placed
 from tilewright.schedule.scheduling import EngineSchedule, NodeCosts, Priority, Rules
-from tilewright.schedule.search import Objective, SearchOptions, Tried, choices
+from tilewright.schedule.search import Objective, SearchOptions, Tried
 
 YAML = (".yaml", ".yml")
 REFINED = "each by itself"
@@ -177,7 +177,7 @@ def schedule_network(
     best = cutter.best
     assert best is not None
     wanted.check(best.tried)
-    allowed = choices(best.scheduling, best.costs, placement.engines)
+    allowed = cutter.choices(best.scheduling, best.costs)
     return Scheduled(
         schedule=best.scheduling.schedule(np.array(best.tried.places, np.int64)),
         costs=best.costs,

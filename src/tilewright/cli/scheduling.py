@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-import numpy as np
 import typer
 from rich.table import Table
 
-from tilewright.api.scheduling import Scheduled, ScheduleOptions, read_costs, read_operations, schedule_network
+from tilewright.api.schedule_report import (
+    operation_rows,
+    read_schedule_trace,
+    schedule_trace,
+    schedule_values,
+    write_schedule_page,
+)
+from tilewright.api.scheduling import ScheduleOptions, read_costs, read_operations, schedule_network
 from tilewright.base.files import write_file
 from tilewright.cli import options as opt
 from tilewright.cli.arguments import network_of, states_of
@@ -20,11 +27,11 @@ from tilewright.cli.console import errors, progress_line, results
 from tilewright.core.split import Loops, Parts
 from tilewright.errors import TilewrightError
 from tilewright.report.costs import energy_text
-from tilewright.schedule.nodes import Numbers
+from tilewright.report.schedule_page import TracedSchedule, compared
+from tilewright.schedule.critical import WAIT, critical_path
 from tilewright.schedule.placement import Hints
 from tilewright.schedule.scheduling import CAUSES, EngineSchedule
 from tilewright.schedule.search import OBJECTIVES, Objective
-from tilewright.schedule.trace import trace_events
 
 commands = typer.Typer()
 EXAMPLES = """
@@ -40,6 +47,9 @@ SPLIT = "write it like OY=all or K=2,OY=4, or auto, or none"
 MOST, MOST_WORKERS = 10**7, 256
 """Evaluations and threads, at most."""
 MEANING = {"fetch": "from home to engines", "pass": "between engines", "evict": "home for want of room"}
+PATH = {cause: f"transfers {MEANING.get(cause, 'of results')}" for cause in CAUSES} | {WAIT: "waiting for room"}
+ROWS = 10
+"""Of the critical path."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +173,24 @@ def schedule_command(
         Path | None,
         typer.Option("--trace", metavar="FILE", help="Writes a trace for Perfetto.", show_default=False),
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            "--html",
+            metavar="FILE",
+            help="Writes a page with the timeline, memories over time and the critical path.",
+            show_default=False,
+        ),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against",
+            metavar="FILE",
+            help="A trace of another schedule, which stands beside this one in tables and the page.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: opt.Json = False,
     about: opt.NetworkOptions,
 ) -> None:
@@ -191,17 +219,24 @@ def schedule_command(
         costs=read_costs(choosing.costs) if choosing.costs else (),
         rules=choosing.rules,
     )
+    others = [read_schedule_trace(against)] if against else []
     with progress_line(operations.name, quiet=as_json) as progress:
         found = schedule_network(operations, platform, choosing.mapping, options, progress=progress)
     if trace is not None:
-        write_file(trace, json.dumps({"traceEvents": trace_events(found.schedule)}).encode())
+        write_file(trace, json.dumps(schedule_trace(found)).encode())
+    if html is not None:
+        write_schedule_page(html, found, others)
+    values = schedule_values(found)
     if as_json:
-        print(json.dumps(_values(found)))
+        print(json.dumps(values))
         return
     console = results(WIDE)
     console.print(_operations(found.schedule))
     console.print(_engines(found.schedule))
     console.print(_energies(found.schedule))
+    console.print(_path(found.schedule))
+    if others:
+        console.print(_compared(values, others[0]))
     one = found.schedule
     every = "all allocations" if found.exhaustive else f"{found.evaluated:,} schedules"
     ways = f", {len(found.tried)} ways to cut the network" if len(found.tried) > 1 else ""
@@ -258,26 +293,13 @@ def _loops(text: str) -> Loops:
     return tuple(found)
 
 
-def _rows(found: EngineSchedule) -> list[tuple[str, str, str, int, int, int, int]]:
-    """By operation: name, kind, engines, nodes, start, end, and cycles of work."""
-    rows: list[tuple[str, str, str, int, int, int, int]] = []
-    for number, operation in enumerate(found.nodes.network.operations):
-        mine = np.flatnonzero(found.nodes.operation == number)
-        there: Numbers = found.places[mine]
-        engines = [name for place, name in enumerate(found.fabric.places) if (there == place).any()]
-        start, end = int(found.start[mine].min()), int(found.end[mine].max())
-        work = int((found.end[mine] - found.start[mine]).sum())
-        rows.append((operation.name, operation.kind, ", ".join(engines), len(mine), start, end, work))
-    return rows
-
-
 def _operations(found: EngineSchedule) -> Table:
     table = Table(title=f"{found.nodes.network.name} on {found.fabric.name}")
     for name in ("operation", "operator", "engine"):
         table.add_column(name, overflow="fold")
     for name in ("nodes", "from cycle", "to cycle", "cycles of work"):
         table.add_column(name, justify="right")
-    for *names, nodes, start, end, work in _rows(found):
+    for *names, nodes, start, end, work in operation_rows(found):
         table.add_row(*map(str, names), f"{nodes:,}", f"{start:,}", f"{end:,}", f"{work:,}")
     return table
 
@@ -316,33 +338,26 @@ def _energies(found: EngineSchedule) -> Table:
     return table
 
 
-def _values(found: Scheduled) -> dict[str, object]:
-    one = found.schedule
-    names = ("name", "kind", "engines", "nodes", "start", "end", "work")
-    return {
-        "network": one.nodes.network.name,
-        "machine": one.fabric.name,
-        "latency": one.latency,
-        "bound": found.bound,
-        "energy": one.energy,
-        "energies": dict(one.summary.energies),
-        "peaks": dict(one.summary.peaks),
-        "utilisation": one.utilisation(),
-        "nodes": one.nodes.count,
-        "edges": one.nodes.edges,
-        "transfers": len(one.transfers),
-        "splits": {
-            name: {"across": [list(loop) for loop in split.across], "within": [list(loop) for loop in split.within]}
-            for name, split in found.how.splits.items()
-        },
-        "fusion_ends": sorted(found.how.cuts),
-        "tried": dict(found.tried),
-        "evaluated": found.evaluated,
-        "exhaustive": found.exhaustive,
-        "stopped": found.stopped,
-        "front": [
-            {"latency": each.latency, "energy": each.energy, "edp": each.value("edp"), "memory": each.memory}
-            for each in found.front
-        ],
-        "operations": [dict(zip(names, row, strict=True)) for row in _rows(one)],
-    }
+def _path(found: EngineSchedule) -> Table:
+    """What is waited for, by what it is, the longest first."""
+    table = Table(title="critical path")
+    table.add_column("of", overflow="fold")
+    for name in ("cycles", "part"):
+        table.add_column(name, justify="right")
+    by_name: dict[str, int] = {}
+    for step in critical_path(found):
+        what = step.name if step.kind == "compute" else PATH[step.kind]
+        by_name[what] = by_name.get(what, 0) + step.cycles
+    for name, cycles in sorted(by_name.items(), key=lambda item: -item[1])[:ROWS]:
+        table.add_row(name, f"{cycles:,}", f"{cycles / max(found.latency, 1):.1%}")
+    return table
+
+
+def _compared(values: Mapping[str, Any], other: TracedSchedule) -> Table:
+    table = Table(title="side by side")
+    table.add_column("of")
+    for name in ("this", other.name, "change"):
+        table.add_column(name, justify="right")
+    for row in compared([values, other.values]):
+        table.add_row(*row)
+    return table

@@ -56,6 +56,8 @@ class Picture:
     labels: tuple[Caption, ...] = ()
     points: tuple[Rectangle, ...] = ()
     legend: tuple[tuple[str, str], ...] = ()
+    edges: tuple[tuple[int, int], ...] = ()
+    """Numbers of boxes of which the second waits for the first."""
 
 
 def colour(index: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,10 +43,11 @@ def render_costs(title: str, networks: Sequence[Costed], fronts: Sequence[Sequen
     """The page as text; `fronts` are searches of single layers, each with one mapping or several."""
     pictures = [*_machines(networks), *(p for one in networks for p in _network(one)), *_fronts(fronts)]
     head = [f"<h1>{escaped(title)}</h1>", "<p>What it costs on array machines, as the analytical model says.</p>"]
-    return page(TEMPLATE, title=escaped(title), body=lines(head) + "".join(map(_section, pictures)))
+    return page(TEMPLATE, title=escaped(title), body=lines(head) + "".join(map(picture_section, pictures)))
 
 
-def _section(picture: Picture) -> str:
+def picture_section(picture: Picture) -> str:
+    """A picture with its title and what colours mean."""
     title = escaped(picture.title)
     marks = (f'<span style="--mark: {colour}"><i></i>{escaped(name)}</span>' for name, colour in picture.legend)
     parts = [
@@ -54,7 +56,7 @@ def _section(picture: Picture) -> str:
         f"<p>{escaped(picture.note)}</p>",
         *([f'<div class="legend">{"".join(marks)}</div>'] if picture.legend else []),
         '<div class="scroll">',
-        f'<svg width="{picture.width}" height="{picture.height}" role="img" aria-label="{title}">',
+        f'<svg width="{picture.width}" height="{picture.height}" role="img" aria-label="{title}"{_edges(picture)}>',
         *(
             f'<rect x="{box.x}" y="{box.y}" width="{box.width}" height="{box.height}" fill="{box.colour}">'
             f"<title>{escaped(box.text)}</title></rect>"
@@ -71,6 +73,10 @@ def _section(picture: Picture) -> str:
         ),
     ]
     return lines([*parts, "</svg>", "</div>", "</section>"])
+
+
+def _edges(picture: Picture) -> str:
+    return f" data-edges='{json.dumps(picture.edges, separators=(',', ':'))}'" if picture.edges else ""
 
 
 def _machines(networks: Sequence[Costed]) -> list[Picture]:

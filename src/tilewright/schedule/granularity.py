@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from math import prod
 from types import MappingProxyType
 
 import numpy as np
@@ -94,13 +93,17 @@ class Cutter:
         costs = self._costs(nodes)
         return Scheduling(nodes, self.fabric, costs, how.priority, self._rules), costs
 
+    def choices(self, scheduling: Scheduling, costs: NodeCosts) -> list[tuple[int, ...]]:
+        """By group: the places that it may have."""
+        return choices(scheduling, costs, self.placement.engines, self.placement.fixed)
+
     def searched(self, how: Granularity, evaluations: int, first: tuple[int, ...] = ()) -> Tried:
         """The best allocation of a network that is cut in some way. An interrupt ends it with the best so far."""
         scheduling, costs = self.scheduling(how)
         found = search(
             scheduling,
             costs,
-            choices(scheduling, costs, self.placement.engines),
+            self.choices(scheduling, costs),
             replace(self.options, evaluations=max(evaluations, 1)),
             first=first,
             progress=lambda stage: self._progress(f"{scheduling.nodes.count:,} nodes: {stage}"),
@@ -152,7 +155,7 @@ class Cutter:
                 continue  # its nodes fit nowhere
             rows = [
                 [allocation[name][part] for name, part in scheduling.nodes.groups]
-                for allocation in self._allocations(best, operation, how)
+                for allocation in self._allocations(best, operation, scheduling, costs)
             ]
             found = scheduling.evaluate_many(np.array(rows[: self.left]), self.options.workers)
             self.evaluated += len(found[0])
@@ -193,23 +196,37 @@ class Cutter:
         usable = loop in operation.domain.parallel and operation.domain.dims[loop] > 1 if loop else False
         return loop if usable else None
 
-    def _allocations(self, best: CutNetwork, operation: Operation, how: Granularity) -> Iterator[Allocation]:
-        """All slices where the operation is now, or each on another engine, the least busy first."""
+    def _allocations(
+        self, best: CutNetwork, operation: Operation, scheduling: Scheduling, costs: NodeCosts
+    ) -> Iterator[Allocation]:
+        """All slices where the operation is now, each on another engine, the least busy first, or each where it is done
+        first beside what engines do already."""
         now = best.allocation
-        split = how.splits.get(operation.name, OperationSplit())
-        slices = prod(parts for _, parts in split.across if parts != "all")
+        nodes = scheduling.nodes
+        groups = [number for number, (name, _) in enumerate(nodes.groups) if name == operation.name]
         mine = now[operation.name]
-        yield now if slices == len(mine) else {**now, operation.name: (mine[0],) * slices}
-        if slices > 1:
-            able = [self.fabric.places.index(name) for name in self.placement.engines[operation.name]]
-            busy = self._busy(best)
-            order = sorted(able, key=lambda place: (place != mine[0], busy[place]))
-            yield {**now, operation.name: tuple(order[number % len(order)] for number in range(slices))}
+        yield now if len(groups) == len(mine) else {**now, operation.name: (mine[0],) * len(groups)}
+        cycles = [costs.cycles[nodes.kind[nodes.group == group]].sum(0) for group in groups]
+        able = [self.fabric.places.index(name) for name in self.placement.engines[operation.name]]
+        able = [place for place in able if all(each[place] >= 0 for each in cycles)]
+        if len(groups) == 1 or not able:
+            return
+        busy = self._busy(best, operation)
+        order = sorted(able, key=lambda place: (place != mine[0], busy[place]))
+        yield {**now, operation.name: tuple(order[number % len(order)] for number in range(len(groups)))}
+        places: list[int] = []
+        for each in cycles:
+            places.append(min(able, key=lambda place, each=each: (busy[place] + int(each[place]), place)))
+            busy[places[-1]] += int(each[places[-1]])
+        yield {**now, operation.name: tuple(places)}
 
-    def _busy(self, cut: CutNetwork) -> list[float]:
+    def _busy(self, cut: CutNetwork, operation: Operation) -> list[float]:
+        """By place: cycles of work on all other operations."""
         nodes = cut.scheduling.nodes
+        others = nodes.operation != self.network.operations.index(operation)
         places = np.array(cut.tried.places)[nodes.group]
-        return np.bincount(places, cut.costs.cycles[nodes.kind, places], len(self.fabric.places)).tolist()
+        cycles = cut.costs.cycles[nodes.kind, places]
+        return np.bincount(places[others], cycles[others], len(self.fabric.places)).tolist()
 
 
 def _cut(loop: str, parts: Parts) -> Loops:

@@ -5,7 +5,7 @@ Every step evaluates whole schedules, several at once. The same seed gives the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, product
 from math import exp, prod
@@ -106,10 +106,15 @@ class AllocationResult:
     """Whether it was interrupted."""
 
 
-def choices(scheduling: Scheduling, costs: NodeCosts, engines: Mapping[str, Sequence[str]]) -> list[tuple[int, ...]]:
+def choices(
+    scheduling: Scheduling,
+    costs: NodeCosts,
+    engines: Mapping[str, Sequence[str]],
+    fixed: Collection[str] = (),
+) -> list[tuple[int, ...]]:
     """By group: the places that it may have, of the engines that are named for its operation.
 
-    Where an operation has as many slices as engines, each slice has the engine of its number.
+    Where an operation in `fixed` has as many slices as engines, each slice has the engine of its number.
     """
     nodes, fabric = scheduling.nodes, scheduling.fabric
     slices: dict[str, int] = {}
@@ -120,7 +125,7 @@ def choices(scheduling: Scheduling, costs: NodeCosts, engines: Mapping[str, Sequ
     found: list[tuple[int, ...]] = []
     for number, (name, part) in enumerate(nodes.groups):
         named = tuple(engines.get(name, fabric.engines))
-        if 1 < slices[name] == len(named):
+        if name in fixed and 1 < slices[name] == len(named):
             named = named[part : part + 1]
         for engine in named:
             if engine not in fabric.engines:
