@@ -21,6 +21,7 @@ BENCHMARKS = {
     "mapping": "mapping search for array accelerators beside zigzag-dse",
     "zigzag_results": "every layer of ZigZag's results beside the exact search (takes an hour, so only when named)",
     "schedule": "networks cut into nodes and scheduled over many engines, as they grow",
+    "lab": "searches for schedules over many engines beside Stream's (takes ten minutes, so only when named)",
     "cost": "networks on every array machine of the library (takes half an hour, so only when named)",
     "measured": "the fastest of measured plans against the predicted best (takes half an hour, so only when named)",
     "accuracy": "predicted cycles of layers and networks made from a seed (takes half an hour, so only when named)",
@@ -49,6 +50,7 @@ FOLDERS = {
     "zigzag_results": ("zigzag",),
     "accuracy": (),
     "schedule": (),
+    "lab": (),
     "cost": ("standard_networks", "deeploy/Models/microLlama"),
 }
 """Where below TILEWRIGHT_CASES each benchmark finds its cases."""

@@ -34,6 +34,7 @@ WALKS = (
     "docs/mapping.md",
     "docs/zigzag.md",
     "docs/schedule.md",
+    "docs/schedule_lab.md",
     "examples/siracusa/README.md",
 )
 

@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 import yaml
 
+from tilewright.api.scheduling import ScheduleOptions
 from tilewright.core.equation import LayerText
 from tilewright.core.split import OperationSplit
+from tilewright.frontend.stream_mapping import StreamEntry, StreamMapping
 from tilewright.machine.array import FROM_HIGH, FROM_LOW, TO_HIGH, TO_LOW, ArrayEngine, MemoryLevel, Port
 from tilewright.machine.machine import Machine
 from tilewright.machine.parts import AccessEnergy, Channel, Memory
+from tilewright.schedule.costs import GivenCost, given_costs
 from tilewright.schedule.fabric import Fabric, fabric_of
 from tilewright.schedule.network import OperationGraph, network_of_equations
 from tilewright.schedule.nodes import Nodes, split_network
@@ -34,6 +37,22 @@ class Run:
     network: OperationGraph
     nodes: Nodes
     costs: NodeCosts
+    machine: Machine
+    given: tuple[GivenCost, ...]
+
+    @property
+    def options(self) -> ScheduleOptions:
+        """What a user says to have it scheduled again."""
+        loops = tuple((dim, parts) for dim, parts in self.data["hint_loops"])
+        return ScheduleOptions(split=loops, costs=self.given, rules="stream")
+
+    @property
+    def mapping(self) -> StreamMapping:
+        """With the allocation of the run."""
+        entries = {
+            f"layer {layer}": StreamEntry((f"core{cores[0]}",)) for layer, cores in self.data["allocation"].items()
+        }
+        return StreamMapping(entries)
 
     def number(self, node: int) -> tuple[int, int]:
         """A node as Stream numbers it: its layer, and which part of it."""
@@ -57,7 +76,8 @@ class Run:
 def load(folder: Path, name: str) -> Run:
     with gzip.open(folder / f"{name}.json.gz", "rt") as file:
         data = json.load(file)
-    fabric = _fabric(folder / "inputs" / "accelerator_heterogeneous_quadcore.yaml")
+    file = folder / "inputs" / "accelerator_heterogeneous_quadcore.yaml"
+    machine, fabric = _machine(yaml.safe_load(file.read_text(encoding="utf-8"))), _fabric(file)
     workload = data["workload"].rpartition(".")[2]
     known = {
         "onnx": "workload_resnet18",
@@ -72,7 +92,8 @@ def load(folder: Path, name: str) -> Run:
         for operation in network.operations
     }
     nodes = split_network(network, splits, fabric.slots, padded=True)
-    return Run(data, fabric, network, nodes, _costs(data, nodes, fabric))
+    given = _costs(data, network)
+    return Run(data, fabric, network, nodes, given_costs(nodes, fabric, given), machine, given)
 
 
 def network_of(path: Path) -> OperationGraph:
@@ -177,21 +198,15 @@ def _port(name: str, memory: dict[str, Any], moves: tuple[tuple[str, str], ...])
     return Port(name, kind, bits, bits, moves)
 
 
-def _costs(data: dict[str, Any], nodes: Nodes, fabric: Fabric) -> NodeCosts:
-    shape = (len(nodes.kinds), len(fabric.places))
-    cycles, streamed = np.full(shape, -1, np.int64), np.zeros(shape, np.uint32)
-    energy, far = np.zeros(shape), np.zeros(shape)
-    kinds = {nodes.network.operations[number].name: kind for kind, (number, _) in enumerate(nodes.kinds)}
+def _costs(data: dict[str, Any], network: OperationGraph) -> tuple[GivenCost, ...]:
+    found: list[GivenCost] = []
     for entry in data["cost_table"]:
         name = f"layer {entry['node'][0]}"
-        operation = nodes.network.operation(name)
-        at = kinds[name], fabric.places.index(f"core{entry['core']}")
+        operation = network.operation(name)
         slots = {access.operand: access.slot for access in (*operation.reads, *operation.writes)}
         outside = sum(
             entry["energy_breakdown"][operand][-1] for operand, slot in slots.items() if slot in entry["too_large"]
         )
-        cycles[at] = entry["latency_total1"]
-        energy[at] = entry["energy_total"] - outside
-        far[at] = outside
-        streamed[at] = sum(1 << fabric.slots.index(slot) for slot in entry["too_large"])
-    return NodeCosts(cycles, energy, far, streamed)
+        on_chip, large = entry["energy_total"] - outside, tuple(entry["too_large"])
+        found.append(GivenCost(name, f"core{entry['core']}", entry["latency_total1"], on_chip, outside, large))
+    return tuple(found)

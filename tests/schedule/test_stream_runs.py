@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from schedule.stream_runs import load, network_of
+from tilewright.api.scheduling import schedule_network
 from tilewright.core.split import OperationSplit
+from tilewright.frontend.stream_mapping import StreamEntry, StreamMapping
+from tilewright.schedule.checker import faults
 from tilewright.schedule.nodes import split_network
 from tilewright.schedule.scheduling import Scheduling
+from tilewright.schedule.search import Objective
 
 NAMES = (
     "l4_fixed",
@@ -22,6 +27,7 @@ NAMES = (
     "l4_ga_oyall",
     "r18_lbl_auth",
 )
+WITHIN = 0.001
 ENERGY = 1e-6
 """Stream counts energy of links by whole cycles, we by bits."""
 
@@ -42,6 +48,31 @@ def test_the_same_nodes_edges_times_and_energy(cases: Path, name: str) -> None:
     assert times == {tuple(node["id"]): (node["start"], node["end"]) for node in run.data["nodes"]}
     assert found.latency == run.data["latency"]
     assert found.energy == pytest.approx(run.data["energy"], rel=ENERGY)
+
+
+@pytest.mark.cases
+@pytest.mark.parametrize("name", NAMES)
+def test_as_a_user_has_it_scheduled_again(cases: Path, name: str) -> None:
+    """With the ways that we take through the mesh, where several are as short."""
+    run = load(cases / "stream", name)
+    found = schedule_network(run.network, run.machine, run.mapping, run.options)
+    assert (found.schedule.nodes.count, found.schedule.nodes.edges) == (run.data["n_nodes"], run.data["n_edges"])
+    assert found.schedule.latency == pytest.approx(run.data["latency"], rel=WITHIN)
+    assert found.schedule.energy == pytest.approx(run.data["energy"], rel=WITHIN)
+    assert faults(found.schedule, found.costs) == []
+
+
+@pytest.mark.cases
+@pytest.mark.parametrize("name", ["l4_exh_lbl", "l4_exh_oy2", "l4_ga_oyall", "r18_lbl_auth"])
+def test_the_search_is_as_good_at_no_more_energy(cases: Path, name: str) -> None:
+    run = load(cases / "stream", name)
+    cores = [f"core{number}" for number in range(4)]
+    anywhere = {f"layer {layer}": StreamEntry(tuple(cores)) for layer in run.data["flexible_layers"]}
+    limits: dict[Objective, float] = {"energy": run.data["energy"] * (1 + ENERGY)}
+    options = replace(run.options, evaluations=5000, limits=limits)
+    mapping = StreamMapping({**run.mapping.entries, **anywhere})
+    found = schedule_network(run.network, run.machine, mapping, options)
+    assert found.schedule.latency <= run.data["latency"]
 
 
 @pytest.mark.cases

@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from tilewright.schedule.scheduling import CAUSES, EngineSchedule
 
 WAIT = "wait"
@@ -89,8 +91,8 @@ def _nodes(schedule: EngineSchedule) -> Iterator[_Event]:
             streams[node].append(("link", link))
     starts: list[int] = nodes.before_starts.tolist()
     before: list[int] = nodes.before.tolist()
-    columns: list[list[int]] = [schedule.places.tolist(), schedule.start.tolist(), schedule.end.tolist()]
-    for node, (place, start, end) in enumerate(zip(*columns, strict=True)):
+    rows: list[list[int]] = np.stack([schedule.places, schedule.start, schedule.end], 1).tolist()
+    for node, (place, start, end) in enumerate(rows):
         site = ("site", fabric.sites[place])
         name = nodes.network.operations[int(nodes.operation[node])].name
         waits = [("node", other) for other in before[starts[node] : starts[node + 1]]]
@@ -107,8 +109,8 @@ def _transfers(schedule: EngineSchedule) -> Iterator[_Event]:
     for link, transfer in zip(*(schedule.busy[name].tolist() for name in ("link", "transfer")), strict=True):
         links[transfer].append(("link", link))
     names = ("tensor", "source", "target", "node", "cause", "carrier", "start", "end")
-    columns: list[list[int]] = [moved[name].tolist() for name in names]
-    for tensor, source, target, node, cause, carrier, start, end in zip(*columns, strict=True):
+    rows: list[list[int]] = np.stack([moved[name].astype(np.int64) for name in names], 1).tolist()
+    for tensor, source, target, node, cause, carrier, start, end in rows:
         maker = int(nodes.makers[tensor])
         made = [("node", maker)] if maker >= 0 else []
         yield _Event(
