@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tilewright import ScheduleOptions, schedule_network
+from tilewright.core.split import Loops
 from tilewright.schedule.placement import Hints
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "many_core"
@@ -30,11 +31,19 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--evaluations", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--network", action="append", choices=list(STREAM), help="one of them; all without it")
     given = parser.parse_args()
     worst = 0.0
-    for name, stream in STREAM.items():
+    for name in given.network or STREAM:
         table = Table(
-            "split", "nodes", "cycles", "energy, pJ", "product", "CPU s", "wall s", title=f"{name}; Stream: {stream}"
+            "split",
+            "nodes",
+            "cycles",
+            "energy, pJ",
+            "product",
+            "CPU s",
+            "wall s",
+            title=f"{name}; Stream: {STREAM[name]}",
         )
         products: dict[str, float] = {}
         for text in (*HINTS, "auto"):
@@ -56,8 +65,8 @@ def main() -> int:
     return int(worst > 0.8)
 
 
-def _loops(text: str) -> tuple[tuple[str, int | str], ...]:
+def _loops(text: str) -> Loops:
     if not text:
         return ()
     name, _, parts = text.partition("=")
-    return ((name, parts if parts == "all" else int(parts)),)
+    return ((name, "all" if parts == "all" else int(parts)),)

@@ -410,7 +410,8 @@ int64_t Scheduler::carry(Index tensor, Index source, Index target, Index from, I
         const double bandwidth = fabric_.bandwidth[index(*link)];
         const auto cycles = static_cast<int64_t>(std::ceil(static_cast<double>(bits) / bandwidth));
         const int64_t begin = std::max(start, link_free_[index(*link)]);
-        link_free_[index(*link)] = begin + cycles;
+        if (cycles > 0 || rules_.as_stream) // what takes no time keeps nothing waiting
+            link_free_[index(*link)] = begin + cycles;
         end = std::max(end, begin + cycles);
         out_.link_energy[why] += static_cast<double>(bits) * fabric_.link_energy[index(*link)];
         if (trace_)

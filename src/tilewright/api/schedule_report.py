@@ -47,6 +47,7 @@ def schedule_values(found: Scheduled) -> dict[str, Any]:
         "machine": one.fabric.name,
         "latency": one.latency,
         "bound": found.bound,
+        "energy_bound": found.energy_bound,
         "energy": one.energy,
         "edp": one.latency * one.energy,
         "memory": one.summary.memory(one.fabric),

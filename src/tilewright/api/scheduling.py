@@ -24,10 +24,11 @@ from tilewright.frontend.zigzag_workload import read_layer_texts
 from tilewright.machine.library import load_machine
 from tilewright.machine.machine import Machine
 from tilewright.mapping.results import Effort
-from tilewright.schedule.bounds import least_latency
+from tilewright.schedule.bounds import least_energy, least_latency
 from tilewright.schedule.costs import FEW, GivenCost, NodePrices, given_costs
+from tilewright.schedule.exact import MOST_NODES, prove
 from tilewright.schedule.fabric import fabric_of
-from tilewright.schedule.granularity import LEAST, ROWS, UNIFORM, Cutter, Granularity
+from tilewright.schedule.granularity import LEAST, ROWS, UNIFORM, CutNetwork, Cutter, Granularity
 from tilewright.schedule.network import OperationGraph, network_of_equations, network_of_graph
 from tilewright.schedule.nodes import Nodes
 from tilewright.schedule.placement import INSIDE, Hints, placed
@@ -61,6 +62,9 @@ class ScheduleOptions:
     """What nodes cost, where that is known; otherwise by the best mapping of each."""
     rules: Rules = "own"
     """How words and memory are counted."""
+    prove: bool = False
+    """Whether constraint programming is to raise the bound on latency, and to find a better order of the nodes, where
+    they are few."""
     effort: Effort = FEW
     """Of the search for the mapping of each node."""
 
@@ -85,6 +89,8 @@ class Scheduled:
     """Whether it was interrupted, so that this is the best so far."""
     bound: int
     """Cycles that any allocation of these nodes takes at least."""
+    energy_bound: float
+    """Picojoules that it takes at least."""
 
 
 def find_many_core(machine: str | Path | Machine) -> Machine:
@@ -178,8 +184,13 @@ def schedule_network(
     assert best is not None
     wanted.check(best.tried)
     allowed = cutter.choices(best.scheduling, best.costs)
+    schedule = best.scheduling.schedule(np.array(best.tried.places, np.int64))
+    bound = least_latency(best.scheduling.nodes, best.costs, allowed)
+    if chosen.prove and not stopped:
+        progress("constraint programming")
+        schedule, bound = _proved(cutter, best, schedule, allowed)
     return Scheduled(
-        schedule=best.scheduling.schedule(np.array(best.tried.places, np.int64)),
+        schedule=schedule,
         costs=best.costs,
         front=best.found.front if best.found else (best.tried,),
         how=best.how,
@@ -187,8 +198,34 @@ def schedule_network(
         evaluated=cutter.evaluated,
         exhaustive=bool(best.found and best.found.exhaustive),
         stopped=stopped,
-        bound=least_latency(best.scheduling.nodes, best.costs, allowed),
+        bound=bound,
+        energy_bound=least_energy(best.scheduling.nodes, best.costs, allowed),
     )
+
+
+def _proved(
+    cutter: Cutter, best: CutNetwork, schedule: EngineSchedule, allowed: Sequence[tuple[int, ...]]
+) -> tuple[EngineSchedule, int]:
+    """The schedule, or a better one with the order that constraint programming has, and a bound on its latency."""
+    nodes = best.scheduling.nodes
+    if nodes.count > MOST_NODES:
+        raise TilewrightError(
+            "too-large",
+            f"{nodes.count:,} nodes are too many for a proof",
+            help=f"cut the network into {MOST_NODES} nodes at most (--split), or leave out --prove",
+        )
+    proof = prove(nodes, cutter.fabric, best.costs, allowed, schedule.latency)
+    if proof.order:
+        try:
+            found = cutter.ordered(best, proof.order).schedule(np.array(proof.places, np.int64))
+        except TilewrightError:
+            return schedule, proof.bound  # memories have no room for it
+        tried = [
+            Tried(proof.places, one.latency, one.energy, one.summary.memory(one.fabric)) for one in (found, schedule)
+        ]
+        if cutter.options.key(tried[0]) < cutter.options.key(tried[1]):
+            schedule = found
+    return schedule, proof.bound
 
 
 def _search(

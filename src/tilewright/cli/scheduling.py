@@ -145,6 +145,13 @@ class ScheduleChoices:
             show_default=False,
         ),
     ] = None
+    prove: Annotated[
+        bool,
+        typer.Option(
+            "--prove",
+            help="Looks for a better order and a proof by constraint programming, where nodes are few.",
+        ),
+    ] = False
     rules: Annotated[
         Literal["own", "stream"],
         typer.Option("--rules", help="How words and memory are counted: as documented, or as Stream of 2023 does."),
@@ -218,6 +225,7 @@ def schedule_command(
         most_bits=choosing.bits,
         costs=read_costs(choosing.costs) if choosing.costs else (),
         rules=choosing.rules,
+        prove=choosing.prove,
     )
     others = [read_schedule_trace(against)] if against else []
     with progress_line(operations.name, quiet=as_json) as progress:
@@ -244,7 +252,7 @@ def schedule_command(
     errors().print(
         f"{early}{one.latency:,} cycles, {energy_text(one.energy)}; {one.nodes.count:,} nodes, "
         f"{one.nodes.edges:,} edges; {every} tried{ways}; no allocation of these nodes takes less than "
-        f"{found.bound:,} cycles"
+        f"{found.bound:,} cycles and {energy_text(found.energy_bound)}"
     )
 
 

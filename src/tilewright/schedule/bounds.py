@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tilewright.schedule.nodes import Nodes, Numbers
+from tilewright.schedule.nodes import Nodes
 from tilewright.schedule.scheduling import NodeCosts
 
 
@@ -17,13 +19,23 @@ def least_latency(nodes: Nodes, costs: NodeCosts, allowed: Sequence[tuple[int, .
     """
     if not nodes.count:
         return 0
-    fastest = np.full((len(nodes.kinds), len(allowed)), np.iinfo(np.int64).max)
+    cycles = _least(nodes, costs.cycles, allowed)
+    engines = {place for places in allowed for place in places}
+    return max(_longest(nodes, cycles.astype(np.int64).tolist()), -(-int(cycles.sum()) // len(engines)))
+
+
+def least_energy(nodes: Nodes, costs: NodeCosts, allowed: Sequence[tuple[int, ...]]) -> float:
+    """Picojoules: each node on the engine that needs least for it, without transfers."""
+    return float(_least(nodes, costs.energy + costs.far_energy, allowed).sum())
+
+
+def _least(nodes: Nodes, values: NDArray[Any], allowed: Sequence[tuple[int, ...]]) -> NDArray[Any]:
+    """By node: the least value at a place that it may have."""
+    found = np.zeros((len(nodes.kinds), len(allowed)), values.dtype)
     pairs: list[list[int]] = np.unique(np.stack([nodes.kind, nodes.group], 1), axis=0).tolist()
     for kind, group in pairs:
-        fastest[kind, group] = min(int(costs.cycles[kind, place]) for place in allowed[group])
-    cycles: Numbers = fastest[nodes.kind, nodes.group]
-    engines = {place for places in allowed for place in places}
-    return max(_longest(nodes, cycles.tolist()), -(-int(cycles.sum()) // len(engines)))
+        found[kind, group] = min(values[kind, place] for place in allowed[group])
+    return found[nodes.kind, nodes.group]
 
 
 def _longest(nodes: Nodes, cycles: list[int]) -> int:

@@ -5,7 +5,7 @@ Schedules that are evaluated come out of one budget, so that ways to search can 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -92,6 +92,10 @@ class Cutter:
         nodes = split_network(self.network, how.splits, self.fabric.slots, padded=padded, cuts=how.cuts)
         costs = self._costs(nodes)
         return Scheduling(nodes, self.fabric, costs, how.priority, self._rules), costs
+
+    def ordered(self, cut: CutNetwork, order: Sequence[int]) -> Scheduling:
+        """The same nodes with an order that is given."""
+        return Scheduling(cut.scheduling.nodes, self.fabric, cut.costs, order, self._rules)
 
     def choices(self, scheduling: Scheduling, costs: NodeCosts) -> list[tuple[int, ...]]:
         """By group: the places that it may have."""

@@ -1,4 +1,4 @@
-"""Exact search for allocations that fast packing leaves above the lower bound; the solver libraries come in only here.
+"""Exact search for allocations that fast packing leaves above the lower bound.
 
 Two libraries were taken after measuring both, single-threaded, on the seven published minimalloc instances:
 
@@ -12,8 +12,8 @@ Two libraries were taken after measuring both, single-threaded, on the seven pub
 A search written here in Python would visit a hundredth of the nodes per second of either.
 
 Both searches run on one thread and count steps, not seconds: the same call gives the same result on any machine. A
-"second" of effort is about a second of a slow core. Both libraries are imported inside functions, since ortools takes
-about a second to import and most networks need no search.
+"second" of effort is about a second of a slow core. Both libraries are imported when they are first needed, since
+ortools takes about a second and most networks need no search.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tilewright.base.solver import FEASIBLE, INFEASIBLE, OPTIMAL, new_model, new_solver, solved
 from tilewright.plan.addresses.packing import Item, peak, round_up
 
 if TYPE_CHECKING:
-    from ortools.sat.python import cp_model
+    from tilewright.base.solver import CpModel, IntervalVar, IntVar, LinearExprT
 
 # Steps that count as one second. Seen in a second: 5 000 to 200 000 nodes of the branch and bound, and 0.03 to 0.08 of
 # CP-SAT's unit of deterministic time, which counts the work of this constraint far too low.
@@ -122,9 +123,7 @@ def _goals(bound: int, target: int, current: int, unit: int) -> list[int]:
 
 def _prove(items: Sequence[Item], offsets: list[int], bound: int, target: int, seconds: float, seed: int) -> Tightened:
     """Minimises the peak; where a target above the bound is given, only looks for a packing that meets it."""
-    from ortools.sat.python import cp_model
-
-    model = cp_model.CpModel()
+    model = new_model()
     highest = target if target > bound else peak(items, offsets)
     starts = _starts(model, items, highest)
     grain = min(item.align for item in items)
@@ -142,15 +141,15 @@ def _prove(items: Sequence[Item], offsets: list[int], bound: int, target: int, s
         for item, start in zip(items, starts, strict=True):
             model.add(start + item.size <= top)
         model.minimize(top)
-    solver = _solver(seconds, seed)
-    status = solver.solve(model)
-    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+    solver = new_solver(seconds * CP_SAT_TIME_PER_SECOND, seed)
+    status = solved(solver, model)
+    if status in (OPTIMAL, FEASIBLE):
         found = [int(solver.value(start)) for start in starts]
         if peak(items, found) < peak(items, offsets):
             offsets = found
         if target == bound:
             bound = max(bound, round(solver.best_objective_bound))
-    elif status == cp_model.INFEASIBLE:
+    elif status == INFEASIBLE:
         bound = highest + 1
     return Tightened(offsets, bound)
 
@@ -162,15 +161,13 @@ def choose_banks(
 
     A byte in the n-th choice counts n - 1 times.
     """
-    from ortools.sat.python import cp_model
-
-    model = cp_model.CpModel()
+    model = new_model()
     grain = min(item.align for item in items)
     times = _compressed(items)
     starts = _starts(model, items, max(capacity))
-    lives: list[list[cp_model.IntervalVar]] = [[] for _ in capacity]
-    spans: list[list[cp_model.IntervalVar]] = [[] for _ in capacity]
-    chosen: list[list[cp_model.IntVar]] = []
+    lives: list[list[IntervalVar]] = [[] for _ in capacity]
+    spans: list[list[IntervalVar]] = [[] for _ in capacity]
+    chosen: list[list[IntVar]] = []
     for item, start, banks in zip(items, starts, allowed, strict=True):
         chosen.append([model.new_bool_var("") for _ in banks])
         model.add_exactly_one(chosen[-1])
@@ -185,18 +182,18 @@ def choose_banks(
     model.minimize(
         sum(n * item.size * here for item, own in zip(items, chosen, strict=True) for n, here in enumerate(own))
     )
-    solver = _solver(seconds, seed)
-    status = solver.solve(model)
-    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return Banked(None, [], status == cp_model.INFEASIBLE)
+    solver = new_solver(seconds * CP_SAT_TIME_PER_SECOND, seed)
+    status = solved(solver, model)
+    if status not in (OPTIMAL, FEASIBLE):
+        return Banked(None, [], status == INFEASIBLE)
     banks = [
         next(bank for bank, here in zip(own, picks, strict=True) if solver.boolean_value(here))
         for own, picks in zip(allowed, chosen, strict=True)
     ]
-    return Banked(banks, [int(solver.value(start)) for start in starts], status == cp_model.OPTIMAL)
+    return Banked(banks, [int(solver.value(start)) for start in starts], status == OPTIMAL)
 
 
-def _starts(model: cp_model.CpModel, items: Sequence[Item], highest: int) -> list[cp_model.LinearExprT]:
+def _starts(model: CpModel, items: Sequence[Item], highest: int) -> list[LinearExprT]:
     """Offsets as multiples of each item's alignment; a pinned one is a constant."""
     return [
         item.align * model.new_int_var(0, (highest - item.size) // item.align, "")
@@ -209,13 +206,3 @@ def _starts(model: cp_model.CpModel, items: Sequence[Item], highest: int) -> lis
 def _compressed(items: Sequence[Item]) -> dict[int, int]:
     """Times as ranks: only their order matters."""
     return {time: rank for rank, time in enumerate(sorted({t for item in items for t in (item.first, item.last)}))}
-
-
-def _solver(seconds: float, seed: int) -> cp_model.CpSolver:
-    from ortools.sat.python import cp_model
-
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.random_seed = seed
-    solver.parameters.max_deterministic_time = seconds * CP_SAT_TIME_PER_SECOND
-    return solver
