@@ -7,7 +7,7 @@ outside crosses the channels out of there, and results have to get home.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, inf
@@ -51,17 +51,14 @@ class _Model:
         self.at: list[dict[int, IntVar]] = [{p: self.model.new_bool_var("") for p in places} for places in allowed]
         for chosen in self.at:
             self.model.add_exactly_one(chosen.values())
-        self.starts = [self.model.new_int_var(0, latest, "") for _ in range(nodes.count)]
-        self.ends: list[LinearExprT] = []
+        self.starts, self.ends = ([self.model.new_int_var(0, latest, "") for _ in range(nodes.count)] for _ in range(2))
         engines: dict[int, list[IntervalVar]] = {}
-        for node, start in enumerate(self.starts):
-            length: LinearExprT = 0
+        for node, (start, end) in enumerate(zip(self.starts, self.ends, strict=True)):
+            cycles = {place: int(costs.cycles[nodes.kind[node], place]) for place in self._at(node)}
+            self.model.add(end - start == self._where(node, cycles))
             for place, here in self._at(node).items():
-                cycles = int(costs.cycles[nodes.kind[node], place])
-                length += cycles * here
-                interval = self.model.new_optional_fixed_size_interval_var(start, cycles, here, "")
+                interval = self.model.new_optional_fixed_size_interval_var(start, cycles[place], here, "")
                 engines.setdefault(place, []).append(interval)
-            self.ends.append(start + length)
         for intervals in engines.values():
             self.model.add_no_overlap(intervals)
         self.last = self.model.new_int_var(0, latest, "")
@@ -79,21 +76,40 @@ class _Model:
         writes = _slots(nodes.writes_starts, nodes.write_tensor, nodes.write_slot)
         reads = _slots(nodes.reads_starts, nodes.read_tensor, nodes.read_slot)
         for node in range(nodes.count):
-            for other in nodes.before[nodes.before_starts[node] : nodes.before_starts[node + 1]].tolist():
+            before: list[int] = nodes.before[nodes.before_starts[node] : nodes.before_starts[node + 1]].tolist()
+            for other in before:
                 self.model.add(self.starts[node] >= self.ends[other])
             for tensor, slot in reads[node]:
                 maker = int(nodes.makers[tensor])
                 if maker >= 0:
                     self._crossing(maker, dict(writes[maker])[tensor], node, slot, int(nodes.bits[tensor]))
-            for place, here in self._at(node).items():
-                given = [t for t, slot in reads[node] if nodes.makers[t] < 0 and not self._streamed(node, place, slot)]
-                bits = sum(int(nodes.bits[tensor]) for tensor in set(given))
-                width = sum(c.bits or inf for c in self.fabric.channels if self.fabric.home in c.sources)
-                self.model.add(self.starts[node] >= int(bits / width if width else 0)).only_enforce_if(here)
-                results = [t for t, slot in writes[node] if nodes.result[t] and not self._streamed(node, place, slot)]
-                rate = self.rates[place][outside]
-                late = max((int(nodes.bits[tensor] * rate) for tensor in results), default=0) if rate < inf else 0
-                self.model.add(self.last >= self.ends[node] + late).only_enforce_if(here)
+            given, late = self._outside(node, reads[node]), self._home(node, writes[node], outside)
+            self.model.add(self.starts[node] >= self._where(node, given))
+            self.model.add(self.last - self.ends[node] >= self._where(node, late))
+
+    def _where(self, node: int, values: Mapping[int, int]) -> LinearExprT:
+        """Of values by place, the one of the place where a node is."""
+        return sum(values[place] * here for place, here in self._at(node).items())
+
+    def _outside(self, node: int, reads: Sequence[tuple[int, int]]) -> dict[int, int]:
+        """By place: cycles in which all that a node needs from outside leaves there."""
+        nodes = self.nodes
+        width = sum(c.bits or inf for c in self.fabric.channels if self.fabric.home in c.sources) or inf
+        found: dict[int, int] = {}
+        for place in self._at(node):
+            given = {t for t, slot in reads if nodes.makers[t] < 0 and not self._streamed(node, place, slot)}
+            found[place] = int(sum(int(nodes.bits[tensor]) for tensor in given) / width)
+        return found
+
+    def _home(self, node: int, writes: Sequence[tuple[int, int]], outside: int) -> dict[int, int]:
+        """By place: cycles until a node's results are at home."""
+        found: dict[int, int] = {}
+        for place in self._at(node):
+            rate = self.rates[place][outside]
+            results = [t for t, slot in writes if self.nodes.result[t] and not self._streamed(node, place, slot)]
+            bits = max((int(self.nodes.bits[tensor]) for tensor in results), default=0)
+            found[place] = int(bits * rate) if rate < inf else 0
+        return found
 
     def _crossing(self, maker: int, made: int, node: int, slot: int, bits: int) -> None:
         """A tensor goes from where it is made to where it is read."""
@@ -102,8 +118,8 @@ class _Model:
                 rate = self.rates[source][target]
                 if self._streamed(maker, source, made) or self._streamed(node, target, slot) or not 0 < rate < inf:
                     continue
-                late = self.starts[node] >= self.ends[maker] + int(bits * rate)
-                self.model.add(late).only_enforce_if(there, here)
+                late = int(bits * rate)
+                self.model.add(self.starts[node] - self.ends[maker] >= late * (there + here - 1))
 
 
 def prove(
@@ -123,7 +139,7 @@ def prove(
         return Proof(max(0, ceil(solver.best_objective_bound)), (), ())
     places = tuple(next(p for p, here in chosen.items() if solver.boolean_value(here)) for chosen in built.at)
     times: list[int] = [solver.value(start) for start in built.starts]
-    order = np.lexsort((np.arange(nodes.count), times)).tolist()
+    order = sorted(range(nodes.count), key=lambda node: (times[node], node))
     return Proof(ceil(solver.best_objective_bound - 1e-6), places, tuple(order))
 
 
