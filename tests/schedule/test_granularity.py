@@ -41,6 +41,16 @@ def test_prices_follow_sizes_and_what_does_not_fit_is_streamed() -> None:
     assert only.cycles[0].tolist() == [-1, whole.cycles[0, 1], -1]
 
 
+def test_a_dataflow_names_what_is_unrolled() -> None:
+    bus = Net(name="bus", kind="bus", ends=("free", "named", "other", "home"))
+    flows = {"free": {}, "named": {"D1": (("C", 2),)}, "other": {"D1": (("Q", 2),)}}
+    engines = [replace(engine(name, 1 << 20, 1 << 20), dataflow=flow) for name, flow in flows.items()]
+    given = machine(engines, [bus])
+    fabric = fabric_of(given)
+    cycles = NodePrices(given, fabric, effort=QUICK).costs(split_network(chain(1), {}, fabric.slots), {}).cycles[0]
+    assert cycles[0] == cycles[2] < cycles[1]
+
+
 def test_cutting_each_operation_by_itself_is_no_worse() -> None:
     options = ScheduleOptions(objective="edp", evaluations=100, effort=QUICK)
     found = schedule_network(chain(2), pair(), options=options)
