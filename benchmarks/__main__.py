@@ -28,6 +28,7 @@ BENCHMARKS = {
     "prediction": "predicted against simulated cycles of every layer (takes hours, so only when named)",
     "same_code": "whether generated C and predicted cycles are those of another run (only when named)",
     "scratchpad_matrix": "results on scratchpads of many sizes (takes hours, so only when named)",
+    "dropped_waits": "synchronisations dropped from programs, and which of them the checks find (only when named)",
     "siracusa_matrix": "results on a simulated chip in all its configurations (takes hours, so only when named)",
 }
 FOLDERS = {
@@ -40,6 +41,7 @@ FOLDERS = {
     "prediction": ("deeploy", "standard_networks"),
     "same_code": (),
     "scratchpad_matrix": ("deeploy", "standard_networks"),
+    "dropped_waits": (),
     "siracusa_matrix": ("deeploy", "standard_networks"),
     "seams": (),
     "simulator": (),

@@ -54,6 +54,13 @@ class Transfer(TypedDict):
     finished: int
     bytes: int
 
+class OtherAccess(TypedDict):
+    """The other access of a race, by a hart; its pc is 0 where that is not known any more."""
+
+    hart: int
+    pc: int
+    stack: list[int]
+
 class Finding(TypedDict):
     """Something that a program must not do, as the checks saw it."""
 
@@ -65,6 +72,9 @@ class Finding(TypedDict):
     address: int
     time: int
     count: int
+    stack: list[int]
+    missing: str
+    other: OtherAccess | None
     transfer: Transfer | None
     range: tuple[int, int] | None
 
@@ -130,6 +140,8 @@ class Machine:
     ) -> tuple[NDArray[np.int64], NDArray[np.uint16], NDArray[np.uint32], dict[str, NDArray[np.uint64]]]: ...
     def observe_checks(self, on: bool) -> None: ...
     def record_transfers(self, on: bool) -> None: ...
+    def add_flag(self, address: int, size: int) -> None: ...
+    def look_for_races(self, on: bool) -> None: ...
     def set_stack(self, hart: int, low: int) -> None: ...
     def findings(self) -> list[Finding]: ...
     @property

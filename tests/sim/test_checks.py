@@ -119,7 +119,7 @@ def test_checks_change_no_cycle_and_are_silent_when_off(tmp_path: Path) -> None:
 
 def test_a_finding_is_written_with_its_transfer(tmp_path: Path) -> None:
     found = ran(built("read_unwaited", True, tmp_path)).findings[0]
-    first, where, address, transfer = str(found).splitlines()
+    first, where, *calls, address, transfer, missing = str(found).splitlines()
     assert first.startswith("race: reads 1 byte that DMA 64 bytes, 0x1c0")
     assert re.fullmatch(r"  cluster 0 at 0x1c01\w+ in program\+0x\w+ \(read_unwaited.c:\d+\), cycle \d+", where)
     assert address == "  address 0x10000008 in buffer+0x8"
@@ -128,3 +128,8 @@ def test_a_finding_is_written_with_its_transfer(tmp_path: Path) -> None:
         r"started by cluster 0 at \S+ in program\+0x\w+ \(chip.h:\d+\) in cycle \d+, ended in cycle \d+",
         transfer,
     )
+    assert [re.search(r" in (\w+)", call)[1] for call in calls if (re.match(r"    called from 0x", call))] == [
+        "tw_cluster_main",
+        "_start",
+    ]
+    assert missing == "  missing: to free counter 0 of 'mchan' once its status shows the end"

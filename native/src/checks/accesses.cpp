@@ -1,8 +1,9 @@
-// Loads and stores of harts: against transfers, the end of the stack, and bytes that nothing wrote.
+// Loads and stores of harts: against what others do, the end of the stack, and bytes that nothing wrote.
 #include "checks/checks.h"
 
 #include "isa/decode.h"
 #include "machine/hart.h"
+#include "machine/memory.h"
 
 #include <algorithm>
 
@@ -92,36 +93,61 @@ std::string bytes(uint32_t count) { return count == 1 ? "1 byte" : std::to_strin
 
 // Whether other bytes of the same 8 were written: the largest gap that the alignment of C's types leaves in a struct.
 bool near_written(const HartAccess &access) {
-    const uint8_t *group = access.shadow - access.address % 8;
+    const uint8_t *group = access.shadow() - access.address() % 8;
     return std::any_of(group, group + 8, [](uint8_t state) { return (state & byte_written) != 0; });
 }
 
-bool any(const HartAccess &access, uint8_t state) {
-    return std::any_of(access.shadow, access.shadow + access.size, [&](uint8_t s) { return (s & state) != 0; });
+bool any_written(const HartAccess &access) {
+    return std::any_of(access.shadow(), access.shadow() + access.size,
+                       [](uint8_t s) { return (s & byte_written) != 0; });
 }
 
 } // namespace
 
+bool Checks::touches_flag(const HartAccess &access) const { return access.memory.writes[access.offset] == of_flag; }
+
 void Checks::check_load(const HartAccess &access) {
+    Hart &hart = access.hart;
     check_stack(access, false);
-    if (any(access, byte_target))
-        report_race(access, false);
-    else if (!any(access, byte_written))
+    std::optional<Conflict> conflict;
+    if (touches_flag(access)) {
+        acquire_flag(hart, access.address());
+    } else {
+        const uint32_t place = places_.number({hart.index, access.pc, hart.frame});
+        conflict = read({clocks_[hart.index], hart.epoch, access.memory, access.offset, access.size}, place);
+    }
+    if (conflict) {
+        report_race(access, false, *conflict);
+    } else if (!any_written(access)) {
         suspect(access);
+        // To be looked at again the next time.
+        std::replace(access.memory.reads + access.offset, access.memory.reads + access.offset + access.size, hart.epoch,
+                     no_epoch);
+    }
 }
 
 void Checks::check_store(const HartAccess &access) {
+    Hart &hart = access.hart;
     check_stack(access, true);
-    if (any(access, byte_claimed))
-        report_race(access, true);
+    if (touches_flag(access)) {
+        release_flag(hart, access.address());
+    } else {
+        const uint32_t place = places_.number({hart.index, access.pc, hart.frame});
+        if (const auto conflict =
+                written({clocks_[hart.index], hart.epoch, access.memory, access.offset, access.size}, place))
+            report_race(access, true, *conflict);
+    }
     for (uint32_t i = 0; i < access.size; ++i)
-        access.shadow[i] |= byte_written;
+        access.shadow()[i] |= byte_written;
     if (!access.hart.stores_unwritten)
         return;
     // A copy of what was never written is as if never written.
     access.hart.stores_unwritten = false;
-    for (uint32_t i = 0; i < access.size; ++i)
-        access.shadow[i] &= static_cast<uint8_t>(~byte_written);
+    for (uint32_t i = 0; i < access.size; ++i) {
+        access.shadow()[i] &= static_cast<uint8_t>(~byte_written);
+        if (!touches_flag(access))
+            access.memory.reads[access.offset + i] = no_epoch;
+    }
     const uint32_t number = number_of(use_of(access.op.code).reads[2], access.op.rs2);
     Suspect &origin = suspects_[access.hart.index][number];
     if (!origin.like_padding && !origin.reported)
@@ -136,28 +162,13 @@ void Checks::check_device_store(Hart &hart, const Op &op) {
     report_suspect(hart, number_of(use_of(op.code).reads[2], op.rs2), Check::uninitialised_read, "reads");
 }
 
-void Checks::report_race(const HartAccess &access, bool store) {
-    for (const Active &active : active_) {
-        const Transfer &transfer = active.transfer;
-        for (uint32_t i = 0; i < access.size; ++i) {
-            const bool written = holds(transfer.writes, access.address + i);
-            if (!written && !(store && holds(transfer.reads, access.address + i)))
-                continue;
-            report(Check::race,
-                   std::string(store ? "writes " : "reads ") + bytes(access.size) + " that " + said_of(active, written),
-                   access.hart.index, access.pc, access.address + i, access.time, active.id);
-            return;
-        }
-    }
-}
-
 void Checks::check_stack(const HartAccess &access, bool store) {
     const uint32_t low = access.hart.stack_low, pointer = access.hart.x[stack_pointer];
     if (pointer >= low || low - pointer > deepest_overflow || access.where >= low || access.where < pointer)
         return;
     report(Check::stack_overflow,
            std::string(store ? "writes " : "reads ") + bytes(low - access.where) + " below the end of the stack",
-           access.hart.index, access.pc, access.where, access.time);
+           access.hart, access.pc, access.where, access.time);
 }
 
 void Checks::suspect(const HartAccess &access) {
@@ -165,13 +176,14 @@ void Checks::suspect(const HartAccess &access) {
     if (suspects_.size() <= hart.index)
         suspects_.resize(hart.index + 1);
     if (access.op.rd == nowhere) {
-        report(Check::unused_read, "reads " + bytes(access.size) + " never written, and does not use the value",
-               hart.index, access.pc, access.address, access.time);
+        report(Check::unused_read, "reads " + bytes(access.size) + " never written, and does not use the value", hart,
+               access.pc, access.address(), access.time);
         return;
     }
     const uint32_t number = number_of(use_of(access.op.code).writes, access.op.rd);
     hart.suspects |= uint64_t{1} << number;
-    suspects_[hart.index][number] = {access.pc, access.address, access.size, access.time, near_written(access), false};
+    suspects_[hart.index][number] = {access.pc,   access.address(),     access.size,
+                                     access.time, near_written(access), false};
 }
 
 void Checks::report_suspect(Hart &hart, uint32_t number, Check check, const char *does) {
@@ -181,7 +193,7 @@ void Checks::report_suspect(Hart &hart, uint32_t number, Check check, const char
     if (found_again(check, hart.index, origin.pc))
         return;
     const char *then = check == Check::unused_read && does[0] == 'r' ? ", and does not use the value" : "";
-    report(check, std::string(does) + " " + bytes(origin.size) + " never written" + then, hart.index, origin.pc,
+    report(check, std::string(does) + " " + bytes(origin.size) + " never written" + then, hart, origin.pc,
            origin.address, origin.time);
 }
 
@@ -222,8 +234,8 @@ void Checks::drop(Hart &hart, uint32_t number) {
     hart.suspects &= ~(uint64_t{1} << number);
 }
 
-const std::vector<Finding> &Checks::findings(std::vector<Hart> &harts) {
-    for (Hart &hart : harts)
+const std::vector<Finding> &Checks::findings() {
+    for (Hart &hart : harts_)
         for (uint32_t number = 0; number < 64 && hart.suspects != 0; ++number)
             if ((hart.suspects >> number & 1) != 0 && !suspects_[hart.index][number].reported)
                 report_suspect(hart, number, Check::unused_read, "reads");

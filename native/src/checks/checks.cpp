@@ -1,7 +1,8 @@
-// Transfers: which bytes are theirs, and until when. Findings: each kind once for an instruction.
+// Transfers, from when they are asked for until they end. Findings: each kind once for an instruction.
 #include "checks/checks.h"
 
 #include "machine/hart.h"
+#include "machine/memory.h"
 
 #include <algorithm>
 
@@ -34,149 +35,62 @@ bool is_warning(Check check) { return check == Check::unused_read || check == Ch
 uint32_t Checks::started(Transfer transfer) {
     if (!wants_transfers())
         return no_transfer;
-    Active active{++last_id_, std::move(transfer), -1, not_recorded};
+    recent_.push_back({++last_id_, std::move(transfer), -1, 0, not_recorded, no_epoch, {}});
+    Recent &recent = recent_.back();
     if (recording_ && records_.size() < most_records) {
-        active.record = records_.size();
-        records_.push_back(record_of(active));
+        recent.record = records_.size();
+        records_.push_back(record_of(recent));
     } else if (recording_) {
         ++transfers_left_out_;
     }
-    active_.push_back(std::move(active));
     if (on_) {
-        check_overlap(active_.back());
-        claim(active_.back().transfer);
-        forget_oldest();
+        const Hart &hart = harts_[recent.transfer.hart];
+        Thread &thread = thread_at(recent.transfer.thread);
+        Clock known = clocks_[hart.index];
+        if (thread.in_order)
+            join(known, thread.last);
+        thread.asked = std::min(thread.asked + 1, last_clock);
+        recent.epoch = epoch_of(recent.transfer.thread, thread.asked);
+        recent.clock = known;
+        recent.clock[recent.transfer.thread] = thread.asked;
+        thread.last = recent.clock;
+        visit(recent, known);
+        tick(hart);
     }
+    forget_oldest();
     return last_id_;
 }
 
-// A program that never looks whether its transfers have ended must not make the machine slower and slower.
 void Checks::forget_oldest() {
-    if (active_.size() <= most_active)
-        return;
-    const auto oldest = std::ranges::find_if(active_, [](const Active &active) { return active.finished >= 0; });
-    if (oldest != active_.end())
-        observed(oldest->id);
+    while (recent_.size() > most_recent && recent_.front().finished >= 0)
+        recent_.pop_front();
 }
 
 void Checks::done(uint32_t id, int64_t time) {
-    const auto active = find(id);
-    if (active == active_.end())
+    Recent *recent = find(id);
+    if (recent == nullptr)
         return;
-    active->finished = time;
-    if (active->record != not_recorded)
-        records_[active->record].finished = time;
-    if (!on_) {
-        active_.erase(active);
+    recent->finished = time;
+    recent->end = ++ends_;
+    if (recent->record != not_recorded)
+        records_[recent->record].finished = time;
+    if (!on_)
         return;
-    }
-    const Transfer &transfer = active->transfer;
+    Thread &thread = thread_at(recent->transfer.thread);
+    thread.done = std::max(thread.done, clock_of(recent->epoch));
+    const Transfer &transfer = recent->transfer;
     if (transfer.copies) {
         shadow_.copy_written(transfer.reads, transfer.writes);
         return;
     }
     for (const Range &range : transfer.reads)
         if (const auto unwritten = shadow_.first_without(range, byte_written)) {
-            report(Check::uninitialised_read, transfer.what + " uses bytes that were never written", transfer.hart,
-                   transfer.pc, *unwritten, time, id);
+            report(Check::uninitialised_read, transfer.what + " uses bytes that were never written",
+                   harts_[transfer.hart], transfer.pc, *unwritten, time, id);
             break;
         }
     for (const Range &range : transfer.writes)
         shadow_.set(range, byte_written);
-}
-
-void Checks::observed(uint32_t id) {
-    const auto active = find(id);
-    if (active == active_.end() || active->finished < 0)
-        return;
-    const std::string lane = active->transfer.in_order ? active->transfer.lane : "";
-    // Those before it in the same order have ended as well.
-    release_if([&](const Active &each) {
-        return each.id == id || (each.id < id && each.finished >= 0 && each.transfer.lane == lane);
-    });
-}
-
-void Checks::event_observed(uint32_t lines) {
-    release_if([&](const Active &each) { return each.finished >= 0 && (lines & each.transfer.events) != 0; });
-}
-
-void Checks::release_if(const std::function<bool(const Active &)> &over) {
-    bool any = false;
-    for (const Active &each : active_)
-        if (over(each)) {
-            unclaim(each.transfer);
-            any = true;
-        }
-    if (!any)
-        return;
-    std::erase_if(active_, over);
-    // Bytes may belong to several transfers that read them, or to some that should not share them.
-    for (const Active &each : active_)
-        claim(each.transfer);
-}
-
-void Checks::claim(const Transfer &transfer) {
-    for (const Range &range : transfer.reads)
-        shadow_.set(range, byte_source);
-    for (const Range &range : transfer.writes)
-        shadow_.set(range, byte_target);
-}
-
-void Checks::unclaim(const Transfer &transfer) {
-    for (const auto *ranges : {&transfer.reads, &transfer.writes})
-        for (const Range &range : *ranges)
-            shadow_.clear(range, byte_claimed);
-}
-
-void Checks::check_overlap(const Active &active) {
-    const Transfer &transfer = active.transfer;
-    const auto behind = [&](const Active &other) { return &other != &active && goes_after(transfer, other.transfer); };
-    // What is asked for earlier in the same order does not matter.
-    for (const Active &other : active_)
-        if (behind(other))
-            unclaim(other.transfer);
-    for (const Active &other : active_)
-        if (&other != &active && !behind(other))
-            claim(other.transfer);
-    for (const auto *ranges : {&transfer.reads, &transfer.writes}) {
-        const bool writes = ranges == &transfer.writes;
-        for (const Range &range : *ranges)
-            if (const auto shared = shadow_.first_with(range, writes ? byte_claimed : byte_target)) {
-                report_overlap(active, *shared, writes);
-                break;
-            }
-    }
-    for (const Active &other : active_)
-        if (behind(other))
-            claim(other.transfer);
-}
-
-void Checks::report_overlap(const Active &active, uint32_t address, bool writes) {
-    const Transfer &transfer = active.transfer;
-    for (const Active &other : active_) {
-        const bool in_writes = holds(other.transfer.writes, address);
-        if (&other == &active || goes_after(transfer, other.transfer) ||
-            !(in_writes || (writes && holds(other.transfer.reads, address))))
-            continue;
-        report(Check::overlap,
-               transfer.what + " " + (writes ? "writes" : "reads") + " bytes that " + said_of(other, in_writes),
-               transfer.hart, transfer.pc, address, transfer.started, other.id);
-        return;
-    }
-}
-
-bool Checks::goes_after(const Transfer &transfer, const Transfer &other) {
-    return transfer.in_order && transfer.lane == other.lane;
-}
-
-std::string Checks::said_of(const Active &active, bool writes) {
-    if (active.finished < 0)
-        return active.transfer.what + (writes ? " is still writing" : " is still reading");
-    return active.transfer.what + (writes ? " wrote" : " read") + ", without having waited for its end";
-}
-
-bool Checks::holds(const std::vector<Range> &ranges, uint32_t address) {
-    return std::ranges::any_of(ranges, [&](const Range &range) { return range.holds(address); });
 }
 
 bool Checks::found_again(Check check, uint32_t hart, uint32_t pc) {
@@ -189,35 +103,49 @@ bool Checks::found_again(Check check, uint32_t hart, uint32_t pc) {
     return false;
 }
 
-void Checks::report(Check check, std::string message, uint32_t hart, uint32_t pc, uint32_t address, int64_t time,
-                    uint32_t transfer) {
-    if (!on_)
-        return;
-    if (found_again(check, hart, pc))
-        return;
+Finding *Checks::add(Check check, std::string message, const Hart &hart, uint32_t pc, uint32_t address, int64_t time) {
+    const bool is_race = check == Check::race || check == Check::overlap;
+    if (!on_ || (is_race && !racing_) || found_again(check, hart.index, pc))
+        return nullptr;
     size_t &kept = kept_[static_cast<size_t>(check)];
     if (kept == most_findings) {
         ++findings_left_out_;
-        return;
+        return nullptr;
     }
     ++kept;
-    Finding finding{check, std::move(message), hart, pc, address, time, 1};
-    if (const auto active = find(transfer); active != active_.end()) {
-        finding.transfer = record_of(*active);
-        for (const auto *ranges : {&active->transfer.reads, &active->transfer.writes})
-            for (const Range &range : *ranges)
-                if (range.holds(address))
-                    finding.range = range;
-    }
-    findings_.push_back(std::move(finding));
+    findings_.push_back({check, std::move(message), hart.index, pc, address, time, 1, places_.stack(hart.frame)});
+    return &findings_.back();
 }
 
-std::vector<Checks::Active>::iterator Checks::find(uint32_t id) { return std::ranges::find(active_, id, &Active::id); }
+void Checks::report(Check check, std::string message, const Hart &hart, uint32_t pc, uint32_t address, int64_t time,
+                    uint32_t transfer) {
+    Finding *finding = add(check, std::move(message), hart, pc, address, time);
+    if (const Recent *recent = find(transfer); finding != nullptr && recent != nullptr)
+        describe(*finding, *recent);
+}
 
-TransferRecord Checks::record_of(const Active &active) {
-    const Transfer &transfer = active.transfer;
-    return {active.id,   transfer.what,    transfer.lane,   transfer.hart,
-            transfer.pc, transfer.started, active.finished, transfer.bytes};
+void Checks::describe(Finding &finding, const Recent &recent) const {
+    finding.transfer = record_of(recent);
+    for (const auto *ranges : {&recent.transfer.reads, &recent.transfer.writes})
+        for (const Range &range : *ranges)
+            if (range.holds(finding.address))
+                finding.range = range;
+}
+
+Checks::Recent *Checks::find(uint32_t id) {
+    const size_t index = recent_.empty() ? 0 : id - recent_.front().id;
+    return index < recent_.size() ? &recent_[index] : nullptr;
+}
+
+const Checks::Recent *Checks::find_epoch(Epoch epoch) const {
+    const auto found = std::ranges::find(recent_, epoch, &Recent::epoch);
+    return found != recent_.end() ? &*found : nullptr;
+}
+
+TransferRecord Checks::record_of(const Recent &recent) {
+    const Transfer &transfer = recent.transfer;
+    return {recent.id,   transfer.what,    transfer.lane,   transfer.hart,
+            transfer.pc, transfer.started, recent.finished, transfer.bytes};
 }
 
 } // namespace tilewright

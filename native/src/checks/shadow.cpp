@@ -19,21 +19,6 @@ void Shadow::set(const Range &range, uint8_t state) {
             states[i] |= state;
 }
 
-void Shadow::clear(const Range &range, uint8_t state) {
-    const auto kept = static_cast<uint8_t>(~state);
-    if (uint8_t *states = at(range))
-        for (uint32_t i = 0; i < range.end - range.begin; ++i)
-            states[i] &= kept;
-}
-
-std::optional<uint32_t> Shadow::first_with(const Range &range, uint8_t state) const {
-    if (const uint8_t *states = at(range))
-        for (uint32_t i = 0; i < range.end - range.begin; ++i)
-            if ((states[i] & state) != 0)
-                return range.begin + i;
-    return std::nullopt;
-}
-
 std::optional<uint32_t> Shadow::first_without(const Range &range, uint8_t state) const {
     if (const uint8_t *states = at(range))
         for (uint32_t i = 0; i < range.end - range.begin; ++i)

@@ -1,4 +1,4 @@
-// What is known of each byte of a memory: whether anything wrote it, and whether a transfer in flight uses it.
+// What is known of each byte of a memory: whether anything wrote it.
 #pragma once
 
 #include <cstdint>
@@ -20,23 +20,19 @@ struct Range {
     bool meets(const Range &other) const { return begin < other.end && other.begin < end; }
 };
 
-enum ByteState : uint8_t {
-    byte_written = 1,
-    byte_target = 2, // of a transfer whose end no hart has seen: not to be read or written
-    byte_source = 4, // likewise: not to be written
-    byte_claimed = byte_target | byte_source,
-};
+enum ByteState : uint8_t { byte_written = 1 };
 
-// The same state for each byte of an access.
-template <size_t Size> constexpr uint32_t each_byte(uint32_t state) { return state * (0x01010101u >> (32 - 8 * Size)); }
-
-template <size_t Size> uint32_t shadow_of(const uint8_t *shadow) {
-    uint32_t states = 0;
-    std::memcpy(&states, shadow, Size);
-    return states;
+// Whether all of some epochs, which belong to the bytes of an access, are one.
+template <size_t Size> bool all_are(const uint32_t *epochs, uint32_t epoch) {
+    if constexpr (Size == 1)
+        return *epochs == epoch;
+    uint64_t pairs[Size / 2 + 1];
+    std::memcpy(pairs, epochs, 4 * Size);
+    const uint64_t pair = uint64_t{epoch} << 32 | epoch;
+    if constexpr (Size == 2)
+        return pairs[0] == pair;
+    return ((pairs[0] ^ pair) | (pairs[1] ^ pair)) == 0;
 }
-
-template <size_t Size> void set_shadow(uint8_t *shadow, uint32_t states) { std::memcpy(shadow, &states, Size); }
 
 // The states of all memories, by address. Addresses in no memory have none.
 class Shadow {
@@ -44,9 +40,7 @@ class Shadow {
     explicit Shadow(const std::vector<std::unique_ptr<Memory>> &memories) : memories_(memories) {}
 
     void set(const Range &range, uint8_t state);
-    void clear(const Range &range, uint8_t state);
-    // The first byte with any of these states, or the first without any of them.
-    std::optional<uint32_t> first_with(const Range &range, uint8_t state) const;
+    // The first byte without any of these states.
     std::optional<uint32_t> first_without(const Range &range, uint8_t state) const;
     // Bytes that were copied are as written as those they come from; what has no source in a memory counts as written.
     void copy_written(const std::vector<Range> &from, const std::vector<Range> &to);

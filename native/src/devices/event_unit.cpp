@@ -3,6 +3,8 @@
 #include "machine/machine.h"
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 namespace tilewright {
 
@@ -78,7 +80,9 @@ Reply EventUnit::access(const Access &access) {
         return barrier_register((offset - all_barriers) / barrier_bytes, offset % barrier_bytes, access, false, 0);
     if (offset < all_end && offset % 0x100 < 4 * software_events && access.write) {
         ++software_events_;
-        trigger(access.value != 0 ? access.value : ~0u, 1u << (offset % 0x100 / 4), access.time);
+        Clock told;
+        machine_.checks().release(access.hart, told);
+        trigger(access.value != 0 ? access.value : ~0u, 1u << (offset % 0x100 / 4), told, access.time);
         return {};
     }
     return {.refused = true};
@@ -121,10 +125,12 @@ Reply EventUnit::core_register(uint32_t number, uint32_t offset, const Access &a
     case reg_status: // whether the core's clock runs
         return {.value = hart_of(number).state == HartState::running};
     case reg_buffer:
-        machine_.event_observed(core.buffer);
+        if (own)
+            learn(number, core.buffer);
         return {.value = core.buffer};
     case reg_buffer_masked:
-        machine_.event_observed(events);
+        if (own)
+            learn(number, events);
         return {.value = events};
     case reg_buffer_interrupts:
         return {.value = core.buffer & core.interrupt_mask};
@@ -151,9 +157,9 @@ Reply EventUnit::barrier_register(uint32_t number, uint32_t offset, const Access
         else if (offset == reg_target_mask)
             barrier.target_mask = access.value;
         else if (offset == reg_trigger)
-            arrive(barrier, access.value, access.time);
+            arrive(barrier, access.value, access);
         else if (offset == reg_trigger_self && own)
-            arrive(barrier, 1u << core, access.time);
+            arrive(barrier, 1u << core, access);
         return {};
     }
     if (offset == reg_barrier_summary) {
@@ -168,20 +174,21 @@ Reply EventUnit::barrier_register(uint32_t number, uint32_t offset, const Access
                                                      : barrier.status};
     const bool replayed = cores_[core].replayed == access.offset;
     if (!replayed)
-        arrive(barrier, 1u << core, access.time);
+        arrive(barrier, 1u << core, access);
     if (offset == reg_trigger_self)
         return {.value = barrier.status};
     waiting_register_[core] = access.offset;
     return wait_for_event(core, offset == reg_trigger_wait_clear);
 }
 
-void EventUnit::arrive(Barrier &barrier, uint32_t cores, int64_t time) {
+void EventUnit::arrive(Barrier &barrier, uint32_t cores, const Access &access) {
+    machine_.checks().release(access.hart, barrier.arrived);
     barrier.status |= cores;
     if (barrier.trigger_mask == 0 || (barrier.status & barrier.trigger_mask) != barrier.trigger_mask)
         return;
     barrier.status = 0;
     ++barriers_passed_;
-    trigger(barrier.target_mask, barrier_event_, time);
+    trigger(barrier.target_mask, barrier_event_, std::exchange(barrier.arrived, {}), access.time);
 }
 
 Reply EventUnit::software_event(uint32_t core, uint32_t offset, const Access &access) {
@@ -192,7 +199,9 @@ Reply EventUnit::software_event(uint32_t core, uint32_t offset, const Access &ac
         // A write names the cores; a read goes to those set before. None means all.
         const uint32_t named = access.write ? access.value : cores_[core].software_targets;
         ++software_events_;
-        trigger(named != 0 ? named : ~0u, 1u << number, access.time);
+        Clock told;
+        machine_.checks().release(access.hart, told);
+        trigger(named != 0 ? named : ~0u, 1u << number, told, access.time);
     }
     if (access.write || variant == 0)
         return {};
@@ -205,6 +214,7 @@ Reply EventUnit::mutex(uint32_t core, uint32_t number, const Access &access) {
     if (!access.write) {
         if (!mutex.locked) {
             mutex.locked = true;
+            machine_.checks().acquire(access.hart, mutex.left);
             return {.value = mutex.message};
         }
         ++mutex_waits_;
@@ -213,6 +223,7 @@ Reply EventUnit::mutex(uint32_t core, uint32_t number, const Access &access) {
         return sleep(core, Wait::mutex);
     }
     mutex.message = access.value;
+    machine_.checks().release(access.hart, mutex.left);
     if (mutex.waiting.empty()) {
         mutex.locked = false;
         return {};
@@ -220,7 +231,8 @@ Reply EventUnit::mutex(uint32_t core, uint32_t number, const Access &access) {
     const uint32_t next = mutex.waiting.front();
     mutex.waiting.pop_front();
     cores_[next].message = access.value;
-    trigger(1u << next, mutex_event_, access.time);
+    cores_[next].given = mutex.left;
+    trigger(1u << next, mutex_event_, {}, access.time);
     return {};
 }
 
@@ -248,18 +260,20 @@ Reply EventUnit::dispatch(uint32_t core, uint32_t offset, const Access &access) 
 
 void EventUnit::push_dispatch(uint32_t core, uint32_t value, int64_t time) {
     // Who pushes runs the function without reading it back.
-    Dispatched entry{value, team_ & ~(1u << core)};
+    Dispatched entry{value, team_ & ~(1u << core), {}};
+    machine_.checks().release(hart_of(core), entry.pushed);
     uint32_t woken = 0;
     for (uint32_t i = 0; i < cores_.size(); ++i)
         if (cores_[i].wait == Wait::dispatch && ((entry.readers >> i) & 1) != 0 &&
             (cores_[i].buffer & dispatch_event_) == 0) {
             cores_[i].message = value;
+            cores_[i].given = entry.pushed;
             woken |= 1u << i;
         }
     entry.readers &= ~woken;
     if (entry.readers != 0)
         dispatched_.push_back(entry);
-    trigger(woken, dispatch_event_, time);
+    trigger(woken, dispatch_event_, {}, time);
 }
 
 bool EventUnit::take_dispatch(uint32_t core, uint32_t &value, int64_t time) {
@@ -268,6 +282,7 @@ bool EventUnit::take_dispatch(uint32_t core, uint32_t &value, int64_t time) {
     if (entry == dispatched_.end())
         return false;
     value = entry->value;
+    machine_.checks().acquire(hart_of(core), entry->pushed);
     entry->readers &= ~(1u << core);
     while (!dispatched_.empty() && dispatched_.front().readers == 0)
         dispatched_.pop_front();
@@ -289,9 +304,9 @@ Reply EventUnit::wait_for_event(uint32_t number, bool clears) {
         core.clears = clears;
         return sleep(number, Wait::event);
     }
+    learn(number, events);
     if (clears)
         core.buffer &= ~core.mask;
-    machine_.event_observed(events);
     return {.value = events};
 }
 
@@ -301,14 +316,31 @@ Reply EventUnit::sleep(uint32_t core, Wait wait) {
     return {.asleep = true};
 }
 
-void EventUnit::signal(uint32_t line, int64_t time) { trigger(~0u, 1u << line, time); }
+void EventUnit::signal(uint32_t line, int64_t time) { trigger(~0u, 1u << line, {}, time); }
 
-void EventUnit::trigger(uint32_t cores, uint32_t events, int64_t time) {
+void EventUnit::trigger(uint32_t cores, uint32_t events, const Clock &told, int64_t time) {
+    const auto line = static_cast<size_t>(std::countr_zero(events));
     for (uint32_t i = 0; i < cores_.size(); ++i)
         if ((cores >> i) & 1) {
+            // An event that is still there says nothing new of transfers.
+            if ((cores_[i].buffer & events) == 0) {
+                cores_[i].ends[line] = machine_.checks().ends();
+                cores_[i].told[line].clear();
+            }
+            join(cores_[i].told[line], told);
             cores_[i].buffer |= events;
             settle(i, time);
         }
+}
+
+void EventUnit::learn(uint32_t number, uint32_t events) {
+    if (!machine_.checks().on())
+        return;
+    for (; events != 0; events &= events - 1) {
+        const auto line = static_cast<size_t>(std::countr_zero(events));
+        machine_.checks().acquire(hart_of(number), cores_[number].told[line]);
+        machine_.checks().event_seen(hart_of(number), {1u << line, cores_[number].ends[line]});
+    }
 }
 
 void EventUnit::settle(uint32_t number, int64_t time) {
@@ -321,7 +353,9 @@ void EventUnit::settle(uint32_t number, int64_t time) {
         const bool by_event = core.wait == Wait::event;
         core.buffer &= ~(!by_event ? wanted : core.clears ? core.mask : 0);
         core.wait = Wait::none;
-        machine_.event_observed(events);
+        learn(number, events);
+        if (!by_event)
+            machine_.checks().acquire(hart_of(number), std::exchange(core.given, {}));
         machine_.wake(hart_of(number), time + wake_cycles_, by_event ? events : core.message);
     }
     const uint32_t lines = core.buffer & core.interrupt_mask;
@@ -343,8 +377,8 @@ void EventUnit::acknowledge(Hart &hart, uint32_t line) {
     if (!is_core(hart))
         return;
     Core &core = cores_[hart.index - first_];
+    learn(hart.index - first_, core.buffer & 1u << line);
     core.buffer &= ~(1u << line);
-    machine_.event_observed(1u << line);
     hart.interrupt = core.buffer & core.interrupt_mask;
 }
 

@@ -1,8 +1,10 @@
 // The event unit of a cluster: events by core, and what waits for them: barriers, mutexes, software events, dispatch.
 #pragma once
 
+#include "checks/order.h"
 #include "machine/device.h"
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -35,20 +37,27 @@ class EventUnit final : public Device {
         bool clears = false;   // the end of the wait clears all events of the mask
         uint32_t message = 0;  // what the end of the wait gives, for mutexes and dispatch
         uint32_t replayed = 0; // register of an event load that an interrupt broke off: it has triggered already
+        // For checks: what harts that triggered an event had done, and how many transfers had ended, by event.
+        std::array<Clock, 32> told{};
+        std::array<uint64_t, 32> ends{};
+        Clock given{}; // with the message
     };
     struct Barrier {
         uint32_t trigger_mask = 0;
         uint32_t status = 0;
         uint32_t target_mask = 0;
+        Clock arrived{}; // what those that have arrived had done, for checks
     };
     struct Mutex {
         bool locked = false;
         uint32_t message = 0;
         std::deque<uint32_t> waiting;
+        Clock left{}; // what owners had done, for checks
     };
     struct Dispatched {
         uint32_t value;
         uint32_t readers; // cores that have not read it yet
+        Clock pushed;     // what the one who pushed it had done, for checks
     };
     struct BlockedPush {
         uint32_t core;
@@ -64,11 +73,13 @@ class EventUnit final : public Device {
 
     Reply wait_for_event(uint32_t core, bool clears);
     Reply sleep(uint32_t core, Wait wait);
-    void arrive(Barrier &barrier, uint32_t cores, int64_t time);
+    void arrive(Barrier &barrier, uint32_t cores, const Access &access);
     // Lets all of a team that wait for it take what was pushed.
     void push_dispatch(uint32_t core, uint32_t value, int64_t time);
     bool take_dispatch(uint32_t core, uint32_t &value, int64_t time);
-    void trigger(uint32_t cores, uint32_t events, int64_t time);
+    void trigger(uint32_t cores, uint32_t events, const Clock &told, int64_t time);
+    // The core learns what its events tell.
+    void learn(uint32_t core, uint32_t events);
     // Wakes the core if what it waits for is there, and brings its interrupts up to date.
     void settle(uint32_t core, int64_t time);
     void break_off(uint32_t core);

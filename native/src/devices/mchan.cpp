@@ -30,8 +30,11 @@ Mchan::Mchan(Machine &machine, const std::string &name, const Settings &settings
       queue_(settings.word("queue")), burst_(settings.word("burst")), outstanding_(settings.word("outstanding")),
       bank_conflicts_(settings["bank_conflicts"] != 0), read_cycles_(settings.either("read_cycles", 0)),
       near_lines_(settings.either("near_lines", 1) != 0), ports_(machine.harts().size()),
-      pending_(settings.word("counters"), 0), unseen_(pending_.size()),
-      free_(static_cast<uint32_t>((uint64_t{1} << pending_.size()) - 1)) {}
+      pending_(settings.word("counters"), 0), free_(static_cast<uint32_t>((uint64_t{1} << pending_.size()) - 1)) {
+    for (size_t i = 0; i < pending_.size(); ++i)
+        threads_.push_back(machine.checks().add_thread(
+            name, "to free counter " + std::to_string(i) + " of '" + name + "' once its status shows the end", false));
+}
 
 Reply Mchan::access(const Access &access) {
     if (access.offset == reg_command)
@@ -39,7 +42,7 @@ Reply Mchan::access(const Access &access) {
     if (access.offset != reg_status)
         return {.refused = true};
     if (!access.write)
-        return {.value = status()};
+        return {.value = status(access.hart)};
     release(access.value, access);
     return {};
 }
@@ -55,16 +58,14 @@ Reply Mchan::allocate(const Access &access) {
     return {.value = counter};
 }
 
-uint32_t Mchan::status() {
+uint32_t Mchan::status(const Hart &hart) {
     uint32_t busy = 0;
     for (uint32_t i = 0; i < pending_.size(); ++i) {
         if (pending_[i] != 0) {
             busy |= 1u << i;
             continue;
         }
-        for (const uint32_t transfer : unseen_[i])
-            machine_.transfer_observed(transfer);
-        unseen_[i].clear();
+        machine_.checks().end_shown(hart, threads_[i]);
     }
     const auto all = static_cast<uint32_t>((uint64_t{1} << pending_.size()) - 1);
     return busy | (all & ~free_) << 16;
@@ -76,6 +77,9 @@ void Mchan::release(uint32_t counters, const Access &access) {
         machine_.report(Check::double_free,
                         "DMA counter " + std::to_string(std::countr_zero(twice)) + " is freed, but it was not in use",
                         access.hart, access.pc, access.address);
+    for (uint32_t i = 0; i < pending_.size(); ++i)
+        if (((counters >> i) & 1) != 0)
+            machine_.checks().given_back(access.hart, threads_[i]);
     free_ |= counters & all;
     while (!waiting_.empty() && free_ != 0) {
         Hart &hart = machine_.harts()[waiting_.front()];
@@ -172,6 +176,7 @@ bool Mchan::describe(Command &command, uint32_t hart, uint32_t pc, int64_t time)
     const bool aligned = command.near % word_bytes == 0 && command.far % word_bytes == 0;
     Transfer transfer{.what = what,
                       .lane = name() + (command.inward ? " in" : " out"),
+                      .thread = threads_[command.counter],
                       .hart = hart,
                       .pc = pc,
                       .started = time,
@@ -181,7 +186,6 @@ bool Mchan::describe(Command &command, uint32_t hart, uint32_t pc, int64_t time)
                       // The event of a counter tells of all its transfers, also of those that did not ask for it.
                       .events = 1u << event_line_ | 1u << interrupt_line_};
     command.transfer = machine_.transfer_started(std::move(transfer));
-    unseen_[command.counter].push_back(command.transfer);
     if (!aligned)
         machine_.report(Check::unaligned_transfer, "a DMA transfer does not start at a multiple of 4 bytes",
                         machine_.harts()[hart], pc, command.near % word_bytes != 0 ? near[0].begin : far[0].begin,

@@ -84,7 +84,7 @@ class Mchan final : public Device {
     };
 
     Reply allocate(const Access &access);
-    uint32_t status();
+    uint32_t status(const Hart &hart);
     void release(uint32_t counters, const Access &access);
     Reply write_word(const Access &access);
     void add_word(uint32_t hart, uint32_t word, uint32_t pc, int64_t time);
@@ -119,7 +119,7 @@ class Mchan final : public Device {
     uint32_t turn_ = 0;       // the hart whose queue is looked at first
     Direction in_, out_;
     std::vector<uint32_t> pending_;               // bytes, by counter
-    std::vector<std::vector<uint32_t>> unseen_;   // transfers whose end no hart has seen, by counter
+    std::vector<uint32_t> threads_;               // by counter, see Checks::add_thread
     uint32_t free_;                               // counters, as bits
     std::deque<uint32_t> waiting_;                // harts that wait for a counter
     std::array<int64_t, 4> port_free_{};          // first cycle in which each port can move a word again

@@ -28,6 +28,8 @@ NeurekaDevice::NeurekaDevice(Machine &machine, const std::string &name, const Se
     : Device(machine, name), memory_(machine.needed_memory(settings.text("memory"))),
       weights_(settings.has("weight_memory") ? &machine.needed_memory(settings.text("weight_memory")) : nullptr),
       events_(machine.needed_device(settings.text("events"))), event_(settings.word("event")),
+      thread_(machine.checks().add_thread(
+          name, "a look at a register of '" + name + "' that shows its end, or its event", true)),
       start_cycles_(settings["start_cycles"]) {
     for (const std::string_view each : NeurekaTiming::names())
         timing_.set(each, settings[std::string(each)]);
@@ -61,32 +63,32 @@ Reply NeurekaDevice::access(const Access &access) {
     }
     switch (offset) {
     case reg_acquire:
-        return {.value = acquire()};
+        return {.value = acquire(access.hart)};
     case reg_finished:
-        observe_ends();
+        observe_ends(access.hart);
         return {.value = finished_};
     case reg_status:
-        return {.value = status()};
+        return {.value = status(access.hart)};
     case reg_running:
-        observe_ends();
+        observe_ends(access.hart);
         return {.value = jobs_.empty() ? next_job_ : jobs_.front().number};
     default:
         return {};
     }
 }
 
-uint32_t NeurekaDevice::acquire() {
+uint32_t NeurekaDevice::acquire(const Hart &hart) {
     if (jobs_.size() == contexts)
         return all_queued;
     if (acquired_)
         return being_written;
     acquired_ = true;
-    observe_end(offered());
+    observe_end(hart, offered());
     return next_job_;
 }
 
-uint32_t NeurekaDevice::status() {
-    observe_ends();
+uint32_t NeurekaDevice::status(const Hart &hart) {
+    observe_ends(hart);
     uint32_t busy = 0;
     for (uint32_t i = 0; i < contexts; ++i)
         busy |= contexts_[i].busy ? 1u << 8 * i : 0;
@@ -94,16 +96,14 @@ uint32_t NeurekaDevice::status() {
 }
 
 // A hart reads which jobs have ended, or gets registers that the job before the last one had.
-void NeurekaDevice::observe_ends() {
-    for (Context &context : contexts_)
-        observe_end(context);
+void NeurekaDevice::observe_ends(const Hart &hart) {
+    for (const Context &context : contexts_)
+        observe_end(hart, context);
 }
 
-void NeurekaDevice::observe_end(Context &context) {
-    if (!context.busy && context.unseen != no_transfer) {
-        machine_.transfer_observed(context.unseen);
-        context.unseen = no_transfer;
-    }
+void NeurekaDevice::observe_end(const Hart &hart, const Context &context) {
+    if (!context.busy && context.transfer != no_transfer)
+        machine_.checks().ended(hart, context.transfer);
 }
 
 void NeurekaDevice::trigger(const Access &access) {
@@ -119,7 +119,7 @@ void NeurekaDevice::trigger(const Access &access) {
     }
     context.busy = true;
     describe(queued);
-    context.unseen = queued.transfer;
+    context.transfer = queued.transfer;
     jobs_.push_back(std::move(queued));
     if (jobs_.size() == 1)
         start(access.time + start_cycles_);
@@ -135,11 +135,11 @@ void NeurekaDevice::describe(Queued &queued) {
              job.rows(), job.columns(), job.output_channels());
     Transfer transfer{.what = what,
                       .lane = name(),
+                      .thread = thread_,
                       .hart = queued.hart,
                       .pc = queued.pc,
                       .started = queued.triggered,
                       .copies = false,
-                      .in_order = true,
                       .events = 1u << event_};
     for (const NeurekaRange &range : neureka_ranges(job, memories(), quirks_)) {
         const uint32_t base = range.in_weight_memory ? weights_->base : memory_.base;

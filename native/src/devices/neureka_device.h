@@ -35,13 +35,13 @@ class NeurekaDevice final : public Device {
     struct Context {
         NeurekaRegisters registers{};
         bool busy = false;
-        uint32_t unseen = 0; // transfer of a job whose end no hart has seen
+        uint32_t transfer = 0; // of its last job
     };
 
-    uint32_t acquire();
-    uint32_t status();
-    void observe_ends();
-    void observe_end(Context &context);
+    uint32_t acquire(const Hart &hart);
+    uint32_t status(const Hart &hart);
+    void observe_ends(const Hart &hart);
+    void observe_end(const Hart &hart, const Context &context);
     void trigger(const Access &access);
     void describe(Queued &queued);
     void start(int64_t time);
@@ -53,6 +53,7 @@ class NeurekaDevice final : public Device {
     Memory *weights_;
     Device &events_;
     uint32_t event_;
+    uint32_t thread_; // see Checks::add_thread
     int64_t start_cycles_;
     NeurekaTiming timing_;
     NeurekaQuirks quirks_;

@@ -26,11 +26,12 @@ class SystemControl final : public Device {
         : Device(machine, name), exit_register_(settings.word("exit_register")) {}
     Reply access(const Access &access) override {
         if (access.write && access.offset == exit_register_ && (access.value >> 31) != 0)
-            machine_.exit(access.value & 0x7fffffff, access.time);
+            machine_.exit(access.value & 0x7fffffff, access.hart, access.pc, access.time);
         if (access.write)
             values_[access.offset] = access.value;
         return {.value = values_[access.offset]};
     }
+    bool only_keeps(uint32_t) const override { return true; }
 
   private:
     uint32_t exit_register_;
@@ -46,6 +47,7 @@ class Registers final : public Device {
             values_[access.offset] = access.value;
         return {.value = values_[access.offset]};
     }
+    bool only_keeps(uint32_t) const override { return true; }
 
   private:
     std::map<uint32_t, uint32_t> values_;
@@ -62,7 +64,7 @@ class ClusterControl final : public Device {
     Reply access(const Access &access) override {
         if (access.offset == fetch_enable) {
             if (access.write)
-                enable(access.value, access.time);
+                enable(access);
             return {.value = enabled_};
         }
         if (access.offset >= boot_address && access.offset < boot_address + 4 * count_) {
@@ -76,14 +78,20 @@ class ClusterControl final : public Device {
         return {.value = others_[access.offset]};
     }
 
+    bool only_keeps(uint32_t offset) const override { return offset != fetch_enable; }
+
   private:
     static constexpr uint32_t fetch_enable = 0x8, boot_address = 0x40;
 
-    void enable(uint32_t mask, int64_t time) {
+    void enable(const Access &access) {
+        Clock begun;
+        machine_.checks().release(access.hart, begun);
         for (uint32_t i = 0; i < count_; ++i)
-            if (((mask & ~enabled_) >> i) & 1)
-                machine_.start(first_ + i, boot_[i], time + start_cycles_);
-        enabled_ |= mask;
+            if (((access.value & ~enabled_) >> i) & 1) {
+                machine_.checks().acquire(machine_.harts()[first_ + i], begun);
+                machine_.start(first_ + i, boot_[i], access.time + start_cycles_);
+            }
+        enabled_ |= access.value;
     }
 
     uint32_t first_;

@@ -41,6 +41,7 @@ uint32_t place(uint32_t first, uint32_t row, uint32_t stride, uint32_t byte) {
 
 UdmaHyper::UdmaHyper(Machine &machine, const std::string &name, const Settings &settings)
     : Device(machine, name), outer_(machine.needed_memory(settings.text("memory"))),
+      thread_(machine.checks().add_thread(name, "a look at the status of '" + name + "' that shows its end", true)),
       channels_at_(settings.word("channels")), common_at_(settings.word("common")),
       clock_bit_(1u << settings["clock_bit"]), queue_(settings.word("queue")),
       clock_numerator_(settings["clock_numerator"]), clock_denominator_(settings["clock_denominator"]),
@@ -74,7 +75,7 @@ Reply UdmaHyper::access(const Access &access) {
 
 Reply UdmaHyper::channel_register(uint32_t id, uint32_t number, const Access &access) {
     if (!access.write)
-        return {.value = number == status_register ? status(id) : channels_[id].values[number]};
+        return {.value = number == status_register ? status(id, access.hart) : channels_[id].values[number]};
     channels_[id].values[number] = access.value;
     if ((number == rx_config || number == tx_config) && (access.value & config_enable) != 0)
         return ask(id, number == rx_config, access);
@@ -148,14 +149,14 @@ bool UdmaHyper::describe(Request &request) {
              request.outer, request.read ? "to" : "from", request.address);
     Transfer transfer{.what = outer_.name + ": " + what,
                       .lane = name(),
+                      .thread = thread_,
                       .hart = request.hart,
                       .pc = request.pc,
                       .started = request.asked,
-                      .bytes = request.size,
-                      .in_order = true};
+                      .bytes = request.size};
     (request.read ? transfer.writes : transfer.reads) = std::move(ranges);
     request.transfer = machine_.transfer_started(std::move(transfer));
-    channels_[request.id].unseen.push_back(request.transfer);
+    channels_[request.id].transfers.push_back(request.transfer);
     return true;
 }
 
@@ -227,15 +228,15 @@ void UdmaHyper::happen(uint32_t) {
     start_next(now);
 }
 
-uint32_t UdmaHyper::status(uint32_t id) {
+uint32_t UdmaHyper::status(uint32_t id, const Hart &hart) {
     Channel &channel = channels_[id];
     const bool runs = running_ && running_->id == id;
     const uint32_t left = channel.waiting + (runs ? 1 : 0);
     // Transfers of an id end in the order in which they were asked for.
-    while (channel.unseen.size() > left + channel.blocked.size()) {
-        machine_.transfer_observed(channel.unseen.front());
-        channel.unseen.pop_front();
-    }
+    while (channel.transfers.size() > left + channel.blocked.size() + 1)
+        channel.transfers.pop_front();
+    if (channel.transfers.size() > left + channel.blocked.size())
+        machine_.checks().ended(hart, channel.transfers.front());
     return (left != 0 ? 1u : 0u) | channel.waiting << 1;
 }
 

@@ -40,8 +40,8 @@ class UdmaHyper final : public Device {
     };
     struct Channel {
         std::array<uint32_t, registers> values{};
-        uint32_t waiting = 0; // requests that have not started
-        std::deque<uint32_t> unseen;
+        uint32_t waiting = 0;                             // requests that have not started
+        std::deque<uint32_t> transfers;                   // those that have not started or ended, and the last that has
         std::deque<std::pair<uint32_t, Request>> blocked; // harts that wait for room, with what they ask for
     };
 
@@ -52,10 +52,11 @@ class UdmaHyper final : public Device {
     void start_next(int64_t time);
     int64_t cycles(const Request &request) const;
     void copy(const Request &request);
-    uint32_t status(uint32_t id);
+    uint32_t status(uint32_t id, const Hart &hart);
     uint32_t rows(const Request &request) const;
 
     Memory &outer_;
+    uint32_t thread_; // see Checks::add_thread
     uint32_t channels_at_, common_at_;
     uint32_t clock_bit_;
     uint32_t queue_;

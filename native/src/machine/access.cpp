@@ -42,9 +42,9 @@ Outcome Machine::access_anywhere(Hart &hart, const Op *op, uint32_t address, uin
         if (memory->holds(address, size)) {
             const Outcome outcome = access_memory(hart, *memory, address - memory->base, size, kind, value, time);
             if (checks_.on()) [[unlikely]] {
-                check(hart, op, where, address, size, kind, memory->shadow + (address - memory->base), time);
                 if (test_and_set)
-                    checks_.written_from_outside({address, address + size});
+                    checks_.add_flag(address & ~3u, 4);
+                check(hart, op, where, *memory, address - memory->base, size, kind, time);
             }
             if (test_and_set)
                 std::memset(memory->data + (address - memory->base), 0xff, size);
@@ -67,14 +67,19 @@ Outcome Machine::access_anywhere(Hart &hart, const Op *op, uint32_t address, uin
                 kind == AccessKind::store ? "store outside of all memories" : "load outside of all memories", address);
 }
 
-void Machine::check(Hart &hart, const Op *op, uint32_t where, uint32_t address, uint32_t size, AccessKind kind,
-                    uint8_t *shadow, int64_t time) {
-    const HartAccess access{hart,    *op,  hart.code->pc_of(op),           where,
-                            address, size, hart.group->machine_time(time), shadow};
+void Machine::check(Hart &hart, const Op *op, uint32_t where, Memory &memory, uint32_t offset, uint32_t size,
+                    AccessKind kind, int64_t time) {
+    const HartAccess access{hart,   *op,  hart.code->pc_of(op),          where, memory,
+                            offset, size, hart.group->machine_time(time)};
     if (kind == AccessKind::store)
         checks_.check_store(access);
     else
         checks_.check_load(access);
+}
+
+void Machine::check_atomic(const Hart &hart, uint32_t address) {
+    const Alias *alias = alias_of(hart, address);
+    checks_.add_flag(alias != nullptr ? alias->shown(address) : address, 4);
 }
 
 void Machine::check_registers(Hart &hart, const Op *op) {
@@ -126,6 +131,12 @@ Outcome Machine::access_device(Hart &hart, const Op *op, const DeviceRange &rang
     if (reply.refused)
         return fail(hart, op, "bad-register", "'" + range.device->name() + "' has no such register",
                     range.base + request.offset - range.offset);
+    if (checks_.on() && range.device->only_keeps(request.offset)) {
+        if (request.write)
+            checks_.release_flag(hart, request.address);
+        else
+            checks_.acquire_flag(hart, request.address);
+    }
     if (stopping_) // the program has ended or failed here, and does nothing more
         return Outcome::fault;
     const int64_t wait = int64_t{hart.group->device_cycles[index]} - 1 + reply.wait;

@@ -93,6 +93,11 @@ class Device {
         static_cast<void>(hart);
         static_cast<void>(line);
     }
+    // Whether a register only keeps what is written, so that harts can tell each other by it.
+    virtual bool only_keeps(uint32_t offset) const {
+        static_cast<void>(offset);
+        return false;
+    }
     // What it did, for tables: names with numbers.
     virtual std::map<std::string, uint64_t> statistics() const { return {}; }
 

@@ -88,8 +88,9 @@ struct NearView {
     uint32_t base = 0;
     uint32_t size = 0;
     uint8_t *data = nullptr;
-    uint8_t *shadow = nullptr;    // the state of each byte, for checks
-    int64_t *bank_free = nullptr; // null: conflicts are not modelled
+    Memory *memory = nullptr;
+    uint32_t *reads = nullptr, *writes = nullptr; // of the memory, for checks
+    int64_t *bank_free = nullptr;                 // null: conflicts are not modelled
     uint32_t bank_mask = 0;
 };
 
@@ -128,6 +129,8 @@ struct Hart {
     std::vector<uint64_t> fetched; // lines in the private instruction cache, as bits, by line of the code
     Counters counters;
     // For checks.
+    uint32_t epoch = 0;            // see checks/order.h
+    uint32_t frame = 0;            // see checks/places.h
     uint32_t stack_low = 0;        // end of its stack; 0: not known
     uint64_t suspects = 0;         // registers with bytes that were never written, as bits; floating-point ones above
     bool stores_unwritten = false; // the next store is of such a register

@@ -97,7 +97,7 @@ pick:
 
 yield:
     // An instruction that was not its turn is still to be executed.
-    if constexpr (Observed)
+    if (Observed && following_)
         observe(*hart, observed_op, op == observed_op ? nullptr : op, t, t - observed_time);
     hart->op = op;
     hart->time = t;
@@ -111,7 +111,8 @@ interrupted: // an access put the hart to sleep or failed
 sleeping:
 stopped:
     if constexpr (Observed) {
-        observe(*hart, observed_op, nullptr, t, t - observed_time);
+        if (following_)
+            observe(*hart, observed_op, nullptr, t, t - observed_time);
         if (hart->state == HartState::asleep)
             trace(*hart, TraceKind::asleep, hart->code->pc_of(op), t);
     }
@@ -125,9 +126,11 @@ stopped:
     if constexpr (Observed) {
         if (op->code == op_loop_back)
             goto l_loop_back;
-        observe(*hart, observed_op, op, t, t - observed_time);
-        observed_op = op;
-        observed_time = t;
+        if (following_) {
+            observe(*hart, observed_op, op, t, t - observed_time);
+            observed_op = op;
+            observed_time = t;
+        }
         if (hart->suspects != 0) [[unlikely]]
             check_registers(*hart, op);
         if (hart->index == stepping_ && retired != 0) [[unlikely]] {

@@ -29,8 +29,12 @@ void Machine::add_memory(const std::string &name, uint32_t base, uint32_t size, 
     memory->size = size;
     memory->pages = Pages(size);
     memory->data = memory->pages.data();
-    memory->shadow_pages = Pages(size);
-    memory->shadow = memory->shadow_pages.data();
+    const auto shadow = [&memory](size_t bytes) { return memory->shadow_pages.emplace_back(bytes).data(); };
+    memory->shadow = shadow(size);
+    for (uint32_t **epochs : {&memory->reads, &memory->writes})
+        *epochs = reinterpret_cast<uint32_t *>(shadow(size_t{size} * sizeof(uint32_t)));
+    for (uint32_t **places : {&memory->read_places, &memory->write_places})
+        *places = reinterpret_cast<uint32_t *>(shadow(size_t{size} + sizeof(uint32_t)));
     memory->bank_mask = std::bit_ceil(std::max(banks, 1u)) - 1;
     memory->bank_free.assign(memory->bank_mask + size_t{1}, 0);
     memory->executable = executable;
@@ -77,7 +81,9 @@ void Machine::add_harts(const GroupDescription &description) {
     group->view = NearView{group->near->base,
                            group->near->size,
                            group->near->data,
-                           group->near->shadow,
+                           group->near,
+                           group->near->reads,
+                           group->near->writes,
                            group->near_banks ? group->near->bank_free.data() : nullptr,
                            group->near->bank_mask};
     group->early_counters = description.early_counters;
@@ -227,7 +233,8 @@ bool Machine::set_interrupts(Hart &hart, uint32_t lines, int64_t time) {
     return !waits_for_interrupt;
 }
 
-void Machine::exit(uint32_t code, int64_t time) {
+void Machine::exit(uint32_t code, const Hart &hart, uint32_t pc, int64_t time) {
+    checks_.end_of_program(hart, pc, time);
     ended_ = time;
     exited_ = true;
     stopping_ = true;

@@ -93,7 +93,7 @@ class Machine {
     // execute again after the handler.
     bool set_interrupts(Hart &hart, uint32_t lines, int64_t time);
     void print(char character) { output_.push_back(character); }
-    void exit(uint32_t code, int64_t time);
+    void exit(uint32_t code, const Hart &hart, uint32_t pc, int64_t time);
     Device *device(const std::string &name);
     Memory *memory(const std::string &name);
     // The same, where there must be one.
@@ -107,13 +107,9 @@ class Machine {
     bool wants_transfers() const { return checks_.wants_transfers(); }
     uint32_t transfer_started(Transfer transfer) { return checks_.started(std::move(transfer)); }
     void transfer_done(uint32_t id, int64_t time) { checks_.done(id, time); }
-    // A hart has seen that a transfer has ended: from a status register, or by an event (all transfers that tell of
-    // their end on one of these lines).
-    void transfer_observed(uint32_t id) { checks_.observed(id); }
-    void event_observed(uint32_t lines) { checks_.event_observed(lines); }
     void report(Check check, std::string message, const Hart &hart, uint32_t pc, uint32_t address,
                 uint32_t transfer = no_transfer) {
-        checks_.report(check, std::move(message), hart.index, pc, address, now(), transfer);
+        checks_.report(check, std::move(message), hart, pc, address, now(), transfer);
     }
 
     // For the outside. Checks are switched on before the first run; they cannot know what was written before.
@@ -162,9 +158,11 @@ class Machine {
     void reserve(Hart &hart, uint32_t address);
     bool release(Hart &hart, uint32_t address);
     void break_reservations(const Hart &by, uint32_t address, uint32_t size);
-    // Checks a load or store in memory; `where` is the program's address, `address` the memory's own.
-    void check(Hart &hart, const Op *op, uint32_t where, uint32_t address, uint32_t size, AccessKind kind,
-               uint8_t *shadow, int64_t time);
+    // Checks a load or store in memory; `where` is the program's address.
+    void check(Hart &hart, const Op *op, uint32_t where, Memory &memory, uint32_t offset, uint32_t size,
+               AccessKind kind, int64_t time);
+    // An atomic instruction makes the word a flag by which harts tell each other.
+    void check_atomic(const Hart &hart, uint32_t address);
     void check_registers(Hart &hart, const Op *op);
     Outcome fail(Hart &hart, const Op *op, const char *kind, std::string message, uint32_t address);
     const Op *instruction_at(Hart &hart, uint32_t address);
@@ -223,7 +221,7 @@ class Machine {
     uint32_t reservations_ = 0; // harts that hold one
     Schedule schedule_;
     uint32_t turns_ = 0; // how often harts were woken
-    Checks checks_{memories_};
+    Checks checks_{memories_, harts_};
     std::string output_;
     std::optional<Fault> fault_;
     bool exited_ = false;
@@ -231,6 +229,7 @@ class Machine {
     bool stopping_ = false; // exited or failed
     uint32_t exit_code_ = 0;
     bool observed_ = false;
+    bool following_ = false; // every instruction, for a profile or a trace
     bool profiling_ = false;
     Trace trace_;
     std::vector<uint32_t> breakpoints_;

@@ -48,8 +48,12 @@ struct Memory {
     uint32_t size = 0;
     Pages pages;
     uint8_t *data = nullptr;
-    Pages shadow_pages;
-    uint8_t *shadow = nullptr;      // the state of each byte, for checks
+    // For checks: the state of each byte, when it was last read and written (see checks/order.h), and where the
+    // instructions are that did so, by word.
+    std::vector<Pages> shadow_pages;
+    uint8_t *shadow = nullptr;
+    uint32_t *reads = nullptr, *writes = nullptr;
+    uint32_t *read_places = nullptr, *write_places = nullptr;
     uint32_t bank_mask = 0;         // banks - 1; words go to banks in turn
     std::vector<int64_t> bank_free; // first cycle in which each bank can serve again
     bool executable = false;

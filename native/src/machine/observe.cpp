@@ -14,6 +14,7 @@ bool is_link(uint32_t number) { return number == return_address || number == alt
 } // namespace
 
 void Machine::look_at_harts() {
+    following_ = profiling_ || trace_.on();
     observed_ = checks_.on() || profiling_ || trace_.on() || !breakpoints_.empty() || !marks_.empty();
 }
 

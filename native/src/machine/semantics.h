@@ -76,22 +76,19 @@
         }                                                                                                              \
     }
 
-// Checks of an access next to the hart: one look at the states of its bytes, where nothing is wrong.
+// Checks of an access next to the hart: one look at who was there last, where that was the hart itself.
 #define CHECK_LOAD(size)                                                                                               \
     if constexpr (Observed) {                                                                                          \
-        if (checking && (shadow_of<size>(near->shadow + offset) != each_byte<size>(byte_written) ||                    \
-                         x[stack_pointer] < hart->stack_low)) [[unlikely]]                                             \
-            check(*hart, op, where, near->base + offset, size, AccessKind::load, near->shadow + offset, t);            \
+        if (checking && (!all_are<size>(near->reads + offset, hart->epoch) || x[stack_pointer] < hart->stack_low))     \
+            check(*hart, op, where, *near->memory, offset, size, AccessKind::load, t);                                 \
     }
 
 #define CHECK_STORE(size)                                                                                              \
     if constexpr (Observed) {                                                                                          \
-        const uint32_t states = shadow_of<size>(near->shadow + offset);                                                \
-        if (checking && ((states & each_byte<size>(byte_claimed)) != 0 || hart->stores_unwritten ||                    \
-                         x[stack_pointer] < hart->stack_low)) [[unlikely]]                                             \
-            check(*hart, op, where, near->base + offset, size, AccessKind::store, near->shadow + offset, t);           \
-        else                                                                                                           \
-            set_shadow<size>(near->shadow + offset, states | each_byte<size>(byte_written));                           \
+        if (checking && (!all_are<size>(near->writes + offset, hart->epoch) ||                                         \
+                         !all_are<size>(near->reads + offset, hart->epoch) || hart->stores_unwritten ||                \
+                         x[stack_pointer] < hart->stack_low))                                                          \
+            check(*hart, op, where, *near->memory, offset, size, AccessKind::store, t);                                \
     }
 
 // Time and value go through copies, so that the loop's own variables can stay in registers.
@@ -166,6 +163,10 @@
         ++COUNT.jumps;                                                                                                 \
         t += op->cycles;                                                                                               \
         RETIRE;                                                                                                        \
+        if constexpr (Observed) {                                                                                      \
+            if (checking)                                                                                              \
+                checks_.followed(*hart, *op, PC);                                                                      \
+        }                                                                                                              \
         const Op *destination = instruction_at(*hart, to);                                                             \
         if (destination == nullptr) [[unlikely]] {                                                                     \
             fail(*hart, op, "bad-jump", "jump to an address without memory for instructions", to);                     \
@@ -251,7 +252,12 @@
     const uint32_t where = RS1;                                                                                        \
     if (where % 4 != 0) [[unlikely]]                                                                                   \
         TRAP(cause, where)                                                                                             \
-    MY_TURN
+    MY_TURN;                                                                                                           \
+    if constexpr (Observed) {                                                                                          \
+        if (checking)                                                                                                  \
+            check_atomic(*hart, where);                                                                                \
+    }                                                                                                                  \
+    static_cast<void>(0)
 
 #define LOAD_RESERVED                                                                                                  \
     ATOMIC(cause_load_misaligned);                                                                                     \

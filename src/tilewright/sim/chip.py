@@ -111,10 +111,20 @@ def _expect(simulator: Simulator, stop: Stop, wanted: Stop, executable: Path) ->
         return
     if not errors and (limit := simulator.limit_error(stop)) is not None:
         raise limit
+    if errors and stop != "fault":
+        mistakes = "a mistake" if len(errors) == 1 else f"{len(errors)} mistakes"
+        raise TilewrightError(
+            "run-failed",
+            f"the checks found {mistakes} in what '{executable.name}' did on the simulated machine",
+            reasons=errors,
+            help="repair the first one first: others may follow from it",
+        )
     ended = f"with status {simulator.exit_code}" if stop == "exited" else f"with {stop}"
     raise TilewrightError(
         "run-failed",
         f"'{executable.name}' ended {ended} on the simulated machine",
         reasons=[*errors, *(simulator.whereabouts() if stop != "exited" else [])],
-        help="status 3 means that the machine's memories are too small for inputs, outputs and buffers together",
+        help="status 3 means that the machine's memories are too small for inputs, outputs and buffers together"
+        if stop == "exited"
+        else "",
     )

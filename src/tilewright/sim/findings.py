@@ -31,6 +31,21 @@ class TransferOf:
 
 
 @dataclass(frozen=True)
+class OtherAccess:
+    """What another hart did with the same bytes."""
+
+    hart: str
+    place: SourcePlace | None
+    """The instruction, where it is still known."""
+    calls: tuple[SourcePlace, ...]
+    """That led there, the last one first."""
+
+    @property
+    def lines(self) -> list[str]:
+        return [f"{self.hart} at {self.place or 'an instruction that is not known any more'}", *_called(self.calls)]
+
+
+@dataclass(frozen=True)
 class Finding:
     """A mistake in the program, or (a warning) something it had better not do."""
 
@@ -48,17 +63,30 @@ class Finding:
     count: int
     """How often the line of source did it."""
     transfer: TransferOf | None
+    calls: tuple[SourcePlace, ...] = ()
+    """That led to the instruction, the last one first."""
+    other: OtherAccess | None = None
+    """Of a race: what it races with, where that is another hart."""
+    missing: str = ""
+    """Of a race: what would have put it in order."""
 
     def __str__(self) -> str:
         again = "" if self.count == 1 else f", {self.count} times"
         lines = [
-            f"{self.kind}: {self.message}",
-            f"  {self.hart} at {self.place}, cycle {self.time}{again}",
-            f"  address {self.data}",
+            f"{self.hart} at {self.place}, cycle {self.time}{again}",
+            *_called(self.calls),
+            *(self.other.lines if self.other is not None else ()),
+            f"address {self.data}",
         ]
         if self.transfer is not None:
-            lines.append(f"  transfer: {self.transfer}")
-        return "\n".join(lines)
+            lines.append(f"transfer: {self.transfer}")
+        if self.missing:
+            lines.append(f"missing: {self.missing}")
+        return "\n  ".join([f"{self.kind}: {self.message}", *lines])
+
+
+def _called(calls: Iterable[SourcePlace]) -> list[str]:
+    return [f"  called from {place}" for place in calls]
 
 
 def findings_of(machine: _native.Machine, program: ElfProgram, hart_names: Sequence[str]) -> tuple[Finding, ...]:
@@ -83,7 +111,7 @@ def _joined(found: Iterable[Finding]) -> Iterable[Finding]:
 
 
 def _finding(found: _native.Finding, program: ElfProgram, hart_names: Sequence[str]) -> Finding:
-    transfer = found["transfer"]
+    transfer, other = found["transfer"], found["other"]
     return Finding(
         found["kind"],
         found["warning"],
@@ -94,7 +122,15 @@ def _finding(found: _native.Finding, program: ElfProgram, hart_names: Sequence[s
         found["time"],
         found["count"],
         None if transfer is None else _transfer(transfer, found["range"], program, hart_names),
+        tuple(map(program.place, found["stack"])),
+        None if other is None else _other(other, program, hart_names),
+        found["missing"],
     )
+
+
+def _other(other: _native.OtherAccess, program: ElfProgram, hart_names: Sequence[str]) -> OtherAccess:
+    place = program.place(other["pc"]) if other["pc"] else None
+    return OtherAccess(hart_names[other["hart"]], place, tuple(map(program.place, other["stack"])))
 
 
 def _transfer(

@@ -16,6 +16,7 @@ from tilewright.machine.machine import Machine
 from tilewright.machine.target import Target, load_platform, platform_names
 from tilewright.machine.timing import Timing
 from tilewright.sim.findings import Finding, findings_of
+from tilewright.sim.flags import flags_of
 from tilewright.sim.limits import USUAL, Limits, cycle_limit, output_limit, time_limit
 from tilewright.sim.program import ElfProgram, SourcePlace, Symbol, load_program
 from tilewright.sim.stacks import stack_ends
@@ -73,12 +74,21 @@ class Simulator:
             except IndexError:
                 raise self._outside(loaded, segment.address, len(segment.data)) from None
         self.program = loaded
+        if self.look.checks:
+            self._find_flags(loaded)
         for hart, low in stack_ends(loaded, self.timing).items():
             self.native.set_stack(hart, low)
         if self.look.trace:
             self.native.record_trace(MOST_EVENTS, [function.address for function in loaded.functions])
         self.native.start(self.timing.first_hart(self.timing.starts), loaded.entry, 0)
         return loaded
+
+    def _find_flags(self, program: ElfProgram) -> None:
+        """Tells the checks by which variables harts tell each other; who does not know them sees races everywhere."""
+        flags = flags_of(program)
+        self.native.look_for_races(flags is not None)
+        for address, size in flags or ():
+            self.native.add_flag(address, size)
 
     def run(self, max_cycles: int | None = None, *, watch: Callable[[Simulator], None] | None = None) -> Stop:
         """Runs until the program ends or cannot go on; `watch` is called now and then.
