@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from sim.faults import Run, built, marked, ran
+from sim.faults import COMPILER, Run, built, marked, ran
+from tilewright.sim.flags import flags_of
+from tilewright.sim.program import load_program
 
 L1 = range(0x10000000, 0x10040000)
 L2 = range(0x1C000000, 0x1C200000)
@@ -29,6 +33,10 @@ class Expected:
     warning: bool = False
     mark: tuple[str, str] = ("", "FAULT")
     """File and mark of the line, where it is not in the program itself."""
+    missing: str = ""
+    """What would have put a race in order."""
+    other: str = ""
+    """Of a race with another hart: its name. The line that it was at has the mark OTHER."""
 
 
 DMA_STARTS = ("chip.h", "STARTS")
@@ -58,6 +66,31 @@ FAULTS = {
     "overlapping_transfers": Expected(
         "overlap", "cluster 0", "program", L1, "is still reading", "DMA 2048 bytes", mark=DMA_STARTS
     ),
+    "untold_core": Expected(
+        *("race", "cluster 1", "program", L1, "reads 1 byte that cluster 0 has written, and nothing says that"),
+        missing="a barrier, event, mutex or flag from cluster 0 behind its access to cluster 1",
+        other="cluster 0",
+    ),
+    "overwritten_early": Expected(
+        *("race", "cluster 1", "program", L1, "writes 1 byte that cluster 0 has read, and nothing says that it was"),
+        missing="a barrier, event, mutex or flag from cluster 0 behind its access to cluster 1",
+        other="cluster 0",
+    ),
+    "untold_transfer": Expected(
+        *("race", "cluster 1", "program", L1, "wrote, and nothing says that it was first", "DMA 64 bytes"),
+        missing="a barrier, event, mutex or flag from cluster 0, which has waited for it, to cluster 1",
+    ),
+    "other_counter": Expected(
+        *("race", "cluster 0", "program", L1, "wrote, without having waited for its end", "DMA 64 bytes"),
+        missing="to free counter 0 of 'mchan' once its status shows the end",
+    ),
+    "sent_too_early": Expected(
+        *("race", "cluster 0", "program", L1, "reads bytes that cluster 1 has written", "DMA 64 bytes"),
+        mark=DMA_STARTS,
+        missing="from cluster 1 behind its access to cluster 0, before it starts the transfer",
+        other="cluster 1",
+    ),
+    "unlocked": Expected("race", "cluster 1", "program", L1, "reads 1 byte that cluster 0 has written"),
     "npu_race": Expected("race", "cluster 0", "program", L1, "is still writing", "NEUREKA job 0"),
     "npu_uninitialised": Expected(
         "uninitialised-read", "cluster 0", "program", L1, "uses bytes", "NEUREKA job 0", mark=("npu.h", "STARTS")
@@ -84,6 +117,14 @@ def test_a_fault_is_found_where_it_is(name: str, tmp_path: Path) -> None:
     assert found.place.line in marked(source or f"{name}.c", mark)
     assert found.data.address in expected.addresses
     assert expected.message in found.message
+    assert expected.missing in found.missing
+    assert (found.missing != "") == (found.kind in ("race", "overlap"))
+    if expected.other:
+        assert found.other is not None
+        assert found.other.hart == expected.other
+        assert found.other.place is not None
+        assert found.other.place.line in marked(f"{name}.c", "OTHER")
+        assert [place.function for place in found.other.calls][-2:] == ["tw_cluster_main", "_start"]
     if expected.transfer:
         assert found.transfer is not None
         assert found.transfer.what.startswith(expected.transfer)
@@ -104,11 +145,36 @@ def test_the_correct_twin_is_left_alone(name: str, timing: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("timing", ["rtl", "gvsoc"])
-@pytest.mark.parametrize(("name", "cores"), [("correct", 8), ("ways_of_waiting", 1)])
+@pytest.mark.parametrize(("name", "cores"), [("correct", 8), ("ways_of_waiting", 1), ("ways_of_telling", 2)])
 def test_correct_programs_are_left_alone(name: str, cores: int, timing: str, tmp_path: Path) -> None:
     run = ran(built(name, False, tmp_path, cores), timing)
     assert run.findings == (), "\n".join(map(str, run.findings))
     assert (run.stop, run.exit_code) == ("exited", 16)
+
+
+def test_nothing_may_be_under_way_at_the_end(tmp_path: Path) -> None:
+    assert ran(built("never_waited", False, tmp_path)).findings == ()
+    (found,) = ran(built("never_waited", True, tmp_path)).findings
+    assert (found.kind, found.hart, found.place.function) == ("race", "fc", "_start")
+    assert found.message.startswith("ends the program, and DMA 64 bytes")
+    assert found.missing == "to free counter 0 of 'mchan' once its status shows the end"
+
+
+def test_without_debug_information_no_order_is_known(tmp_path: Path) -> None:
+    program = built("untold_core", True, tmp_path)
+    assert ran(program).findings
+    stripped = tmp_path / "stripped.elf"
+    subprocess.run([COMPILER.replace("gcc", "objcopy"), "--strip-debug", str(program), str(stripped)], check=True)
+    assert ran(stripped).findings == ()
+
+
+def test_flags_are_volatile_numbers_but_no_large_arrays(tmp_path: Path) -> None:
+    program = load_program(built("ways_of_telling", False, tmp_path))
+    flags = flags_of(program)
+    assert flags is not None
+    named = Counter(s.name for a, _ in flags for s in program.all_symbols if s.address <= a < s.address + s.size)
+    assert named == {"flag": 1, "flags": 2, "shared": 1, "small": 8, "barrier_ready": 1, "finished": 1}
+    assert (program.symbols["shared"].address, 4) in flags
 
 
 def test_checks_change_no_cycle_and_are_silent_when_off(tmp_path: Path) -> None:
@@ -128,7 +194,7 @@ def test_a_finding_is_written_with_its_transfer(tmp_path: Path) -> None:
         r"started by cluster 0 at \S+ in program\+0x\w+ \(chip.h:\d+\) in cycle \d+, ended in cycle \d+",
         transfer,
     )
-    assert [re.search(r" in (\w+)", call)[1] for call in calls if (re.match(r"    called from 0x", call))] == [
+    assert [re.sub(r"    called from 0x\w+ in (\w+)\b.*", r"\1", call) for call in calls] == [
         "tw_cluster_main",
         "_start",
     ]

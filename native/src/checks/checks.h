@@ -216,7 +216,6 @@ class Checks {
     Recent *find(uint32_t id);
     const Recent *find_epoch(Epoch epoch) const;
     static TransferRecord record_of(const Recent &recent);
-    void finish(const Recent &recent, int64_t time);
     void forget_oldest();
     void tick(const Hart &hart);
     // The hart knows of all transfers of a thread up to a clock.

@@ -80,7 +80,7 @@ bool Checks::only_outstanding(const Hart &hart, uint32_t thread) const {
 }
 
 void Checks::end_shown(const Hart &hart, uint32_t thread) {
-    if (!on_)
+    if (!on_ || clocks_[hart.index][thread] >= thread_at(thread).done)
         return;
     shown_[hart.index][thread] = thread_at(thread).done;
     if (only_outstanding(hart, thread))

@@ -47,6 +47,7 @@ void Readers::keep(const std::vector<bool> &used) {
     for (uint32_t number = 0; number < sets_.size(); ++number)
         if (!used[number])
             free_.push_back(number);
+    most_ = sets_.size() - free_.size() + least_room;
     std::ranges::fill(steps_, Step{});
 }
 

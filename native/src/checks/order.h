@@ -37,15 +37,16 @@ class Readers {
     Epoch with(Epoch readers, Epoch epoch, const Clock &clock);
     // A reader that a clock does not know, other than `own`: the one of a preferred thread, where it is among them.
     Epoch unknown(Epoch readers, const Clock &clock, Epoch own, uint32_t preferred) const;
-    bool full() const { return sets_.size() - free_.size() >= most; }
+    bool full() const { return sets_.size() - free_.size() >= most_; }
     // Forgets all sets but those marked.
     void keep(const std::vector<bool> &used);
     size_t count() const { return sets_.size(); }
 
   private:
-    static constexpr size_t most = 1 << 16;
+    static constexpr size_t least_room = 1 << 15;
 
     std::vector<std::vector<Epoch>> sets_; // in the order of threads
+    size_t most_ = 2 * least_room;         // until it is looked which are still needed
     std::vector<uint32_t> free_;
     std::map<std::vector<Epoch>, uint32_t> numbers_;
     // What became of a set and one more reader, by the low bits of both.

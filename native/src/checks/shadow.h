@@ -17,7 +17,6 @@ struct Range {
     uint32_t end;
 
     bool holds(uint32_t address) const { return address - begin < end - begin; }
-    bool meets(const Range &other) const { return begin < other.end && other.begin < end; }
 };
 
 enum ByteState : uint8_t { byte_written = 1 };

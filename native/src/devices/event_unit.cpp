@@ -168,6 +168,8 @@ Reply EventUnit::barrier_register(uint32_t number, uint32_t offset, const Access
             reached |= each.status;
         return {.value = reached};
     }
+    if (offset == reg_barrier_status)
+        machine_.checks().acquire(access.hart, barrier.arrived);
     if (!own || offset < reg_trigger_self)
         return {.value = offset == reg_trigger_mask  ? barrier.trigger_mask
                          : offset == reg_target_mask ? barrier.target_mask

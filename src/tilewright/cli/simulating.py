@@ -70,8 +70,8 @@ class Watching:
         bool,
         typer.Option(
             "--checks/--no-checks",
-            help="Tells on programs that read memory never written, race with a DMA or an accelerator, overflow their "
-            "stack and the like; the run is slower.",
+            help="Tells on programs that read memory never written, have races between cores, DMAs and accelerators, "
+            "overflow their stack and the like; the run is slower.",
         ),
     ] = False
 
@@ -139,6 +139,8 @@ def _simulate(program: Path, platform: str, watching: Watching, limits: Limits) 
     if watching.profile:
         print_profile(profile_of(machine))
     findings = machine.findings()
+    if not machine.knows_flags:
+        errors().print("note: races are not looked for: without debug information (-g), flags in memory are not known")
     _print_warnings([finding for finding in findings if finding.warning])
     _refuse(machine, stop, [finding for finding in findings if not finding.warning])
     if machine.exit_code:

@@ -1,7 +1,7 @@
 """Flags in memory: variables by which harts tell each other that something is done, as debug information names them.
 
-A flag is a number or pointer that is volatile or atomic: a variable, a member of such a structure, or one of a few in an
-array. Large arrays are data, whatever they are called.
+A flag is a number or pointer that is volatile or atomic: a variable, a member of such a structure, or one of a few in
+an array. Large arrays are data, whatever they are called.
 """
 
 from __future__ import annotations
@@ -41,10 +41,12 @@ def _of_unit(top: Any) -> Iterator[tuple[int, int]]:
         return
     for variable in _variables(top):
         place = variable.attributes.get("DW_AT_location")
-        expression = place.value if place is not None and isinstance(place.value, list) else []
         kind = _type(variable)
-        if kind is not None and len(expression) == 1 + _POINTER and expression[0] == _AT_ADDRESS:
-            yield from _inside(kind, int.from_bytes(bytes(expression[1:]), "little"), marked=False)
+        if place is None or kind is None or not str(place.form).startswith(("DW_FORM_exprloc", "DW_FORM_block")):
+            continue
+        expression = bytes(cast("list[int]", place.value))
+        if len(expression) == 1 + _POINTER and expression[0] == _AT_ADDRESS:
+            yield from _inside(kind, int.from_bytes(expression[1:], "little"), marked=False)
 
 
 def _variables(scope: Any) -> Iterator[Any]:

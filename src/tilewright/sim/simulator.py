@@ -58,6 +58,8 @@ class Simulator:
         self._output = bytearray()
         self._too_much = False
         self._reached = 0
+        self.knows_flags = True
+        """Whether checks know the variables by which harts tell each other; if not, they do not look for races."""
         if look.checks:
             self.native.observe_checks(True)
         if look.profile:
@@ -84,9 +86,10 @@ class Simulator:
         return loaded
 
     def _find_flags(self, program: ElfProgram) -> None:
-        """Tells the checks by which variables harts tell each other; who does not know them sees races everywhere."""
+        """Tells the checks by which variables harts tell each other: without them, much looks as if it had no order."""
         flags = flags_of(program)
-        self.native.look_for_races(flags is not None)
+        self.knows_flags = flags is not None
+        self.native.look_for_races(self.knows_flags)
         for address, size in flags or ():
             self.native.add_flag(address, size)
 
