@@ -4,10 +4,10 @@ Networks of `examples/models` and of `--cases DIR` (may be repeated) are compile
 for transfers, await of an engine and meeting of cores in the generated C gets a number, and one that is chosen when the
 program runs is left out. So one program is run once for each of them, with the checks on, and once without a fault.
 
-`found` are those that the checks tell on. The rest is run again where the DMA or the accelerator is much slower:
-`missed` is what is told on or computes something else there. What is silent and right in all of these timings is
-`ordered`: another wait covers it, as that for a later job of an accelerator, which runs its jobs in order; or nothing
-was under way; or each core only reads what it wrote itself.
+`found` are those that the checks tell on. The rest is run again where the DMA or the accelerator is much slower, and
+where a core comes late to the place: `missed` is what is told on or computes something else there. What is silent and
+right in all of these timings is `ordered`: another wait covers it, as that for a later job of an accelerator, which
+runs its jobs in order; or nothing was under way; or each core only reads what it wrote itself.
 
 The last column is how much slower the checks make the program without a fault. The exit status is 1 where something was
 missed, or a program without a fault was told on.
@@ -44,13 +44,21 @@ REPEATS = 3
 SLOWER: tuple[tuple[str, str, int], ...] = (("mchan", "read_cycles", 3000), ("neureka", "start_cycles", 30000))
 """A device, a setting and its value: what a program must get along with."""
 
+LATE = (1, CORES, CORES + 1)
+"""Cores that come late to a synchronisation that is left out, counted from 1: the last one drives."""
+
 _SYNCHRONISATION = re.compile(r"(?m)^( *)(tw_dma_wait\(.*\)|TW_AWAIT\(.*\)|TW_MEET);$")
 _WORK = re.compile(r"(?m)^( *)(TW_CORES(?:_BESIDE)?)\((\w+), (\d+)\) \{$")
 _CHOICE = """
 int tw_dropped; /* the synchronisation that is left out */
+int tw_late;    /* the core that goes on late there, counted from 1 */
+static void tw_skip(int me) {
+    for (volatile int i = 0; me + 1 == tw_late && i < 1000; i++)
+        ;
+}
 #define TW_CORES_MEETING(core, cores, number) \\
     for (int core = tw_me, core##_first = 1; core##_first; \\
-         core##_first = ((tw_dropped != (number) ? tw_barrier() : (void)0), 0)) \\
+         core##_first = ((tw_dropped != (number) ? tw_barrier() : tw_skip(tw_me)), 0)) \\
         if (core < (cores))
 """
 
@@ -101,7 +109,7 @@ def droppable(source: str) -> tuple[str, tuple[str, ...]]:
         return len(texts)
 
     def one(match: re.Match[str]) -> str:
-        return f"{match[1]}if (tw_dropped != {number(match[2])}) {match[2]};"
+        return f"{match[1]}if (tw_dropped != {number(match[2])}) {match[2]}; else tw_skip(tw_me);"
 
     def work(match: re.Match[str]) -> str:
         return f"{match[1]}TW_CORES_MEETING({match[3]}, {match[4]}, {number(f'end of {match[2]}')}) {{"
@@ -122,12 +130,20 @@ def faulty(case: Case, sizes: Sizes, folder: Path) -> Faulty:
     return Faulty(built.executable, compiled.platform, inputs, tuple(graph.types[o] for o in graph.given), dropped)
 
 
-def run(program: Faulty, dropped: int, *, checks: bool = True, slower: tuple[str, str, int] | None = None) -> Outcome:
+def run(
+    program: Faulty,
+    dropped: int,
+    *,
+    checks: bool = True,
+    slower: tuple[str, str, int] | None = None,
+    late: int = 0,
+) -> Outcome:
     """One run without one of the synchronisations, or with all (0)."""
     platform = slowed(program.platform, slower) if slower else program.platform
     try:
         chip = Chip(program.executable, len(program.inputs), program.outputs, platform, steps=1, checks=checks)
         chip.simulator.write("tw_dropped", dropped.to_bytes(4, "little"))
+        chip.simulator.write("tw_late", late.to_bytes(4, "little"))
         began = time.process_time()
         outputs = chip.run(program.inputs)
     except TilewrightError as error:
@@ -151,10 +167,11 @@ def judge(program: Faulty, number: int, right: Sequence[Array]) -> tuple[str, st
         return "found", outcome.told
     if not same(outcome.outputs, right):
         return "missed", "another result"
-    for setting in SLOWER:
-        outcome = run(program, number, slower=setting)
+    others = {f"with a slower {setting[0]}": run(program, number, slower=setting) for setting in SLOWER}
+    others |= {f"with core {late - 1} late": run(program, number, late=late) for late in LATE}
+    for timing, outcome in others.items():
         if outcome.told or not same(outcome.outputs, right):
-            return "missed", f"with a slower {setting[0]}: {outcome.told or 'another result'}"
+            return "missed", f"{timing}: {outcome.told or 'another result'}"
     return "ordered", ""
 
 

@@ -156,7 +156,7 @@ def test_nothing_may_be_under_way_at_the_end(tmp_path: Path) -> None:
     assert ran(built("never_waited", False, tmp_path)).findings == ()
     (found,) = ran(built("never_waited", True, tmp_path)).findings
     assert (found.kind, found.hart, found.place.function) == ("race", "fc", "_start")
-    assert found.message.startswith("ends the program, and DMA 64 bytes")
+    assert found.message.startswith("ends the program without having been told of the end of DMA 64 bytes")
     assert found.missing == "to free counter 0 of 'mchan' once its status shows the end"
 
 

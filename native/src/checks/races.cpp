@@ -153,10 +153,12 @@ void Checks::end_of_program(const Hart &hart, uint32_t pc, int64_t time) {
         if (!on_ || knows(clocks_[hart.index], recent.epoch))
             continue;
         const auto &ranges = recent.transfer.writes.empty() ? recent.transfer.reads : recent.transfer.writes;
-        Finding *finding = add(Check::race, "ends the program, and ", harts_[hart.index], pc,
+        Finding *finding = add(Check::race, "", harts_[hart.index], pc,
                                ranges.empty() ? 0 : ranges.front().begin, time);
-        if (finding != nullptr)
-            explain(*finding, {recent.epoch, !recent.transfer.writes.empty(), finding->address, 0}, "");
+        if (finding == nullptr)
+            continue;
+        explain(*finding, {recent.epoch, !recent.transfer.writes.empty(), finding->address, 0}, "");
+        finding->message = "ends the program without having been told of the end of " + recent.transfer.what;
     }
 }
 
