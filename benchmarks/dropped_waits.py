@@ -36,11 +36,13 @@ from tilewright.core.graph import Array, TensorType
 from tilewright.errors import TilewrightError
 from tilewright.machine.target import Sizes, Target
 from tilewright.sim.chip import Chip
+from tilewright.sim.program import ElfProgram, load_program
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "models"
 L1 = 16384
 CORES = 8
 REPEATS = 3
+STATUSES = ("found", "ordered", "missed")
 SLOWER: tuple[tuple[str, str, int], ...] = (("mchan", "read_cycles", 3000), ("neureka", "start_cycles", 30000))
 """A device, a setting and its value: what a program must get along with."""
 
@@ -67,7 +69,7 @@ static void tw_skip(int me) {
 class Faulty:
     """A program of which one synchronisation can be left out, counted from 1."""
 
-    executable: Path
+    loaded: ElfProgram
     platform: Target
     inputs: tuple[Array, ...]
     outputs: tuple[TensorType, ...]
@@ -127,7 +129,8 @@ def faulty(case: Case, sizes: Sizes, folder: Path) -> Faulty:
     with written_project({**compiled.files, f"{name}.c": source.encode()}, folder, name):
         built = build(folder, compiled.platform, name, flags=("-Wno-unused",))
     inputs = fit(case.inputs, graph, None)
-    return Faulty(built.executable, compiled.platform, inputs, tuple(graph.types[o] for o in graph.given), dropped)
+    loaded = load_program(built.executable)
+    return Faulty(loaded, compiled.platform, inputs, tuple(graph.types[o] for o in graph.given), dropped)
 
 
 def run(
@@ -141,7 +144,7 @@ def run(
     """One run without one of the synchronisations, or with all (0)."""
     platform = slowed(program.platform, slower) if slower else program.platform
     try:
-        chip = Chip(program.executable, len(program.inputs), program.outputs, platform, steps=1, checks=checks)
+        chip = Chip(program.loaded, len(program.inputs), program.outputs, platform, steps=1, checks=checks)
         chip.simulator.write("tw_dropped", dropped.to_bytes(4, "little"))
         chip.simulator.write("tw_late", late.to_bytes(4, "little"))
         began = time.process_time()
@@ -224,19 +227,24 @@ def main() -> int:
             rows.append(row_of(name, program, options.most))
         for line in (*rows[-1].silent, *([f"{name}: {rows[-1].alarm}"] if rows[-1].alarm else [])):
             console.print(line, markup=False)
+        console.print(f"{name}: {summary(rows[-1:])}")
     console.print(table_of(rows))
+    console.print(f"all: {summary(rows)}")
     missed = any(counts["missed"] for row in rows for counts in row.kinds.values())
     return int(missed or any(row.alarm for row in rows))
 
 
+def summary(rows: Sequence[Row]) -> str:
+    """How many were found, ordered and missed in all."""
+    total = sum((counts for row in rows for counts in row.kinds.values()), Counter[str]())
+    return ", ".join(f"{total[status]} {status}" for status in STATUSES)
+
+
 def table_of(rows: Sequence[Row]) -> Table:
-    table = Table("network", "synchronisation", "found", "ordered", "missed", "with checks")
+    table = Table("network", "synchronisation", *STATUSES, "with checks")
     for row in rows:
         for kind, counts in row.kinds.items():
-            numbers = [str(counts[status]) for status in ("found", "ordered", "missed")]
-            table.add_row(row.name, kind, *numbers, f"{row.slower:.2f} x")
-    total = sum((counts for row in rows for counts in row.kinds.values()), Counter[str]())
-    table.add_row("all", "", *(str(total[status]) for status in ("found", "ordered", "missed")), "")
+            table.add_row(row.name, kind, *(str(counts[status]) for status in STATUSES), f"{row.slower:.2f} x")
     return table
 
 

@@ -17,6 +17,7 @@ from tilewright.errors import TilewrightError
 from tilewright.machine.target import Target
 from tilewright.sim.limits import USUAL, Limits
 from tilewright.sim.marks import GroupProfile, Profiler
+from tilewright.sim.program import ElfProgram
 from tilewright.sim.simulator import Look, Simulator, Stop
 
 
@@ -36,7 +37,7 @@ class Chip:
 
     def __init__(
         self,
-        executable: Path,
+        executable: Path | ElfProgram,
         inputs: int,
         outputs: Sequence[TensorType],
         platform: Target,
@@ -48,8 +49,8 @@ class Chip:
     ) -> None:
         """`steps` is how often it will be run at most."""
         self.simulator = Simulator(platform, timing, look=Look(checks=checks), limits=limits)
-        self._executable, self._kinds, self._left = executable, outputs, steps
-        self.simulator.load(executable)
+        self._name = self.simulator.load(executable).path.name
+        self._kinds, self._left = outputs, steps
         self._expect(self.simulator.run_until("tw_ready"), "breakpoint")
         # A program that is run once need not know of more.
         if steps > 1:
@@ -76,7 +77,7 @@ class Chip:
         return self.simulator.read_words("tw_cycles")[0]
 
     def _expect(self, stop: Stop, wanted: Stop) -> None:
-        _expect(self.simulator, stop, wanted, self._executable)
+        _expect(self.simulator, stop, wanted, self._name)
 
 
 def run_on_chip(
@@ -104,7 +105,7 @@ def run_on_chip(
     return ChipRun(tuple(arrays), tuple(cycles), profiler.groups() if profiler else ())
 
 
-def _expect(simulator: Simulator, stop: Stop, wanted: Stop, executable: Path) -> None:
+def _expect(simulator: Simulator, stop: Stop, wanted: Stop, name: str) -> None:
     """An error where a run did not end as it should."""
     errors = [str(finding) for finding in simulator.findings() if not finding.warning]
     if stop == wanted and not errors and (stop != "exited" or simulator.exit_code == 0):
@@ -115,14 +116,14 @@ def _expect(simulator: Simulator, stop: Stop, wanted: Stop, executable: Path) ->
         mistakes = "a mistake" if len(errors) == 1 else f"{len(errors)} mistakes"
         raise TilewrightError(
             "run-failed",
-            f"the checks found {mistakes} in what '{executable.name}' did on the simulated machine",
+            f"the checks found {mistakes} in what '{name}' did on the simulated machine",
             reasons=errors,
             help="repair the first one first: others may follow from it",
         )
     ended = f"with status {simulator.exit_code}" if stop == "exited" else f"with {stop}"
     raise TilewrightError(
         "run-failed",
-        f"'{executable.name}' ended {ended} on the simulated machine",
+        f"'{name}' ended {ended} on the simulated machine",
         reasons=[*errors, *(simulator.whereabouts() if stop != "exited" else [])],
         help="status 3 means that the machine's memories are too small for inputs, outputs and buffers together"
         if stop == "exited"
