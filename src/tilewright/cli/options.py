@@ -215,6 +215,12 @@ class Planning:
         Literal["auto", "off"],
         typer.Option("--fuse", help="Whether layers may run together, tile by tile.", rich_help_panel=PLAN),
     ] = _DEFAULTS.fuse
+    overlap: Annotated[
+        Literal["auto", "off"],
+        typer.Option(
+            "--overlap", help="Whether engines may compute different layers at the same time.", rich_help_panel=PLAN
+        ),
+    ] = _DEFAULTS.overlap
     max_extra_macs: Annotated[
         float,
         typer.Option(
@@ -275,6 +281,7 @@ class Planning:
         return PlanOptions(
             buffers=0 if self.buffers == "auto" else int(self.buffers),
             fuse=self.fuse,
+            overlap=self.overlap,
             seconds=self.plan_seconds,
             seed=self.seed,
             order=self.order,

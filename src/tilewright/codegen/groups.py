@@ -66,7 +66,8 @@ class _Turns:
             now += group.work(run, [*(first if run in carriers[:1] else ()), *(last if run in carriers[-1:] else ())])
         now += self._section("after")
         turn = [*inline, *self._when(0, furthest if inline else 0, now)]
-        awaited = [s for action in self.actions.at("ending") if action.what == "await" for s in self._done(action)]
+        own = [a for a in self.actions.at("ending") if isinstance(a, RunAction) and a.run.group == group.index]
+        awaited = [s for action in own for s in self._done(action)]
         turn += self._before_first(1, awaited)
         turn += [s for action in self.actions.at("behind") for s in self._when(1, furthest, self._done(action))]
         return turn if group.steps == 1 else [For(STEP, -furthest if inline else 0, group.steps, tuple(turn))]
@@ -120,7 +121,8 @@ class _Turns:
     def _done(self, action: Action, *, first: bool = True) -> list[Statement]:
         group, channels = self.group, self.group.channels
         if isinstance(action, RunAction):
-            return group.work(action.run) if action.what == "start" else self._awaited(action)
+            runs = self.groups[action.run.group]
+            return runs.work(action.run) if action.what == "start" else self._awaited(action, runs)
         other, b = self.groups[action.move.group], action.move.buffer
         match action.what:
             case "stage":
@@ -131,7 +133,7 @@ class _Turns:
                 load = group.load(action.move)
                 return self._unless_first(-action.point.shift, load) if first and _rest(action) else load
             case "arrived" | "reuse":
-                return group.awaited(b)
+                return other.awaited(b)
             case "prefetch":
                 return replace(other, step="first").start(action.move)
             case "prefetched":
@@ -143,9 +145,9 @@ class _Turns:
             case "drain" | "drain late":
                 return other.drained(b)
 
-    def _awaited(self, action: RunAction) -> list[Statement]:
-        """Waits for a run; the next step's may have been started meanwhile."""
-        group, engine = self.group, action.run.engine
+    def _awaited(self, action: RunAction, group: Lowering) -> list[Statement]:
+        """Waits for a run of a group; the next step's may have been started meanwhile."""
+        engine = action.run.engine
         if self._queued:
             before = If((self._before_last(),), (AwaitEngine(engine, recent=False),))
             return [before, *self._once(group.steps - 1, [AwaitEngine(engine)])]

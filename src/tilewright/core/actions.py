@@ -15,22 +15,22 @@ MoveWhat = Literal[
     "stage", "staged", "load", "arrived", "prefetch", "prefetched", "store", "reuse", "hand on", "drain", "drain late"
 ]
 """A copy in a nearer memory is started or complete; so is the load of a step, and that of a first step in a group
-before. The result of a step is stored, is complete where its slot is used again, is stored by the group behind; the
-last one is complete in its own group or a later one."""
+before. The result of a step is stored, is complete where its slot is used again, is stored by a group behind; the last
+one is complete in its own group or a later one."""
 RunWhat = Literal["start", "await"]
 """A run of an engine beside the cores is started, or done."""
 ORDER: Mapping[Section, tuple[MoveWhat | RunWhat, ...]] = {
     "entry": ("stage", "staged", "prefetched", "hand on"),
     "ahead": ("load", "arrived", "reuse", "start"),
     "before": ("load", "stage", "prefetch", "arrived", "reuse"),
-    "beside": ("hand on", "store", "load", "arrived", "start", "stage", "prefetch"),
-    "ending": ("await", "drain late", "prefetched"),
+    "beside": ("hand on", "store", "load", "arrived", "prefetched", "start", "stage", "prefetch"),
+    "ending": ("await", "hand on", "drain late", "prefetched"),
     "after": ("await", "store"),
     "behind": ("load", "await", "stage", "prefetch"),
     "exit": ("drain late", "prefetched", "drain"),
 }
 """Of what is done in the same section."""
-ENGINE_FIRST = ("load", "arrived", "start", "hand on", "store", "stage", "prefetch")
+ENGINE_FIRST = ("load", "arrived", "prefetched", "start", "hand on", "store", "stage", "prefetch")
 """Beside the cores: an engine that stands still is started first."""
 
 

@@ -54,6 +54,7 @@ class Run:
     position: int
     engine: str
     start: Point
+    """In a later group where an engine beside the cores computes a group of one step while these do later ones."""
     wait: Point
     """Where it is done; the same as `start` where nothing else is done before that."""
     carries: bool

@@ -49,7 +49,7 @@ def residencies(plan: Plan) -> Residencies:
         grouped = {work.step: number for number, group in enumerate(schedule.groups) for work in group.works}
         at = [grouped.get(step, -1) for step in at]
     count = len(at) if schedule is None else len(schedule.groups)
-    first, last = _lives(plan, at)
+    first, last = _lives(plan, at, {} if schedule is None else _done(schedule))
     lasting = {*plan.graph.fed, *plan.graph.given, *plan.graph.constants, *plan.graph.updates}
     found: list[Residency] = []
     whole: dict[str, int] = {}
@@ -76,7 +76,12 @@ def residencies(plan: Plan) -> Residencies:
     return Residencies(tuple(found), whole, stages, tiles)
 
 
-def _lives(plan: Plan, at: Sequence[int]) -> tuple[dict[str, int], dict[str, int]]:
+def _done(schedule: Schedule) -> dict[int, int]:
+    """Groups that are computed beside later ones, with the last of these."""
+    return {run.group: run.wait.group for run in schedule.runs if run.wait.group > run.group}
+
+
+def _lives(plan: Plan, at: Sequence[int], done: Mapping[int, int]) -> tuple[dict[str, int], dict[str, int]]:
     """Where each tensor is made, and where it, or a view of it, is touched last; `at` says where nodes are."""
     first: dict[str, int] = {}
     last: dict[str, int] = {}
@@ -86,7 +91,9 @@ def _lives(plan: Plan, at: Sequence[int]) -> tuple[dict[str, int], dict[str, int
             shown[node.outputs[0]] = shown.get(node.inputs[0], node.inputs[0])
             continue
         first |= dict.fromkeys(node.made, here)
-        last |= {shown.get(name, name): here for name in (*node.reads, *node.made)}
+        for name in (*node.reads, *node.made):
+            root = shown.get(name, name)
+            last[root] = max(last.get(root, -1), done.get(here, here))
     return first, last
 
 
@@ -107,18 +114,20 @@ def _tiles(plan: Plan, schedule: Schedule, found: list[Residency]) -> dict[tuple
             moved.setdefault((move.group, move.buffer), []).append(move)
     known: dict[tuple[int, int], int] = {}
     left: dict[tuple[str, str, int], int] = {}
+    done = _done(schedule)
     for number, group in enumerate(schedule.groups):
+        end = done.get(number, number)
         made = {name for work in group.works for name in plan.graph.nodes[work.step].made}
         for index, buffer in enumerate(group.buffers):
             mine = moved.get((number, index), [])
             before = left.get((buffer.tensor, buffer.pack, buffer.offset), -1)
             if not mine and buffer.tensor not in made and before >= 0:
                 known[number, index] = before
-                found[before] = replace(found[before], until=max(found[before].until, number))
+                found[before] = replace(found[before], until=max(found[before].until, end))
                 continue
             known[number, index] = left[buffer.tensor, buffer.pack, buffer.offset] = len(found)
             since = min([number, *(move.issue.group for move in mine)])
-            until = max([number, *(move.wait.group for move in mine)])
+            until = max([end, *(move.wait.group for move in mine)])
             found.append(_tile(buffer, memory, since, until))
         for index, buffer in enumerate(group.buffers):
             if buffer.within >= 0:

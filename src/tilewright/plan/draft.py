@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import inf
 from types import MappingProxyType
 
 from tilewright.core.plan import Buffer, Group, Place, Plan, Schedule, Stage
@@ -14,6 +15,7 @@ from tilewright.plan.levels import GroupSpan, Levels
 from tilewright.plan.menu import Menu
 from tilewright.plan.network import Network
 from tilewright.plan.options import PlanOptions
+from tilewright.plan.points import Overlaps
 from tilewright.plan.storage import state_buffers, state_bytes, tensors
 from tilewright.timeline.replay import Timeline
 
@@ -33,6 +35,8 @@ class PlanDraft:
     """How many cycles fewer other choices of groups may take; None where that is not known."""
     prefetched: Timeline | None = None
     """When groups run whose loads and stores have been moved into others."""
+    overlaps: Overlaps = field(default_factory=lambda: MappingProxyType({}))
+    """Groups that another engine computes while the cores do later ones."""
 
     @property
     def network(self) -> Network:
@@ -40,7 +44,16 @@ class PlanDraft:
 
     @cached_property
     def spans(self) -> list[GroupSpan]:
-        return spans_of(self.network, self.solution.picks)
+        return spans_of(self.network, self.solution.picks, self.overlaps)
+
+    @property
+    def cycles(self) -> float:
+        """Predicted, where loads and stores have been moved into other groups."""
+        return inf if self.prefetched is None else self.prefetched.cycles
+
+    def end(self, number: int) -> int:
+        """The group by whose end another one is computed."""
+        return end_of(self.overlaps, number)
 
     @cached_property
     def sources(self) -> dict[str, str]:
@@ -71,14 +84,23 @@ class PlanDraft:
         return {**self.sources, **staged} if staged else self.sources
 
 
-def spans_of(network: Network, picks: Sequence[Pick]) -> list[GroupSpan]:
+def end_of(overlaps: Overlaps, number: int) -> int:
+    """The group by whose end another one is computed."""
+    return overlaps[number].last if number in overlaps else number
+
+
+def spans_of(network: Network, picks: Sequence[Pick], overlaps: Overlaps = MappingProxyType({})) -> list[GroupSpan]:
     """From which group to which every tensor lives that is not inside one."""
     group_of = {position: index for index, pick in enumerate(picks) for position in _positions(pick)}
     inner = {name for pick in picks for position in _positions(pick)[:-1] for name in network.writes[position]}
+    lasts = {name: group_of[life.last] for name, life in network.lives.items() if name not in inner}
+    for number, overlap in overlaps.items():
+        for name in network.reads[picks[number].run.first]:
+            lasts[name] = max(lasts[name], overlap.last)
     return [
-        GroupSpan(name, life.bytes, group_of[life.first], group_of[life.last])
+        GroupSpan(name, life.bytes, group_of[life.first], lasts[name])
         for name, life in network.lives.items()
-        if name not in inner
+        if name in lasts
     ]
 
 
@@ -92,7 +114,7 @@ def finished(draft: PlanDraft) -> Plan:
     picks, timeline = solution.picks, draft.prefetched
     if timeline is None:
         around = [draft.around(number) for number in range(len(picks))]
-        timeline = network.timeline(draft.groups, around, draft.stages)
+        timeline = network.timeline(draft.groups, around, draft.stages, overlaps=draft.overlaps)
     groups = tuple(replace(timed.group, cycles=timed.cycles) for timed in timeline.groups)
     used = dict(levels.occupied)
     ends: dict[str, int] = {levels.near: 0}

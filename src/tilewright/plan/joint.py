@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, combinations
+from types import MappingProxyType
 
 from tilewright.errors import TilewrightError
 from tilewright.plan.addresses import allocate as allocation
@@ -332,23 +333,30 @@ def _subsets(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def pack(
-    network: Network, picks: Sequence[Pick], capacity: int, *, seconds: float, seed: int
+    network: Network,
+    picks: Sequence[Pick],
+    capacity: int,
+    *,
+    seconds: float,
+    seed: int,
+    ends: Mapping[int, int] = MappingProxyType({}),
 ) -> tuple[tuple[int, ...], dict[str, int]] | None:
-    """Addresses of workspaces and of residents; None where none were found."""
+    """Addresses of workspaces and of residents; None where none were found. Groups that another engine computes beside
+    later ones need theirs up to the last of these, `ends`."""
     align = network.platform.alignment
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     for index, pick in enumerate(picks):
         for name in sorted(pick.residents):
             first.setdefault(name, index)
-            last[name] = index + 1
+            last[name] = max(last.get(name, 0), (ends.get(index, index) if name in pick.near else index) + 1)
     buffers = [
         allocation.BufferRequest(f"tensor {name}", network.lives[name].bytes, first[name], last[name], align)
         for name in first
         if network.lives[name].bytes
     ]
     buffers += [
-        allocation.BufferRequest(f"group {index}", pick.candidate.bytes, index, index + 1, align)
+        allocation.BufferRequest(f"group {index}", pick.candidate.bytes, index, ends.get(index, index) + 1, align)
         for index, pick in enumerate(picks)
         if pick.candidate.bytes
     ]

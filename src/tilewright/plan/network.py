@@ -6,7 +6,7 @@ Views do nothing, so they have no position; a view has the life and place of the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 
@@ -17,10 +17,12 @@ from tilewright.core.tiles import Member
 from tilewright.machine.parts import Engine
 from tilewright.machine.target import Target
 from tilewright.plan.addresses.packing import round_up
+from tilewright.plan.interleave import interleaved
 from tilewright.plan.offload import Offloaded, offloads
 from tilewright.plan.options import PlanOptions
-from tilewright.plan.points import Crossings, points
+from tilewright.plan.points import Crossings, Overlaps, points
 from tilewright.plan.prices import Price, Prices
+from tilewright.plan.select import node_cycles
 from tilewright.plan.shapes import Shape
 from tilewright.plan.storage import fixed, in_order, root_of, storage
 from tilewright.price.tiles import Task, task
@@ -89,12 +91,33 @@ class Network:
         """What a group takes; `source` is the memory of each tensor from outside."""
         return self.prices.of(self.graph, self.platform, self.choices, group, source, outside)
 
+    @property
+    def interleaved(self) -> Network | None:
+        """The same in an order in which engines work at the same time; None where they have little to do then."""
+        graph, platform = self.graph, self.platform
+        beside = [platform.beside(choice.kernel) for choice in self.choices]
+        cycles = [
+            node_cycles(graph, node, choice, platform, self.prices.contents)
+            for node, choice in zip(graph.nodes, self.choices, strict=True)
+        ]
+        found = interleaved(graph, ["" if engine is None else engine.name for engine in beside], cycles)
+        if found is None:
+            return None
+        chosen = {id(node): choice for node, choice in zip(graph.nodes, self.choices, strict=True)}
+        return replace(
+            self,
+            graph=found,
+            choices=tuple(chosen[id(node)] for node in found.nodes),
+            steps=_steps(found),
+        )
+
     def timeline(
         self,
         groups: Sequence[Group],
         sources: Sequence[Mapping[str, str]],
         stages: Sequence[Stage],
         crossings: Crossings = MappingProxyType({}),
+        overlaps: Overlaps = MappingProxyType({}),
     ) -> Timeline:
         """When groups run, one behind the other; `sources` are as of `price`, for each group."""
 
@@ -102,7 +125,7 @@ class Network:
             return self.prices.costs(self.graph, self.platform, self.choices, group, source)
 
         parts = parts_of(self.graph, groups, sources, costs)
-        moves, runs = points(groups, [part.costs.facts for part in parts], stages, crossings)
+        moves, runs = points(groups, [part.costs.facts for part in parts], stages, crossings, overlaps)
         return replay(self.graph, self.platform, self.choices, parts, stages, moves, runs)
 
     @cached_property
@@ -182,5 +205,9 @@ def _network(placed: Offloaded, platform: Target, options: PlanOptions, prices: 
     roots = storage(placed.graph)
     ordered = in_order(placed.graph, roots, options.order)
     choices = tuple(placed.choose(node, platform, prices.contents) for node in ordered.nodes)
-    steps = tuple(step for step, node in enumerate(ordered.nodes) if not is_view(node))
-    return Network(ordered, platform, choices, roots, steps, placed.saved, prices)
+    return Network(ordered, platform, choices, roots, _steps(ordered), placed.saved, prices)
+
+
+def _steps(graph: Graph) -> tuple[int, ...]:
+    """Nodes that compute."""
+    return tuple(step for step, node in enumerate(graph.nodes) if not is_view(node))

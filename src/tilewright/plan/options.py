@@ -13,6 +13,8 @@ class PlanOptions:
     buffers: int = 0
     """Slots of every tile buffer that is moved; 0 takes the best for each."""
     fuse: Literal["auto", "off"] = "auto"
+    overlap: Literal["auto", "off"] = "auto"
+    """Whether other engines may compute nodes while the cores compute others that have nothing to do with these."""
     seconds: float = 2.0
     seed: int = 0
     order: Literal["memory", "time", "given"] = "memory"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from tilewright.core.moves import Move, Point, Run, Tiles
-from tilewright.core.plan import Group, Stage
+from tilewright.core.plan import Group, Stage, TileBuffer
 from tilewright.timeline.parts import Facts
 
 
@@ -17,22 +18,39 @@ class Crossing:
     early: int = 0
     """How many groups before this one it, or its first slot, is loaded; then it has its bytes during those, too."""
     late: int = 0
-    """How many groups behind this one the last store from it is awaited, likewise; 1 where there are several stores."""
+    """How many groups behind this one the last store from it is awaited, likewise; 1 where there are several stores; 0
+    where that is in the group in which it is stored."""
     kept: int = 0
     """How many groups before this one left the whole tensor in these bytes, held since then; 0 where it is loaded."""
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Groups of the cores beside which another engine computes a group before them."""
+
+    first: int
+    """Beside which it is started."""
+    last: int
+    """Beside which it is awaited."""
 
 
 WITHIN = Crossing()
 """Of a buffer that is loaded and stored while its own group works."""
 Crossings = Mapping[tuple[int, int], Crossing]
 """By group and buffer; all others are `WITHIN` their groups."""
+Overlaps = Mapping[int, Overlap]
+"""By group, which has one step and one node; all others are computed before the next one begins."""
 
 
 def points(
-    groups: Sequence[Group], facts: Sequence[Facts], stages: Sequence[Stage], crossings: Crossings
+    groups: Sequence[Group],
+    facts: Sequence[Facts],
+    stages: Sequence[Stage],
+    crossings: Crossings,
+    overlaps: Overlaps = MappingProxyType({}),
 ) -> tuple[tuple[Move, ...], tuple[Run, ...]]:
     """All moves and runs of some groups, one behind the other."""
-    found = [_Points(number, groups, facts, crossings) for number in range(len(groups))]
+    found = [_Points(number, groups, facts, crossings, overlaps) for number in range(len(groups))]
     moves = [found[stage.start].stage(number, stage) for number, stage in enumerate(stages)]
     moves += [move for mine in found for move in mine.moves()]
     return tuple(moves), tuple(run for mine in found for run in mine.runs())
@@ -46,6 +64,7 @@ class _Points:
     groups: Sequence[Group]
     facts: Sequence[Facts]
     crossings: Crossings
+    overlaps: Overlaps
 
     @property
     def _group(self) -> Group:
@@ -57,6 +76,10 @@ class _Points:
 
     def _crossing(self, buffer: int) -> Crossing:
         return self.crossings.get((self.number, buffer), WITHIN)
+
+    def _carriers(self, number: int) -> Sequence[int]:
+        """Nodes of a group beside which something is done."""
+        return () if number in self.overlaps else self.facts[number].carriers
 
     def stage(self, number: int, stage: Stage) -> Move:
         issue = Point(stage.start, "entry") if stage.start == stage.first else self._at_first(stage.start)
@@ -77,7 +100,10 @@ class _Points:
                 start = Point(self.number, "each", "beside" if driven else "before", -1)
                 wait = Point(self.number, "each", "ending" if mine.carriers else "after", -1)
                 wait = Point(self.number, "each", "after") if group.queued else wait
-            yield Run(self.number, position, engine, start, wait, position in mine.carriers)
+            overlap = self.overlaps.get(self.number)
+            if overlap is not None:
+                start, wait = Point(overlap.first, "first", "beside"), Point(overlap.last, "last", "ending")
+            yield Run(self.number, position, engine, start, wait, position in self._carriers(self.number))
 
     # Points of any group
 
@@ -85,11 +111,11 @@ class _Points:
         """Where a group starts something for others."""
         if self.groups[number].queued:
             return Point(number, "first", "after")
-        return Point(number, "first", "beside" if self.facts[number].carriers else "before")
+        return Point(number, "first", "beside" if self._carriers(number) else "before")
 
     def _at_last(self, number: int) -> Point:
         """Where a group waits for something of others."""
-        beside = self.facts[number].carriers and not self.groups[number].queued
+        beside = self._carriers(number) and not self.groups[number].queued
         return Point(number, "last", "ending") if beside else Point(number, "exit")
 
     # Loads
@@ -97,6 +123,25 @@ class _Points:
     def _leads(self, buffer: int) -> bool:
         """Whether it is read by a node that runs a step ahead."""
         return self._group.ahead and self._mine.reads[buffer] == 0
+
+    def _for_later(self, buffer: int) -> bool:
+        """Whether what it holds is needed only when the group is started, beside a later one."""
+        overlap, mine = self.overlaps.get(self.number), self._group.buffers[buffer]
+        soon = range(self.number + 1, self.number + 1 if overlap is None else overlap.first + 1)
+        return overlap is not None and not any(
+            crossing.kept and number in soon and self._same(self.groups[number].buffers[index], mine)
+            for (number, index), crossing in self.crossings.items()
+            if number not in self.overlaps
+        )
+
+    @staticmethod
+    def _same(a: TileBuffer, b: TileBuffer) -> bool:
+        return (a.tensor, a.pack, a.offset) == (b.tensor, b.pack, b.offset)
+
+    @property
+    def _started(self) -> Point:
+        """Where the first node is started."""
+        return next(run.start for run in self.runs())
 
     def _distance(self, buffer: int) -> int:
         """How many steps ahead a buffer is loaded."""
@@ -117,8 +162,9 @@ class _Points:
         mine, behind = self._crossing(buffer), self._sharing(buffer)
         if mine.early and not mine.kept:
             before = self.number - 1
-            arrived = before >= 0 and self.facts[before].carriers
+            arrived = before >= 0 and self._carriers(before)
             wait = self._at_last(before) if arrived else Point(self.number, "entry")
+            wait = self._started if not arrived and self._for_later(buffer) else wait
             issue = self._at_first(self.number - mine.early)
             yield Move("load", self.number, buffer, "first", issue, wait, behind=behind)
         if not self._there(buffer):
@@ -131,7 +177,7 @@ class _Points:
         distance = self._distance(buffer)
         if self._group.queued:
             return Point(self.number, "each", "after", -distance), Point(self.number, "each", "before", -1)
-        wait = next(run.start for run in self.runs()) if self._leads(buffer) else Point(self.number, "each")
+        wait = self._started if self._leads(buffer) or self._for_later(buffer) else Point(self.number, "each")
         same = [b for b in self._mine.reads if self._distance(b) == distance and not self._there(b)]
         side = "beside" if distance and self._driven(same) else "before"
         return Point(self.number, "each", side, -distance), wait
@@ -146,7 +192,7 @@ class _Points:
         """Whether the last results are stored by the group behind."""
         late = all(self._crossing(b).late for b in self._mine.stores)
         behind = self.number + 1
-        return late and behind < len(self.groups) and len(self.facts[behind].carriers) > 0
+        return late and behind < len(self.groups) and len(self._carriers(behind)) > 0
 
     def _stores_behind(self) -> bool:
         """Whether what a step makes is stored while the next one works.
@@ -160,7 +206,11 @@ class _Points:
 
     def _stores(self, buffer: int) -> Iterator[Move]:
         number, slots, late = self.number, self._group.buffers[buffer].slots, self._crossing(buffer).late
-        wait = self._at_last(number + late) if late else Point(number, "exit")
+        overlap = self.overlaps.get(number)
+        wait = self._at_last(number + late) if late else Point(number if overlap is None else overlap.last, "exit")
+        if overlap is not None:
+            yield Move("store", number, buffer, "last", Point(overlap.last, "last", "ending"), wait)
+            return
         hands_on, behind = self._hands_on(), self._stores_behind()
         start = Point(number, "each", "before", -1) if self._group.queued else Point(number, "each")
         reuse = start if self._mine.stores[buffer] > slots else None

@@ -35,10 +35,16 @@ def prefetch(draft: PlanDraft) -> PlanDraft:
     """Loads and stores across the borders of groups, where the engine's memory has bytes for them."""
     near = [span for span in draft.spans if draft.places[span.tensor].space == draft.levels.near]
     stay = [(s, (draft.places[s.tensor].offset, draft.places[s.tensor].offset + s.bytes)) for s in near]
-    occupied = [
-        [(base, base + pick.candidate.bytes)] + [taken for s, taken in stay if s.first <= number <= s.last]
-        for number, (pick, base) in enumerate(zip(draft.solution.picks, draft.solution.workspaces, strict=True))
+    spaces = [
+        (base, base + pick.candidate.bytes)
+        for pick, base in zip(draft.solution.picks, draft.solution.workspaces, strict=True)
     ]
+    occupied = [
+        [mine] + [taken for s, taken in stay if s.first <= number <= s.last] for number, mine in enumerate(spaces)
+    ]
+    for number, overlap in draft.overlaps.items():
+        for beside in range(number + 1, overlap.last + 1):
+            occupied[beside].append(spaces[number])
     return replace(draft, prefetched=_Prefetch(draft, list(draft.groups), occupied).run())
 
 
@@ -76,7 +82,10 @@ class _Prefetch:
             self.network.price(group, self.draft.around(number), self._outside(number))
             for number, group in enumerate(self.groups)
         ]
-        working, free = [price.cost.cycles for price in prices], [free_cycles(price) for price in prices]
+        # One that another engine computes beside later groups takes no time of its own.
+        late = [number in self.draft.overlaps for number in range(len(prices))]
+        working = [0.0 if later else price.cost.cycles for price, later in zip(prices, late, strict=True)]
+        free = [0.0 if later else free_cycles(price) for price, later in zip(prices, late, strict=True)]
         # Or not beside groups that load turn by turn, which may come to wait behind others.
         quiet = [
             min(time, 0.0) if g.loops and p.loads else time
@@ -114,7 +123,7 @@ class _Prefetch:
         for number in range(len(self.groups) - 1):
             self._store_late(number, working)
         around = [self.draft.around(number) for number in range(len(self.groups))]
-        return self.network.timeline(self.groups, around, self.stages, self.crossings)
+        return self.network.timeline(self.groups, around, self.stages, self.crossings, self.draft.overlaps)
 
     def _keep(self) -> None:
         """Leaves whole tensors where they are for groups that read them soon."""
@@ -170,20 +179,22 @@ class _Prefetch:
     def _left(self, chain: Sequence[tuple[int, int]], number: int, index: int) -> bool:
         """Keeps what a chain of groups has in a buffer for one more, if there are bytes for it."""
         first, last = chain[0][0], chain[-1][0]
+        until = self.held.get(chain[-1], self.draft.end(last))
+        end = max(self.draft.end(number), until)
         buffer = self.groups[first].buffers[chain[0][1]]
         size = round_up(buffer.bytes, self.platform.alignment)
         mine: Bytes | None = (buffer.offset, buffer.offset + size)
-        new = range(last + 1, number + 1)
+        new = range(until + 1, end + 1)
         if any(_meet(mine, other) for n in new for other in self.occupied[n]):
-            mine = self._gap(first, number, size)
-            new = range(first, number + 1)
+            mine = self._gap(first, end, size)
+            new = range(first, end + 1)
         if mine is None:
             return False
         for n in new:
             self.occupied[n].append(mine)
         for group, other in (*chain, (number, index)):
             self._put(group, other, replace(self.groups[group].buffers[other], offset=mine[0]))
-            self.held[group, other] = number
+            self.held[group, other] = end
         self.crossings[number, index] = Crossing(kept=number - last)
         return True
 
@@ -245,7 +256,7 @@ class _Prefetch:
             for stage in self.stages
         )
         # What is made right before would have to be stored at once.
-        if first < 0 or staged or self.draft.written.get(buffer.tensor, -2) >= first - 1:
+        if first < 0 or staged or self._made(buffer.tensor) >= first - 1:
             return False
         return self._taken(number, index, first)
 
@@ -259,9 +270,13 @@ class _Prefetch:
             frozenset(index for index, crossing in mine if crossing.kept),
         )
 
+    def _made(self, tensor: str) -> int:
+        """The group by whose end a tensor is made; one long before all where none makes it."""
+        return self.draft.end(self.draft.written[tensor]) if tensor in self.draft.written else -2
+
     def _stored(self, number: int) -> list[int]:
-        """Buffers whose last stores may run on: the next group does not need what they store."""
-        if self._wanted(number, number + 1):
+        """Buffers whose last stores may run on: the group behind does not need what they store."""
+        if self._wanted(number, self.draft.end(number) + 1):
             return []
         group = self.groups[number]
         results = {use.tensor for use in self._members(group)[-1].uses if use.writes}
@@ -279,29 +294,30 @@ class _Prefetch:
             # What lies within it has its bytes since it is loaded.
             inside = [n for n, other in enumerate(group.buffers) if n == index or other.within == index]
             first = number - max(self._crossing(number, n).early for n in inside)
-            last = self.held.get((number, index), number)
+            last = self.held.get((number, index), self.draft.end(number))
             after = _with_buffer(after, index, self._stored_late(number, index, first, last, working))
         self.groups[number] = after
 
     def _stored_late(self, number: int, index: int, first: int, held: int, working: Sequence[float]) -> TileBuffer:
         """A buffer from which is stored while as many groups work as that takes, or as have bytes for it. It has those
         from the group `first` to the group `held`."""
-        buffer = self.groups[number].buffers[index]
-        late, left = 1, self._load_cycles(number, buffer) - SHARE * working[number + 1]
+        buffer, end = self.groups[number].buffers[index], self.draft.end(number)
+        late, left = 1, self._load_cycles(number, buffer) - SHARE * working[end + 1]
         once = all(loop.count == 1 for loop in self.groups[number].loops)
-        while once and left > 0 and late < LATEST and not self._wanted(number, number + late + 1):
+        while once and left > 0 and late < LATEST and not self._wanted(number, end + late + 1):
             late += 1
-            left -= SHARE * working[number + late]
+            left -= SHARE * working[end + late]
         size = round_up(buffer.end - buffer.offset, self.platform.alignment)
         for count in range(late, 0, -1):
-            beside = range(held + 1, number + count + 1)
+            beside = range(held + 1, end + count + 1)
             mine: Bytes | None = (buffer.offset, buffer.offset + size)
             if any(_meet(mine, other) for n in beside for other in self.occupied[n]):
-                mine = self._gap(first, number + count, size) if held == number else None
+                mine = self._gap(first, end + count, size) if held == end else None
             if mine is not None:
-                for n in (*range(first, number + 1), *beside):
+                for n in (*range(first, end + 1), *beside):
                     self.occupied[n].append(mine)
-                self.crossings[number, index] = replace(self._crossing(number, index), late=count)
+                crossing = replace(self._crossing(number, index), late=end + count - number)
+                self.crossings[number, index] = crossing
                 return replace(buffer, offset=mine[0])
         return buffer
 
@@ -334,7 +350,7 @@ class _Prefetch:
         own = {use.tensor for mine in members for use in mine.uses if use.writes}
         for index, buffer in enumerate(group.buffers):
             dma = self.platform.link(self._source(number, buffer), self.platform.cores.memory)
-            before = self.draft.written.get(buffer.tensor, -1) < number - 1
+            before = self._made(buffer.tensor) < number - 1
             there = buffer.tensor not in own and not self._crossing(number, index).kept and before
             beside = dma is not None and not dma.by_cores and not dma.through
             ready = there and beside and not self._arriving(number, buffer)
@@ -376,7 +392,7 @@ class _Prefetch:
         group = self.groups[number]
         buffer = group.buffers[index]
         left = index if buffer.within < 0 else buffer.within
-        last = self.held.get((number, left), number)
+        last = self.held.get((number, left), self.draft.end(number))
         size = round_up(buffer.end - buffer.offset, self.platform.alignment)
         mine = (buffer.offset, buffer.offset + size)
         beside = [

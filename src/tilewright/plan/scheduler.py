@@ -22,6 +22,7 @@ from tilewright.plan.levels import first_sources, levels_of, place
 from tilewright.plan.menu import Menu
 from tilewright.plan.network import Network, networks_of
 from tilewright.plan.options import PlanOptions
+from tilewright.plan.overlap import overlap
 from tilewright.plan.prefetch import prefetch
 from tilewright.plan.shapes import Shape, shape_of
 from tilewright.plan.single_step import single_step
@@ -34,7 +35,7 @@ DOUBT = 0.1
 FURTHER = 3
 """How often other tiles are looked for."""
 
-STEPS: tuple[Callable[[PlanDraft], PlanDraft], ...] = (stage, single_step, inside_results, prefetch)
+STEPS: tuple[Callable[[PlanDraft], PlanDraft], ...] = (stage, single_step, inside_results, prefetch, overlap)
 """What is done to a plan whose groups are chosen."""
 
 
@@ -49,14 +50,28 @@ def schedule(graph: Graph, platform: Target, options: PlanOptions) -> Plan:
         )
     networks = networks_of(graph, platform, options)
     saved = [network.saved for network in networks if network.saved]
-    made: Plan | None = None
+    best: tuple[Plan, Network] | None = None
     for network in networks:
-        if made is None or network.saved or min(saved) < DOUBT * _cycles(made):
-            found = [plan for plan in (made, _planned(network, options)) if plan is not None]
-            made = min(found, key=_cycles, default=None)
-    if made is None:
+        if best is None or network.saved or min(saved) < DOUBT * _cycles(best[0]):
+            best = _better(best, network, options)
+    if best is None:
         raise why_impossible(networks[0], options, lambda other: _fits(networks, other.platform, options))
-    return made
+    return _side_by_side(best, options)[0]
+
+
+def _better(best: tuple[Plan, Network] | None, network: Network, options: PlanOptions) -> tuple[Plan, Network] | None:
+    """The faster one of a plan and that of a network."""
+    made = _planned(network, options)
+    found = [best] if best is not None else []
+    found += [(made, network)] if made is not None else []
+    return min(found, key=lambda each: _cycles(each[0]), default=None)
+
+
+def _side_by_side(best: tuple[Plan, Network], options: PlanOptions) -> tuple[Plan, Network]:
+    """The same plan, or one in an order that lets engines work at the same time."""
+    free = options.overlap == "auto" and options.order == "memory" and options.joint
+    other = best[1].interleaved if free else None
+    return best if other is None else _better(best, other, options) or best
 
 
 def other_schedules(graph: Graph, platform: Target, options: PlanOptions) -> Iterator[Plan]:
@@ -66,7 +81,7 @@ def other_schedules(graph: Graph, platform: Target, options: PlanOptions) -> Ite
     """
     networks = networks_of(graph, platform, options)
     plans = [(plan, network) for network in networks if (plan := _planned(network, options)) is not None]
-    best, network = min(plans, key=lambda each: _cycles(each[0]))
+    best, network = _side_by_side(min(plans, key=lambda each: _cycles(each[0])), options)
     found = [plan for plan, _ in plans if plan is not best]
     shapes = _shapes(best)
     for _ in range(FURTHER):

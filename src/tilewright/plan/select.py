@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from math import prod
+from math import isfinite, prod
 from types import MappingProxyType
 
 from tilewright.core.graph import Graph, Node
 from tilewright.core.matching import binding_names, why_not, why_not_open
-from tilewright.core.op import call_node
+from tilewright.core.op import call_node, is_view
 from tilewright.core.plan import Choice, Rejection
 from tilewright.errors import TilewrightError
 from tilewright.machine.kernel import Kernel, Number, formula, named
@@ -86,11 +86,19 @@ def _places(platform: Target, kernels: Sequence[Kernel]) -> list[int]:
     return [folders.index(k.path.parent) if folders else 0 for k in kernels]
 
 
+def node_cycles(graph: Graph, node: Node, choice: Choice, platform: Target, contents: Contents) -> float:
+    """What a node takes that is computed at once, without transfers; 0 where it has to be cut."""
+    if is_view(node):
+        return 0.0
+    names = binding_names(call_node(graph, node))
+    found = contents.cycles(task(graph, node, choice.kernel), partial(_cycles, platform, names))
+    return found if isfinite(found) else 0.0
+
+
 def _cycles(platform: Target, names: Mapping[str, Number], mine: Task) -> float:
-    """What a kernel takes for all of a node with the steps behind it, shared by the cores in the best way."""
+    """What code takes for all of a node with the steps behind it, shared by the cores in the best way."""
     kernel = mine.kernel
-    assert kernel is not None
-    if platform.cores.count > 1 and platform.beside(kernel) is None:
+    if kernel is None or (platform.cores.count > 1 and platform.beside(kernel) is None):
         return whole_cycles(Frame(platform, [mine], [rules(mine)], Grid([mine.member], [])))
     behind = step_names(platform, mine)
     results = prod(size for name, size in mine.domain.dims.items() if name not in mine.domain.reduction)

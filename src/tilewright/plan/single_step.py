@@ -28,12 +28,11 @@ def single_step(draft: PlanDraft) -> PlanDraft:
     """Groups in one step where that is faster; not beside copies in a nearer memory, which take the same time."""
     if draft.options.buffers or draft.stages:
         return draft
-    steps = _Steps(draft.menu, draft.levels, draft.solution, draft.sources, draft.written)
-    return replace(draft, solution=steps.run())
+    return replace(draft, solution=SingleSteps.of(draft).run())
 
 
 @dataclass(frozen=True)
-class _Steps:
+class SingleSteps:
     """The groups of a plan before anything is loaded early."""
 
     menu: Menu
@@ -43,6 +42,10 @@ class _Steps:
     """The memory of each tensor outside the engine's, by its name and those of its views."""
     made: Mapping[str, int]
     """The group that writes each tensor between groups, likewise."""
+
+    @staticmethod
+    def of(draft: PlanDraft) -> SingleSteps:
+        return SingleSteps(draft.menu, draft.levels, draft.solution, draft.sources, draft.written)
 
     def run(self) -> Solution:
         picks, workspaces = list(self.solution.picks), list(self.solution.workspaces)
@@ -58,7 +61,7 @@ class _Steps:
         """The same group in one step, if that is faster once everything is loaded."""
         pick = self.solution.picks[number]
         before = pick.candidate.group
-        loads = [use for use in self._loads(pick) if use.type.bytes]
+        loads = [use for use in self._moved(pick) if not use.writes]
         if (before.ahead and not before.queued) or not before.loops or not loads or not self._time_for(number, loads):
             return None
         network = self.menu.network
@@ -81,15 +84,29 @@ class _Steps:
         alone = self._cost(found.group)
         return replace(found, cycles=alone.cycles, moved=alone.moved)
 
-    def _loads(self, pick: Pick) -> Iterator[Use]:
-        """What a group reads from outside, each once."""
+    def at_once(self, number: int) -> Candidate | None:
+        """A group in one step, whether or not that is faster, if there are bytes for it."""
+        pick = self.solution.picks[number]
+        moved = [*self._moved(pick)]
+        tensors = {self.menu.network.root(use.tensor) for use in moved}
+        front = self.menu.front(pick.run, pick.near | self.levels.direct | tensors, {})
+        whole = [c for c in front if not c.group.loops and not c.group.buffers]
+        if not whole or len(moved) > len({use.tensor for use in moved}):
+            return None
+        found = self._with_buffers(whole[-1], moved)
+        cost = self._cost(found.group)
+        return replace(found, cycles=cost.cycles, moved=cost.moved) if found.bytes <= self.levels.capacity else None
+
+    def _moved(self, pick: Pick) -> Iterator[Use]:
+        """What a group reads from outside, or stores, each once."""
         group, network, seen = pick.candidate.group, self.menu.network, set[int]()
         members = network.members[pick.run.first : pick.run.last + 1]
         inner = {mine.output.tensor for mine in members}
         for work, mine in zip(group.works, members, strict=True):
             for use in mine.uses:
                 buffer = work.buffers.get(use.key, -1)
-                if not use.writes and buffer >= 0 and buffer not in seen and use.tensor not in inner:
+                outside = use.tensor not in inner or (use.writes and mine is members[-1])
+                if outside and buffer >= 0 and buffer not in seen and use.type.bytes:
                     seen.add(buffer)
                     yield use
 
@@ -116,12 +133,12 @@ class _Steps:
         """Whether a group makes all of its result in one step, not long before another."""
         return number - maker <= EARLIEST and not self.solution.picks[maker].candidate.group.loops
 
-    def _with_buffers(self, candidate: Candidate, loads: Sequence[Use]) -> Candidate:
-        """A group with further buffers, behind its workspace, for all of what it reads."""
+    def _with_buffers(self, candidate: Candidate, moved: Sequence[Use]) -> Candidate:
+        """A group with further buffers, behind its workspace, for all of what it reads or stores."""
         align = self.menu.network.platform.alignment
         group, end = candidate.group, round_up(candidate.bytes, align)
         buffers, bound = list(group.buffers), dict[tuple[str, str], int]()
-        for use in loads:
+        for use in moved:
             bound[use.tensor, use.pack] = len(buffers)
             size = round_up(use.type.bytes, align)
             buffers.append(TileBuffer(use.tensor, end, size, 1, use.pack))
@@ -135,7 +152,7 @@ class _Steps:
                     **{
                         use.key: bound[use.tensor, use.pack]
                         for use in network.members[network.steps.index(work.step)].uses
-                        if not use.writes and (use.tensor, use.pack) in bound
+                        if (use.tensor, use.pack) in bound
                     },
                 },
             )

@@ -186,10 +186,12 @@ class Clock:
         self.now = max(self.now, end)
 
     def _start(self, job: Start, step: int) -> None:
-        self.now += job.issue
+        last, before = self.jobs.get(job.engine, (0.0, 0.0))
+        # An engine takes one job beside the one that it works on.
+        self.now = max(self.now, before) + job.issue
         begin = max(self.now, self.free.get(job.engine, 0.0))
         self._busy(job.engine, begin, job.cycles, step, job.label)
-        self.jobs[job.engine] = (begin + job.cycles, self.jobs.get(job.engine, (0.0, 0.0))[0])
+        self.jobs[job.engine] = (begin + job.cycles, last)
 
     def _busy(self, lane: str, begin: float, cycles: float, step: int, label: Label) -> None:
         self.free[lane] = begin + cycles

@@ -75,13 +75,15 @@ class Driver:
             code += self._far_code(far.cold)
         return Wait(channel, exact(code), exact(code))
 
-    def awaited(self, engine: Engine, position: int, *, recent: bool = True) -> Statement:
+    def awaited(self, engine: Engine, part: CostedGroup, position: int, *, recent: bool = True) -> Statement:
         """Waits for jobs of an engine."""
-        return Await(engine.name, recent, *self._waiting(("await", self._place.part.number, position)))
+        return Await(engine.name, recent, *self._waiting(("await", part.number, position)))
 
-    def start(self, engine: Engine, position: int, step: int, cycles: float, label: Label, where: str) -> Statement:
+    def start(
+        self, engine: Engine, part: CostedGroup, position: int, step: int, cycles: float, label: Label, where: str
+    ) -> Statement:
         """Starts a job."""
-        part, costs = self._place.part, self._place.part.costs
+        costs = part.costs
         start = costs.starts[position][costs.classes[step]]
         # At the first step the price has all code of one place.
         code = start if step else start - engine.begin

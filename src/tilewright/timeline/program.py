@@ -98,8 +98,9 @@ class Turns:
         )
 
     def _moved(self, action: MoveAction, step: int, *, beside: bool) -> list[Statement]:
-        move, part = action.move, self._part
+        move = action.move
         number, b = move.group, move.buffer
+        part = self._place.parts[number] if move.kind != "stage" else self._part
         match action.what:
             case "stage":
                 return [self._driver.stage(b, self._place.stages[b])]
@@ -108,9 +109,9 @@ class Turns:
             case "load":
                 return self._load(action, step, beside=beside and action.point.shift < 0)
             case "arrived":
-                return [self._driver.sent_on(part, b, step)] if self._costs.flows[b].due[step] else []
+                return [self._driver.sent_on(part, b, step)] if part.costs.flows[b].due[step] else []
             case "prefetch":
-                return [self._driver.move(self._place.parts[number], b, 0, 0, "early", beside=True)]
+                return [self._driver.move(part, b, 0, 0, "early", beside=True)]
             case "prefetched":
                 return [self._driver.wait((number, b, 0), "early arrived")]
             case "store":
@@ -120,11 +121,9 @@ class Turns:
                 again = step == 0 or moves.due[step - 1]
                 return [self._driver.wait((number, b, moves.slots[step]), "freed")] if again else []
             case "hand on":
-                other = self._place.parts[number]
-                return [self._driver.move(other, b, other.costs.steps - 1, 0, "handed on", beside=True)]
+                return [self._driver.move(part, b, part.costs.steps - 1, 0, "handed on", beside=True)]
             case "drain" | "drain late":
-                other = self._place.parts[number]
-                slots = min(other.buffer(b).slots, other.costs.flows[b].count)
+                slots = min(part.buffer(b).slots, part.costs.flows[b].count)
                 where = "drain" if action.what == "drain" else "late"
                 return [self._driver.wait((number, b, slot), where) for slot in range(slots)]
 
@@ -146,17 +145,20 @@ class Turns:
         return [self._driver.move(self._part, b, step, -later, "behind" if later else "store", beside=later > 0)]
 
     def _ran(self, action: RunAction, step: int, *, beside: bool) -> list[Statement]:
-        position = action.run.position
-        cycles, engine = self._costs.works[position][self._costs.classes[step]], self._costs.engines[position]
+        position, part = action.run.position, self._place.parts[action.run.group]
+        # One of another group has one step.
+        step = step if part is self._part else 0
+        costs = part.costs
+        cycles, engine = costs.works[position][costs.classes[step]], costs.engines[position]
         if engine is None or not cycles:
             return []
         if action.what == "await":
             # The next step's work may have been started meanwhile.
-            recent = action.run.start.shift == action.run.wait.shift or step == self._costs.steps - 1
-            return [self._driver.awaited(engine, position, recent=recent)]
-        label = Label("compute", self._part.names[position], -action.point.shift)
+            recent = action.run.start.shift == action.run.wait.shift or step == costs.steps - 1
+            return [self._driver.awaited(engine, part, position, recent=recent)]
+        label = Label("compute", part.names[position], -action.point.shift)
         where = "beside" if beside else "start"
-        return [self._driver.start(engine, position, step, cycles, label, where)]
+        return [self._driver.start(engine, part, position, step, cycles, label, where)]
 
     def _computed(self, run: Run, step: int, others: Sequence[Statement]) -> list[Statement]:
         """Computes a node; others are done meanwhile."""
@@ -168,5 +170,5 @@ class Turns:
         if engine is None:
             saved = self._place.kept.nodes[position] if step == 0 else 0.0
             return [Work(exact(cycles - saved), tuple(others), label)]
-        start = self._driver.start(engine, position, step, cycles, label, "start")
-        return [start, *others, self._driver.awaited(engine, position)]
+        start = self._driver.start(engine, self._part, position, step, cycles, label, "start")
+        return [start, *others, self._driver.awaited(engine, self._part, position)]

@@ -46,7 +46,7 @@ def _read(
     index, number = opened.bound(position, use), opened.number
     if index is None:
         begun = times(layout.moved.runs(number)[position].start, 0, 1)[0]
-        if not _ready(layout, stores, use.tensor, begun):
+        if not _ready(layout, stores, use.tensor, begun) and not _queued(layout, number, position, use):
             yield "is read, but is not there by then"
         return
     staged = layout.stage(number, use)
@@ -57,8 +57,18 @@ def _read(
             yield f"is loaded at {move.issue}, but is not there by then"
 
 
+def _queued(layout: MemoryLayout, number: int, position: int, use: Use) -> bool:
+    """Whether the same engine, which does one thing after the other, makes a tensor first."""
+    made = layout.made(use.tensor)
+    run, maker = layout.moved.runs(number)[position], layout.moved.runs(made)[-1]
+    first, then = (times(each.start, 0, 1)[0] for each in (maker, run))
+    return maker.wait.group > made and run.wait.group > number and maker.engine == run.engine and first <= then
+
+
 def _ready(layout: MemoryLayout, stores: Mapping[str, list[Move]], tensor: str, time: Time) -> bool:
     """Whether a tensor is made, and stored, by some time."""
     made = layout.made(tensor)
     moves = stores.get(layout.root(tensor), [])
-    return made < 0 or (made < time[0] and all(layout.moved.awaited(move, 0)[1] <= time for move in moves))
+    return made < 0 or (
+        layout.moved.end(made) < time[0] and all(layout.moved.awaited(move, 0)[1] <= time for move in moves)
+    )

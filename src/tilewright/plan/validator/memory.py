@@ -1,7 +1,8 @@
 """The validator of tiled plans: what lies where in each memory, for how long, and how it gets there.
 
 Time is the number of a group: a tensor occupies its bytes from the group that writes it to the last one that reads it,
-a staged copy from the group before which it is started, tile buffers and scratch bytes during their own group.
+a staged copy from the group before which it is started, tile buffers and scratch bytes during their own group. What
+another engine computes beside later groups lasts until the group in which it is awaited.
 """
 
 from __future__ import annotations
@@ -203,10 +204,29 @@ class MemoryLayout:
             name = f"group {opened.number}: buffer {index} of '{buffer.tensor}' is not loaded, but"
             if buffer.within >= 0:
                 yield f"{name} lies within another, so it is not loaded there"
-            if self._resides(opened, index) is None:
+            left = self._resides(opened, index)
+            if left is None:
                 yield f"{name} no group before leaves all of it in those bytes"
+            elif self.moved.end(left[0]) >= opened.number and self.groups[left[0]].role(left[1]) == "output":
+                yield f"{name} group {left[0]}, which makes it, is not done by then"
+            elif not self._arrived(opened, index, left):
+                yield f"{name} the load of group {left[0]} or one before it is not awaited by then"
             if not _all_of_it(opened, index):
                 yield f"{name} is not the whole tensor"
+
+    def _arrived(self, opened: Opened, index: int, left: tuple[int, int]) -> bool:
+        """Whether what a group leaves for another, or has found itself, has been loaded before that is computed."""
+        before: tuple[int, int] | None = left
+        while before is not None:
+            loads = [move for move in self.moved.of(*before) if move.kind == "load"]
+            if not all(
+                self.moved.before(move, opened.number, position)
+                for move in loads
+                for position, _ in opened.users[index]
+            ):
+                return False
+            before = self._resides(self.groups[before[0]], before[1])
+        return True
 
     def _resides(self, opened: Opened, index: int) -> tuple[int, int] | None:
         """The last group before that leaves what is not loaded, and its buffer there."""
@@ -285,7 +305,8 @@ class MemoryLayout:
             for position, use in uses_of(opened):
                 inner = use.tensor in opened.replay.inner and opened.bound(position, use) is not None
                 if not inner and self.stage(opened.number, use) is None:
-                    last[self.root(use.tensor)] = opened.number
+                    root = self.root(use.tensor)
+                    last[root] = max(last.get(root, 0), self.moved.end(opened.number))
         for stage in self.schedule.stages:
             # The copy may take until its first reader, and its source must last as long.
             root = self.root(stage.tensor)
@@ -305,7 +326,7 @@ class MemoryLayout:
             yield Held(f"copy of '{stage.tensor}'", stage.place.space, *span)
 
     def _working(self, opened: Opened) -> Iterator[Held]:
-        number, memory = opened.number, self._engine.memory
+        number, memory, end = opened.number, self._engine.memory, self.moved.end(opened.number)
         for index, buffer in enumerate(opened.group.buffers):
             name = f"buffer {index} of '{buffer.tensor}' in group {number}"
             first, last = self.moved.span(number, index)
@@ -318,13 +339,13 @@ class MemoryLayout:
                 yield Held(f"lines kept in {name}", memory, *span, group=number, buffer=index)
         for position, work in enumerate(opened.group.works):
             if work.scratch_bytes:
-                span = (work.scratch, work.scratch + self._callers(work) * work.scratch_bytes, number, number)
+                span = (work.scratch, work.scratch + self._callers(work) * work.scratch_bytes, number, end)
                 name = f"scratch of {opened.where(position)}"
                 yield Held(name, memory, *span, group=number, inside=(position, position))
             if work.sums:
                 start = work.sums_at(self.schedule.cores)
                 name = f"sums of {opened.where(position)}"
-                yield Held(name, memory, start, start + work.sums, number, number, group=number)
+                yield Held(name, memory, start, start + work.sums, number, end, group=number)
 
     @cached_property
     def _sizes(self) -> dict[str, int | None]:
@@ -354,7 +375,7 @@ class MemoryLayout:
     def _may_share(self, a: Held, b: Held) -> bool:
         if (a.group, a.buffer) == (b.group, b.buffer) and a.buffer >= 0:
             return True
-        if a.inside and b.inside and (a.inside[1] < b.inside[0] or b.inside[1] < a.inside[0]):
+        if a.group == b.group and a.inside and b.inside and (a.inside[1] < b.inside[0] or b.inside[1] < a.inside[0]):
             return True
         if (a.start, a.end) != (b.start, b.end):
             return False
@@ -414,7 +435,13 @@ class MemoryLayout:
             & {u.key for _, u in uses_of(opened) if u.tensor == operand.tensor}
             and node.outputs[0] == result.tensor
             and replaceable(self._plan, node, choice, next(iter(uses))[1])
+            and not any(self._reads_later(other, result.first, operand.tensor) for other in self.groups)
         )
+
+    def _reads_later(self, opened: Opened, number: int, tensor: str) -> bool:
+        """Whether another engine reads a tensor for a group before some other one, and is not done before that."""
+        read = any(not use.writes and self.root(use.tensor) == tensor for _, use in uses_of(opened))
+        return read and opened.number < number <= self.moved.end(opened.number)
 
     def _capacity(self, held: Sequence[Held]) -> Iterator[str]:
         """Everything fits: what has an address, and in the home memory inputs, outputs and constants beside it."""

@@ -63,7 +63,11 @@ class MoveIndex:
     def span(self, group: int, buffer: int) -> tuple[int, int]:
         """The groups from first to last between which a buffer is filled, worked on and emptied."""
         mine = self.of(group, buffer)
-        return min([group, *(m.issue.group for m in mine)]), max([group, *(m.wait.group for m in mine)])
+        return min([group, *(m.issue.group for m in mine)]), max([self.end(group), *(m.wait.group for m in mine)])
+
+    def end(self, group: int) -> int:
+        """The group by whose end all of a group is computed: another engine may do that beside later ones."""
+        return max([group, *(run.wait.group for run in self._ran[group])])
 
     def steps(self, group: int) -> int:
         return prod(loop.count for loop in self.groups[group].group.loops)
@@ -73,6 +77,12 @@ class MoveIndex:
 
     def awaited(self, move: Move, step: int) -> tuple[Time, Time]:
         return times(move.wait, step, self.steps(move.wait.group))
+
+    def before(self, move: Move, group: int, position: int) -> bool:
+        """Whether the last of a move is awaited before a node begins to run."""
+        run = self._ran[group][position]
+        last = self.steps(move.group) - 1
+        return move.wait == run.start or self.awaited(move, last)[1] <= self._begun(run, 0)
 
     def problems(self) -> Iterator[str]:
         """What is wrong with moves and runs by themselves, then with what they read and write."""
@@ -100,9 +110,27 @@ class MoveIndex:
         wanted = [(o.number, position) for o in self.groups for position in range(len(o.members))]
         if runs != wanted:
             yield f"{len(runs)} runs of {len(wanted)} nodes, or not in their order"
-        for run in self.schedule.runs:
-            if {run.start.group, run.wait.group} != {run.group} or run.start.turn != "each" or run.wait.turn != "each":
-                yield f"group {run.group}: node {run.position} does not run at each of its steps"
+        for run in self.schedule.runs if runs == wanted else ():
+            if run.start.group == run.wait.group == run.group:
+                if run.start.turn != "each" or run.wait.turn != "each":
+                    yield f"group {run.group}: node {run.position} does not run at each of its steps"
+            else:
+                yield from (f"group {run.group}: node {run.position} {reason}" for reason in self._later(run))
+
+    def _later(self, run: Run) -> Iterator[str]:
+        """What is wrong with a run beside later groups."""
+        first, last = run.start.group, run.wait.group
+        if not run.group < first <= last < len(self.groups):
+            yield f"starts in group {first} and is awaited in group {last}"
+            return
+        if not run.engine or self.steps(run.group) > 1 or len(self.groups[run.group].members) > 1:
+            yield f"runs beside group {first}, but is not all that another engine does, at once, for its group"
+        if (run.start.turn, run.start.side, run.wait.turn, run.wait.side) != ("first", "beside", "last", "ending"):
+            yield f"starts at {run.start} and is awaited at {run.wait}, not beside all of these groups"
+        for end in {first, last}:
+            others = [other for other in self._ran[end] if other.carries and not other.engine]
+            if not others:
+                yield f"runs beside group {end}, in which no core works at every step"
 
     def runs(self, group: int) -> list[Run]:
         return self._ran[group]
@@ -147,10 +175,10 @@ class MoveIndex:
                 return
 
     def _begun(self, run: Run, step: int) -> Time:
-        return times(run.start, step, self.steps(run.group))[0]
+        return times(run.start, step, self.steps(run.start.group))[0]
 
     def _done(self, run: Run, step: int) -> Time:
-        return times(run.wait, step, self.steps(run.group))[1]
+        return times(run.wait, step, self.steps(run.wait.group))[1]
 
     def _buffer(self, opened: Opened, index: int) -> Iterator[str]:
         if not opened.users[index][0][1].type.bytes:
@@ -240,7 +268,8 @@ class MoveIndex:
             if move.tiles == "but last" and step == steps - 1:
                 continue
             issued, stored = self.issued(move, step)
-            if self._done(run, step) > issued:
+            # At one point, runs are awaited first.
+            if self._done(run, step) > issued and (move.issue != run.wait or run.wait.turn != "last"):
                 yield f"is stored at {move.issue} before node {run.position} is done with it"
                 return
             if move.tiles != "but last" and stored > self.awaited(move, step)[0]:

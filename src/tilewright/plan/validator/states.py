@@ -19,7 +19,7 @@ def state_problems(plan: Plan, schedule: Schedule, groups: Sequence[Opened], lay
                 for use in mine.uses:
                     if use.writes or layout.root(use.tensor) != old:
                         continue
-                    late = opened.number > written
+                    late = opened.number > written or opened.number < written <= layout.moved.end(opened.number)
                     beside = opened.number == written and not _over(plan, opened, position, old, use.tensor)
                     if late or beside:
                         yield f"{opened.where(position)}: reads '{use.tensor}' of state '{old}', overwritten by '{new}'"

@@ -1,0 +1,151 @@
+"""The order of nodes in which the cores and engines beside them have something to do at the same time.
+
+A list schedule: an engine that is free takes the node with the most work behind it, among those whose operands are
+there. What an engine begins while the cores compute a node comes before that node, so that it is started beside it
+(`plan.overlap`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from heapq import heappop, heappush
+from math import inf
+
+from tilewright.core.graph import Graph
+from tilewright.core.op import is_view
+from tilewright.core.states import links
+
+GAIN = 0.03
+"""The share of all cycles that has to be saved; predictions are not better than that."""
+
+
+def interleaved(graph: Graph, engines: Sequence[str], cycles: Sequence[float]) -> Graph | None:
+    """The graph in such an order; None where little can be done at the same time.
+
+    `engines` are those of the nodes, the cores "", and `cycles` what each takes there.
+    """
+    if not any(engines):
+        return None
+    found = _ListSchedule(graph, engines, cycles)
+    if max(found.ends, default=0.0) > (1 - GAIN) * sum(cycles):
+        return None
+    return graph.with_nodes([graph.nodes[index] for index in found.order()])
+
+
+@dataclass
+class _Lane:
+    """An engine, with the nodes whose operands are there soon, and those for which they are, the most urgent first."""
+
+    free: float = 0.0
+    soon: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
+    ready: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
+
+    @property
+    def next(self) -> float:
+        """When the next node can begin."""
+        if self.ready:
+            return self.free
+        return max(self.free, self.soon[0][0]) if self.soon else inf
+
+    def take(self, urgent: Sequence[float]) -> int:
+        """That node."""
+        now = self.next
+        while self.soon and self.soon[0][0] <= now:
+            index = heappop(self.soon)[1]
+            heappush(self.ready, (-urgent[index], index))
+        return heappop(self.ready)[1]
+
+
+class _ListSchedule:
+    """When each node of a graph begins and ends."""
+
+    def __init__(self, graph: Graph, engines: Sequence[str], cycles: Sequence[float]) -> None:
+        self._graph, self._engines, self._cycles = graph, engines, cycles
+        count = len(graph.nodes)
+        self.starts, self.ends = [0.0] * count, [0.0] * count
+        lanes = {engine: _Lane() for engine in engines}
+        missing = [len(own) for own in self._before]
+        done = [index for index in range(count) if not missing[index] and self._come(index, lanes)]
+        for _ in range(count):
+            if not done:
+                lane = min(lanes.values(), key=lambda each: each.next)
+                start, index = lane.next, lane.take(self._urgent)
+                self.starts[index], self.ends[index] = start, start + cycles[index]
+                lane.free = self.ends[index]
+                done.append(index)
+            for other in self._behind[done.pop()]:
+                missing[other] -= 1
+                if not missing[other] and self._come(other, lanes):
+                    done.append(other)
+
+    def _come(self, index: int, lanes: dict[str, _Lane]) -> bool:
+        """The operands of a node are known; whether it is a view, with which nothing is to be done."""
+        there = max((self.ends[other] for other in self._before[index]), default=0.0)
+        if not is_view(self._graph.nodes[index]):
+            heappush(lanes[self._engines[index]].soon, (there, index))
+            return False
+        self.starts[index] = self.ends[index] = there
+        return True
+
+    @cached_property
+    def _before(self) -> list[set[int]]:
+        """The nodes that each one waits for."""
+        linked = links(self._graph)
+        made = {
+            name: index
+            for index, (node, link) in enumerate(zip(self._graph.nodes, linked, strict=True))
+            for name in (*node.made, *link.makes)
+        }
+        return [
+            {made[name] for name in (*node.reads, *link.needs) if name in made}
+            for node, link in zip(self._graph.nodes, linked, strict=True)
+        ]
+
+    @cached_property
+    def _behind(self) -> list[list[int]]:
+        """The nodes that wait for each one."""
+        found: list[list[int]] = [[] for _ in self._before]
+        for index, own in enumerate(self._before):
+            for other in sorted(own):
+                found[other].append(index)
+        return found
+
+    @cached_property
+    def _urgent(self) -> list[float]:
+        """Cycles from the begin of each node to the end of all, at least; nodes are in some order already."""
+        found = [0.0] * len(self._before)
+        for index in reversed(range(len(found))):
+            found[index] = self._cycles[index] + max((found[other] for other in self._behind[index]), default=0.0)
+        return found
+
+    def order(self) -> list[int]:
+        """Nodes of the cores as they begin, each behind what other engines begin before its end, as far as all that is
+        before these is there by then; views right behind what they show."""
+        found: dict[int, None] = {}
+
+        def add(index: int) -> None:
+            found[index] = None
+            for other in self._behind[index]:
+                if is_view(self._graph.nodes[other]) and all(own in found for own in self._before[other]):
+                    add(other)
+
+        def apart(until: float) -> None:
+            for index in list(others):
+                if self.starts[index] < until and all(own in found for own in self._before[index]):
+                    others.remove(index)
+                    add(index)
+
+        nodes = sorted(range(len(self._engines)), key=lambda index: (self.starts[index], index))
+        computing = [index for index in nodes if not is_view(self._graph.nodes[index])]
+        others = [index for index in computing if self._engines[index]]
+        for index in nodes:
+            if is_view(self._graph.nodes[index]) and not self._before[index]:
+                add(index)
+        for index in computing:
+            if not self._engines[index]:
+                apart(self.ends[index])
+                add(index)
+        apart(inf)
+        return list(found)

@@ -1,0 +1,174 @@
+"""Two engines at a time: one beside the cores computes a group while these do later ones that do not need it.
+
+Branches of a network and heads of attention are such groups. The run of a group of one node and one step is started
+beside the first group behind it that the cores compute, and awaited beside a later one: before something needs it, when
+it is expected to be done, or where memory ends. Until then it keeps what it reads and writes, so addresses in the
+engine's memory are found anew. The clock tells whether all of that pays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from tilewright.core.plan import Place
+from tilewright.plan.draft import PlanDraft
+from tilewright.plan.joint import Pick, pack
+from tilewright.plan.network import Network
+from tilewright.plan.points import Overlap
+from tilewright.plan.prefetch import prefetch
+from tilewright.plan.single_step import SingleSteps
+from tilewright.timeline.clock import CORES
+from tilewright.timeline.replay import Timed, Timeline
+
+
+def overlap(draft: PlanDraft) -> PlanDraft:
+    """Groups of other engines beside those of the cores, where that is faster."""
+    timeline = draft.prefetched
+    if timeline is None or draft.options.overlap == "off" or draft.options.buffers:
+        return draft
+    search = _Overlaps(draft, timeline)
+    overlaps = search.run()
+    other = _overlapped(search.in_one_step, overlaps) if overlaps else None
+    return draft if other is None or other.cycles >= draft.cycles else other
+
+
+def _overlapped(draft: PlanDraft, overlaps: Mapping[int, Overlap]) -> PlanDraft | None:
+    """The same groups, some beside others; None where there are no addresses for that."""
+    solution, options = draft.solution, draft.options
+    ends = {number: mine.last for number, mine in overlaps.items()}
+    found = pack(
+        draft.network, solution.picks, draft.levels.capacity, seconds=options.seconds, seed=options.seed, ends=ends
+    )
+    if found is None:
+        return None
+    workspaces, residents = found
+    near = {name: Place(draft.levels.near, offset) for name, offset in residents.items()}
+    return prefetch(
+        replace(
+            draft,
+            solution=replace(solution, workspaces=workspaces, residents=residents),
+            places={**draft.places, **near},
+            overlaps=overlaps,
+        )
+    )
+
+
+@dataclass
+class _Overlaps:
+    """Goes through the groups of a plan, with those that another engine computes meanwhile."""
+
+    draft: PlanDraft
+    timeline: Timeline
+    found: dict[int, Overlap] = field(default_factory=dict[int, Overlap])
+    pending: dict[int, int] = field(default_factory=dict[int, int])
+    """Groups of other engines, with the group beside which each is started; -1 where none has come yet."""
+    last: int = -1
+    """The last group of the cores."""
+    left: float = 0.0
+    """Cycles for which the engines are still at work."""
+
+    @property
+    def _network(self) -> Network:
+        return self.draft.network
+
+    @cached_property
+    def _picks(self) -> tuple[Pick, ...]:
+        """With what other engines compute in one step where that is possible."""
+        steps, network = SingleSteps.of(self.draft), self._network
+        found: list[Pick] = []
+        for number, pick in enumerate(self.draft.solution.picks):
+            apart = pick.run.single and network.beside[pick.run.first] and pick.candidate.group.loops
+            whole = steps.at_once(number) if apart else None
+            found.append(pick if whole is None else replace(pick, candidate=whole))
+        return tuple(found)
+
+    @property
+    def in_one_step(self) -> PlanDraft:
+        """The same plan with what was found computed in one step."""
+        solution = self.draft.solution
+        both = enumerate(zip(solution.picks, self._picks, strict=True))
+        picks = tuple(whole if number in self.found else pick for number, (pick, whole) in both)
+        return replace(self.draft, solution=replace(solution, picks=picks))
+
+    def run(self) -> dict[int, Overlap]:
+        for number, timed in enumerate(self.timeline.groups):
+            if any(self._needs(number, other) for other in self.pending) or not self._fits(number):
+                self._close()
+            if self._apart(number):
+                self.pending[number] = -1
+            elif not self._by_cores(number, timed):
+                self._close()
+            elif self.pending:
+                self._beside(number, timed)
+        self._close()
+        return self.found
+
+    def _beside(self, number: int, timed: Timed) -> None:
+        """Lets the cores compute a group meanwhile."""
+        for other, first in self.pending.items():
+            if first < 0:
+                self.pending[other] = number
+                self.left += sum(self.timeline.groups[other].passed.busy.get(e, 0.0) for e in self._engines)
+        self.last = number
+        self.left -= timed.cycles
+        if self.left <= 0:
+            self._close()
+
+    def _close(self) -> None:
+        """Awaits all that was started."""
+        self.found |= {n: Overlap(first, self.last) for n, first in self.pending.items() if first >= 0}
+        self.pending, self.left = {}, 0.0
+
+    @cached_property
+    def _engines(self) -> list[str]:
+        return [name for name, engine in self._network.platform.engines.items() if engine != self._network.engine]
+
+    def _apart(self, number: int) -> bool:
+        """Whether a group is one node that another engine computes at once."""
+        pick = self._picks[number]
+        return pick.run.single and self._network.beside[pick.run.first] and not pick.candidate.group.loops
+
+    def _by_cores(self, number: int, timed: Timed) -> bool:
+        """Whether the cores compute a group, and work at every step of it."""
+        run = self._picks[number].run
+        alone = not any(self._network.beside[run.first : run.last + 1])
+        return alone and bool(timed.place.part.costs.carriers) and timed.passed.busy.get(CORES, 0.0) > 0
+
+    def _needs(self, number: int, other: int) -> bool:
+        """Whether a group reads or overwrites what another one makes, or overwrites what that reads."""
+        made, read = self._touched[other]
+        makes, reads = self._touched[number]
+        handed = made & reads
+        if handed and self._queued(other, number, handed):
+            handed = frozenset[str]()
+        return bool(handed) or not made.isdisjoint(makes) or not read.isdisjoint(makes)
+
+    def _queued(self, other: int, number: int, handed: frozenset[str]) -> bool:
+        """Whether an engine, which does one thing after the other, finds in its memory what it made right before."""
+        first, then = self._picks[other], self._picks[number]
+        apart = all(self._apart(each) for each in (other, number))
+        engines = {self._network.choices[self._network.steps[pick.run.first]].engine for pick in (first, then)}
+        copied = {self._network.root(buffer.tensor) for buffer in then.candidate.group.buffers}
+        return apart and len(engines) == 1 and handed <= first.near & then.near and handed.isdisjoint(copied)
+
+    @cached_property
+    def _touched(self) -> list[tuple[frozenset[str], frozenset[str]]]:
+        """What each group makes, and what it reads, by root; copies in a nearer memory that it starts read, too."""
+        network = self._network
+        found: list[tuple[frozenset[str], frozenset[str]]] = []
+        for number, pick in enumerate(self._picks):
+            nodes = [network.node(position) for position in range(pick.run.first, pick.run.last + 1)]
+            staged = [stage.tensor for stage in self.draft.stages if stage.start == number]
+            reads = {network.root(name) for node in nodes for name in node.reads} | {*map(network.root, staged)}
+            found.append((frozenset(network.root(name) for node in nodes for name in node.made), frozenset(reads)))
+        return found
+
+    def _fits(self, number: int) -> bool:
+        """Whether there are bytes for a group beside those that are pending."""
+        lives, mine = self._network.lives, self._picks[number]
+        others = [self._picks[other] for other in self.pending]
+        held = mine.residents.union(*(other.near for other in others))
+        spaces = sum(pick.candidate.bytes for pick in (mine, *others))
+        return spaces + sum(lives[name].bytes for name in held) <= self.draft.levels.capacity
