@@ -1,12 +1,14 @@
 """The order of nodes in which the cores and engines beside them have something to do at the same time.
 
-A list schedule: an engine that is free takes the node with the most work behind it, among those whose operands are
-there. What an engine begins while the cores compute a node comes before that node, so that it is started beside it
-(`plan.overlap`).
+A list schedule: an engine that is free takes the first node in the order given whose operands are there. Then whatever
+other engines compute is put off as long as it is done one node of the cores before these need it: few tensors wait to
+be read, and there is time to move them. What begins while the cores compute a node comes before that node, to be
+started beside it (`plan.overlap`).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -36,11 +38,11 @@ def interleaved(graph: Graph, engines: Sequence[str], cycles: Sequence[float]) -
 
 @dataclass
 class _Lane:
-    """An engine, with the nodes whose operands are there soon, and those for which they are, the most urgent first."""
+    """An engine, with the nodes whose operands are there soon, and those for which they are, in order."""
 
     free: float = 0.0
     soon: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
-    ready: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
+    ready: list[int] = field(default_factory=list[int])
 
     @property
     def next(self) -> float:
@@ -49,13 +51,12 @@ class _Lane:
             return self.free
         return max(self.free, self.soon[0][0]) if self.soon else inf
 
-    def take(self, urgent: Sequence[float]) -> int:
+    def take(self) -> int:
         """That node."""
         now = self.next
         while self.soon and self.soon[0][0] <= now:
-            index = heappop(self.soon)[1]
-            heappush(self.ready, (-urgent[index], index))
-        return heappop(self.ready)[1]
+            heappush(self.ready, heappop(self.soon)[1])
+        return heappop(self.ready)
 
 
 class _ListSchedule:
@@ -71,7 +72,7 @@ class _ListSchedule:
         for _ in range(count):
             if not done:
                 lane = min(lanes.values(), key=lambda each: each.next)
-                start, index = lane.next, lane.take(self._urgent)
+                start, index = lane.next, lane.take()
                 self.starts[index], self.ends[index] = start, start + cycles[index]
                 lane.free = self.ends[index]
                 done.append(index)
@@ -79,6 +80,27 @@ class _ListSchedule:
                 missing[other] -= 1
                 if not missing[other] and self._come(other, lanes):
                     done.append(other)
+        self._put_off()
+
+    def _put_off(self) -> None:
+        """Moves what other engines compute to as late as it should be, without change to the order on any of them."""
+        last = max(self.ends, default=0.0)
+        free = dict.fromkeys(self._engines, last)
+        working = sorted(start for start, engine in zip(self.starts, self._engines, strict=True) if not engine)
+        for index in sorted(range(len(self.starts)), key=lambda each: (self.starts[each], each), reverse=True):
+            engine = self._engines[index]
+            if engine:
+                due = min((self._needed(other, working) for other in self._behind[index]), default=last)
+                self.ends[index] = max(self.ends[index], min(due, free[engine]))
+                self.starts[index] = free[engine] = self.ends[index] - self._cycles[index]
+
+    def _needed(self, index: int, working: Sequence[float]) -> float:
+        """When the operands of a node should be there: for the cores when they begin with the node before it."""
+        start = self.starts[index]
+        if is_view(self._graph.nodes[index]):
+            return min((self._needed(other, working) for other in self._behind[index]), default=inf)
+        before = bisect_left(working, start) - 1
+        return start if self._engines[index] or before < 0 else working[before]
 
     def _come(self, index: int, lanes: dict[str, _Lane]) -> bool:
         """The operands of a node are known; whether it is a view, with which nothing is to be done."""
@@ -110,14 +132,6 @@ class _ListSchedule:
         for index, own in enumerate(self._before):
             for other in sorted(own):
                 found[other].append(index)
-        return found
-
-    @cached_property
-    def _urgent(self) -> list[float]:
-        """Cycles from the begin of each node to the end of all, at least; nodes are in some order already."""
-        found = [0.0] * len(self._before)
-        for index in reversed(range(len(found))):
-            found[index] = self._cycles[index] + max((found[other] for other in self._behind[index]), default=0.0)
         return found
 
     def order(self) -> list[int]:

@@ -94,7 +94,8 @@ class _Overlaps:
 
     def run(self) -> dict[int, Overlap]:
         for number, timed in enumerate(self.timeline.groups):
-            if any(self._needs(number, other) for other in self.pending) or not self._fits(number):
+            self._give_way(number)
+            if not self._fits(number):
                 self._close()
             if self._apart(number):
                 self.pending[number] = -1
@@ -104,6 +105,17 @@ class _Overlaps:
                 self._beside(number, timed)
         self._close()
         return self.found
+
+    def _give_way(self, number: int) -> None:
+        """Awaits what a group needs: that which has been started before it, the rest where it is."""
+        needed = [other for other in self.pending if self._needs(number, other)]
+        if any(self.pending[other] >= 0 for other in needed):
+            self._close(started=True)
+        while waiting := [other for other in needed if other in self.pending]:
+            for other in waiting:
+                del self.pending[other]
+            # What stays where it is, and all that it needs.
+            needed = [mine for mine in self.pending for other in waiting if self._follows(other, mine)]
 
     def _beside(self, number: int, timed: Timed) -> None:
         """Lets the cores compute a group meanwhile."""
@@ -116,10 +128,11 @@ class _Overlaps:
         if self.left <= 0:
             self._close()
 
-    def _close(self) -> None:
-        """Awaits all that was started."""
+    def _close(self, *, started: bool = False) -> None:
+        """Awaits all that was started; the rest stays where it is, unless it may be started later."""
         self.found |= {n: Overlap(first, self.last) for n, first in self.pending.items() if first >= 0}
-        self.pending, self.left = {}, 0.0
+        self.pending = {n: first for n, first in self.pending.items() if started and first < 0}
+        self.left = 0.0
 
     @cached_property
     def _engines(self) -> list[str]:
@@ -138,15 +151,17 @@ class _Overlaps:
 
     def _needs(self, number: int, other: int) -> bool:
         """Whether a group reads or overwrites what another one makes, or overwrites what that reads."""
+        handed = self._touched[other][0] & self._touched[number][1]
+        return self._follows(number, other) and not (handed and self._queued(other, number, handed))
+
+    def _follows(self, number: int, other: int) -> bool:
+        """Whether a group cannot be computed before another one."""
         made, read = self._touched[other]
         makes, reads = self._touched[number]
-        handed = made & reads
-        if handed and self._queued(other, number, handed):
-            handed = frozenset[str]()
-        return bool(handed) or not made.isdisjoint(makes) or not read.isdisjoint(makes)
+        return not made.isdisjoint(makes | reads) or not read.isdisjoint(makes)
 
     def _queued(self, other: int, number: int, handed: frozenset[str]) -> bool:
-        """Whether an engine, which does one thing after the other, finds in its memory what it made right before."""
+        """Whether an engine, which does one thing after the other, finds in its memory all that it waits for."""
         first, then = self._picks[other], self._picks[number]
         apart = all(self._apart(each) for each in (other, number))
         engines = {self._network.choices[self._network.steps[pick.run.first]].engine for pick in (first, then)}
