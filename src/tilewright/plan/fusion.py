@@ -52,7 +52,8 @@ def _from(
     ahead = network.beside[first] and not all_lengths
     for last in range(first + 1, min(first + LONGEST, len(network.steps))):
         reach = links.reach(last - 1)
-        if reach is None:
+        apart = {network.node(at).outputs[0] for at in (first, last)} & network.apart
+        if reach is None or (apart and not all_lengths):
             return
         until = max(until, reach)
         ahead = ahead and not network.beside[last]

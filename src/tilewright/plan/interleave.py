@@ -19,12 +19,21 @@ from tilewright.core.graph import Graph
 from tilewright.core.op import is_view
 from tilewright.core.states import links
 
-GAIN = 0.03
-"""The share of all cycles that has to be saved; predictions are not better than that."""
+GAIN = 0.02
+"""The share of all cycles that has to be saved for another plan to be worth its while."""
 
 
-def interleaved(graph: Graph, engines: Sequence[str], cycles: Sequence[float]) -> Graph | None:
-    """The graph in such an order; None where little can be done at the same time.
+@dataclass(frozen=True)
+class Interleaved:
+    """A graph in such an order."""
+
+    graph: Graph
+    beside: frozenset[str]
+    """First results of nodes that another engine computes beside nodes of the cores that come behind them."""
+
+
+def interleaved(graph: Graph, engines: Sequence[str], cycles: Sequence[float]) -> Interleaved | None:
+    """None where little can be done at the same time.
 
     `engines` are those of the nodes, the cores "", and `cycles` what each takes there.
     """
@@ -33,7 +42,8 @@ def interleaved(graph: Graph, engines: Sequence[str], cycles: Sequence[float]) -
     found = _ListSchedule(graph, engines, cycles)
     if max(found.ends, default=0.0) > (1 - GAIN) * sum(cycles):
         return None
-    return graph.with_nodes([graph.nodes[index] for index in found.order()])
+    beside = frozenset(graph.nodes[index].outputs[0] for index in found.beside())
+    return Interleaved(graph.with_nodes([graph.nodes[index] for index in found.order()]), beside)
 
 
 @dataclass
@@ -132,6 +142,18 @@ class _ListSchedule:
         for index, own in enumerate(self._before):
             for other in sorted(own):
                 found[other].append(index)
+        return found
+
+    def beside(self) -> list[int]:
+        """Nodes of other engines during which the cores work."""
+        working = [index for index, engine in enumerate(self._engines) if not engine and self._cycles[index]]
+        spans = sorted((self.starts[index], self.ends[index]) for index in working)
+        found: list[int] = []
+        for index, engine in enumerate(self._engines):
+            # The last one that begins before it ends, as cores do one thing after the other.
+            at = bisect_left(spans, (self.ends[index], 0.0)) - 1
+            if engine and at >= 0 and spans[at][1] > self.starts[index]:
+                found.append(index)
         return found
 
     def order(self) -> list[int]:

@@ -67,6 +67,8 @@ class Network:
     prices: Prices = field(default_factory=Prices)
     avoided: frozenset[Shape] = frozenset()
     """Tiles of groups that are only taken where others are much slower."""
+    apart: frozenset[str] = frozenset()
+    """First results of nodes that are groups of their own, as another engine is to compute them beside others."""
 
     @property
     def engine(self) -> Engine:
@@ -106,9 +108,10 @@ class Network:
         chosen = {id(node): choice for node, choice in zip(graph.nodes, self.choices, strict=True)}
         return replace(
             self,
-            graph=found,
-            choices=tuple(chosen[id(node)] for node in found.nodes),
-            steps=_steps(found),
+            graph=found.graph,
+            choices=tuple(chosen[id(node)] for node in found.graph.nodes),
+            steps=_steps(found.graph),
+            apart=found.beside,
         )
 
     def timeline(
