@@ -98,3 +98,11 @@ def test_bars_say_what_ran() -> None:
     assert isinstance(clock, Clock)
     assert clock.bars == [Bar(CORES, "compute", "", 0, 50, 3), Bar("dma", "load", "", 10, 110, 3)]
     assert clock.busy == {CORES: 50, "dma": 100}
+
+
+def test_an_engine_takes_a_second_job_while_it_works() -> None:
+    """Who drives waits to start a third one; beside cores at work that holds up nobody."""
+    jobs = [Start("array", 10, 100) for _ in range(3)]
+    assert took(*jobs) == 120
+    assert took(*jobs, Await("array", recent=True, cycles=0)) == 310
+    assert took(Work(1000, (*jobs, Await("array", recent=True, cycles=0)))) == 1000

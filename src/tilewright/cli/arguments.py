@@ -74,6 +74,7 @@ def _needing_tiles(shape: Shape, planning: PlanOptions, build: BuildOptions | No
         "--without": bool(shape.without),
         "--buffers": planning.buffers != usual.buffers,
         "--fuse": planning.fuse != usual.fuse,
+        "--overlap": planning.overlap != usual.overlap,
         "--max-extra-macs": planning.max_extra_macs != usual.max_extra_macs,
         DMA: build is not None and build.dma is not None,
     }

@@ -51,6 +51,7 @@ def _overlapped(draft: PlanDraft, overlaps: Mapping[int, Overlap]) -> PlanDraft 
             solution=replace(solution, workspaces=workspaces, residents=residents),
             places={**draft.places, **near},
             overlaps=overlaps,
+            gap=None,
         )
     )
 
