@@ -23,6 +23,7 @@ from tilewright.core.graph import Array, FreshNames, Graph, Node, attrs
 from tilewright.core.interpret import interpret
 from tilewright.core.op import REGISTRY, call_of
 from tilewright.core.plan import Plan
+from tilewright.machine.kernel import window_channels
 from tilewright.machine.target import Sizes, Target, load_platform
 from tilewright.passes import run_pipeline
 from tilewright.passes.split import splits
@@ -56,7 +57,14 @@ PRODUCTS = [
     layer("MatMul", (1, 64), "uint8", ((64, 133), "int8")),
     layer("MatMul", (2, 25, 33), "int8", ((33, 40), "int8")),
 ]
-LAYERS = {"pointwise": POINTWISE, "dense": DENSE, "depthwise": DEPTHWISE, "matmul": PRODUCTS}
+ROWS = [
+    layer("MatMul", (1, 252), "int8", ((252, 133), "int8")),
+    layer("MatMul", (1, 1, 504), "uint8", ((504, 40), "int8")),
+    # Windows whose rows overlap.
+    layer("MatMul", (1, 250), "int8", ((250, 133), "int8")),
+    layer("MatMul", (1, 240), "int8", ((240, 33), "int8")),
+]
+LAYERS = {"pointwise": POINTWISE, "dense": DENSE, "depthwise": DEPTHWISE, "matmul": PRODUCTS, "row": ROWS}
 
 
 @cache
@@ -204,7 +212,9 @@ def unpacked(blocks: Array, bits: Sequence[int]) -> Array:
 
 
 @pytest.mark.sample(every=3)
-@pytest.mark.parametrize(("kind", "low", "high"), [("dense", -2, 1), ("dense", -20, 5), ("depthwise", -3, 4)])
+@pytest.mark.parametrize(
+    ("kind", "low", "high"), [("dense", -2, 1), ("dense", -20, 5), ("depthwise", -3, 4), ("row", -8, 7)]
+)
 def test_weights_of_few_bits(kind: str, low: int, high: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tilewright.api.compiling.load_platform", given_slow_cores)
     wide, fed = network(LAYERS[kind])
@@ -222,11 +232,28 @@ def test_weights_of_few_bits(kind: str, low: int, high: int, monkeypatch: pytest
         assert kernels(ran.compiled.plan) == {f"neureka_{kind}"}
         cycles.append(ran.cycles or 0)
         weight_memory.append(ran.compiled.plan.schedule.used["WMEM"] if ran.compiled.plan.schedule else 0)
-    planes = {node.attrs["weight_planes"] for node in ran.compiled.plan.graph.nodes if node.op == "Conv"}
+    planes = {node.attrs["weight_planes"] for node in ran.compiled.plan.graph.nodes if node.op == wide.nodes[0].op}
     assert planes == {(high - low).bit_length()}
     assert weight_memory[1] < weight_memory[0]
     # Depthwise layers were no faster with 3 bits (30 718 cycles against 30 453), so only their bytes are held here.
     assert cycles[1] < cycles[0] or kind == "depthwise"
+
+
+@pytest.mark.parametrize("inputs", [9, 10, 11, 64, 128, 250, 252, 253, 504])
+def test_a_row_becomes_a_window(inputs: int) -> None:
+    """Every input has its weight at one place, others have zero there; the window ends where the row does."""
+    kernel = next(k for k in load_platform("siracusa").kernels if k.function == "neureka_row")
+    weights = np.random.default_rng(4).integers(-8, 8, (inputs, 3)).astype(np.int8)
+    blocks = pack(weights, kernel.pack["B"], {"K": inputs, "N": 3, "weight_low": -8, "weight_planes": 4}, kernel)
+    channels, tiles = window_channels(inputs), blocks.shape[1]
+    bits = unpacked(blocks, (3, tiles, 4, 256))[..., :252].astype(np.int64)
+    codes = np.einsum("ntbx,b->ntx", bits, 1 << np.arange(4)).reshape(3, tiles, 9, 28)
+    places = [tap // 3 * ((inputs - 3 * channels) // 2) + tap % 3 * channels for tap in range(9)]
+    found = np.zeros((inputs, 3), np.int64)
+    for tap, place in enumerate(places):
+        found[place : place + channels] += codes[:, :, tap].reshape(3, -1)[:, :channels].T - 8
+    assert places[-1] + channels == inputs
+    np.testing.assert_array_equal(found, weights)
 
 
 def test_weights_become_bits() -> None:

@@ -17,7 +17,7 @@ from tilewright.core.expr import Size, at_first, clamp, larger, plain, smaller
 from tilewright.core.graph import Graph, Node, TensorType
 from tilewright.core.op import Body, Call, call_node, call_steps
 from tilewright.core.sizes import ranges_of
-from tilewright.machine.kernel import BIT, PLANE, Kernel, Number, extent_of, named, packing
+from tilewright.machine.kernel import Kernel, Number, extent_of, named, packing
 
 
 @dataclass(frozen=True)
@@ -170,8 +170,7 @@ def packed_axes(spec: str, sizes: Mapping[str, Number]) -> tuple[tuple[Axis, ...
     for part in found.parts:
         blocks = -(-prod(extent_of(name, sizes) for name in part.dims) // part.block)
         shape.append(part.block if part.kind == "%" else blocks)
-        single = len(part.dims) == 1 and part.kind != "%" and part.dims[0] not in (BIT, PLANE)
-        axes.append(dim(part.dims[0]).over(part.block) if single else WHOLE)
+        axes.append(dim(part.cut).over(part.block) if part.cut and part.kind != "%" else WHOLE)
     if found.bits:
         axes.append(WHOLE)
         shape.append(found.run_bytes(sizes))

@@ -114,11 +114,19 @@ class PackPart:
     """`/` counts blocks, `%` is the place inside one, "" is neither."""
     block: int
 
+    @property
+    def cut(self) -> str:
+        """The dimension that tiles may cut along this axis; "" where there is none."""
+        name, *others = self.dims
+        return "" if others or name in (BIT, PLANE) or window_of(name) else name
+
 
 BIT, PLANE = "bit", "plane"
 """In place of a dimension: the number of the bit in a weight, counted from the smallest value of its type; or just of
 the bits that the weights need, `weight_planes` of them, counted from `weight_low`."""
 BITS = 8
+TAPS = 9
+_WINDOW = re.compile(r"(tap|channel)\((\w+)\)")
 
 
 @dataclass(frozen=True)
@@ -144,10 +152,28 @@ class Packing:
 
 def extent_of(name: str, sizes: Mapping[str, Number]) -> int:
     """How much there is along a dimension of a packed constant, or how many bits."""
+    if within := window_of(name):
+        return TAPS if name.startswith("tap") else window_channels(int(sizes[within]))
     return BITS if name == BIT else int(sizes["weight_planes" if name == PLANE else name])
 
 
-_PACK_PART = re.compile(r"(\w+|\([\w, ]+\))\s*(?:([/%])\s*(\d+))?\s*(?:,|$)")
+def window_of(name: str) -> str:
+    """The dimension that an axis such as `tap(K)` or `channel(K)` is of, which is read as a window; "" for others."""
+    found = _WINDOW.fullmatch(name)
+    return found.group(2) if found else ""
+
+
+def window_channels(size: int) -> int:
+    """How many channels a window of 3x3 pixels has that are so many elements, from the first to the last.
+
+    The pixels of a row follow each other. Rows may overlap, so there have to be enough channels, and as many
+    elements between the first two rows as between the last two.
+    """
+    least = -(-size // TAPS)
+    return least + (size - least) % 2
+
+
+_PACK_PART = re.compile(r"(\w+\(\w+\)|\w+|\([\w, ]+\))\s*(?:([/%])\s*(\d+))?\s*(?:,|$)")
 _PACK_BITS = re.compile(r",\s*bits\((.*)\)\s*(?:/\s*(\d+))?\s*$")
 
 
@@ -165,9 +191,14 @@ def packing(spec: str) -> Packing:
 
 def _pack_parts(text: str) -> tuple[PackPart, ...]:
     return tuple(
-        PackPart(tuple(name.strip() for name in group.strip("()").split(",")), kind, int(block or 1))
-        for group, kind, block in _PACK_PART.findall(text.strip())
+        PackPart(_pack_dims(group), kind, int(block or 1)) for group, kind, block in _PACK_PART.findall(text.strip())
     )
+
+
+def _pack_dims(group: str) -> tuple[str, ...]:
+    """The dimensions of `C` or of `(KH,KW,C)`."""
+    inner = group[1:-1] if group.startswith("(") else group
+    return tuple(name.strip() for name in inner.split(","))
 
 
 def parse_kernels(path: Path, text: str | None = None) -> tuple[Kernel, ...]:

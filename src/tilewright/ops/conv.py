@@ -15,7 +15,7 @@ from tilewright.core.domain import Axis, Domain, dim, domain
 from tilewright.core.graph import Array, Attr, TensorType
 from tilewright.core.op import Body, Call, Operator, declare, example
 from tilewright.ops.limits import sum_of_products
-from tilewright.ops.matmul import accumulator, contraction_body
+from tilewright.ops.matmul import WEIGHT_BITS, accumulator, contraction_body
 from tilewright.ops.named_activations import Activation, with_parameters
 from tilewright.ops.sampling import resized_window
 from tilewright.ops.windows import (
@@ -39,9 +39,7 @@ ATTRS: dict[str, Attr] = {
     "pads": None,
     "strides": None,
     "x_zero_point": 0,
-    # Weights are `weight_low` and what so many bits add to it: engines that work bit by bit are faster with fewer.
-    "weight_low": -128,
-    "weight_planes": 8,
+    **WEIGHT_BITS,
 }
 
 

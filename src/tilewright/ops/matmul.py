@@ -14,10 +14,13 @@ import numpy as np
 
 from tilewright.base.dtype import INT32, DType
 from tilewright.core.domain import Axis, Domain, at, dim, domain
-from tilewright.core.graph import Array, TensorType
+from tilewright.core.graph import Array, Attr, TensorType
 from tilewright.core.op import Body, Call, Operator, declare, example
 from tilewright.ops.limits import sum_of_products
 from tilewright.ops.rules import broadcast, number
+
+WEIGHT_BITS: dict[str, Attr] = {"weight_low": -128, "weight_planes": 8}
+"""Weights are `weight_low` and what so many bits add to it: engines that work bit by bit are faster with fewer."""
 
 
 def accumulator(left: DType, right: DType) -> DType:
@@ -187,7 +190,7 @@ declare(
             example("uint8[12,5,9]", "uint8[12,9,3]", a_zero_point=101, b_zero_point=77),
             example("int8[3,5,32]", "uint8[3,17,32]", transB=1),
         ),
-        MappingProxyType({"transA": 0, "transB": 0, "a_zero_point": 0, "b_zero_point": 0}),
+        MappingProxyType({"transA": 0, "transB": 0, "a_zero_point": 0, "b_zero_point": 0, **WEIGHT_BITS}),
         "reduce",
         _product_body,
         limit=_product_limit,

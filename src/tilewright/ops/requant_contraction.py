@@ -17,6 +17,7 @@ from tilewright.core.graph import Array, Attr, TensorType
 from tilewright.core.op import REQUIRED, Body, Call, Operator, declare, example
 from tilewright.ops.conv import ATTRS as CONV_ATTRS
 from tilewright.ops.conv import conv_window
+from tilewright.ops.matmul import WEIGHT_BITS
 from tilewright.ops.quantized_rules import inner_attrs, inner_call, lane_access, wrap_domain
 from tilewright.ops.windows import padding
 
@@ -106,7 +107,7 @@ declare(
             example("int8[2,3,5]", "int8[5,4]", "int32[4]", "int32[4]", shift=7),
             example("uint8[3,5]", "int8[5,4]", "int32[]", "int32[4]", shift=0, signed=0),
         ),
-        MappingProxyType(SCALING),
+        MappingProxyType({**WEIGHT_BITS, **SCALING}),
         "reduce",
         _body,
         doc="A product of matrices whose sums are scaled back to 8 bits, for each column of the result.",

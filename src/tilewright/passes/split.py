@@ -60,7 +60,8 @@ def _with_planes(graph: Graph, node: Node, offload: Offload) -> Node:
     weights = graph.constants.get(operand(node, offload.weights))
     if not offload.bits or weights is None or not weights.size or weights.dtype.kind != "i":
         return node
-    low, high = int(weights.min()), int(weights.max())
+    # Zero is among them: it is the weight of what a kernel fills up.
+    low, high = min(int(weights.min()), 0), max(int(weights.max()), 0)
     planes = max((high - low).bit_length(), offload.bits)
     return replace(node, attrs=attrs(**{**node.attrs, "weight_low": low, "weight_planes": planes}))
 

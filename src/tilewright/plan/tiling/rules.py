@@ -16,7 +16,7 @@ from tilewright.core.graph import TensorType
 from tilewright.core.op import Call
 from tilewright.core.tiles import Extent, Member, axis_dim, left, region, shift, walked
 from tilewright.errors import TilewrightError
-from tilewright.machine.kernel import BIT, PLANE, Kernel, packing
+from tilewright.machine.kernel import Kernel, packing
 from tilewright.price.formulas import Names, condition
 from tilewright.price.grid import Array, Box, Grid, Span, Value
 from tilewright.price.tiles import Task
@@ -62,11 +62,10 @@ def rules(mine: Task) -> Rules:
     blocks: dict[str, int] = {}
     for spec in kernel.pack.values():
         for part in packing(spec).parts:
-            name, *joined = part.dims
-            if joined:
+            if len(part.dims) > 1:
                 fixed |= {*part.dims}
-            elif part.kind and name not in (BIT, PLANE):
-                blocks[name] = lcm(blocks.get(name, 1), part.block)
+            elif part.kind and part.cut:
+                blocks[part.cut] = lcm(blocks.get(part.cut, 1), part.block)
     free, sums = (tuple(n for n in names if n not in fixed) for names in (free, sums))
     return Rules(free, MappingProxyType(blocks), frozenset(fixed), _asks(domain, kernel, (*free, *sums)), sums)
 

@@ -119,6 +119,20 @@ static TW_IN_PLACE void tw_neureka_image(struct tw_neureka_job *job, int rows, i
     job->right = TW_NEUREKA_BEHIND(job->width, job->left, columns);
 }
 
+/* A row of numbers is a window of 3x3 pixels: pixels of this many channels follow each other in three rows that begin
+ * equally far apart and end where it does. Rows may overlap; what is in two of them has weights of zero in the second. */
+#define TW_NEUREKA_CHANNELS(inputs) (((inputs) + 8) / 9 + ((inputs) - ((inputs) + 8) / 9) % 2)
+
+/* The job of a product with such a row. */
+static TW_IN_PLACE void tw_neureka_row(struct tw_neureka_job *job, int inputs) {
+    job->inputs = TW_NEUREKA_CHANNELS(inputs);
+    job->input_pixel = (uint32_t)job->inputs;
+    job->input_row = (uint32_t)((inputs - 3 * job->inputs) / 2);
+    job->height = 1;
+    job->width = 1;
+    tw_neureka_start(job, TW_NEUREKA_3X3);
+}
+
 /* How pixels are cut into jobs. Those of rows that follow each other (`step` 1) may be taken in rows of any width: the
  * array holds 6 x 6 of them, so they are taken six at a time, and what is left over in a second job, unless another width
  * needs fewer tiles. Headers of kernels name these macros, so that prices are those of the same jobs. */

@@ -1,0 +1,33 @@
+/* ---
+op: RequantMatMul
+engine: neureka
+types: {A: T, B: int8, mul: int32, add: int32, Y: U}
+T: [int8, uint8]
+U: [int8, uint8]
+when: {ROWS: "== 1", K: ">= 9", A_sK: "== 1", B_sBATCH: "== 0"}
+pack: {B: "K,N -> N,channel(K)/28,plane,bits(tap(K),channel(K)%28)/256"}
+near: [mul, add]
+jobs:
+  - {mode: dense, height: 1, width: 1, inputs: "TW_NEUREKA_CHANNELS(K)", outputs: N, weight_bits: weight_planes, scaled: 1}
+--- */
+#include "tilewright_kernel.h"
+#include "tilewright_neureka.h"
+
+#ifndef TW_GENERATED
+typedef int8_t T;
+typedef int8_t U;
+#endif
+
+static TW_IN_PLACE void neureka_row_requant(const T *A, const int8_t *B, const int32_t *mul, const int32_t *add, U *Y,
+                                            int N, int K, int weight_low, int weight_planes, int shift) {
+    struct tw_neureka_job job = {.input = A,
+                                 .weights = B,
+                                 .output = Y,
+                                 .scale = mul,
+                                 .bias = add,
+                                 .outputs = N,
+                                 .low = weight_low,
+                                 .mode = TW_NEUREKA_WEIGHT_BITS(weight_planes) | TW_NEUREKA_INPUT(T) |
+                                         TW_NEUREKA_GIVES_BYTES(shift, (U)-1 < 0)};
+    tw_neureka_row(&job, K);
+}
