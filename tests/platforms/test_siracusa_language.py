@@ -7,7 +7,9 @@ import pytest
 
 from passes.build import Builder
 from platforms.test_siracusa_kernels import assert_right, random
+from tilewright.api import Options, run_model
 from tilewright.language.quantised import powers
+from tilewright.machine.target import Sizes
 
 
 def test_norms_of_16_bits() -> None:
@@ -59,3 +61,21 @@ def test_rotations() -> None:
         for at, rows in ((0, 1), (4, 2), (-2, 3), (9, 1))
     ]
     assert_right(b.graph(*outputs), "irotary")
+
+
+@pytest.mark.parametrize(
+    ("rows", "weight_memory", "in_place"), [(1, 1 << 20, True), (1, 0, False), (300, 1 << 20, False)]
+)
+def test_rows_of_a_table_are_read_in_place(rows: int, weight_memory: int, in_place: bool) -> None:
+    """Where that is sooner than to load all of it."""
+    b = Builder()
+    table = random("int8", 500, 60)
+    graph = b.graph(b.op("Gather", table, b.input("index", f"int32[{rows}]"), axis=0))
+    index = np.arange(rows, dtype=np.int32) * 7 % 1000 - 500
+    options = Options(platform="siracusa", sizes=Sizes({"WMEM": weight_memory}))
+    ran = run_model(graph, options, inputs=[index], expected=[table[index]])
+    assert ran.right
+    assert ran.compiled.plan.schedule is not None
+    assert bool(ran.compiled.plan.schedule.used["WMEM"]) == in_place
+    assert ran.cycles is not None
+    assert (ran.cycles < 2000) == in_place

@@ -228,6 +228,8 @@ class Operator:
     """Whether the result is the first operand with the rows of R, along the attribute `axis`, behind those in use."""
     joins: bool = False
     """Whether the result is its inputs side by side, each where its access lies inside of it, as they are."""
+    picks: frozenset[str] = frozenset()
+    """Operands of which it reads one element for each result, at a place that is known when it runs."""
 
     limit: Callable[[Call, Mapping[str, int]], int] | None = None
     """The largest magnitude of an integer result, were its type wide enough, from those of the operands."""

@@ -13,7 +13,7 @@ from math import prod
 from types import MappingProxyType
 
 from tilewright.core.domain import WHOLE, Affine, Axis, Domain, Whole, dim
-from tilewright.core.expr import Size, at_first, clamp, larger, plain, smaller
+from tilewright.core.expr import Size, at_first, bounds_of, clamp, larger, plain, smaller
 from tilewright.core.graph import Graph, Node, TensorType
 from tilewright.core.op import Body, Call, call_node, call_steps
 from tilewright.core.sizes import ranges_of
@@ -113,7 +113,10 @@ def member(graph: Graph, node: Node, kernel: Kernel | None) -> Member:
     open_dims = ranges_of(graph, node)
     uncut = own.whole.union(open_dims)
     partial = any(start != 0 for start, _ in open_dims.values())
-    domain = Domain(own.dims, *whole, outputs, uncut, own.products)
+    # Over a state only new rows are touched, so many from the first on.
+    new = {name: plain(stop - start) for name, (start, stop) in open_dims.items() if start != 0}
+    dims = {name: bounds_of(new[name])[1] if name in new else size for name, size in own.dims.items()}
+    domain = Domain(MappingProxyType(dims), *whole, outputs, uncut, own.products)
     return Member(node, domain, tuple(uses), frozenset(open_dims), partial)
 
 

@@ -178,6 +178,10 @@ class Cores(Engine, frozen=True, tag="cores"):
     drives: Whole | None = None
     """Which of the simulator's harts of this name drives DMAs and other engines, from 0 on; where nothing is said, the
     one behind those that compute, or the first if there is none."""
+    reaches: tuple[str, ...] = ()
+    """Other memories from which they read single elements in place."""
+    reach: Whole = 0
+    """Cycles that each of these takes."""
 
 
 class Device(Engine, frozen=True, tag="device"):

@@ -1,7 +1,7 @@
 """Append: a table with rows written into it from row P on, along one axis; P is limited to `least` and to what fits.
 
-It is what a cache that grows becomes: `Concat(past, R)` with a table as large as it may get. Over a state it writes
-just the new rows.
+It is what a cache that grows becomes: `Concat(past, R)` with a table as large as it may get. Over a state (`in_place`)
+it writes just the new rows, and reads no others.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ def _body(call: Call) -> Body:
     # Something is loaded in any case: some compilers get loads under a condition wrong.
     nearest = ("int", "nearest", f"tw_max(0, tw_min({names[axis]} - row, {count - 1}))")
     new = (call.type("R").dtype.compute, "new", f"R_at({place})")
+    if call.int("in_place"):
+        return Body(MappingProxyType({"Y": "new"}), (row, nearest, new))
     inside = f"{names[axis]} >= row && {names[axis]} < row + {count}"
     return Body(MappingProxyType({"Y": f"{inside} ? new : X"}), (row, nearest, new))
 
@@ -73,7 +75,7 @@ declare(
             example("int8[2,6,3]", "int8[2,2,3]", np.asarray([9], np.int32), axis=1),
             example("float32[4]", "float32[2]", np.asarray(-3, np.int32), axis=-1, least=1),
         ),
-        MappingProxyType({"axis": REQUIRED, "least": 0}),
+        MappingProxyType({"axis": REQUIRED, "least": 0, "in_place": 0}),
         "elementwise",
         _body,
         appends=True,

@@ -74,6 +74,7 @@ declare(
         MappingProxyType({"axis": 0}),
         "move",
         _gather_body,
+        picks=frozenset(["data"]),
     )
 )
 
@@ -130,6 +131,7 @@ declare(
         MappingProxyType({"axis": 0}),
         "move",
         _elements_body,
+        picks=frozenset(["data"]),
     )
 )
 
@@ -195,5 +197,6 @@ declare(
         MappingProxyType({"batch_dims": 0}),
         "move",
         _nd_body,
+        picks=frozenset(["data"]),
     )
 )

@@ -5,7 +5,10 @@ Where that cannot be, the new value is made elsewhere and copied at the end of t
 
 from __future__ import annotations
 
-from tilewright.core.graph import FreshNames, Graph, Node
+from dataclasses import replace
+
+from tilewright.core.graph import FreshNames, Graph, Node, attrs
+from tilewright.core.op import REGISTRY
 from tilewright.core.states import in_order, point_by_point, shown
 from tilewright.errors import TilewrightError
 from tilewright.machine.target import Target
@@ -17,7 +20,7 @@ def states(graph: Graph, platform: Target) -> Graph:
     settled: list[str] = []
     for old in graph.updates:
         settled.append(old)
-        graph = graph if _in_place(graph, old, settled) else _copied(graph, old)
+        graph = _told(graph, old) if _in_place(graph, old, settled) else _copied(graph, old)
     return in_order(graph) if graph.states else graph
 
 
@@ -33,6 +36,18 @@ def _in_place(graph: Graph, old: str, settled: list[str]) -> bool:
     except TilewrightError:
         return False
     return True
+
+
+def _told(graph: Graph, old: str) -> Graph:
+    """A node that appends rows is told that it writes over the state: others are there."""
+    new = graph.updates[old]
+    nodes = [
+        replace(node, attrs=attrs(**{**node.attrs, "in_place": 1}))
+        if REGISTRY[node.op].appends and node.inputs[0] == old and node.outputs[0] == new
+        else node
+        for node in graph.nodes
+    ]
+    return graph.with_nodes(nodes)
 
 
 def _copied(graph: Graph, old: str) -> Graph:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from types import MappingProxyType
 
+from tilewright.core.op import REGISTRY
 from tilewright.core.plan import Place
+from tilewright.core.tiles import Member, Use
 from tilewright.errors import TilewrightError
+from tilewright.machine.parts import Cores
 from tilewright.plan.addresses import allocate as allocation
 from tilewright.plan.addresses.packing import round_up
 from tilewright.plan.network import Network
@@ -91,7 +95,8 @@ def _direct(network: Network, room: int) -> tuple[frozenset[str], dict[str, int]
         engine = platform.beside(kernel) or platform.cores
         for use in mine.uses:
             uses[use.tensor] = uses.get(use.tensor, 0) + 1
-            if platform.in_place not in engine.reads or (kernel is not None and use.key in kernel.near):
+            near = kernel is not None and use.key in kernel.near
+            if near or (platform.in_place not in engine.reads and not _picked(network, mine, use)):
                 elsewhere.add(use.tensor)
     total: dict[str, int] = {}
     for (tensor, _), size in network.constants.items():
@@ -103,6 +108,16 @@ def _direct(network: Network, room: int) -> tuple[frozenset[str], dict[str, int]
             taken += total[tensor]
             chosen.add(tensor)
     return frozenset(chosen), {platform.in_place: taken} if chosen else {}
+
+
+def _picked(network: Network, mine: Member, use: Use) -> bool:
+    """Whether the cores read a few elements of an operand in place sooner than a DMA brings all of it."""
+    platform, cores = network.platform, network.engine
+    way = platform.link(platform.home, cores.memory)
+    if not isinstance(cores, Cores) or platform.in_place not in cores.reaches or way is None:
+        return False
+    taken = prod(mine.domain.dims.values()) * cores.reach
+    return use.key in REGISTRY[mine.node.op].picks and taken < use.type.bytes / way.bytes_per_cycle
 
 
 def first_sources(network: Network, levels: Levels) -> dict[str, str]:

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from tilewright.core.op import is_view
+from tilewright.core.op import REGISTRY, is_view
 from tilewright.core.plan import NodeWork, Place, Plan, Schedule, Stage, TileBuffer
 from tilewright.core.tiles import Use
+from tilewright.machine.parts import Cores, Engine
 from tilewright.plan.validator.complete import incomplete
 from tilewright.plan.validator.groups import Opened, covering, uses_of
 from tilewright.plan.validator.inplace import replaceable
@@ -259,12 +260,19 @@ class MemoryLayout:
             yield f"writes '{use.tensor}' to {self._plan.places[use.tensor]}, which is only read"
         elif memory != own and choice.kernel is not None and use.key in choice.kernel.near:
             yield f"reads '{use.tensor}' ({use.key}) in {memory}, but its kernel needs it in {own}"
-        elif memory != own and (use.writes or memory not in engine.reads):
+        elif memory != own and (use.writes or not self._reached(opened, position, use, engine, memory)):
             verb = "writes" if use.writes else "reads"
             why = ", which is not among the constants read in place" if use.tensor in self._graph.constants else ""
             yield f"{verb} '{use.tensor}' ({use.key}) in {memory} without a buffer in {own}{why}"
         elif not use.writes and use.tensor not in opened.replay.inner and self.made(use.tensor) == opened.number:
             yield f"reads '{use.tensor}', a view of what the group makes"
+
+    def _reached(self, opened: Opened, position: int, use: Use, engine: Engine, memory: str) -> bool:
+        """Whether an engine reads an operand in a memory that is not its own."""
+        op = REGISTRY[self._graph.nodes[opened.group.works[position].step].op]
+        return memory in engine.reads or (
+            isinstance(engine, Cores) and memory in engine.reaches and use.key in op.picks
+        )
 
     def _brought(self, opened: Opened, use: Use) -> Iterator[str]:
         own, memory = self._engine.memory, self._source(opened.number, use)
