@@ -39,7 +39,8 @@ def test_weights_of_norms_that_are_large() -> None:
 )
 def test_attention(heads: int, rows: int, length: int, size: int, causal: int, kernel: str) -> None:
     b = Builder()
-    q, k, v = (b.input(n, f"int8[{heads},{r},{size}]") for n, r in (("q", rows), ("k", length), ("v", length)))
+    q, k = (b.input(n, f"int8[{heads},{r},{size}]") for n, r in (("q", rows), ("k", length)))
+    v = b.input("v", f"int8[{heads},{size},{length}]")
     factors = np.arange(1, heads + 1, dtype=np.int32), powers(), np.full((heads, size), 5000, np.int32)
     found = b.op("iAttention", q, k, v, *factors, score_shift=6, mean_shift=18, causal=causal)
     assert_right(b.graph(found), kernel, l1=100_000)

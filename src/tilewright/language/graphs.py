@@ -30,6 +30,7 @@ class _Builder:
         self.constants: dict[str, Array] = {}
         self.types = {TOKENS: TensorType(INT32, (rows,)), POSITION: TensorType(INT32, ())}
         self.states: dict[str, str] = {}
+        self.open: dict[str, tuple[tuple[int, str, int], ...]] = {}
 
     def constant(self, name: str, value: Array) -> str:
         self.constants.setdefault(name, value)
@@ -49,11 +50,13 @@ class _Builder:
         self.nodes.append(Node(op, tuple(inputs), tuple(outputs), attrs(**attributes), outputs[0]))
         return outputs
 
-    def appended(self, name: str, rows: str, dtype: DType) -> str:
-        """All rows of a cache so far, the new ones included."""
-        self.types[name] = TensorType(dtype, (self.sizes.heads, self.sizes.context, self.sizes.head))
-        self.states[name] = self.add("Append", (name, rows, POSITION), f"{name}_new", axis=1)
-        return self.states[name]
+    def appended(self, name: str, rows: str, dtype: DType, axis: int = 1) -> str:
+        """All rows of a cache so far, the new ones included; they follow each other along an axis."""
+        shape = list(self.types[rows].shape)
+        shape[axis] = self.sizes.context
+        self.types[name] = TensorType(dtype, tuple(shape))
+        self.states[name], self.open[name] = f"{name}_new", ((axis, POSITION, 0),)
+        return self.add("Append", (name, rows, POSITION), f"{name}_new", axis=axis)
 
     def graph(self, outputs: Sequence[str]) -> Graph:
         states = tuple(State(n, np.zeros(self.types[n].shape, self.types[n].dtype.numpy)) for n in self.states)
@@ -66,7 +69,7 @@ class _Builder:
             MappingProxyType(self.constants),
             states,
             (self.bound,),
-            MappingProxyType(dict.fromkeys(self.states, ((1, POSITION, 0),))),
+            MappingProxyType(self.open),
         )
         extents(made)
         return made
@@ -147,8 +150,8 @@ def integer_graph(model: IntegerModel, rows: int = 1, name: str = "model") -> Gr
         halves = b.whole("halves", (sizes.heads, sizes.heads))
         query, key = b.add_all("Split", (both, halves), (n + "q", n + "k"), axis=0)
         row = b.add("Reshape", (times(inner, layer.values, n + "v_row", 256), heads), n + "v_heads")
-        value = b.add("Transpose", (row,), n + "v", perm=(1, 0, 2))
-        keys, values = (b.appended(f"{n}{p}_cache", new, INT8) for p, new in (("k", key), ("v", value)))
+        value = b.add("Transpose", (row,), n + "v", perm=(1, 2, 0))
+        keys, values = b.appended(n + "k_cache", key, INT8), b.appended(n + "v_cache", value, INT8, axis=2)
         by = (
             b.constant(n + "score_mul", layer.score_mul),
             weights_of,

@@ -3,7 +3,8 @@
 For each head and query, `score = clip16((q . k * score_mul) >> score_shift)`; a key weighs `table[min(top - score,
 last)]`, where top is the largest score. `mean` is MEAN times the sum of weighted values over that of the weights, and
 `Y[S, H * D] = clip8((mean * mean_mul) >> mean_shift)`. All is rounded half up, but the mean half away from zero. Many
-weights that are small keep their bits, because the division comes last. With `causal`, the queries are at the last
+weights that are small keep their bits, because the division comes last. Each channel of the values lies along the keys,
+so that both products are those of rows. With `causal`, the queries are at the last
 positions of the keys, and see none behind their own.
 """
 
@@ -28,9 +29,11 @@ MEAN = 64
 def _infer(call: Call) -> tuple[TensorType, ...]:
     q, k, v = call.type("Q"), call.type("K"), call.type("V")
     bytes_only = {q.dtype, k.dtype, v.dtype} == {INT8}
-    if not bytes_only or q.rank != 3 or k != v or k.rank != 3 or (q.shape[0], q.shape[2]) != (k.shape[0], k.shape[2]):
-        raise call.error("shape-mismatch", f"Q {q}, K {k} and V {v} must be int8[heads, rows, size]")
+    if not bytes_only or q.rank != 3 or k.rank != 3 or k.shape != (q.shape[0], k.shape[1], q.shape[2]):
+        raise call.error("shape-mismatch", f"Q {q} and K {k} must be int8[heads, rows, size]")
     heads, rows, size = q.shape
+    if v.shape != (heads, size, k.shape[1]):
+        raise call.error("shape-mismatch", f"V {v} must be int8[{heads}, {size}, {k.shape[1]}]")
     for name, wanted in (("score_mul", (heads,)), ("mean_mul", (heads, size))):
         if call.type(name) != TensorType(INT32, wanted):
             raise call.error("shape-mismatch", f"{name} {call.type(name)} must be {TensorType(INT32, wanted)}")
@@ -48,7 +51,7 @@ def _domain(call: Call) -> Domain:
     access: dict[str, list[Axis]] = {
         "Q": [h, s, WHOLE],
         "K": [h, length, WHOLE],
-        "V": [h, length, d],
+        "V": [h, d, length],
         "score_mul": [h],
         "table": [WHOLE],
         "mean_mul": [h, d],
@@ -69,7 +72,7 @@ def _reference(call: Call, Q: Array, K: Array, V: Array, score_mul: Array, table
     hidden: Array = np.arange(count)[None] > last[:, None]
     top = np.where(hidden, INT16.lo, scores).max(axis=-1, keepdims=True, initial=INT16.lo)
     weights = np.where(hidden, 0, table[np.clip(top - scores, 0, len(table) - 1)]).astype(np.int64)
-    mixed = (weights.astype(np.float64) @ V.astype(np.float64)).astype(np.int64) * MEAN
+    mixed = (weights.astype(np.float64) @ V.astype(np.float64).swapaxes(1, 2)).astype(np.int64) * MEAN
     total = weights.sum(axis=-1, keepdims=True)
     means = truncating_division(mixed + np.where(mixed >= 0, 1, -1) * (total >> 1), total)
     half, scaled = 1 << call.int("mean_shift") >> 1, means * mean_mul.astype(np.int64)[:, None]
@@ -89,8 +92,8 @@ def _sampled(spec: Example, random: np.random.Generator) -> Example:
     """An example of other sizes, as caches of language models have them."""
     heads, rows = round(between(1, 16, random)), round(between(1, 16, random)) if spec.attrs.get("causal") else 1
     length, size = max(rows, round(between(1, 256, random))), 2 * round(between(1, 32, random))
-    cache = f"int8[{heads},{length},{size}]"
-    return replace(spec, inputs=(f"int8[{heads},{rows},{size}]", cache, cache, *_factors(heads, size)))
+    caches = f"int8[{heads},{length},{size}]", f"int8[{heads},{size},{length}]"
+    return replace(spec, inputs=(f"int8[{heads},{rows},{size}]", *caches, *_factors(heads, size)))
 
 
 declare(
@@ -102,13 +105,13 @@ declare(
         _domain,
         _reference,
         (
-            example("int8[3,1,8]", "int8[3,9,8]", "int8[3,9,8]", *_factors(3, 8), score_shift=4, mean_shift=16),
-            example("int8[2,1,14]", "int8[2,33,14]", "int8[2,33,14]", *_factors(2, 14), score_shift=6, mean_shift=15),
+            example("int8[3,1,8]", "int8[3,9,8]", "int8[3,8,9]", *_factors(3, 8), score_shift=4, mean_shift=16),
+            example("int8[2,1,14]", "int8[2,33,14]", "int8[2,14,33]", *_factors(2, 14), score_shift=6, mean_shift=15),
             example(
-                *("int8[2,5,6]", "int8[2,7,6]", "int8[2,7,6]", *_factors(2, 6)), score_shift=5, mean_shift=16, causal=1
+                *("int8[2,5,6]", "int8[2,7,6]", "int8[2,6,7]", *_factors(2, 6)), score_shift=5, mean_shift=16, causal=1
             ),
-            example("int8[9,1,8]", "int8[9,14,8]", "int8[9,14,8]", *_factors(9, 8), score_shift=5, mean_shift=16),
-            example("int8[1,2,28]", "int8[1,4,28]", "int8[1,4,28]", *_factors(1, 28), score_shift=7, mean_shift=15),
+            example("int8[9,1,8]", "int8[9,14,8]", "int8[9,8,14]", *_factors(9, 8), score_shift=5, mean_shift=16),
+            example("int8[1,2,28]", "int8[1,4,28]", "int8[1,28,4]", *_factors(1, 28), score_shift=7, mean_shift=15),
         ),
         MappingProxyType({"score_shift": REQUIRED, "mean_shift": REQUIRED, "causal": 0}),
         doc=__doc__ or "",

@@ -2,7 +2,7 @@
 op: iAttention
 types: {Q: int8, K: int8, V: int8, score_mul: int32, table: uint8, mean_mul: int32, Y: int8}
 strided: [K, V, Y]
-scratch: "(L + 1)//2*4 + D*4"
+scratch: "(L + 1)//2*4"
 # Products with keys and with values, a weight for each key, a quotient for each result.
 cycles:
   products: H * S * L * D
@@ -17,7 +17,6 @@ static void iattention(const int8_t *Q, const int8_t *K, const int8_t *V, const 
                        int K_s1, int V_s0, int V_s1, int Y_s0, int table_n0, int score_shift, int mean_shift,
                        int causal, void *scratch) {
     int16_t *const scores = scratch;
-    int32_t *const sums = (int32_t *)(void *)((char *)scratch + (L + 1) / 2 * 4);
     for (int row = 0; row < H * S; row++, Q += D) {
         const int h = row / S, s = row % S, seen = causal ? tw_min(L, tw_max(1, L - S + s + 1)) : L;
         const int8_t *k = K + (ptrdiff_t)h * K_s0, *v = V + (ptrdiff_t)h * V_s0;
@@ -30,19 +29,18 @@ static void iattention(const int8_t *Q, const int8_t *K, const int8_t *V, const 
             scores[l] = (int16_t)tw_clamp((int32_t)product >> score_shift, -32768, 32767);
             top = tw_max(top, scores[l]);
         }
-        for (int d = 0; d < D; d++)
-            sums[d] = 0;
         int32_t total = 0;
-        for (int l = 0; l < seen; l++, v += V_s1) {
-            const int32_t weight = table[tw_min(top - scores[l], table_n0 - 1)];
-            total += weight;
-            for (int d = 0; d < D; d++)
-                sums[d] += weight * v[d];
+        for (int l = 0; l < seen; l++) {
+            scores[l] = table[tw_min(top - scores[l], table_n0 - 1)];
+            total += scores[l];
         }
         const int32_t *const mul = mean_mul + (ptrdiff_t)h * D;
         int8_t *const y = Y + (ptrdiff_t)s * Y_s0 + (ptrdiff_t)h * D;
-        for (int d = 0; d < D; d++) {
-            const int64_t mean = (int64_t)sums[d] * 64, half = total >> 1;
+        for (int d = 0; d < D; d++, v += V_s1) {
+            int32_t sum = 0;
+            for (int l = 0; l < seen; l++)
+                sum += scores[l] * v[l];
+            const int64_t mean = (int64_t)sum * 64, half = total >> 1;
             const int64_t quotient = total ? (mean >= 0 ? mean + half : mean - half) / total : 0;
             const uint32_t product = (uint32_t)quotient * (uint32_t)mul[d] + (UINT32_C(1) << mean_shift >> 1);
             y[d] = (int8_t)tw_clamp((int32_t)product >> mean_shift, -128, 127);

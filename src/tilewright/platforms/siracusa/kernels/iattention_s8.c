@@ -4,8 +4,8 @@ types: {Q: int8, K: int8, V: int8, score_mul: int32, table: uint8, mean_mul: int
 when: {D: "D % 4 == 0", L: "<= 1024"}      # so that 64 times a sum fits 32 bits
 strided: [K, V, Y]
 scratch: "(L+3)//4*12"
-# Four keys at a time, a weight for each key, blocks of four rows and columns of values, a quotient for each result. Heads
-# take turns among the cores; what is left of them is shared by several cores, each with some columns of the values.
+# Four keys at a time, a weight for each key, values of four channels at a time, a quotient for each result. Heads
+# take turns among the cores; what is left of them is shared by several cores, each with some channels of the values.
 cycles:
   keys: (ROUNDS := steps(H, PARTS)) * S * L * words(D)
   weights: ROUNDS * S * L
@@ -15,86 +15,115 @@ cycles:
 --- */
 #include "tilewright_kernel.h"
 
-/* out[i] = q . k[i] for four keys, or for fewer of them. */
-static inline void iattention_s8_dots(const int8_t *q, const int8_t *k, int row, int D, int count, int32_t *out) {
-    static const int32_t zero[4];
-    if (count == 4) {
-        TW_DOT_1X4(TW_SDOT_S8, q, k, row, D, zero, out)
-    } else {
-        for (int i = 0; i < count; i++) {
-            out[i] = 0;
-            for (int d = 0; d < D; d++)
-                out[i] += q[d] * k[i * row + d];
-        }
-    }
+/* A score of 16 bits of a sum; p.clip. */
+static inline int iattention_s8_score(int32_t sum, int32_t mul, int32_t half, int shift) {
+    int score = (int32_t)((uint32_t)sum * (uint32_t)mul + (uint32_t)half) >> shift;
+    __asm__(".insn r 0x33, 1, 0x0A, %0, %0, x16" : "+r"(score));
+    return score;
 }
 
 /* Scores of all keys; returns the largest. */
 TW_APART int iattention_s8_scores(const int8_t *q, const int8_t *k, int row, int D, int count, int32_t mul, int shift,
                                   int16_t *scores) {
-    const uint32_t half = UINT32_C(1) << shift >> 1;
-    int top = -32768;
-    for (int l = 0; l < count; l += 4, k += 4 * row, scores += 4) {
+    static const int32_t zero[4];
+    const int32_t half = (int32_t)(UINT32_C(1) << shift >> 1);
+    int top = -32768, l = 0;
+    for (; l + 4 <= count; l += 4, k += 4 * row) {
         int32_t sums[4];
-        const int few = tw_min(4, count - l);
-        iattention_s8_dots(q, k, row, D, few, sums);
-        for (int i = 0; i < few; i++) {
-            const uint32_t product = (uint32_t)sums[i] * (uint32_t)mul + half;
-            const int score = tw_clamp((int32_t)product >> shift, -32768, 32767);
-            scores[i] = (int16_t)score;
-            top = tw_max(top, score);
-        }
+        TW_DOT_1X4(TW_SDOT_S8, q, k, row, D, zero, sums)
+        const int s0 = iattention_s8_score(sums[0], mul, half, shift),
+                  s1 = iattention_s8_score(sums[1], mul, half, shift),
+                  s2 = iattention_s8_score(sums[2], mul, half, shift),
+                  s3 = iattention_s8_score(sums[3], mul, half, shift);
+        scores[l] = (int16_t)s0, scores[l + 1] = (int16_t)s1, scores[l + 2] = (int16_t)s2, scores[l + 3] = (int16_t)s3;
+        top = tw_max(tw_max(top, s0), tw_max(s1, tw_max(s2, s3)));
+    }
+    TW_UNROLL_BY(1)
+    for (; l < count; l++, k += row) {
+        const int8_t *x = q, *y = k;
+        int32_t sum = 0;
+        __asm__ volatile(
+            ".option push\n.option norvc\n" TW_REPEAT("%[words]", "8") TW_NEXT_WORD("t0", "%[x]")
+                TW_NEXT_WORD("t1", "%[y]") "nop\n" TW_SDOT(TW_SDOT_S8, "%[sum]", "t0", "t1") ".option pop\n"
+            : [sum] "+r"(sum), [x] "+r"(x), [y] "+r"(y)
+            : [words] "r"(D / 4)
+            : "t0", "t1", "memory");
+        const int score = iattention_s8_score(sum, mul, half, shift);
+        scores[l] = (int16_t)score;
+        top = tw_max(top, score);
     }
     return top;
 }
 
-/* Weights of all keys, and zeros up to a multiple of four; returns their sum. */
+/* Weights of all keys, two at a time, and zeros up to a multiple of four; returns their sum. */
 TW_APART int32_t iattention_s8_weights(const int16_t *scores, int count, int top, const uint8_t *table, int last,
                                        uint8_t *weights) {
-    int32_t total = 0;
-    TW_UNROLL_BY(2)
-    for (int l = 0; l < count; l++) {
-        weights[l] = table[tw_min(top - scores[l], last)];
-        total += weights[l];
-    }
+    const int16_t *x = scores;
+    uint8_t *y = weights;
+    const int twos = count >> 1;
+    if (twos)
+        __asm__ volatile(
+            ".option push\n.option norvc\n" TW_REPEAT(
+                "%[twos]", "20") ".insn i 0x0B, 1, t0, 2(%[x])\n.insn i 0x0B, 1, t1, 2(%[x])\n"
+                                 "sub t0, %[top], t0\nsub t1, %[top], t1\n"
+                                 ".insn r 0x33, 4, 0x02, t0, t0, %[last]\n"
+                                 ".insn r 0x33, 4, 0x02, t1, t1, %[last]\n"
+                                 ".insn r 0x03, 7, 0x20, t0, %[table], t0\n"
+                                 ".insn r 0x03, 7, 0x20, t1, %[table], t1\n"
+                                 ".insn s 0x2B, 0, t0, 1(%[y])\n.insn s 0x2B, 0, t1, 1(%[y])\n.option pop\n"
+            : [x] "+r"(x), [y] "+r"(y)
+            : [twos] "r"(twos), [top] "r"(top), [last] "r"(last), [table] "r"(table)
+            : "t0", "t1", "memory");
+    if (count & 1)
+        *y++ = table[tw_min(top - *x, last)];
     for (int l = count; l & 3; l++)
-        weights[l] = 0;
+        *y++ = 0;
+    int32_t total = 0;
+    const uint8_t *w = weights;
+    /* pv.sdotup.b */
+    __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[fours]", "6")
+                         TW_NEXT_WORD("t0", "%[w]") "nop\n" TW_SDOT("0x50", "%[total]", "t0", "%[ones]") ".option pop\n"
+                     : [total] "+r"(total), [w] "+r"(w)
+                     : [fours] "r"((count + 3) >> 2), [ones] "r"(0x01010101)
+                     : "t0", "memory");
     return total;
 }
 
-/* sum[0..3] = weights . v for four columns: words of four rows are turned into words of four columns. */
-static inline void iattention_s8_columns(const uint8_t *weights, const int8_t *v, int row, int count, int32_t *sum) {
-    const int8_t *x0 = v, *x1 = x0 + row, *x2 = x1 + row, *x3 = x2 + row;
-    const uint8_t *w = weights;
-    int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-    const int fours = count >> 2;
-    if (fours)
-        __asm__ volatile(
-            ".option push\n.option norvc\n" TW_REPEAT(
-                "%[fours]",
-                "42") ".insn r 0x0B, 7, 0x10, t0, %[x0], %[step]\n.insn r 0x0B, 7, 0x10, t1, %[x1], %[step]\n"
-                      ".insn r 0x0B, 7, 0x10, t2, %[x2], %[step]\n.insn r 0x0B, 7, 0x10, t3, %[x3], %[step]\n"
-                      "mv t4, t0\nmv t5, t2\n"
-                      ".insn r 0x57, 1, 0x64, t0, t1, %[low]\n.insn r 0x57, 1, 0x64, t4, t1, %[high]\n"
-                      ".insn r 0x57, 1, 0x64, t2, t3, %[low]\n.insn r 0x57, 1, 0x64, t5, t3, %[high]\n"
-                      "mv t1, t0\nmv t3, t4\n"
-                      ".insn r 0x57, 1, 0x64, t0, t2, %[even]\n.insn r 0x57, 1, 0x64, t1, t2, %[odd]\n"
-                      ".insn r 0x57, 1, 0x64, t4, t5, %[even]\n.insn r 0x57, 1, 0x64, t3, t5, %[odd]\n" TW_NEXT_WORD(
-                          "t2", "%[w]") TW_SDOT(TW_SDOT_U8, "%[s0]", "t2", "t0")
-                          TW_SDOT(TW_SDOT_U8, "%[s1]", "t2", "t1") TW_SDOT(TW_SDOT_U8, "%[s2]", "t2", "t4")
-                              TW_SDOT(TW_SDOT_U8, "%[s3]", "t2", "t3") ".option pop\n"
-            : [x0] "+r"(x0), [x1] "+r"(x1), [x2] "+r"(x2), [x3] "+r"(x3), [w] "+r"(w), [s0] "+r"(s0), [s1] "+r"(s1),
-              [s2] "+r"(s2), [s3] "+r"(s3)
-            : [fours] "r"(fours), [step] "r"(4 * row), [low] "r"(0x05010400u), [high] "r"(0x07030602u),
-              [even] "r"(0x05040100u), [odd] "r"(0x07060302u)
-            : "t0", "t1", "t2", "t3", "t4", "t5", "memory");
-    for (int l = 4 * fours; l < count; l++, x0 += row, w++) {
-        s0 += *w * x0[0];
-        s1 += *w * x0[1];
-        s2 += *w * x0[2];
-        s3 += *w * x0[3];
+/* The last weights that no whole word has, at the end of a word of zeros. */
+static inline uint32_t iattention_s8_rest(const uint8_t *weights, int count) {
+    uint32_t rest = 0;
+    for (int l = count & ~3; l < count; l++)
+        rest = rest >> 8 | (uint32_t)weights[l] << 24;
+    return rest;
+}
+
+/* sum + weights . v for the last four of a channel of values. */
+static inline int32_t iattention_s8_last(int32_t sum, uint32_t weights, const int8_t *v) {
+    uint32_t word;
+    __asm__ volatile("lw %[word], 0(%[v])\n" TW_SDOT(TW_SDOT_U8, "%[sum]", "%[weights]", "%[word]")
+                     : [sum] "+r"(sum), [word] "=&r"(word)
+                     : [weights] "r"(weights), [v] "r"(v)
+                     : "memory");
+    return sum;
+}
+
+/* sum[0..3] = weights . v for four channels. What whole words leave is a word that ends where the channel does; `last` are
+ * the weights that belong to it, and zeros for what has been added before. */
+static inline void iattention_s8_channels(const uint8_t *weights, uint32_t last, const int8_t *v, int row, int count,
+                                          int32_t *sum) {
+    static const int32_t zero[4];
+    if (count >= 4) {
+        TW_DOT_1X4(TW_SDOT_U8, weights, v, row, count & ~3, zero, sum)
+        if (count & 3)
+            for (int i = 0; i < 4; i++)
+                sum[i] = iattention_s8_last(sum[i], last, v + i * row + count - 4);
+    } else {
+        for (int i = 0; i < 4; i++) {
+            sum[i] = 0;
+            for (int l = 0; l < count; l++)
+                sum[i] += weights[l] * v[i * row + l];
+        }
     }
-    sum[0] = s0, sum[1] = s1, sum[2] = s2, sum[3] = s3;
 }
 
 static void iattention_s8(const int8_t *Q, const int8_t *K, const int8_t *V, const int32_t *score_mul,
@@ -115,9 +144,10 @@ static void iattention_s8(const int8_t *Q, const int8_t *K, const int8_t *V, con
             const int8_t *const q = Q + (head * S + s) * D, *const k = K + head * K_s0, *const v = V + head * V_s0;
             const int top = iattention_s8_scores(q, k, K_s1, D, seen, score_mul[head], score_shift, scores);
             const int32_t total = iattention_s8_weights(scores, seen, top, table, table_n0 - 1, weights);
+            const uint32_t last = iattention_s8_rest(weights, seen);
             for (int word = from; word < end; word++) {
                 int32_t sums[4];
-                iattention_s8_columns(weights, v + 4 * word, V_s1, seen, sums);
+                iattention_s8_channels(weights, last, v + 4 * word * V_s1, V_s1, seen, sums);
                 for (int i = 0; i < 4; i++) {
                     const int d = 4 * word + i;
                     const int32_t mean = sums[i] * 64, half = total >> 1;
