@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tilewright.codegen.works import HeldRegion
-from tilewright.core.expr import Size, plain
+from tilewright.core.expr import Size, bounds_of, plain
 from tilewright.core.graph import TensorType
-from tilewright.core.program import Copy, Pointer, Statement
+from tilewright.core.program import Copy, If, Pointer, Statement, Test
 from tilewright.core.tiles import Region
 
 
@@ -30,15 +30,15 @@ def copy(
     run: Size = 1
     if axes and axes[-1][1] == 1 and axes[-1][2] == 1:
         run = axes.pop()[0]
-    return [
-        Copy(
-            channel,
-            Pointer(to.place, "void", False, plain(to.offset + to.at(part) * width)),
-            Pointer(source.place, "void", True, plain(source.offset + source.at(part) * width)),
-            plain(run * width),
-            tuple(count for count, _, _ in axes),
-            tuple(plain(near * width) for _, near, _ in axes),
-            tuple(plain(far * width) for _, _, far in axes),
-            rank,
-        )
-    ]
+    started = Copy(
+        channel,
+        Pointer(to.place, "void", False, plain(to.offset + to.at(part) * width)),
+        Pointer(source.place, "void", True, plain(source.offset + source.at(part) * width)),
+        plain(run * width),
+        tuple(count for count, _, _ in axes),
+        tuple(plain(near * width) for _, near, _ in axes),
+        tuple(plain(far * width) for _, _, far in axes),
+        rank,
+    )
+    tests = tuple(Test(extent.size, ">", 0) for extent in part if bounds_of(extent.size)[0] < 1)
+    return [If(tests, (started,))] if tests else [started]

@@ -224,6 +224,8 @@ class Operator:
     """Which of these numbers say how far accesses reach out of an operand's axis: a tile inside has less padding."""
     any_length: bool = False
     """Whether what it adds up or compares may be shorter when it runs than its type says."""
+    may_be_empty: bool = False
+    """Whether there may be none of that."""
     appends: bool = False
     """Whether the result is the first operand with the rows of R, along the attribute `axis`, behind those in use."""
     joins: bool = False

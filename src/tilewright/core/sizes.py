@@ -160,9 +160,9 @@ def _dims(call: Call, node: Node, found: Extents) -> dict[str, Size]:
         for axis, extent in zip(domain.access[operand], shape, strict=True):
             single = isinstance(axis, Affine) and len(axis.dims) == 1 and axis == dim(axis.dims[0])
             if isinstance(extent, Expr):
-                if not single or not isinstance(axis, Affine) or domain.dims[axis.dims[0]] != bounds_of(extent)[1]:
+                if not single or not isinstance(axis, Affine) or domain.dims[axis.dims[0]] < bounds_of(extent)[1]:
                     raise _refused(node, f"it reads {operand} at {axis}, of an axis that is {extent}")
-                if bounds_of(extent)[0] < 1:
+                if bounds_of(extent)[0] < 1 and not call.op.may_be_empty:
                     raise _refused(node, f"'{tensor}' may be empty: an axis of it is {extent}")
                 if lengths.setdefault(axis.dims[0], extent) != extent:
                     raise _refused(node, f"one loop is {lengths[axis.dims[0]]} and {extent} long")

@@ -151,14 +151,16 @@ def integer_graph(model: IntegerModel, rows: int = 1, name: str = "model") -> Gr
         query, key = b.add_all("Split", (both, halves), (n + "q", n + "k"), axis=0)
         row = b.add("Reshape", (times(inner, layer.values, n + "v_row", 256), heads), n + "v_heads")
         value = b.add("Transpose", (row,), n + "v", perm=(1, 2, 0))
-        keys, values = b.appended(n + "k_cache", key, INT8), b.appended(n + "v_cache", value, INT8, axis=2)
+        b.appended(n + "k_cache", key, INT8)
+        b.appended(n + "v_cache", value, INT8, axis=2)
         by = (
             b.constant(n + "score_mul", layer.score_mul),
             weights_of,
             b.constant(n + "mean_mul", layer.mean_mul.reshape(sizes.heads, sizes.head)),
         )
         shifts = {"score_shift": layer.score_shift, "mean_shift": layer.mean_shift}
-        mixed = b.add("iAttention", (query, keys, values, *by), n + "mixed", causal=int(rows > 1), **shifts)
+        rows_of = (query, n + "k_cache", n + "v_cache", key, value)
+        mixed = b.add("iAttention", (*rows_of, *by), n + "mixed", **shifts)
         x = plus(x, times(mixed, layer.output, n + "attended", WIDE), n + "middle")
         inner = norm(x, layer.ffn_norm, n + "ffn_in")
         gate, up = (times(inner, by, n + p, 1 << 16) for p, by in (("gate", layer.gate), ("up", layer.up)))

@@ -4,8 +4,10 @@ For each head and query, `score = clip16((q . k * score_mul) >> score_shift)`; a
 last)]`, where top is the largest score. `mean` is MEAN times the sum of weighted values over that of the weights, and
 `Y[S, H * D] = clip8((mean * mean_mul) >> mean_shift)`. All is rounded half up, but the mean half away from zero. Many
 weights that are small keep their bits, because the division comes last. Each channel of the values lies along the keys,
-so that both products are those of rows. With `causal`, the queries are at the last
-positions of the keys, and see none behind their own.
+so that both products are those of rows.
+
+Keys and values are those of a cache, K and V, of which there may be none, and behind them new ones, NK and NV, one for
+each query, which sees none behind its own. So what is in the cache can be loaded before the new ones are known.
 """
 
 from __future__ import annotations
@@ -27,13 +29,15 @@ MEAN = 64
 
 
 def _infer(call: Call) -> tuple[TensorType, ...]:
-    q, k, v = call.type("Q"), call.type("K"), call.type("V")
-    bytes_only = {q.dtype, k.dtype, v.dtype} == {INT8}
+    q, k = call.type("Q"), call.type("K")
+    bytes_only = {q.dtype, k.dtype} == {INT8}
     if not bytes_only or q.rank != 3 or k.rank != 3 or k.shape != (q.shape[0], k.shape[1], q.shape[2]):
         raise call.error("shape-mismatch", f"Q {q} and K {k} must be int8[heads, rows, size]")
     heads, rows, size = q.shape
-    if v.shape != (heads, size, k.shape[1]):
-        raise call.error("shape-mismatch", f"V {v} must be int8[{heads}, {size}, {k.shape[1]}]")
+    turned = {"V": (heads, size, k.shape[1]), "NK": (heads, rows, size), "NV": (heads, size, rows)}
+    for name, shape in turned.items():
+        if call.type(name) != TensorType(INT8, shape):
+            raise call.error("shape-mismatch", f"{name} {call.type(name)} must be {TensorType(INT8, shape)}")
     for name, wanted in (("score_mul", (heads,)), ("mean_mul", (heads, size))):
         if call.type(name) != TensorType(INT32, wanted):
             raise call.error("shape-mismatch", f"{name} {call.type(name)} must be {TensorType(INT32, wanted)}")
@@ -52,24 +56,27 @@ def _domain(call: Call) -> Domain:
         "Q": [h, s, WHOLE],
         "K": [h, length, WHOLE],
         "V": [h, d, length],
+        "NK": [h, WHOLE, WHOLE],
+        "NV": [h, d, WHOLE],
         "score_mul": [h],
         "table": [WHOLE],
         "mean_mul": [h, d],
         "Y": [s, h * size + d],
     }
     sizes = {"S": rows, "H": heads, "D": size, "L": call.shape("K")[1]}
-    whole = "S L D" if call.int("causal") else "L D"
-    return domain(sizes, access, {name: call.shape(name) for name in access}, "Y", whole=whole)
+    return domain(sizes, access, {name: call.shape(name) for name in access}, "Y", whole="S L D")
 
 
-def _reference(call: Call, Q: Array, K: Array, V: Array, score_mul: Array, table: Array, mean_mul: Array) -> Array:
+def _reference(
+    call: Call, Q: Array, K: Array, V: Array, NK: Array, NV: Array, score_mul: Array, table: Array, mean_mul: Array
+) -> Array:
+    K, V = np.concatenate([K, NK], axis=1), np.concatenate([V, NV], axis=2)
     rows, count, shift = int(Q.shape[1]), int(K.shape[1]), call.int("score_shift")
     # Narrow sums are exact in floats, for which numpy is fast.
     sums = (Q.astype(np.float64) @ K.astype(np.float64).swapaxes(1, 2)).astype(np.int64)
     products = (sums * score_mul.astype(np.int64)[:, None, None] + (1 << shift >> 1)).astype(np.int32)
     scores = np.clip(products >> shift, INT16.lo, INT16.hi).astype(np.int64)
-    last: Array = np.arange(count - rows, count) if call.int("causal") else np.full(rows, count)
-    hidden: Array = np.arange(count)[None] > last[:, None]
+    hidden: Array = np.arange(count)[None] > np.arange(count - rows, count)[:, None]
     top = np.where(hidden, INT16.lo, scores).max(axis=-1, keepdims=True, initial=INT16.lo)
     weights = np.where(hidden, 0, table[np.clip(top - scores, 0, len(table) - 1)]).astype(np.int64)
     mixed = (weights.astype(np.float64) @ V.astype(np.float64).swapaxes(1, 2)).astype(np.int64) * MEAN
@@ -88,34 +95,38 @@ def _factors(heads: int, size: int) -> tuple[Array, Array, Array]:
     return np.arange(3, heads + 3, dtype=np.int32), _TABLE, means.astype(np.int32)
 
 
+def _inputs(heads: int, rows: int, length: int, size: int) -> tuple[str | Array, ...]:
+    new, turned = f"int8[{heads},{rows},{size}]", f"int8[{heads},{size},{rows}]"
+    caches = f"int8[{heads},{length},{size}]", f"int8[{heads},{size},{length}]"
+    return new, *caches, new, turned, *_factors(heads, size)
+
+
 def _sampled(spec: Example, random: np.random.Generator) -> Example:
     """An example of other sizes, as caches of language models have them."""
-    heads, rows = round(between(1, 16, random)), round(between(1, 16, random)) if spec.attrs.get("causal") else 1
-    length, size = max(rows, round(between(1, 256, random))), 2 * round(between(1, 32, random))
-    caches = f"int8[{heads},{length},{size}]", f"int8[{heads},{size},{length}]"
-    return replace(spec, inputs=(f"int8[{heads},{rows},{size}]", *caches, *_factors(heads, size)))
+    heads, rows = round(between(1, 16, random)), round(between(1, 16, random)) if random.integers(4) == 0 else 1
+    return replace(spec, inputs=_inputs(heads, rows, round(between(1, 256, random)), 2 * round(between(1, 32, random))))
 
 
 declare(
     Operator(
         "iAttention",
-        "Q K V score_mul table mean_mul",
+        "Q K V NK NV score_mul table mean_mul",
         "Y",
         _infer,
         _domain,
         _reference,
         (
-            example("int8[3,1,8]", "int8[3,9,8]", "int8[3,8,9]", *_factors(3, 8), score_shift=4, mean_shift=16),
-            example("int8[2,1,14]", "int8[2,33,14]", "int8[2,14,33]", *_factors(2, 14), score_shift=6, mean_shift=15),
-            example(
-                *("int8[2,5,6]", "int8[2,7,6]", "int8[2,6,7]", *_factors(2, 6)), score_shift=5, mean_shift=16, causal=1
-            ),
-            example("int8[9,1,8]", "int8[9,14,8]", "int8[9,8,14]", *_factors(9, 8), score_shift=5, mean_shift=16),
-            example("int8[1,2,28]", "int8[1,4,28]", "int8[1,28,4]", *_factors(1, 28), score_shift=7, mean_shift=15),
+            example(*_inputs(3, 1, 8, 8), score_shift=4, mean_shift=16),
+            example(*_inputs(2, 1, 32, 14), score_shift=6, mean_shift=15),
+            example(*_inputs(2, 5, 2, 6), score_shift=5, mean_shift=16),
+            example(*_inputs(9, 1, 13, 8), score_shift=5, mean_shift=16),
+            example(*_inputs(1, 2, 2, 28), score_shift=7, mean_shift=15),
+            example(*_inputs(2, 3, 0, 4), score_shift=5, mean_shift=16),
         ),
-        MappingProxyType({"score_shift": REQUIRED, "mean_shift": REQUIRED, "causal": 0}),
+        MappingProxyType({"score_shift": REQUIRED, "mean_shift": REQUIRED}),
         doc=__doc__ or "",
         any_length=True,
+        may_be_empty=True,
         sample=_sampled,
     )
 )

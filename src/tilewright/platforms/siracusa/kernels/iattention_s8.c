@@ -1,17 +1,17 @@
 /* ---
 op: iAttention
-types: {Q: int8, K: int8, V: int8, score_mul: int32, table: uint8, mean_mul: int32, Y: int8}
-when: {D: "D % 4 == 0", L: "<= 1024"}      # so that 64 times a sum fits 32 bits
+types: {Q: int8, K: int8, V: int8, NK: int8, NV: int8, score_mul: int32, table: uint8, mean_mul: int32, Y: int8}
+when: {D: "D % 4 == 0", L: "L + S <= 1024"}      # so that 64 times a sum fits 32 bits
 strided: [K, V, Y]
-scratch: "(L+3)//4*12"
-# Four keys at a time, a weight for each key, values of four channels at a time, a quotient for each result. Heads
-# take turns among the cores; what is left of them is shared by several cores, each with some channels of the values.
+scratch: "((L+3)//4 + (S+3)//4)*12"
+# Four keys at a time, a weight for each key, values of four channels at a time, a quotient for each result. Queries of all
+# heads take turns among the cores; what is left of them is shared by several cores, each with some channels of the values.
 cycles:
-  keys: (ROUNDS := steps(H, PARTS)) * S * L * words(D)
-  weights: ROUNDS * S * L
-  values: (WORDS := (H - (LEFT := H % PARTS)) // PARTS * words(D) + some(LEFT) * steps(words(D), PARTS // max(LEFT, 1))) * S * fours(L)
-  results: WORDS * S
-  rows: ROUNDS * S
+  keys: (ROUNDS := steps(H * S, PARTS)) * (SEEN := L + (S + 1) // 2) * words(D)
+  weights: ROUNDS * SEEN
+  values: (WORDS := (H * S - (LEFT := H * S % PARTS)) // PARTS * words(D) + some(LEFT) * steps(words(D), PARTS // max(LEFT, 1))) * fours(SEEN)
+  results: WORDS
+  rows: ROUNDS
 --- */
 #include "tilewright_kernel.h"
 
@@ -80,12 +80,12 @@ TW_APART int32_t iattention_s8_weights(const int16_t *scores, int count, int top
         *y++ = 0;
     int32_t total = 0;
     const uint8_t *w = weights;
-    /* pv.sdotup.b */
-    __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[fours]", "6")
-                         TW_NEXT_WORD("t0", "%[w]") "nop\n" TW_SDOT("0x50", "%[total]", "t0", "%[ones]") ".option pop\n"
-                     : [total] "+r"(total), [w] "+r"(w)
-                     : [fours] "r"((count + 3) >> 2), [ones] "r"(0x01010101)
-                     : "t0", "memory");
+    if (count) /* pv.sdotup.b */
+        __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[fours]", "6") TW_NEXT_WORD(
+                             "t0", "%[w]") "nop\n" TW_SDOT("0x50", "%[total]", "t0", "%[ones]") ".option pop\n"
+                         : [total] "+r"(total), [w] "+r"(w)
+                         : [fours] "r"((count + 3) >> 2), [ones] "r"(0x01010101)
+                         : "t0", "memory");
     return total;
 }
 
@@ -126,36 +126,41 @@ static inline void iattention_s8_channels(const uint8_t *weights, uint32_t last,
     }
 }
 
-static void iattention_s8(const int8_t *Q, const int8_t *K, const int8_t *V, const int32_t *score_mul,
-                          const uint8_t *table, const int32_t *mean_mul, int8_t *Y, int H, int S, int L, int D,
-                          int K_s0, int K_s1, int V_s0, int V_s1, int Y_s0, int table_n0, int score_shift,
-                          int mean_shift, int causal, int PART, int PARTS, void *scratch) {
-    int16_t *const scores = scratch;
-    uint8_t *const weights = (uint8_t *)scratch + (L + 3) / 4 * 8;
-    const int words = D / 4;
-    for (int first = 0; first < H; first += PARTS) {
-        /* Of the heads that are left in the end, each has a team of cores. */
-        const int team = first + PARTS <= H ? 1 : PARTS / (H - first), head = first + PART / team;
+static void iattention_s8(const int8_t *Q, const int8_t *K, const int8_t *V, const int8_t *NK, const int8_t *NV,
+                          const int32_t *score_mul, const uint8_t *table, const int32_t *mean_mul, int8_t *Y, int H,
+                          int S, int L, int D, int K_s0, int K_s1, int V_s0, int V_s1, int Y_s0, int table_n0,
+                          int score_shift, int mean_shift, int PART, int PARTS, void *scratch) {
+    const int old = (L + 3) / 4 * 4, new = (S + 3) / 4 * 4, words = D / 4;
+    int16_t *const scores = scratch, *const new_scores = scores + old;
+    uint8_t *const weights = (uint8_t *)(new_scores + new), *const new_weights = weights + old;
+    /* Queries take turns among the cores, there and back, because later ones see more. Of those that are left in the
+     * end, each has a team of cores. */
+    for (int first = 0; first < H * S; first += PARTS) {
+        const int team = first + PARTS <= H * S ? 1 : PARTS / (H * S - first), turn = PART / team;
         const int share = (words + team - 1) / team, from = PART % team * share, end = tw_min(from + share, words);
-        if (head >= H)
-            break;
-        for (int s = 0; s < S && from < end; s++) {
-            const int seen = causal ? tw_min(L, tw_max(1, L - S + s + 1)) : L;
-            const int8_t *const q = Q + (head * S + s) * D, *const k = K + head * K_s0, *const v = V + head * V_s0;
-            const int top = iattention_s8_scores(q, k, K_s1, D, seen, score_mul[head], score_shift, scores);
-            const int32_t total = iattention_s8_weights(scores, seen, top, table, table_n0 - 1, weights);
-            const uint32_t last = iattention_s8_rest(weights, seen);
-            for (int word = from; word < end; word++) {
-                int32_t sums[4];
-                iattention_s8_channels(weights, last, v + 4 * word * V_s1, V_s1, seen, sums);
-                for (int i = 0; i < 4; i++) {
-                    const int d = 4 * word + i;
-                    const int32_t mean = sums[i] * 64, half = total >> 1;
-                    const int32_t quotient = total ? (mean >= 0 ? mean + half : mean - half) / total : 0;
-                    const uint32_t product =
-                        (uint32_t)quotient * (uint32_t)mean_mul[head * D + d] + (UINT32_C(1) << mean_shift >> 1);
-                    Y[s * Y_s0 + head * D + d] = (int8_t)tw_clamp((int32_t)product >> mean_shift, -128, 127);
-                }
+        const int row = first + (team == 1 && first / PARTS & 1 ? PARTS - 1 - turn : turn);
+        if (row >= H * S || from >= end)
+            continue;
+        const int head = row / S, seen = row % S + 1;
+        const int8_t *const q = Q + row * D, *const v = V + head * V_s0, *const own = NV + head * D * S;
+        const int32_t mul = score_mul[head];
+        const int top = tw_max(iattention_s8_scores(q, K + head * K_s0, K_s1, D, L, mul, score_shift, scores),
+                               iattention_s8_scores(q, NK + head * S * D, D, D, seen, mul, score_shift, new_scores));
+        const int32_t total = iattention_s8_weights(scores, L, top, table, table_n0 - 1, weights) +
+                              iattention_s8_weights(new_scores, seen, top, table, table_n0 - 1, new_weights);
+        const uint32_t last = iattention_s8_rest(weights, L);
+        for (int word = from; word < end; word++) {
+            int32_t sums[4];
+            iattention_s8_channels(weights, last, v + 4 * word * V_s1, V_s1, L, sums);
+            for (int i = 0; i < 4; i++) {
+                const int d = 4 * word + i;
+                for (int s = 0; s < seen; s++)
+                    sums[i] += new_weights[s] * own[d * S + s];
+                const int32_t mean = sums[i] * 64, half = total >> 1;
+                const int32_t quotient = total ? (mean >= 0 ? mean + half : mean - half) / total : 0;
+                const uint32_t product =
+                    (uint32_t)quotient * (uint32_t)mean_mul[head * D + d] + (UINT32_C(1) << mean_shift >> 1);
+                Y[row % S * Y_s0 + head * D + d] = (int8_t)tw_clamp((int32_t)product >> mean_shift, -128, 127);
             }
         }
     }
