@@ -25,6 +25,17 @@ def test_known_weights_count_as_they_are() -> None:
     assert limit_of(b, b.op("MatMul", b.input("x", "int8[5,2]"), weights)) == 128 * 101
 
 
+def test_columns_have_factors_of_their_own() -> None:
+    """The largest sum and the largest factor need not meet."""
+    b = Builder()
+    weights, mul = np.asarray([[3, -100], [4, 1]], np.int8), np.asarray([1000, 7], np.int32)
+    x = b.op("MatMul", b.input("x", "int8[5,2]"), weights)
+    scaled = b.op("RequantShift", x, mul, np.asarray([-5, 9], np.int32), div=64, axis=-1)
+    graph = applied(b.graph(scaled), requant_limits)
+    assert graph.nodes[-1].attrs["total_limit"] == 128 * 7 * 1000 + 5
+    assert graph.nodes[-1].attrs["x_limit"] == 128 * 101
+
+
 @pytest.mark.parametrize(("kind", "limit"), [("int8", 7 * 128 * 128), ("uint8", 7 * 255 * 255)])
 def test_products_of_activations(kind: str, limit: int) -> None:
     b = Builder()

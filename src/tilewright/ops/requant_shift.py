@@ -4,7 +4,8 @@
 of `axis`. The sum is computed in 64 bits, so `add` may hold a bias already shifted to the left.
 
 Networks that come from QuantizeLinear round as it does: with `half_to_even`, and `zero_point` added after the rounding.
-`x_limit` is a promise that no |x| is larger (0: none is made); generated code then computes the same in fewer bits.
+`x_limit` is a promise that no |x| is larger (0: none is made), `total_limit` one about |x * mul| + |add|, for which
+the largest x and the largest factor need not meet; generated code then computes the same in fewer bits.
 """
 
 from __future__ import annotations
@@ -150,7 +151,8 @@ def _body(call: Call) -> Body:
     x, mul, add = (_largest(call, operand) for operand in ("x", "mul", "add"))
     to_even = bool(call.int("half_to_even")) and shift > 0
     half = (1 << shift) >> 1
-    largest = x * mul + add + half
+    total_most = min(x * mul + add, call.int("total_limit") or x * mul + add)
+    largest = total_most + half
     quotient = largest >> shift
     narrow = "int32_t" if max(quotient + abs(zero), -lo, hi) < 1 << 31 else "int64_t"
     centre = _centre(call)
@@ -174,7 +176,7 @@ def _body(call: Call) -> Body:
         lanes = f"tw_lanes_add({lanes}, zero)" if lanes and zero else lanes
         scaled = _Scaled(text, (total,), ((total[0], "half", str(half - int(to_even))),), lanes)
     limited: tuple[tuple[str, str, str], ...] = ()
-    lowest = (half - 1 - x * mul - add) >> shift
+    lowest = (half - 1 - total_most) >> shift
     if narrow == "int32_t" and lo <= lowest + zero and quotient + zero <= hi:
         clamp = ((narrow, "clamped", f"tw_within(scaled, {lo}, {hi})"),)
         lanes = scaled.lanes
@@ -289,6 +291,7 @@ declare(
                 "zero_point": 0,
                 "half_to_even": 0,
                 "x_limit": 0,
+                "total_limit": 0,
             }
         ),
         "elementwise",

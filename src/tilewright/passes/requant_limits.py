@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
-from tilewright.core.graph import Graph, Node, TensorType
+import numpy as np
+
+from tilewright.core.graph import Array, Graph, Node, TensorType
 from tilewright.core.op import REGISTRY, call_node
 from tilewright.machine.target import Target
+from tilewright.ops.requant_shift import broadcastable
 
 
 def requant_limits(graph: Graph, platform: Target) -> Graph:
-    """The graph with the `x_limit` of every RequantShift that the operators before it bound."""
+    """The graph with the limits of every RequantShift that the operators before it bound."""
     del platform
     if not any(node.op == "RequantShift" for node in graph.nodes):
         return graph
@@ -33,6 +36,8 @@ class Magnitudes:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._known: dict[str, int] = {}
+        self._columns: dict[str, Array] = {}
+        """Those of each column of products with known matrices."""
 
     def of(self, name: str) -> int:
         if name not in self._known:
@@ -54,10 +59,25 @@ class Magnitudes:
             call = call_node(self._graph, node)
             given = {o: self.of(name) for o, name in zip(call.operands, node.inputs, strict=False) if name}
             self._known[node.outputs[0]] = min(op.limit(call, given), _most(types[node.outputs[0]]))
+            weights = call.known("B") if node.op == "MatMul" and call.type("B").rank == 2 else None
+            if weights is not None and not any(call.int(f"{operand}_zero_point") for operand in "ab"):
+                turned = weights.T if call.int("transB") else weights
+                self._columns[node.outputs[0]] = np.abs(turned.astype(np.int64)).sum(axis=0) * given["A"]
 
     def told(self, node: Node) -> Node:
         limit = max(1, self.of(node.inputs[0]))
         given = node.attrs.get("x_limit") or 0
-        if limit >= (given if isinstance(given, int) and given else _most(self._graph.types[node.inputs[0]])):
-            return node
-        return replace(node, attrs=MappingProxyType({**node.attrs, "x_limit": limit}))
+        total = self._total(node)
+        found = {"total_limit": total} if total else {}
+        if limit < (given if isinstance(given, int) and given else _most(self._graph.types[node.inputs[0]])):
+            found["x_limit"] = limit
+        return replace(node, attrs=MappingProxyType({**node.attrs, **found})) if found else node
+
+    def _total(self, node: Node) -> int:
+        """The largest |x * mul| + |add|, where it is known of each column by itself; else 0."""
+        columns, call = self._columns.get(node.inputs[0]), call_node(self._graph, node)
+        mul, add = call.known("mul"), call.known("add")
+        if columns is None or mul is None or add is None or not columns.size:
+            return 0
+        wide = [np.abs(broadcastable(call, name, array)) for name, array in (("mul", mul), ("add", add))]
+        return max(1, int((columns * wide[0] + wide[1]).max()))

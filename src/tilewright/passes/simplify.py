@@ -146,7 +146,7 @@ def _divided_before(edit: Edit, node: Node) -> bool:
     product = int(mul) * factor
     if max(abs(factor), abs(product)) * max(-kind.lo, kind.hi) >= 1 << 31:
         return False
-    given = {name: value for name, value in node.attrs.items() if name != "x_limit"}
+    given = {name: value for name, value in node.attrs.items() if name not in ("x_limit", "total_limit")}
     both = edit.constant(np.full(edit.shape(node.inputs[1]), product, np.int32), f"{node.inputs[1]}_divided")
     edit.emit_all("RequantShift", (above.inputs[0], both, *node.inputs[2:]), node.outputs, given)
     return True

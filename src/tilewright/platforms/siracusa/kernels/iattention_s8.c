@@ -152,8 +152,10 @@ static void iattention_s8(const int8_t *Q, const int8_t *K, const int8_t *V, con
         for (int word = from; word < end; word++) {
             int32_t sums[4];
             iattention_s8_channels(weights, last, v + 4 * word * V_s1, V_s1, L, sums);
+            TW_UNROLL_BY(1)
             for (int i = 0; i < 4; i++) {
                 const int d = 4 * word + i;
+                TW_UNROLL_BY(1)
                 for (int s = 0; s < seen; s++)
                     sums[i] += new_weights[s] * own[d * S + s];
                 const int32_t mean = sums[i] * 64, half = total >> 1;

@@ -17,12 +17,6 @@ typedef int8_t T;
 
 static TW_IN_PLACE void neureka_row(const T *A, const int8_t *B, int32_t *Y, int N, int K, int weight_low,
                                     int weight_planes) {
-    struct tw_neureka_job job = {.input = A,
-                                 .weights = B,
-                                 .output = Y,
-                                 .outputs = N,
-                                 .low = weight_low,
-                                 .mode = TW_NEUREKA_WEIGHT_BITS(weight_planes) | TW_NEUREKA_INPUT(T) |
-                                         TW_NEUREKA_GIVES_SUMS};
-    tw_neureka_row(&job, K);
+    tw_neureka_row(A, B, Y, TW_NEUREKA_CHANNELS(K), TW_NEUREKA_ROW(K), N, weight_low,
+                   TW_NEUREKA_WEIGHT_BITS(weight_planes) | TW_NEUREKA_INPUT(T) | TW_NEUREKA_GIVES_SUMS, NULL, NULL);
 }

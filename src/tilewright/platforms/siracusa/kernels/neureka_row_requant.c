@@ -20,14 +20,8 @@ typedef int8_t U;
 
 static TW_IN_PLACE void neureka_row_requant(const T *A, const int8_t *B, const int32_t *mul, const int32_t *add, U *Y,
                                             int N, int K, int weight_low, int weight_planes, int shift) {
-    struct tw_neureka_job job = {.input = A,
-                                 .weights = B,
-                                 .output = Y,
-                                 .scale = mul,
-                                 .bias = add,
-                                 .outputs = N,
-                                 .low = weight_low,
-                                 .mode = TW_NEUREKA_WEIGHT_BITS(weight_planes) | TW_NEUREKA_INPUT(T) |
-                                         TW_NEUREKA_GIVES_BYTES(shift, (U)-1 < 0)};
-    tw_neureka_row(&job, K);
+    tw_neureka_row(A, B, Y, TW_NEUREKA_CHANNELS(K), TW_NEUREKA_ROW(K), N, weight_low,
+                   TW_NEUREKA_WEIGHT_BITS(weight_planes) | TW_NEUREKA_INPUT(T) |
+                       TW_NEUREKA_GIVES_BYTES(shift, (U)-1 < 0),
+                   mul, add);
 }

@@ -122,15 +122,27 @@ static TW_IN_PLACE void tw_neureka_image(struct tw_neureka_job *job, int rows, i
 /* A row of numbers is a window of 3x3 pixels: pixels of this many channels follow each other in three rows that begin
  * equally far apart and end where it does. Rows may overlap; what is in two of them has weights of zero in the second. */
 #define TW_NEUREKA_CHANNELS(inputs) (((inputs) + 8) / 9 + ((inputs) - ((inputs) + 8) / 9) % 2)
+#define TW_NEUREKA_ROW(inputs) (((inputs) - 3 * TW_NEUREKA_CHANNELS(inputs)) / 2)
 
-/* The job of a product with such a row. */
-static TW_IN_PLACE void tw_neureka_row(struct tw_neureka_job *job, int inputs) {
-    job->inputs = TW_NEUREKA_CHANNELS(inputs);
-    job->input_pixel = (uint32_t)job->inputs;
-    job->input_row = (uint32_t)((inputs - 3 * job->inputs) / 2);
-    job->height = 1;
-    job->width = 1;
-    tw_neureka_start(job, TW_NEUREKA_3X3);
+/* The job of a product with such a row. Networks have many of them, so it is a function: code that is called again is in
+ * a cache, and code in its place is not. */
+static __attribute__((noinline, unused)) void tw_neureka_row(const void *input, const void *weights, void *output,
+                                                             int channels, int row, int outputs, int low, uint32_t mode,
+                                                             const void *scale, const void *bias) {
+    const struct tw_neureka_job job = {.input = input,
+                                       .weights = weights,
+                                       .output = output,
+                                       .scale = scale,
+                                       .bias = bias,
+                                       .input_pixel = (uint32_t)channels,
+                                       .input_row = (uint32_t)row,
+                                       .height = 1,
+                                       .width = 1,
+                                       .inputs = channels,
+                                       .outputs = outputs,
+                                       .low = low,
+                                       .mode = mode};
+    tw_neureka_start(&job, TW_NEUREKA_3X3);
 }
 
 /* How pixels are cut into jobs. Those of rows that follow each other (`step` 1) may be taken in rows of any width: the
