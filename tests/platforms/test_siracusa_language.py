@@ -33,6 +33,7 @@ def test_weights_of_norms_that_are_large() -> None:
         (4, 1, 23, 16, "iattention_s8"),
         (8, 1, 0, 8, "iattention_s8"),
         (17, 1, 6, 4, "iattention_s8"),
+        (11, 1, 37, 12, "iattention_s8"),
         (3, 5, 6, 8, "iattention_s8"),
         (3, 2, 7, 14, "iattention"),
     ],

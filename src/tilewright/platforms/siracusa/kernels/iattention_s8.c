@@ -3,17 +3,19 @@ op: iAttention
 types: {Q: int8, K: int8, V: int8, NK: int8, NV: int8, score_mul: int32, table: uint8, mean_mul: int32, Y: int8}
 when: {D: "D % 4 == 0", L: "L + S <= 1024"}      # so that 64 times a sum fits 32 bits
 strided: [K, V, Y]
-scratch: "((L+3)//4 + (S+3)//4)*12"
+scratch: "((L+3)//4 + (S+3)//4)*12 + 64"
 # Four keys at a time, a weight for each key, values of four channels at a time, a quotient for each result. Queries of all
-# heads take turns among the cores; what is left of them is shared by several cores, each with some channels of the values.
+# heads take turns among the cores; what is left of them is shared by teams, whose cores have some keys and some channels.
 cycles:
-  keys: (ROUNDS := steps(H * S, PARTS)) * (SEEN := L + (S + 1) // 2) * words(D)
-  weights: ROUNDS * SEEN
-  values: (WORDS := (H * S - (LEFT := H * S % PARTS)) // PARTS * words(D) + some(LEFT) * steps(words(D), PARTS // max(LEFT, 1))) * fours(SEEN)
+  keys: (KEYS := (ROUNDS := (H * S - (LEFT := H * S % PARTS)) // PARTS) * (SEEN := L + (S + 1) // 2) + some(LEFT) * steps(SEEN, (TEAM := PARTS // max(LEFT, 1)))) * words(D)
+  weights: KEYS
+  values: (WORDS := ROUNDS * words(D) + some(LEFT) * steps(words(D), TEAM)) * fours(SEEN)
   results: WORDS
   rows: ROUNDS
+  teams: some(LEFT)
 --- */
 #include "tilewright_kernel.h"
+#include "tilewright_meet.h"
 
 /* A score of 16 bits of a sum; p.clip. */
 static inline int iattention_s8_score(int32_t sum, int32_t mul, int32_t half, int shift) {
@@ -126,44 +128,115 @@ static inline void iattention_s8_channels(const uint8_t *weights, uint32_t last,
     }
 }
 
+/* What a query found: scores and weights of keys, those of new ones apart, and the values that they are for. */
+struct iattention_s8_query {
+    int16_t *scores, *new_scores;
+    uint8_t *weights, *new_weights;
+    int32_t *tops, *totals; /* of each core that works on it */
+    const int8_t *v, *own;
+    const int32_t *mean_mul;
+    int8_t *y;
+    int v_row, L, S, seen, mean_shift;
+};
+
+/* The scratch memory of a core. */
+static inline void iattention_s8_room(struct iattention_s8_query *x, void *scratch) {
+    const int old = (x->L + 3) / 4 * 4, new = (x->S + 3) / 4 * 4;
+    x->tops = scratch;
+    x->totals = x->tops + TW_CORES_OF_CLUSTER;
+    x->scores = (int16_t *)(x->totals + TW_CORES_OF_CLUSTER);
+    x->new_scores = x->scores + old;
+    x->weights = (uint8_t *)(x->new_scores + new);
+    x->new_weights = x->weights + old;
+}
+
+/* Words [from, end) of a query's result. All are divided by the same number, so, as long as that is small enough, by a
+ * product: n * m / 2^(31 + k) with 2^k >= total and m = 2^(31 + k) / total, rounded up, is right for n below 2^31. */
+TW_APART void iattention_s8_results(const struct iattention_s8_query *x, int32_t total, int from, int end) {
+    const uint32_t last = iattention_s8_rest(x->weights, x->L), half = (uint32_t)total >> 1;
+    uint32_t m = 0;
+    int k = 1;
+    if (total > 1 && total <= 65536) {
+        k = tw_highest_bit((uint32_t)total - 1) + 1;
+        uint32_t first = (UINT32_C(1) << 31) / (uint32_t)total;
+        TW_KEEP(first);
+        const uint32_t rest = (UINT32_C(1) << 31) - first * (uint32_t)total;
+        m = (first << k) + (rest << k) / (uint32_t)total + 1;
+    }
+    for (int word = from; word < end; word++) {
+        int32_t sums[4];
+        iattention_s8_channels(x->weights, last, x->v + 4 * word * x->v_row, x->v_row, x->L, sums);
+        TW_UNROLL_BY(1)
+        for (int i = 0; i < 4; i++) {
+            const int d = 4 * word + i;
+            int32_t sum = sums[i];
+            TW_UNROLL_BY(1)
+            for (int s = 0; s < x->seen; s++)
+                sum += x->new_weights[s] * x->own[d * x->S + s];
+            const uint32_t n = (uint32_t)(sum < 0 ? -sum : sum) * 64 + half;
+            const uint32_t size = m ? (uint32_t)((uint64_t)n * m >> 32) >> (k - 1) : total ? n / (uint32_t)total : 0;
+            const uint32_t product = (sum < 0 ? -size : size) * (uint32_t)x->mean_mul[d];
+            x->y[d] =
+                (int8_t)tw_clamp((int32_t)(product + (UINT32_C(1) << x->mean_shift >> 1)) >> x->mean_shift, -128, 127);
+        }
+    }
+}
+
+/* Where the first core of each team has its scratch memory. */
+static __attribute__((section(".near"))) void *iattention_s8_teams[TW_CORES_OF_CLUSTER];
+
 static void iattention_s8(const int8_t *Q, const int8_t *K, const int8_t *V, const int8_t *NK, const int8_t *NV,
                           const int32_t *score_mul, const uint8_t *table, const int32_t *mean_mul, int8_t *Y, int H,
                           int S, int L, int D, int K_s0, int K_s1, int V_s0, int V_s1, int Y_s0, int table_n0,
                           int score_shift, int mean_shift, int PART, int PARTS, void *scratch) {
-    const int old = (L + 3) / 4 * 4, new = (S + 3) / 4 * 4, words = D / 4;
-    int16_t *const scores = scratch, *const new_scores = scores + old;
-    uint8_t *const weights = (uint8_t *)(new_scores + new), *const new_weights = weights + old;
+    struct iattention_s8_query x = {.v_row = V_s1, .L = L, .S = S, .mean_shift = mean_shift};
+    iattention_s8_room(&x, scratch);
     /* Queries take turns among the cores, there and back, because later ones see more. Of those that are left in the
-     * end, each has a team of cores. */
+     * end, each has a team of cores, which have a part of the keys each, and then of the values; they meet between. */
     for (int first = 0; first < H * S; first += PARTS) {
-        const int team = first + PARTS <= H * S ? 1 : PARTS / (H * S - first), turn = PART / team;
-        const int share = (words + team - 1) / team, from = PART % team * share, end = tw_min(from + share, words);
-        const int row = first + (team == 1 && first / PARTS & 1 ? PARTS - 1 - turn : turn);
-        if (row >= H * S || from >= end)
-            continue;
-        const int head = row / S, seen = row % S + 1;
-        const int8_t *const q = Q + row * D, *const v = V + head * V_s0, *const own = NV + head * D * S;
-        const int32_t mul = score_mul[head];
-        const int top = tw_max(iattention_s8_scores(q, K + head * K_s0, K_s1, D, L, mul, score_shift, scores),
-                               iattention_s8_scores(q, NK + head * S * D, D, D, seen, mul, score_shift, new_scores));
-        const int32_t total = iattention_s8_weights(scores, L, top, table, table_n0 - 1, weights) +
-                              iattention_s8_weights(new_scores, seen, top, table, table_n0 - 1, new_weights);
-        const uint32_t last = iattention_s8_rest(weights, L);
-        for (int word = from; word < end; word++) {
-            int32_t sums[4];
-            iattention_s8_channels(weights, last, v + 4 * word * V_s1, V_s1, L, sums);
-            TW_UNROLL_BY(1)
-            for (int i = 0; i < 4; i++) {
-                const int d = 4 * word + i;
-                TW_UNROLL_BY(1)
-                for (int s = 0; s < seen; s++)
-                    sums[i] += new_weights[s] * own[d * S + s];
-                const int32_t mean = sums[i] * 64, half = total >> 1;
-                const int32_t quotient = total ? (mean >= 0 ? mean + half : mean - half) / total : 0;
-                const uint32_t product =
-                    (uint32_t)quotient * (uint32_t)mean_mul[head * D + d] + (UINT32_C(1) << mean_shift >> 1);
-                Y[row % S * Y_s0 + head * D + d] = (int8_t)tw_clamp((int32_t)product >> mean_shift, -128, 127);
-            }
+        const int team = first + PARTS <= H * S ? 1 : PARTS / (H * S - first), turn = PART / team, mate = PART % team;
+        const int row = first + (team == 1 && first / PARTS & 1 ? PARTS - 1 - turn : turn), works = row < H * S;
+        const int head = works ? row / S : 0, keys = (L + 4 * team - 1) / (4 * team) * 4, from = tw_min(mate * keys, L);
+        const int count = works ? tw_min(keys, L - from) : 0, words = D / 4, share = (words + team - 1) / team;
+        const int own = works && mate == team - 1; /* the new keys */
+        x.seen = works ? row % S + 1 : 0;
+        if (team > 1) {
+            if (mate == 0)
+                iattention_s8_teams[turn] = scratch;
+            tw_meet_parts(PARTS);
+            iattention_s8_room(&x, iattention_s8_teams[turn]);
         }
+        const int8_t *const q = Q + row * D;
+        int top = -32768;
+        if (count)
+            top = iattention_s8_scores(q, K + head * K_s0 + from * K_s1, K_s1, D, count, score_mul[head], score_shift,
+                                       x.scores + from);
+        if (own)
+            top = tw_max(top, iattention_s8_scores(q, NK + head * S * D, D, D, x.seen, score_mul[head], score_shift,
+                                                   x.new_scores));
+        if (team > 1) {
+            x.tops[mate] = top;
+            tw_meet_parts(PARTS);
+            for (int i = 0; i < team; i++)
+                top = tw_max(top, x.tops[i]);
+        }
+        int32_t total = 0;
+        if (count)
+            total = iattention_s8_weights(x.scores + from, count, top, table, table_n0 - 1, x.weights + from);
+        if (own)
+            total += iattention_s8_weights(x.new_scores, x.seen, top, table, table_n0 - 1, x.new_weights);
+        if (team > 1) {
+            x.totals[mate] = total;
+            tw_meet_parts(PARTS);
+            total = 0;
+            for (int i = 0; i < team; i++)
+                total += x.totals[i];
+        }
+        x.v = V + head * V_s0;
+        x.own = NV + head * D * S;
+        x.mean_mul = mean_mul + head * D;
+        x.y = Y + (row - head * S) * Y_s0 + head * D;
+        if (works)
+            iattention_s8_results(&x, total, tw_min(mate * share, words), tw_min(mate * share + share, words));
     }
 }
