@@ -163,21 +163,25 @@ TW_APART void iattention_s8_results(const struct iattention_s8_query *x, int32_t
         const uint32_t rest = (UINT32_C(1) << 31) - first * (uint32_t)total;
         m = (first << k) + (rest << k) / (uint32_t)total + 1;
     }
+    /* In registers: stores of bytes might change whatever is in memory. */
+    const struct iattention_s8_query q = *x;
+    const int8_t *own = q.own + 4 * from * q.S;
+    const int32_t *mul = q.mean_mul + 4 * from;
+    int8_t *y = q.y + 4 * from;
+    const int32_t weight = q.new_weights[0], round = (int32_t)(UINT32_C(1) << q.mean_shift >> 1);
     for (int word = from; word < end; word++) {
         int32_t sums[4];
-        iattention_s8_channels(x->weights, last, x->v + 4 * word * x->v_row, x->v_row, x->L, sums);
+        iattention_s8_channels(q.weights, last, q.v + 4 * word * q.v_row, q.v_row, q.L, sums);
         TW_UNROLL_BY(1)
-        for (int i = 0; i < 4; i++) {
-            const int d = 4 * word + i;
-            int32_t sum = sums[i];
+        for (int i = 0; i < 4; i++, own += q.S) {
+            int32_t sum = sums[i] + weight * own[0];
             TW_UNROLL_BY(1)
-            for (int s = 0; s < x->seen; s++)
-                sum += x->new_weights[s] * x->own[d * x->S + s];
+            for (int s = 1; s < q.seen; s++)
+                sum += q.new_weights[s] * own[s];
             const uint32_t n = (uint32_t)(sum < 0 ? -sum : sum) * 64 + half;
             const uint32_t size = m ? (uint32_t)((uint64_t)n * m >> 32) >> (k - 1) : total ? n / (uint32_t)total : 0;
-            const uint32_t product = (sum < 0 ? -size : size) * (uint32_t)x->mean_mul[d];
-            x->y[d] =
-                (int8_t)tw_clamp((int32_t)(product + (UINT32_C(1) << x->mean_shift >> 1)) >> x->mean_shift, -128, 127);
+            const uint32_t product = (sum < 0 ? -size : size) * (uint32_t)*mul++ + (uint32_t)round;
+            *y++ = (int8_t)tw_clamp((int32_t)product >> q.mean_shift, -128, 127);
         }
     }
 }
