@@ -119,7 +119,10 @@ def integer_graph(model: IntegerModel, rows: int = 1, name: str = "model") -> Gr
     """`rows` tokens at a time, in integers."""
     sizes = model.sizes
     b = _Builder(name, sizes, rows)
-    cosines, sines = (b.constant(n, t) for n, t in zip(("cosines", "sines"), model.tables(), strict=True))
+    at = b.add("Reshape", (POSITION, b.whole("one_row", (1,))), "at")
+    at = b.add("Add", (at, b.constant("rows", np.arange(rows, dtype=np.int32))), "places") if rows > 1 else at
+    tables = zip(("cosines", "sines"), model.tables(), strict=True)
+    cosines, sines = (b.add("Gather", (b.constant(n, t), at), f"{n}_here", axis=0) for n, t in tables)
     weights_of, sigmoid = b.constant("powers", powers()), b.constant("sigmoids", sigmoids())
     none, one = (b.constant(f"just_{value}", np.asarray(value, np.int32)) for value in (0, 1))
     heads = b.whole("heads", (rows, sizes.heads, sizes.head))
@@ -146,7 +149,7 @@ def integer_graph(model: IntegerModel, rows: int = 1, name: str = "model") -> Gr
         n = f"{number}."
         inner = norm(x, layer.attention_norm, n + "attention_in")
         raw = times(inner, layer.turned, n + "raw", 1 << 16)
-        both = b.add("iRotary", (raw, cosines, sines, POSITION), n + "turned", heads=2 * sizes.heads, shift=TURN + 8)
+        both = b.add("iRotary", (raw, cosines, sines, none), n + "turned", heads=2 * sizes.heads, shift=TURN + 8)
         halves = b.whole("halves", (sizes.heads, sizes.heads))
         query, key = b.add_all("Split", (both, halves), (n + "q", n + "k"), axis=0)
         row = b.add("Reshape", (times(inner, layer.values, n + "v_row", 256), heads), n + "v_heads")

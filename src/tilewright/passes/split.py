@@ -36,7 +36,8 @@ def splits(graph: Graph, node: Node, names: FreshNames, offload: Offload) -> Ite
     if len(node.outputs) != 1 or (offload.channels_last and not node.attrs.get("channels_last")):
         return
     node = _with_planes(graph, node, offload)
-    for way in (_requantised(graph, node, names, offload), _summed(graph, node, names, offload)):
+    for make in (_requantised, _read_by_first_step, _summed):
+        way = make(graph, node, names, offload)
         if way is not None:
             yield way
             if _strided(way.nodes[0]):
@@ -66,17 +67,26 @@ def _with_planes(graph: Graph, node: Node, offload: Offload) -> Node:
     return replace(node, attrs=attrs(**{**node.attrs, "weight_low": low, "weight_planes": planes}))
 
 
-def _summed(graph: Graph, node: Node, names: FreshNames, offload: Offload) -> Split:
-    """Sums, and a node that adds the bias and does the rest."""
+def _read_by_first_step(graph: Graph, node: Node, names: FreshNames, offload: Offload) -> Split | None:
+    """Sums, and the first step behind them as a node that does the rest; None where there is a bias or no such step."""
+    if operand(node, offload.added) or not node.epilogue or node.epilogue[0].op not in (ADD, REQUANTISE):
+        return None
+    sums = names.fresh(f"{node.outputs[0]}_sums")
+    types = MappingProxyType({sums: call_node(graph, node).outputs[0]})
+    return Split((replace(node, outputs=(sums,), epilogue=()), _behind(node, sums, node.epilogue)), types)
+
+
+def _summed(graph: Graph, node: Node, names: FreshNames, offload: Offload) -> Split | None:
+    """Sums, and a node that adds the bias and does the rest; None where the first step adds something already."""
     kind = call_node(graph, node).outputs[0]
     bias = operand(node, offload.added)
     if not bias and not node.epilogue:
         return Split((node,))
+    if not bias and node.epilogue[0].op == ADD:
+        return None
     sums = names.fresh(f"{node.outputs[0]}_sums")
     first = replace(node, inputs=_before(node, offload.added), outputs=(sums,), epilogue=())
     types = MappingProxyType({sums: kind})
-    if not bias and node.epilogue[0].op == ADD:
-        return Split((first, _behind(node, sums, node.epilogue)), types)
     constants: dict[str, Array] = {}
     if not bias:
         bias = names.fresh(f"{node.outputs[0]}_nothing")
