@@ -4,15 +4,18 @@ types: {x: int16, weight: int32, y: U}
 U: [int8, int16, int32]
 when: {largest_weight: "<= 32767"}      # so that products fit 31 bits
 epilogue: row
-# Squares two at a time, a root and three quotients for each row; each core has a part of the results of all rows.
+# Squares two at a time, a root and three quotients for each row; each core has a part of the elements of all rows, and
+# they meet where all squares are added.
 cycles:
-  squares: OUTER * twos(AXIS)
+  squares: OUTER * twos(steps(AXIS, PARTS))
   rows: OUTER
+  meetings: OUTER * several(PARTS)
   results: (RESULTS := OUTER * steps(AXIS, PARTS))
   behind: RESULTS * FUSED
   call: some(OUTER)
 --- */
 #include "tilewright_kernel.h"
+#include "tilewright_meet.h"
 
 #ifndef TW_GENERATED
 typedef int8_t U;
@@ -55,13 +58,32 @@ TW_INLINE U irmsnorm_s16_value(int32_t x, int32_t weight, uint32_t m, int k, int
     return (U)quotient;
 }
 
+/* Sums of squares of the cores for a row, and for the next: who is there has read those of the row before. */
+static __attribute__((section(".near"))) uint64_t irmsnorm_s16_sums[2][TW_CORES_OF_CLUSTER];
+
+/* The sum of what all parts have found. */
+TW_APART uint64_t irmsnorm_s16_all(uint64_t mine, int row, int part, int parts) {
+    volatile uint64_t *const sums = irmsnorm_s16_sums[row & 1];
+    if (parts == 1)
+        return mine;
+    sums[part] = mine;
+    tw_meet_parts(parts);
+    uint64_t sum = 0;
+    TW_UNROLL_BY(1)
+    for (int i = 0; i < parts; i++)
+        sum += sums[i];
+    return sum;
+}
+
 static void irmsnorm_s16(const int16_t *x, const int32_t *weight, U *y, int OUTER, int AXIS, int D, int n_levels,
                          int PART, int PARTS, const struct Epilogue *epilogue) {
     const struct Epilogue e = *epilogue;
-    const int part = (AXIS + 4 * PARTS - 1) / (4 * PARTS) * 4, from = PART * part, end = tw_min(from + part, AXIS);
+    const int part = (AXIS + 4 * PARTS - 1) / (4 * PARTS) * 4, from = tw_min(PART * part, AXIS),
+              end = tw_min(from + part, AXIS);
     const int shift = tw_highest_bit((uint32_t)D);
-    for (int outer = 0; outer < OUTER && from < end; outer++, x += AXIS) {
-        const int32_t deviation = irmsnorm_s16_root((uint32_t)(irmsnorm_s16_squares(x, AXIS) / (uint32_t)AXIS) + 1);
+    for (int outer = 0; outer < OUTER; outer++, x += AXIS) {
+        const uint64_t squares = irmsnorm_s16_all(irmsnorm_s16_squares(x + from, end - from), outer, PART, PARTS);
+        const int32_t deviation = irmsnorm_s16_root((uint32_t)(squares / (uint32_t)AXIS) + 1);
         const int k = deviation > 1 ? tw_highest_bit((uint32_t)deviation - 1) + 1 : 0;
         /* 2^(31 + k) / d in two steps */
         uint32_t first = (UINT32_C(1) << 31) / (uint32_t)deviation;
