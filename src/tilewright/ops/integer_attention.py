@@ -70,16 +70,16 @@ def _domain(call: Call) -> Domain:
 def _reference(
     call: Call, Q: Array, K: Array, V: Array, NK: Array, NV: Array, score_mul: Array, table: Array, mean_mul: Array
 ) -> Array:
-    K, V = np.concatenate([K, NK], axis=1), np.concatenate([V, NV], axis=2)
-    rows, count, shift = int(Q.shape[1]), int(K.shape[1]), call.int("score_shift")
+    keys, values = np.concatenate([K, NK], axis=1), np.concatenate([V, NV], axis=2)
+    rows, count, shift = int(Q.shape[1]), int(keys.shape[1]), call.int("score_shift")
     # Narrow sums are exact in floats, for which numpy is fast.
-    sums = (Q.astype(np.float64) @ K.astype(np.float64).swapaxes(1, 2)).astype(np.int64)
+    sums = (Q.astype(np.float64) @ keys.astype(np.float64).swapaxes(1, 2)).astype(np.int64)
     products = (sums * score_mul.astype(np.int64)[:, None, None] + (1 << shift >> 1)).astype(np.int32)
     scores = np.clip(products >> shift, INT16.lo, INT16.hi).astype(np.int64)
     hidden: Array = np.arange(count)[None] > np.arange(count - rows, count)[:, None]
     top = np.where(hidden, INT16.lo, scores).max(axis=-1, keepdims=True, initial=INT16.lo)
     weights = np.where(hidden, 0, table[np.clip(top - scores, 0, len(table) - 1)]).astype(np.int64)
-    mixed = (weights.astype(np.float64) @ V.astype(np.float64).swapaxes(1, 2)).astype(np.int64) * MEAN
+    mixed = (weights.astype(np.float64) @ values.astype(np.float64).swapaxes(1, 2)).astype(np.int64) * MEAN
     total = weights.sum(axis=-1, keepdims=True)
     means = truncating_division(mixed + np.where(mixed >= 0, 1, -1) * (total >> 1), total)
     half, scaled = 1 << call.int("mean_shift") >> 1, means * mean_mul.astype(np.int64)[:, None]
