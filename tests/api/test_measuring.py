@@ -195,4 +195,4 @@ def test_loops_are_unrolled_where_they_are_innermost() -> None:
 
 
 def _code(plan: Plan) -> str:
-    return project_files(lower(plan, "network"), plan.platform)["network.c"].decode()
+    return project_files([lower(plan, "network")], plan.platform)["network.c"].decode()

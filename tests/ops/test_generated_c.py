@@ -105,7 +105,7 @@ def assert_program_is_right(samples: Sequence[Sample], platform: Target, folder:
     graph = halves(network(samples), platform)
     planned = plan(graph, platform, PlanOptions(seconds=0.0))
     check(planned)
-    write_project(project_files(lower(planned), platform), folder)
+    write_project(project_files([lower(planned)], platform), folder)
     fed = [array for s in samples for array in s.fed.values()]
     expected = interpret(network(samples), fed)
     nodes = {output: s.node for s in samples for output in s.node.outputs}

@@ -226,7 +226,7 @@ def test_generated_code_gives_what_the_definition_says(tmp_path: Path) -> None:
     made = tuple(node.outputs[0] for node in nodes)
     graph = Graph("dialect", tuple(fed), made, tuple(nodes), MappingProxyType(types))
     platform = load_platform("generic")
-    write_project(project_files(lower(plan(graph, platform)), platform), tmp_path / "c")
+    write_project(project_files([lower(plan(graph, platform))], platform), tmp_path / "c")
     built = build(tmp_path / "c", platform, flags=(*STRICT, *SANITIZE, "-O1"))
     run = run_on_host(built.executable, list(fed.values()), [types[name] for name in made])
     for found, row in zip(run.outputs, ROWS, strict=True):

@@ -37,7 +37,7 @@ def test_every_example_in_smallest_tiles(
     graph = halves(network(samples), MACHINE)
     planned = plan(graph, MACHINE, PlanOptions(joint=False))
     check(planned)
-    write_project(project_files(lower(planned), MACHINE), tmp_path)
+    write_project(project_files([lower(planned)], MACHINE), tmp_path)
     built = build(tmp_path, MACHINE, flags=(*STRICT, *SANITIZE, "-O0"))
     fed = [array for s in samples for array in s.fed.values()]
     expected = interpret(network(samples), fed)

@@ -92,7 +92,7 @@ def test_what_a_guarded_load_is() -> None:
 def test_nests_are_right_with_wide_vectors(samples: list[Sample], tmp_path: Path) -> None:
     x86.need_x86()
     graph = halves(network(samples), BARE)
-    write_project(project_files(lower(plan(graph, BARE, PlanOptions(seconds=0.0))), BARE), tmp_path)
+    write_project(project_files([lower(plan(graph, BARE, PlanOptions(seconds=0.0)))], BARE), tmp_path)
     built = build(tmp_path, BARE, compiler=x86.COMPILER, flags=(*STRICT, *x86.FLAGS))
     fed = [array for s in samples for array in s.fed.values()]
     nodes = {output: s.node for s in samples for output in s.node.outputs}

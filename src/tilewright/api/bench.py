@@ -117,7 +117,7 @@ class Bench:
     def _groups(self, planned: Plan, layers: Sequence[SampledLayer]) -> tuple[GroupProfile, ...]:
         platform, graph = planned.platform, planned.graph
         program, project = lower(planned), self._folder / "project"
-        files = project_files(program, platform)
+        files = project_files([program], platform)
         if not self._objects:
             write_project(files, project)
             self._objects = build_drivers(project, platform, graph.name, self._folder)

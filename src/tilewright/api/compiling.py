@@ -13,6 +13,8 @@ import numpy as np
 from tilewright.api.feeding import fit, noise
 from tilewright.base.folders import write_folder
 from tilewright.codegen import lower, project_files, write_project
+from tilewright.codegen.lower import together
+from tilewright.codegen.pieces import ConstantPool
 from tilewright.codegen.project_name import check_files, check_name
 from tilewright.core.graph import Array, Graph
 from tilewright.core.plan import Plan
@@ -89,8 +91,57 @@ def compile_model(
     _check_memories(planned, real)
     progress("generate")
     program = lower(planned, chosen.name)
-    files = project_files(program, planned.platform)
+    files = project_files([program], planned.platform)
     return Compiled(source, planned, program, planned.platform, MappingProxyType(files))
+
+
+def compile_entries(
+    entries: Mapping[str, Graph], options: Options | None = None, *, progress: Observer = lambda _stage: None
+) -> dict[str, Compiled]:
+    """Compiles networks that keep the same states into one project, with a function for each, named by its entry.
+
+    There is one set of constants, in which equal ones are there once, and one of memories. All results have the files
+    of the whole project; the example program of the platform gives way to that for language models.
+    """
+    chosen = options or Options()
+    check_name(chosen.name)
+    real = load_platform(chosen.platform, chosen.kernels)
+    found = {entry: _planned(real, graph, chosen, None, None, progress) for entry, graph in entries.items()}
+    for _, planned in found.values():
+        _check_memories(planned, real)
+    progress("generate")
+    pool = ConstantPool()
+    programs = together([lower(planned, chosen.name, entry, pool) for entry, (_, planned) in found.items()])
+    platform = next(planned.platform for _, planned in found.values())
+    check_files(chosen.name, platform)
+    _check_together(programs, platform)
+    files = MappingProxyType(project_files(programs, replace(platform, runtime=platform.language)))
+    return {
+        entry: Compiled(source, planned, program, platform, files)
+        for (entry, (source, planned)), program in zip(found.items(), programs, strict=True)
+    }
+
+
+def _check_together(programs: Sequence[Program], platform: Target) -> None:
+    """An error where memories have room for each of some programs, but not for what all of them have there."""
+    first, known = programs[0], platform.memories
+    beside = platform.in_place if platform.whole else platform.home
+    by_section = {memory.section: name for name, memory in known.items() if memory.section}
+    sizes = dict.fromkeys(known, 0)
+    for name, size in first.memories or ((platform.cores.memory, first.arena_bytes),):
+        sizes[name] = sizes.get(name, 0) + size
+    for constant in first.constants:
+        name = by_section.get(first.sections[constant.section], beside)
+        sizes[name] = sizes.get(name, 0) + constant.array.nbytes
+    for name, used in sizes.items():
+        most = known[name].bytes if name in known else None
+        if most is not None and used > most:
+            raise TilewrightError(
+                "does-not-fit",
+                f"buffers, states and constants of {' and '.join(p.function for p in programs)} take {used} bytes of "
+                f"{name}, '{platform.name}' has {most}",
+                help="choose a smaller model, or a platform with more memory",
+            )
 
 
 def plan_model(

@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import ceil
 from pathlib import Path
-
-import numpy as np
+from types import MappingProxyType
 
 from tilewright.api.arrays import read_named
-from tilewright.api.compiling import Compiled, Observer, Options, compile_model
+from tilewright.api.compiling import Compiled, Observer, Options, compile_entries
+from tilewright.api.telling import Figures, Say, tell, words_of
 from tilewright.codegen import build, written_project
-from tilewright.core.graph import Array, Graph
+from tilewright.core.graph import Graph
 from tilewright.errors import TilewrightError
+from tilewright.language import PREFILL
 from tilewright.language.checkpoint import Checkpoint, checkpoint_of
 from tilewright.language.graphs import float_graph, integer_graph
 from tilewright.language.quantised import Choices, quantised
 from tilewright.language.ranges import own_texts, watched
-from tilewright.language.sampling import Sampler, Sampling
-from tilewright.language.story import story_files
+from tilewright.language.sampling import Sampling
+from tilewright.language.story import Reading, story_files
 from tilewright.language.tokenizer import Tokenizer, tokenizer_of
-from tilewright.machine.target import Target
-from tilewright.sim.chip import Chip
-from tilewright.sim.host import host_environment
-from tilewright.sim.limits import USUAL, Limits, Printed, refuse_cycles
-from tilewright.sim.processes import Running
-from tilewright.sim.statistics import statistics_of
+from tilewright.machine.target import Target, load_platform
+from tilewright.sim.limits import USUAL, Limits
 
 TOKENIZER = "tokenizer.json"
-EXAMPLE = ("main.c", "tilewright_example.h")
-"""The example program of a project, which gives way to the one that tells stories."""
-
-Say = Callable[[bytes], object]
-"""Takes parts of the text as they come."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,16 +53,9 @@ class Language:
 class Told:
     """What came of a prompt."""
 
-    compiled: Compiled
-    read: int
-    """Tokens of the prompt."""
-    written: int
-    seconds: float
-    """In which tokens were written, of this computer or of the simulated chip."""
-    cycles: tuple[int, ...] = ()
-    """Of each token, read or written, on a simulated chip."""
-    joules: float | None = None
-    """For the tokens that were written, by the energy model of the chip."""
+    compiled: Mapping[str, Compiled]
+    """By entry."""
+    figures: Figures
 
 
 def load_language(model: Path, tokenizer: Path | None = None) -> Language:
@@ -98,9 +84,18 @@ def load_language(model: Path, tokenizer: Path | None = None) -> Language:
     return Language(found, words)
 
 
-def decode_graph(model: Checkpoint, *, floats: bool = False, choices: Choices | None = None) -> Graph:
-    """One token at a time: in integers that are fitted to what the model writes by itself, or in floats."""
-    return float_graph(model) if floats else integer_graph(quantised(model, watched(model, own_texts(model)), choices))
+def language_graphs(
+    model: Checkpoint, *, floats: bool = False, choices: Choices | None = None, prefill: int = PREFILL
+) -> dict[str, Graph]:
+    """By entry: one token at a time, and, where that is more than one, `prefill` tokens at once.
+
+    In integers that are fitted to what the model writes by itself, or in floats, which are read one at a time.
+    """
+    if floats:
+        return {"decode": float_graph(model)}
+    fitted, rows = quantised(model, watched(model, own_texts(model)), choices), min(prefill, model.sizes.context)
+    found = {"decode": integer_graph(fitted)}
+    return found if rows < 2 else {**found, "prefill": integer_graph(fitted, rows, only_last=True)}
 
 
 def generate(
@@ -111,6 +106,7 @@ def generate(
     sampling: Sampling | None = None,
     options: Options | None = None,
     floats: bool = False,
+    prefill: int = PREFILL,
     folder: Path | None = None,
     compiler: str = "",
     flags: tuple[str, ...] = (),
@@ -120,112 +116,66 @@ def generate(
 ) -> Told:
     """Compiles a model for a platform and lets it go on with a prompt, with up to so many tokens.
 
-    The text, prompt included, is said as it comes. On the platform of this computer a C program does it all, from text
-    to text; a simulated chip is given one token after the other.
+    The text, prompt included, is said as it comes. One program does it all, from text to text, on this computer, a
+    simulated chip or an emulated board.
     """
     chosen, how = replace(options or Options(), name=(options or Options(name="story")).name), sampling or Sampling()
     how.check()
-    read = language.prompt(prompt)
+    language.prompt(prompt)
+    _check_platform(load_platform(chosen.platform))
     progress("fit")
-    graph = decode_graph(language.model, floats=floats)
-    compiled = compile_model(graph, chosen, progress=progress)
-    platform, name = compiled.platform, compiled.program.name
-    on_chip = bool(platform.timings)
-    if not on_chip:
-        _check_host(platform)
-        logits = graph.types[graph.given[0]].dtype
-        kept = {place: data for place, data in compiled.files.items() if place not in EXAMPLE}
-        story = story_files(name, language.model.sizes, language.tokenizer, logits)
-        compiled = replace(compiled, files={**kept, **story})
+    compiled = compile_language(language, chosen, floats=floats, prefill=prefill, progress=progress)
+    decode = compiled["decode"]
+    platform, name = decode.platform, decode.program.name
     with (
         tempfile.TemporaryDirectory(prefix="tilewright-") as scratch,
-        written_project(compiled.files, target := folder or Path(scratch) / "project", name),
+        written_project(decode.files, target := folder or Path(scratch) / "project", name),
     ):
         progress("build")
         executable = build(target, platform, name, compiler=compiler, flags=flags).executable
         progress("write")
-        if on_chip:
-            return _on_chip(executable, compiled, language, prompt, read, tokens, how, limits, say)
-        return _on_host(executable, compiled, prompt, tokens, how, limits, say)
+        return Told(compiled, tell(executable, platform, words_of(prompt, tokens, how), say, limits))
 
 
-def _check_host(platform: Target) -> None:
-    if platform.qemu or platform.links:
+def compile_language(
+    language: Language,
+    options: Options,
+    *,
+    floats: bool = False,
+    prefill: int = PREFILL,
+    progress: Observer = lambda _stage: None,
+) -> dict[str, Compiled]:
+    """The C project of a model, from text to text, by the entries that it has."""
+    graphs = language_graphs(language.model, floats=floats, prefill=prefill)
+    compiled = compile_entries(graphs, options, progress=progress)
+    decode = compiled["decode"]
+    logits = decode.source.types[decode.source.given[0]].dtype
+    places = (Path(place) for place in decode.files)
+    main = next(place.parent for place in places if place.name == "main.c")
+    story = story_files(options.name, language.model.sizes, language.tokenizer, logits, _reading(compiled), main)
+    files = MappingProxyType({**decode.files, **story})
+    return {entry: replace(found, files=files) for entry, found in compiled.items()}
+
+
+def _reading(compiled: Mapping[str, Compiled]) -> Reading:
+    """A run of many rows takes the same time for fewer tokens: from how many on it is faster than one by one.
+
+    Without prices, a row counts as much as a token.
+    """
+    if "prefill" not in compiled:
+        return Reading()
+    many, one = compiled["prefill"], compiled["decode"]
+    rows = many.source.types[many.source.fed[0]].size
+    if many.plan.schedule is None or one.plan.schedule is None or not one.plan.schedule.cycles:
+        return Reading(rows, rows)
+    return Reading(rows, min(rows, ceil(many.plan.schedule.cycles / one.plan.schedule.cycles)))
+
+
+def _check_platform(platform: Target) -> None:
+    if not platform.language:
         raise TilewrightError(
             "bad-argument",
-            f"programs of '{platform.name}' cannot be given one token after the other",
-            help="choose the platform of this computer, or one that Tilewright simulates, with --platform",
+            f"platform '{platform.name}' has no program for language models",
+            reasons=["its platform.yaml has no 'language', the folder with tilewright_console.h"],
+            help="choose another one with --platform",
         )
-
-
-def _on_host(
-    executable: Path, compiled: Compiled, prompt: str, tokens: int, how: Sampling, limits: Limits, say: Say
-) -> Told:
-    refuse_cycles(limits, "on this computer")
-    command = [str(executable), prompt, "--tokens", str(tokens), "--seed", str(how.seed)]
-    command += ["--temperature", repr(how.temperature), "--top-p", repr(how.top_p)]
-    messages = bytearray()
-    printed, complained = Printed(executable.name, limits, say), Printed(executable.name, limits, messages.extend)
-    with Running(
-        command,
-        executable.name,
-        limits,
-        output=printed.take,
-        messages=complained.take,
-        environment=host_environment(),
-    ) as running:
-        status = running.finish()
-    words = messages.decode("utf-8", "backslashreplace").split()
-    if status or words[::2][:3] != ["read", "written", "nanoseconds"]:
-        raise TilewrightError(
-            "run-failed",
-            f"'{executable.name}' ended with status {status}",
-            reasons=messages.decode("utf-8", "backslashreplace").splitlines()[:20],
-        )
-    return Told(compiled, int(words[1]), int(words[3]), float(words[5]) / 1e9)
-
-
-def _on_chip(
-    executable: Path,
-    compiled: Compiled,
-    language: Language,
-    prompt: str,
-    read: list[int],
-    tokens: int,
-    how: Sampling,
-    limits: Limits,
-    say: Say,
-) -> Told:
-    graph, sampler, context = compiled.plan.graph, Sampler(how), language.model.sizes.context
-    chip = Chip(
-        executable,
-        len(graph.fed),
-        [graph.types[name] for name in graph.given],
-        compiled.platform,
-        steps=context + 1,
-        checks=True,
-        limits=limits,
-    )
-    cycles: list[int] = []
-
-    def follow(token: int) -> Array:
-        """What the model says behind a token at the next position."""
-        (logits,) = chip.run([np.asarray([token], np.int32), np.asarray(len(cycles), np.int32)])
-        cycles.append(chip.cycles)
-        return logits
-
-    say(prompt.encode("utf-8", "surrogateescape"))
-    for number in read[:-1]:
-        follow(number)
-    logits, written = follow(read[-1]), 0
-    begin = statistics_of(chip.simulator).joules
-    while written < tokens and (number := sampler.pick(logits)) != language.tokenizer.end:
-        say(language.tokenizer.tokens[number])
-        written += 1
-        if len(cycles) == context:
-            break
-        logits = follow(number)
-    say(b"\n")
-    joules = statistics_of(chip.simulator).joules - begin
-    seconds = sum(cycles[len(read) :]) / chip.simulator.timing.hertz
-    return Told(compiled, len(read), written, seconds, tuple(cycles), joules)

@@ -93,7 +93,7 @@ class Meter:
         return key, found
 
     def _files(self, plan: Plan) -> dict[str, bytes]:
-        return project_files(lower(plan, self.building.name), plan.platform)
+        return project_files([lower(plan, self.building.name)], plan.platform)
 
     def _key(self, plan: Plan, files: Mapping[str, bytes]) -> str:
         """A digest of all that cycles depend on: program, compiler, machine and simulator, and what is fed."""

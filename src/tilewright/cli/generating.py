@@ -13,10 +13,11 @@ import typer
 from tilewright.cli import options as opt
 from tilewright.cli.console import errors, progress_line
 from tilewright.errors import TilewrightError
-from tilewright.language import HOTTEST
+from tilewright.language import HOTTEST, PREFILL
 
 if TYPE_CHECKING:
     from tilewright.api.generating import Told
+    from tilewright.machine.target import Target
 
 commands = typer.Typer()
 EXAMPLES = """
@@ -63,6 +64,12 @@ class Telling:
     floats: Annotated[
         bool, typer.Option("--float", help="Computes in floats, and not in integers fitted to the model.")
     ] = False
+    prefill: Annotated[
+        int,
+        typer.Option(
+            "--prefill", metavar="N", min=1, max=1024, help="How many tokens of the prompt are read at once; 1 by one."
+        ),
+    ] = PREFILL
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="DIR", help="Keeps the C project in this folder.")
     ] = None
@@ -113,6 +120,7 @@ def generate_command(
             sampling=sampling,
             options=options,
             floats=telling.floats,
+            prefill=telling.prefill,
             folder=telling.output,
             compiler=build.cc,
             flags=tuple(build.cflag),
@@ -127,18 +135,33 @@ def generate_command(
 
 
 def _figures(told: Told) -> dict[str, object]:
-    rate = told.written / told.seconds if told.seconds else None
-    found: dict[str, object] = {"read": told.read, "written": told.written, "tokens_per_second": rate}
-    if told.joules is not None:
-        found |= {"cycles": told.cycles, "joules": told.joules}
+    figures, clock = told.figures, _has_clock(told)
+    found: dict[str, object] = {"read": figures.read, "written": figures.written}
+    found["tokens_per_second"] = figures.written / figures.writing if clock and figures.writing else None
+    found |= {"reading": figures.reading, "writing": figures.writing, "unit": "s" if clock else _platform(told).unit}
+    if figures.joules is not None:
+        found |= {"cycles": figures.cycles, "joules": figures.joules}
     return found
 
 
 def _summary(told: Told) -> str:
-    said = f"{told.read} tokens read, {told.written} written"
-    if told.seconds and told.written:
-        said += f", {told.written / told.seconds:,.1f} tokens/s"
-    if told.joules is not None and told.written:
-        platform = told.compiled.platform.name
-        said += f", {told.joules / told.written * 1e6:,.1f} uJ a token on the simulated {platform}"
+    figures = told.figures
+    said = f"{figures.read} tokens read, {figures.written} written"
+    if not figures.writing or not figures.written:
+        return said
+    if not _has_clock(told):
+        platform = _platform(told)
+        return f"{said}, {figures.writing / figures.written:,.0f} {platform.unit} a token on {platform.name}"
+    said += f", {figures.written / figures.writing:,.1f} tokens/s"
+    if figures.joules is not None:
+        said += f", {figures.joules / figures.written * 1e6:,.1f} uJ a token on the simulated {_platform(told).name}"
     return said
+
+
+def _platform(told: Told) -> Target:
+    return next(iter(told.compiled.values())).platform
+
+
+def _has_clock(told: Told) -> bool:
+    """Whether times are in seconds."""
+    return not _platform(told).qemu

@@ -17,6 +17,7 @@ from tilewright.cli.console import errors, progress_line
 from tilewright.cli.simulation_tables import print_profile, print_statistics
 from tilewright.errors import TilewrightError
 from tilewright.machine.target import load_platform
+from tilewright.sim.arguments import given_words
 from tilewright.sim.findings import Finding
 from tilewright.sim.gvsoc import simulate
 from tilewright.sim.limits import Limits
@@ -87,6 +88,14 @@ def sim_command(
     program: Annotated[
         Path, typer.Argument(metavar="PROGRAM.elf", help="A bare-metal program for the machine.", show_default=False)
     ],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[WORDS]...",
+            help="What the program is called with, behind a --, where it has a variable for that.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     platform: Annotated[
         str,
@@ -119,20 +128,25 @@ def sim_command(
     `tilewright sim network.elf --platform siracusa --stats --trace trace.json`
 
     `tilewright sim network.elf --platform siracusa --checks --max-cycles 100000000`
+
+    `tilewright sim story --platform siracusa -- "Once upon a time" --tokens 20`
     """
     other = simulator or ("qemu" if load_platform(platform).qemu else "tilewright")
     if other != "tilewright":
-        _run_only(program, platform, other, watching.flags, limiting.chosen)
+        _run_only(program, platform, other, watching.flags, limiting.chosen, words or [])
     else:
-        _simulate(program, platform, watching, limiting.chosen)
+        _simulate(program, platform, watching, limiting.chosen, words or [])
 
 
-def _simulate(program: Path, platform: str, watching: Watching, limits: Limits) -> None:
+def _simulate(program: Path, platform: str, watching: Watching, limits: Limits, words: list[str]) -> None:
     """Runs a program in the simulator of our own."""
     trace = watching.trace
     look = Look(checks=watching.checks, profile=watching.profile, trace=trace is not None)
     machine = Simulator(platform, watching.timing, look=look, limits=limits)
-    machine.load(program)
+    loaded = machine.load(program)
+    if words:
+        address, data = given_words(loaded, words)
+        machine.write(address, data)
     stop = _run(machine, trace)
     if watching.stats:
         print_statistics(statistics_of(machine), machine.timing.name)
@@ -148,19 +162,25 @@ def _simulate(program: Path, platform: str, watching: Watching, limits: Limits) 
         raise typer.Exit(min(machine.exit_code, 255))
 
 
-def _run_only(program: Path, platform: str, simulator: SimulatorName, unknown: list[str], limits: Limits) -> None:
+def _run_only(
+    program: Path, platform: str, simulator: SimulatorName, unknown: list[str], limits: Limits, words: list[str]
+) -> None:
     """Runs a program in a simulator that has none of the other options."""
     if unknown:
         raise TilewrightError(
             "bad-argument", f"{unknown[0]} is not for --simulator {simulator}", help="leave one of them away"
         )
     machine = load_platform(platform)
+    if simulator == "gvsoc" and words:
+        raise TilewrightError(
+            "bad-argument", "programs in GVSoC cannot be called with words", help="leave them or --simulator away"
+        )
     if simulator == "gvsoc":
         load_program(program)
         with progress_line(f"sim {program.name}", quiet=False) as progress:
             status = simulate(program, machine, limits, sink=_show, progress=progress)
     else:
-        status = simulate_in_qemu(program, machine, limits, sink=_show)
+        status, _ = simulate_in_qemu(program, machine, limits, sink=_show, words=words)
     if status:
         raise typer.Exit(status)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from tilewright.codegen.baked import baked
 from tilewright.codegen.groups import lower_groups
-from tilewright.codegen.pieces import Pieces
+from tilewright.codegen.pieces import ConstantPool, Pieces
 from tilewright.codegen.works import HeldRegion, TileTask, invoke, packing_names, reach
 from tilewright.core.graph import Node
 from tilewright.core.op import is_view
@@ -14,9 +17,9 @@ from tilewright.core.sizes import ranges_of
 from tilewright.core.tiles import Extent, member
 
 
-def lower(plan: Plan, name: str = "network") -> Program:
-    """The program of a plan."""
-    pieces, types = Pieces(plan), plan.graph.types
+def lower(plan: Plan, name: str = "network", entry: str = "", pool: ConstantPool | None = None) -> Program:
+    """The program of a plan, or of one of several: these have names as entries, and one pool."""
+    pieces, types = Pieces(plan, pool), plan.graph.types
     flat = plan.schedule is None
     calls: list[Invoke | Mark] = []
     for step, node in enumerate(plan.graph.nodes):
@@ -38,19 +41,52 @@ def lower(plan: Plan, name: str = "network") -> Program:
         tuple(NetworkPort(n, types[n]) for n in plan.graph.given),
         pieces.functions,
         tuple(calls),
-        pieces.constants,
-        pieces.constant_bytes,
+        pieces.pool.constants,
+        pieces.pool.bytes,
         states_at + plan.state_bytes if kept and not memories else arena,
         tuple((path.name, path.read_text()) for path in plan.platform.headers),
         routines,
         memories,
         "" if plan.schedule is None else plan.schedule.home,
-        pieces.sections,
+        pieces.pool.sections,
         kept,
         states_at,
         tuple(Runtime(b, plan.graph.inputs.index(b.name)) for b in plan.graph.bounds),
+        entry,
     )
     return baked(program)
+
+
+def together(programs: Sequence[Program]) -> tuple[Program, ...]:
+    """Programs of one pool, lowered in this order, that keep the same states: each runs in memory for any of them."""
+    last = programs[-1]
+    kept = [(state.name, state.type, state.offset) for state in last.states]
+    for program in programs:
+        if [(state.name, state.type, state.offset) for state in program.states] != kept:
+            raise ValueError(f"'{program.stem}' keeps other states than '{last.stem}'")
+    # States lie behind all else in an arena, and alone in the last memory.
+    states_at = max(program.states_at for program in programs)
+    arena = states_at + max(0, *(program.arena_bytes - program.states_at for program in programs))
+    names = dict.fromkeys(name for program in programs for name, _ in _working(program))
+    working = {name: max(dict(_working(program)).get(name, 0) for program in programs) for name in names}
+    memories = (*working.items(), *(last.memories[-1:] if kept else ()))
+    return tuple(
+        replace(
+            program,
+            constants=last.constants,
+            constant_bytes=last.constant_bytes,
+            sections=last.sections,
+            arena_bytes=arena,
+            states_at=states_at,
+            memories=memories,
+        )
+        for program in programs
+    )
+
+
+def _working(program: Program) -> tuple[tuple[str, int], ...]:
+    """The memories of a program without that of its states."""
+    return program.memories[:-1] if program.states else program.memories
 
 
 def _states(plan: Plan, pieces: Pieces) -> tuple[KeptState, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from hashlib import sha256
 
 import numpy as np
 
@@ -19,32 +20,48 @@ UNLIMITED = re.compile(r"(?<=\bclamped = )tw_within\(")
 """Where a step does not limit its result, because it is known to need no limits."""
 
 
-class Pieces:
-    """Collects functions and constants while a plan is lowered."""
+class ConstantPool:
+    """Constants of one program, or of several that share them: what is equal is there once."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._functions: dict[str, CFunction] = {}
-        self._names: set[str] = set()
-        self._constants: dict[tuple[str, str], Constant] = {}
+    def __init__(self) -> None:
+        self._constants: dict[tuple[str, str, tuple[int, ...], bytes], Constant] = {}
         self._ends: dict[str, int] = {}
         """How far constants reach in each section."""
-
-    @property
-    def functions(self) -> tuple[CFunction, ...]:
-        return tuple(self._functions.values())
 
     @property
     def constants(self) -> tuple[Constant, ...]:
         return tuple(self._constants.values())
 
     @property
-    def constant_bytes(self) -> int:
+    def bytes(self) -> int:
         return sum(self._ends.values())
 
     @property
     def sections(self) -> tuple[str, ...]:
         return tuple(self._ends) or ("",)
+
+    def placed(self, tensor: str, array: Array, section: str) -> Place:
+        """Where an array is among all constants."""
+        raw = np.ascontiguousarray(array)
+        key = (section, str(raw.dtype), raw.shape, sha256(raw.tobytes()).digest())
+        if key not in self._constants:
+            offset = -(-self._ends.get(section, 0) // ALIGNMENT) * ALIGNMENT
+            self._ends[section] = offset + max(raw.nbytes, 1)
+            self._constants[key] = Constant(tensor, offset, raw, [*self._ends].index(section))
+        return self._constants[key].place
+
+
+class Pieces:
+    """Collects functions and constants while a plan is lowered."""
+
+    def __init__(self, plan: Plan, pool: ConstantPool | None = None) -> None:
+        self._plan, self.pool = plan, pool or ConstantPool()
+        self._functions: dict[str, CFunction] = {}
+        self._names: set[str] = set()
+
+    @property
+    def functions(self) -> tuple[CFunction, ...]:
+        return tuple(self._functions.values())
 
     def function(self, hint: str, text: str) -> str:
         """The name of the function with this text, which uses %NAME% for its own name.
@@ -72,7 +89,7 @@ class Pieces:
         array = self._plan.graph.constants[tensor]
         if spec and names is not None and kernel is not None:
             array = pack(array, spec, names, kernel)
-        return self._placed(tensor, spec, array, self._section(tensor))
+        return self.pool.placed(tensor, array, self._section(tensor))
 
     def initial(self, state: State) -> Place | None:
         """The value of a state before the first run; None for zeros."""
@@ -80,15 +97,7 @@ class Pieces:
         if not raw.view(np.uint8).any():
             return None
         section = "" if schedule is None else self._plan.platform.memories[schedule.states].section
-        return self._placed(f"initial {state.name}", "", raw, section)
-
-    def _placed(self, tensor: str, spec: str, array: Array, section: str) -> Place:
-        key = (tensor, f"{spec}{array.shape}")
-        if key not in self._constants:
-            offset = -(-self._ends.get(section, 0) // ALIGNMENT) * ALIGNMENT
-            self._ends[section] = offset + max(array.nbytes, 1)
-            self._constants[key] = Constant(tensor, offset, np.ascontiguousarray(array), [*self._ends].index(section))
-        return self._constants[key].place
+        return self.pool.placed(f"initial {state.name}", raw, section)
 
     def _section(self, tensor: str) -> str:
         """The section of the memory that the plan has for a constant."""

@@ -12,21 +12,22 @@ from functools import lru_cache
 from pathlib import Path
 
 from tilewright.base.folders import written_folder
-from tilewright.codegen.printer import print_program
+from tilewright.codegen.printer import print_programs
 from tilewright.core.program import Program
 from tilewright.errors import TilewrightError
 from tilewright.machine.target import Target
 
 
-def project_files(program: Program, platform: Target) -> dict[str, bytes]:
+def project_files(programs: Sequence[Program], platform: Target) -> dict[str, bytes]:
     """Every file of the C project by name; templates of the platform's runtime have @NAME@ etc. filled in."""
+    network = programs[0].name
     header = platform.layout.get("header", ".")
     source = platform.layout.get("source", ".")
     files = {
-        str(Path(header if name == f"{program.name}.h" else source) / name): data
-        for name, data in print_program(program).items()
+        str(Path(header if name == f"{network}.h" else source) / name): data
+        for name, data in print_programs(programs).items()
     }
-    return files | runtime_files(program.name, [name for name in files if name.endswith((".c", ".S"))], platform)
+    return files | runtime_files(network, [name for name in files if name.endswith((".c", ".S"))], platform)
 
 
 def drivers(platform: Target) -> list[str]:

@@ -291,6 +291,18 @@ class Program:
     states_at: int = 0
     """Where they begin in the arena; where there are several memories, the last of `memories` is theirs alone."""
     sizes: tuple[Runtime, ...] = ()
+    entry: str = ""
+    """Which one it is of the programs of a project, where that has several; they share constants and states."""
+
+    @property
+    def stem(self) -> str:
+        """What names begin with that are its own, and no other program's of the project."""
+        return f"{self.name}_{self.entry}" if self.entry else self.name
+
+    @property
+    def function(self) -> str:
+        """The C function that runs it."""
+        return self.stem if self.entry else f"{self.name}_run"
 
     @property
     def parts(self) -> list[int]:

@@ -2,3 +2,5 @@
 
 COLDEST, HOTTEST = 0.05, 10.0
 """Temperatures besides 0. Here, so that the command line knows them without numpy."""
+PREFILL = 64
+"""Tokens of a prompt that are read at once."""

@@ -15,7 +15,7 @@ from tilewright.language.checkpoint import Checkpoint, ModelSizes
 from tilewright.language.quantised import TURN, IntegerModel, Linear, Norm, powers, sigmoids
 from tilewright.language.reference import rotations
 
-TOKENS, POSITION, LOGITS = "tokens", "past", "logits"
+TOKENS, POSITION, LAST, LOGITS = "tokens", "past", "last", "logits"
 WIDE = 1 << 24
 """Levels of what is added to the 16 bits that go along the layers."""
 
@@ -29,12 +29,19 @@ class _Builder:
         self.nodes: list[Node] = []
         self.constants: dict[str, Array] = {}
         self.types = {TOKENS: TensorType(INT32, (rows,)), POSITION: TensorType(INT32, ())}
+        self.inputs = [*self.types]
         self.states: dict[str, str] = {}
         self.open: dict[str, tuple[tuple[int, str, int], ...]] = {}
 
     def constant(self, name: str, value: Array) -> str:
         self.constants.setdefault(name, value)
         self.types[name] = type_of_array(value)
+        return name
+
+    def fed(self, name: str, kind: TensorType) -> str:
+        """A further input."""
+        self.inputs.append(name)
+        self.types[name] = kind
         return name
 
     def whole(self, name: str, values: Sequence[int]) -> str:
@@ -62,7 +69,7 @@ class _Builder:
         states = tuple(State(n, np.zeros(self.types[n].shape, self.types[n].dtype.numpy)) for n in self.states)
         made = Graph(
             self.name,
-            (TOKENS, POSITION, *self.states),
+            (*self.inputs, *self.states),
             (*outputs, *self.states.values()),
             tuple(self.nodes),
             MappingProxyType(self.types),
@@ -115,8 +122,12 @@ def float_graph(model: Checkpoint, name: str = "model") -> Graph:
     return b.graph([times(norm(x, "head_in"), "emb", LOGITS)])
 
 
-def integer_graph(model: IntegerModel, rows: int = 1, name: str = "model") -> Graph:
-    """`rows` tokens at a time, in integers."""
+def integer_graph(model: IntegerModel, rows: int = 1, name: str = "model", *, only_last: bool = False) -> Graph:
+    """`rows` tokens at a time, in integers.
+
+    With `only_last` there are logits of one row, which a further input names: tokens behind it may be anything. What
+    they leave in the caches is never seen, because no query sees rows behind its own, and the next run begins there.
+    """
     sizes = model.sizes
     b = _Builder(name, sizes, rows)
     at = b.add("Reshape", (POSITION, b.whole("one_row", (1,))), "at")
@@ -169,4 +180,6 @@ def integer_graph(model: IntegerModel, rows: int = 1, name: str = "model") -> Gr
         gate, up = (times(inner, by, n + p, 1 << 16) for p, by in (("gate", layer.gate), ("up", layer.up)))
         hidden = b.add("iSwiGLU", (gate, up, sigmoid), n + "hidden", step=layer.step, shift=layer.hidden_shift)
         x = plus(x, times(hidden, layer.down, n + "fed", WIDE), n + "x")
+    if only_last:
+        x = b.add("Gather", (x, b.fed(LAST, TensorType(INT32, (1,)))), "last_x", axis=0)
     return b.graph([times(norm(x, model.norm, "head_in"), model.head, LOGITS, 1 << 16)])

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log2
 
 import numpy as np
 
@@ -16,6 +15,8 @@ from tilewright.language import COLDEST, HOTTEST
 from tilewright.language.quantised import LOGIT
 
 MASK = (1 << 64) - 1
+OCTAVE = 94_548_462_199_699_106
+"""65536 / log(2), in 10^-12."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +42,18 @@ class Sampling:
     @property
     def factor(self) -> int:
         """Octaves of a unit of the logits, in 2^-16; 0 for the likeliest."""
-        return round(65536 * log2(np.e) / (LOGIT * self.temperature)) if self.temperature else 0
+        temperature = billionths(self.temperature)
+        return (OCTAVE // LOGIT * 10 + temperature * 5000) // (temperature * 10000) if temperature else 0
 
     @property
     def share(self) -> int:
         """The part of all probability that tokens are drawn from, in 2^-16."""
-        return max(1, round(65536 * self.top_p))
+        return max(1, (billionths(self.top_p) * 65536 + 500_000_000) // 1_000_000_000)
+
+
+def billionths(value: float) -> int:
+    """A number as programs read it, in 10^-9."""
+    return int(f"{value:.9f}".replace(".", ""))
 
 
 def units(logits: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.base.dtype import DType
@@ -14,21 +15,32 @@ from tilewright.language.tokenizer import ByteSet, Tokenizer
 RUNTIME = Path(__file__).parent / "runtime"
 
 
-def story_files(name: str, sizes: ModelSizes, tokenizer: Tokenizer, logits: DType) -> dict[str, bytes]:
-    """The files by name, of which `main.c` takes the place of the example program."""
-    whole = "results[i]" if logits.is_integer else "floor((double)results[i] * @UPPER@_LOGIT + 0.5)"
+@dataclass(frozen=True)
+class Reading:
+    """How many tokens a program reads at once, where it does, and from how many on that is the faster way."""
+
+    rows: int = 0
+    least: int = 0
+
+
+def story_files(
+    name: str, sizes: ModelSizes, tokenizer: Tokenizer, logits: DType, reading: Reading, folder: Path
+) -> dict[str, bytes]:
+    """The files by place; `folder` is that of `main.c`, the example program, which gives way to one for texts."""
+    whole = "results[i]" if logits.is_integer else "tw_units(&results[i])"
     values = {"@LOGIT@": logits.ctype, "@WHOLE@": whole, "@NAME@": name, "@UPPER@": name.upper()}
-    story = (RUNTIME / "story.c.in").read_text()
+    story = (RUNTIME / "main.c.in").read_text()
     for mark, value in values.items():
         story = story.replace(mark, value)
-    return {
+    files = {
         "tilewright_language.h": (RUNTIME / "tilewright_language.h").read_bytes(),
         "main.c": story.encode(),
-        f"{name}_words.h": _tables(name, sizes, tokenizer).encode(),
+        f"{name}_words.h": _tables(name, sizes, tokenizer, reading).encode(),
     }
+    return {str(folder / place): data for place, data in files.items()}
 
 
-def _tables(name: str, sizes: ModelSizes, tokenizer: Tokenizer) -> str:
+def _tables(name: str, sizes: ModelSizes, tokenizer: Tokenizer, reading: Reading) -> str:
     upper, starts = name.upper(), [0]
     for token in tokenizer.tokens:
         starts.append(starts[-1] + len(token))
@@ -42,6 +54,7 @@ def _tables(name: str, sizes: ModelSizes, tokenizer: Tokenizer) -> str:
     ]
     letters = [letter if letter < 128 else letter - 256 for token in tokenizer.tokens for letter in token]
     counts = f"{len(merges)}, items, {len(items)}"
+    longest = sizes.context * max(map(len, tokenizer.tokens))
     end = -1 if tokenizer.end is None else tokenizer.end
     return "\n".join(
         [
@@ -53,6 +66,9 @@ def _tables(name: str, sizes: ModelSizes, tokenizer: Tokenizer) -> str:
             "",
             f"#define {upper}_VOCABULARY {sizes.vocab}",
             f"#define {upper}_CONTEXT {sizes.context}",
+            f"#define {upper}_TEXT {longest} /* bytes of the longest text that the context may have room for */",
+            f"#define {upper}_PREFILL {reading.rows} /* tokens that are read at once, where there are ... */",
+            f"#define {upper}_PREFILL_FROM {reading.least} /* ... at least so many */",
             f"#define {upper}_LOGIT {LOGIT} /* units of a logit */",
             "",
             *_array("static const signed char letters[]", letters or [0]),

@@ -98,6 +98,8 @@ class Target(Machine):
     """C headers that kernels and generated code include."""
     runtime: Mapping[str, Path] = field(default_factory=lambda: MappingProxyType({}))
     """Files and templates that go into every C project, by their place in it: build files, the example program."""
+    language: Mapping[str, Path] = field(default_factory=lambda: MappingProxyType({}))
+    """The same of C projects of language models; nothing where the platform has none for them."""
     operations: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     """Cycles of operations in loops that are printed from expressions, by kind; see `price.operations`."""
     fused: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
@@ -173,6 +175,8 @@ class TargetFile(MachineFile, frozen=True, kw_only=True):
     the same name in a later folder."""
     runtime: tuple[str, ...] | None = None
     """Folders of files and templates that go into every C project; `runtime` where nothing is said."""
+    language: tuple[str, ...] = ()
+    """Folders of further files and templates that go into C projects of language models."""
     build: Build | None = None
     """How code is built; nothing where programs are only simulated."""
     layout: Layout | None = None
@@ -354,7 +358,8 @@ def _platform(
         kernels=Kernels(files, MappingProxyType({ANY_CORES: cores}), coefficients),
         build=MappingProxyType(_build(file.build) if file.build else {}),
         headers=tuple(path for place in folders for path in sorted(place.glob("*.h"))),
-        runtime=_runtime(file, folder, source),
+        runtime=(runtime := _runtime("runtime", file.runtime, folder, source)),
+        language={**runtime, **_runtime("language", file.language, folder, source)} if file.language else {},
         fused=file.fused,
         gvsoc=file.gvsoc,
         qemu=file.qemu,
@@ -433,11 +438,11 @@ ANY_CORES = "cpu"
 """The engine of kernels in plain C: the platform's cores, whatever their name."""
 
 
-def _runtime(file: TargetFile, folder: Path, source: Source) -> Mapping[str, Path]:
+def _runtime(key: str, named: Sequence[str] | None, folder: Path, source: Source) -> Mapping[str, Path]:
     """The files of all runtime folders; of those with the same name, the one in the folder named first."""
-    places = [_place(folder, name) for name in (("runtime",) if file.runtime is None else file.runtime)]
+    places = [_place(folder, name) for name in (("runtime",) if named is None else named)]
     for place in places:
-        if file.runtime is not None and not place.is_dir():
-            raise source.wrong("runtime", f"folder '{place}' does not exist")
+        if named is not None and not place.is_dir():
+            raise source.wrong(key, f"folder '{place}' does not exist")
     files = {str(p.relative_to(place)): p for place in reversed(places) for p in place.rglob("*") if p.is_file()}
     return MappingProxyType({name: files[name] for name in sorted(files)})

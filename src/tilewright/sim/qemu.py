@@ -30,6 +30,7 @@ from elftools.elf.elffile import ELFFile
 from tilewright.core.graph import Array, TensorType
 from tilewright.errors import TilewrightError
 from tilewright.machine.target import Qemu, Target
+from tilewright.sim.arguments import given_words
 from tilewright.sim.confined import confined
 from tilewright.sim.limits import MOST_SECONDS, USUAL, Limits, Printed, Sink, cycle_limit
 from tilewright.sim.marks import GroupProfile
@@ -98,11 +99,19 @@ def profile_flags(marks: Sequence[int]) -> tuple[str, ...]:
     return ("-include", PROFILE, f"-DTW_MARKS={max(marks, default=-1) + 2}")
 
 
-def simulate_in_qemu(executable: Path, platform: Target, limits: Limits = USUAL, *, sink: Sink) -> int:
-    """Runs a program, whose output goes to `sink`; its exit status."""
-    with _emulated(executable, platform, limits, sink) as board:
+def simulate_in_qemu(
+    executable: Path,
+    platform: Target,
+    limits: Limits = USUAL,
+    *,
+    sink: Sink,
+    words: Sequence[str] = (),
+    variable: str = "",
+) -> tuple[int, bytes]:
+    """Runs a program, called with some words, whose output goes to `sink`: its exit status, and a variable of its."""
+    with _emulated(executable, platform, limits, sink, words=words) as board:
         board.run()
-        return board.status
+        return board.status, board.variable(variable) if variable else b""
 
 
 def run_in_qemu(
@@ -159,7 +168,12 @@ def section_sizes(executable: Path) -> dict[str, int]:
 
 @contextmanager
 def _emulated(
-    executable: Path, platform: Target, limits: Limits, sink: Sink, inputs: Sequence[Array] = ()
+    executable: Path,
+    platform: Target,
+    limits: Limits,
+    sink: Sink,
+    inputs: Sequence[Array] = (),
+    words: Sequence[str] = (),
 ) -> Generator[Board]:
     """A board with a program that has not started yet; the emulator works in an empty folder."""
     qemu = qemu_of(platform)
@@ -168,6 +182,9 @@ def _emulated(
     with tempfile.TemporaryDirectory(prefix="tilewright-qemu-") as name:
         folder = Path(name)
         command = [*_command(qemu, executable), *control.arguments, *_given(inputs, platform, folder)]
+        if words:
+            _, data = given_words(program, words, platform.memories[platform.home].bytes)
+            command += _loaded("words", data, platform, folder)
         try:
             with Running(
                 confined(folder, command),
@@ -213,9 +230,14 @@ def _given(inputs: Sequence[Array], platform: Target, folder: Path) -> list[str]
         data += bytes(-len(data) % ALIGNMENT)
     if not data:
         return []
-    (folder / "inputs").write_bytes(data)
+    return _loaded("inputs", data, platform, folder)
+
+
+def _loaded(name: str, data: bytes | bytearray, platform: Target, folder: Path) -> list[str]:
+    """Options that put bytes to the beginning of the memory for what programs are given."""
+    (folder / name).write_bytes(data)
     base = platform.memories[platform.home].base or 0
-    return ["-device", f"loader,file=inputs,addr={base:#x},force-raw=on"]
+    return ["-device", f"loader,file={name},addr={base:#x},force-raw=on"]
 
 
 def _confine(process: int, limits: Limits) -> None:

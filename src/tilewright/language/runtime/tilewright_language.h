@@ -5,6 +5,7 @@
 #define TILEWRIGHT_LANGUAGE_H
 
 #include <stdint.h>
+#include <string.h>
 
 struct tw_merge {
     int32_t left, right, rank, made;
@@ -106,6 +107,47 @@ static int tw_encode(const struct tw_words *words, const unsigned char *text, in
     return made;
 }
 
+/* A number without sign in digits, times ten to the power of `decimals`; false where a text is something else. */
+static int tw_number(const char *text, int decimals, uint64_t *value) {
+    uint64_t found = 0;
+    int digits = 0, behind = -1;
+    for (; *text && behind < decimals; text++) {
+        if (*text == '.' && behind < 0 && decimals) {
+            behind = 0;
+            continue;
+        }
+        if (*text < '0' || *text > '9' || found > (UINT64_MAX - 9) / 10)
+            return 0;
+        found = found * 10 + (uint64_t)(*text - '0');
+        digits++;
+        behind += behind >= 0;
+    }
+    for (; *text; text++) /* further digits are left out */
+        if (*text < '0' || *text > '9' || !decimals)
+            return 0;
+    for (behind = behind < 0 ? 0 : behind; behind < decimals; behind++) {
+        if (found > UINT64_MAX / 10)
+            return 0;
+        found *= 10;
+    }
+    *value = found;
+    return digits > 0;
+}
+
+/* A logit that is a float, in units of 1 / 256, without floating-point instructions: rounded half up. */
+static inline int32_t tw_units(const void *logit) {
+    uint32_t bits;
+    memcpy(&bits, logit, sizeof bits);
+    const int negative = bits >> 31 != 0, shift = (int)(bits >> 23 & 255) - 142;
+    const uint32_t mantissa = (bits & 0x7fffffu) | 0x800000u;
+    uint32_t whole = 0;
+    if (shift >= 0)
+        whole = shift < 7 ? mantissa << shift : 0x40000000u;
+    else if (shift > -26)
+        whole = (mantissa + (UINT32_C(1) << (-shift - 1)) - (uint32_t)negative) >> -shift;
+    return negative ? -(int32_t)whole : (int32_t)whole;
+}
+
 struct tw_sampler {
     uint64_t state;
     uint32_t factor; /* octaves of a unit of the logits, in 2^-16; 0 takes the likeliest token */
@@ -124,6 +166,18 @@ static struct tw_sampler tw_sampler_of(uint64_t seed, uint32_t factor, uint32_t 
     struct tw_sampler made = {seed * 2 + 1, factor, share};
     (void)tw_random(&made);
     return made;
+}
+
+/* Octaves of a unit of the logits at a temperature in 10^-9, in 2^-16; 0, which takes the likeliest token, at 0. */
+static uint32_t tw_factor(uint64_t temperature, uint32_t units) {
+    const uint64_t octave = UINT64_C(94548462199699106) / units; /* 65536 / log(2), in 10^-12 */
+    return temperature ? (uint32_t)((octave * 10 + temperature * 5000) / (temperature * 10000)) : 0;
+}
+
+/* The share of all probability, given in 10^-9. */
+static uint32_t tw_share(uint64_t part) {
+    const uint64_t share = (part * 65536 + 500000000) / 1000000000;
+    return share < 1 ? 1 : (uint32_t)share;
 }
 
 static inline uint32_t tw_weight(const struct tw_sampler *sampler, const uint32_t *octaves, int32_t below) {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-static void *buffer_of(size_t bytes) {
+static inline void *buffer_of(size_t bytes) {
     void *buffer = calloc(bytes ? bytes : 1, 1);
     if (!buffer) {
         fprintf(stderr, "out of memory\n");
@@ -15,7 +15,7 @@ static void *buffer_of(size_t bytes) {
     return buffer;
 }
 
-static void transfer(const char *path, const char *mode, void *buffer, size_t bytes) {
+static inline void transfer(const char *path, const char *mode, void *buffer, size_t bytes) {
     FILE *file = fopen(path, mode);
     size_t done = 0;
     if (file) {
@@ -28,7 +28,7 @@ static void transfer(const char *path, const char *mode, void *buffer, size_t by
     }
 }
 
-static double nanoseconds(void) {
+static inline double nanoseconds(void) {
     struct timespec now;
     timespec_get(&now, TIME_UTC);
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;

@@ -31,11 +31,14 @@ static void await_uart(void) {
         ;
 }
 
+void tw_put(char letter) {
+    await_uart();
+    __uart[UART_DATA] = (uint8_t)letter;
+}
+
 void tw_print(const char *text) {
-    for (; *text; text++) {
-        await_uart();
-        __uart[UART_DATA] = (uint8_t)*text;
-    }
+    for (; *text; text++)
+        tw_put(*text);
 }
 
 volatile uint32_t tw_status;

@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Prints over the UART. */
+/* Print over the UART. */
+void tw_put(char letter);
 void tw_print(const char *text);
 /* Ends the program by a reset of the system; 0 is success. */
 _Noreturn void tw_exit(int status);
