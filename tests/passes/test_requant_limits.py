@@ -73,3 +73,9 @@ def test_a_closer_promise_stays() -> None:
     x = b.op("Add", b.input("x", "int8[4]"), b.input("y", "int8[4]"), widen=1)
     graph = applied(b.graph(b.op("RequantShift", x, *SCALE, div=64, x_limit=5)), requant_limits)
     assert graph.nodes[-1].attrs["x_limit"] == 5
+
+
+def test_levels_limit_what_comes_out() -> None:
+    b = Builder()
+    scaled = b.op("RequantShift", b.input("x", "int32[4]"), *SCALE, div=64, n_levels=1 << 24)
+    assert limit_of(b, b.op("Add", scaled, b.input("y", "int16[4]"), widen=1)) == (1 << 23) + (1 << 15)

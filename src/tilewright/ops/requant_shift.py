@@ -11,6 +11,7 @@ the largest x and the largest factor need not meet; generated code then computes
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
@@ -101,6 +102,12 @@ def _largest(call: Call, operand: str) -> int:
         return max((abs(int(v)) for v in value.reshape(-1)), default=0)
     most = max(-kind.lo, kind.hi)
     return min(most, call.int("x_limit") or most) if operand == "x" else most
+
+
+def _output_limit(call: Call, given: Mapping[str, int]) -> int:
+    del given
+    lo, hi = limits(levels_of(call), call.int("signed") != 0)
+    return max(-lo, hi)
 
 
 def _multiplies_by_one(call: Call, shift: int) -> bool:
@@ -297,5 +304,6 @@ declare(
         "elementwise",
         _body,
         numbers=_known_numbers,
+        limit=_output_limit,
     )
 )
