@@ -36,6 +36,10 @@ def test_weights_of_norms_that_are_large() -> None:
         (11, 1, 37, 12, "iattention_s8"),
         (3, 5, 6, 8, "iattention_s8"),
         (3, 2, 7, 14, "iattention"),
+        (3, 8, 7, 8, "iattention_fours_s8"),
+        (2, 4, 3, 4, "iattention_fours_s8"),
+        (5, 12, 66, 12, "iattention_fours_s8"),
+        (9, 64, 0, 28, "iattention_fours_s8"),
     ],
 )
 def test_attention(heads: int, rows: int, length: int, size: int, kernel: str) -> None:
