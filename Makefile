@@ -6,9 +6,8 @@ SHELL := bash
 PYTHON ?= python3
 WORKERS ?= 2
 ARGS ?=
-# The example network that `make demo` leaves in build/demo.
-DEMO ?= tiny_cnn_int8
-export PYTHON
+TABLES ?=
+export PYTHON TABLES
 # pyright comes whole from its wheel, and node from another: nothing is to be looked up elsewhere.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
@@ -28,19 +27,8 @@ $(READY): pyproject.toml scripts/setup.sh $(shell find native)
 
 setup: $(READY) ## make .venv with Tilewright and all tools
 
-demo: $(READY) ## compile, build and run the example networks here and on a simulated chip, and make a report
-	@$(BIN)/tilewright test examples/models
-	@$(BIN)/tilewright compile examples/models/$(DEMO).onnx -o build/demo
-	@$(MAKE) --no-print-directory -s -C build/demo
-	@echo
-	@echo "The same network on a simulated chip with eight cores and a DMA:"
-	@$(BIN)/tilewright compile examples/models/$(DEMO).onnx --platform siracusa -o build/demo_chip
-	@$(MAKE) --no-print-directory -s -C build/demo_chip
-	@$(BIN)/tilewright sim build/demo_chip/network --platform siracusa --stats --profile --trace build/demo_chip/trace.json
-	@echo
-	@echo "Built build/demo/network. Look at build/demo/report.html (graph, memory map, layers) and build/demo/network.h (C interface)."
-	@echo "Open build/demo_chip/trace.json in ui.perfetto.dev: what every core and the DMA did in each cycle."
-	@echo "Next: $(BIN)/tilewright run YOUR_MODEL.onnx, and docs/getting_started.md"
+demo: $(READY) ## a language model tells a story on a simulated chip, then every other part in a line (TABLES=1 prints all)
+	@scripts/demo.sh
 
 # Runs a command while `make lint` runs beside it. What lint prints comes at the end, in one piece; either may fail.
 define beside_lint

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tilewright.core.graph import Array
 from tilewright.language.checkpoint import Checkpoint, ModelSizes
+
+ROOT = Path(__file__).parents[1]
+
+
+def script(place: str) -> Any:
+    """A Python file of the repository that is no part of the package, as a module."""
+    name = Path(place).stem
+    spec = importlib.util.spec_from_file_location(name, ROOT / place)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def tiny(seed: int = 0, *, dim: int = 32, heads: int = 4, context: int = 24) -> Checkpoint:

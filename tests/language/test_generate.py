@@ -15,6 +15,7 @@ from tilewright.cli.app import run
 from tilewright.codegen.build import SANITIZE, STRICT
 from tilewright.core.graph import Array, Graph
 from tilewright.core.interpret import interpret
+from tilewright.language.checkpoint import Checkpoint
 from tilewright.language.reference import Reference
 from tilewright.language.sampling import Sampler
 
@@ -79,6 +80,7 @@ def test_every_machine_writes_what_the_interpreter_does(platform: str, tmp_path:
 
 def test_floats_write_what_the_reference_does(tmp_path: Path) -> None:
     language = load_language(written(tmp_path))
+    assert isinstance(language.model, Checkpoint)
     reference, tokens = Reference(language.model), language.prompt(PROMPT)
     read = len(tokens)
     logits = reference.logits(np.asarray([tokens]))[0, -1]

@@ -15,7 +15,8 @@ from tilewright.api.telling import Figures, Say, tell, words_of
 from tilewright.codegen import build, written_project
 from tilewright.core.graph import Graph
 from tilewright.errors import TilewrightError
-from tilewright.language import PREFILL
+from tilewright.frontend.decoders import Decoder, load_decoder
+from tilewright.language import CONTEXT, PREFILL
 from tilewright.language.checkpoint import Checkpoint, checkpoint_of
 from tilewright.language.graphs import float_graph, integer_graph
 from tilewright.language.quantised import Choices, quantised
@@ -33,7 +34,7 @@ TOKENIZER = "tokenizer.json"
 class Language:
     """A model with its tokenizer."""
 
-    model: Checkpoint
+    model: Checkpoint | Decoder
     tokenizer: Tokenizer
 
     def prompt(self, text: str) -> list[int]:
@@ -58,11 +59,16 @@ class Told:
     figures: Figures
 
 
-def load_language(model: Path, tokenizer: Path | None = None) -> Language:
-    """A checkpoint, and the tokenizer of its folder or another one."""
-    found = checkpoint_of(
-        read_named(model, code="bad-checkpoint", help="docs/language_models.md says what a checkpoint holds"),
-        str(model),
+def load_language(model: Path, tokenizer: Path | None = None, *, context: int = CONTEXT) -> Language:
+    """A checkpoint or a decoder in ONNX, and the tokenizer of its folder or another one.
+
+    `context` is how many tokens a decoder remembers whose file leaves that open.
+    """
+    help = "docs/language_models.md says what a checkpoint holds"
+    found = (
+        load_decoder(model, context)
+        if model.suffix == ".onnx"
+        else checkpoint_of(read_named(model, code="bad-checkpoint", help=help), str(model))
     )
     place = tokenizer or model.parent / TOKENIZER
     try:
@@ -85,12 +91,15 @@ def load_language(model: Path, tokenizer: Path | None = None) -> Language:
 
 
 def language_graphs(
-    model: Checkpoint, *, floats: bool = False, choices: Choices | None = None, prefill: int = PREFILL
+    model: Checkpoint | Decoder, *, floats: bool = False, choices: Choices | None = None, prefill: int = PREFILL
 ) -> dict[str, Graph]:
     """By entry: one token at a time, and, where that is more than one, `prefill` tokens at once.
 
-    In integers that are fitted to what the model writes by itself, or in floats, which are read one at a time.
+    In integers that are fitted to what the model writes by itself, or in floats, which are read one at a time. A
+    decoder is computed as its file says.
     """
+    if isinstance(model, Decoder):
+        return {"decode": model.graph}
     if floats:
         return {"decode": float_graph(model)}
     fitted, rows = quantised(model, watched(model, own_texts(model)), choices), min(prefill, model.sizes.context)

@@ -13,7 +13,7 @@ import typer
 from tilewright.cli import options as opt
 from tilewright.cli.console import errors, progress_line
 from tilewright.errors import TilewrightError
-from tilewright.language import HOTTEST, PREFILL
+from tilewright.language import CONTEXT, HOTTEST, PREFILL
 
 if TYPE_CHECKING:
     from tilewright.api.generating import Told
@@ -61,8 +61,22 @@ class Telling:
             "--tokenizer", metavar="FILE", help="The tokenizer; tokenizer.json beside the model is the default."
         ),
     ] = None
+    context: Annotated[
+        int,
+        typer.Option(
+            "--context",
+            metavar="N",
+            min=8,
+            max=1 << 16,
+            help="How many tokens a decoder in ONNX remembers whose file leaves that open.",
+        ),
+    ] = CONTEXT
     floats: Annotated[
-        bool, typer.Option("--float", help="Computes in floats, and not in integers fitted to the model.")
+        bool,
+        typer.Option(
+            "--float",
+            help="Computes in floats, and not in integers fitted to the model. A decoder in ONNX is computed as it is.",
+        ),
     ] = False
     prefill: Annotated[
         int,
@@ -73,13 +87,24 @@ class Telling:
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="DIR", help="Keeps the C project in this folder.")
     ] = None
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="FILE",
+            help="Writes a page: speed against position, where a token's cycles and energy go, engines compared.",
+        ),
+    ] = None
 
 
 @commands.command("generate", epilog=EXAMPLES)
 @opt.flat
 def generate_command(
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="The language model, an .npz checkpoint.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="MODEL", help="The language model: an .npz checkpoint, or a decoder in ONNX.", show_default=False
+        ),
     ],
     *,
     telling: Telling,
@@ -95,6 +120,7 @@ def generate_command(
     """
     # Who only asks for help does without the compiler.
     from tilewright.api.generating import Sampling, generate, load_language
+    from tilewright.api.language_page import check_page, language_page
     from tilewright.cli.arguments import options_of
 
     if not telling.prompt:
@@ -109,9 +135,11 @@ def generate_command(
             sys.stdout.buffer.write(part)
             sys.stdout.flush()
 
-    language = load_language(model, telling.tokenizer)
+    language = load_language(model, telling.tokenizer, context=telling.context)
     language.prompt(telling.prompt)
     options = options_of(opt.NetworkOptions(), code, shape, planning, build=build, name="story")
+    if telling.report:
+        check_page(options)
     with progress_line(f"generate {model.name}", quiet=True) as progress:
         told = generate(
             language,
@@ -128,6 +156,9 @@ def generate_command(
             say=say,
             progress=progress,
         )
+        if telling.report:
+            graph = told.compiled["decode"].source
+            language_page(telling.report, model.stem, graph, options, limits=limiting.chosen, progress=progress)
     if as_json:
         print(json.dumps({"text": text.decode("utf-8", "replace"), **_figures(told)}))
     else:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import cast
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -20,6 +20,15 @@ from tilewright.errors import TilewrightError
 PARTS = ("wq", "wk", "wv", "wo", "gate", "up", "down")
 """Weights of a layer, each output x input."""
 LARGEST = {"dim": 1 << 14, "layers": 1 << 10, "heads": 1 << 10, "ffn": 1 << 16, "vocab": 1 << 20, "context": 1 << 16}
+
+
+class Remembering(Protocol):
+    """How many tokens a model knows, and how many it remembers."""
+
+    @property
+    def vocab(self) -> int: ...
+    @property
+    def context(self) -> int: ...
 
 
 @dataclass(frozen=True)

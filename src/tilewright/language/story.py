@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.base.dtype import DType
-from tilewright.language.checkpoint import ModelSizes
+from tilewright.language.checkpoint import Remembering
 from tilewright.language.quantised import LOGIT
 from tilewright.language.sampling import octaves
 from tilewright.language.tokenizer import ByteSet, Tokenizer
@@ -24,7 +24,7 @@ class Reading:
 
 
 def story_files(
-    name: str, sizes: ModelSizes, tokenizer: Tokenizer, logits: DType, reading: Reading, folder: Path
+    name: str, sizes: Remembering, tokenizer: Tokenizer, logits: DType, reading: Reading, folder: Path
 ) -> dict[str, bytes]:
     """The files by place; `folder` is that of `main.c`, the example program, which gives way to one for texts."""
     whole = "results[i]" if logits.is_integer else "tw_units(&results[i])"
@@ -40,7 +40,7 @@ def story_files(
     return {str(folder / place): data for place, data in files.items()}
 
 
-def _tables(name: str, sizes: ModelSizes, tokenizer: Tokenizer, reading: Reading) -> str:
+def _tables(name: str, sizes: Remembering, tokenizer: Tokenizer, reading: Reading) -> str:
     upper, starts = name.upper(), [0]
     for token in tokenizer.tokens:
         starts.append(starts[-1] + len(token))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
@@ -92,27 +92,34 @@ def stacked(
     return Picture(title, note, WIDTH, ROW * len(rows) + 4, tuple(boxes), tuple(labels), legend=legend)
 
 
-def scatter(title: str, note: str, points: Sequence[tuple[float, float, str]]) -> Picture:
-    """Cycles to the right, energy upwards, with lines at round numbers."""
-    across, up = _Axis.over([x for x, _, _ in points]), _Axis.over([y for _, y, _ in points])
+def scatter(
+    title: str,
+    note: str,
+    points: Sequence[tuple[float, float, str]],
+    *,
+    across: str = "cycles",
+    text: Callable[[float], str] = energy_text,
+) -> Picture:
+    """Points with lines at round numbers: `across` is what goes to the right, `text` how numbers upwards are told."""
+    along, up = _Axis.over([x for x, _, _ in points]), _Axis.over([y for _, y, _ in points])
     right, top, base = WIDTH - LEFT - RIGHT, 20.0, HEIGHT - BOTTOM
     marks = [
         Rectangle(
-            round(LEFT + across.part(x) * right, 1), round(base - up.part(y) * (base - top), 1), 6, 6, POINT, text
+            round(LEFT + along.part(x) * right, 1), round(base - up.part(y) * (base - top), 1), 6, 6, POINT, shown
         )
-        for x, y, text in points
+        for x, y, shown in points
     ]
     lines: list[Rectangle] = []
     labels: list[Caption] = []
-    for value in across.ticks:
-        x = round(LEFT + across.part(value) * right, 1)
+    for value in along.ticks:
+        x = round(LEFT + along.part(value) * right, 1)
         lines.append(Rectangle(x, top, 1, base - top, LINE, ""))
         labels.append(Caption(x, base + 18, f"{value:,.0f}"))
     for value in up.ticks:
         y = round(base - up.part(value) * (base - top), 1)
         lines.append(Rectangle(LEFT, y, right, 1, LINE, ""))
-        labels.append(Caption(LEFT - 10, y + 4, energy_text(value), end=True))
-    labels.append(Caption(LEFT + right, HEIGHT - 4, "cycles", end=True))
+        labels.append(Caption(LEFT - 10, y + 4, text(value), end=True))
+    labels.append(Caption(LEFT + right, HEIGHT - 4, across, end=True))
     return Picture(title, note, WIDTH, HEIGHT, tuple(lines), tuple(labels), tuple(marks))
 
 
