@@ -50,11 +50,11 @@ def test_commands_take_all_shared_options(command: str) -> None:
 
 def test_options_reach_the_planner() -> None:
     shape = opt.Shape(l1=1, l2=2, l3=3, weight_memory=4, home="L3", cores=5)
-    planning = opt.Planning("2", "off", 0.1, "given", 9.0, 7)
+    planning = opt.Planning("2", "off", "off", 0.1, "given", 9.0, 7)
     options = options_of(opt.NetworkOptions(), opt.Code(EMULATED), shape, planning)
     assert options.sizes == Sizes({"L1": 1, "L2": 2, "L3": 3, "W": 4}, "L3", 5)
     assert options.planning == PlanOptions(
-        buffers=2, fuse="off", seconds=9.0, seed=7, order="given", max_extra_macs=0.1
+        buffers=2, fuse="off", overlap="off", seconds=9.0, seed=7, order="given", max_extra_macs=0.1
     )
 
 

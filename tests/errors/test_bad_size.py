@@ -27,7 +27,7 @@ def refused(path: Path, **dims: tuple[int, int]) -> TilewrightError:
     [
         ([node("ReduceMean", "x", "y", keepdims=0)], "its result depends on all of"),
         ([node("Reshape", "x flat", "y")], "it joins or splits axis 0, which is size_0"),
-        ([node("Concat", "x x", "y", axis=0)], "it reads inputs0 at"),
+        ([node("Concat", "x x", "y", axis=0)], "it reads inputs1 at"),
         ([node("Add", "x table", "y")], "it also reads something of fixed extent along D0"),
         ([node("Slice", "x one two axes", "y")], "it reads data at"),
         ([node("CumSum", "x axis", "y")], "its result depends on all of"),

@@ -161,6 +161,6 @@ def _kept_local(text: str) -> str:
     """Without folders of code, which another folder does not have."""
     data = yaml.safe_load(text)
     return yaml.safe_dump(
-        {key: value for key, value in data.items() if key not in ("runtime", "cycles")} | {"kernels": []},
+        {key: value for key, value in data.items() if key not in ("runtime", "language", "cycles")} | {"kernels": []},
         sort_keys=False,
     )

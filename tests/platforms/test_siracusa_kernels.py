@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -26,10 +28,14 @@ def requantised(b: Builder, x: str, mul: int = 9) -> str:
     return b.op("RequantShift", x, np.asarray(mul, np.int32), np.asarray(-5000, np.int32), div=1 << 14)
 
 
-def assert_right(graph: Graph, *kernels: str, l1: int = 24_000) -> str:
-    """The chip computes what the references do, and with these kernels. Returns the program's text."""
+def assert_right(graph: Graph, *kernels: str, l1: int = 24_000, own: tuple[Path, ...] = ()) -> str:
+    """The chip computes what the references do, and with these kernels. Returns the program's text.
+
+    Folders of `own` kernels come before those of the platform.
+    """
     fed = [random(graph.types[n].dtype.name, *graph.types[n].shape, seed=i) for i, n in enumerate(graph.inputs)]
-    ran = run_model(graph, Options(platform="siracusa", sizes=Sizes({"L1": l1}, without=("neureka",))), inputs=fed)
+    options = Options(platform="siracusa", kernels=own, sizes=Sizes({"L1": l1}, without=("neureka",)))
+    ran = run_model(graph, options, inputs=fed)
     for name, found, wanted in zip(graph.outputs, ran.outputs, interpret(graph, fed), strict=True):
         np.testing.assert_array_equal(found, wanted, err_msg=name)
     used = {choice.kernel.function for choice in ran.compiled.plan.choices if choice.kernel is not None}

@@ -153,8 +153,8 @@ void Checks::end_of_program(const Hart &hart, uint32_t pc, int64_t time) {
         if (!on_ || knows(clocks_[hart.index], recent.epoch))
             continue;
         const auto &ranges = recent.transfer.writes.empty() ? recent.transfer.reads : recent.transfer.writes;
-        Finding *finding = add(Check::race, "", harts_[hart.index], pc,
-                               ranges.empty() ? 0 : ranges.front().begin, time);
+        Finding *finding =
+            add(Check::race, "", harts_[hart.index], pc, ranges.empty() ? 0 : ranges.front().begin, time);
         if (finding == nullptr)
             continue;
         explain(*finding, {recent.epoch, !recent.transfer.writes.empty(), finding->address, 0}, "");

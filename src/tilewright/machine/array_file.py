@@ -134,7 +134,7 @@ def array_engine(name: str, part: ArrayPart, source: Source) -> ArrayEngine:
     slots = frozenset(slot for memory in memories for slot in memory.slots)
     imc = _in_memory(part.in_memory, source.inside("in_memory")) if part.in_memory else None
     _among(part.serial, dims, "serial", source)
-    _among(part.dataflow, dims, "dataflow", source)
+    _among(tuple(part.dataflow), dims, "dataflow", source)
     return ArrayEngine(
         name=name,
         dims=MappingProxyType(dims),

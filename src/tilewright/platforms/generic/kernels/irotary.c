@@ -7,7 +7,7 @@ whole: [H, S, D]
 cycles:
   pairs: steps(H * S, PARTS) * D
   rows: steps(H * S, PARTS)
-  call: 1
+  call: some(H)
 --- */
 #include "tilewright_kernel.h"
 

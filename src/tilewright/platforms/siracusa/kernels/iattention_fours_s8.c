@@ -7,7 +7,7 @@ scratch: "((L+3)//4*4 + S)*12"
 # Four queries of a head with two keys, or channels, at a time; a weight for each query and key, a quotient for each result.
 # Queries of a head take turns among the cores, by fours.
 cycles:
-  keys: (ROUNDS := steps(H * S // 4, PARTS)) * (SEEN := L + S // 2) * words(D)
+  keys: (ROUNDS := steps(fours(H * S), PARTS)) * (SEEN := L + twos(S)) * words(D)
   weights: ROUNDS * SEEN
   values: ROUNDS * D * fours(SEEN)
   results: ROUNDS * D

@@ -7,7 +7,7 @@ scratch: "((L+3)//4 + (S+3)//4)*12 + 64"
 # Four keys at a time, a weight for each key, values of four channels at a time, a quotient for each result. Queries of all
 # heads take turns among the cores; what is left of them is shared by teams, whose cores have some keys and some channels.
 cycles:
-  keys: (KEYS := (ROUNDS := (H * S - (LEFT := H * S % PARTS)) // PARTS) * (SEEN := L + (S + 1) // 2) + some(LEFT) * steps(SEEN, (TEAM := PARTS // max(LEFT, 1)))) * words(D)
+  keys: (KEYS := (ROUNDS := (H * S - (LEFT := H * S % PARTS)) // PARTS) * (SEEN := L + twos(S)) + some(LEFT) * steps(SEEN, (TEAM := PARTS // (LEFT + none(LEFT))))) * words(D)
   weights: KEYS
   values: (WORDS := ROUNDS * words(D) + some(LEFT) * steps(words(D), TEAM)) * fours(SEEN)
   results: WORDS
