@@ -30,6 +30,7 @@ def main() -> int:
     """Prints a table for each network; 1 where to choose is not 20 % better than to be told."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--evaluations", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--network", action="append", choices=list(STREAM), help="one of them; all without it")
     given = parser.parse_args()
@@ -49,7 +50,9 @@ def main() -> int:
         for text in (*HINTS, "auto"):
             split = "auto" if text == "auto" else Hints((_loops(text),))
             start, wall = time.process_time(), time.monotonic()
-            options = ScheduleOptions("edp", split, evaluations=given.evaluations, workers=given.workers)
+            options = ScheduleOptions(
+                "edp", split, evaluations=given.evaluations, seed=given.seed, workers=given.workers
+            )
             one = schedule_network(
                 EXAMPLES / f"{name}.yaml", EXAMPLES / "quad.yaml", EXAMPLES / "quad_mapping.yaml", options
             ).schedule
