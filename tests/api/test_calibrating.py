@@ -12,7 +12,6 @@ import pytest
 
 from onnx_models import model, node, value, write
 from tilewright.api import calibrating, sampled_layers
-from tilewright.api.bench import seen_cycles
 from tilewright.api.calibrating import calibrate, kernels_with_terms, outdated
 from tilewright.cli.app import run
 from tilewright.core.graph import Array
@@ -22,7 +21,6 @@ from tilewright.machine.calibration import FILE, stale, warnings
 from tilewright.machine.kernel import Kernel
 from tilewright.machine.target import load_platform
 from tilewright.price.terms import Observation
-from tilewright.sim.marks import GroupProfile, TileProfile
 
 PLATFORM = "siracusa"
 KERNEL = """/* ---
@@ -189,12 +187,3 @@ def test_errors_are_those_of_layers_held_out() -> None:
     assert errors[4] == pytest.approx(-0.5)
     # The others are solved with the last, which is odd and counts little.
     assert errors[:4] == pytest.approx([0.0] * 4, abs=0.1)
-
-
-def test_steps_that_wait_for_who_drives_are_left_out() -> None:
-    def profile(*driven: int) -> GroupProfile:
-        tiles = [TileProfile(step, kernels={0: 500}, driven=cycles) for step, cycles in enumerate(driven)]
-        return GroupProfile(0, 0, tiles=tiles)
-
-    assert seen_cycles(profile(0, 100, 200)) == [500, 500, 500]
-    assert seen_cycles(profile(0, 480, 480)) == [500]

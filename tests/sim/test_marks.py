@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import numpy as np
 import pytest
@@ -15,7 +13,6 @@ from tilewright.api import Options, Ran, run_model
 from tilewright.machine.target import Sizes, load_platform
 from tilewright.sim.marks import MarkPlace, Walk, marks_of
 from tilewright.sim.program import load_program
-from tilewright.sim.simulator import Simulator
 
 DUO = Path(__file__).parents[2] / "examples" / "platforms" / "duo"
 OPTIONS = Options(platform="siracusa", sizes=Sizes({"L1": 8192}))
@@ -140,13 +137,3 @@ def test_work_that_a_driver_does_not_pass_moves_nothing_else() -> None:
     for time, (group, name) in enumerate([*places, (3, "begin")]):
         core.come(time, MarkPlace(group, name, 0))
     assert [group.start for group in core.groups] == [0, 3, 500, 800]
-
-
-def test_starts_of_transfers_beside_the_cores() -> None:
-    core = Walk()
-    for time, name in [(0, "begin"), (10, "now"), (20, "work"), (120, "now"), (130, "work"), (200, "end")]:
-        core.come(time, MarkPlace(0, name, 0))
-    asked = [{"lane": "dma in", "started": time, "finished": time + 5, "bytes": 4} for time in (15, 40, 60, 125)]
-    simulator = SimpleNamespace(native=SimpleNamespace(transfers=lambda: asked), cycles=200)
-    core.assign(cast("Simulator", simulator), core)
-    assert [tile.driven for tile in core.groups[0].tiles] == [40, 0]

@@ -33,21 +33,6 @@ def test_code_is_cold_again_behind_much_other_code() -> None:
     assert 0 < saved(False, True)[1] < 300
 
 
-@pytest.mark.parametrize("fused", [False, True])
-def test_what_is_fused_behind_a_kernel_is_in_the_caches_with_it(fused: bool) -> None:
-    network = SINGLE[0]()
-    step = next(n for n, node in enumerate(network.graph.nodes) if node.epilogue)
-    kernel = network.choices[step].kernel
-    assert kernel is not None
-    name = kernel.path.name
-    more = {f"begin {name} fused": 500.0} if fused else {}
-    costs = {**CACHE, f"begin {name}": 300.0, f"again {name}": 100.0, **more}
-    group = Group((NodeWork(step, {}),), (), (), {})
-    platform = replace(SCRATCHPAD, operations=costs)
-    kept = kept_code(network.graph, platform, network.choices, [group] * 2, [False] * 2)
-    assert sum(kept[1].nodes) == pytest.approx(400.0 if fused else 200.0, rel=0.01)
-
-
 def test_code_of_slow_transfers_ages_with_every_group() -> None:
     network = SINGLE[0]()
     step = len(network.graph.nodes) - 1

@@ -30,9 +30,6 @@ SHARES = (0.15, 0.05, 4, 0.4, 0.1)
 """What a program has of the cores' memory, as a share of the bytes of its middle layer: less makes more steps."""
 LEAST_BYTES = 1 << 11
 """Of memory, to begin with: where it is too little, there is twice as much."""
-LAST_START, MOST_HELD_UP = 64, 0.1
-"""Cycles from a start of a transfer to the end of a step that waited for it, which are 10 to 60; and the share of such
-steps of a layer beyond which it tells nothing of further steps."""
 ALONE = (False, True, False)
 """Whether a program is for one core."""
 
@@ -64,13 +61,6 @@ def quantiles(errors: Sequence[float]) -> dict[str, float]:
     size = np.abs(errors)
     found = {"median": np.median(size), "p90": np.quantile(size, 0.9), "worst": size.max()}
     return {name: round(float(value), 4) for name, value in found.items()}
-
-
-def seen_cycles(profile: GroupProfile) -> list[int]:
-    """Cycles of the cores at each step; at the first one only where they had to wait at others for who drives."""
-    cycles = [tile.kernel for tile in profile.tiles]
-    held_up = sum(tile.driven > 0 and tile.kernel - tile.driven < LAST_START for tile in profile.tiles[1:])
-    return cycles if held_up <= MOST_HELD_UP * len(cycles) else cycles[:1]
 
 
 def _memories(platform: Target, layers: Sequence[SampledLayer], number: int) -> Iterator[dict[str, int]]:

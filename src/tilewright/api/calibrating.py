@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tilewright.api.bench import Bench, BenchRun, Progress, compiler_of, quantiles, quiet, rounded, seen_cycles
+from tilewright.api.bench import Bench, BenchRun, Progress, compiler_of, quantiles, quiet, rounded
 from tilewright.api.calibrating_nests import measured_nests
 from tilewright.api.sampled_layers import SampledLayer, draw_layers
 from tilewright.core.plan import Group, NodeWork
@@ -256,7 +256,7 @@ def observed(ran: BenchRun) -> list[Observation]:
     planned, caches = ran.plan, ran.plan.platform.qemu is None
     found: list[Observation] = []
     for group, profile in measured_groups(ran):
-        cycles = seen_cycles(profile) or [profile.cycles]
+        cycles = [tile.kernel for tile in profile.tiles] or [profile.cycles]
         terms = group_terms(planned.graph, planned.platform, planned.choices, group)
         found.append(Observation(terms, cycles[0], sum(cycles[1:]), not found, len(cycles), caches))
     return found

@@ -45,8 +45,6 @@ class TileProfile:
     """Of the cores, until that is there."""
     kernels: dict[int, int] = field(default_factory=dict[int, int])
     """Of the cores, by the node's position in the group."""
-    driven: int = 0
-    """Of these, until the last transfer beside them is started: where that takes longer, cores wait for who drives."""
     storing: int = 0
     """Of the DMA, for what this step makes; it may happen during later steps."""
     stored: int = 0
@@ -211,8 +209,6 @@ class Walk:
         self._ahead: dict[int, int] = {}
         self._step = -1
         self._last: tuple[int, MarkPlace] | None = None
-        self._begun: list[tuple[int, TileProfile]] = []
-        """When the work of each step begins."""
 
     def come(self, time: int, place: MarkPlace) -> None:
         if self._passed_by(place):
@@ -261,9 +257,7 @@ class Walk:
         if place.name == "now":
             group.tile(self._step).waiting += spent
         elif place.name == "work":
-            tile = group.tile(self._step)
-            tile.add(place.number, spent)
-            self._begun.append((since, tile))
+            group.tile(self._step).add(place.number, spent)
         elif place.name in ("start", "await"):
             # For the step behind the one that cores work on.
             group.tile(self._step + 1).add(place.number, spent)
@@ -276,7 +270,6 @@ class Walk:
             finished = transfer["finished"] if transfer["finished"] >= 0 else simulator.cycles
             busy = max(finished - max(asked, free.get(lane, 0)), 0)
             free[lane] = max(finished, free.get(lane, 0))
-            self._beside(asked)
             number = bisect_right(driver.times, asked) - 1
             if number < 0 or driver.asked[number][1] < 0:
                 continue
@@ -288,11 +281,3 @@ class Walk:
             else:
                 tile.storing += busy
                 tile.stored += transfer["bytes"]
-
-    def _beside(self, asked: int) -> None:
-        """Where a transfer is started while cores work."""
-        number = bisect_right(self._begun, asked, key=lambda begun: begun[0]) - 1
-        if number >= 0:
-            since, tile = self._begun[number]
-            if asked - since <= tile.kernel:
-                tile.driven = max(tile.driven, asked - since)
