@@ -308,7 +308,11 @@ def built(machine: Machine, timing: Timing) -> _native.Machine:
     try:
         _describe(made, machine, timing)
     except ValueError as reason:
-        raise TilewrightError("bad-platform", f"the simulator cannot build this machine: {reason}") from reason
+        raise TilewrightError(
+            "bad-platform",
+            f"the simulator cannot build this machine: {reason}",
+            help=f"change it under `simulator` in the description of '{machine.name}'",
+        ) from reason
     return made
 
 
