@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -19,7 +19,7 @@ from tilewright.api.schedule_report import (
     schedule_values,
     write_schedule_page,
 )
-from tilewright.api.scheduling import ScheduleOptions, read_costs, read_operations, schedule_network
+from tilewright.api.scheduling import Scheduled, ScheduleOptions, read_costs, read_operations, schedule_network
 from tilewright.base.files import write_file
 from tilewright.cli import options as opt
 from tilewright.cli.arguments import network_of, states_of
@@ -214,7 +214,23 @@ def schedule_command(
         max_bytes=about.max_bytes,
         states=states_of(about),
     )
-    options = ScheduleOptions(
+    options = _options(choosing)
+    others = [read_schedule_trace(against)] if against else []
+    with progress_line(operations.name, quiet=as_json) as progress:
+        found = schedule_network(operations, platform, choosing.mapping, options, progress=progress)
+    if trace is not None:
+        write_file(trace, json.dumps(schedule_trace(found)).encode())
+    if html is not None:
+        write_schedule_page(html, found, others)
+    values = schedule_values(found)
+    if as_json:
+        print(json.dumps(values))
+        return
+    _show(found, values, others)
+
+
+def _options(choosing: ScheduleChoices) -> ScheduleOptions:
+    return ScheduleOptions(
         objective=choosing.objective,
         split=_split(choosing),
         priority=choosing.priority,
@@ -227,17 +243,10 @@ def schedule_command(
         rules=choosing.rules,
         prove=choosing.prove,
     )
-    others = [read_schedule_trace(against)] if against else []
-    with progress_line(operations.name, quiet=as_json) as progress:
-        found = schedule_network(operations, platform, choosing.mapping, options, progress=progress)
-    if trace is not None:
-        write_file(trace, json.dumps(schedule_trace(found)).encode())
-    if html is not None:
-        write_schedule_page(html, found, others)
-    values = schedule_values(found)
-    if as_json:
-        print(json.dumps(values))
-        return
+
+
+def _show(found: Scheduled, values: Mapping[str, Any], others: Sequence[TracedSchedule]) -> None:
+    """Tables of a schedule, beside another one if there is one, and a line that sums it up."""
     console = results(WIDE)
     console.print(_operations(found.schedule))
     console.print(_engines(found.schedule))
