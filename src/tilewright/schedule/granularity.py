@@ -1,4 +1,4 @@
-"""How each operation is cut, over how many engines, and where fusion ends: one is changed after another if that helps.
+"""How each operation is cut, over how many engines, and where fusion ends: changed at one operation at a time.
 
 Schedules that are evaluated come out of one budget, so that ways to search can be compared.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from random import Random
 from types import MappingProxyType
 
 import numpy as np
@@ -14,18 +15,23 @@ import numpy as np
 from tilewright.core.split import Loops, OperationSplit, Parts
 from tilewright.errors import TilewrightError
 from tilewright.schedule.fabric import Fabric
+from tilewright.schedule.genetic import mutated
 from tilewright.schedule.network import Operation, OperationGraph
 from tilewright.schedule.nodes import Nodes, split_network
 from tilewright.schedule.placement import ROLES, OperationPlacement, loop_named
 from tilewright.schedule.scheduling import NodeCosts, Priority, Rules, Scheduling
-from tilewright.schedule.search import AllocationResult, SearchOptions, Tried, choices, search
+from tilewright.schedule.search import COOLING, HEAT, AllocationResult, SearchOptions, Tried, choices, search
 
 ROWS, CHANNELS = ROLES[4][2], ROLES[4][1]
 """What operations are cut along in time, and across engines."""
-GAIN = 1e-3
-"""The part by which a change has to be better."""
-UNIFORM, AGAIN = 0.3, 0.1
-"""Of evaluations: the part to try ways to cut all operations alike, and of each search after a round of changes."""
+UNIFORM, AGAIN = 0.2, 0.1
+"""Of evaluations: the part to try ways to cut all operations alike, and of the search for engines at the end."""
+ENGINES = 0.4
+"""How often a change is one of engines alone."""
+EARLY = 3.0
+"""How much more often operations with much work are changed: the first third of them in 63 of 100 changes."""
+REFUSED = 50
+"""Changes without a schedule, for each operation, until it is enough."""
 LEAST = 8
 """Evaluations that a search is worth."""
 
@@ -113,34 +119,38 @@ class Cutter:
             progress=lambda stage: self._progress(f"{scheduling.nodes.count:,} nodes: {stage}"),
         )
         self.evaluated += found.evaluated
-        self._keep(CutNetwork(how, scheduling, costs, found.best, found), gain=0.0)
+        self._keep(CutNetwork(how, scheduling, costs, found.best, found))
         if found.stopped:
             raise KeyboardInterrupt
         return found.best
 
     def refined(self) -> None:
-        """Changes the best way to cut the network at one operation after another, those with most work first, as often
-        as that helps; then engines are chosen once more."""
-        while self.left > 0 and self.best:
-            before = self.best
-            for operation in self._by_work(before):
-                self._progress(f"{self.evaluated:,} of {self.options.evaluations:,}: ways to cut {operation.name}")
-                self._changed(self.best, operation)
-            last = self.best is before
-            again = self.left if last else min(self.left, max(int(AGAIN * self.options.evaluations), LEAST))
-            if again < LEAST:
-                return
-            self.searched(self.best.how, again, self.best.tried.places)
-            if self.best is before:
-                return
+        """Changes the best way to cut the network a little at a time: one operation is cut in another way, those with
+        most work most often, or slices go to other engines. Worse ones are taken the less the longer it runs. Then
+        engines are chosen once more."""
+        random = Random(self.options.seed)
+        assert self.best is not None
+        now, begin, refused = self.best, self.evaluated, 0
+        last = max(int(AGAIN * self.options.evaluations), LEAST)
+        while self.left > last and refused < REFUSED * len(self.network.operations):
+            self._progress(f"{self.evaluated:,} of {self.options.evaluations:,}: ways to cut operations")
+            before = self.evaluated
+            change = self._moved if random.random() < ENGINES else self._changed
+            new = change(now, random)
+            refused = 0 if self.evaluated > before else refused + 1
+            if new is None:
+                continue
+            self._keep(new)
+            heat = HEAT * (COOLING / HEAT) ** ((before - begin) / (self.options.evaluations - begin))
+            if self.options.taken(now.tried, new.tried, heat, random):
+                now = new
+        if self.left >= LEAST:
+            self.searched(self.best.how, self.left, self.best.tried.places)
 
-    def _keep(self, one: CutNetwork, gain: float = GAIN) -> None:
-        """If it is better by some part."""
-        if self.best is not None:
-            (more, value), (most, old) = self.options.key(one.tried), self.options.key(self.best.tried)
-            if not (more < most or (more == most and value < old * (1 - gain))):
-                return
-        self.best = one
+    def _keep(self, one: CutNetwork) -> None:
+        """If it is better."""
+        if self.best is None or self.options.key(one.tried) < self.options.key(self.best.tried):
+            self.best = one
 
     def _by_work(self, cut: CutNetwork) -> list[Operation]:
         """Operations by the cycles that they take."""
@@ -149,23 +159,42 @@ class Cutter:
         work = np.bincount(nodes.operation, cut.costs.cycles[nodes.kind, places], len(nodes.tiles))
         return [self.network.operations[number] for number in np.argsort(-work, kind="stable").tolist()]
 
-    def _changed(self, best: CutNetwork, operation: Operation) -> None:
-        for how in self._ways(operation, best.how):
-            if self.left <= 0:
-                break
-            try:
-                scheduling, costs = self.scheduling(how)
-            except TilewrightError:
-                continue  # its nodes fit nowhere
-            rows = [
-                [allocation[name][part] for name, part in scheduling.nodes.groups]
-                for allocation in self._allocations(best, operation, scheduling, costs)
-            ]
-            found = scheduling.evaluate_many(np.array(rows[: self.left]), self.options.workers)
-            self.evaluated += len(found[0])
-            for row, *values in zip(rows, *(column.tolist() for column in found), strict=False):
-                if values[0] >= 0:
-                    self._keep(CutNetwork(how, scheduling, costs, Tried(tuple(row), *values)))
+    def _changed(self, now: CutNetwork, random: Random) -> CutNetwork | None:
+        """With an operation cut in another way, on the engines that are best for it."""
+        operations = self._by_work(now)
+        operation = operations[min(int(random.expovariate(EARLY) * len(operations)), len(operations) - 1)]
+        ways = list(self._ways(operation, now.how))
+        if not ways:
+            return None
+        how = random.choice(ways)
+        try:
+            scheduling, costs = self.scheduling(how)
+        except TilewrightError:
+            return None  # its nodes fit nowhere
+        rows = [
+            [allocation[name][part] for name, part in scheduling.nodes.groups]
+            for allocation in self._allocations(now, operation, scheduling, costs)
+        ]
+        return self._best(how, scheduling, costs, rows)
+
+    def _moved(self, now: CutNetwork, random: Random) -> CutNetwork | None:
+        """With a slice or a few on other engines."""
+        allowed = self.choices(now.scheduling, now.costs)
+        movable = [group for group, places in enumerate(allowed) if len(places) > 1]
+        if not movable:
+            return None
+        row = mutated(now.tried.places, movable, allowed, random)
+        return self._best(now.how, now.scheduling, now.costs, [row])
+
+    def _best(
+        self, how: Granularity, scheduling: Scheduling, costs: NodeCosts, rows: Sequence[Sequence[int]]
+    ) -> CutNetwork | None:
+        """The best of some allocations, if any can be scheduled."""
+        found = scheduling.evaluate_many(np.array(rows[: self.left]), self.options.workers)
+        self.evaluated += len(found[0])
+        values = zip(rows, *(column.tolist() for column in found), strict=False)
+        tried = [Tried(tuple(row), *value) for row, *value in values if value[0] >= 0]
+        return CutNetwork(how, scheduling, costs, min(tried, key=self.options.key)) if tried else None
 
     def _ways(self, operation: Operation, how: Granularity) -> Iterator[Granularity]:
         """Other ways to cut a network at an operation: more or less finely in time, over more or fewer engines, and

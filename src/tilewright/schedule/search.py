@@ -90,6 +90,13 @@ class SearchOptions:
         """Less of a better one."""
         return self.excess(tried), tried.value(self.objective)
 
+    def taken(self, now: Tried, new: Tried, heat: float, random: Random) -> bool:
+        """Whether a search goes on from a new one: from a worse one with a chance that falls with the heat."""
+        chance = random.random()
+        (was, old), (more, value) = self.key(now), self.key(new)
+        worse = more - was if more != was else value / old - 1
+        return worse <= 0 or chance < exp(-worse / heat)
+
 
 @dataclass(frozen=True)
 class AllocationResult:
@@ -264,12 +271,7 @@ def _improve(
         tried = memo([mutated(chain.places, movable, allowed, random) for chain in chains])
         idle = 0 if len(memo.known) > before else idle + 1
         for number, (now, new) in enumerate(zip(chains, tried, strict=True)):
-            chance = random.random()
-            if new is None:
-                continue
-            (was, old), (more, value) = options.key(now), options.key(new)
-            worse = more - was if more != was else value / old - 1
-            if worse <= 0 or chance < exp(-worse / heat):
+            if new is not None and options.taken(now, new, heat, random):
                 chains[number] = new
         if random.random() < ANEW:
             worst = max(range(len(chains)), key=lambda number: options.key(chains[number]))
