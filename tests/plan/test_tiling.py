@@ -204,7 +204,7 @@ def elementwise_in_place(network: Network, step: int) -> bool:
 def test_the_search_asks_for_the_price_that_groups_have_in_the_end(buffers: int) -> None:
     """With a DMA that copies both ways at once, and code that starts transfers and waits for them."""
     simple = machine()
-    both_ways = structs.replace(simple.links["cluster"], duplex=True, issue=40)
+    both_ways = structs.replace(simple.links["cluster"], duplex=True, issue=40, queue=1)
     costs = {"transfer": 1.1, "arrive": 100.0, "leave": 50.0, "turns": 30.0, "turn": 10.0}
     platform = replace(simple, links={**simple.links, "cluster": both_ways}, operations={**simple.operations, **costs})
     for build in (*SINGLE, *FUSED):

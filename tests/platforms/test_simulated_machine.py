@@ -42,6 +42,12 @@ def test_cores_know_who_shares_their_unit(cores: int, floats: int, divisions: in
     assert load_platform("generic").others_on_unit("fp") == 0
 
 
+def test_the_planner_knows_the_queues_of_the_dma() -> None:
+    platform = load_platform("siracusa")
+    settings = next(iter(platform.timings.values())).devices["mchan"].settings
+    assert platform.links["mchan"].queue == settings["core_queue"] + settings["queue"]
+
+
 def test_harts_have_names_and_numbers() -> None:
     timing = next(iter(load_platform("siracusa").timings.values()))
     assert timing.hart_names[:3] == ("fc", "cluster 0", "cluster 1")

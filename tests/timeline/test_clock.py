@@ -46,6 +46,21 @@ def test_a_dma_does_one_transfer_after_the_other() -> None:
     assert took(load(100), Issue(B, "dma out", 10, 50), Wait(B, 0)) == 70
 
 
+def test_who_drives_waits_for_room_in_a_queue() -> None:
+    """One command runs, two wait for it: a fourth one comes in when the second begins."""
+    many = [Issue((0, n, 0), "dma", 10, 100, room=2) for n in range(4)]
+    assert took(*many[:3]) == 30
+    assert took(*many) == 110
+    # A transfer of several commands is the same.
+    assert took(Issue(A, "dma", 40, 400, commands=4, room=2)) == 110
+    assert took(Issue(A, "dma", 40, 400, commands=4, room=2), Wait(A, 0)) == 410
+    assert took(Issue(A, "dma", 40, 400, commands=4)) == 40
+    # What waits there goes on in the next turn.
+    left = passed(many[:3], START, 0.0).state
+    assert left[4] == (("dma", (80.0, 180.0)),)
+    assert passed(many[3:], left, 0.0).cycles == 80
+
+
 def test_who_drives_holds_up_the_cores() -> None:
     assert took(Work(15, (load(1), load(1, B), Spend(30)))) == 50
 
@@ -74,11 +89,11 @@ def test_engines_slow_cores_down() -> None:
 def test_what_is_left_goes_on_in_the_next_turn() -> None:
     first = passed((load(100), Issue(B, "far", 0, 5, passing=60)), START, 0.0)
     assert first.cycles == 10
-    assert first.state == ((("dma", 100.0), ("far", 5.0)), (), ((A, 100.0, 0), (B, 5.0, 60)), ())
+    assert first.state == ((("dma", 100.0), ("far", 5.0)), (), ((A, 100.0, 0), (B, 5.0, 60)), (), ())
     assert passed((Wait(A, 0),), first.state, 0.0).cycles == 100
     # What was complete leaves nothing but what has to be sent on.
     later = passed((Spend(500),), first.state, 0.0)
-    assert later.state == ((), (), ((B, 0.0, 60),), ())
+    assert later.state == ((), (), ((B, 0.0, 60),), (), ())
     assert passed((Wait(B, 0),), later.state, 0.0).cycles == 60
 
 

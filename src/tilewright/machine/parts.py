@@ -67,6 +67,9 @@ class Link(Part, frozen=True):
     """Cycles that a run of bytes takes at least, however short."""
     issue: Whole = 0
     """Cycles of a core to start a transfer and to wait for it, in which it computes nothing."""
+    queue: Whole = 0
+    """How many transfers wait in it at most, each way: a core that starts one more waits until one of them begins. Any
+    number where nothing is said."""
     duplex: Flag = False
     """Whether it copies both ways at once."""
     through: str = ""

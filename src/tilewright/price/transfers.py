@@ -9,7 +9,7 @@ says.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -88,6 +88,10 @@ class Flow:
     duplex: bool
     """Whether loads and stores happen at once."""
     waits: Waits
+    commands: Array
+    """Of the DMA, which are started one by one."""
+    queue: int = 0
+    """How many of these the DMA takes before it begins them; 0 where it takes all."""
     far: Far | None = None
     """Where its bytes pass a memory on their way."""
 
@@ -143,6 +147,9 @@ class Traffic:
     load_issue: Array
     """To start all other loads, one after the other."""
     store_issue: Array
+    loads_started: Array
+    """Until all these have been started, where the DMA takes no more commands before it begins some."""
+    stores_started: Array
     loads: Array
     stores: Array
     load_chain: Array
@@ -189,6 +196,8 @@ class Moved:
     cycles: Array
     """Where it runs beside the computation; so with the start."""
     issue: Array
+    commands: Array
+    """Where it runs beside the computation, too."""
     moving: Array
     own: Array | None
     """Where nothing runs beside it; None if that is nowhere."""
@@ -208,8 +217,9 @@ def moved(grid: Grid, flow: Flow, when: Array) -> Moved:
         cycles, issue = np.where(beside, cycles, 0.0), np.where(beside, start, 0.0)
     if flow.far is not None:
         idle = np.maximum(flow.far.request - flow.cycles, 0.0) * (flow.cycles > 0) * when
-    alone, amount = flow.alone * when, flow.bytes * when
-    return Moved(flow, when, amount, alone, start, cycles, issue, when * beside, own, own_start, idle)
+    alone, amount, moving = flow.alone * when, flow.bytes * when, when * beside
+    commands = flow.commands * moving
+    return Moved(flow, when, amount, alone, start, cycles, issue, commands, moving, own, own_start, idle)
 
 
 @dataclass(eq=False)
@@ -236,6 +246,10 @@ class _Side:
     """Cycles in which transfers that are shorter than it takes to ask for the next one leave their DMA alone."""
     most: Array
     """The longest of these: nothing is asked for behind the last transfer."""
+    commands: Array
+    """Of those that run beside the computation."""
+    queue: int = field(default=0, kw_only=True)
+    """How many of these a DMA takes before it begins them; 0 where it takes all."""
 
     def add(self, moved: Moved) -> None:
         self.alone = self.alone + moved.alone
@@ -246,6 +260,7 @@ class _Side:
             self.own_starts = self.own_starts + moved.own_start
             self.own_longest = np.maximum(self.own_longest, moved.own_start)
         self.cycles, self.issue = self.cycles + moved.cycles, self.issue + moved.issue
+        self.commands, self.queue = self.commands + moved.commands, moved.flow.queue
         self.ahead = np.maximum(self.ahead, moved.issue)
         self.moving = self.moving + moved.moving
         if moved.idle is not None:
@@ -255,6 +270,14 @@ class _Side:
     def single(self) -> Array:
         """Cycles of those that nothing runs beside, with their starts: each while the one before it runs."""
         return np.maximum(self.own + self.own_longest, self.own_starts)
+
+    @property
+    def started(self) -> Array:
+        """Cycles until those that run beside the computation are started: all but what the queue has room for begin."""
+        if not self.queue:
+            return self.issue
+        begun = np.maximum(self.commands - self.queue, 0.0) / np.maximum(self.commands, 1.0)
+        return np.maximum(self.issue, begun * self.cycles)
 
     @property
     def chain(self) -> Array:
@@ -303,7 +326,7 @@ def _arrived(far: Far, flows: Sequence[Moved]) -> Array:
 def traffic(grid: Grid, flows: Sequence[Moved]) -> Traffic:
     """All flows of a group."""
     nothing = np.zeros((1,) * grid.rank)
-    loads, stores, far_loads, far_stores = (_Side(*(nothing for _ in range(12))) for _ in range(4))
+    loads, stores, far_loads, far_stores = (_Side(*(nothing for _ in range(13))) for _ in range(4))
     amount, passing, hidden, longest = nothing, nothing, nothing, nothing
     waits = flows[0].flow.waits if flows else Waits()
     for mine in flows:
@@ -349,6 +372,8 @@ def traffic(grid: Grid, flows: Sequence[Moved]) -> Traffic:
         loads.single + far_loads.single,
         loads.issue,
         stores.issue,
+        loads.started,
+        stores.started,
         loads.cycles,
         stores.cycles,
         loads.chain,
@@ -427,7 +452,7 @@ def _held(found: Traffic, first: Array | None) -> tuple[Array, Array, Array]:
     if first is None:
         nothing = np.zeros(())
         return nothing, nothing, nothing
-    loads, stores = found.load_issue, found.store_issue
+    loads, stores = found.loads_started, found.stores_started
     if found.slow is not None:
         slow = found.slow
         loads, stores = loads + slow.starts - slow.store_starts, stores + slow.store_starts
@@ -466,7 +491,9 @@ def flow(grid: Grid, platform: Target, box: Box, use: Use, memory: str, kernels:
         # A store passes first: only then the slower transfer is asked for.
         cycles, issue = alone, count * float(slow.issue) + (passing if use.writes else 0.0)
     amount = amount if away else amount * 0
-    return Flow(cycles, alone, issue, amount, moves, use.writes, beside, duplex, waits, far)
+    commands = grid.product([]) * (descriptors(grid, box, use.type.shape, dmas[0].rank) if dmas and far is None else 1)
+    queue = dmas[0].queue if dmas else 0
+    return Flow(cycles, alone, issue, amount, moves, use.writes, beside, duplex, waits, commands, queue, far)
 
 
 def in_place(found: Flow) -> Flow:

@@ -60,9 +60,9 @@ class Issue:
     channel: Channel
     lane: str
     issue: float
-    """Cycles of the driver."""
+    """Cycles of the driver, for all its commands."""
     cycles: float
-    """Of the DMA."""
+    """Of the DMA, likewise."""
     latency: float = 0.0
     """From the request until it begins, where another core drives the DMA."""
     request: float = 0.0
@@ -70,6 +70,10 @@ class Issue:
     passing: float = 0.0
     """Cycles of the driver, once it has arrived in the memory in between, until it is where it belongs."""
     label: Label = field(default=Label("load", ""), compare=False)
+    commands: int = 1
+    """Which the driver gives the DMA one by one, for a part each."""
+    room: int = 0
+    """How many commands its DMA takes before it begins them: who has one more waits for that. 0 where it takes all."""
 
 
 @dataclass(frozen=True)
@@ -127,10 +131,12 @@ State = tuple[
     tuple[tuple[str, float], ...],
     tuple[tuple[Channel, float, float], ...],
     tuple[tuple[str, float, float], ...],
+    tuple[tuple[str, tuple[float, ...]], ...],
 ]
-"""When lanes are free, when requests may be made, when transfers are complete and what is left to do for them, and when
-the last jobs and those before them are: all from now on, and only what lies in the future."""
-START: State = ((), (), (), ())
+"""When lanes are free, when requests may be made, when transfers are complete and what is left to do for them, when the
+last jobs and those before them are, and when commands in queues begin: all from now on, and only what lies in the
+future."""
+START: State = ((), (), (), (), ())
 
 
 @dataclass
@@ -145,6 +151,7 @@ class Clock:
     asked: dict[str, float] = field(default_factory=dict[str, float])
     done: dict[Channel, tuple[float, float]] = field(default_factory=dict[Channel, tuple[float, float]])
     jobs: dict[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
+    queued: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
     busy: dict[str, float] = field(default_factory=dict[str, float])
     moved: dict[str, int] = field(default_factory=dict[str, int])
 
@@ -169,19 +176,29 @@ class Clock:
                     self.now += statement.cycles
 
     def _issue(self, move: Issue, step: int) -> None:
-        self.now += move.issue
-        begin = max(self.now + move.latency, self.free.get(move.lane, 0.0), self.asked.get(move.lane, 0.0))
+        lane, count, room = move.lane, move.commands, move.room
+        issue, cycles = exact(move.issue / count), exact(move.cycles / count)
+        queue, first = self.queued.setdefault(lane, []), inf
+        end = max(self.free.get(lane, 0.0), self.asked.get(lane, 0.0))
+        for _ in range(count):
+            self.now += issue
+            if room:
+                self.now = max(self.now, queue[-room] if len(queue) >= room else 0.0)
+                queue.append(max(self.now, end))
+            begin = max(self.now + move.latency, end)
+            first, end = min(first, begin), begin + cycles
+        del queue[: -room or None]
         if move.request:
-            self.asked[move.lane] = begin + move.request
-        self._busy(move.lane, begin, move.cycles, step, move.label)
+            self.asked[lane] = first + move.request
+        self._busy(lane, first, end, move.cycles, step, move.label)
         before = self.done.get(move.channel, (0.0, 0.0))
-        self.done[move.channel] = (max(begin + move.cycles, before[0]), before[1] + move.passing)
+        self.done[move.channel] = (max(end, before[0]), before[1] + move.passing)
 
     def _work(self, work: Work, step: int) -> None:
         begin = self.now
         shared = sum(min(max(last - begin, 0.0), work.cycles) for last, _ in self.jobs.values())
         end = begin + exact(work.cycles + self.slows * shared)
-        self._busy(CORES, begin, end - begin, step, work.label)
+        self._busy(CORES, begin, end, end - begin, step, work.label)
         self.run(work.beside, step)
         self.now = max(self.now, end)
 
@@ -190,15 +207,14 @@ class Clock:
         # An engine takes one job beside the one that it works on.
         self.now = max(self.now, before) + job.issue
         begin = max(self.now, self.free.get(job.engine, 0.0))
-        self._busy(job.engine, begin, job.cycles, step, job.label)
+        self._busy(job.engine, begin, begin + job.cycles, job.cycles, step, job.label)
         self.jobs[job.engine] = (begin + job.cycles, last)
 
-    def _busy(self, lane: str, begin: float, cycles: float, step: int, label: Label) -> None:
-        self.free[lane] = begin + cycles
+    def _busy(self, lane: str, begin: float, stop: float, cycles: float, step: int, label: Label) -> None:
+        self.free[lane] = stop
         self.busy[lane] = self.busy.get(lane, 0.0) + cycles
         self.moved[lane] = self.moved.get(lane, 0) + label.bytes
         if self.bars is not None and cycles > 0:
-            stop = begin + cycles
             self.bars.append(
                 Bar(lane, label.kind, label.name, begin, stop, step + label.ahead, label.slot, label.bytes)
             )
@@ -213,12 +229,17 @@ class Clock:
             tuple(
                 sorted((e, last - now, max(before - now, 0.0)) for e, (last, before) in self.jobs.items() if last > now)
             ),
+            tuple(
+                sorted(
+                    (lane, tuple(at - now for at in q if at > now)) for lane, q in self.queued.items() if q[-1:] > [now]
+                )
+            ),
         )
 
 
 def arrived(state: State, slows: float = 0.0, bars: list[Bar] | None = None) -> Clock:
     """A clock that begins with what was left."""
-    free, asked, done, jobs = state
+    free, asked, done, jobs, queued = state
     return Clock(
         slows,
         bars,
@@ -226,6 +247,7 @@ def arrived(state: State, slows: float = 0.0, bars: list[Bar] | None = None) -> 
         asked=dict(asked),
         done={channel: (at, more) for channel, at, more in done},
         jobs={engine: (last, before) for engine, last, before in jobs},
+        queued={lane: [*begins] for lane, begins in queued},
     )
 
 

@@ -104,7 +104,9 @@ class Driver:
             lines = 0 if not cold else CALLED if self._entered else ENTERED
             self._entered = self._entered or cold
             cycles = moves.cycles[at] if beside else moves.alone[at]
-            return Issue(channel, moves.lane, exact(issue + lines * self._waits[2]), exact(cycles), label=label)
+            times = (exact(issue + lines * self._waits[2]), exact(cycles))
+            count = max(int(moves.commands[at]), 1)
+            return Issue(channel, moves.lane, *times, label=label, commands=count, room=moves.dma.queue)
         code = far.again if self._several(part) and not cold else 0.0
         if store and cold:
             code += self._far_code(far.cold)

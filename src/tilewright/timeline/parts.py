@@ -56,6 +56,7 @@ class Moves:
     passing: list[float]
     """Of one that passes a memory on its way: cycles on the rest of it."""
     request: list[float]
+    commands: list[float]
 
     @cached_property
     def count(self) -> int:
@@ -131,7 +132,7 @@ class Costs:
         far = flow.far
         nothing = flow.cycles * 0.0
         further = (nothing, nothing) if far is None else (far.passing, far.request)
-        values = (flow.cycles, flow.alone, flow.issue, flow.bytes, *further)
+        values = (flow.cycles, flow.alone, flow.issue, flow.bytes, *further, flow.commands)
         numbers = [self._each(priced, value) for value in values]
         return Moves(flow, dma, lane, when.tolist(), (fills % slots).tolist(), *numbers)
 

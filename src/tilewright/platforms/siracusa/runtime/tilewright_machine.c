@@ -6,7 +6,8 @@
 #define L1_BITS 18
 #define CHANNELS 128 /* a power of two; more of them share places, and so wait for each other */
 #define RELAYS 8
-#define ALL_COUNTERS 0xffffu
+#define COUNTERS 16
+#define ALL_COUNTERS ((1u << COUNTERS) - 1)
 #define LARGEST 0x1ffffu /* bytes of one command */
 
 /* Bits of a command besides its length. */
@@ -23,6 +24,7 @@
 static struct {
     uint32_t busy;               /* counters of the DMA, as bits */
     uint16_t counters[CHANNELS]; /* those of the transfers on each channel */
+    uint8_t channels[COUNTERS];  /* that of each counter in use */
     uint16_t last[CHANNELS]; /* the last copy between L3 and L2 on each channel, with a bit that says there is one */
     int far;                 /* whether there have been any */
     int relays;              /* in use */
@@ -56,11 +58,24 @@ static void finish_near(int channel) {
     near.counters[channel] = 0;
 }
 
-/* When the counters of the DMA run out, the transfers of the channel have to end first. */
+/* Waits until some transfers have ended, whichever, and gives their counters back. */
+SMALL static void finish_some(void) {
+    TW_REGISTER(TW_EVENTS) = TW_DMA_EVENT;
+    uint32_t ended;
+    while (!(ended = ~TW_REGISTER(TW_DMA + 4) & ALL_COUNTERS))
+        (void)tw_wait_for_event();
+    TW_REGISTER(TW_EVENTS) = TW_BARRIER_EVENT;
+    for (int i = 0; i < COUNTERS; i++)
+        near.counters[near.channels[i]] = (uint16_t)(near.counters[near.channels[i]] & ~(ended & 1u << i));
+    TW_REGISTER(TW_DMA + 4) = ended;
+    near.busy &= ~ended;
+}
+
 static inline void allocate(int channel) {
-    for (int other = channel; near.busy == ALL_COUNTERS; other = (other + 1) % CHANNELS)
-        finish_near(other);
-    const uint32_t counter = 1u << TW_REGISTER(TW_DMA);
+    if (near.busy == ALL_COUNTERS)
+        finish_some();
+    const uint32_t number = TW_REGISTER(TW_DMA), counter = 1u << number;
+    near.channels[number] = (uint8_t)channel;
     near.counters[channel] = (uint16_t)(near.counters[channel] | counter);
     near.busy |= counter;
 }
@@ -308,10 +323,10 @@ static inline struct sides sides(void *to, const void *from) {
     return (struct sides){(uint32_t)from, (uint32_t)to, 0};
 }
 
-/* Whether one command does it: all of it is between L2 and L1, and a counter is free. */
+/* Whether one command does it: all of it is between L2 and L1. */
 static inline int at_once(struct sides s, size_t bytes) {
     const void *const l1 = (const void *)s.l1, *const l2 = (const void *)s.l2;
-    return in_l1(l1) && !in_l1(l2) && !in_l3(l2) && bytes - 1 < LARGEST && near.busy != ALL_COUNTERS;
+    return in_l1(l1) && !in_l1(l2) && !in_l3(l2) && bytes - 1 < LARGEST;
 }
 
 void tw_dma_run(int channel, void *to, const void *from, size_t bytes) {
