@@ -86,6 +86,15 @@ static inline void iattention_fours_s8_channels(const uint8_t *weights, int step
     }
 }
 
+/* 64 times a mean, rounded, then scaled. What its sum times the inverse finds is the quotient or one less. */
+TW_INLINE int8_t iattention_fours_s8_mean(int32_t sum, uint32_t total, uint32_t inverse, uint32_t mul, int shift) {
+    const uint32_t sign = (uint32_t)(sum >> 31), n = (((uint32_t)sum ^ sign) - sign) * 64 + (total >> 1);
+    uint32_t size = (uint32_t)((uint64_t)n * inverse >> 32);
+    size += n - size * total >= total;
+    const uint32_t product = ((size ^ sign) - sign) * mul + (UINT32_C(1) << shift >> 1);
+    return (int8_t)tw_clamp((int32_t)product >> shift, -128, 127);
+}
+
 static void iattention_fours_s8(const int8_t *Q, const int8_t *K, const int8_t *V, const int8_t *NK, const int8_t *NV,
                                 const int32_t *score_mul, const uint8_t *table, const int32_t *mean_mul, int8_t *Y,
                                 int H, int S, int L, int D, int K_s0, int K_s1, int V_s0, int V_s1, int Y_s0,
@@ -112,24 +121,19 @@ static void iattention_fours_s8(const int8_t *Q, const int8_t *K, const int8_t *
             const int top = iattention_fours_s8_top(mine + old, s + i + 1, iattention_fours_s8_top(mine, L, -32768));
             total[i] = (uint32_t)(iattention_fours_s8_weights(mine, L, old, top, table, last, to) +
                                   iattention_fours_s8_weights(mine + old, s + i + 1, seen, top, table, last, to + old));
-            inverse[i] = total[i] > 1 ? UINT32_MAX / total[i] : UINT32_MAX;
+            total[i] += !total[i]; /* sums are 0 then */
+            inverse[i] = UINT32_MAX / total[i];
         }
         for (int d = 0; d < D; d += 2) {
             int32_t sums[64], more[64];
             iattention_fours_s8_channels(weights, step, v + d * V_s1, V_s1, L, zero, sums);
             iattention_fours_s8_channels(weights + old, step, own + d * S, S, seen, zero, more);
-            for (int i = 0; i < 4; i++) {
-                for (int j = 0; j < 2; j++) {
-                    const int32_t sum = sums[16 * i + j] + more[16 * i + j];
-                    const uint32_t n = (uint32_t)(sum < 0 ? -sum : sum) * 64 + (total[i] >> 1);
-                    uint32_t size = (uint32_t)((uint64_t)n * inverse[i] >> 32); /* or one or two more */
-                    while (total[i] && n - size * total[i] >= total[i])
-                        size++;
-                    const uint32_t product = (sum < 0 ? -size : size) * (uint32_t)mean_mul[head * D + d + j] +
-                                             (UINT32_C(1) << mean_shift >> 1);
-                    Y[(s + i) * Y_s0 + head * D + d + j] = (int8_t)tw_clamp((int32_t)product >> mean_shift, -128, 127);
-                }
-            }
+            int8_t *y = Y + s * Y_s0 + head * D + d;
+            const uint32_t mean[2] = {(uint32_t)mean_mul[head * D + d], (uint32_t)mean_mul[head * D + d + 1]};
+            TW_UNROLL_BY(1)
+            for (int i = 0; i < 4; i++, y += Y_s0)
+                TW_UNROLL for (int j = 0; j < 2; j++) y[j] = iattention_fours_s8_mean(
+                    sums[16 * i + j] + more[16 * i + j], total[i], inverse[i], mean[j], mean_shift);
         }
     }
 }

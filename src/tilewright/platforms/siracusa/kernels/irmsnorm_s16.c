@@ -4,14 +4,14 @@ types: {x: int16, weight: int32, y: U}
 U: [int8, int16, int32]
 when: {largest_weight: "<= 32767"}      # so that products fit 31 bits
 epilogue: row
-# Squares two at a time, a root and three quotients for each row; each core has a part of the elements of all rows, and
-# they meet where all squares are added.
+# A root and three quotients for each row; squares and results of four elements at a time, then one. Each core has some
+# fours of all rows, and they meet where all squares are added.
 cycles:
-  squares: OUTER * twos(steps(AXIS, PARTS))
+  fours: OUTER * steps(fours(AXIS), PARTS)
+  single: OUTER * left_of_fours(AXIS)
   rows: OUTER
   meetings: OUTER * several(PARTS)
-  results: (RESULTS := OUTER * steps(AXIS, PARTS))
-  behind: RESULTS * FUSED
+  behind: OUTER * steps(AXIS, PARTS) * FUSED
   call: some(OUTER)
 --- */
 #include "tilewright_kernel.h"
@@ -53,8 +53,14 @@ TW_INLINE U irmsnorm_s16_value(int32_t x, int32_t weight, uint32_t m, int k, int
     const int32_t twice = 2 * x * weight;
     int32_t quotient;
     __asm__("mulhsu %0, %1, %2" : "=r"(quotient) : "r"(twice), "r"(m));
-    quotient = ((quotient >> k) + (int32_t)((uint32_t)twice >> 31)) >> shift;
-    __asm__(".insn r 0x33, 5, 0x0A, %0, %0, %1" : "+r"(quotient) : "r"(top)); /* p.clipr */
+    quotient >>= k;
+    __asm__(".insn r 0x5B, 2, 0x20, %0, %1, %2\n" /* p.addNr */
+            ".insn r 0x33, 5, 0x0A, %0, %0, %3"   /* p.clipr */
+            : "+r"(quotient)
+            : "r"((uint32_t)twice >> 31), "r"(shift), "r"(top));
+    const int32_t most = (int32_t)(UINT32_MAX >> (33 - 8 * sizeof(U)));
+    if (quotient < -most - 1 || quotient > most) /* else it is converted once more */
+        __builtin_unreachable();
     return (U)quotient;
 }
 
@@ -80,7 +86,7 @@ static void irmsnorm_s16(const int16_t *x, const int32_t *weight, U *y, int OUTE
     const struct Epilogue e = *epilogue;
     const int part = (AXIS + 4 * PARTS - 1) / (4 * PARTS) * 4, from = tw_min(PART * part, AXIS),
               end = tw_min(from + part, AXIS);
-    const int shift = tw_highest_bit((uint32_t)D);
+    const int shift = tw_highest_bit((uint32_t)D), top = n_levels / 2 - 1;
     for (int outer = 0; outer < OUTER; outer++, x += AXIS) {
         const uint64_t squares = irmsnorm_s16_all(irmsnorm_s16_squares(x + from, end - from), outer, PART, PARTS);
         const int32_t deviation = irmsnorm_s16_root((uint32_t)(squares / (uint32_t)AXIS) + 1);
@@ -90,8 +96,14 @@ static void irmsnorm_s16(const int16_t *x, const int32_t *weight, U *y, int OUTE
         TW_KEEP(first);
         const uint32_t rest = (UINT32_C(1) << 31) - first * (uint32_t)deviation;
         const uint32_t m = (first << k) + (rest << k) / (uint32_t)deviation + 1;
-        TW_UNROLL_BY(1)
-        for (int i = from; i < end; i++)
-            STORE_1(&e, y, irmsnorm_s16_value(x[i], weight[i], m, k, shift, n_levels / 2 - 1), outer * AXIS + i, i);
+        const int16_t *a = x + from;
+        const int32_t *w = weight + from;
+        int i = from, at = outer * AXIS + from;
+        for (; i + 4 <= end; i += 4, at += 4, a += 4, w += 4)
+            STORE_4(&e, y, irmsnorm_s16_value(a[0], w[0], m, k, shift, top),
+                    irmsnorm_s16_value(a[1], w[1], m, k, shift, top), irmsnorm_s16_value(a[2], w[2], m, k, shift, top),
+                    irmsnorm_s16_value(a[3], w[3], m, k, shift, top), at, i);
+        for (; i < end; i++)
+            STORE_1(&e, y, irmsnorm_s16_value(*a++, *w++, m, k, shift, top), at++, i);
     }
 }
