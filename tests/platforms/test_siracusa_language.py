@@ -11,6 +11,7 @@ from passes.build import Builder
 from platforms.test_siracusa_kernels import assert_right, random
 from tilewright.api import Options, run_model
 from tilewright.core.graph import Graph
+from tilewright.core.interpret import interpret
 from tilewright.language.quantised import powers
 from tilewright.machine.target import Sizes, load_platform
 
@@ -83,11 +84,40 @@ def test_rotations() -> None:
     assert_right(b.graph(*outputs), "irotary")
 
 
+@pytest.mark.parametrize("levels", [1 << 8, 1 << 16])
+def test_requantised_columns(levels: int) -> None:
+    """Whole fours of columns and others, alone and with a gate behind them."""
+    b = Builder()
+    outputs: list[str] = []
+    for number, (rows, columns) in enumerate([(9, 24), (5, 7), (1, 30), (3, 2)]):
+        x, mul = b.input(f"x{number}", f"int32[{rows},{columns}]"), random("int8", columns, seed=number)
+        add = random("int16", columns, seed=number).astype(np.int32)
+        by = {"div": 1 << 9, "n_levels": levels, "axis": -1, "x_limit": 1 << 23}
+        scaled = b.op("RequantShift", x, mul.astype(np.int32), add, **by)
+        outputs.append(scaled)
+        if levels > 1 << 8:
+            gate = b.input(f"gate{number}", f"int16[{rows},{columns}]")
+            scaled = b.op("RequantShift", x, mul.astype(np.int32), -add, **by)
+            outputs.append(b.op("iSwiGLU", gate, scaled, np.arange(128).astype(np.int16) * 256, step=9, shift=20))
+    graph = b.graph(*outputs)
+    fed = [random(graph.types[n].dtype.name, *graph.types[n].shape, seed=i) for i, n in enumerate(graph.inputs)]
+    fed = [x >> 8 if x.dtype == np.int32 else x for x in fed]
+    ran = run_model(graph, Options(platform="siracusa", sizes=Sizes({"L1": 24_000}, without=("neureka",))), inputs=fed)
+    for found, wanted in zip(ran.outputs, interpret(graph, fed), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    assert "requant_columns(" in ran.compiled.files["network.c"].decode()
+
+
 def test_halves_are_taken_apart() -> None:
     b = Builder()
     outputs: list[str] = []
     # Whole words and others, elements of other sizes, hardly anything.
-    cases = (("int8[18,8,28]", (9, 9), 0), ("int8[1,7,5]", (2, 5), 1), ("int16[5,3]", (1, 4), 0), ("int8[7]", (6, 1), 0))
+    cases = (
+        ("int8[18,8,28]", (9, 9), 0),
+        ("int8[1,7,5]", (2, 5), 1),
+        ("int16[5,3]", (1, 4), 0),
+        ("int8[7]", (6, 1), 0),
+    )
     for number, (kind, parts, axis) in enumerate(cases):
         names = (f"left{number}", f"right{number}")
         outputs += b.ops("Split", b.input(f"x{number}", kind), np.asarray(parts), names=names, axis=axis)

@@ -18,6 +18,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import INT8, INT16
 from tilewright.core.domain import Axis, Domain, at, axis_names, dim
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import REQUIRED, Body, Call, Operator, declare, example
@@ -225,12 +226,19 @@ def _to_even(call: Call, shift: int, zero: int) -> _Scaled:
 
 
 def _known_numbers(call: Call) -> dict[str, int]:
-    """For kernels: `clip((x * factor + added) >> shift, rounded)` of one factor, in 32 bits and to all of 8 bits."""
+    """For kernels: `clip((x * factor + added) >> shift, rounded)` of one factor, in 32 bits and to all of 8 bits.
+
+    Of a factor for each column it is `column_shift`, to all of 8 or 16 bits with a sign.
+    """
     mul, add, shift = call.baked("mul"), call.baked("add"), power_of_two(call, "div")
     lo, hi = limits(levels_of(call), call.int("signed") != 0)
-    if mul is None or add is None or not shift or call.int("half_to_even") or call.int("zero_point") or hi - lo != 255:
+    if not shift or call.int("half_to_even") or call.int("zero_point"):
         return {}
-    if _largest(call, "x") * abs(int(mul)) + abs(int(add)) + (1 << shift >> 1) >= 1 << 31:
+    if mul is None or add is None:
+        most = _largest(call, "x") * _largest(call, "mul") + _largest(call, "add")
+        fits = min(most, call.int("total_limit") or most) + (1 << shift >> 1) < 1 << 31
+        return {"column_shift": shift} if fits and lo in (INT8.lo, INT16.lo) and hi == -lo - 1 else {}
+    if hi - lo != 255 or _largest(call, "x") * abs(int(mul)) + abs(int(add)) + (1 << shift >> 1) >= 1 << 31:
         return {}
     return {"factor": int(mul), "added": int(add), "shift": shift}
 
@@ -280,6 +288,9 @@ declare(
                 "int16[300]", np.asarray(1 << 23), np.asarray(0), div=1 << 26, half_to_even=1, zero_point=128, signed=0
             ),
             example("int8[300]", np.asarray(5), np.asarray(40), div=64),
+            example(
+                "int32[7,9]", np.arange(1, 10), np.arange(9) * 70, div=64, n_levels=1 << 16, axis=-1, x_limit=1 << 20
+            ),
             example("int16[300]", np.asarray(5), np.asarray(-900), div=64, n_levels=256, signed=1),
             example("int16[300]", np.asarray(5), np.asarray(-900), div=64, half_to_even=1),
             example("int16[300]", np.asarray(5), np.asarray(-901), div=64, half_to_even=1, zero_point=-2),
