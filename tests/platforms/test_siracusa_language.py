@@ -92,13 +92,14 @@ def test_requantised_columns(levels: int) -> None:
     for number, (rows, columns) in enumerate([(9, 24), (5, 7), (1, 30), (3, 2)]):
         x, mul = b.input(f"x{number}", f"int32[{rows},{columns}]"), random("int8", columns, seed=number)
         add = random("int16", columns, seed=number).astype(np.int32)
-        by = {"div": 1 << 9, "n_levels": levels, "axis": -1, "x_limit": 1 << 23}
-        scaled = b.op("RequantShift", x, mul.astype(np.int32), add, **by)
-        outputs.append(scaled)
+        kept, gated = (
+            b.op("RequantShift", x, mul.astype(np.int32), a, div=1 << 9, n_levels=levels, axis=-1, x_limit=1 << 23)
+            for a in (add, -add)
+        )
+        outputs.append(kept)
         if levels > 1 << 8:
             gate = b.input(f"gate{number}", f"int16[{rows},{columns}]")
-            scaled = b.op("RequantShift", x, mul.astype(np.int32), -add, **by)
-            outputs.append(b.op("iSwiGLU", gate, scaled, np.arange(128).astype(np.int16) * 256, step=9, shift=20))
+            outputs.append(b.op("iSwiGLU", gate, gated, np.arange(128).astype(np.int16) * 256, step=9, shift=20))
     graph = b.graph(*outputs)
     fed = [random(graph.types[n].dtype.name, *graph.types[n].shape, seed=i) for i, n in enumerate(graph.inputs)]
     fed = [x >> 8 if x.dtype == np.int32 else x for x in fed]
