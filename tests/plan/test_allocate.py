@@ -14,6 +14,7 @@ from plan.checker import least_peak, least_spill, problems
 from support import assert_linear, lines_run
 from tilewright.errors import TilewrightError
 from tilewright.plan.addresses.allocate import BufferRequest, Placement, allocate
+from tilewright.plan.addresses.packing import smallest_gap
 
 
 def cut_block(seed: int, *, pieces: int, height: int, width: int) -> list[BufferRequest]:
@@ -166,6 +167,12 @@ def test_work_without_search_grows_with_the_network() -> None:
     networks = [network(count) for count in (100, 200, 400)]
     assert problems(networks[-1], allocate(networks[-1], seconds=0.0)) == []
     assert_linear([lines_run(lambda n=n: allocate(n, seconds=0.0)) for n in networks])
+
+
+def test_the_smallest_gap_with_room_is_taken() -> None:
+    taken = [(20, 30), (0, 4), (12, 20), (25, 28)]
+    assert [smallest_gap(size, taken, 40) for size in (1, 8, 9, 10, 11)] == [4, 4, 30, 30, None]
+    assert smallest_gap(3, [], 3) == 0
 
 
 def test_banks_are_taken_in_the_order_named() -> None:

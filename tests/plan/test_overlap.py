@@ -215,6 +215,17 @@ def test_one_chain_goes_on_while_the_other_is_computed_elsewhere() -> None:
     assert found.index("am") < found.index("bm") < found.index("ar") < found.index("an") < found.index("br")
 
 
+def test_an_engine_begins_with_what_has_most_behind_it() -> None:
+    b = Builder()
+    x = b.input("x", "float32[4,4]")
+    short, long = (b.op("MatMul", x, b.weights(4, 4), name=name) for name in ("short", "long"))
+    graph = b.graph(b.op("Add", short, b.op("Relu", long, name="r"), name="y"))
+    engines = ["array" if node.op == "MatMul" else "" for node in graph.nodes]
+    found = interleaved(graph, engines, [10.0] * len(graph.nodes))
+    assert found is not None
+    assert named(found.graph) == ["long", "short", "r", "y"]
+
+
 def test_an_order_that_saves_little_is_none() -> None:
     assert order({"MatMul": 0.01, "Relu": 100, "Add": 100}) is None
     graph = chains()

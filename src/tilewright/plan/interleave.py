@@ -1,9 +1,9 @@
 """The order of nodes in which the cores and engines beside them have something to do at the same time.
 
-A list schedule: an engine that is free takes the first node in the order given whose operands are there. Then whatever
-other engines compute is put off as long as it is done one node of the cores before these need it: few tensors wait to
-be read, and there is time to move them. What begins while the cores compute a node comes before that node, to be
-started beside it (`plan.overlap`).
+A list schedule: an engine that is free takes, of the nodes whose operands are there, the one with the most to be done
+behind it, the first in the order given where several have the same. Then whatever other engines compute is put off as
+long as it is done one node of the cores before these need it: few tensors wait to be read, and there is time to move
+them. What begins while the cores compute a node comes before that node, to be started beside it (`plan.overlap`).
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def interleaved(graph: Graph, engines: Sequence[str], cycles: Sequence[float]) -
 
 @dataclass
 class _Lane:
-    """An engine, with the nodes whose operands are there soon, and those for which they are, in order."""
+    """An engine, with the nodes whose operands are there soon, and those for which they are, the most urgent first."""
 
     free: float = 0.0
-    soon: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
-    ready: list[int] = field(default_factory=list[int])
+    soon: list[tuple[float, float, int]] = field(default_factory=list[tuple[float, float, int]])
+    ready: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
 
     @property
     def next(self) -> float:
@@ -65,8 +65,8 @@ class _Lane:
         """That node."""
         now = self.next
         while self.soon and self.soon[0][0] <= now:
-            heappush(self.ready, heappop(self.soon)[1])
-        return heappop(self.ready)
+            heappush(self.ready, heappop(self.soon)[1:])
+        return heappop(self.ready)[1]
 
 
 class _ListSchedule:
@@ -116,7 +116,7 @@ class _ListSchedule:
         """The operands of a node are known; whether it is a view, with which nothing is to be done."""
         there = max((self.ends[other] for other in self._before[index]), default=0.0)
         if not is_view(self._graph.nodes[index]):
-            heappush(lanes[self._engines[index]].soon, (there, index))
+            heappush(lanes[self._engines[index]].soon, (there, -self._left[index], index))
             return False
         self.starts[index] = self.ends[index] = there
         return True
@@ -142,6 +142,14 @@ class _ListSchedule:
         for index, own in enumerate(self._before):
             for other in sorted(own):
                 found[other].append(index)
+        return found
+
+    @cached_property
+    def _left(self) -> list[float]:
+        """Cycles from the start of each node to the end of all, if nothing had to wait for an engine."""
+        found = [0.0] * len(self._cycles)
+        for index in reversed(range(len(found))):
+            found[index] = self._cycles[index] + max((found[other] for other in self._behind[index]), default=0.0)
         return found
 
     def beside(self) -> list[int]:

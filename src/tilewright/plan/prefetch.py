@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from tilewright.core.plan import Group, Stage, TileBuffer
 from tilewright.core.tiles import Member, trace
 from tilewright.machine.target import Target
-from tilewright.plan.addresses.packing import first_gap, round_up
+from tilewright.plan.addresses.packing import round_up, smallest_gap
 from tilewright.plan.draft import PlanDraft
 from tilewright.plan.network import Network
 from tilewright.plan.points import WITHIN, Crossing
@@ -82,10 +82,11 @@ class _Prefetch:
             self.network.price(group, self.draft.around(number), self._outside(number))
             for number, group in enumerate(self.groups)
         ]
-        # One that another engine computes beside later groups takes no time of its own.
-        late = [number in self.draft.overlaps for number in range(len(prices))]
-        working = [0.0 if later else price.cost.cycles for price, later in zip(prices, late, strict=True)]
-        free = [0.0 if later else free_cycles(price) for price, later in zip(prices, late, strict=True)]
+        working = self._working([price.cost.cycles for price in prices])
+        free = [
+            0.0 if number in self.draft.overlaps else SHARE * taken - price.loads
+            for number, (price, taken) in enumerate(zip(prices, working, strict=True))
+        ]
         # Or not beside groups that load turn by turn, which may come to wait behind others.
         quiet = [
             min(time, 0.0) if g.loops and p.loads else time
@@ -97,6 +98,19 @@ class _Prefetch:
         other = self._copy()
         other._in_order(free)
         return min((way._completed(working) for way in (self, other, alone)), key=lambda way: way.cycles)
+
+    def _working(self, cycles: Sequence[float]) -> list[float]:
+        """What groups take. One that another engine computes beside later groups takes no time of its own; the last of
+        these ends when it is done."""
+        found = list(cycles)
+        for number in self.draft.overlaps:
+            found[number] = 0.0
+        spans: dict[tuple[int, int], float] = {}
+        for number, overlap in self.draft.overlaps.items():
+            spans[overlap.first, overlap.last] = spans.get((overlap.first, overlap.last), 0.0) + cycles[number]
+        for (first, last), taken in spans.items():
+            found[last] += max(taken - sum(found[first : last + 1]), 0.0)
+        return found
 
     def _copy(self) -> _Prefetch:
         """The same, to go on in another way."""
@@ -430,8 +444,9 @@ class _Prefetch:
 
     def _gap(self, first: int, last: int, size: int) -> Bytes | None:
         """Bytes that are free during some groups, one behind the other."""
-        start = first_gap(size, (taken for group in self.occupied[first : last + 1] for taken in group))
-        return (start, start + size) if start + size <= self.draft.levels.capacity else None
+        taken = {span for group in self.occupied[first : last + 1] for span in group}
+        start = smallest_gap(size, taken, self.draft.levels.capacity)
+        return None if start is None else (start, start + size)
 
 
 def free_cycles(price: Price) -> float:

@@ -128,6 +128,16 @@ def first_gap(size: int, taken: Iterable[tuple[int, int]], align: int = 1) -> in
     return offset
 
 
+def smallest_gap(size: int, taken: Iterable[tuple[int, int]], capacity: int) -> int | None:
+    """The begin of the smallest run of free bytes that has room for so many, so that large ones stay; None without."""
+    best, found, free = capacity + 1, None, 0
+    for begin, end in (*sorted(taken), (capacity, capacity)):
+        if size <= begin - free < best:
+            best, found = begin - free, free
+        free = max(free, end)
+    return found
+
+
 def _first_fit(items: Sequence[Item], order: Sequence[int], near: Sequence[Sequence[int]]) -> list[int]:
     offsets = [0] * len(items)
     placed: list[tuple[int, int] | None] = [None] * len(items)
