@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from tilewright.core.expr import Expr, Size, at_first, clamp, larger, smaller, value_of, variable
+from tilewright.core.expr import Expr, Size, at_first, clamp, larger, rounded_up, smaller, value_of, variable
 from tilewright.core.graph import Graph, Node, TensorType, attrs
 from tilewright.core.op import parse_type
 from tilewright.core.tiles import Member, Region, TileLoop, member, trace
@@ -58,3 +58,9 @@ def test_expressions_fold_where_their_variables_leave_no_doubt() -> None:
     assert at_first(i + 1, 5, 6) == 6
     assert [value_of(((i - 3) // 2), {"i": n}) for n in range(8)] == [(n - 3) // 2 for n in range(8)]
     assert variable("once", 1) == 0
+
+
+def test_multiples_are_factors_of_products() -> None:
+    i, j = variable("i", 8), variable("j", 30)
+    assert [value_of(rounded_up(j, 8), {"j": n}) for n in (0, 1, 8, 9)] == [0, 8, 8, 16]
+    assert (rounded_up(13, 8), str(i * rounded_up(j, 8))) == (16, "i * ((j + 7) / 8) * 8")

@@ -7,12 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from language_models import tiny
 from passes.build import Builder
 from platforms.test_siracusa_kernels import assert_right, random
-from tilewright.api import Options, run_model
+from tilewright.api import Options, compile_model, run_model
 from tilewright.core.graph import Graph
 from tilewright.core.interpret import interpret
-from tilewright.language.quantised import powers
+from tilewright.language.graphs import integer_graph
+from tilewright.language.quantised import powers, quantised
+from tilewright.language.ranges import own_texts, watched
 from tilewright.machine.target import Sizes, load_platform
 
 
@@ -56,6 +59,17 @@ def test_attention_of_four_queries_at_a_time(heads: int, rows: int, length: int,
     (tmp_path / f"{other}.c").write_text((folder / f"{fours}.c").read_text().replace(fours, other))
     text = assert_right(attention(heads, rows, length, size), l1=100_000, own=(tmp_path,))
     assert any(f"{name}_top(" in text for name in (fours, other))
+
+
+def test_rows_of_the_cache_begin_at_words() -> None:
+    """Values of a channel are as many as there are tokens; the next channel begins where words do."""
+    model = tiny()
+    graph = integer_graph(quantised(model, watched(model, own_texts(model))))
+    files = compile_model(graph, Options(platform="siracusa")).files
+    text = next(str(text) for place, text in files.items() if place.endswith("network.c"))
+    calls = [" ".join(call.split()) for call in text.split("iattention_s8(")[2:]]
+    assert calls
+    assert all("(size_0 + 7) / 8 * 8, 32," in call for call in calls)
 
 
 def attention(heads: int, rows: int, length: int, size: int) -> Graph:

@@ -34,7 +34,20 @@ from tilewright.core.program import (
     Test,
 )
 from tilewright.core.sizes import ranges_of
-from tilewright.core.tiles import Extent, Member, Region, TileLoop, Trace, Use, hull, left, member, narrowed, trace
+from tilewright.core.tiles import (
+    Extent,
+    Member,
+    Region,
+    TileLoop,
+    Trace,
+    Use,
+    hull,
+    left,
+    member,
+    narrowed,
+    trace,
+    walked,
+)
 from tilewright.machine.parts import Link
 
 CORE = "core"
@@ -202,11 +215,43 @@ class Lowering:
 
     def in_buffer(self, buffer: int) -> HeldRegion:
         mine = self.group.buffers[buffer]
-        held = HeldRegion(Place(self.memory, mine.offset), self.slot(buffer) * mine.bytes, self.regions[buffer])
+        place = Place(self.memory, mine.offset)
+        held = HeldRegion(place, self.slot(buffer) * mine.bytes, self.regions[buffer], self._unit(buffer))
         if mine.within < 0:
             return held
         position, use = self.read[buffer]
         return replace(held, region=around(self.members[position], use, self.regions[mine.within]))
+
+    def _unit(self, buffer: int) -> int:
+        """Rows whose length is known when the network runs begin where tensors may, as words are loaded faster there:
+        where they are loaded, kernels walk them by their strides, nobody else has them, and rows of any length fit."""
+        if buffer not in self.read:
+            return 1
+        kind, last = self.read[buffer][1].type, self.regions[buffer][-1:]
+        unit = max(self.plan.platform.alignment // kind.dtype.bytes, 1)
+        if not last or isinstance(last[0].size, int) or kind.shape[-1] % unit or self._shared(buffer):
+            return 1
+        if self.depth([last[0].start, last[0].stop]) >= 0:  # it is cut into tiles
+            return 1
+        choices = self.plan.choices
+        walks = (
+            use.key in walked(mine, choices[work.step].kernel)
+            for work, mine in zip(self.group.works, self.members, strict=True)
+            for use in mine.uses
+            if work.buffers.get(use.key) == buffer
+        )
+        return unit if all(walks) else 1
+
+    def _shared(self, buffer: int) -> bool:
+        """Whether something lies in a buffer, it in something, or another group finds there what it holds."""
+        mine = self.group.buffers[buffer]
+        inside = mine.within >= 0 or any(other.within == buffer for other in self.group.buffers)
+        return inside or any(
+            (other.tensor, other.offset) == (mine.tensor, mine.offset)
+            for number, group in enumerate(self.schedule.groups)
+            for other in group.buffers
+            if number != self.index
+        )
 
     def at_home(self, position: int, use: Use) -> tuple[HeldRegion, str]:
         """The whole tensor of a use, and the memory that it is in."""

@@ -13,7 +13,7 @@ from tilewright.codegen.literals import number
 from tilewright.codegen.loopnest import Nest, cut_bounds, print_nest
 from tilewright.codegen.pieces import Pieces
 from tilewright.codegen.steps import CArray, epilogue_steps, mentions
-from tilewright.core.expr import Expr, Size, Var, plain
+from tilewright.core.expr import Expr, Size, Var, plain, rounded_up
 from tilewright.core.graph import Graph, TensorType
 from tilewright.core.matching import binding_names, tile_names
 from tilewright.core.op import call_node
@@ -27,19 +27,21 @@ from tilewright.machine import kernel as kernels
 
 @dataclass(frozen=True)
 class HeldRegion:
-    """Where the bytes of a use are, and which part of the tensor they are, dense and row-major."""
+    """Where the bytes of a use are, and which part of the tensor they are, row-major."""
 
     place: Place
     offset: Size
     region: Region
+    unit: int = 1
+    """Rows begin at multiples of so many elements; they are dense where it is 1."""
 
     def strides(self) -> tuple[Size, ...]:
         """Elements between neighbours along each axis."""
         found: list[Size] = []
         step: Size = 1
-        for part in reversed(self.region):
+        for axis, part in enumerate(reversed(self.region)):
             found.append(step)
-            step = plain(step * part.size)
+            step = plain(step * (part.size if axis else rounded_up(part.size, self.unit)))
         return tuple(reversed(found))
 
     def at(self, inner: Region) -> Size:

@@ -147,6 +147,11 @@ def plain(value: Size) -> Size:
     return value.constant if isinstance(value, Expr) and not value.terms else value
 
 
+def rounded_up(value: Size, unit: int) -> Size:
+    """The next multiple of a number."""
+    return plain((value + (unit - 1)) // unit * unit)
+
+
 def smaller(a: Size, b: Size) -> Size:
     return _extreme("min", a, b)
 
@@ -273,7 +278,10 @@ def _atom_text(atom: Atom) -> str:
         case "first":
             return f"({texts[0]} == 0 ? {texts[1]} : {texts[2]})"
         case "mul":
-            return " * ".join(
-                t if a.terms and len(a.terms) == 1 and not a.constant else f"({t})"
-                for a, t in zip(atom.arguments, texts, strict=True)
-            )
+            return " * ".join(t if _is_factor(a) else f"({t})" for a, t in zip(atom.arguments, texts, strict=True))
+
+
+def _is_factor(value: Expr) -> bool:
+    """Whether its text is one behind a product sign, too."""
+    quotient = any(isinstance(atom, Term) and atom.kind in ("div", "mod") for atom, _ in value.terms)
+    return len(value.terms) == 1 and not value.constant and not quotient
