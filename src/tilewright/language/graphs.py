@@ -177,8 +177,13 @@ def integer_graph(model: IntegerModel, rows: int = 1, name: str = "model", *, on
         mixed = b.add("iAttention", (*rows_of, *by), n + "mixed", **shifts)
         x = plus(x, times(mixed, layer.output, n + "attended", WIDE), n + "middle")
         inner = norm(x, layer.ffn_norm, n + "ffn_in")
-        gate, up = (times(inner, by, n + p, 1 << 16) for p, by in (("gate", layer.gate), ("up", layer.up)))
-        hidden = b.add("iSwiGLU", (gate, up, sigmoid), n + "hidden", step=layer.step, shift=layer.hidden_shift)
+        gate = times(inner, layer.gate, n + "gate", 1 << 16)
+        # What is behind the first product is computed beside the second one, before that is scaled and multiplied.
+        opened = b.add("iSiLU", (gate, sigmoid), n + "opened", step=layer.step)
+        up = times(inner, layer.up, n + "up", 1 << 16)
+        product = b.add("Mul", (opened, up), n + "product", widen=1)
+        scale = {"div": 1 << layer.hidden_shift, "n_levels": 256, "x_limit": 1 << 30}
+        hidden = b.add("RequantShift", (product, one, none), n + "hidden", **scale)
         x = plus(x, times(hidden, layer.down, n + "fed", WIDE), n + "x")
     if only_last:
         x = b.add("Gather", (x, b.fed(LAST, TensorType(INT32, (1,)))), "last_x", axis=0)

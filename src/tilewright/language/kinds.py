@@ -16,7 +16,7 @@ _OF_OP = {
     "RMSNormalization": "norms",
     "iRotary": "rotation",
     "RotaryEmbedding": "rotation",
-    "iSwiGLU": "gates",
+    "iSiLU": "gates",
     "Sigmoid": "gates",
     "Silu": "gates",
 }
