@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 _ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "'": "&#39;", '"': "&#34;"})
-STYLE = Path(__file__).with_name("common.css")
+HEAD, STYLE = (Path(__file__).with_name(name) for name in ("head.html", "common.css"))
 _PLACE = re.compile(r"\{\{ (\w+) \}\}")
 
 
@@ -24,8 +24,16 @@ def lines(parts: Iterable[str]) -> str:
 def page(template: Path, **parts: str) -> str:
     """A page: the file with `{{ name }}` replaced by the part of that name. The parts are HTML already.
 
-    `common` is the style of all pages.
+    `head` is how all pages begin, with the style that they have in common.
     """
-    parts["common"] = STYLE.read_text(encoding="utf-8").removesuffix("\n")
-    text = template.read_text(encoding="utf-8").removesuffix("\n")
+    parts["common"] = _text(STYLE)
+    parts["head"] = _filled(_text(HEAD), parts)
+    return _filled(_text(template), parts)
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8").removesuffix("\n")
+
+
+def _filled(text: str, parts: Mapping[str, str]) -> str:
     return _PLACE.sub(lambda place: parts[place[1]], text)
