@@ -122,22 +122,6 @@ def test_requantised_columns(levels: int) -> None:
     assert "requant_columns(" in ran.compiled.files["network.c"].decode()
 
 
-def test_halves_are_taken_apart() -> None:
-    b = Builder()
-    outputs: list[str] = []
-    # Whole words and others, elements of other sizes, hardly anything.
-    cases = (
-        ("int8[18,8,28]", (9, 9), 0),
-        ("int8[1,7,5]", (2, 5), 1),
-        ("int16[5,3]", (1, 4), 0),
-        ("int8[7]", (6, 1), 0),
-    )
-    for number, (kind, parts, axis) in enumerate(cases):
-        names = (f"left{number}", f"right{number}")
-        outputs += b.ops("Split", b.input(f"x{number}", kind), np.asarray(parts), names=names, axis=axis)
-    assert_right(b.graph(*outputs), "split")
-
-
 @pytest.mark.parametrize(
     ("rows", "weight_memory", "in_place"), [(1, 1 << 20, True), (1, 0, False), (300, 1 << 20, False)]
 )
