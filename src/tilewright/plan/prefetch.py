@@ -25,7 +25,7 @@ Bytes = tuple[int, int]
 
 LATEST = 8
 """Groups beside which a store may run."""
-EARLIEST = 12
+EARLIEST = 16
 """Groups beside which a load may run."""
 SHARE = 0.6
 """Of the cycles of a group, which are a prediction, in which loads of later ones are expected to run."""
