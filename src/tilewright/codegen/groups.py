@@ -22,10 +22,18 @@ from tilewright.core.program import AwaitEngine, AwaitTransfers, For, If, Let, M
 STEP = "t"
 
 
-def lower_groups(plan: Plan, schedule: Schedule, pieces: Pieces) -> tuple[Routine, ...]:
-    """What runs, in order."""
+def lowerings(plan: Plan, schedule: Schedule, pieces: Pieces, *, observed: bool = False) -> list[Lowering]:
+    """The groups of a plan, on their way to routines."""
     channels = Channels(schedule.groups, schedule.moves)
-    groups = [Lowering(plan, schedule, index, group, pieces, channels) for index, group in enumerate(schedule.groups)]
+    return [
+        Lowering(plan, schedule, index, group, pieces, channels, observed=observed)
+        for index, group in enumerate(schedule.groups)
+    ]
+
+
+def lower_groups(plan: Plan, schedule: Schedule, pieces: Pieces, *, observed: bool = False) -> tuple[Routine, ...]:
+    """What runs, in order."""
+    groups = lowerings(plan, schedule, pieces, observed=observed)
     done = actions(len(groups), schedule.moves, schedule.runs)
     routines = [_Turns(groups, group, mine).routine() for group, mine in zip(groups, done, strict=True)]
     return with_roles(routines, plan.platform.engines[schedule.engine].memory)
@@ -151,7 +159,9 @@ class _Turns:
         if self._queued:
             before = If((self._before_last(),), (AwaitEngine(engine, recent=False),))
             return [before, *self._once(group.steps - 1, [AwaitEngine(engine)])]
-        return group.guarded(group.work_depth(action.run.position), [Mark(group.index, "await"), AwaitEngine(engine)])
+        position = action.run.position
+        waited = [Mark(group.index, "await"), AwaitEngine(engine), *group.made(position)]
+        return group.guarded(group.work_depth(position), waited)
 
     def _unless_first(self, distance: int, load: list[Statement]) -> list[Statement]:
         """The load of a later step, where that of the first one is started before the group."""

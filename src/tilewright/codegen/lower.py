@@ -17,8 +17,13 @@ from tilewright.core.sizes import ranges_of
 from tilewright.core.tiles import Extent, member
 
 
-def lower(plan: Plan, name: str = "network", entry: str = "", pool: ConstantPool | None = None) -> Program:
-    """The program of a plan, or of one of several: these have names as entries, and one pool."""
+def lower(
+    plan: Plan, name: str = "network", entry: str = "", pool: ConstantPool | None = None, *, observed: bool = False
+) -> Program:
+    """The program of a plan, or of one of several: these have names as entries, and one pool.
+
+    One that is observed has marks where nodes are computed (`codegen.observing`), and is the same otherwise.
+    """
     pieces, types = Pieces(plan, pool), plan.graph.types
     flat = plan.schedule is None
     calls: list[Invoke | Mark] = []
@@ -26,8 +31,10 @@ def lower(plan: Plan, name: str = "network", entry: str = "", pool: ConstantPool
         if flat and not is_view(node):
             # A simulator that has no other way to see where a program is.
             calls += [Mark(step, "begin")] if plan.platform.qemu else []
+            calls += [Mark(step, "work")] if observed else []
             calls.append(_whole_node(plan, step, node, pieces))
-    routines = () if plan.schedule is None else lower_groups(plan, plan.schedule, pieces)
+            calls += [Mark(step, "made")] if observed else []
+    routines = () if plan.schedule is None else lower_groups(plan, plan.schedule, pieces, observed=observed)
     blocks = _blocks(plan, plan.schedule) if plan.schedule is not None else {}
     arena = blocks[plan.platform.cores.memory] if blocks and plan.platform.whole else plan.arena_bytes
     kept = _states(plan, pieces)

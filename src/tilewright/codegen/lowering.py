@@ -63,8 +63,10 @@ class Lowering:
     group: Group
     pieces: Pieces
     channels: Channels
-    step: Literal["any", "first", "last"] = "any"
+    step: Literal["any", "first", "last"] | tuple[int, ...] = "any"
     """Which step statements are for: any, as expressions of the loop variables, or one that is known."""
+    observed: bool = False
+    """Whether marks tell where a node has been computed."""
     edge: tuple[int, bool] | None = None
     """A loop, and whether it stands at its last tile or before that, where statements are for one of these alone."""
     names: ExpressionNames = field(default_factory=ExpressionNames, compare=False)
@@ -79,6 +81,8 @@ class Lowering:
 
     @cached_property
     def at(self) -> tuple[Size, ...]:
+        if isinstance(self.step, tuple):
+            return self.step
         if self.step != "any":
             return tuple(loop.count - 1 if self.step == "last" else 0 for loop in self.group.loops)
         found = [variable(index_name(loop), loop.count) for loop in self.group.loops]
@@ -353,7 +357,13 @@ class Lowering:
             wait = () if started else (AwaitEngine(choice.engine),)
             body = (StartEngine(choice.engine, self._invoked_by_size(position), tuple(beside)), *wait)
         mark = Mark(self.index, "start" if started else "work", position)
-        return self.guarded(self.work_depth(position), [mark, *self._crops(position), *body]) + self._keep(position)
+        done = [] if started else self.made(position)
+        depth = self.work_depth(position)
+        return self.guarded(depth, [mark, *self._crops(position), *body, *done]) + self._keep(position)
+
+    def made(self, position: int) -> list[Statement]:
+        """Where a node has been computed, for those who look."""
+        return [Mark(self.index, "made", position)] if self.observed else []
 
     def _takes_turns(self, position: int) -> bool:
         """Whether the cores share a node as its kernel says."""

@@ -16,6 +16,12 @@ from tilewright.errors import TilewrightError
 
 def interpret(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
     """The outputs of a graph for these inputs, which are converted to the declared types."""
+    tensors = interpret_all(graph, inputs)
+    return [tensors[name] for name in graph.outputs]
+
+
+def interpret_all(graph: Graph, inputs: Sequence[Array]) -> dict[str, Array]:
+    """The same with all tensors, by name."""
     if len(inputs) < len(graph.inputs):
         raise TilewrightError(
             "missing-input", f"network '{graph.name}' has {len(graph.inputs)} inputs, {len(inputs)} given"
@@ -30,15 +36,15 @@ def interpret(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
         shape = kind.shape if name in graph.updates else type_of(graph, found, name, at).shape
         tensors[name] = np.asarray(array).astype(kind.dtype.numpy).reshape(-1)[: prod(shape)].reshape(shape)
     for node in graph.nodes:
-        tensors.update(_shorter(graph, node, tensors, at) if found else _run(graph, node, tensors))
-    return [tensors[name] for name in graph.outputs]
+        tensors.update(_shorter(graph, node, tensors, at) if found else run_node(graph, node, tensors))
+    return tensors
 
 
 def _shorter(graph: Graph, node: Node, tensors: dict[str, Array], at: Mapping[str, int]) -> dict[str, Array]:
     """The same where tensors are shorter than their types say: each node sees as much as there is."""
     found, op = extents(graph), REGISTRY[node.op]
     if op.appends:
-        return _run(graph, node, tensors)
+        return run_node(graph, node, tensors)
     if op.kind == "view" and not node.epilogue:
         source = tensors[node.inputs[0]]
         whole = source.shape == graph.types[node.inputs[0]].shape
@@ -51,7 +57,7 @@ def _shorter(graph: Graph, node: Node, tensors: dict[str, Array], at: Mapping[st
         for name in node.reads
     }
     types = {name: type_of(graph, found, name, at) for name in (*node.reads, *node.made)}
-    return _run(replace(graph, types={**graph.types, **types}), node, cut)
+    return run_node(replace(graph, types={**graph.types, **types}), node, cut)
 
 
 def interpret_steps(graph: Graph, inputs: Sequence[Array], steps: int) -> list[Array]:
@@ -66,14 +72,15 @@ def interpret_steps(graph: Graph, inputs: Sequence[Array], steps: int) -> list[A
     return [np.stack(arrays) for arrays in zip(*found, strict=True)]
 
 
-def _run(graph: Graph, node: Node, tensors: dict[str, Array]) -> dict[str, Array]:
+def run_node(graph: Graph, node: Node, tensors: Mapping[str, Array]) -> dict[str, Array]:
+    """What a node makes, by name."""
     call = call_node(graph, node)
     results = list(evaluate(call, [tensors[name] if name else None for name in node.inputs]))
     results[0] = _epilogue(graph, node, results[0], tensors)
     return {name: array for name, array in zip(node.outputs, results, strict=False) if name}
 
 
-def _epilogue(graph: Graph, node: Node, result: Array, tensors: dict[str, Array]) -> Array:
+def _epilogue(graph: Graph, node: Node, result: Array, tensors: Mapping[str, Array]) -> Array:
     results = [result]
     for step, call in zip(node.epilogue, call_steps(graph, node, call_node(graph, node).outputs[0]), strict=True):
         given = (results[i.number] if isinstance(i, Result) else tensors[i] if i else None for i in step.inputs)

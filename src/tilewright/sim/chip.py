@@ -6,7 +6,7 @@ cycles of the inference in `tw_cycles`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,17 +55,17 @@ class Chip:
         # A program that is run once need not know of more.
         if steps > 1:
             self.simulator.write(self.simulator.address("tw_steps"), steps.to_bytes(4, "little"))
-        self._inputs = self.simulator.read_words("tw_inputs", inputs)
-        self._outputs = self.simulator.read_words("tw_outputs", len(outputs))
+        self.inputs = self.simulator.read_words("tw_inputs", inputs)
+        self.outputs = self.simulator.read_words("tw_outputs", len(outputs))
 
-    def run(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """One run; a fault or a finding of the checks is an error."""
-        for pointer, array in zip(self._inputs, inputs, strict=True):
+    def run(self, inputs: Sequence[Array], go: Callable[[], Stop] | None = None) -> tuple[Array, ...]:
+        """One run; a fault or a finding of the checks is an error. `go` may be another way to the end of the last."""
+        for pointer, array in zip(self.inputs, inputs, strict=True):
             self.simulator.write(pointer, np.ascontiguousarray(array).tobytes())
         self._left -= 1
-        stop = self.simulator.run_until("tw_ready") if self._left else self.simulator.run()
+        stop = self.simulator.run_until("tw_ready") if self._left else (go or self.simulator.run)()
         self._expect(stop, "breakpoint" if self._left else "exited")
-        found = zip(self._outputs, self._kinds, strict=True)
+        found = zip(self.outputs, self._kinds, strict=True)
         return tuple(
             np.frombuffer(self.simulator.read(pointer, kind.bytes), kind.dtype.numpy).reshape(kind.shape)
             for pointer, kind in found

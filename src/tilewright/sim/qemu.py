@@ -49,6 +49,7 @@ SEMIHOSTING = b"\xab\xbe"
 COUNTED = 0.05
 """Seconds between two looks at how many instructions a program has taken."""
 GIBIBYTE = 1024**3
+NOTHING = slice(0, 0)
 STACK = 2
 """The place among the counts of a program of what is no time."""
 
@@ -74,6 +75,8 @@ class QemuRun:
     footprint: Footprint
     parts: tuple[GroupProfile, ...]
     """Instructions of each step, where the program was built to tell."""
+    left: bytes = b""
+    """What it left behind in the memory of inputs and outputs, where that was asked for."""
 
 
 def qemu_of(platform: Target) -> Qemu:
@@ -121,8 +124,13 @@ def run_in_qemu(
     platform: Target,
     marks: Sequence[int],
     limits: Limits = USUAL,
+    *,
+    left: slice = NOTHING,
 ) -> QemuRun:
-    """Feeds arrays to a program and reads its results back; `marks` are those of its parts, where it was built so."""
+    """Feeds arrays to a program and reads its results back; `marks` are those of its parts, where it was built so.
+
+    `left` says which bytes of the memory of inputs and outputs are read, too.
+    """
     _check_ports(inputs, outputs, platform)
     text = bytearray()
     with _emulated(executable, platform, limits, text.extend, inputs) as board:
@@ -139,13 +147,15 @@ def run_in_qemu(
             for pointer, kind in zip(pointers, outputs, strict=False)
         )
         counts = np.frombuffer(board.variable("tw_counts"), np.uint64).tolist()
+        base = platform.memories[platform.home].base or 0
+        kept = board.read(base + left.start, left.stop - left.start)
     sizes = section_sizes(executable)
     footprint = Footprint(sizes.get(".text", 0), sizes.get(".rodata", 0), counts.pop(STACK))
     tick = 1e9 / qemu_of(platform).timer
     begin, end, *times = (round(time * tick) for time in counts)
     starts = [*(times[mark] for mark in marks), end]
     parts = [GroupProfile(mark, starts[i] - begin, starts[i + 1] - begin) for i, mark in enumerate(marks)]
-    return QemuRun(arrays, end - begin, footprint, tuple(parts))
+    return QemuRun(arrays, end - begin, footprint, tuple(parts), kept)
 
 
 def _check_ports(inputs: Sequence[Array], outputs: Sequence[TensorType], platform: Target) -> None:
