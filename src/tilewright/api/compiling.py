@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from tilewright.api.measuring import Building
 
 Observer = Callable[[str], None]
+StageObserver = Callable[[str, Graph], None]
+"""Is shown the network behind each stage."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ def compile_model(
     samples: Sequence[Array] | None = None,
     building: Building | None = None,
     progress: Observer = lambda _stage: None,
+    show: StageObserver = lambda _stage, _graph: None,
 ) -> Compiled:
     """Compiles an ONNX file (or an imported Graph). `samples` are example inputs in graph order.
 
@@ -86,7 +89,7 @@ def compile_model(
     chosen = options or Options()
     check_name(chosen.name)
     real = load_platform(chosen.platform, chosen.kernels)
-    source, planned = _planned(real, model, chosen, samples, building, progress)
+    source, planned = _planned(real, model, chosen, samples, building, progress, show)
     check_files(chosen.name, planned.platform)
     _check_memories(planned, real)
     progress("generate")
@@ -165,6 +168,7 @@ def _planned(
     samples: Sequence[Array] | None,
     building: Building | None,
     progress: Observer,
+    show: StageObserver = lambda _stage, _graph: None,
 ) -> tuple[Graph, Plan]:
     """The network as imported, and its plan, which is for the real machine with other sizes."""
     if chosen.measure:
@@ -194,6 +198,7 @@ def _planned(
 
     def observe(stage: str, graph: Graph) -> None:
         progress(stage)
+        show(stage, graph)
         if chosen.dump_stages is not None:
             stages.append((stage, graph))
 

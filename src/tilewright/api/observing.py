@@ -18,6 +18,7 @@ from tilewright.codegen import build, lower, project_files, written_project
 from tilewright.codegen.observing import HEADER, Sight, recording, sights, stopping
 from tilewright.core.graph import Array, Graph, TensorType
 from tilewright.core.program import Mark, Program
+from tilewright.errors import TilewrightError
 from tilewright.sim.chip import run_on_chip
 from tilewright.sim.host import run_on_host
 from tilewright.sim.qemu import run_in_qemu
@@ -70,6 +71,7 @@ class Observed:
 
     graph: Graph
     outputs: tuple[Array, ...] = ()
+    """None where the program did not come to its end."""
     made: dict[str, Shown] = field(default_factory=dict[str, Shown])
     read: dict[tuple[int, str], Shown] = field(default_factory=dict[tuple[int, str], Shown])
     """By the node that reads it."""
@@ -107,13 +109,18 @@ class Runner:
         program = lower(compiled.plan, compiled.program.name, observed=True)
         files = project_files([program], compiled.platform)
         seen, found = sights(compiled.plan), Observed(compiled.plan.graph)
-        if compiled.platform.timings:
-            found.outputs = self._on_chip(program, files, seen, found)
-        elif compiled.platform.qemu:
-            for part in self._parts(seen):
-                found.outputs = self._on_board(program, files, part, found)
-        else:
-            found.outputs = self._on_host(program, files, seen, found)
+        try:
+            if compiled.platform.timings:
+                found.outputs = self._on_chip(program, files, seen, found)
+            elif compiled.platform.qemu:
+                for part in self._parts(seen):
+                    found.outputs = self._on_board(program, files, part, found)
+            else:
+                found.outputs = self._on_host(program, files, seen, found)
+        except TilewrightError as error:
+            # What was seen until then tells where it went wrong.
+            if error.code != "run-failed":
+                raise
         return found
 
     @contextmanager

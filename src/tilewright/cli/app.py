@@ -79,6 +79,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Measures what kernels take on a platform's simulator, so that nobody has to type it.",
     ),
     "test": ("testing", "Compiles, builds, runs and compares every case below some folders."),
+    "diff": (
+        "diffing",
+        "Says which layer of a program goes wrong: compares model, network and program tensor by tensor.",
+    ),
     "sim": ("simulating", "Runs a program on a simulated machine, cycle by cycle."),
     "cost": (
         "costing",

@@ -100,7 +100,8 @@ def _whole_nodes(plan: Plan) -> Iterator[Sight]:
         if is_view(node):
             continue
         uses = member(plan.graph, node, plan.choices[step].kernel).uses
-        for place, writes in (("work", False), ("made", True)):
+        at: tuple[tuple[MarkedPlace, bool], ...] = (("work", False), ("made", True))
+        for place, writes in at:
             mine = [use for use in uses if use.writes == writes and use.type.bytes]
             held = [(use, plan.places[use.tensor]) for use in mine]
             seen = [(use, HeldRegion(p, 0, whole(use.type))) for use, p in held if p.space != "constant"]

@@ -187,7 +187,8 @@ MarkedPlace = TypeLiteral["begin", "ahead", "start", "now", "work", "made", "sto
 """Of the run of a group: its start, where transfers of a later step are started (the number is how many steps later),
 where another engine is started for the next step and waited for (the number is the node's position in the group), where
 a step starts its own transfers and waits for them, the computation of a node (the number is its position in the group)
-and, in programs that are observed, its end, where results are sent off (the number is how many steps later), and where the last of them are waited for."""
+and, in programs that are observed, its end, where results are sent off (the number is how many steps later), and where
+the last of them are waited for."""
 
 
 @dataclass(frozen=True)

@@ -55,4 +55,11 @@ def load_test_data(model: Path | str, folder: Path | str) -> tuple[tuple[Array, 
     return read_test_data(Path(model), Path(folder))
 
 
-__all__ = ["load", "load_test_data", "save"]
+def with_all_outputs(model: Path | str) -> tuple[bytes, tuple[str, ...]]:
+    """A model file with every tensor for an output, as bytes, and the names of these."""
+    from tilewright.frontend.all_outputs import with_all_outputs
+
+    return with_all_outputs(Path(model))
+
+
+__all__ = ["load", "load_test_data", "save", "with_all_outputs"]

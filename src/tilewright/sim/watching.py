@@ -1,8 +1,8 @@
 """Looks into the memory of a simulated chip wherever its program has computed a node.
 
 The program has an instruction without effect there, which a section that is not loaded names (`codegen.observing`).
-Cores meet behind what they compute together, so that all of it is there when the first of them comes to that place; what
-another engine computes is there when the core that drives it comes.
+Cores meet behind what they compute together, so that all of it is there when the first of them comes to that place;
+what another engine computes is there when the core that drives it comes.
 """
 
 from __future__ import annotations

@@ -1,0 +1,312 @@
+"""Diff: runs a network as given, behind its passes, and on its target, and says where these part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from tilewright.api.as_given import Given, as_given
+from tilewright.api.causes import Cause, Tried, cause_in_model, cause_in_passes
+from tilewright.api.compiling import Compiled, Observer, Options, compile_model
+from tilewright.api.differences import Figures, figures
+from tilewright.api.feeding import fit, noise
+from tilewright.api.locating import Fault, locate_in_model, locate_in_passes, locate_in_program
+from tilewright.api.measuring import Building
+from tilewright.api.observing import Observed, Runner
+from tilewright.api.reproducing import Reproducer, Trial, differ
+from tilewright.api.running import compare
+from tilewright.core.graph import Array, Graph, Node
+from tilewright.core.interpret import interpret_all
+from tilewright.core.op import is_view
+from tilewright.errors import TilewrightError
+from tilewright.sim.limits import USUAL, Limits
+from tilewright.sim.settings import EmulatedMachine
+
+CHAIN = 8
+"""How many layers behind one of its name the counterpart of a tensor may be."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A layer as it is compiled."""
+
+    layer: str
+    op: str
+    tensor: str
+    type: str
+    code: str
+    """What computes it."""
+    passes: Figures | None
+    """How its result, behind passes and in integers, differs from that of the model as given, where there is one."""
+    program: Figures | None
+    """How what the program made differs from that, where it was seen."""
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A fault, with what is known about it."""
+
+    fault: Fault
+    cause: Cause
+    reproducer: Reproducer
+
+
+@dataclass(frozen=True, eq=False)
+class Diff:
+    """Three runs of a network, layer by layer."""
+
+    compiled: Compiled
+    given: Given
+    rows: tuple[Row, ...]
+    faults: tuple[Found, ...]
+    """In the order of the runs between which they are."""
+
+    @property
+    def same(self) -> bool:
+        return not self.faults
+
+
+def diff_model(
+    model: Path | Graph,
+    options: Options | None = None,
+    *,
+    inputs: Sequence[Array] | None = None,
+    compiler: str = "",
+    flags: tuple[str, ...] = (),
+    seed: int = 0,
+    machine: EmulatedMachine | None = None,
+    limits: Limits = USUAL,
+    progress: Observer = lambda _stage: None,
+) -> Diff:
+    """Compares a model as given, the network behind its passes, and the program on its target, tensor by tensor."""
+    chosen = options or Options()
+    building = Building(chosen.name, compiler, flags, limits)
+    stages: list[tuple[str, Graph]] = []
+    compiled = compile_model(
+        model,
+        chosen,
+        samples=inputs,
+        building=building,
+        progress=progress,
+        show=lambda stage, graph: stages.append((stage, graph)),
+    )
+    _check(compiled)
+    graph = compiled.plan.graph
+    fed = fit(inputs, graph) if inputs is not None else noise(graph, seed)
+    trial = Trial(chosen, building, machine or EmulatedMachine())
+    job = _Job(compiled, (*stages, ("plan", graph)), fed, trial, progress)
+    return job.diff(model)
+
+
+def _check(compiled: Compiled) -> None:
+    bounds = compiled.plan.graph.bounds
+    if bounds:
+        raise TilewrightError(
+            "bad-argument",
+            f"networks are compared at fixed sizes, and '{bounds[0].name}' is known when the network runs",
+            help=f"fix it, e.g. --dim {bounds[0].name}={bounds[0].high}",
+        )
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One comparison."""
+
+    compiled: Compiled
+    stages: Sequence[tuple[str, Graph]]
+    fed: Sequence[Array]
+    trial: Trial
+    progress: Observer
+
+    def diff(self, model: Path | Graph) -> Diff:
+        source, graph = self.compiled.source, self.compiled.plan.graph
+        initial = [state.initial for state in source.states]
+        inputs = [*self.fed, *initial]
+        self.progress("model as given")
+        given = as_given(model, source, self.fed)
+        self.progress("network behind passes")
+        first, exact = interpret_all(source, inputs), interpret_all(graph, inputs)
+        faults = [
+            *self._in_model(given, first),
+            *self._in_passes(inputs, first, exact),
+        ]
+        self.progress("program")
+        observed, more = self._in_program(inputs, exact)
+        rows = _rows(self.compiled, {**first, **given.tensors}, exact, observed)
+        return Diff(self.compiled, given, rows, (*faults, *more))
+
+    def _in_model(self, given: Given, first: Mapping[str, Array]) -> list[Found]:
+        source = self.compiled.source
+        if not all(name in given.tensors for name in source.given):
+            return []
+        theirs = [given.tensors[name] for name in source.given]
+        if self._right([first[name] for name in source.given], theirs):
+            return []
+        fault = locate_in_model(source, given.tensors)
+        if fault is None:
+            return []
+        # It needs no program to be shown.
+        alone = self.trial.alone(source, fault, {**first, **given.tensors})
+        return [Found(fault, cause_in_model(fault, given.by), alone)]
+
+    def _right(self, got: Sequence[Array], expected: Sequence[Array]) -> bool:
+        return not any(c.wrong for c in compare(self.compiled, self.fed, got, expected))
+
+    def _in_passes(
+        self, inputs: Sequence[Array], first: Mapping[str, Array], exact: Mapping[str, Array]
+    ) -> list[Found]:
+        source, graph = self.compiled.source, self.compiled.plan.graph
+        right = [first[name] for name in source.given]
+
+        def wrong(outputs: Sequence[Array]) -> bool:
+            return not self._right(list(outputs[: len(right)]), right)
+
+        if not wrong([exact[name] for name in graph.outputs]):
+            return []
+        self.progress("passes")
+        fault = locate_in_passes([("import", source), *self.stages], inputs, first, wrong)
+        if fault is None:
+            return []
+        # Names of layers are kept by passes, so that the layer is found in the network as it was imported.
+        origin = _origin(source, fault)
+        found = self.trial.found(source, replace(fault, node=origin, tensor=origin.made[0]), first)
+        return [Found(fault, cause_in_passes(fault), found)]
+
+    def _in_program(self, inputs: Sequence[Array], exact: Mapping[str, Array]) -> tuple[Observed, list[Found]]:
+        graph = self.compiled.plan.graph
+        runner = Runner(self.compiled, self.fed, self.trial.building, self.trial.machine)
+        told: tuple[str, ...] = ()
+        outputs: tuple[Array, ...] = ()
+        try:
+            outputs = runner.run()
+        except TilewrightError as error:
+            if error.code != "run-failed":
+                raise
+            told = (error.what, *error.reasons)
+        self.progress("program, observed")
+        observed = runner.observe()
+        if told and not observed.outputs and not observed.made:
+            raise TilewrightError(
+                "run-failed",
+                "the program ends before its first layer",
+                reasons=told,
+                help="look at the first reason; nothing can be compared",
+            )
+        if not outputs:
+            outputs = observed.outputs
+        self.progress("compare")
+        fault = locate_in_program(graph, inputs, observed, outputs)
+        if fault is None and told:
+            fault = _told_on(self.compiled, told, exact)
+        if fault is None:
+            return observed, []
+        self.progress("reproduce")
+        reproducer = self.trial.found(graph, fault, {**exact, **fault.operands})
+        self.progress("find the cause")
+        expected = [exact[name] for name in graph.given]
+
+        def right_with(building: Building) -> bool:
+            try:
+                return not differ(replace(runner, building=building).run(), expected)
+            except TilewrightError:
+                return False
+
+        cause = Tried(self.compiled.plan, fault, reproducer, self.trial, told, right_with).cause()
+        return observed, [Found(fault, cause, reproducer)]
+
+
+def _told_on(compiled: Compiled, told: Sequence[str], exact: Mapping[str, Array]) -> Fault:
+    """A fault that made nothing wrong this time: the layer in whose code it is, by what was said about it."""
+    graph, name = compiled.plan.graph, compiled.program.name
+    lines = compiled.files[f"{name}.c"].decode().splitlines() if f"{name}.c" in compiled.files else []
+    node = graph.nodes[-1]
+    for number in _lines_of(f"{name}.c", told):
+        above = reversed(lines[:number])
+        found = next((n for text in above for n in graph.nodes if f"{n.op} {n.label}" in text), None)
+        if found is not None:
+            node = found
+            break
+    tensor = node.made[0]
+    none = figures(exact[tensor], exact[tensor])
+    operands = {operand: exact[operand] for operand in node.reads}
+    return Fault("program", node, tensor, none, exact[tensor], exact[tensor], operands)
+
+
+def _lines_of(file: str, told: Sequence[str]) -> list[int]:
+    """Numbers of lines of a file that are named."""
+    found: list[int] = []
+    for text in told:
+        for part in text.split(f"{file}:")[1:]:
+            digits = part[: len(part) - len(part.lstrip("0123456789"))]
+            found += [int(digits)] if digits else []
+    return found
+
+
+def _origin(source: Graph, fault: Fault) -> Node:
+    """The layer of a network as imported that a layer behind passes was made from."""
+    by_name = [node for node in source.nodes if node.label == fault.layer]
+    makers = [node for node in source.nodes if set(node.made) & {fault.tensor, *fault.node.made}]
+    return next(iter([*by_name, *makers]), source.nodes[-1])
+
+
+# The table
+
+
+def _rows(
+    compiled: Compiled, given: Mapping[str, Array], exact: Mapping[str, Array], observed: Observed
+) -> tuple[Row, ...]:
+    graph, source = compiled.plan.graph, compiled.source
+    rows: list[Row] = []
+    for node, choice in zip(graph.nodes, compiled.plan.choices, strict=True):
+        if is_view(node):
+            continue
+        name = node.made[0]
+        counterpart = _counterpart(source, given, name, exact[name])
+        shown = observed.made.get(name)
+        rows.append(
+            Row(
+                node.label,
+                "+".join([node.op, *(step.op for step in node.epilogue)]),
+                name,
+                str(graph.types[name]),
+                choice.kernel.function if choice.kernel else "loop nest",
+                figures(exact[name], counterpart) if counterpart is not None else None,
+                figures(shown.array, exact[name], shown.known) if shown is not None else None,
+            )
+        )
+    return tuple(rows)
+
+
+def _counterpart(source: Graph, given: Mapping[str, Array], name: str, array: Array) -> Array | None:
+    """The tensor of the model as given that one behind the passes stands for, in the order of its axes."""
+    users = source.users()
+    known = {node.label: node.made[0] for node in source.nodes}
+    starts = [
+        name,
+        *sorted((known[label] for label in known if label and name.startswith(label)), key=len, reverse=True),
+    ]
+    for start in starts[:2]:
+        tensor = start
+        for _ in range(CHAIN):
+            found = given.get(tensor)
+            turned = _turned(found, array) if found is not None and found.dtype == array.dtype else None
+            if turned is not None:
+                return turned
+            behind = users.get(tensor, [])
+            if len(behind) != 1:
+                break
+            tensor = behind[0].made[0]
+    return None
+
+
+def _turned(found: Array, like: Array) -> Array | None:
+    if found.shape == like.shape:
+        return found
+    last = np.moveaxis(found, 1, -1) if found.ndim > 2 else found
+    if last.shape == like.shape:
+        return last
+    same = [e for e in found.shape if e > 1] == [e for e in like.shape if e > 1]
+    return found.reshape(like.shape) if same else None
