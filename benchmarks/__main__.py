@@ -31,6 +31,7 @@ BENCHMARKS = {
     "same_code": "whether generated C and predicted cycles are those of another run (only when named)",
     "scratchpad_matrix": "results on scratchpads of many sizes (takes hours, so only when named)",
     "dropped_waits": "synchronisations dropped from programs, and which of them the checks find (only when named)",
+    "planted_faults": "faults in kernels, passes, plans and flags, and the layers that `diff` names (only when named)",
     "siracusa_matrix": "results on a simulated chip in all its configurations (takes hours, so only when named)",
 }
 FOLDERS = {
@@ -44,6 +45,7 @@ FOLDERS = {
     "same_code": (),
     "scratchpad_matrix": ("deeploy", "standard_networks"),
     "dropped_waits": (),
+    "planted_faults": (),
     "siracusa_matrix": ("deeploy", "standard_networks"),
     "seams": (),
     "simulator": (),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -47,11 +48,22 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """A fault, with what is known about it."""
+    """A fault, with what can be found out about it, which takes some more programs."""
 
     fault: Fault
-    cause: Cause
-    reproducer: Reproducer
+    search: Callable[[], tuple[Reproducer, Cause]]
+
+    @cached_property
+    def _known(self) -> tuple[Reproducer, Cause]:
+        return self.search()
+
+    @property
+    def reproducer(self) -> Reproducer:
+        return self._known[0]
+
+    @property
+    def cause(self) -> Cause:
+        return self._known[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +162,7 @@ class _Job:
             return []
         # It needs no program to be shown.
         alone = self.trial.alone(source, fault, {**first, **given.tensors})
-        return [Found(fault, cause_in_model(fault, given.by), alone)]
+        return [Found(fault, lambda: (alone, cause_in_model(fault, given.by)))]
 
     def _right(self, got: Sequence[Array], expected: Sequence[Array]) -> bool:
         return not any(c.wrong for c in compare(self.compiled, self.fed, got, expected))
@@ -172,8 +184,8 @@ class _Job:
             return []
         # Names of layers are kept by passes, so that the layer is found in the network as it was imported.
         origin = _origin(source, fault)
-        found = self.trial.found(source, replace(fault, node=origin, tensor=origin.made[0]), first)
-        return [Found(fault, cause_in_passes(fault), found)]
+        there = replace(fault, node=origin, tensor=origin.made[0])
+        return [Found(fault, lambda: (self.trial.found(source, there, first), cause_in_passes(fault)))]
 
     def _in_program(self, inputs: Sequence[Array], exact: Mapping[str, Array]) -> tuple[Observed, list[Found]]:
         graph = self.compiled.plan.graph
@@ -203,6 +215,12 @@ class _Job:
             fault = _told_on(self.compiled, told, exact)
         if fault is None:
             return observed, []
+        return observed, [Found(fault, lambda: self._explained(runner, fault, told, exact))]
+
+    def _explained(
+        self, runner: Runner, fault: Fault, told: tuple[str, ...], exact: Mapping[str, Array]
+    ) -> tuple[Reproducer, Cause]:
+        graph = self.compiled.plan.graph
         self.progress("reproduce")
         reproducer = self.trial.found(graph, fault, {**exact, **fault.operands})
         self.progress("find the cause")
@@ -214,8 +232,7 @@ class _Job:
             except TilewrightError:
                 return False
 
-        cause = Tried(self.compiled.plan, fault, reproducer, self.trial, told, right_with).cause()
-        return observed, [Found(fault, cause, reproducer)]
+        return reproducer, Tried(self.compiled.plan, fault, reproducer, self.trial, told, right_with).cause()
 
 
 def _told_on(compiled: Compiled, told: Sequence[str], exact: Mapping[str, Array]) -> Fault:

@@ -130,6 +130,11 @@ def _changed(
         changed = [node for node in after.nodes if id(node) not in known and node not in before.nodes]
         suspects = [(node, node.made[0]) for node in (changed or after.nodes)]
     node, name = suspects[0]
+    gone = _gone(before, after, node, right, found)
+    if gone is not None:
+        old, operand = gone
+        expected, got = right[old.made[0]], found[operand]
+        return Fault("passes", old, old.made[0], figures(got, expected), got, expected, _operands(old, right), stage)
     expected = right.get(name)
     if expected is None or expected.shape != found[name].shape:
         # Nothing of that name was there before: its outputs tell how wrong it is.
@@ -138,6 +143,22 @@ def _changed(
     else:
         got = found[name]
     return Fault("passes", node, name, figures(got, expected), got, expected, _operands(node, found), stage)
+
+
+def _gone(
+    before: Graph, after: Graph, node: Node, right: Mapping[str, Array], found: Mapping[str, Array]
+) -> tuple[Node, str] | None:
+    """A layer that a node had an operand from, and that is left out, with what the node has instead of it."""
+    producers = before.producer()
+    for old in before.nodes:
+        if (old.label, old.op, len(old.inputs)) != (node.label, node.op, len(node.inputs)):
+            continue
+        for was, now in zip(old.inputs, node.inputs, strict=True):
+            if was != now and was in producers and was not in after.types and now in found:
+                same = right[was].shape == found[now].shape
+                if same and figures(found[now], right[was]).wrong:
+                    return producers[was], now
+    return None
 
 
 # Programs
