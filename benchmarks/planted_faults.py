@@ -2,8 +2,8 @@
 
 Each of them is planted for each platform (`--platform`, may be repeated), while a network of `examples/models`, or one
 of a transformer's layers that is made here, is compiled. `layer` is the one that `diff` names, `planted` where the
-fault is. With `--explain` the cause is looked for, too, and a reproducer. `--cases DIR` (may be repeated) then runs all cases
-below a folder without a fault: `diff` has to stay silent; `--part I/N` takes a part of them.
+fault is. With `--explain` the cause is looked for, too, and a reproducer. `--cases DIR` (may be repeated) runs all
+cases below a folder instead, without a fault: `diff` has to stay silent. `--part I/N` takes a part of them.
 
 The exit status is 1 where a fault is not found, or found elsewhere, or a case without one is told on.
 """

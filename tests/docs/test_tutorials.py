@@ -25,6 +25,7 @@ WALKS = (
     "docs/quantised_networks.md",
     "docs/scratchpad.md",
     "docs/planning.md",
+    "docs/diff.md",
     "docs/simulating.md",
     "docs/siracusa.md",
     "docs/cortexm.md",
