@@ -8,6 +8,8 @@ from tilewright.api.compiling import compile_model
 from tilewright.api.costing import NetworkCost as NetworkCost
 from tilewright.api.costing import NodeCost as NodeCost
 from tilewright.api.costing import cost as cost
+from tilewright.api.diffing import Diff as Diff
+from tilewright.api.diffing import diff_model as diff_model
 from tilewright.api.mapping import MapOptions as MapOptions
 from tilewright.api.mapping import Mapped as Mapped
 from tilewright.api.mapping import find_machine as find_machine

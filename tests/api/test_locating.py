@@ -9,7 +9,7 @@ import pytest
 
 from tilewright.api.causes import pattern
 from tilewright.api.differences import figures, of_rounding, usual
-from tilewright.api.locating import locate_in_passes, locate_in_program
+from tilewright.api.locating import locate_in_model, locate_in_passes, locate_in_program
 from tilewright.api.observing import Observed, Shown
 from tilewright.api.reproducing import alone
 from tilewright.base.dtype import FLOAT32, INT8
@@ -120,6 +120,27 @@ def test_the_pass_that_leaves_a_layer_out() -> None:
     fault = locate_in_passes([("import", source), ("guilty", left)], [X], right, lambda _outputs: True)
     assert fault is not None
     assert (fault.stage, fault.layer) == ("guilty", "clip")
+
+
+def test_an_operator_that_is_declared_otherwise() -> None:
+    source = network()
+    theirs = interpret_all(source, [X])
+    assert locate_in_model(source, theirs) == (None, ())
+    theirs["b"] = theirs["b"] + 1
+    theirs["y"] = theirs["b"] * 2
+    fault, meant = locate_in_model(source, theirs)
+    assert fault is not None
+    assert (fault.where, fault.layer, meant) == ("model", "product", ())
+
+
+def test_integers_stated_in_floats_are_meant_as_integers() -> None:
+    kinds = {name: TensorType(INT8, (3,)) for name in ("x", "a", "y")}
+    nodes = (Node("Relu", ("x",), ("a",), name="clip"), Node("Neg", ("a",), ("y",), name="sign"))
+    source = Graph("integers", ("x",), ("y",), nodes, kinds)
+    floats = [np.array(values, np.float32) for values in ([1, 2, 3], [1, 2, 4], [-1, -2, -4])]
+    fault, meant = locate_in_model(source, dict(zip(("x", "a", "y"), floats, strict=True)))
+    assert fault is None
+    assert [node.label for node in meant] == ["clip"]
 
 
 def test_some_layers_alone() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -75,6 +75,8 @@ class Diff:
     rows: tuple[Row, ...]
     faults: tuple[Found, ...]
     """In the order of the runs between which they are."""
+    notes: tuple[str, ...]
+    """What differs, and is meant to."""
 
     @property
     def same(self) -> bool:
@@ -132,6 +134,7 @@ class _Job:
     fed: Sequence[Array]
     trial: Trial
     progress: Observer
+    notes: list[str] = field(default_factory=list[str])
 
     def diff(self, model: Path | Graph) -> Diff:
         source, graph = self.compiled.source, self.compiled.plan.graph
@@ -148,7 +151,7 @@ class _Job:
         self.progress("program")
         observed, more = self._in_program(inputs, exact)
         rows = _rows(self.compiled, {**first, **given.tensors}, exact, observed)
-        return Diff(self.compiled, given, rows, (*faults, *more))
+        return Diff(self.compiled, given, rows, (*faults, *more), tuple(self.notes))
 
     def _in_model(self, given: Given, first: Mapping[str, Array]) -> list[Found]:
         source = self.compiled.source
@@ -157,7 +160,9 @@ class _Job:
         theirs = [given.tensors[name] for name in source.given]
         if self._right([first[name] for name in source.given], theirs):
             return []
-        fault = locate_in_model(source, given.tensors)
+        fault, meant = locate_in_model(source, given.tensors)
+        for node in meant[:1]:
+            self.notes.append(f"{node.op} '{node.label}' in integers is not what {given.by} computes in floats")
         if fault is None:
             return []
         # It needs no program to be shown.

@@ -48,9 +48,14 @@ class Fault:
         return self.node.label
 
 
-def locate_in_model(source: Graph, given: Mapping[str, Array]) -> Fault | None:
-    """The first operator whose declaration is not what ran the model as given."""
+def locate_in_model(source: Graph, given: Mapping[str, Array]) -> tuple[Fault | None, tuple[Node, ...]]:
+    """The first operator whose declaration is not what ran the model as given, and those that are not meant to be.
+
+    A network of integers may be stated in floats. What it means then is what its operators declare for integers, and
+    where these round, whoever runs it in floats gets something else.
+    """
     tensors: dict[str, Array] = dict(source.constants)
+    meant: list[Node] = []
     for name in source.inputs:
         tensors[name] = _typed(source, name, given[name])
     for node in source.nodes:
@@ -58,10 +63,12 @@ def locate_in_model(source: Graph, given: Mapping[str, Array]) -> Fault | None:
         for name, array in expected.items():
             theirs = _typed(source, name, given[name]) if name in given else array
             found = _judged(source, node, tensors, expected, name, theirs)
-            if found.wrong:
-                return Fault("model", node, name, found, array, theirs, _operands(node, tensors))
+            if found.wrong and source.types[name].dtype.is_integer and given[name].dtype.kind == "f":
+                meant.append(node)
+            elif found.wrong:
+                return Fault("model", node, name, found, array, theirs, _operands(node, tensors)), tuple(meant)
             tensors[name] = theirs
-    return None
+    return None, tuple(meant)
 
 
 def _typed(graph: Graph, name: str, array: Array) -> Array:

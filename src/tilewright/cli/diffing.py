@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 EXAMPLES = """
-`tilewright diff model.onnx --platform siracusa --inputs inputs.npz`
+`tilewright diff model.onnx --platform cortex-m4 --inputs inputs.npz`
 
-`tilewright diff model.onnx --platform cortex-m4 --cflag=-Ofast --output found` writes `found/diff.html` and, where a
+`tilewright diff model.onnx --cflag=-Ofast --output found` writes `found/diff.html` and, where a
 layer is wrong, `found/reproducer`
 """
 BETWEEN = {
@@ -132,7 +132,8 @@ def _relative(found: Figures | None) -> float | None:
 
 def _about(found: Diff) -> str:
     why = f" ({found.given.why})" if found.given.why else ""
-    return f"The model as given was run by {found.given.by}{why}; the program on {found.compiled.platform.name}."
+    runs = f"The model as given was run by {found.given.by}{why}; the program on {found.compiled.platform.name}."
+    return " ".join([runs, *(f"{note}." for note in found.notes)])
 
 
 def _sentence(one: Found) -> str:
@@ -190,6 +191,7 @@ def _object(found: Diff, folder: Path | None, written: list[str]) -> dict[str, A
         "same": found.same,
         "platform": found.compiled.platform.name,
         "model_by": found.given.by,
+        "notes": list(found.notes),
         "layers": [_row(row) for row in found.rows],
         "faults": [_fault(one, command) for one, command in zip(found.faults, written, strict=True)],
         "output": str(folder) if folder else None,
