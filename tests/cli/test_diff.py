@@ -27,12 +27,12 @@ static void neg_wrong(const float *X, float *Y, int SIZE) {
 
 @pytest.fixture
 def network(tmp_path: Path) -> Path:
-    """A product, a change of sign, and a sum."""
+    """A product, sums of it, and a change of sign."""
     weights = {"w": np.arange(12, dtype=np.float32).reshape(4, 3) - 5}
     nodes = [
         node("MatMul", "x w", "product", name="first"),
-        node("Neg", "product", "negative", name="second"),
-        node("CumSum", "negative axis", "y", name="third"),
+        node("CumSum", "product axis", "sums", name="second"),
+        node("Neg", "sums", "y", name="third"),
     ]
     constants = {**weights, "axis": np.array(1, np.int64)}
     return write(tmp_path / "three.onnx", model(nodes, [value("x", (2, 4))], ["y"], constants=constants))
@@ -63,14 +63,13 @@ def test_a_kernel_with_a_mistake(network: Path, tmp_path: Path, capsys: pytest.C
     told = json.loads(printed)
     assert (told["same"], told["model_by"], told["platform"]) == (False, "onnxruntime", "generic")
     (fault,) = told["faults"]
-    assert (fault["layer"], fault["between"], fault["wrong"], fault["index"]) == ("second", "program", 1, [1, 1])
+    assert (fault["layer"], fault["between"], fault["wrong"], fault["index"]) == ("third", "program", 1, [1, 1])
     assert fault["got"] == -fault["expected"] != 0
     assert "neg_wrong" in fault["evidence"][0]
     assert (fault["reproducer"]["layers"], fault["reproducer"]["shows"]) == (1, True)
     layers = {row["layer"]: row["program"]["wrong"] for row in told["layers"]}
-    assert layers["first"] == 0
-    assert layers["second"] == 1
-    assert "second" in (out / "diff.html").read_text()
+    assert layers == {"first": 0, "second": 0, "third": 1}
+    assert "third" in (out / "diff.html").read_text()
     # The command that it names shows the fault.
     words = fault["reproducer"]["command"].split()
     assert words[:2] == ["tilewright", "run"]

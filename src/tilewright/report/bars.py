@@ -132,7 +132,7 @@ class _Axis:
     @classmethod
     def over(cls, values: Sequence[float]) -> _Axis:
         """Round numbers from below the least value to above the greatest."""
-        wide = max(values) - min(values) or max(values) or 1.0
+        wide = max(values) - min(values) or abs(max(values)) or 1.0
         rough = wide / TICKS
         step = next(m * 10 ** floor(log10(rough)) for m in (1, 2, 5, 10) if m * 10 ** floor(log10(rough)) >= rough)
         first, last = floor(min(values) / step), ceil(max(values) / step)
