@@ -280,13 +280,13 @@ def _origin(source: Graph, fault: Fault) -> Node:
 def _rows(
     compiled: Compiled, given: Mapping[str, Array], exact: Mapping[str, Array], observed: Observed
 ) -> tuple[Row, ...]:
-    graph, source = compiled.plan.graph, compiled.source
+    graph, counterparts = compiled.plan.graph, _Counterparts(compiled.source, given)
     rows: list[Row] = []
     for node, choice in zip(graph.nodes, compiled.plan.choices, strict=True):
         if is_view(node):
             continue
         name = node.made[0]
-        counterpart = _counterpart(source, given, name, exact[name])
+        counterpart = counterparts.of(name, exact[name])
         shown = observed.made.get(name)
         rows.append(
             Row(
@@ -302,26 +302,28 @@ def _rows(
     return tuple(rows)
 
 
-def _counterpart(source: Graph, given: Mapping[str, Array], name: str, array: Array) -> Array | None:
-    """The tensor of the model as given that one behind the passes stands for, in the order of its axes."""
-    users = source.users()
-    known = {node.label: node.made[0] for node in source.nodes}
-    starts = [
-        name,
-        *sorted((known[label] for label in known if label and name.startswith(label)), key=len, reverse=True),
-    ]
-    for start in starts[:2]:
-        tensor = start
-        for _ in range(CHAIN):
-            found = given.get(tensor)
-            turned = _turned(found, array) if found is not None and found.dtype == array.dtype else None
-            if turned is not None:
-                return turned
-            behind = users.get(tensor, [])
-            if len(behind) != 1:
-                break
-            tensor = behind[0].made[0]
-    return None
+class _Counterparts:
+    """Tensors of a model as given that those behind the passes stand for."""
+
+    def __init__(self, source: Graph, given: Mapping[str, Array]) -> None:
+        self._given, self._users = given, source.users()
+        self._known = {node.label: node.made[0] for node in source.nodes}
+
+    def of(self, name: str, array: Array) -> Array | None:
+        """That of a tensor, in the order of its axes: of its name, or behind the layer that its name begins with."""
+        layers = [label for label in self._known if name.startswith(label)]
+        for start in (name, *(self._known[label] for label in sorted(layers, key=len)[-1:])):
+            tensor = start
+            for _ in range(CHAIN):
+                found = self._given.get(tensor)
+                turned = _turned(found, array) if found is not None and found.dtype == array.dtype else None
+                if turned is not None:
+                    return turned
+                behind = self._users.get(tensor, [])
+                if len(behind) != 1:
+                    break
+                tensor = behind[0].made[0]
+        return None
 
 
 def _turned(found: Array, like: Array) -> Array | None:

@@ -209,9 +209,8 @@ def locate_in_program(
 def _first_reads(observed: Observed) -> dict[str, Shown]:
     """Of tensors that were not seen where they are made, what their first reader found."""
     found: dict[str, Shown] = {}
-    for _, name in sorted(observed.read):
-        number = min(index for index, other in observed.read if other == name)
-        found[name] = observed.read[number, name]
+    for index, name in sorted(observed.read):
+        found.setdefault(name, observed.read[index, name])
     return found
 
 
