@@ -32,6 +32,7 @@ BENCHMARKS = {
     "scratchpad_matrix": "results on scratchpads of many sizes (takes hours, so only when named)",
     "dropped_waits": "synchronisations dropped from programs, and which of them the checks find (only when named)",
     "planted_faults": "faults in kernels, passes, plans and flags, and the layers that `diff` names (only when named)",
+    "fuzz": "random networks on all platforms and damaged files, for --minutes N (only when named)",
     "siracusa_matrix": "results on a simulated chip in all its configurations (takes hours, so only when named)",
 }
 FOLDERS = {
@@ -46,6 +47,7 @@ FOLDERS = {
     "scratchpad_matrix": ("deeploy", "standard_networks"),
     "dropped_waits": (),
     "planted_faults": (),
+    "fuzz": (),
     "siracusa_matrix": ("deeploy", "standard_networks"),
     "seams": (),
     "simulator": (),

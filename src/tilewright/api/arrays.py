@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ DAMAGE = (
     *(OSError, ValueError, EOFError, KeyError, TypeError, SyntaxError, OverflowError, RecursionError),
     # Of archives: damaged, encrypted, packed in a way that Python does not know.
     *(zipfile.BadZipFile, zlib.error, struct.error, NotImplementedError, RuntimeError),
+    # Of headers, which are texts of Python.
+    tokenize.TokenError,
 )
 OTHER: dict[Role, str] = {"input": "output_", "output": "input_"}
 _NUMBERED = re.compile(r"(input|output)_(\d{1,6})")

@@ -15,6 +15,7 @@ from typing import Literal
 from tilewright.api.arrays import read_arrays
 from tilewright.api.compiling import Options
 from tilewright.api.running import Comparison, Rule, run_model
+from tilewright.base.files import is_file, is_folder
 from tilewright.core.graph import Array
 from tilewright.errors import TilewrightError
 from tilewright.frontend import load_test_data
@@ -60,11 +61,11 @@ def find_cases(paths: Iterable[Path]) -> tuple[tuple[str, Path], ...]:
     given = tuple(paths)
     found: dict[Path, str] = {}
     for path in given:
-        if not path.exists():
+        if not (is_file(path) or is_folder(path)):
             raise TilewrightError("missing-file", f"'{path}' does not exist", help="name a case folder or a model file")
-        for model in [path] if path.is_file() else sorted(path.rglob("*.onnx")):
+        for model in [path] if is_file(path) else sorted(path.rglob("*.onnx")):
             sets = _data_sets(model)
-            name = _name(model, path.parent if path.is_file() else path)
+            name = _name(model, path.parent if is_file(path) else path)
             if sets:
                 found.update({folder: name if len(sets) == 1 else f"{name}/{folder.name}" for folder in sets})
             elif _arrays_of(model) is not None:
@@ -103,7 +104,7 @@ def _arrays_of(model: Path) -> tuple[Path, ...] | None:
 
 def load_case(name: str, place: Path) -> Case:
     """Reads a case; arrays match inputs and outputs by position."""
-    if place.is_dir():
+    if is_folder(place):
         model = place.parent / "model.onnx"
         return Case(name, model, *load_test_data(model, place), rule="official")
     files = _arrays_of(place)

@@ -13,6 +13,7 @@ import numpy as np
 from tilewright.api.compiling import Observer
 from tilewright.api.costing import recognised
 from tilewright.base.descriptions import stem_of
+from tilewright.base.files import is_file
 from tilewright.base.reader import Reader
 from tilewright.core.graph import Array, Graph
 from tilewright.core.split import Loops
@@ -98,7 +99,7 @@ def find_many_core(machine: str | Path | Machine) -> Machine:
     if isinstance(machine, Machine):
         return machine
     path = Path(machine)
-    if path.suffix in YAML and path.is_file() and is_stream_machine(load_yaml(path)[0]):
+    if path.suffix in YAML and is_file(path) and is_stream_machine(load_yaml(path)[0]):
         return read_stream_machine(path)[0]
     return load_machine(machine)
 

@@ -31,6 +31,22 @@ _OPEN_FILES = Path("/proc")
 _MOST_LINKS = 40
 
 
+def is_file(path: Path) -> bool:
+    """Whether there is such a file. A name that is too long, or lies where nobody may look, names none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def is_folder(path: Path) -> bool:
+    """The same for a folder."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 def write_file(path: Path, data: bytes) -> None:
     """Writes one file, and the folders that it lies in; if that fails, all is as it was.
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 import yaml
 
 from tilewright.base.descriptions import read_yaml, stem_of
+from tilewright.base.files import is_file
 from tilewright.base.reader import Reader
 from tilewright.core.equation import LayerText, parse_equation, read_layer
 from tilewright.core.workload import Layer, Workload
@@ -17,7 +18,7 @@ from tilewright.errors import TilewrightError
 
 def read_workload_file(path: Path) -> Workload:
     """The layers of a file: `layers:`, each with `equation`, `sizes`, and `where`, `bits`, `density` as needed."""
-    if not path.is_file():
+    if not is_file(path):
         raise TilewrightError(
             "missing-file", f"{path} does not exist", help="name an ONNX file or a YAML file of layers"
         )

@@ -36,6 +36,8 @@ QUANTISER = "PACTOps"
 LARGEST = (1 << 31) - 1
 """Bytes of a protobuf file. A device may never end."""
 
+PIECE = 1 << 24
+
 WIDENED: dict[int, DType] = {onnx.TensorProto.INT4: INT8, onnx.TensorProto.UINT4: UINT8}
 """Element types of constants whose values are kept in wider ones; how many bits they need is seen from the values."""
 
@@ -47,8 +49,7 @@ CODE_OF_DTYPE = {dtype: code for code, dtype in ELEMENT_TYPES.items()}
 def read_model(path: Path) -> RawModel:
     """The model of a file."""
     try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
+        content = _content(path)
     except (OSError, ValueError) as reason:
         raise TilewrightError(
             "missing-file", f"'{path}' cannot be read", reasons=[str(reason)], help="pass the path of an .onnx file"
@@ -57,13 +58,22 @@ def read_model(path: Path) -> RawModel:
         raise _bad_model(path, "it is larger than 2 GiB, which no protobuf file is")
     model = onnx.ModelProto()
     try:
-        model.ParseFromString(content)
+        model.ParseFromString(bytes(content))
     except DecodeError as reason:
         raise _bad_model(path, str(reason)) from reason
     if not model.HasField("graph") or not (model.graph.node or model.graph.output):
         raise _bad_model(path, "it holds no graph")
     _check_names(model.graph, [value.name for value in model.graph.input])
     return ProtoReader(path.parent, _versions(model.opset_import)).model(model, stem_of(path))
+
+
+def _content(path: Path) -> bytearray:
+    """The bytes of a file. Room is made for what is there, not for what there may be."""
+    found = bytearray()
+    with path.open("rb") as file:
+        while len(found) <= LARGEST and (piece := file.read(PIECE)):
+            found += piece
+    return found
 
 
 def _check_names(graph: onnx.GraphProto | onnx.FunctionProto, inputs: Sequence[str]) -> None:

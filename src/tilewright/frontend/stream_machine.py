@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import cast
 
+from tilewright.base.files import is_file
 from tilewright.base.reader import Reader
 from tilewright.base.schema import Source, mapping
 from tilewright.errors import TilewrightError
@@ -81,7 +82,7 @@ def _files(path: Path, cores: object) -> dict[int, Path]:
             items = {}
             break
         found[number] = path.parent / file
-        if not found[number].is_file() and (path.parent / "cores" / file).is_file():
+        if not is_file(found[number]) and is_file(path.parent / "cores" / file):
             found[number] = path.parent / "cores" / file
     if not items:
         raise TilewrightError(

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import cast
 
 from tilewright.base import descriptions
+from tilewright.base.files import is_file
 from tilewright.base.reader import Reader
 from tilewright.errors import TilewrightError
 from tilewright.machine.array import (
@@ -25,7 +26,7 @@ DIRECTION = {"tl": TO_LOW, "fl": FROM_LOW, "th": TO_HIGH, "fh": FROM_HIGH}
 
 def load_yaml(path: Path) -> tuple[object, tuple[str, ...]]:
     """A YAML file in which the last of equal keys wins, and a warning for each that another one replaces."""
-    if not path.is_file():
+    if not is_file(path):
         raise TilewrightError("missing-file", f"{path} does not exist", help="name a YAML file of ZigZag's")
     data, repeated = descriptions.load_yaml(path, "bad-platform")
     return data, tuple(f"{path.name}:{said}" for said in repeated)

@@ -15,6 +15,7 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from tilewright.base.descriptions import stem_of
+from tilewright.base.files import is_file
 from tilewright.core.equation import LayerText, read_layer
 from tilewright.core.workload import Workload
 from tilewright.errors import TilewrightError
@@ -27,7 +28,7 @@ BITS = {"W": 8, "I": 8, "O": 16, "O_final": 8}
 
 def read_onnx_workload(path: Path, *, as_written: bool = False) -> Workload:
     """The layers of a network; `as_written` keeps height and width of windows apart."""
-    if not path.is_file():
+    if not is_file(path):
         raise TilewrightError("missing-file", f"{path} does not exist")
     model = onnx.ModelProto()
     try:

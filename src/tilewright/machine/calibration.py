@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
-from tilewright.base.files import write_file
+from tilewright.base.files import is_file, write_file
 from tilewright.errors import TilewrightError
 from tilewright.machine.kernel import Kernel
 
@@ -73,7 +73,7 @@ def measured(calibrations: Calibrations) -> dict[str, float]:
 
 
 def _read(path: Path, platform: str) -> Calibrations:
-    if not path.is_file():
+    if not is_file(path):
         return {}
     try:
         return {name: _calibration(part) for name, part in _document(path).get(platform, {}).items()}
@@ -88,7 +88,7 @@ def _read(path: Path, platform: str) -> Calibrations:
 def write_calibrations(folder: Path, platform: str, found: Calibrations) -> None:
     """Puts calibrations into a folder's file; others in it stay."""
     path = folder / FILE
-    document = _document(path) if path.is_file() else {}
+    document = _document(path) if is_file(path) else {}
     kernels = {**document.get(platform, {}), **{name: _plain(one) for name, one in found.items()}}
     document[platform] = {name: kernels[name] for name in sorted(kernels)}
     text = json.dumps({name: document[name] for name in sorted(document)}, indent=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
+from tilewright.base.files import is_file
 from tilewright.errors import TilewrightError
 from tilewright.machine.array import ArrayEngine, Arrays
 from tilewright.machine.machine import Machine, read_machine_file
@@ -22,12 +23,12 @@ def machine_names() -> tuple[str, ...]:
 def load_machine(name: str | Path) -> Machine:
     """The machine of a name, of a file, or of a platform's folder."""
     path = MACHINES / f"{name}.yaml"
-    if isinstance(name, Path) or not path.is_file():
+    if isinstance(name, Path) or not is_file(path):
         path = Path(name)
-    if path.is_file() and path.name != DESCRIPTION:
+    if is_file(path) and path.name != DESCRIPTION:
         return read_machine_file(path)
     if _is_machine(name):
-        return load_platform(path.parent if path.is_file() else name)
+        return load_platform(path.parent if is_file(path) else name)
     known = (*machine_names(), *platform_names())
     near = difflib.get_close_matches(str(name), known, 1)
     meant = f"did you mean '{near[0]}'? " if near else ""
@@ -41,7 +42,7 @@ def load_machine(name: str | Path) -> Machine:
 def _is_machine(name: str | Path) -> bool:
     path = Path(name)
     known = str(name) in (*machine_names(), *platform_names())
-    return known or path.is_file() or (path / DESCRIPTION).is_file()
+    return known or is_file(path) or is_file(path / DESCRIPTION)
 
 
 def load_arrays(name: str | Path) -> Arrays:
@@ -75,7 +76,7 @@ def _modes(machine: Machine, name: str) -> tuple[ArrayEngine, ...]:
         return (engine,)
     modes = engine.modes if isinstance(engine, Device) else ()
     folder = machine.folder if isinstance(machine, Target) else Path()
-    files = (folder / mode if (folder / mode).is_file() else mode for mode in modes)
+    files = (folder / mode if is_file(folder / mode) else mode for mode in modes)
     return tuple(mode for file in files for mode in load_arrays(file).modes)
 
 

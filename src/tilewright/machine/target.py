@@ -11,6 +11,7 @@ from typing import Annotated, Any, cast
 from msgspec import Meta, structs
 
 from tilewright.base.descriptions import read_yaml
+from tilewright.base.files import is_file, is_folder
 from tilewright.base.schema import Flag, Number, Part, Share, Signed, Source, Whole, mapping, merged, read
 from tilewright.errors import TilewrightError
 from tilewright.machine.calibration import Calibrations, measured, read_calibrations
@@ -290,10 +291,10 @@ def _find(name: str | Path) -> tuple[Path, str]:
     """The folder of a platform, and the variant, or ""."""
     given, known = Path(name), sorted(PLATFORMS.glob(f"*/{DESCRIPTION}"))
     for folder in (given, PLATFORMS / str(name)):
-        if (folder / DESCRIPTION).is_file():
+        if is_file(folder / DESCRIPTION):
             return folder, ""
     for path in (given.parent / DESCRIPTION, *known):
-        if path.is_file() and given.name in _variants(path):
+        if is_file(path) and given.name in _variants(path):
             return path.parent, given.name
     raise TilewrightError(
         "unknown-platform",
@@ -329,7 +330,7 @@ def _platform(
     file = read(TargetFile, data, source)
     folders = (*extra_kernels, *(_place(folder, name) for name in file.kernels))
     for place in folders:
-        if not place.is_dir():
+        if not is_folder(place):
             raise source.wrong("kernels", f"folder '{place}' does not exist")
     machine = machine_values(mapping(data), file, file.name or folder.resolve().name, source)
     engines: Mapping[str, object] = machine["engines"]
@@ -411,7 +412,7 @@ def with_times(platform: Target, times: Mapping[str, float]) -> Target:
 def _place(folder: Path, name: str) -> Path:
     """A folder that a platform names: below its own, or one of a platform that comes with Tilewright."""
     shipped = PLATFORMS / name
-    return shipped if shipped.is_dir() and not (folder / name).is_dir() else folder / name
+    return shipped if is_folder(shipped) and not is_folder(folder / name) else folder / name
 
 
 def _kernel_files(folders: Iterable[Path]) -> tuple[KernelFile, ...]:
@@ -442,7 +443,7 @@ def _runtime(key: str, named: Sequence[str] | None, folder: Path, source: Source
     """The files of all runtime folders; of those with the same name, the one in the folder named first."""
     places = [_place(folder, name) for name in (("runtime",) if named is None else named)]
     for place in places:
-        if named is not None and not place.is_dir():
+        if named is not None and not is_folder(place):
             raise source.wrong(key, f"folder '{place}' does not exist")
     files = {str(p.relative_to(place)): p for place in reversed(places) for p in place.rglob("*") if p.is_file()}
     return MappingProxyType({name: files[name] for name in sorted(files)})

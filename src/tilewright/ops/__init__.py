@@ -8,6 +8,7 @@ import pkgutil
 import sys
 from pathlib import Path
 
+from tilewright.base.files import is_folder
 from tilewright.core.op import REGISTRY, Operator
 from tilewright.errors import TilewrightError
 
@@ -22,7 +23,7 @@ def operators() -> dict[str, Operator]:
 
 def load_folder(folder: Path) -> tuple[str, ...]:
     """Declares the operators of a user's folder of Python files; returns the names that are new."""
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise TilewrightError(
             "missing-folder", f"operator folder '{folder}' does not exist", help="pass an existing --ops DIR"
         )

@@ -260,7 +260,9 @@ def _confine(process: int, limits: Limits) -> None:
         resource.RLIMIT_AS: 16 * GIBIBYTE,
     }
     for kind, value in most.items():
-        resource.prlimit(process, kind, (value, value))
+        # Whoever has a lower limit (ulimit) keeps it.
+        given = [limit for limit in resource.prlimit(process, kind) if limit != resource.RLIM_INFINITY]
+        resource.prlimit(process, kind, (min([value, *given]),) * 2)
 
 
 class Log:

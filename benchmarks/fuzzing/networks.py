@@ -1,0 +1,150 @@
+"""Random networks on platforms: against onnxruntime or an oracle of their own, and against the interpreter."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from batches import Batch, BatchError, Member
+from benchmarks.fuzzing.workers import Verdict, failure
+from samples import KINDS, Sample, differences, sample
+from tilewright.api import Options, compile_model, run_model
+from tilewright.api.feeding import fit
+from tilewright.core.graph import Array
+from tilewright.core.interpret import interpret
+from tilewright.errors import TilewrightError
+from tilewright.machine.target import Sizes
+from tilewright.sim import EmulatedMachine
+
+GENERIC = "generic"
+BUILDS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("gcc", ("-O0",)),
+    ("clang", ("-O0",)),
+    ("gcc", ("-O0",)),
+    ("clang", ("-O0",)),
+    ("gcc", ("-O2", "-march=native")),
+    ("clang", ("-O0",)),
+    ("gcc", ("-O1",)),
+    ("clang", ("-O2", "-march=native")),
+)
+"""By turns, batch after batch. Most are without optimisation, which takes a third of the time."""
+BATCH = 32
+SMALL = frozenset({"does-not-fit"})
+"""Errors that a valid network may end in: the machine is too small for it."""
+LEAST = re.compile(r"needs at least (\d+) bytes of L1")
+ROOM = (1.0, 1.2, 2.0, 8.0)
+MOMENTS = ("start", "wait", "random")
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a sample is run on a platform with memories of sizes that one may choose."""
+
+    options: Options
+    machine: EmulatedMachine | None = None
+    flags: tuple[str, ...] = ()
+
+
+def warm(platform: str) -> None:
+    """Loads what a compilation loads, so that forked processes have it; without a thread, which they would not have."""
+    with tempfile.TemporaryDirectory(prefix="tilewright-fuzz-") as scratch:
+        for index in (0, KINDS.index("quantiser"), KINDS.index("qdq")):
+            made = sample(0, index)
+            compile_model(made.write(Path(scratch)), Options(platform=platform))
+
+
+def _refused(index: int, error: TilewrightError) -> Verdict:
+    if error.code in SMALL and error.help:
+        return Verdict(index, "refused", error.code)
+    return Verdict(index, "traceback", str(error).replace("\n", " ")[:400])
+
+
+def _judged(made: Sample, ran: Callable[[], tuple[Sequence[Array], Member]], index: int) -> Verdict:
+    """The verdict on the outputs that something gives."""
+    try:
+        outputs, member = ran()
+        graph = member.compiled.plan.graph
+        expected = made.expected
+        wrong = differences(made, member.compiled, outputs, expected)
+        if not wrong:
+            wrong = [
+                f"the interpreter: {text}"
+                for text in differences(made, member.compiled, interpret(graph, member.inputs), expected)
+            ]
+    except TilewrightError as error:
+        return _refused(index, error)
+    except BatchError as error:
+        return Verdict(index, "crash" if error.code == "run-failed" else "traceback", str(error)[:400])
+    except Exception as error:
+        return failure(index, error)
+    return Verdict(index, "wrong" if wrong else "right", f"{made.kind}: {'; '.join(wrong)}"[:400] if wrong else "")
+
+
+def on_generic(seed: int, items: Sequence[int]) -> Iterator[Verdict]:
+    """Networks on this computer, built many at a time."""
+    for start in range(0, len(items), BATCH):
+        yield from _batch(seed, items[start : start + BATCH])
+
+
+def _batch(seed: int, items: Sequence[int]) -> Iterator[Verdict]:
+    compiler, flags = BUILDS[items[0] // BATCH % len(BUILDS)]
+    with tempfile.TemporaryDirectory(prefix="tilewright-fuzz-") as scratch:
+        folder = Path(scratch)
+        members: list[tuple[int, Sample, Member]] = []
+        for index in items:
+            made = sample(seed, index)
+            try:
+                compiled = compile_model(made.write(folder), Options(name=f"n{index}"), samples=made.inputs)
+            except TilewrightError as error:
+                yield _refused(index, error)
+            except Exception as error:
+                yield failure(index, error)
+            else:
+                members.append((index, made, Member(compiled, fit(made.inputs, compiled.plan.graph))))
+        if not members:
+            return
+        batch = Batch([member for _, _, member in members], folder)
+        batch.build(compiler, flags)
+        for at, (index, made, member) in enumerate(members):
+            yield _judged(made, lambda at=at, member=member: (batch.run(at), member), index)
+
+
+def ways(platform: str, model: Path, inputs: Sequence[Array], index: int) -> Way:
+    """One of the ways to run a network there; the number chooses it."""
+    if platform not in ("scratchpad", "siracusa"):
+        return Way(Options(platform=platform))
+    home, cores = ("L2", "L3")[index // 4 % 2], (8, 1, 3)[index // 8 % 3]
+    small = Options(platform=platform, sizes=Sizes({"L1": 8}, home, cores))
+    room = 0
+    if index % 2 or platform == "scratchpad":
+        try:
+            compile_model(model, small, samples=inputs)
+        except TilewrightError as error:
+            found = LEAST.search(str(error))
+            room = int(int(found[1]) * ROOM[index // 2 % len(ROOM)]) if found else 0
+    sizes = Sizes({"L1": room} if room else {}, home, cores)
+    machine = EmulatedMachine(MOMENTS[index % 3], index) if platform == "scratchpad" else None
+    return Way(Options(platform=platform, sizes=sizes), machine, ("-O0",) if platform == "scratchpad" else ())
+
+
+def on_platform(platform: str, seed: int, items: Sequence[int]) -> Iterator[Verdict]:
+    """Networks on one of the other platforms, one at a time."""
+    for index in items:
+        made = sample(seed, index)
+        with tempfile.TemporaryDirectory(prefix="tilewright-fuzz-") as scratch:
+            yield run_once(platform, made, index, Path(scratch))
+
+
+def run_once(platform: str, made: Sample, index: int, folder: Path) -> Verdict:
+    """The verdict on a sample that is run by itself."""
+
+    def ran() -> tuple[Sequence[Array], Member]:
+        model = made.write(folder)
+        way = ways(platform, model, made.inputs, index)
+        found = run_model(model, way.options, inputs=made.inputs, flags=way.flags, machine=way.machine)
+        return found.outputs, Member(found.compiled, fit(made.inputs, found.compiled.plan.graph))
+
+    return _judged(made, ran, index)

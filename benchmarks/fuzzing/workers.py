@@ -1,0 +1,136 @@
+"""Work in forked processes with limits of time and memory: what goes wrong there ends one process, and is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import signal
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+Status = Literal["right", "refused", "wrong", "traceback", "crash", "hang", "memory"]
+FINE: frozenset[Status] = frozenset({"right", "refused"})
+
+MOST_BYTES = 2 << 30
+"""How much a process may grow."""
+CPU_SECONDS = 120
+"""Of one item; the compiler's own processes not counted."""
+WALL_SECONDS = 900.0
+"""Of one item; a loaded machine takes many times the CPU time."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of item `index`. `detail` is one line of what is wrong, or the code of the error."""
+
+    index: int
+    status: Status
+    detail: str = ""
+
+    @property
+    def fine(self) -> bool:
+        return self.status in FINE
+
+
+Judge = Callable[[Sequence[int]], Iterator[Verdict]]
+"""Judges items in order."""
+
+
+def failure(index: int, error: BaseException) -> Verdict:
+    """The verdict for an exception that nobody expected."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "tilewright" in frame.filename] or frames
+    where = f"{Path(own[-1].filename).name}:{own[-1].lineno}"
+    text = f"{type(error).__name__} at {where}: {error}"
+    status: Status = "memory" if isinstance(error, MemoryError) else "traceback"
+    return Verdict(index, status, text.replace("\n", " ")[:400])
+
+
+def virtual_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def limit_growth() -> None:
+    most = virtual_bytes() + MOST_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def _allow_cpu() -> None:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    end = int(used.ru_utime + used.ru_stime) + CPU_SECONDS
+    resource.setrlimit(resource.RLIMIT_CPU, (end, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+
+
+def _work(judge: Judge, items: Sequence[int], pipe: int) -> None:
+    """In the child: one line for each verdict."""
+    limit_growth()
+    _allow_cpu()
+    with os.fdopen(pipe, "w") as told:
+        for verdict in judge(items):
+            told.write(json.dumps(asdict(verdict)) + "\n")
+            told.flush()
+            _allow_cpu()
+
+
+def judged(judge: Judge, items: Sequence[int], wall_seconds: float = WALL_SECONDS) -> Iterator[Verdict]:
+    """The verdicts of some items, by a process of their own, and another one from behind an item that ends it."""
+    left = list(items)
+    while left:
+        status: Status = "crash"
+        detail = ""
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                os.close(reading)
+                os.setpgid(0, 0)
+                _work(judge, left, writing)
+                code = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        os.close(writing)
+        try:
+            for line in _lines(reading, wall_seconds):
+                verdict = Verdict(**json.loads(line))
+                left.remove(verdict.index)
+                yield verdict
+        except TimeoutError:
+            status, detail = "hang", f"no verdict within {wall_seconds:.0f} s"
+        finally:
+            os.close(reading)
+            _end(child)
+        ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if left:
+            if ended == -signal.SIGXCPU:
+                status, detail = "hang", f"more than {CPU_SECONDS} s of CPU time"
+            yield Verdict(left.pop(0), status, detail or f"the process ended with status {ended}")
+
+
+def _end(child: int) -> None:
+    """Ends a child that is not done soon, and what it has started."""
+    for _ in range(100):
+        if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            return
+        time.sleep(0.02)
+    os.killpg(child, signal.SIGKILL)
+
+
+def _lines(pipe: int, wall_seconds: float) -> Iterator[str]:
+    rest = b""
+    while True:
+        if not select.select([pipe], [], [], wall_seconds)[0]:
+            raise TimeoutError
+        chunk = os.read(pipe, 1 << 16)
+        if not chunk:
+            return
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from (line.decode() for line in whole)

@@ -1,0 +1,122 @@
+"""Sample i of seed S: random networks of all kinds, with what they are fed and who says what is right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from random_graphs import Network
+from random_integers import Quantiser, qdq
+from random_types import Soup, by_onnxruntime
+from tilewright.api import Compiled
+from tilewright.api.running import compare
+from tilewright.core.graph import Array
+
+KINDS = ("graph", "types", "graph", "quantiser", "graph", "types", "graph", "qdq")
+TOLERANCE = {"graph": 1e-3, "types": 1e-5}
+"""Relative and absolute; networks of integers are judged as those of users are."""
+SHAKEN = 1e-6
+"""How far numbers are moved to see whether a result is decided at all."""
+TRIES = 6
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A network, its inputs in order, and the right outputs where an oracle of its own knows them."""
+
+    name: str
+    kind: str
+    model: onnx.ModelProto
+    fed: dict[str, Array]
+    known: tuple[Array, ...] | None = None
+
+    @property
+    def inputs(self) -> list[Array]:
+        return list(self.fed.values())
+
+    @property
+    def expected(self) -> list[Array]:
+        return list(self.known) if self.known is not None else by_onnxruntime(self.model, self.fed)
+
+    def write(self, folder: Path) -> Path:
+        path = folder / f"{self.name}.onnx"
+        path.write_bytes(self.model.SerializeToString())
+        return path
+
+
+def sample(seed: int, index: int) -> Sample:
+    """The same for the same numbers, on every machine."""
+    kind = KINDS[index % len(KINDS)]
+    own = seed * (1 << 32) + index
+    name = f"s{seed}_{index}_{kind}"
+    steps = 3 + index // len(KINDS) % 14
+    if kind == "graph":
+        network = Network(own, steps)
+        return Sample(name, kind, network.model(), network.fed)
+    if kind == "types":
+        return Sample(name, kind, *Soup(own, steps).model())
+    if kind == "quantiser":
+        made = Quantiser(own, 2 + steps // 3)
+        return Sample(name, kind, made.model, made.b.fed, tuple(made.b.expected.values()))
+    return Sample(name, kind, *qdq(own))
+
+
+def differences(sample: Sample, compiled: Compiled, found: Sequence[Array], expected: Sequence[Array]) -> list[str]:
+    """What is wrong with outputs: integers that are not equal, and floats beyond the tolerance.
+
+    Floats that move as far when inputs and weights are shaken a little are decided by nothing but rounding.
+    """
+    if sample.kind not in TOLERANCE:
+        compared = compare(compiled, sample.inputs, tuple(found), expected)
+        return [f"{c.name}: {c.wrong} of {c.size} wrong, worst {c.worst:.4g}" for c in compared if c.wrong]
+    within = TOLERANCE[sample.kind]
+    wrong = [
+        (at, text) for at, (a, b) in enumerate(zip(found, expected, strict=True)) if (text := difference(a, b, within))
+    ]
+    if not wrong:
+        return []
+    moved = unsteady(sample, expected, within)
+    return [f"output {at}: {text}" for at, text in wrong if at not in moved]
+
+
+def difference(found: Array, expected: Array, tolerance: float) -> str:
+    """How an output is wrong, or nothing."""
+    if (found.dtype, found.shape) != (expected.dtype, expected.shape):
+        return f"{found.dtype}{list(found.shape)} instead of {expected.dtype}{list(expected.shape)}"
+    if expected.dtype.kind != "f":
+        count = int(np.sum(found != expected))
+        return f"{count} of {expected.size} are not equal" if count else ""
+    left, right = found.astype(np.float64), expected.astype(np.float64)
+    good = np.isclose(left, right, rtol=tolerance, atol=tolerance, equal_nan=True)
+    if good.all():
+        return ""
+    at = np.unravel_index(int(np.argmin(good)), good.shape)
+    return f"{int(np.sum(~good))} of {expected.size} wrong, the first is {left[at]:.6g} instead of {right[at]:.6g}"
+
+
+def unsteady(sample: Sample, expected: Sequence[Array], tolerance: float) -> set[int]:
+    """Outputs that move by more than half of the tolerance when all floats are shaken."""
+    rng = np.random.default_rng(0)
+
+    def shaken(array: Array) -> Array:
+        if array.dtype.kind != "f":
+            return array
+        return (array * (1 + SHAKEN * rng.uniform(-1, 1, array.shape))).astype(array.dtype)
+
+    found: set[int] = set()
+    for _ in range(TRIES):
+        moved = onnx.ModelProto()
+        moved.CopyFrom(sample.model)
+        for tensor in moved.graph.initializer:
+            value = np.asarray(numpy_helper.to_array(tensor))
+            tensor.CopyFrom(numpy_helper.from_array(shaken(value), tensor.name))
+        results = by_onnxruntime(moved, {name: shaken(array) for name, array in sample.fed.items()})
+        found |= {
+            at for at, (a, b) in enumerate(zip(results, expected, strict=True)) if difference(a, b, tolerance / 2)
+        }
+    return found
