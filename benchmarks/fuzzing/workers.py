@@ -7,9 +7,9 @@ import os
 import resource
 import select
 import signal
-import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -87,41 +87,38 @@ def judged(judge: Judge, items: Sequence[int], wall_seconds: float = WALL_SECOND
         reading, writing = os.pipe()
         child = os.fork()
         if not child:
+            os.setpgid(0, 0)
             code = 1
             try:
                 os.close(reading)
-                os.setpgid(0, 0)
                 _work(judge, left, writing)
                 code = 0
             except BaseException:
                 traceback.print_exc()
             finally:
                 os._exit(code)
+        with suppress(OSError):
+            # Both do it, whoever comes first.
+            os.setpgid(child, child)
         os.close(writing)
+        ended: int | None = None
         try:
             for line in _lines(reading, wall_seconds):
                 verdict = Verdict(**json.loads(line))
                 left.remove(verdict.index)
                 yield verdict
+            ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         except TimeoutError:
             status, detail = "hang", f"no verdict within {wall_seconds:.0f} s"
         finally:
             os.close(reading)
-            _end(child)
-        ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            if ended is None:
+                os.killpg(child, signal.SIGKILL)
+                os.waitpid(child, 0)
         if left:
             if ended == -signal.SIGXCPU:
                 status, detail = "hang", f"more than {CPU_SECONDS} s of CPU time"
             yield Verdict(left.pop(0), status, detail or f"the process ended with status {ended}")
-
-
-def _end(child: int) -> None:
-    """Ends a child that is not done soon, and what it has started."""
-    for _ in range(100):
-        if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
-            return
-        time.sleep(0.02)
-    os.killpg(child, signal.SIGKILL)
 
 
 def _lines(pipe: int, wall_seconds: float) -> Iterator[str]:

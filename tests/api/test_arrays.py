@@ -92,6 +92,7 @@ BAD: dict[str, Callable[[], bytes]] = {
     "far too many elements": lambda: claiming("(1000000000000, 1000000000000)"),
     "negative shape": lambda: npz(x=claiming("(-2, -3)")),
     "shape that is none": lambda: npz(x=claiming("'x'")),
+    "shape without an end": lambda: npz(x=claiming("(((((")),
     "type that is none": lambda: npz(x=claiming("(2, 3)", "<q9")),
     "header that runs": lambda: npz(x=claiming("(__import__('os').getpid(),)")),
     "unknown version": lambda: npz(x=b"\x93NUMPY\x09\x00" + npy(X)[8:]),

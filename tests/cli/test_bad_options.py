@@ -314,3 +314,27 @@ def test_bad_options(
     assert "Traceback" not in said
     assert list(tmp_path.iterdir()) == []
     assert list(Path(places["$D"]).iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "compile MODEL -o OUT --platform NAME",
+        "compile MODEL -o OUT --ops NAME",
+        "compile MODEL -o OUT --kernels NAME",
+        "compile NAME -o OUT",
+        "run MODEL --inputs NAME",
+        "run MODEL --cc NAME",
+        "test NAME",
+        "sim NAME -p siracusa",
+        "cost MODEL --machine NAME",
+        "map NAME -m NAME",
+        "schedule NAME --platform NAME",
+        "import zigzag NAME -o OUT",
+        "calibrate --platform NAME",
+        "generate NAME --prompt a",
+    ],
+)
+def test_names_longer_than_a_file_may_have(arguments: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = {"MODEL": str(relu(tmp_path)), "OUT": str(tmp_path / "out"), "NAME": "a" * 300}
+    assert_refused([words.get(word, word) for word in arguments.split()], capsys)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import ml_dtypes
@@ -61,6 +62,17 @@ def test_every_form_of_a_constant(tmp_path: Path) -> None:
     ]
     graph = load(write(tmp_path / "m.onnx", model(nodes, [value("x", (2, 3))], ["y"])))
     np.testing.assert_allclose(interpret(graph, [X])[0], (X + 2) * 0.5 - [1, 2, 3])
+
+
+def test_memory_is_asked_for_what_a_file_has(tmp_path: Path) -> None:
+    path = write(tmp_path / "m.onnx", model([node("Relu", "x", "y")], [value("x", (2, 3))], ["y"]))
+    load(path)
+    tracemalloc.start()
+    try:
+        load(path)
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_external_data(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import resource
 from pathlib import Path
 
 import pytest
@@ -84,3 +86,16 @@ def test_nothing_is_left_in_the_folder(
     assert run(["sim", str(program), *BOARD]) == 0
     assert not list(here.iterdir())
     assert capfdbinary.readouterr().out == b"hello\n"
+
+
+def test_a_lower_limit_of_the_user_stays(tmp_path: Path) -> None:
+    program = arm_program(tmp_path, "say_hello")
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            resource.setrlimit(resource.RLIMIT_AS, (12 << 30, 14 << 30))
+            status = run(["sim", str(program), *BOARD])
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
