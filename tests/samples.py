@@ -54,7 +54,7 @@ def sample(seed: int, index: int) -> Sample:
     kind = KINDS[index % len(KINDS)]
     own = seed * (1 << 32) + index
     name = f"s{seed}_{index}_{kind}"
-    steps = 3 + index // len(KINDS) % 14
+    steps = 3 + 5 * index % 14
     if kind == "graph":
         network = Network(own, steps)
         return Sample(name, kind, network.model(), network.fed)
