@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,42 @@ def external(folder: Path, **entries: str) -> Path:
 def test_external_data(key: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = outcome(external(tmp_path, **{key: text}), capsys)
     assert found in ("bad-model", "missing-external-data")
+
+
+def test_external_data_elsewhere_where_it_is_allowed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    inside, outside = tmp_path / "model", tmp_path / "data"
+    inside.mkdir()
+    outside.mkdir()
+    path = external(inside, location="../data/m.data")
+    (inside / "m.data").rename(outside / "m.data")
+    assert outcome(path, capsys) == "bad-model"
+    assert outcome(path, capsys, "--external-data", str(inside)) == "bad-model"
+    assert outcome(path, capsys, "--external-data", str(outside)) == ""
+
+
+def test_a_link_to_external_data_is_where_it_leads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    inside = tmp_path / "model"
+    inside.mkdir()
+    path = external(inside)
+    (inside / "m.data").rename(tmp_path / "m.data")
+    (inside / "m.data").symlink_to("../m.data")
+    assert outcome(path, capsys) == "bad-model"
+
+
+def test_external_data_beyond_max_bytes_are_not_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file with a hole: it has a length, and takes no room on the disk."""
+    path = external(tmp_path, length=str(1 << 33))
+    with (tmp_path / "m.data").open("r+b") as file:
+        file.truncate(1 << 33)
+    content = read(path)
+    content.graph.initializer[0].dims[:] = [1 << 31]
+    write(path, content)
+    tracemalloc.start()
+    try:
+        assert outcome(path, capsys, "--max-bytes", "1G") == "too-large"
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def _pipe(path: Path) -> None:

@@ -56,6 +56,8 @@ class Options:
     """Inputs that keep the value of an output from run to run."""
     measure: int = 0
     """How many plans are built and simulated to keep the fastest; 0 takes the one predicted to be."""
+    data_folders: tuple[Path, ...] = ()
+    """From which external data may be read, besides the folder of the network."""
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,7 @@ def _planned(
             samples=samples,
             max_bytes=chosen.max_bytes,
             states=chosen.states,
+            data_folders=chosen.data_folders,
         )
     )
     _check_indices(source)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -105,6 +105,7 @@ def read_network(
     constants: Mapping[str, Array] | None = None,
     max_bytes: int | None = None,
     states: Mapping[str, str] | None = None,
+    data_folders: Sequence[Path] = (),
 ) -> NetworkLayers:
     """The layers of an ONNX file, of a YAML file of equations, or of what is one of these already."""
     if isinstance(model, Layer):
@@ -114,7 +115,7 @@ def read_network(
     if isinstance(model, Workload):
         nodes = tuple(NodeLayers(layer.name, layer.kind, (layer.name,)) for layer in model.layers)
         return NetworkLayers(model, nodes)
-    return network_layers(recognised(model, dims, input_types, constants, max_bytes, states))
+    return network_layers(recognised(model, dims, input_types, constants, max_bytes, states, data_folders))
 
 
 def recognised(
@@ -124,6 +125,7 @@ def recognised(
     constants: Mapping[str, Array] | None = None,
     max_bytes: int | None = None,
     states: Mapping[str, str] | None = None,
+    data_folders: Sequence[Path] = (),
 ) -> Graph:
     """A network as it is costed: integers where it is quantised, and what exporters spell out as one operator."""
     if not isinstance(model, Graph):
@@ -134,6 +136,7 @@ def recognised(
             input_types=input_types or {},
             constants=constants or {},
             max_bytes=max_bytes,
+            data_folders=data_folders,
         )
     platform = load_platform(DEFAULT_PLATFORM)
     graph = to_integers(model, platform)

@@ -113,13 +113,15 @@ def read_operations(
     constants: Mapping[str, Array] | None = None,
     max_bytes: int | None = None,
     states: Mapping[str, str] | None = None,
+    data_folders: Sequence[Path] = (),
 ) -> OperationGraph:
     """The operations of an ONNX file, or of a YAML file of layers in ZigZag's form."""
     if isinstance(model, OperationGraph):
         return model
     if isinstance(model, str | Path) and Path(model).suffix in YAML:
         return network_of_equations(stem_of(Path(model)), read_layer_texts(Path(model))[0])
-    return network_of_graph(recognised(model, dims, input_types, constants, max_bytes, states), most_bits)
+    graph = recognised(model, dims, input_types, constants, max_bytes, states, data_folders)
+    return network_of_graph(graph, most_bits)
 
 
 def read_costs(path: Path) -> tuple[GivenCost, ...]:

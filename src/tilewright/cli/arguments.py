@@ -40,6 +40,7 @@ def options_of(
         network.max_bytes,
         states_of(network),
         planning.measure,
+        tuple(network.external_data),
     )
 
 

@@ -103,6 +103,7 @@ def cost_command(
         constants=constants,
         max_bytes=about.max_bytes,
         states=states_of(about),
+        data_folders=about.external_data,
     )
     asked = _find(layers.workload.layers, why).name if why else ""
     found: list[NetworkCost] = []
@@ -243,7 +244,13 @@ def _layers(what: str, name: str, sizes: list[str], about: opt.NetworkOptions) -
         return read_network(equation_layer(what, mapopt.sizes("--sizes", sizes)))
     dims, types, constants = network_of(about)
     network = read_network(
-        what, dims=dims, input_types=types, constants=constants, max_bytes=about.max_bytes, states=states_of(about)
+        what,
+        dims=dims,
+        input_types=types,
+        constants=constants,
+        max_bytes=about.max_bytes,
+        states=states_of(about),
+        data_folders=about.external_data,
     )
     if not name:
         return network

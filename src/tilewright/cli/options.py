@@ -119,6 +119,15 @@ class NetworkOptions:
             show_default=False,
         ),
     ] = None
+    external_data: Annotated[
+        list[Path],
+        typer.Option(
+            "--external-data",
+            metavar="DIR",
+            help="A folder from which external data may be read, besides that of the network. May be repeated.",
+            rich_help_panel=NETWORK,
+        ),
+    ] = field(default_factory=list[Path])
 
 
 @dataclass(frozen=True)

@@ -213,6 +213,7 @@ def schedule_command(
         constants=constants,
         max_bytes=about.max_bytes,
         states=states_of(about),
+        data_folders=about.external_data,
     )
     options = _options(choosing)
     others = [read_schedule_trace(against)] if against else []

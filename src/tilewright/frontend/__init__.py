@@ -22,6 +22,7 @@ def load(
     samples: Sequence[Array] | None = None,
     max_bytes: int | None = None,
     states: Mapping[str, str] = MappingProxyType({}),
+    data_folders: Sequence[Path] = (),
 ) -> Graph:
     """The network of an ONNX file.
 
@@ -34,11 +35,12 @@ def load(
     `max_bytes` is the largest size of any tensor, and of all constants together; half of this machine's memory where
     it is not given. `states` are inputs that keep, from run to run, the value of an output, besides those that the file
     names; the value before the first run is that of an initialiser of the same name, else zero.
+    `data_folders` may hold external data, besides the folder of the file.
     """
     # onnx takes a quarter of a second to import, which commands without a network need not pay.
     from tilewright.frontend.importer import import_file
 
-    return import_file(Path(path), dims, input_types, constants, samples, max_bytes, states)
+    return import_file(Path(path), dims, input_types, constants, samples, max_bytes, states, data_folders)
 
 
 def save(graph: Graph, path: Path | str) -> None:

@@ -13,7 +13,7 @@ import onnx.defs
 from onnx import numpy_helper
 
 from tilewright.core.graph import TensorType
-from tilewright.frontend.proto import CODE_OF_DTYPE, ProtoReader
+from tilewright.frontend.proto import CODE_OF_DTYPE, ExternalData, ProtoReader
 from tilewright.frontend.raw import Function, RawAttr, RawNode, Ref, Subgraph
 
 _OPSET = onnx.defs.onnx_opset_version()
@@ -58,7 +58,7 @@ def standard_body(node: RawNode, types: Sequence[TensorType | None]) -> Function
         operands = [_type_proto(kind).SerializeToString() for kind in types]
         text = node_proto(node).SerializeToString()
         message = known.get_context_dependent_function_with_opset_version(version, text, operands)
-    reader = ProtoReader(Path(), {"": _OPSET})
+    reader = ProtoReader(ExternalData([Path()]), {"": _OPSET})
     given = {key: a.default_value for key, a in schema.attributes.items() if a.default_value.type}
     defaults = {key: reader.attribute(value) for key, value in given.items()}
     return reader.function(onnx.FunctionProto.FromString(message), defaults)
@@ -153,4 +153,4 @@ def is_idle(op: str, name: str, value: RawAttr) -> bool:
     if name not in schema.attributes:
         return True
     default = schema.attributes[name].default_value
-    return bool(default.type) and ProtoReader(Path(), {}).attribute(default) == value
+    return bool(default.type) and ProtoReader(ExternalData([Path()]), {}).attribute(default) == value

@@ -46,9 +46,10 @@ def import_file(
     samples: Sequence[Array] | None,
     max_bytes: int | None,
     states: Mapping[str, str],
+    data_folders: Sequence[Path] = (),
 ) -> Graph:
     """The graph of an ONNX file, see `tilewright.frontend.load`."""
-    original = read_model(path)
+    original = read_model(path, max_bytes, data_folders)
     model = with_states(original, states, constants)
     high = given.largest(dims)
     given.check_names(model, high, input_types, constants)

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import os
+import resource
+from contextlib import suppress
 from math import prod
+from pathlib import Path
 
 from tilewright.core.graph import TensorType
 from tilewright.errors import TilewrightError
+
+CONTAINER = Path("/sys/fs/cgroup/memory.max")
+"""Where Linux says how much memory this group of processes may have."""
 
 RANK_LIMIT = 32
 """Axes of a tensor. Arrays have at most 64, and some operators split every axis in two."""
@@ -19,8 +25,12 @@ DAMAGE = (ArithmeticError, LookupError, ValueError, TypeError, AttributeError, M
 
 
 def default_max_bytes() -> int:
-    """Half of this machine's memory."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    """Half of this machine's memory, or of as much as this process may have of it."""
+    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *resource.getrlimit(resource.RLIMIT_AS)]
+    with suppress(OSError, ValueError):
+        # Containers have less than the machine; "max" is no number.
+        limits.append(int(CONTAINER.read_text()))
+    return min(limit for limit in limits if limit > 0) // 2
 
 
 class Budget:

@@ -16,8 +16,9 @@ from onnx import numpy_helper
 
 from tilewright.base.descriptions import stem_of
 from tilewright.base.dtype import INT8, UINT8, DType
-from tilewright.core.graph import Array
+from tilewright.core.graph import Array, TensorType
 from tilewright.errors import TilewrightError
+from tilewright.frontend.limits import Budget
 from tilewright.frontend.raw import NEWEST, Declared, Function, RawAttr, RawModel, RawNode, Ref, Subgraph, Unsupported
 from tilewright.ops.rules import ELEMENT_TYPES
 
@@ -46,8 +47,8 @@ EXPORT = "export the network again, or check that the download is complete"
 CODE_OF_DTYPE = {dtype: code for code, dtype in ELEMENT_TYPES.items()}
 
 
-def read_model(path: Path) -> RawModel:
-    """The model of a file."""
+def read_model(path: Path, max_bytes: int | None = None, data_folders: Sequence[Path] = ()) -> RawModel:
+    """The model of a file; its external data lie in its folder, or in one of those named, and take no more bytes."""
     try:
         content = _content(path)
     except (OSError, ValueError) as reason:
@@ -64,7 +65,8 @@ def read_model(path: Path) -> RawModel:
     if not model.HasField("graph") or not (model.graph.node or model.graph.output):
         raise _bad_model(path, "it holds no graph")
     _check_names(model.graph, [value.name for value in model.graph.input])
-    return ProtoReader(path.parent, _versions(model.opset_import)).model(model, stem_of(path))
+    data = ExternalData((path.parent, *data_folders), max_bytes)
+    return ProtoReader(data, _versions(model.opset_import)).model(model, stem_of(path))
 
 
 def _content(path: Path) -> bytearray:
@@ -131,11 +133,59 @@ def _bad_states(text: str) -> TilewrightError:
     )
 
 
+class ExternalData:
+    """Reads tensors from files beside the model: from below its folder, or below others that the user names."""
+
+    def __init__(self, folders: Sequence[Path], max_bytes: int | None = None) -> None:
+        self._folders = tuple(folders)
+        self._budget = Budget(max_bytes)
+
+    def read(self, tensor: onnx.TensorProto, dtype: DType) -> Array:
+        """The values of a tensor; an error before anything is read where they take more memory than is allowed."""
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        path = self._place(tensor.name, entries.get("location", ""))
+        shape = tuple(tensor.dims)
+        needed = prod(shape) * dtype.numpy.itemsize
+        offset = _whole_number(tensor.name, "offset", entries.get("offset", "0"))
+        stated = _whole_number(tensor.name, "length", entries.get("length", str(needed)))
+        if stated < needed:
+            raise _bad_tensor(tensor.name, f"{needed} bytes needed, {stated} stated")
+        try:
+            # Whoever opens a pipe waits for somebody to write into it.
+            if not path.is_file():
+                raise _missing_data(tensor.name, path, "there is no such file")
+            found = max(path.stat().st_size - offset, 0)
+            if found < needed:
+                raise _missing_data(tensor.name, path, f"{needed} bytes needed, {found} found")
+            self._budget.constant(tensor.name, TensorType(dtype, shape))
+            with path.open("rb") as file:
+                file.seek(offset)
+                return np.frombuffer(file.read(needed), dtype.numpy).reshape(shape)
+        except (OSError, ValueError) as reason:
+            raise _missing_data(tensor.name, path, str(reason)) from reason
+
+    def _place(self, name: str, location: str) -> Path:
+        """The file of external data. Links count as where they lead."""
+        path = self._folders[0] / location
+        try:
+            real = path.resolve()
+            inside = bool(location) and any(real.is_relative_to(folder.resolve()) for folder in self._folders)
+        except (OSError, ValueError, RuntimeError) as reason:
+            raise _missing_data(name, path, str(reason)) from reason
+        if not inside:
+            raise TilewrightError(
+                "bad-model",
+                f"external data of tensor '{name}' lie at '{location}', outside the folder of the model",
+                help="put the data file beside the model, or name the folder that may be read with --external-data",
+            )
+        return path
+
+
 class ProtoReader:
     """Turns protobuf messages into raw values; knows where external data lie and which opsets are meant."""
 
-    def __init__(self, folder: Path, versions: Mapping[str, int]) -> None:
-        self._folder = folder
+    def __init__(self, data: ExternalData, versions: Mapping[str, int]) -> None:
+        self._data = data
         self._versions = versions
 
     def model(self, model: onnx.ModelProto, name: str) -> RawModel:
@@ -170,7 +220,7 @@ class ProtoReader:
         """A function; `extra` are attribute defaults stated elsewhere (in the operator's schema)."""
         _check_names(function, function.input)
         versions = _versions(function.opset_import) or self._versions
-        reader = ProtoReader(self._folder, versions)
+        reader = ProtoReader(self._data, versions)
         defaults: dict[str, RawAttr] = dict(extra)
         defaults.update({a.name: reader.attribute(a) for a in function.attribute_proto})
         return Function(
@@ -219,48 +269,11 @@ class ProtoReader:
         if any(extent < 0 for extent in shape):
             raise _bad_tensor(tensor.name, f"its shape is {list(shape)}")
         if external:
-            return self._external(tensor, dtype)
+            return self._data.read(tensor, dtype)
         try:
             return np.asarray(numpy_helper.to_array(tensor)).astype(dtype.numpy, copy=False)
         except (ValueError, TypeError, ArithmeticError, LookupError, MemoryError) as reason:
             raise _bad_tensor(tensor.name, str(reason)) from reason
-
-    def _external(self, tensor: onnx.TensorProto, dtype: DType) -> Array:
-        entries = {entry.key: entry.value for entry in tensor.external_data}
-        path = self._beside(tensor.name, entries.get("location", ""))
-        shape = tuple(tensor.dims)
-        needed = prod(shape) * dtype.numpy.itemsize
-        offset = _whole_number(tensor.name, "offset", entries.get("offset", "0"))
-        stated = _whole_number(tensor.name, "length", entries.get("length", str(needed)))
-        if stated < needed:
-            raise _bad_tensor(tensor.name, f"{needed} bytes needed, {stated} stated")
-        try:
-            # Whoever opens a pipe waits for somebody to write into it.
-            if not path.is_file():
-                raise _missing_data(tensor.name, path, "there is no such file")
-            found = max(path.stat().st_size - offset, 0)
-            if found < needed:
-                raise _missing_data(tensor.name, path, f"{needed} bytes needed, {found} found")
-            with path.open("rb") as file:
-                file.seek(offset)
-                return np.frombuffer(file.read(needed), dtype.numpy).reshape(shape)
-        except (OSError, ValueError) as reason:
-            raise _missing_data(tensor.name, path, str(reason)) from reason
-
-    def _beside(self, name: str, location: str) -> Path:
-        """The file of external data, which must lie in the folder of the model."""
-        path = self._folder / location
-        try:
-            inside = bool(location) and path.resolve().is_relative_to(self._folder.resolve())
-        except (OSError, ValueError, RuntimeError) as reason:
-            raise _missing_data(name, path, str(reason)) from reason
-        if not inside:
-            raise TilewrightError(
-                "bad-model",
-                f"external data of tensor '{name}' lie at '{location}', outside the folder of the model",
-                help="put the data file beside the model",
-            )
-        return path
 
     def _initialisers(self, graph: onnx.GraphProto) -> dict[str, Array | Unsupported]:
         found = {tensor.name: self.tensor(tensor) for tensor in graph.initializer}

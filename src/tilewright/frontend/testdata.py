@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 
 from tilewright.core.graph import Array
 from tilewright.errors import TilewrightError
-from tilewright.frontend.proto import ProtoReader
+from tilewright.frontend.proto import ExternalData, ProtoReader
 from tilewright.frontend.raw import Unsupported
 
 
@@ -39,7 +39,7 @@ def _array(value: onnx.ValueInfoProto, path: Path) -> Array:
         raise _unsupported(value.name, f"kind {(kind or 'none').removesuffix('_type')}")
     tensor = onnx.TensorProto()
     tensor.ParseFromString(path.read_bytes())
-    array = ProtoReader(path.parent, {}).tensor(tensor)
+    array = ProtoReader(ExternalData([path.parent]), {}).tensor(tensor)
     if isinstance(array, Unsupported):
         raise _unsupported(value.name, array.what)
     return array

@@ -378,7 +378,7 @@ class Board:
             "program-fault",
             f"'{name}' asks for semihosting, which is off: programs have no files and commands of this computer",
             reasons=[*places[:5], *(["..."] if len(places) > 5 else [])],
-            help="print over the UART of the board and end by a reset of the system, as docs/trust.md says",
+            help="print over the UART of the board and end by a reset of the system, as docs/security.md says",
         )
 
     def _gone(self) -> TilewrightError:
