@@ -9,7 +9,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from tilewright.errors import TilewrightError
 
 HERE = Path(__file__).parent
 OTHER_FILE_SYSTEM = Path("/dev/shm")
+NOBODY = 65534
 OLD = {"network.c": b"old", "source/network.h": b"old", "gone/more/old.c": b"old"}
 NEW = {"network.c": b"new", "source/network.h": b"new", "board/new.c": b"new"}
 
@@ -240,3 +242,54 @@ def test_two_make_the_same_folder(tmp_path: Path) -> None:
     write_folder(tmp_path / "c", fill)
     assert contents(tmp_path / "c") == {**OLD, "network.c": b"new"}
     assert [path.name for path in tmp_path.iterdir()] == ["c"]
+
+
+def in_a_child(work: Callable[[], int], *, unprivileged: bool = False) -> int:
+    """Starts a process that does some work and ends with the status it gives; its number."""
+    child = os.fork()
+    if not child:
+        status = 99
+        try:
+            if unprivileged and os.geteuid() == 0:
+                os.setgroups([])
+                os.setgid(NOBODY)
+                os.setuid(NOBODY)
+            status = work()
+        finally:
+            os._exit(status)
+    return child
+
+
+def refused(folder: Path) -> int:
+    try:
+        write_project(NEW, folder)
+    except TilewrightError as error:
+        return 0 if error.code == "cannot-write" and error.help else 2
+    return 1
+
+
+def test_a_folder_that_one_may_only_read(elsewhere: Path) -> None:
+    write_project(OLD, elsewhere / "c")
+    elsewhere.chmod(0o555)
+    (elsewhere / "c").chmod(0o555)
+    before = identities(elsewhere)
+    for place in (elsewhere / "c", elsewhere / "new"):
+        child = in_a_child(partial(refused, place), unprivileged=True)
+        assert os.waitpid(child, 0)[1] == 0
+    assert identities(elsewhere) == before
+    elsewhere.chmod(0o755)
+    (elsewhere / "c").chmod(0o755)
+
+
+def test_two_processes_on_one_folder(elsewhere: Path) -> None:
+    """Whoever looks finds the files of one of them, whole."""
+
+    def write(content: dict[str, bytes]) -> int:
+        for _ in range(12):
+            write_project(content, elsewhere / "c")
+        return 0
+
+    children = [in_a_child(partial(write, content)) for content in (OLD, NEW)]
+    assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
+    assert contents(elsewhere / "c") in (OLD, NEW)
+    assert [path.name for path in elsewhere.iterdir()] == ["c"]

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from onnx_models import model, node, onnxruntime_results, value, write
 from onnx_networks import Model, Network, qdq_cnn, recurrent
@@ -115,6 +117,35 @@ def test_names_in_generated_code_are_those_of_the_file(tmp_path: Path) -> None:
     assert '{"\\351\\207\\215\\343\\201\\277", "float32", 1, {2}, 8}' in text
     assert "/* Relu ___ */" not in text
     assert text.isascii()
+
+
+@pytest.mark.parametrize("platform", [*PLATFORMS, "cortex-m4"])
+def test_any_name_leaves_all_files_but_the_sources_alone(
+    tmp_path_factory: pytest.TempPathFactory, platform: str
+) -> None:
+    """Makefiles, linker scripts and drivers hold no name of a network, and its sources hold plain letters alone."""
+    content, _ = ports(2)
+    folder = tmp_path_factory.mktemp("names")
+    options = Options(platform=platform)
+    plain = compile_model(write(folder / "network.onnx", content), options).files
+
+    @settings(max_examples=12, deadline=None, derandomize=True, database=None)
+    @given(st.lists(st.text(min_size=1, max_size=40), min_size=12, max_size=12, unique=True))
+    def judged(names: list[str]) -> None:
+        found = dict(zip(tensors(content.graph), names, strict=False))
+        changed = renamed(content, found, iter([*names, *names]))
+        files = compile_model(write(folder / "network.onnx", changed), options).files
+        assert files.keys() == plain.keys()
+        for name, data in files.items():
+            if Path(name).name in ("network.c", "network.h"):
+                text = data.decode("ascii")
+                assert all(letter.isprintable() or letter == "\n" for letter in text)
+                assert "??" not in text
+                assert text.count("/*") == text.count("*/")
+            else:
+                assert data == plain[name], name
+
+    judged()
 
 
 @pytest.mark.parametrize("name", ["network", "w", "w_x", "weights"])
