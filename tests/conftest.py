@@ -16,10 +16,12 @@ from pathlib import Path
 import pytest
 
 from build_cache import BuildCache
+from compilers import combinations
 from sampling import TODAY, Sampler, left_out, seed_of
 from support import GOLDEN_FOLDER, Golden, cases_folder, find_cases
 from tilewright.core.cache import VARIABLE
 
+MATRIX = "test_flag_matrix.py"
 BYTES_KEPT = 1 << 30
 """Of built programs, from run to run."""
 
@@ -78,6 +80,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     seed = sampler_of(config).seed
     if seed is not None:
         terminalreporter.write_line(f"families of tests were sampled by --sample-seed {seed}; without it, all run")
+    ended = [report for status in ("passed", "failed") for report in terminalreporter.getreports(status)]
+    if built := sum(f"{MATRIX}::test_results" in report.nodeid for report in ended):
+        terminalreporter.write_line(f"the flag matrix: {built} compilations of {len(combinations())} combinations")
 
 
 @pytest.fixture(scope="session")

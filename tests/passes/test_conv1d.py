@@ -27,3 +27,10 @@ def test_indices_of_a_maximum_stay() -> None:
     b = Builder()
     outputs = b.ops("MaxPool", b.input("x", "float32[1,2,8]"), names=("y", "i"), kernel_shape=(2,))
     assert ops(applied(b.graph(*outputs), conv1d)) == ["MaxPool"]
+
+
+def test_empty_lists_are_as_good_as_none() -> None:
+    b = Builder()
+    x = b.input("x", "float32[2,3,9]")
+    graph = b.graph(b.op("Conv", x, b.weights(4, 3, 3), pads=(), strides=(), dilations=(), name="y"))
+    assert applied(graph, conv1d).types["y"].shape == (2, 4, 7)

@@ -35,8 +35,8 @@ def _tall(edit: Edit, name: str) -> str:
 
 
 def _attribute(key: str, value: Attr) -> Attr:
-    """A list attribute with an entry for the height."""
-    if not isinstance(value, tuple):
+    """A list attribute with an entry for the height. An empty one is as good as none."""
+    if not isinstance(value, tuple) or not value:
         return value
     numbers = tuple(int(v) for v in value)
     if key == "pads":
