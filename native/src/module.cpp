@@ -1,5 +1,6 @@
 // What Python sees.
 #include "checks/binding.h"
+#include "devices/ita_binding.h"
 #include "devices/neureka_binding.h"
 #include "isa/float32_binding.h"
 #include "isa/table_binding.h"
@@ -122,6 +123,7 @@ const char *stop_name(Stop stop) {
 NB_MODULE(_native, m) {
     tilewright::bind_float32(m);
     tilewright::bind_table(m);
+    tilewright::bind_ita(m);
     tilewright::bind_neureka(m);
     tilewright::schedule::bind_schedule(m);
     nb::class_<Machine> machine(m, "Machine");

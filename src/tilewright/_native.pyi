@@ -206,6 +206,24 @@ def neureka_ranges(
     registers: Sequence[int], tcdm: _Bytes, weights: _Bytes, tcdm_base: int, tcdm_mask: int, gvsoc: bool = False
 ) -> list[tuple[str, bool, bool, int, int]]: ...
 
+class ItaEngine:
+    """ITA with a memory, without the device around it: jobs are products of two tiles, in the order of their layer."""
+
+    def __init__(self, memory: _Bytes, timing: Mapping[str, int]) -> None: ...
+    def run(self, registers: Sequence[int]) -> int:
+        """The cycles of the next job; ValueError where it cannot run."""
+    def rows(self) -> list[tuple[int, int, int]]:
+        """Maximum, sum and inverse of each row of the softmax."""
+
+def ita_busy(
+    mode: str, settings: Mapping[str, int], rows: _Sizes, columns: _Sizes, inner: _Sizes, bias: _Sizes
+) -> _Sizes:
+    """Cycles in which each of many parts of layers keeps the engine busy, by numbers of the device."""
+
+def ita_requantise(sum: int, mult: int, shift: int, add: int) -> int: ...
+def ita_activate(value: int, kind: int, b: int, c: int, mult: int, shift: int, add: int) -> int: ...
+def ita_softmax(scores: Sequence[int]) -> list[int]: ...
+
 class ScheduleResult(TypedDict):
     """What a schedule of many cores comes to; the rest is there where a trace was asked for."""
 

@@ -32,6 +32,12 @@ def ran(
     machine: Target | None = None,
 ) -> Ended:
     """Builds and runs a program; on the cores of the cluster, unless it has a `main` of its own."""
+    simulator = loaded(name, folder, cores, machine or platform(), timing, checks=checks)
+    return ended(simulator)
+
+
+def loaded(name: str, folder: Path, cores: int, machine: Target, timing: str, *, checks: bool = True) -> Simulator:
+    """A simulator with the program, before it starts."""
     source = DEVICES / f"{name}.c"
     common = [START, DEVICES / "results.c"]
     own_main = "int main(" in source.read_text()
@@ -39,8 +45,13 @@ def ran(
     program = folder / f"{name}.elf"
     options = [f"-DCORES={cores}", f"-I{PROGRAMS}", f"-I{DEVICES}", "-T", str(PROGRAMS / "link.ld")]
     subprocess.run([compiler(), *FLAGS, *options, *sources, "-o", str(program)], check=True)
-    simulator = Simulator(machine or platform(), timing, look=Look(checks=checks))
+    simulator = Simulator(machine, timing, look=Look(checks=checks))
     simulator.load(program)
+    return simulator
+
+
+def ended(simulator: Simulator) -> Ended:
+    """The simulator after a run without findings."""
     assert simulator.run(MOST_CYCLES) == "exited", "\n".join(
         [*map(str, simulator.findings()), *simulator.whereabouts()]
     )

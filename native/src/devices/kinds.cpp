@@ -1,6 +1,8 @@
 #include "devices/kinds.h"
 
 #include "devices/event_unit.h"
+#include "devices/ita_device.h"
+#include "devices/ita_units.h"
 #include "devices/mchan.h"
 #include "devices/neureka_device.h"
 #include "devices/udma_hyper.h"
@@ -22,6 +24,10 @@ std::unique_ptr<Device> make_device(const std::string &kind, Machine &machine, c
         return std::make_unique<UdmaHyper>(machine, name, settings);
     if (kind == "neureka")
         return std::make_unique<NeurekaDevice>(machine, name, settings);
+    if (kind == "ita")
+        return std::make_unique<ItaDevice>(machine, name, settings);
+    if (kind == "ita_units")
+        return std::make_unique<ItaUnits>(machine, name, settings);
     throw std::invalid_argument("there is no kind of device '" + kind + "'");
 }
 
