@@ -20,6 +20,7 @@ from tilewright.passes.halves import halves
 from tilewright.passes.hard_swish import hard_swish
 from tilewright.passes.layer_norm import layer_norm
 from tilewright.passes.layout import layout
+from tilewright.passes.mhsa import mhsa
 from tilewright.passes.outputs import outputs
 from tilewright.passes.pad import pad
 from tilewright.passes.reduce_steps import reduce_steps
@@ -38,7 +39,10 @@ from tilewright.passes.views import views
 Pass = Callable[[Graph, Target], Graph]
 Observer = Callable[[str, Graph], None]
 
-FIRST: tuple[Pass, ...] = (dead_code, fold_constants, simplify, layer_norm, rms_norm, softmax, gelu, silu, hard_swish)
+FIRST: tuple[Pass, ...] = (
+    *(dead_code, fold_constants, mhsa, simplify),
+    *(layer_norm, rms_norm, softmax, gelu, silu, hard_swish),
+)
 """Constants are computed, and what exporters spell out becomes one operator again."""
 LAST: tuple[Pass, ...] = (halves, biases, requant_limits, fuse, outputs, states)
 """Every operator has code now: as few as possible store their results."""
