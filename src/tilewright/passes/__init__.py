@@ -18,6 +18,7 @@ from tilewright.passes.gelu import gelu
 from tilewright.passes.gemm import gemm
 from tilewright.passes.halves import halves
 from tilewright.passes.hard_swish import hard_swish
+from tilewright.passes.ita import ita
 from tilewright.passes.layer_norm import layer_norm
 from tilewright.passes.layout import layout
 from tilewright.passes.mhsa import mhsa
@@ -57,6 +58,8 @@ PIPELINE: tuple[Pass, ...] = (
     pad,
     conv1d,
     reduce_steps,
+    # What engines take.
+    ita,
     # The order of axes.
     layout,
     transposes,

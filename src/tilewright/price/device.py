@@ -43,7 +43,13 @@ NEUREKA = Jobs(
     "job",
     _native.neureka_busy,
 )
-KINDS: Mapping[str, Jobs] = MappingProxyType({"neureka": NEUREKA})
+ITA = Jobs(
+    ("linear", "attention"),
+    MappingProxyType(dict.fromkeys(("rows", "columns", "inner")) | {"bias": 1}),
+    "next_cycles",
+    _native.ita_busy,
+)
+KINDS: Mapping[str, Jobs] = MappingProxyType({"neureka": NEUREKA, "ita": ITA})
 """By the kind of the simulated device."""
 
 

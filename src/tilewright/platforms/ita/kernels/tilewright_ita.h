@@ -1,0 +1,58 @@
+/* Jobs of ITA, an engine for products of tiles of 64 x 64 bytes. The driver describes a job and goes on; four may be on their
+ * way. The platform says where its registers are (TW_ITA), and where the memory begins that it works in (TW_ITA_MEMORY). */
+#ifndef TILEWRIGHT_ITA_H
+#define TILEWRIGHT_ITA_H
+
+#include <stdint.h>
+
+#define TW_ITA_REGISTER(offset) (*(volatile uint32_t *)(TW_ITA + (offset)))
+#define TW_ITA_TILE 4096
+#define TW_ITA_BIAS 192
+#define TW_ITA_CONTEXTS 4
+
+#define TW_ITA_LINEAR 2u
+#define TW_ITA_FIRST 1u /* loads the first rows of its weights */
+#define TW_ITA_NEXT 2u  /* loads those of the next job */
+#define TW_ITA_NO_OUTPUT 16u
+
+/* How many jobs have been started. */
+extern uint32_t tw_ita_jobs;
+
+/* Behind it all jobs are done; if not `recent`, those that were started before the last call. */
+void tw_await_ita(int recent);
+
+/* What jobs of a layer have in common. */
+struct tw_ita_layer {
+    uint32_t tiles, mult, shift, add, kind, curve, activation;
+};
+
+static inline uint32_t tw_ita_offset(const void *at) { return (uint32_t)(uintptr_t)at - TW_ITA_MEMORY; }
+
+/* Waits for a context; the first jobs of a layer set what they have in common in each of them. */
+static inline void tw_ita_start(const struct tw_ita_layer *layer, int job, const int8_t *input, const int8_t *weights,
+                                const int8_t *next, const uint8_t *bias, int8_t *output, uint32_t flags) {
+    volatile uint32_t *const r = &TW_ITA_REGISTER(0x20);
+    uint32_t number;
+    do
+        number = TW_ITA_REGISTER(4);
+    while ((int32_t)number < 0);
+    tw_ita_jobs = number + 1;
+    r[0] = tw_ita_offset(input);
+    r[1] = tw_ita_offset(weights);
+    r[2] = tw_ita_offset(next);
+    r[3] = tw_ita_offset(bias);
+    r[4] = tw_ita_offset(output);
+    r[14] = flags;
+    if (job < TW_ITA_CONTEXTS) {
+        r[6] = layer->tiles;
+        r[7] = layer->mult;
+        r[9] = layer->shift;
+        r[11] = layer->add;
+        r[13] = layer->kind;
+        r[15] = layer->curve;
+        r[16] = layer->activation;
+    }
+    TW_ITA_REGISTER(0) = 0;
+}
+
+#endif
