@@ -17,15 +17,22 @@ def ita_cluster(folder: Path) -> Path:
     data = cast("dict[str, Any]", read_yaml(PLATFORMS / "siracusa" / DESCRIPTION, "bad-platform"))
     data["name"] = "ita-cluster"
     # Its L2 holds the large examples; weights and activations come from there tile by tile.
-    takes = [{"op": "ITALinear"}]
+    takes = [{"op": "ITALinear"}, {"op": "ITAAttention"}]
     data["engines"]["ita"] = {"kind": "device", "memory": "L1", "peak": 1024, "device": "ita", "takes": takes}
     data["kernels"] = ["ita/kernels", "siracusa/kernels", "generic/kernels"]
     data["runtime"] = ["siracusa/runtime", "ita/runtime"]
     data["language"] = []
     data["build"]["flags"] += f" -DTW_ITA={BASE:#x}u -DTW_ITA_MEMORY={MEMORY:#x}u"
     data["simulator"]["devices"]["ita"] = {
-        **{"kind": "ita", "base": BASE, "size": 0x400, "memory": "L1", "events": "event_unit", "event": 13},
-        **{"start_cycles": 2, "drain_cycles": 11, "next_cycles": 3},
+        "kind": "ita",
+        "base": BASE,
+        "size": 0x400,
+        "memory": "L1",
+        "events": "event_unit",
+        "event": 13,
+        "start_cycles": 2,
+        "drain_cycles": 11,
+        "next_cycles": 3,
     }
     folder.mkdir(parents=True, exist_ok=True)
     (folder / DESCRIPTION).write_text(json.dumps(data), encoding="utf-8")

@@ -8,14 +8,10 @@ cycles:
 --- */
 #include "tilewright_kernel.h"
 
+#include "tilewright_ita_scale.h"
+
 /* Sums have 26 bits. */
 static inline int32_t ita_linear_wrapped(uint32_t sum) { return (int32_t)(sum << 6) >> 6; }
-
-static inline int32_t ita_linear_scaled(int32_t sum, int mult, int shift, int add) {
-    const int64_t half = shift > 0 ? (int64_t)1 << (shift - 1) : 0;
-    const int64_t scaled = (((int64_t)sum * mult + half) >> shift) + add;
-    return (int32_t)(scaled < -128 ? -128 : scaled > 127 ? 127 : scaled);
-}
 
 static void ita_linear(const int8_t *X, const int8_t *W, const uint8_t *B, int8_t *Y, int M, int N, int K, int mult,
                        int shift, int add, int activation, int b, int c, int act_mult, int act_shift, int act_add) {
@@ -31,14 +27,14 @@ static void ita_linear(const int8_t *X, const int8_t *W, const uint8_t *B, int8_
                         for (int l = 0; l < 64; l++)
                             sum += x[l] * w[l];
                     }
-                    int32_t q = ita_linear_scaled(ita_linear_wrapped((uint32_t)sum), mult, shift, add);
+                    int32_t q = tw_ita_scaled(ita_linear_wrapped((uint32_t)sum), mult, shift, add);
                     if (activation == 1) {
                         const int32_t beyond = (q < 0 ? -q : q) + b, below = beyond > 0 ? 0 : beyond;
                         const int32_t curve = below * below + c;
                         q = ita_linear_wrapped((uint32_t)q * (uint32_t)((q < 0 ? -curve : curve) + c));
-                        q = ita_linear_scaled(q, act_mult, act_shift, act_add);
+                        q = tw_ita_scaled(q, act_mult, act_shift, act_add);
                     } else if (activation == 2)
-                        q = ita_linear_scaled(q > 0 ? q : 0, act_mult, act_shift, act_add);
+                        q = tw_ita_scaled(q > 0 ? q : 0, act_mult, act_shift, act_add);
                     Y[((m * N + n) * 64 + i) * 64 + j] = (int8_t)q;
                 }
 }

@@ -11,8 +11,10 @@
 #define TW_ITA_CONTEXTS 4
 
 #define TW_ITA_LINEAR 2u
+#define TW_ITA_SINGLE_ATTENTION 3u
 #define TW_ITA_FIRST 1u /* loads the first rows of its weights */
 #define TW_ITA_NEXT 2u  /* loads those of the next job */
+#define TW_ITA_NO_BIAS 4u
 #define TW_ITA_NO_OUTPUT 16u
 
 /* How many jobs have been started. */
@@ -21,9 +23,9 @@ extern uint32_t tw_ita_jobs;
 /* Behind it all jobs are done; if not `recent`, those that were started before the last call. */
 void tw_await_ita(int recent);
 
-/* What jobs of a layer have in common. */
+/* What jobs of a layer have in common: scales of four steps each, the mix of values being the first of the second four. */
 struct tw_ita_layer {
-    uint32_t tiles, mult, shift, add, kind, curve, activation;
+    uint32_t tiles, mult, shift, add, mix_mult, mix_shift, mix_add, kind, curve, activation;
 };
 
 static inline uint32_t tw_ita_offset(const void *at) { return (uint32_t)(uintptr_t)at - TW_ITA_MEMORY; }
@@ -46,8 +48,11 @@ static inline void tw_ita_start(const struct tw_ita_layer *layer, int job, const
     if (job < TW_ITA_CONTEXTS) {
         r[6] = layer->tiles;
         r[7] = layer->mult;
+        r[8] = layer->mix_mult;
         r[9] = layer->shift;
+        r[10] = layer->mix_shift;
         r[11] = layer->add;
+        r[12] = layer->mix_add;
         r[13] = layer->kind;
         r[15] = layer->curve;
         r[16] = layer->activation;
