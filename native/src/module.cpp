@@ -27,17 +27,21 @@ using Numbers = std::map<std::string, int64_t>;
 PipelineTiming pipeline_of(const Settings &settings) {
     PipelineTiming timing;
     for (size_t i = 0; i < timing_names.size(); ++i) {
-        timing.cycles[i] = static_cast<uint8_t>(settings[timing_names[i]]);
-        timing.use[i] = static_cast<uint8_t>(settings.either(std::string(timing_names[i]) + "_use", 0));
+        const bool finer = i >= static_cast<size_t>(Timing::fp_double) && !settings.has(timing_names[i]);
+        const std::string name = finer ? "fp" : timing_names[i];
+        timing.cycles[i] = static_cast<uint8_t>(settings[name]);
+        timing.use[i] = static_cast<uint8_t>(settings.either(name + "_use", 0));
     }
     timing.jump_register_written = static_cast<uint8_t>(settings["jump_register_written"]);
     timing.taken_branch = static_cast<uint8_t>(settings["taken_branch"]);
     timing.fp_load_again = static_cast<uint8_t>(settings["fp_load_again"]);
+    timing.scoreboard = settings.either("scoreboard", 0) != 0;
     return timing;
 }
 
 FetchTiming fetch_of(const Settings &settings) {
     FetchTiming timing;
+    timing.line_bytes = static_cast<uint32_t>(settings.either("line_bytes", timing.line_bytes));
     timing.sets = settings.word("sets");
     timing.ways = settings.word("ways");
     timing.shared_banks = settings.word("shared_banks");
@@ -63,6 +67,7 @@ void add_harts(Machine &machine, const std::string &name, const std::vector<std:
                     static_cast<int32_t>(stages["divide_negative"])};
     group.near = near;
     group.near_banks = general["near_banks"] != 0;
+    group.outstanding_loads = static_cast<uint32_t>(general.either("outstanding_loads", 0));
     group.early_counters = general["early_counters"] != 0;
     group.clock_numerator = general["clock_numerator"];
     group.clock_denominator = general["clock_denominator"];
@@ -130,7 +135,8 @@ NB_MODULE(_native, m) {
     tilewright::bind_checks(machine);
     tilewright::bind_observation(machine);
     machine.def(nb::init<>())
-        .def("add_memory", &Machine::add_memory, "name"_a, "base"_a, "size"_a, "banks"_a, "executable"_a)
+        .def("add_memory", &Machine::add_memory, "name"_a, "base"_a, "size"_a, "banks"_a, "executable"_a,
+             "bank_bytes"_a = 4)
         .def("add_outer_memory", &Machine::add_outer_memory, "name"_a, "size"_a, "fill"_a)
         .def("add_alias", &Machine::add_alias, "memory"_a, "base"_a, "size"_a, "test_and_set"_a, "group"_a)
         .def("add_harts", &add_harts, "name"_a, "extensions"_a, "harts"_a, "pipeline"_a, "fetch"_a, "cycles"_a,
@@ -173,7 +179,7 @@ NB_MODULE(_native, m) {
             "hart"_a, "number"_a)
         .def(
             "set_float_register",
-            [](Machine &machine, uint32_t hart, uint32_t number, uint32_t value) {
+            [](Machine &machine, uint32_t hart, uint32_t number, uint64_t value) {
                 hart_of(machine, hart).f.at(number) = value;
             },
             "hart"_a, "number"_a, "value"_a)

@@ -19,13 +19,16 @@ constexpr uint32_t stack_pointer = 2;
 // Cycles of the pipeline, by what it does with an instruction.
 struct PipelineTiming {
     std::array<uint8_t, static_cast<size_t>(Timing::count)> cycles{};
-    // Stall of an instruction that reads the result of the one right before it.
+    // Stall of an instruction that reads the result of the one right before it; with a scoreboard, the cycles beyond its
+    // own after which any instruction may read it.
     std::array<uint8_t, static_cast<size_t>(Timing::count)> use{};
     // Added to a jump through a register that the instruction right before it wrote.
     uint8_t jump_register_written = 0;
     uint8_t taken_branch = 0;
     // Stall of a floating-point load right behind one into the same register.
     uint8_t fp_load_again = 0;
+    // Instructions wait for registers, not for the instruction before them: long results come while others go on.
+    bool scoreboard = false;
 };
 
 // The names a description gives to the pipeline's cycles.

@@ -48,6 +48,12 @@ enum class Timing : uint8_t {
     fp_move,
     fp_divide,
     fp_sqrt,
+    // Where pipelines tell these apart; else they are as `fp`.
+    fp_double,
+    fp_small,
+    fp_compare,
+    fp_convert,
+    fp_dot,
     count
 };
 
@@ -66,6 +72,34 @@ struct Row {
     const char *operands;
     Timing timing;
 };
+
+// Where an instruction has integer registers, by the letters of its operands.
+struct IntegerOperands {
+    bool rd = false, rs1 = false, rs2 = false, rs3 = false;
+    bool writes = false; // rd
+};
+
+constexpr IntegerOperands integer_operands(const char *operands) {
+    IntegerOperands found;
+    for (const char *c = operands; *c; ++c) {
+        if (*c == 'b') {
+            ++c;
+            continue;
+        }
+        found.rd |= *c == 'd' || *c == 'e';
+        found.writes |= *c == 'd';
+        found.rs1 |= *c == 's';
+        found.rs2 |= *c == 't';
+        found.rs3 |= *c == 'r';
+    }
+    return found;
+}
+
+// Whether the result of such an instruction may come while others behind it go on.
+constexpr bool comes_late(Timing timing) {
+    return timing == Timing::load || timing == Timing::multiply || timing == Timing::multiply_high ||
+           timing == Timing::divide || timing == Timing::atomic;
+}
 
 // Numbers of all rows of all tables, in the order of the tables.
 enum OpCode : uint16_t {

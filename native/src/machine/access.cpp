@@ -17,7 +17,7 @@ const Alias *Machine::alias_of(const Hart &hart, uint32_t address) const {
     return nullptr;
 }
 
-Outcome Machine::access(Hart &hart, const Op *op, uint32_t address, uint32_t size, AccessKind kind, uint32_t &value,
+Outcome Machine::access(Hart &hart, const Op *op, uint32_t address, uint32_t size, AccessKind kind, uint64_t &value,
                         int64_t &time) {
     const int64_t asked = time;
     const Outcome outcome = access_anywhere(hart, op, address, size, kind, value, time);
@@ -31,9 +31,12 @@ Outcome Machine::access(Hart &hart, const Op *op, uint32_t address, uint32_t siz
 }
 
 Outcome Machine::access_anywhere(Hart &hart, const Op *op, uint32_t address, uint32_t size, AccessKind kind,
-                                 uint32_t &value, int64_t &time) {
+                                 uint64_t &value, int64_t &time) {
     bool test_and_set = false;
     const uint32_t where = address;
+    if (hart.group->pipeline.scoreboard && address % size != 0)
+        return fail(hart, op, "misaligned-access", "an access that is no multiple of its size traps on this hart",
+                    address);
     if (const Alias *alias = alias_of(hart, address)) {
         address = alias->shown(address);
         test_and_set = alias->test_and_set && kind == AccessKind::load;
@@ -57,7 +60,7 @@ Outcome Machine::access_anywhere(Hart &hart, const Op *op, uint32_t address, uin
                                  size,
                                  kind == AccessKind::store,
                                  kind == AccessKind::event_load,
-                                 value,
+                                 static_cast<uint32_t>(value),
                                  hart.group->machine_time(time),
                                  hart.code->pc_of(op),
                                  where};
@@ -89,17 +92,20 @@ void Machine::check_registers(Hart &hart, const Op *op) {
 }
 
 Outcome Machine::access_memory(Hart &hart, Memory &memory, uint32_t offset, uint32_t size, AccessKind kind,
-                               uint32_t &value, int64_t &time) {
+                               uint64_t &value, int64_t &time) {
     const HartGroup &group = *hart.group;
     const bool near = &memory == group.near;
     const int64_t cycles = group.memory_cycles[memory.index];
-    // A word that crosses a bank is two accesses.
-    const bool crosses = offset % 4 + size > 4;
+    // A word that crosses a bank is two accesses, as is a double where banks have words of four bytes.
+    const bool wide = (1u << memory.bank_shift) >= 8 && offset % 8 == 0;
+    const bool crosses = offset % 4 + std::min(size, 4u) > 4 || (size == 8 && !wide);
     if (!near)
         ++memory.far_accesses;
     for (uint32_t part = 0; part < (crosses ? 2u : 1u); ++part) {
         if (near && group.near_banks) {
-            const int64_t wait = memory.take_bank(offset + 4 * part, time);
+            const uint32_t place = offset + 4 * part;
+            const int64_t wait =
+                group.pipeline.scoreboard ? memory.take_slot(place, time, time) - time : memory.take_bank(place, time);
             hart.counters.stall_bank += static_cast<uint64_t>(wait);
             time += wait;
         }
@@ -124,7 +130,7 @@ Outcome Machine::access_memory(Hart &hart, Memory &memory, uint32_t offset, uint
 }
 
 Outcome Machine::access_device(Hart &hart, const Op *op, const DeviceRange &range, size_t index, const Access &request,
-                               uint32_t &value, int64_t &time) {
+                               uint64_t &value, int64_t &time) {
     if (hart.stores_unwritten) [[unlikely]]
         checks_.check_device_store(hart, *op);
     const Reply reply = range.device->access(request);

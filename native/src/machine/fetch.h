@@ -53,6 +53,7 @@ class CacheLines {
 };
 
 struct FetchTiming {
+    uint32_t line_bytes = 16;
     uint32_t sets = 8, ways = 4;                                 // of each hart's own cache
     uint32_t shared_banks = 0, shared_sets = 0, shared_ways = 0; // of the cache behind; no banks: none
     uint32_t refill_cycles = 0; // added by each cache that must get a line from behind it

@@ -17,7 +17,10 @@
 namespace tilewright {
 
 class Device;
+struct BankSlots;
+struct Hart;
 struct Memory;
+class NearPaths;
 
 // Decoded instructions of one memory, for one kind of hart.
 struct Code {
@@ -92,13 +95,38 @@ struct NearView {
     uint32_t *reads = nullptr, *writes = nullptr; // of the memory, for checks
     int64_t *bank_free = nullptr;                 // null: conflicts are not modelled
     uint32_t bank_mask = 0;
+    uint32_t bank_shift = 2;         // bytes of a bank's words, as a power of two
+    BankSlots *bank_slots = nullptr; // of harts with a scoreboard
+    NearPaths *paths = nullptr;
+};
+
+// How harts with a scoreboard reach the memory next to them, where it is not the same to all of them at all addresses.
+class NearPaths {
+  public:
+    virtual ~NearPaths() = default;
+    // An access at an offset of the memory in cycle `time`, which is moved on where the hart itself has to wait. The
+    // cycle behind that in which a bank next to the hart, free of others, would have answered.
+    virtual int64_t reach(const Hart &hart, uint32_t offset, bool store, int64_t &time) = 0;
 };
 
 enum class HartState : uint8_t { off, running, asleep };
 
+// What harts of a kind need besides: their own registers, queues and units. Owned by the hart, made by the group.
+class HartExtension {
+  public:
+    virtual ~HartExtension() = default;
+};
+
 struct Hart {
     std::array<uint32_t, 33> x{}; // the last one takes writes of x0
-    std::array<uint32_t, 32> f{};
+    std::array<uint64_t, 32> f{};
+    // With a scoreboard: the cycle from which each integer register can be used, and loads that are under way.
+    std::array<int64_t, 33> ready{};
+    static constexpr uint32_t most_loads = 16;
+    std::array<int64_t, most_loads> loads_end{};
+    uint32_t loads_begun = 0;
+    int64_t port_free = 0; // first cycle in which its port to the memory next to it takes another access
+    std::unique_ptr<HartExtension> extension;
     const Op *op = nullptr;
     int64_t time = 0; // of the next instruction, in cycles of the hart's own clock
     Code *code = nullptr;
@@ -180,13 +208,15 @@ struct HartGroup {
     DivideTiming divide;
     bool has_float = false;
     uint32_t misa = 0;
-    bool early_counters = false;  // cycle counters are read before the wait for the instruction itself
-    std::vector<Code> code;       // one for each memory that may hold instructions
-    Memory *near = nullptr;       // the memory at one cycle, without a search
-    bool near_banks = false;      // whether conflicts in its banks are modelled
-    NearView view;                // of that memory
-    std::deque<SharedUnit> units; // that harts share
-    Device *interrupts = nullptr; // who asks for interrupts, and hears when one is taken
+    uint32_t outstanding_loads = 0; // of each hart with a scoreboard; 0: any number
+    uint32_t line_ops = 8;          // halfwords of a line of its caches
+    bool early_counters = false;    // cycle counters are read before the wait for the instruction itself
+    std::vector<Code> code;         // one for each memory that may hold instructions
+    Memory *near = nullptr;         // the memory at one cycle, without a search
+    bool near_banks = false;        // whether conflicts in its banks are modelled
+    NearView view;                  // of that memory
+    std::deque<SharedUnit> units;   // that harts share
+    Device *interrupts = nullptr;   // who asks for interrupts, and hears when one is taken
     // Machine time = own time * numerator / denominator.
     int64_t clock_numerator = 1;
     int64_t clock_denominator = 1;

@@ -21,7 +21,8 @@ uint32_t misa_of(const std::vector<std::string> &extensions) {
 
 } // namespace
 
-void Machine::add_memory(const std::string &name, uint32_t base, uint32_t size, uint32_t banks, bool executable) {
+void Machine::add_memory(const std::string &name, uint32_t base, uint32_t size, uint32_t banks, bool executable,
+                         uint32_t bank_bytes) {
     auto memory = std::make_unique<Memory>();
     memory->name = name;
     memory->index = static_cast<uint32_t>(memories_.size());
@@ -36,6 +37,8 @@ void Machine::add_memory(const std::string &name, uint32_t base, uint32_t size, 
     for (uint32_t **places : {&memory->read_places, &memory->write_places})
         *places = reinterpret_cast<uint32_t *>(shadow(size_t{size} + sizeof(uint32_t)));
     memory->bank_mask = std::bit_ceil(std::max(banks, 1u)) - 1;
+    memory->bank_shift = static_cast<uint32_t>(std::countr_zero(bank_bytes));
+    memory->bank_slots.assign(memory->bank_mask + size_t{1}, BankSlots{});
     memory->bank_free.assign(memory->bank_mask + size_t{1}, 0);
     memory->executable = executable;
     memories_.push_back(std::move(memory));
@@ -78,6 +81,9 @@ void Machine::add_harts(const GroupDescription &description) {
         throw std::invalid_argument("harts '" + description.name + "' are next to memory '" + description.near +
                                     "', which does not exist");
     group->near_banks = description.near_banks;
+    group->outstanding_loads = std::min(description.outstanding_loads, Hart::most_loads);
+    group->line_ops = description.fetch.line_bytes / 2;
+    scoreboard_ |= description.pipeline.scoreboard;
     group->view = NearView{group->near->base,
                            group->near->size,
                            group->near->data,
@@ -85,7 +91,10 @@ void Machine::add_harts(const GroupDescription &description) {
                            group->near->reads,
                            group->near->writes,
                            group->near_banks ? group->near->bank_free.data() : nullptr,
-                           group->near->bank_mask};
+                           group->near->bank_mask,
+                           group->near->bank_shift,
+                           group->near_banks ? group->near->bank_slots.data() : nullptr,
+                           nullptr};
     group->early_counters = description.early_counters;
     group->clock_numerator = description.clock_numerator;
     group->clock_denominator = description.clock_denominator;
@@ -105,7 +114,7 @@ void Machine::add_harts(const GroupDescription &description) {
         code.ops = reinterpret_cast<Op *>(code_pages_.back().data());
         // Numbers keep the low bits of addresses, which choose the set of a cache.
         constexpr uint32_t alignment = 4096;
-        lines += (memory->size / (2 * ops_per_line) / alignment + 1) * alignment;
+        lines += (memory->size / (2 * group->line_ops) / alignment + 1) * alignment;
         group->code.push_back(std::move(code));
     }
     group->caches = std::make_unique<FetchCaches>(description.fetch, description.count);
@@ -132,7 +141,7 @@ void Machine::add_units(const std::string &group, const std::vector<std::string>
     for (const std::string &name : instructions) {
         const auto found = std::ranges::find(timing_names, name, [](const char *each) { return std::string(each); });
         const auto timing = static_cast<size_t>(found - timing_names.begin());
-        if (found == timing_names.end() || !can_share_unit(static_cast<Timing>(timing)))
+        if (found == timing_names.end() || !can_share_unit(static_cast<Timing>(timing), harts.pipeline.scoreboard))
             throw std::invalid_argument("instructions '" + name + "' have no unit that harts can share");
         // A hart that has one for itself never waits, so it need not look.
         for (uint32_t i = 0; i < harts.count && count < harts.count; ++i)
@@ -231,6 +240,25 @@ bool Machine::set_interrupts(Hart &hart, uint32_t lines, int64_t time) {
     }
     schedule_.push(hart, hart.group->machine_time(hart.time));
     return !waits_for_interrupt;
+}
+
+Stop Machine::run_kind(bool observed, int64_t until) {
+    if (scoreboard_)
+        return observed ? run_harts<true, true>(until) : run_harts<false, true>(until);
+    return observed ? run_harts<true, false>(until) : run_harts<false, false>(until);
+}
+
+Stop Machine::run(int64_t until) {
+    stopped_hart_ = nobody;
+    const Stop stop = run_kind(observed_, until);
+    return stop == Stop::cycle_limit && stopped_hart_ != nobody ? Stop::breakpoint : stop;
+}
+
+Stop Machine::step(uint32_t hart) {
+    stepping_ = hart;
+    const Stop stop = run_kind(true, never);
+    stepping_ = nobody;
+    return stop;
 }
 
 void Machine::exit(uint32_t code, const Hart &hart, uint32_t pc, int64_t time) {

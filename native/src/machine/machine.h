@@ -44,6 +44,7 @@ struct GroupDescription {
     DivideTiming divide;
     std::string near;
     bool near_banks = false;
+    uint32_t outstanding_loads = 0;
     bool early_counters = false;
     int64_t clock_numerator = 1;
     int64_t clock_denominator = 1;
@@ -58,7 +59,8 @@ class Machine {
     Machine &operator=(const Machine &) = delete;
 
     // Description. Memories come first, then harts, then devices.
-    void add_memory(const std::string &name, uint32_t base, uint32_t size, uint32_t banks, bool executable);
+    void add_memory(const std::string &name, uint32_t base, uint32_t size, uint32_t banks, bool executable,
+                    uint32_t bank_bytes);
     // A memory that only devices reach.
     void add_outer_memory(const std::string &name, uint32_t size, uint8_t fill);
     void add_alias(const std::string &memory, uint32_t base, uint32_t size, bool test_and_set,
@@ -143,16 +145,18 @@ class Machine {
         uint32_t offset; // of the register at its base
     };
 
-    template <bool Observed> Stop run_harts(int64_t until);
+    // Of each kind one for speed, and one that observes; those with a scoreboard let results come late.
+    template <bool Observed, bool Scoreboard> Stop run_harts(int64_t until);
+    Stop run_kind(bool observed, int64_t until);
     // A load or store that is not an aligned one of the memory next to the hart. `time` is the hart's, moved on by waits.
-    Outcome access(Hart &hart, const Op *op, uint32_t address, uint32_t size, AccessKind kind, uint32_t &value,
+    Outcome access(Hart &hart, const Op *op, uint32_t address, uint32_t size, AccessKind kind, uint64_t &value,
                    int64_t &time);
-    Outcome access_anywhere(Hart &hart, const Op *op, uint32_t address, uint32_t size, AccessKind kind, uint32_t &value,
+    Outcome access_anywhere(Hart &hart, const Op *op, uint32_t address, uint32_t size, AccessKind kind, uint64_t &value,
                             int64_t &time);
-    Outcome access_memory(Hart &hart, Memory &memory, uint32_t offset, uint32_t size, AccessKind kind, uint32_t &value,
+    Outcome access_memory(Hart &hart, Memory &memory, uint32_t offset, uint32_t size, AccessKind kind, uint64_t &value,
                           int64_t &time);
     Outcome access_device(Hart &hart, const Op *op, const DeviceRange &range, size_t index, const Access &request,
-                          uint32_t &value, int64_t &time);
+                          uint64_t &value, int64_t &time);
     const Alias *alias_of(const Hart &hart, uint32_t address) const;
     // Reservations of lr.w. `release` says whether the hart still held that word.
     void reserve(Hart &hart, uint32_t address);
@@ -186,9 +190,8 @@ class Machine {
     }
     // Number of an instruction's cache line among those of all memories.
     static uint32_t line_of(const Hart &hart, const Op *op) {
-        return hart.code->first_line + static_cast<uint32_t>(op - hart.code->ops) / ops_per_line;
+        return hart.code->first_line + static_cast<uint32_t>(op - hart.code->ops) / hart.group->line_ops;
     }
-    static constexpr uint32_t ops_per_line = 8;
     int64_t fetch_line(Hart &hart, const Op *op, int64_t time);
     bool read_csr(Hart &hart, uint32_t number, int64_t time, uint32_t &value);
     bool read_performance(const Hart &hart, uint32_t number, int64_t time, uint32_t &value) const;
@@ -231,6 +234,7 @@ class Machine {
     bool observed_ = false;
     bool following_ = false; // every instruction, for a profile or a trace
     bool profiling_ = false;
+    bool scoreboard_ = false; // whether any hart has one
     Trace trace_;
     std::vector<uint32_t> breakpoints_;
     std::vector<Marks> marks_; // by hart; none where nobody asked

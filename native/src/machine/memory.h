@@ -41,6 +41,28 @@ class Pages {
     size_t bytes_ = 0;
 };
 
+// The cycles in which a bank is taken, from one on: accesses may come a little ahead of their time.
+struct BankSlots {
+    static constexpr int64_t known = 64; // cycles
+    int64_t from = 0;
+    uint64_t taken = 0; // bit i: in cycle from + i
+
+    // Takes the first free cycle from `at` on and returns it. Nobody asks for cycles before `now` any more.
+    int64_t take(int64_t now, int64_t at) {
+        if (now > from) {
+            taken = now - from < known ? taken >> (now - from) : 0;
+            from = now;
+        }
+        const int64_t first = std::max<int64_t>(at - from, 0);
+        if (first >= known)
+            return at;
+        const int64_t found = first + std::countr_one(taken >> first);
+        if (found < known)
+            taken |= uint64_t{1} << found;
+        return from + found;
+    }
+};
+
 struct Memory {
     std::string name;
     uint32_t index = 0;
@@ -54,8 +76,10 @@ struct Memory {
     uint8_t *shadow = nullptr;
     uint32_t *reads = nullptr, *writes = nullptr;
     uint32_t *read_places = nullptr, *write_places = nullptr;
-    uint32_t bank_mask = 0;         // banks - 1; words go to banks in turn
-    std::vector<int64_t> bank_free; // first cycle in which each bank can serve again
+    uint32_t bank_mask = 0;            // banks - 1; words go to banks in turn
+    uint32_t bank_shift = 2;           // bytes of these words, as a power of two
+    std::vector<BankSlots> bank_slots; // for harts with a scoreboard
+    std::vector<int64_t> bank_free;    // first cycle in which each bank can serve again
     bool executable = false;
     uint64_t far_accesses = 0; // by harts that are not next to it
 
@@ -64,10 +88,14 @@ struct Memory {
     }
     // Cycles that an access at `time` waits for its bank, which it then takes.
     int64_t take_bank(uint32_t offset, int64_t time) {
-        int64_t &free = bank_free[(offset >> 2) & bank_mask];
+        int64_t &free = bank_free[(offset >> bank_shift) & bank_mask];
         const int64_t start = std::max(free, time);
         free = start + 1;
         return start - time;
+    }
+    // The cycle in which an access from `at` on is served, for which its bank is taken then.
+    int64_t take_slot(uint32_t offset, int64_t now, int64_t at) {
+        return bank_slots[(offset >> bank_shift) & bank_mask].take(now, at);
     }
 };
 

@@ -8,9 +8,9 @@
 #define RS2 x[op->rs2]
 #define RS3 x[op->rs3]
 #define FD hart->f[op->rd]
-#define FS1 hart->f[op->rs1]
-#define FS2 hart->f[op->rs2]
-#define FS3 hart->f[op->rs3]
+#define FS1 static_cast<uint32_t>(hart->f[op->rs1])
+#define FS2 static_cast<uint32_t>(hart->f[op->rs2])
+#define FS3 static_cast<uint32_t>(hart->f[op->rs3])
 #define IMM static_cast<uint32_t>(op->imm)
 #define PC (hart->code->pc_of(op))
 #define SIGNED(value) static_cast<int32_t>(value)
@@ -47,6 +47,60 @@
     COUNT.stall_use += retired >> 32;                                                                                  \
     retired = 0
 
+// With a scoreboard: waits until the registers of an instruction are there. `late` is when its own result would come
+// without the cycles of the pipeline.
+#define WAIT_FOR_REGISTERS(operands)                                                                                   \
+    [[maybe_unused]] int64_t late = t;                                                                                 \
+    if constexpr (Scoreboard) {                                                                                        \
+        constexpr IntegerOperands used = integer_operands(operands);                                                   \
+        if constexpr (used.rs1)                                                                                        \
+            late = std::max(late, hart->ready[op->rs1]);                                                               \
+        if constexpr (used.rs2)                                                                                        \
+            late = std::max(late, hart->ready[op->rs2]);                                                               \
+        if constexpr (used.rs3)                                                                                        \
+            late = std::max(late, hart->ready[op->rs3]);                                                               \
+        if constexpr (used.rd)                                                                                         \
+            late = std::max(late, hart->ready[op->rd]);                                                                \
+        retired += static_cast<uint64_t>(late - t) << 32;                                                              \
+        t = late;                                                                                                      \
+    }
+
+#define RESULT_COMES_LATE(timing, operands)                                                                            \
+    if constexpr (Scoreboard && comes_late(timing) && integer_operands(operands).writes) {                             \
+        hart->ready[op->rd] = late + op->cycles + hart->group->pipeline.use[static_cast<size_t>(timing)];              \
+        hart->ready[nowhere] = 0;                                                                                      \
+    }
+
+// With a scoreboard, the port takes one access at a time, and so many loads may be under way.
+#define TAKE_PORT(load)                                                                                                \
+    if constexpr (Scoreboard) {                                                                                        \
+        late = std::max(t, hart->port_free);                                                                           \
+        if (const uint32_t most = hart->group->outstanding_loads; load && most != 0)                                   \
+            late = std::max(late, hart->loads_end[hart->loads_begun % most]);                                          \
+        COUNT.stall_memory += static_cast<uint64_t>(late - t);                                                         \
+        t = late;                                                                                                      \
+    }
+
+#define LOAD_COMES                                                                                                     \
+    if constexpr (Scoreboard) {                                                                                        \
+        if (const uint32_t most = hart->group->outstanding_loads; most != 0)                                           \
+            hart->loads_end[hart->loads_begun++ % most] =                                                              \
+                late + 1 + hart->group->pipeline.use[static_cast<size_t>(Timing::load)];                               \
+    }
+
+// The bank, or the way to it, of an access next to a hart with a scoreboard.
+#define NEAR_SLOT(offset, store)                                                                                       \
+    if (near->paths != nullptr) {                                                                                      \
+        int64_t asked = t;                                                                                             \
+        late = near->paths->reach(*hart, offset, store, asked);                                                        \
+        COUNT.stall_memory += static_cast<uint64_t>(asked - t);                                                        \
+        t = asked;                                                                                                     \
+    } else if (near->bank_slots != nullptr) {                                                                          \
+        late = near->bank_slots[((offset) >> near->bank_shift) & near->bank_mask].take(t, t);                          \
+        COUNT.stall_bank += static_cast<uint64_t>(late - t);                                                           \
+        hart->port_free = late + 1;                                                                                    \
+    }
+
 #define NEAR_BANK(offset)                                                                                              \
     if (near->bank_free != nullptr) {                                                                                  \
         int64_t &bank = near->bank_free[((offset) >> 2) & near->bank_mask];                                            \
@@ -60,7 +114,7 @@
 // An operation in a unit that harts share waits for those that came before it. It asks before its operands are there:
 // the two waits are one, as far as both last.
 #define TAKE_UNIT(timing)                                                                                              \
-    if constexpr (can_share_unit(timing)) {                                                                            \
+    if constexpr (can_share_unit(timing, Scoreboard)) {                                                                \
         if (SharedUnit *unit = hart->units[static_cast<size_t>(timing)]; unit != nullptr) [[unlikely]] {               \
             MY_TURN;                                                                                                   \
             if (unit->round_robin && unit->last == hart->index && hart->stood_back != t && schedule_.others_now()) {   \
@@ -72,7 +126,7 @@
             const int64_t hidden = std::min<int64_t>(pending, wait);                                                   \
             COUNT.stall_use -= static_cast<uint64_t>(hidden);                                                          \
             COUNT.stall_unit += static_cast<uint64_t>(wait);                                                           \
-            t += wait - hidden;                                                                                        \
+            (Scoreboard ? late : t) += wait - hidden;                                                                  \
         }                                                                                                              \
     }
 
@@ -95,23 +149,28 @@
 #define FAR(address_, size, kind, value)                                                                               \
     {                                                                                                                  \
         int64_t far_time = t;                                                                                          \
-        uint32_t far_value = value;                                                                                    \
+        uint64_t far_value = value;                                                                                    \
         outcome = access(*hart, op, address_, size, AccessKind::kind, far_value, far_time);                            \
-        t = far_time;                                                                                                  \
-        value = far_value;                                                                                             \
+        (Scoreboard ? late : t) = far_time;                                                                            \
+        value = static_cast<decltype(value)>(far_value);                                                               \
         limit = past;                                                                                                  \
         if (outcome != Outcome::done) [[unlikely]]                                                                     \
             goto interrupted;                                                                                          \
     }
 
 #define LOAD(type, address)                                                                                            \
+    TAKE_PORT(true)                                                                                                    \
     MY_TURN;                                                                                                           \
     const NearView *near = hart->near;                                                                                 \
     const uint32_t where = (address);                                                                                  \
     uint32_t value = 0;                                                                                                \
     ++COUNT.loads;                                                                                                     \
     if (const uint32_t offset = where - near->base; offset < near->size && where % sizeof(type) == 0) [[likely]] {     \
-        NEAR_BANK(offset)                                                                                              \
+        if constexpr (Scoreboard) {                                                                                    \
+            NEAR_SLOT(offset, false)                                                                                   \
+        } else {                                                                                                       \
+            NEAR_BANK(offset)                                                                                          \
+        }                                                                                                              \
         CHECK_LOAD(sizeof(type))                                                                                       \
         type loaded;                                                                                                   \
         std::memcpy(&loaded, near->data + offset, sizeof loaded);                                                      \
@@ -119,16 +178,22 @@
     } else {                                                                                                           \
         FAR(where, sizeof(type), load, value);                                                                         \
         value = static_cast<uint32_t>(static_cast<type>(value));                                                       \
-    }
+    }                                                                                                                  \
+    LOAD_COMES
 
 #define STORE(type, address, stored)                                                                                   \
+    TAKE_PORT(false)                                                                                                   \
     MY_TURN;                                                                                                           \
     const NearView *near = hart->near;                                                                                 \
     const uint32_t where = (address);                                                                                  \
     uint32_t value = (stored);                                                                                         \
     ++COUNT.stores;                                                                                                    \
     if (const uint32_t offset = where - near->base; offset < near->size && where % sizeof(type) == 0) [[likely]] {     \
-        NEAR_BANK(offset)                                                                                              \
+        if constexpr (Scoreboard) {                                                                                    \
+            NEAR_SLOT(offset, true)                                                                                    \
+        } else {                                                                                                       \
+            NEAR_BANK(offset)                                                                                          \
+        }                                                                                                              \
         CHECK_STORE(sizeof(type))                                                                                      \
         const type narrow = static_cast<type>(value);                                                                  \
         std::memcpy(near->data + offset, &narrow, sizeof narrow);                                                      \
@@ -179,7 +244,7 @@
         DISPATCH;                                                                                                      \
     }
 
-#define DIVIDE(divisor) t += divide_wait(hart->group->divide, divisor)
+#define DIVIDE(divisor) (Scoreboard ? late : t) += divide_wait(hart->group->divide, divisor)
 
 #define LOOP (hart->loops[op->rd])
 #define LOOP_SETUP(start, end, count) set_loop(*hart, op->rd, start, end, count)

@@ -24,9 +24,12 @@ struct SharedUnit {
     }
 };
 
-// Whether a unit for these instructions can be shared. Others never look for one, which costs them nothing.
-constexpr bool can_share_unit(Timing timing) {
-    return timing == Timing::fp || timing == Timing::fp_divide || timing == Timing::fp_sqrt;
+// Whether a unit for these instructions can be shared. Others never look for one, which costs them nothing. Harts with a
+// scoreboard go on while a product is computed elsewhere.
+constexpr bool can_share_unit(Timing timing, bool scoreboard) {
+    if (timing == Timing::fp || timing == Timing::fp_divide || timing == Timing::fp_sqrt)
+        return true;
+    return scoreboard && (timing == Timing::multiply || timing == Timing::multiply_high || timing == Timing::divide);
 }
 
 } // namespace tilewright

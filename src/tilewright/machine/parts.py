@@ -39,6 +39,8 @@ class Memory(Part, frozen=True):
     """Bytes that the machine has of it, however few a network may use."""
     banks: Annotated[int, Meta(ge=1, le=MOST_BANKS)] = 1
     """Banks of words in turn."""
+    bank_bytes: Literal[4, 8] = 4
+    """Of each of these words."""
     executable: Flag = False
     """Whether instructions may be fetched from it."""
     fill: Annotated[int, Meta(ge=0, le=255)] = 0

@@ -37,6 +37,10 @@ INSTRUCTION_CLASSES = (
     "fp_sqrt",
 )
 """What a pipeline distinguishes; each has its cycles, and under NAME_use the stall of one that needs its result."""
+FINER_CLASSES = ("fp_double", "fp_small", "fp_compare", "fp_convert", "fp_dot")
+"""What it may distinguish besides: where it does not, they are as `fp`."""
+SCOREBOARD = "scoreboard"
+"""Among the numbers of a pipeline, 1 where instructions wait for registers and long results come while others go on."""
 
 PIPELINE_EXTRAS = (
     "taken_branch",
@@ -102,6 +106,8 @@ class HartGroupModel:
     fetch: Numbers
     cycles: Numbers
     """Of a load or store, by memory or device."""
+    outstanding_loads: int = 0
+    """Loads of a hart with a scoreboard that may be under way; 0: any number."""
     units: tuple[UnitModel, ...] = ()
 
 
@@ -195,6 +201,8 @@ class FetchPart(Part, frozen=True, kw_only=True):
     """Of a hart's cache."""
     ways: Annotated[int, Meta(ge=1, le=MOST_LINES)]
     """Lines of each set."""
+    line_bytes: Annotated[int, Meta(ge=16, le=256)] = 16
+    """Of a line of all of them, a power of two."""
     shared_banks: LINES
     """Of the shared cache; 0 where there is none."""
     shared_sets: LINES
@@ -222,6 +230,8 @@ class HartsPart(Part, frozen=True, kw_only=True):
     """The memory next to them."""
     near_banks: Flag
     """Whether accesses to one of its banks wait for each other."""
+    outstanding_loads: Annotated[int, Meta(ge=0, le=16)] = 0
+    """With a scoreboard: loads of a hart that may be under way; 0: any number."""
     early_counters: Flag
     """Whether reading the cycle counter does not count the wait for that instruction itself."""
     clock_numerator: WAIT
@@ -338,7 +348,9 @@ def _pipeline(given: Numbers, source: Source) -> Numbers:
     least = {
         **dict.fromkeys(INSTRUCTION_CLASSES, 1),
         **dict.fromkeys(PIPELINE_EXTRAS, -MOST_CYCLES),  # what is added may make an instruction shorter
-        **dict.fromkeys((f"{name}_use" for name in INSTRUCTION_CLASSES), 0),
+        **dict.fromkeys(FINER_CLASSES, 1),
+        **dict.fromkeys((f"{name}_use" for name in (*INSTRUCTION_CLASSES, *FINER_CLASSES)), 0),
+        SCOREBOARD: 0,
     }
     for name, cycles in given.items():
         if name not in least:
@@ -368,6 +380,8 @@ def _harts(
     fetch = part.fetch
     if fetch.shared_banks and not (fetch.shared_sets and fetch.shared_ways):
         raise source.wrong("fetch", "shared_sets and shared_ways must be at least 1 where there are shared_banks")
+    if fetch.line_bytes & (fetch.line_bytes - 1):
+        raise source.wrong("fetch.line_bytes", f"must be a power of two, found {fetch.line_bytes}")
     pipeline = pipelines[source.one_of("pipeline", part.pipeline, pipelines)]
     return HartGroupModel(
         name,
@@ -381,6 +395,7 @@ def _harts(
         pipeline,
         MappingProxyType(cast("dict[str, int]", structs.asdict(fetch))),
         MappingProxyType(dict(part.cycles)),
+        part.outstanding_loads,
         tuple(_unit(key, unit, pipeline, source.inside(f"units.{key}")) for key, unit in part.units.items()),
     )
 

@@ -321,12 +321,13 @@ def _describe(made: _native.Machine, machine: Machine, timing: Timing) -> None:
         if memory.base is None:
             made.add_outer_memory(memory.name, memory.length, memory.fill)
         else:
-            made.add_memory(memory.name, memory.base, memory.length, memory.banks, bool(memory.executable))
+            made.add_memory(memory.name, memory.base, memory.length, memory.banks, bool(memory.executable), memory.bank_bytes)
     for group in timing.harts.values():
         harts = {
             "count": group.count,
             "first_id": group.first_id,
             "near_banks": int(group.near_banks),
+            "outstanding_loads": group.outstanding_loads,
             "early_counters": int(group.early_counters),
             "clock_numerator": group.clock[0],
             "clock_denominator": group.clock[1],
