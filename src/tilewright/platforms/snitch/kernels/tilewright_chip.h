@@ -1,0 +1,33 @@
+/* The cluster as the runtime and kernels use it: who runs, where cores meet, streams and loops of the FPU. */
+#ifndef TILEWRIGHT_CHIP_H
+#define TILEWRIGHT_CHIP_H
+
+#include <stdint.h>
+
+#define TW_CORES_OF_CLUSTER 8 /* that compute; the one behind them moves data */
+#define TW_HARTS_OF_CLUSTER 9
+
+static inline int tw_core(void) {
+    uint32_t id;
+    __asm__("csrr %0, mhartid" : "=r"(id));
+    return (int)id;
+}
+
+/* Results of the FPU are written some time behind their instructions. Behind this all of them are: a number comes from it,
+ * and is used. */
+static inline void tw_fpu_fence(void) {
+    uint32_t number;
+    __asm__ volatile("fmv.x.w %0, fa0\nmv zero, %0" : "=r"(number)::"memory");
+}
+
+/* Waits until all cores are here: a control register that answers then. */
+static inline void tw_barrier(void) { __asm__ volatile("csrr zero, 0x7C2" ::: "memory"); }
+
+/* The same for core `me`: what its FPU computed is there for the others. */
+static inline void tw_meet(int me) {
+    if (me < TW_CORES_OF_CLUSTER)
+        tw_fpu_fence();
+    tw_barrier();
+}
+
+#endif

@@ -1,0 +1,60 @@
+/* The machine that generated code runs on: the DMA between DRAM and L1 (TCDM), and the cores of the cluster. All cores run
+ * the network together; the one behind those that compute drives the DMA. */
+#ifndef TILEWRIGHT_MACHINE_H
+#define TILEWRIGHT_MACHINE_H
+
+#include "tilewright_chip.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* In L1, where cores reach it at once. */
+#define TW_NEAR __attribute__((section(".near")))
+
+/* Starts copying planes x rows runs of `bytes`; strides are in bytes. Until its channel is waited for, the destination may
+ * be neither read nor written, and the source may not be written. The core that moves data calls it; where both sides are
+ * in L1 all cores do, and it is complete when they go on. */
+void tw_dma_start(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row, ptrdiff_t from_row,
+                  int planes, ptrdiff_t to_plane, ptrdiff_t from_plane);
+
+/* Returns when all transfers started on the channel are complete; there may be none. The cores learn of it when they next
+ * meet. */
+void tw_dma_wait(int channel);
+
+/* Routines of the network are given the number of the core that runs them. They are inlined into one that is there
+ * twice: for the core that moves data and for those that compute, and neither has instructions of the other. */
+#define TW_ROUTINE static inline __attribute__((always_inline))
+#define TW_ROLES(routines, ...)                                                                                        \
+    do {                                                                                                               \
+        if (tw_core() == TW_CORES_OF_CLUSTER)                                                                          \
+            routines(TW_CORES_OF_CLUSTER, __VA_ARGS__);                                                                \
+        else                                                                                                           \
+            routines(tw_core() % TW_CORES_OF_CLUSTER, __VA_ARGS__);                                                    \
+    } while (0)
+
+/* All cores go on when all are here. */
+#define TW_MEET tw_meet(tw_me)
+
+/* The block behind it runs once on each of the first cores, and all are done when it is left: TW_CORES(core, 8) { ... }
+ * The block must not be left by break. */
+#define TW_CORES(core, cores)                                                                                          \
+    for (int core = tw_me, core##_first = 1; core##_first; core##_first = (tw_meet(tw_me), 0))                         \
+        if (core < (cores))
+
+/* What drives the DMA, and no other core. */
+#define TW_DRIVEN if (tw_me == TW_CORES_OF_CLUSTER)
+
+/* Two blocks at once: what drives, and cores that work. Both are done when the second one is left:
+ * TW_BESIDE { ... } TW_CORES_BESIDE(core, 8) { ... } */
+#define TW_BESIDE TW_DRIVEN
+#define TW_CORES_BESIDE(core, cores) TW_CORES(core, cores)
+
+/* Places in a network that profilers know: each is an entry of a section that is not loaded, its address and a name; there
+ * is no instruction for it. Define it otherwise to store the cycle counter on the chip itself. */
+#ifndef TW_MARK
+#define TW_MARK(group, place, number)                                                                                  \
+    __asm__ volatile(".pushsection .tilewright.marks\n.4byte 9f\n.asciz \"" #group " " #place " " #number              \
+                     "\"\n.popsection\n9:")
+#endif
+
+#endif

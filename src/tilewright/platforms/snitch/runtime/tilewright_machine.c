@@ -1,0 +1,119 @@
+#include "tilewright_machine.h"
+
+#define L1_BITS 17
+#define CHANNELS 128 /* a power of two; more of them share places, and so wait for each other */
+
+/* What is asked at every transfer; in L1, because DRAM is far away. Transfers have numbers from 1 on. */
+static struct {
+    uint32_t started, complete;
+    uint32_t last[CHANNELS]; /* of each channel */
+} dma TW_NEAR;
+
+static int in_l1(const void *address) { return (uintptr_t)address >> L1_BITS == 0x10000000u >> L1_BITS; }
+
+/* dmsrc, dmdst, dmstr, dmrep; addresses have 64 bits. */
+static inline void give(const void *from, void *to) {
+    __asm__ volatile(".insn r 0x2B, 0, 0, x0, %0, x0\n.insn r 0x2B, 0, 1, x0, %1, x0" ::"r"(from), "r"(to) : "memory");
+}
+static inline void give_rows(ptrdiff_t from_row, ptrdiff_t to_row, int rows) {
+    __asm__ volatile(".insn r 0x2B, 0, 6, x0, %0, %1\n.insn r 0x2B, 0, 7, x0, %2, x0" ::"r"(from_row), "r"(to_row),
+                     "r"(rows)
+                     : "memory");
+}
+/* dmcpyi of one run of bytes, or of rows; the core waits while the queue is full. */
+static inline void copy_run(size_t bytes) {
+    __asm__ volatile(".insn r 0x2B, 0, 2, x0, %0, x0" ::"r"(bytes) : "memory");
+}
+static inline void copy_rows(size_t bytes) {
+    __asm__ volatile(".insn r 0x2B, 0, 2, x0, %0, x2" ::"r"(bytes) : "memory");
+}
+/* dmstati: whether anything is left to do. Numbers of transfers that are complete can be ahead of their data. */
+static inline int busy(void) {
+    uint32_t value;
+    __asm__ volatile(".insn r 0x2B, 0, 4, %0, x0, x2" : "=r"(value)::"memory");
+    return value != 0;
+}
+
+static void start(void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row, ptrdiff_t from_row, int planes,
+                  ptrdiff_t to_plane, ptrdiff_t from_plane) {
+    unsigned char *target = to;
+    const unsigned char *source = from;
+    if (bytes == 0) /* parts of a tensor may be empty */
+        return;
+    if (rows > 1 && to_row == (ptrdiff_t)bytes && from_row == (ptrdiff_t)bytes) {
+        bytes *= (size_t)rows;
+        rows = 1;
+    }
+    if (rows == 1 && planes > 1) { /* planes are the rows of one transfer */
+        rows = planes;
+        to_row = to_plane, from_row = from_plane;
+        planes = 1;
+    }
+    if (rows != 1)
+        give_rows(from_row, to_row, rows);
+    for (int plane = 0; plane < planes && rows > 0; plane++, target += to_plane, source += from_plane) {
+        give(source, target);
+        if (rows == 1)
+            copy_run(bytes);
+        else
+            copy_rows(bytes);
+    }
+}
+
+void tw_dma_start(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row, ptrdiff_t from_row,
+                  int planes, ptrdiff_t to_plane, ptrdiff_t from_plane) {
+    const int together = in_l1(to) && in_l1(from);
+    if (together)
+        tw_meet(0);
+    if (tw_core() == TW_CORES_OF_CLUSTER) {
+        start(to, from, bytes, rows, to_row, from_row, planes, to_plane, from_plane);
+        dma.last[channel & (CHANNELS - 1)] = ++dma.started;
+        if (together)
+            tw_dma_wait(channel);
+    }
+    if (together)
+        tw_barrier();
+}
+
+/* Only that nothing at all is left to do is sure to be true: a wait is for all transfers, but only if its own may be among
+ * those that are left. */
+void tw_dma_wait(int channel) {
+    if ((int32_t)(dma.last[channel & (CHANNELS - 1)] - dma.complete) <= 0)
+        return;
+    while (busy())
+        ;
+    dma.complete = dma.started;
+}
+
+/* The library copies byte by byte. Here two numbers of 64 bits, words, or what is left; the FPU loads the next one before the
+ * last one is there. */
+static inline void copy(unsigned char *to, const unsigned char *from, size_t bytes) {
+    const uintptr_t apart = ((uintptr_t)to | (uintptr_t)from) & 7;
+    if (apart == 0)
+        for (; bytes >= 32; bytes -= 32, to += 32, from += 32)
+            __asm__ volatile("fld ft3, 0(%1)\nfld ft4, 8(%1)\nfld ft5, 16(%1)\nfld ft6, 24(%1)\n"
+                             "fsd ft3, 0(%0)\nfsd ft4, 8(%0)\nfsd ft5, 16(%0)\nfsd ft6, 24(%0)" ::"r"(to),
+                             "r"(from)
+                             : "ft3", "ft4", "ft5", "ft6", "memory");
+    if ((apart & 3) == 0)
+        for (; bytes >= 4; bytes -= 4, to += 4, from += 4)
+            *(volatile uint32_t *)to = *(const volatile uint32_t *)from;
+    for (; bytes > 0; bytes--)
+        *(volatile unsigned char *)to++ = *(const volatile unsigned char *)from++;
+}
+
+void *memcpy(void *restrict to, const void *restrict from, size_t bytes) {
+    copy(to, from, bytes);
+    return to;
+}
+
+void *memmove(void *to, const void *from, size_t bytes) {
+    volatile unsigned char *const target = to;
+    const volatile unsigned char *const source = from;
+    if ((uintptr_t)to <= (uintptr_t)from)
+        copy(to, from, bytes);
+    else
+        for (size_t left = bytes; left > 0; left--)
+            target[left - 1] = source[left - 1];
+    return to;
+}
