@@ -27,8 +27,9 @@ using Numbers = std::map<std::string, int64_t>;
 PipelineTiming pipeline_of(const Settings &settings) {
     PipelineTiming timing;
     for (size_t i = 0; i < timing_names.size(); ++i) {
+        // What a pipeline does not tell apart.
         const bool finer = i >= static_cast<size_t>(Timing::fp_double) && !settings.has(timing_names[i]);
-        const std::string name = finer ? "fp" : timing_names[i];
+        const std::string name = !finer ? timing_names[i] : i <= static_cast<size_t>(Timing::fp_dot) ? "fp" : "alu";
         timing.cycles[i] = static_cast<uint8_t>(settings[name]);
         timing.use[i] = static_cast<uint8_t>(settings.either(name + "_use", 0));
     }
@@ -42,6 +43,7 @@ PipelineTiming pipeline_of(const Settings &settings) {
 FetchTiming fetch_of(const Settings &settings) {
     FetchTiming timing;
     timing.line_bytes = static_cast<uint32_t>(settings.either("line_bytes", timing.line_bytes));
+    timing.prefetch = settings.either("prefetch", 0) != 0;
     timing.sets = settings.word("sets");
     timing.ways = settings.word("ways");
     timing.shared_banks = settings.word("shared_banks");
@@ -64,7 +66,7 @@ void add_harts(Machine &machine, const std::string &name, const std::vector<std:
     group.pipeline = pipeline_of(stages);
     group.divide = {static_cast<int32_t>(stages["divide_signed_zero"]),
                     static_cast<int32_t>(stages["divide_unsigned_zero"]),
-                    static_cast<int32_t>(stages["divide_negative"])};
+                    static_cast<int32_t>(stages["divide_negative"]), stages.either("divide_by_difference", 0) != 0};
     group.near = near;
     group.near_banks = general["near_banks"] != 0;
     group.outstanding_loads = static_cast<uint32_t>(general.either("outstanding_loads", 0));
@@ -150,6 +152,7 @@ NB_MODULE(_native, m) {
             },
             "kind"_a, "name"_a, "base"_a, "size"_a, "settings"_a)
         .def("add_window", &Machine::add_window, "name"_a, "device"_a, "base"_a, "size"_a, "offset"_a)
+        .def("talk_to_host", &Machine::talk_to_host, "to_host"_a, "from_host"_a)
         .def("start", &Machine::start, "hart"_a, "pc"_a, "time"_a)
         .def(
             "run", [](Machine &machine, int64_t until) { return stop_name(machine.run(until)); }, "until"_a,

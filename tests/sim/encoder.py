@@ -89,6 +89,7 @@ PLACES: Mapping[str, Callable[[int], int]] = {
     "p": branch_distance,
     "a": jump_distance,
     "m": placed(12, 3),
+    "bg": placed(8, 7),
     "L": placed(7, 1),
     "b5": placed(25, 5),
     **dict.fromkeys(("bs", "bu"), six_bits),

@@ -10,6 +10,7 @@ import random
 import shutil
 import struct
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -146,8 +147,8 @@ def run_in_qemu(program: Program, folder: Path) -> bytes:
     return output.read_bytes()
 
 
-def run_in_simulator(program: Program) -> bytes:
-    machine = machines.machine(size=len(program.image) + -len(program.image) % ALIGNMENT)
+def run_in_simulator(program: Program, extensions: Sequence[str]) -> bytes:
+    machine = machines.machine(size=len(program.image) + -len(program.image) % ALIGNMENT, extensions=extensions)
     machine.write(machines.BASE, program.image)
     machine.start(0, program.entry, 0)
     assert machine.run(10**9) == "fault"
@@ -185,9 +186,12 @@ def difference(program: Program, index: int, expected: bytes, found: bytes) -> s
     return "\n".join(lines)
 
 
-def test_random_sequences_end_as_in_qemu(tmp_path: Path) -> None:
+@pytest.mark.parametrize("floats", ["rv32f", "xfloat"])
+def test_random_sequences_end_as_in_qemu(floats: str, tmp_path: Path) -> None:
+    """Floats in registers of 32 bits, and boxed in those of 64."""
     program = random_program(random.Random(SEED), SEQUENCES)
-    expected, found = run_in_qemu(program, tmp_path), run_in_simulator(program)
+    extensions = [floats if name == "rv32f" else name for name in machines.EXTENSIONS]
+    expected, found = run_in_qemu(program, tmp_path), run_in_simulator(program, extensions)
     assert len(expected) == SEQUENCES * RECORD_BYTES
     starts = range(0, len(expected), RECORD_BYTES)
     wrong = [start for start in starts if expected[start : start + RECORD_BYTES] != found[start : start + RECORD_BYTES]]

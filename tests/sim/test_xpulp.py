@@ -92,7 +92,8 @@ def fields(word: int) -> tuple[int, int, int]:
 
 
 def test_the_more_special_row_comes_first() -> None:
-    table = list(instructions().values())
+    # A hart has these tables, or those of another kind of core.
+    table = [row for row in instructions().values() if row.extension in machines.EXTENSIONS]
     choice = random.Random(1)
     for row in rows():
         for _ in range(50):

@@ -24,6 +24,12 @@ const char *name_of(Check check) {
         return "unaligned-transfer";
     case Check::double_free:
         return "double-free";
+    case Check::stream:
+        return "stream";
+    case Check::unboxed:
+        return "unboxed-float";
+    case Check::unfenced:
+        return "unfenced-store";
     case Check::count:
         break;
     }

@@ -25,6 +25,9 @@ enum class Check : uint8_t {
     stack_overflow,
     unaligned_transfer,
     double_free, // of a transfer's counter
+    stream,      // that never ends, or whose strides the hardware does not have
+    unboxed,     // a narrow float that is not boxed in its register, so that it counts as a NaN
+    unfenced,    // floating-point stores that may still be under way where harts meet
     count
 };
 const char *name_of(Check check);

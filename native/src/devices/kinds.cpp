@@ -5,6 +5,8 @@
 #include "devices/ita_units.h"
 #include "devices/mchan.h"
 #include "devices/neureka_device.h"
+#include "devices/snitch_cluster.h"
+#include "devices/snitch_core.h"
 #include "devices/udma_hyper.h"
 #include "machine/machine.h"
 
@@ -22,6 +24,10 @@ std::unique_ptr<Device> make_device(const std::string &kind, Machine &machine, c
         return std::make_unique<Mchan>(machine, name, settings);
     if (kind == "udma_hyper")
         return std::make_unique<UdmaHyper>(machine, name, settings);
+    if (auto device = make_snitch(kind, machine, name, settings))
+        return device;
+    if (kind == "snitch_clint")
+        return make_snitch_clint(machine, name, settings);
     if (kind == "neureka")
         return std::make_unique<NeurekaDevice>(machine, name, settings);
     if (kind == "ita")

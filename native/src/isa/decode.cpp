@@ -9,7 +9,7 @@ const std::array<const char *, static_cast<size_t>(Timing::count)> timing_names 
     "alu",      "load",       "store",     "branch",  "jump",      "jump_register", "multiply",   "multiply_high",
     "divide",   "event_load", "csr",       "system",  "atomic",    "loop",          "fp",         "fp_load",
     "fp_store", "fp_move",    "fp_divide", "fp_sqrt", "fp_double", "fp_small",      "fp_compare", "fp_convert",
-    "fp_dot",
+    "fp_dot",   "dma",        "stream",
 };
 
 namespace {
@@ -19,11 +19,14 @@ constexpr Row rows[] = {
     {"illegal", 0, 0, "", Timing::alu},
     {"loop", 0, 0, "", Timing::alu},
 #define INSN(id, name, match, mask, operands, timing, ...) {name, match, mask, operands, Timing::timing},
+#define FLOAT INSN
 #include "isa/all.inc"
+#undef FLOAT
 #undef INSN
 };
 
 #define INSN(...) +1
+#define FLOAT INSN
 constexpr int rv32i_rows = 0
 #include "isa/rv32i.inc"
     ;
@@ -42,6 +45,19 @@ constexpr int rv32f_rows = 0
 constexpr int xpulpv2_rows = 0
 #include "isa/xpulpv2.inc"
     ;
+constexpr int xfloat_rows = 0
+#include "isa/xfloat.inc"
+    ;
+constexpr int xdma_rows = 0
+#include "isa/xdma.inc"
+    ;
+constexpr int xssr_rows = 0
+#include "isa/xssr.inc"
+    ;
+constexpr int xfrep_rows = 0
+#include "isa/xfrep.inc"
+    ;
+#undef FLOAT
 #undef INSN
 
 struct Table {
@@ -49,8 +65,10 @@ struct Table {
     int rows;
 };
 // In the order of all.inc.
-constexpr Table tables[] = {{"rv32i", rv32i_rows}, {"rv32m", rv32m_rows}, {"zicsr", zicsr_rows},
-                            {"rv32a", rv32a_rows}, {"rv32f", rv32f_rows}, {"xpulpv2", xpulpv2_rows}};
+constexpr Table tables[] = {{"rv32i", rv32i_rows},   {"rv32m", rv32m_rows}, {"zicsr", zicsr_rows},
+                            {"rv32a", rv32a_rows},   {"rv32f", rv32f_rows}, {"xpulpv2", xpulpv2_rows},
+                            {"xfloat", xfloat_rows}, {"xdma", xdma_rows},   {"xssr", xssr_rows},
+                            {"xfrep", xfrep_rows}};
 
 constexpr uint32_t field(uint32_t word, int high, int low) { return (word >> low) & ((2u << (high - low)) - 1); }
 
@@ -168,6 +186,9 @@ template <class Visit> void for_each_operand(const char *operands, uint32_t w, V
                 break;
             case 'I':
                 visit(Operand{Operand::second, 't', false, false, extended(field(w, 24, 20), 5)});
+                break;
+            case 'g':
+                visit(Operand{Operand::second, 't', false, false, field(w, 14, 8)});
                 break;
             case '1':
                 visit(Operand{Operand::target, 0, false, false, field(w, 31, 20) << 1});

@@ -54,6 +54,8 @@ enum class Timing : uint8_t {
     fp_compare,
     fp_convert,
     fp_dot,
+    dma,
+    stream,
     count
 };
 
@@ -64,6 +66,7 @@ enum class Timing : uint8_t {
 //   >  E Z     shift amount, control register, 5-bit immediate in place of rs1; `m` the rounding mode (kept in imm)
 //   b5 bi      bits 29:25 and 24:20; where both are there, the second is kept in rs2
 //   bs bu      6 bits (24:20 and 25) with and without sign; bI bits 24:20 with sign, kept in rs2
+//   bg         bits 14:8 (kept in rs2)
 //   L          number of a hardware loop (bit 7); b1 12 bits, b2 bits 19:15 (kept in rs2), both in halfwords
 struct Row {
     const char *name;
@@ -98,7 +101,7 @@ constexpr IntegerOperands integer_operands(const char *operands) {
 // Whether the result of such an instruction may come while others behind it go on.
 constexpr bool comes_late(Timing timing) {
     return timing == Timing::load || timing == Timing::multiply || timing == Timing::multiply_high ||
-           timing == Timing::divide || timing == Timing::atomic;
+           timing == Timing::divide || timing == Timing::atomic || timing == Timing::dma || timing == Timing::stream;
 }
 
 // Numbers of all rows of all tables, in the order of the tables.
@@ -107,7 +110,9 @@ enum OpCode : uint16_t {
     op_illegal,
     op_loop_back, // not an instruction: follows the last one of a hardware loop's body
 #define INSN(id, ...) op_##id,
+#define FLOAT INSN
 #include "isa/all.inc"
+#undef FLOAT
 #undef INSN
     op_count
 };

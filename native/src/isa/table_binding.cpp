@@ -28,6 +28,7 @@ struct Described {
 constexpr Described described[] = {
 #define INSN(id, name, match, mask, operands, timing, ...)                                                             \
     {#id, {name, match, mask, operands, Timing::timing}, #timing, EXTENSION},
+#define FLOAT INSN
 #define EXTENSION "rv32i"
 #include "isa/rv32i.inc"
 #undef EXTENSION
@@ -46,6 +47,19 @@ constexpr Described described[] = {
 #define EXTENSION "xpulpv2"
 #include "isa/xpulpv2.inc"
 #undef EXTENSION
+#define EXTENSION "xfloat"
+#include "isa/xfloat.inc"
+#undef EXTENSION
+#define EXTENSION "xdma"
+#include "isa/xdma.inc"
+#undef EXTENSION
+#define EXTENSION "xssr"
+#include "isa/xssr.inc"
+#undef EXTENSION
+#define EXTENSION "xfrep"
+#include "isa/xfrep.inc"
+#undef EXTENSION
+#undef FLOAT
 #undef INSN
 };
 

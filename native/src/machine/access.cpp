@@ -49,6 +49,10 @@ Outcome Machine::access_anywhere(Hart &hart, const Op *op, uint32_t address, uin
                     checks_.add_flag(address & ~3u, 4);
                 check(hart, op, where, *memory, address - memory->base, size, kind, time);
             }
+            if (kind == AccessKind::store && address == to_host_ && to_host_ != 0) [[unlikely]]
+                ask_host(hart, op, static_cast<uint32_t>(value), hart.group->machine_time(time));
+            if (stopping_)
+                return Outcome::fault;
             if (test_and_set)
                 std::memset(memory->data + (address - memory->base), 0xff, size);
             return outcome;

@@ -59,6 +59,8 @@ const char *cause_name(uint32_t cause) {
 } // namespace
 
 bool Machine::read_csr(Hart &hart, uint32_t number, int64_t time, uint32_t &value) {
+    if (hart.extension != nullptr && hart.extension->read_csr(number, value))
+        return true;
     number = at_older_place(number);
     const auto cycle = static_cast<uint64_t>(time - hart.cycle_base);
     const uint64_t retired = hart.counters.instructions - static_cast<uint64_t>(hart.instruction_base);
@@ -131,6 +133,8 @@ bool Machine::read_csr(Hart &hart, uint32_t number, int64_t time, uint32_t &valu
 }
 
 bool Machine::write_csr(Hart &hart, uint32_t number, int64_t time, uint32_t value) {
+    if (hart.extension != nullptr && hart.extension->write_csr(number, value, time))
+        return true;
     number = at_older_place(number);
     if (number >= csr_lpstart0 && number < csr_lpstart0 + 8 && number % 4 != 3) {
         const uint32_t index = (number - csr_lpstart0) / 4;

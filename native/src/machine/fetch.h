@@ -54,6 +54,7 @@ class CacheLines {
 
 struct FetchTiming {
     uint32_t line_bytes = 16;
+    bool prefetch = false;                                       // of the next line, when one is entered
     uint32_t sets = 8, ways = 4;                                 // of each hart's own cache
     uint32_t shared_banks = 0, shared_sets = 0, shared_ways = 0; // of the cache behind; no banks: none
     uint32_t refill_cycles = 0; // added by each cache that must get a line from behind it
@@ -72,6 +73,7 @@ class FetchCaches {
     };
     // `hart` counts within the group; `line` is an address in lines.
     Refill refill(uint32_t hart, uint32_t line, int64_t time);
+    bool prefetches() const { return timing_.prefetch; }
     void enable(bool enabled) { enabled_ = enabled; }
     void clear();
 

@@ -109,15 +109,44 @@ class NearPaths {
     virtual int64_t reach(const Hart &hart, uint32_t offset, bool store, int64_t &time) = 0;
 };
 
+enum class Outcome : uint8_t { done, asleep, fault };
 enum class HartState : uint8_t { off, running, asleep };
 
-// What harts of a kind need besides: their own registers, queues and units. Owned by the hart, made by the group.
-class HartExtension {
-  public:
-    virtual ~HartExtension() = default;
+// Whoever goes on in a cycle: a hart, or a unit beside one.
+struct Scheduled {
+    Scheduled *next_in_slot = nullptr;
+    uint32_t turn = 0; // the higher, the earlier in a cycle; see Schedule
+    bool is_hart = true;
 };
 
-struct Hart {
+// What harts of a kind have besides: registers, queues and units of their own, which a device makes for them.
+class HartExtension : public Scheduled {
+  public:
+    HartExtension() { is_hart = false; }
+    virtual ~HartExtension() = default;
+    // Goes on until `limit`, the last cycle in which nobody else does anything.
+    virtual void go_on(int64_t limit) = 0;
+    // A floating-point instruction of the hart; `operand` is its integer register or address. `time` is moved on where
+    // the hart has to wait. A hart that falls asleep executes the instruction again when it is woken.
+    virtual Outcome offload(const Op *op, uint32_t operand, int64_t &time) = 0;
+    // Whether offloaded instructions wait in a queue, so that others may see when they come.
+    virtual bool is_queueing() const = 0;
+    // Whether accesses to memory are among them, and before the hart itself touches memory then: accesses to the same
+    // word happen in the order of the program.
+    bool holds_accesses() const { return accesses_ != 0; }
+    virtual Outcome before_access(uint32_t address) = 0;
+    // An instruction that only such harts have, with its operands.
+    virtual Outcome special(const Op *op, uint32_t first, uint32_t second, uint32_t &result, int64_t &time) = 0;
+    // Before a control register is read or written.
+    virtual Outcome before_csr(const Op *op, uint32_t number, int64_t &time) = 0;
+    virtual bool read_csr(uint32_t number, uint32_t &value) const = 0;
+    virtual bool write_csr(uint32_t number, uint32_t value, int64_t time) = 0;
+
+  protected:
+    uint32_t accesses_ = 0;
+};
+
+struct Hart : Scheduled {
     std::array<uint32_t, 33> x{}; // the last one takes writes of x0
     std::array<uint64_t, 32> f{};
     // With a scoreboard: the cycle from which each integer register can be used, and loads that are under way.
@@ -135,8 +164,6 @@ struct Hart {
     HartState state = HartState::off;
     const Op *stopped_at = nullptr; // the breakpoint that it goes on from
     const Op *marked_at = nullptr;  // the place that it is at, where that is known already
-    Hart *next_in_slot = nullptr;   // in the schedule
-    uint32_t turn = 0;              // the higher, the earlier in a cycle; see Schedule
     int64_t stood_back = -1;        // when it last let others go first to a unit that they share
     uint32_t index = 0;             // among all harts
     uint32_t id = 0;                // mhartid
@@ -154,6 +181,8 @@ struct Hart {
     uint32_t reservation = no_reservation; // of lr.w
     const Op *missed = nullptr;            // the last instruction that was not in the cache, and when it was asked for
     int64_t missed_at = 0;
+    uint32_t line_entered = 0; // the line that was fetched last, and when: the next one is asked for then
+    int64_t line_entered_at = 0;
     std::vector<uint64_t> fetched; // lines in the private instruction cache, as bits, by line of the code
     Counters counters;
     // For checks.
@@ -188,6 +217,8 @@ struct DivideTiming {
     int32_t signed_zero = 0;
     int32_t unsigned_zero = 0;
     int32_t negative = 0; // added for a negative divisor
+    // Takes the leading zeros that the divisor has more than the dividend, instead of all of them.
+    bool by_difference = false;
 };
 
 // Causes of traps, as in mcause.

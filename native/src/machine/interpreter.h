@@ -5,17 +5,23 @@
 #include "isa/float32.h"
 #include "isa/simd.h"
 #include "machine/arithmetic.h"
+#include "machine/float_unit.h"
 #include "machine/machine.h"
 #include "machine/semantics.h"
 
 namespace tilewright {
 
-template <class Divisor> static int64_t divide_wait(const DivideTiming &timing, Divisor divisor) {
+template <class Divisor> static int64_t divide_wait(const DivideTiming &timing, uint32_t dividend, Divisor divisor) {
     if (divisor == 0)
         return std::is_signed_v<Divisor> ? timing.signed_zero : timing.unsigned_zero;
     const bool negative = std::is_signed_v<Divisor> && static_cast<int32_t>(divisor) < 0;
     const auto magnitude = negative ? 0u - static_cast<uint32_t>(divisor) : static_cast<uint32_t>(divisor);
-    return std::countl_zero(magnitude) + (negative ? timing.negative : 0);
+    int zeros = std::countl_zero(magnitude);
+    if (timing.by_difference) {
+        const bool below = std::is_signed_v<Divisor> && static_cast<int32_t>(dividend) < 0;
+        zeros = std::max(zeros - std::countl_zero(below ? 0u - dividend : dividend), 0);
+    }
+    return zeros + (negative ? timing.negative : 0);
 }
 
 // The cycle that a counter shows to an instruction, which some machines read before they wait for it.
@@ -38,7 +44,12 @@ template <bool Observed, bool Scoreboard> Stop Machine::run_harts(int64_t until)
         &&l_illegal,
         &&l_loop_back,
 #define INSN(id, ...) &&l_##id,
+#define FLOAT(id, name, match, mask, operands, ...)                                                                    \
+    integer_operands(operands).writes ? &&l_float_to_integer                                                           \
+    : integer_operands(operands).rs1  ? &&l_float_from_integer                                                         \
+                                      : &&l_float,
 #include "isa/all.inc"
+#undef FLOAT
 #undef INSN
     };
     constexpr int64_t past = -1;          // a limit that lets nothing more through
@@ -57,9 +68,15 @@ pick:
     for (;;) {
         if (stopping_) [[unlikely]]
             return fault_ ? Stop::fault : Stop::exited;
-        hart = schedule_.pop();
-        if (hart != nullptr)
-            break;
+        if (Scheduled *due = schedule_.pop(); due != nullptr) {
+            if (!Scoreboard || due->is_hart) [[likely]] {
+                hart = static_cast<Hart *>(due);
+                break;
+            }
+            const int64_t alone = schedule_.others_now() ? schedule_.now() : std::min(schedule_.next(), until) - 1;
+            static_cast<HartExtension *>(due)->go_on(alone);
+            continue;
+        }
         // Devices come after the harts in a cycle: a register read in it still shows what was there before.
         if (schedule_.event_due()) {
             happen(schedule_.pop_event());
@@ -184,6 +201,15 @@ l_loop_back:
         goto yield;
     DISPATCH;
 
+l_float:
+    {OFFLOAD(0)} NEXT;
+
+l_float_from_integer:
+    {WAIT_FOR_REGISTERS("s") OFFLOAD(RS1)} NEXT;
+
+l_float_to_integer:
+    {WAIT_FOR_REGISTERS("d") OFFLOAD(0)} NEXT;
+
 #define INSN(id, name, match, mask, operands, timing, ...)                                                             \
     l_##id : {                                                                                                         \
         WAIT_FOR_REGISTERS(operands)                                                                                   \
@@ -192,7 +218,9 @@ l_loop_back:
         RESULT_COMES_LATE(Timing::timing, operands)                                                                    \
     }                                                                                                                  \
     NEXT;
+#define FLOAT(...)
 #include "isa/all.inc"
+#undef FLOAT
 #undef INSN
 }
 

@@ -12,7 +12,9 @@ uint32_t misa_of(const std::vector<std::string> &extensions) {
     const auto bit = [](char letter) { return 1u << (letter - 'a'); };
     uint32_t misa = width_32;
     for (const std::string &extension : extensions)
-        if (extension == "xpulpv2")
+        if (extension == "xfloat")
+            misa |= bit('f') | bit('d') | bit('x');
+        else if (extension.starts_with("x"))
             misa |= bit('x');
         else if (extension.starts_with("rv32"))
             misa |= bit(extension.back());
@@ -74,7 +76,9 @@ void Machine::add_harts(const GroupDescription &description) {
     group->pipeline = description.pipeline;
     group->divide = description.divide;
     group->decoder = std::make_unique<Decoder>(description.extensions, description.pipeline);
-    group->has_float = std::ranges::find(description.extensions, "rv32f") != description.extensions.end();
+    group->has_float = std::ranges::any_of(description.extensions, [](const std::string &extension) {
+        return extension == "rv32f" || extension == "xfloat";
+    });
     group->misa = misa_of(description.extensions);
     group->near = memory(description.near);
     if (group->near == nullptr)
@@ -220,6 +224,14 @@ void Machine::wake(Hart &hart, int64_t time, uint32_t value) {
     schedule_.push(hart, hart.group->machine_time(hart.time));
 }
 
+void Machine::resume(Hart &hart, int64_t time) {
+    hart.state = HartState::running;
+    const int64_t woken = std::max(hart.group->own_time(time), hart.time);
+    hart.counters.stall_unit += static_cast<uint64_t>(woken - hart.time);
+    hart.time = woken;
+    schedule_.push(hart, hart.group->machine_time(hart.time));
+}
+
 bool Machine::set_interrupts(Hart &hart, uint32_t lines, int64_t time) {
     hart.interrupt = lines;
     if (hart.state != HartState::asleep || (lines & hart.mie) == 0)
@@ -307,12 +319,17 @@ int64_t Machine::fetch_line(Hart &hart, const Op *op, int64_t time) {
         if ((hart.fetched[line / 64] >> (line % 64)) & 1)
             continue;
         ++hart.counters.fetch_misses;
-        const FetchCaches::Refill refill = caches.refill(hart.index - hart.group->first, line, time);
+        // A line that follows on the last one was asked for when that one was entered.
+        const bool expected = caches.prefetches() && line == hart.line_entered + 1;
+        const int64_t asked = expected ? std::min(hart.line_entered_at, time) : time;
+        const FetchCaches::Refill refill = caches.refill(hart.index - hart.group->first, line, asked);
         if (refill.gone != CacheLines::empty)
             hart.fetched[refill.gone / 64] &= ~(uint64_t{1} << (refill.gone % 64));
         if (refill.kept)
             hart.fetched[line / 64] |= uint64_t{1} << (line % 64);
-        wait += refill.cycles;
+        wait += std::max<int64_t>(asked + refill.cycles - time, 0);
+        hart.line_entered = line;
+        hart.line_entered_at = time + wait;
     }
     return wait;
 }

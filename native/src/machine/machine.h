@@ -32,7 +32,6 @@ struct Fault {
 };
 
 enum class AccessKind : uint8_t { load, store, event_load };
-enum class Outcome : uint8_t { done, asleep, fault };
 
 // A description of a group of harts; see HartGroup.
 struct GroupDescription {
@@ -94,6 +93,18 @@ class Machine {
     // Sets the interrupts that a device asks for. True where that takes the hart out of an event load, which it will
     // execute again after the handler.
     bool set_interrupts(Hart &hart, uint32_t lines, int64_t time);
+    // Lets a hart go on that fell asleep in an instruction, which it executes again.
+    void resume(Hart &hart, int64_t time);
+    void schedule(int64_t time, Scheduled &unit) { schedule_.push(unit, time); }
+    // Where a program asks its host for something and gets its answer: see host.cpp.
+    void talk_to_host(uint32_t to_host, uint32_t from_host);
+    // For units beside harts: a load or store that is not an aligned one of the memory next to the hart. `time` is the
+    // hart's, moved on by waits. Checks of one in memory; `where` is the program's address.
+    Outcome access(Hart &hart, const Op *op, uint32_t address, uint32_t size, AccessKind kind, uint64_t &value,
+                   int64_t &time);
+    void check(Hart &hart, const Op *op, uint32_t where, Memory &memory, uint32_t offset, uint32_t size,
+               AccessKind kind, int64_t time);
+    Outcome fail(Hart &hart, const Op *op, const char *kind, std::string message, uint32_t address);
     void print(char character) { output_.push_back(character); }
     void exit(uint32_t code, const Hart &hart, uint32_t pc, int64_t time);
     Device *device(const std::string &name);
@@ -148,9 +159,6 @@ class Machine {
     // Of each kind one for speed, and one that observes; those with a scoreboard let results come late.
     template <bool Observed, bool Scoreboard> Stop run_harts(int64_t until);
     Stop run_kind(bool observed, int64_t until);
-    // A load or store that is not an aligned one of the memory next to the hart. `time` is the hart's, moved on by waits.
-    Outcome access(Hart &hart, const Op *op, uint32_t address, uint32_t size, AccessKind kind, uint64_t &value,
-                   int64_t &time);
     Outcome access_anywhere(Hart &hart, const Op *op, uint32_t address, uint32_t size, AccessKind kind, uint64_t &value,
                             int64_t &time);
     Outcome access_memory(Hart &hart, Memory &memory, uint32_t offset, uint32_t size, AccessKind kind, uint64_t &value,
@@ -162,13 +170,10 @@ class Machine {
     void reserve(Hart &hart, uint32_t address);
     bool release(Hart &hart, uint32_t address);
     void break_reservations(const Hart &by, uint32_t address, uint32_t size);
-    // Checks a load or store in memory; `where` is the program's address.
-    void check(Hart &hart, const Op *op, uint32_t where, Memory &memory, uint32_t offset, uint32_t size,
-               AccessKind kind, int64_t time);
     // An atomic instruction makes the word a flag by which harts tell each other.
     void check_atomic(const Hart &hart, uint32_t address);
     void check_registers(Hart &hart, const Op *op);
-    Outcome fail(Hart &hart, const Op *op, const char *kind, std::string message, uint32_t address);
+    void ask_host(const Hart &hart, const Op *op, uint32_t request, int64_t time);
     const Op *instruction_at(Hart &hart, uint32_t address);
     // The decoded instructions of the memory at an address; an alias's address becomes that of its memory.
     Code *code_at(Hart &hart, uint32_t &address);
@@ -234,7 +239,8 @@ class Machine {
     bool observed_ = false;
     bool following_ = false; // every instruction, for a profile or a trace
     bool profiling_ = false;
-    bool scoreboard_ = false; // whether any hart has one
+    bool scoreboard_ = false;              // whether any hart has one
+    uint32_t to_host_ = 0, from_host_ = 0; // 0: there is no such host
     Trace trace_;
     std::vector<uint32_t> breakpoints_;
     std::vector<Marks> marks_; // by hart; none where nobody asked

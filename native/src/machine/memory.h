@@ -47,12 +47,15 @@ struct BankSlots {
     int64_t from = 0;
     uint64_t taken = 0; // bit i: in cycle from + i
 
-    // Takes the first free cycle from `at` on and returns it. Nobody asks for cycles before `now` any more.
-    int64_t take(int64_t now, int64_t at) {
+    void move_to(int64_t now) {
         if (now > from) {
             taken = now - from < known ? taken >> (now - from) : 0;
             from = now;
         }
+    }
+    // Takes the first free cycle from `at` on and returns it. Nobody asks for cycles before `now` any more.
+    int64_t take(int64_t now, int64_t at) {
+        move_to(now);
         const int64_t first = std::max<int64_t>(at - from, 0);
         if (first >= known)
             return at;
@@ -60,6 +63,11 @@ struct BankSlots {
         if (found < known)
             taken |= uint64_t{1} << found;
         return from + found;
+    }
+    void block(int64_t now, int64_t at) {
+        move_to(now);
+        if (at >= from && at - from < known)
+            taken |= uint64_t{1} << (at - from);
     }
 };
 
@@ -92,6 +100,10 @@ struct Memory {
         const int64_t start = std::max(free, time);
         free = start + 1;
         return start - time;
+    }
+    // Somebody who always wins has the bank in a cycle.
+    void block_slot(uint32_t offset, int64_t now, int64_t at) {
+        bank_slots[(offset >> bank_shift) & bank_mask].block(now, at);
     }
     // The cycle in which an access from `at` on is served, for which its bank is taken then.
     int64_t take_slot(uint32_t offset, int64_t now, int64_t at) {

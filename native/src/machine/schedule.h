@@ -35,7 +35,7 @@ class Schedule {
     int64_t now() const { return now_; }
 
     // A hart that stands back goes on behind those that are there.
-    void push(Hart &hart, int64_t time, bool behind = false) {
+    void push(Scheduled &hart, int64_t time, bool behind = false) {
         const int64_t at = std::max(time, now_);
         if (static_cast<uint64_t>(at - now_) >= slots) [[unlikely]] {
             far_.push_back(FarHart{at, order_++, &hart});
@@ -52,7 +52,7 @@ class Schedule {
             queue.tail = &hart;
             return;
         }
-        Hart **link = &queue.head;
+        Scheduled **link = &queue.head;
         while ((*link)->turn >= hart.turn)
             link = &(*link)->next_in_slot;
         hart.next_in_slot = *link;
@@ -66,10 +66,10 @@ class Schedule {
     }
 
     // The next hart of this cycle; null when there is none.
-    Hart *pop() {
+    Scheduled *pop() {
         const size_t slot = slot_of(now_);
         Queue &queue = queues_[slot];
-        Hart *hart = queue.head;
+        Scheduled *hart = queue.head;
         if (hart != nullptr) {
             queue.head = hart->next_in_slot;
             if (queue.head == nullptr)
@@ -104,7 +104,7 @@ class Schedule {
         // They take their turn among the others of the cycle, however long ago they were put here.
         while (!far_.empty() && far_.front().time <= now_) {
             std::pop_heap(far_.begin(), far_.end(), std::greater<>());
-            Hart &hart = *far_.back().hart;
+            Scheduled &hart = *far_.back().hart;
             far_.pop_back();
             push(hart, now_);
         }
@@ -112,14 +112,14 @@ class Schedule {
 
   private:
     struct Queue {
-        Hart *head = nullptr;
-        Hart *tail = nullptr;
+        Scheduled *head = nullptr;
+        Scheduled *tail = nullptr;
     };
 
     struct FarHart {
         int64_t time;
         uint64_t order;
-        Hart *hart;
+        Scheduled *hart;
 
         bool operator>(const FarHart &other) const {
             return time != other.time ? time > other.time : order > other.order;

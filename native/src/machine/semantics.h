@@ -81,6 +81,15 @@
         t = late;                                                                                                      \
     }
 
+#define AFTER_QUEUED(address_)                                                                                         \
+    if constexpr (Scoreboard) {                                                                                        \
+        if (hart->extension != nullptr && hart->extension->holds_accesses()) [[unlikely]] {                            \
+            outcome = hart->extension->before_access(address_);                                                        \
+            if (outcome != Outcome::done)                                                                              \
+                goto interrupted;                                                                                      \
+        }                                                                                                              \
+    }
+
 #define LOAD_COMES                                                                                                     \
     if constexpr (Scoreboard) {                                                                                        \
         if (const uint32_t most = hart->group->outstanding_loads; most != 0)                                           \
@@ -163,6 +172,7 @@
     MY_TURN;                                                                                                           \
     const NearView *near = hart->near;                                                                                 \
     const uint32_t where = (address);                                                                                  \
+    AFTER_QUEUED(where)                                                                                                \
     uint32_t value = 0;                                                                                                \
     ++COUNT.loads;                                                                                                     \
     if (const uint32_t offset = where - near->base; offset < near->size && where % sizeof(type) == 0) [[likely]] {     \
@@ -186,6 +196,7 @@
     MY_TURN;                                                                                                           \
     const NearView *near = hart->near;                                                                                 \
     const uint32_t where = (address);                                                                                  \
+    AFTER_QUEUED(where)                                                                                                \
     uint32_t value = (stored);                                                                                         \
     ++COUNT.stores;                                                                                                    \
     if (const uint32_t offset = where - near->base; offset < near->size && where % sizeof(type) == 0) [[likely]] {     \
@@ -244,13 +255,73 @@
         DISPATCH;                                                                                                      \
     }
 
-#define DIVIDE(divisor) (Scoreboard ? late : t) += divide_wait(hart->group->divide, divisor)
+#define DIVIDE(divisor) (Scoreboard ? late : t) += divide_wait(hart->group->divide, RS1, divisor)
 
 #define LOOP (hart->loops[op->rd])
 #define LOOP_SETUP(start, end, count) set_loop(*hart, op->rd, start, end, count)
 
+// Instructions that only extensions of harts know.
+#define SNITCH                                                                                                         \
+    MY_TURN;                                                                                                           \
+    if (hart->extension == nullptr) [[unlikely]]                                                                       \
+        goto l_illegal;                                                                                                \
+    uint32_t result = 0;                                                                                               \
+    int64_t special_time = t;                                                                                          \
+    outcome = hart->extension->special(op, RS1, op->rs2 < 32 ? RS2 : 0, result, special_time);                         \
+    t = special_time;                                                                                                  \
+    limit = past;                                                                                                      \
+    if (outcome != Outcome::done) [[unlikely]]                                                                         \
+        goto interrupted;                                                                                              \
+    RD = result
+
+// Floating-point instructions of 64-bit registers: the hart's unit executes them, or else the hart at once.
+#define OFFLOAD(operand)                                                                                               \
+    if (hart->extension == nullptr) [[unlikely]] {                                                                     \
+        if (!execute_float(*hart, *op, operand))                                                                       \
+            goto l_illegal;                                                                                            \
+    } else {                                                                                                           \
+        if (hart->extension->is_queueing())                                                                            \
+            MY_TURN;                                                                                                   \
+        int64_t offload_time = t;                                                                                      \
+        outcome = hart->extension->offload(op, operand, offload_time);                                                 \
+        t = offload_time;                                                                                              \
+        if (outcome != Outcome::done) [[unlikely]]                                                                     \
+            goto interrupted;                                                                                          \
+    }
+
+#define FLOAT_ACCESS(size_, kind_, address_)                                                                           \
+    MY_TURN;                                                                                                           \
+    if (hart->extension == nullptr) {                                                                                  \
+        uint64_t moved = kind_ == AccessKind::store ? hart->f[op->rs2] : 0;                                            \
+        int64_t moved_time = t;                                                                                        \
+        outcome = access(*hart, op, address_, size_, kind_, moved, moved_time);                                        \
+        t = moved_time;                                                                                                \
+        if (outcome != Outcome::done) [[unlikely]]                                                                     \
+            goto interrupted;                                                                                          \
+        if (kind_ == AccessKind::load)                                                                                 \
+            hart->f[op->rd] = size_ == 8 ? moved : moved | ~uint64_t{0} << (8 * (size_ % 8));                          \
+    } else {                                                                                                           \
+        OFFLOAD(address_)                                                                                              \
+    }                                                                                                                  \
+    limit = past
+#define FLOAT_LOAD(size)                                                                                               \
+    ++COUNT.loads;                                                                                                     \
+    FLOAT_ACCESS(size, AccessKind::load, RS1 + IMM)
+#define FLOAT_STORE(size)                                                                                              \
+    ++COUNT.stores;                                                                                                    \
+    FLOAT_ACCESS(size, AccessKind::store, RS1 + IMM)
+
 #define CSR_READ                                                                                                       \
     MY_TURN;                                                                                                           \
+    if constexpr (Scoreboard) {                                                                                        \
+        if (hart->extension != nullptr) {                                                                              \
+            int64_t csr_time = t;                                                                                      \
+            outcome = hart->extension->before_csr(op, IMM, csr_time);                                                  \
+            t = csr_time;                                                                                              \
+            if (outcome != Outcome::done)                                                                              \
+                goto interrupted;                                                                                      \
+        }                                                                                                              \
+    }                                                                                                                  \
     COUNT_RETIRED;                                                                                                     \
     uint32_t old = 0;                                                                                                  \
     if (!read_csr(*hart, IMM, counter_time(*hart, op, t), old))                                                        \
@@ -275,6 +346,16 @@
     MY_TURN;                                                                                                           \
     leave_trap(*hart);                                                                                                 \
     JUMP(hart->mepc)
+
+// Until accesses before it are done.
+#define FENCE                                                                                                          \
+    if constexpr (Scoreboard) {                                                                                        \
+        late = std::max(t, hart->port_free);                                                                           \
+        for (uint32_t i = 0; i < hart->group->outstanding_loads; ++i)                                                  \
+            late = std::max(late, hart->loads_end[i]);                                                                 \
+        COUNT.stall_memory += static_cast<uint64_t>(late - t);                                                         \
+        t = late;                                                                                                      \
+    }
 
 #define FORGET_CODE                                                                                                    \
     {                                                                                                                  \

@@ -37,10 +37,11 @@ INSTRUCTION_CLASSES = (
     "fp_sqrt",
 )
 """What a pipeline distinguishes; each has its cycles, and under NAME_use the stall of one that needs its result."""
-FINER_CLASSES = ("fp_double", "fp_small", "fp_compare", "fp_convert", "fp_dot")
-"""What it may distinguish besides: where it does not, they are as `fp`."""
-SCOREBOARD = "scoreboard"
-"""Among the numbers of a pipeline, 1 where instructions wait for registers and long results come while others go on."""
+FINER_CLASSES = ("fp_double", "fp_small", "fp_compare", "fp_convert", "fp_dot", "dma", "stream")
+"""What it may distinguish besides: where it does not, they are as `fp`, the last two as `alu`."""
+PIPELINE_FLAGS = ("scoreboard", "divide_by_difference")
+"""Numbers of a pipeline that are 1 where instructions wait for registers, and long results come while others go on; and where
+a division takes the leading zeros that the divisor has more than the dividend."""
 
 PIPELINE_EXTRAS = (
     "taken_branch",
@@ -142,6 +143,8 @@ class Timing:
     """What a machine cycle means in time."""
     starts: str
     """The group whose first hart starts at the program's entry."""
+    all_start: bool
+    """Whether all harts start there, with their numbers as first argument."""
     aliases: tuple[AliasModel, ...]
     harts: Mapping[str, HartGroupModel]
     devices: Mapping[str, DeviceModel]
@@ -203,6 +206,8 @@ class FetchPart(Part, frozen=True, kw_only=True):
     """Lines of each set."""
     line_bytes: Annotated[int, Meta(ge=16, le=256)] = 16
     """Of a line of all of them, a power of two."""
+    prefetch: Flag = False
+    """Whether the line behind one is asked for when that one is entered."""
     shared_banks: LINES
     """Of the shared cache; 0 where there is none."""
     shared_sets: LINES
@@ -267,6 +272,8 @@ class SimulatorPart(Part, frozen=True, kw_only=True):
     """Cycles of the machine in a second."""
     starts: str
     """The group whose first hart starts at the program's entry."""
+    all_start: Flag = False
+    """Whether all harts start there, with their numbers (`mhartid`) as first argument."""
     pipelines: Mapping[str, Mapping[str, Annotated[int, Meta(ge=-MOST_CYCLES, le=MOST_CYCLES)]]]
     """Cycles by kind of instruction; under NAME_use, those that an instruction waits which needs the result at once."""
     harts: Mapping[str, HartsPart]
@@ -318,6 +325,7 @@ def _timing(name: str, part: SimulatorPart, memories: Mapping[str, Memory], sour
         name,
         part.hertz,
         part.starts,
+        bool(part.all_start),
         tuple(_alias(a, memories, harts, source.inside(f"aliases[{i}]")) for i, a in enumerate(part.aliases)),
         MappingProxyType(harts),
         MappingProxyType(
@@ -350,7 +358,7 @@ def _pipeline(given: Numbers, source: Source) -> Numbers:
         **dict.fromkeys(PIPELINE_EXTRAS, -MOST_CYCLES),  # what is added may make an instruction shorter
         **dict.fromkeys(FINER_CLASSES, 1),
         **dict.fromkeys((f"{name}_use" for name in (*INSTRUCTION_CLASSES, *FINER_CLASSES)), 0),
-        SCOREBOARD: 0,
+        **dict.fromkeys(PIPELINE_FLAGS, 0),
     }
     for name, cycles in given.items():
         if name not in least:
@@ -393,7 +401,7 @@ def _harts(
         bool(part.early_counters),
         (part.clock_numerator, part.clock_denominator),
         pipeline,
-        MappingProxyType(cast("dict[str, int]", structs.asdict(fetch))),
+        MappingProxyType({key: int(number) for key, number in cast("dict[str, int]", structs.asdict(fetch)).items()}),
         MappingProxyType(dict(part.cycles)),
         part.outstanding_loads,
         tuple(_unit(key, unit, pipeline, source.inside(f"units.{key}")) for key, unit in part.units.items()),
@@ -433,10 +441,10 @@ class DevicePart(Part, frozen=True, kw_only=True):
 
     kind: str
     """What the simulator calls its kind."""
-    base: ADDRESS
+    base: ADDRESS = 0
     """Where its registers begin."""
-    size: SIZE
-    """Bytes of them."""
+    size: Annotated[int, Meta(ge=0, le=ADDRESSES - 1)] = 0
+    """Bytes of them; 0 where it has none."""
     harts: str = ""
     """The group that it belongs to, where it belongs to one."""
 

@@ -82,8 +82,24 @@ class Simulator:
             self.native.set_stack(hart, low)
         if self.look.trace:
             self.native.record_trace(MOST_EVENTS, [function.address for function in loaded.functions])
-        self.native.start(self.timing.first_hart(self.timing.starts), loaded.entry, 0)
+        self._start(loaded)
         return loaded
+
+    def _start(self, program: ElfProgram) -> None:
+        """Harts at the program's entry, and the words in memory by which it talks to its host, where it has them."""
+        first_argument = 10
+        symbols = program.symbols
+        if "tohost" in symbols:
+            answers = symbols["fromhost"].address if "fromhost" in symbols else 0
+            self.native.talk_to_host(symbols["tohost"].address, answers)
+        if not self.timing.all_start:
+            self.native.start(self.timing.first_hart(self.timing.starts), program.entry, 0)
+            return
+        for group in self.timing.harts.values():
+            for index in range(group.count):
+                hart = self.timing.first_hart(group.name) + index
+                self.native.set_register(hart, first_argument, group.first_id + index)
+                self.native.start(hart, program.entry, 0)
 
     def _find_flags(self, program: ElfProgram) -> None:
         """Tells the checks by which variables harts tell each other: without them, much looks as if it had no order."""
@@ -321,7 +337,9 @@ def _describe(made: _native.Machine, machine: Machine, timing: Timing) -> None:
         if memory.base is None:
             made.add_outer_memory(memory.name, memory.length, memory.fill)
         else:
-            made.add_memory(memory.name, memory.base, memory.length, memory.banks, bool(memory.executable), memory.bank_bytes)
+            made.add_memory(
+                memory.name, memory.base, memory.length, memory.banks, bool(memory.executable), memory.bank_bytes
+            )
     for group in timing.harts.values():
         harts = {
             "count": group.count,

@@ -1,0 +1,121 @@
+// What a Snitch core has beside its integer pipeline: a floating-point subsystem that executes on its own, with a
+// sequencer that repeats instructions (Xfrep), streams (Xssr), and the way to the DMA and to the barrier.
+#pragma once
+
+#include "devices/snitch_stream.h"
+#include "isa/float_ops.h"
+#include "machine/machine.h"
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <optional>
+
+namespace tilewright {
+
+class Idma;
+class SnitchCluster;
+
+struct SnitchSettings {
+    uint32_t streams = 3; // of each core
+    uint32_t buffer = 16; // instructions that the sequencer holds
+    uint32_t loops = 1;   // nested
+    bool divider = false; // for fdiv and fsqrt
+    int64_t offload = 1;  // cycles from the core to the subsystem
+    int64_t back = 1;     // and from there to an integer register
+    int64_t ahead = 2;    // cycles that the core goes on while the subsystem waits
+    StreamSettings stream;
+};
+
+class SnitchCore final : public HartExtension {
+  public:
+    SnitchCore(Machine &machine, Hart &hart, const SnitchSettings &settings);
+
+    void go_on(int64_t limit) override;
+    Outcome offload(const Op *op, uint32_t operand, int64_t &time) override;
+    bool is_queueing() const override { return streaming_ || !queue_.empty(); }
+    Outcome before_access(uint32_t address) override;
+    Outcome special(const Op *op, uint32_t first, uint32_t second, uint32_t &result, int64_t &time) override;
+    Outcome before_csr(const Op *op, uint32_t number, int64_t &time) override;
+    bool read_csr(uint32_t number, uint32_t &value) const override;
+    bool write_csr(uint32_t number, uint32_t value, int64_t time) override;
+
+    Idma *dma = nullptr;
+    SnitchCluster *cluster = nullptr;
+    uint64_t executed() const { return executed_; }
+
+  private:
+    // An instruction for the subsystem, or the setup of a loop over those behind it.
+    struct Entry {
+        const Op *op = nullptr;
+        uint32_t operand = 0;
+        int64_t from = 0; // when it has come
+        bool is_loop = false;
+        uint32_t left = 0;       // instructions of its body that are still to come
+        uint32_t iterations = 0; // less 1
+        bool inner = false;      // each instruction is repeated before the next
+        uint32_t stagger_max = 0, stagger_mask = 0;
+        uint64_t end = 0; // number of the entry behind its body, once that is there
+    };
+    struct Loop {
+        uint64_t setup = 0; // number of its entry
+        uint32_t iteration = 0;
+    };
+    // Registers of an instruction in this turn of its loop.
+    struct Places {
+        uint8_t rd, rs1, rs2, rs3;
+    };
+
+    Places places_of(const Op &op, uint32_t shift, uint32_t mask) const;
+    // The first cycle in which an instruction can be issued; `never` where a stream brings nothing.
+    int64_t issue_time(const Op &op, const Places &places, int64_t from) const;
+    // Executes it then; false after a fault.
+    bool execute(const Op *op, const Places &places, uint32_t operand, int64_t time);
+    bool execute_access(const Op *op, const Places &places, uint32_t address, int64_t time);
+    uint64_t operand_of(uint8_t number, int64_t time);
+    void result_to(const Op *op, uint8_t number, uint64_t value, int64_t ready, int64_t written);
+    bool is_stream(uint8_t number) const { return streaming_ && number < streams_.size(); }
+    int64_t source_ready(uint8_t number) const;
+    int64_t target_ready(uint8_t number) const;
+    const Entry &entry(uint64_t number) const { return queue_[number - first_]; }
+    void add(Entry entry);
+    void wake_self(int64_t time);
+    // Goes to the next instruction in the queue; false where there is none yet.
+    bool find_next();
+    // Behind the instruction that was executed: on, or back to the start of its loop.
+    void advance();
+    void forget_done();
+    // What the hart waits for: room in the queue, the end of all that is in it, or registers of a stream.
+    enum class Wait : uint8_t { none, room, end, stream, access };
+    Outcome wait(Wait reason);
+    bool is_over(Wait reason) const;
+    bool touches(uint32_t address) const;
+    Outcome configure(uint32_t address, uint32_t value, const Op *op, int64_t &time);
+    Outcome repeat(const Op *op, uint32_t iterations, int64_t &time);
+
+    Machine &machine_;
+    Hart &hart_;
+    const SnitchSettings settings_;
+    std::vector<Stream> streams_;
+    std::array<int64_t, 32> ready_{};
+    int64_t time_ = 0;        // of the next issue
+    std::deque<Entry> queue_; // what is to be executed, and bodies of loops until these end
+    uint64_t first_ = 0;      // number of its first entry
+    uint64_t at_ = 0;         // of the one that is next
+    uint32_t held_ = 0;       // instructions in it
+    std::vector<Loop> running_;
+    std::vector<uint64_t> collecting_; // loops whose bodies are not complete
+    bool scheduled_ = false;
+    Wait waits_ = Wait::none;
+    const Stream *awaited_ = nullptr;
+    uint32_t awaited_address_ = 0;
+    bool streaming_ = false; // CSR 0x7c0
+    uint32_t formats_ = 0;   // CSR 0x800
+    bool unfenced_ = false;  // stores since the last result for an integer register
+    uint64_t executed_ = 0;
+};
+
+std::unique_ptr<Device> make_snitch(const std::string &kind, Machine &machine, const std::string &name,
+                                    const Settings &settings);
+
+} // namespace tilewright

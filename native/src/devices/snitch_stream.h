@@ -1,0 +1,89 @@
+// A stream of Snitch (Xssr): reads or writes elements of 8 bytes at addresses of a loop nest, through a small FIFO.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace tilewright {
+
+class Machine;
+struct Hart;
+struct Op;
+
+struct StreamSettings {
+    uint32_t depth = 4;         // elements that may be under way or wait
+    int64_t latency = 2;        // from a bank's cycle until the element can be used
+    int64_t start = 1;          // from the write of a job to its first request
+    uint32_t element_bytes = 8; // strides and addresses are multiples of this; the rest is dropped
+};
+
+// What a program writes: bounds, strides, and for indirect jobs how indices become addresses.
+struct StreamConfiguration {
+    static constexpr uint32_t dimensions = 4;
+    uint32_t repeat = 0;
+    std::array<uint32_t, dimensions> bounds{}, strides{};
+    uint32_t index_settings = 0, index_base = 0;
+};
+
+struct StreamJob {
+    StreamConfiguration loops;
+    uint32_t pointer = 0;
+    uint32_t dims = 1;
+    bool write = false;
+    bool indirect = false;
+    const Op *op = nullptr; // that started it
+};
+
+class Stream {
+  public:
+    Stream(Machine &machine, Hart &hart, const StreamSettings &settings, int64_t *shared_port)
+        : machine_(machine), hart_(hart), settings_(settings), port_(shared_port) {}
+
+    // Registers. A write is refused while a job waits behind the one that runs.
+    bool accepts() const { return !queued_; }
+    uint32_t read(uint32_t number) const;
+    // False where there is no such register, or the job cannot be.
+    bool write(uint32_t number, uint32_t value, const Op *op, int64_t time);
+
+    bool is_reading() const { return reading_; }
+    bool is_writing() const { return active_ && job_.write; }
+    // From when the next element is there; `never` where no job will bring one.
+    int64_t ready() const;
+    uint64_t take(int64_t time);
+    // From when an element can be put in.
+    int64_t room() const;
+    void put(uint64_t value, const Op *op, int64_t time);
+    bool is_idle() const { return !active_ && waiting_ == 0; }
+
+  private:
+    struct Element {
+        uint64_t value = 0;
+        int64_t ready = 0;
+        uint32_t repeats = 0; // how often it is delivered again
+    };
+
+    bool begin(const StreamJob &job, int64_t time);
+    // Asks for elements while there is room for them.
+    void fetch(int64_t now);
+    uint32_t next_address();
+    int64_t request(uint32_t address, int64_t now, int64_t at);
+
+    Machine &machine_;
+    Hart &hart_;
+    StreamSettings settings_;
+    int64_t *port_; // first cycle in which its port is free, where it shares one
+    int64_t own_port_ = 0;
+    StreamConfiguration registers_;
+    StreamJob job_, behind_;
+    bool active_ = false;  // has elements left to ask for
+    bool queued_ = false;  // `behind_` waits
+    bool reading_ = false; // the last job brings elements
+    std::array<uint32_t, StreamConfiguration::dimensions> at_{};
+    uint32_t pointer_ = 0;
+    uint32_t index_word_ = 1; // the eight bytes of indices that were read last; odd: none
+    static constexpr uint32_t most = 8;
+    std::array<Element, most> fifo_{};
+    uint32_t first_ = 0, waiting_ = 0;
+};
+
+} // namespace tilewright

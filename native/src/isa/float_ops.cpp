@@ -1,0 +1,43 @@
+#include "isa/float_ops.h"
+
+#include "isa/op.h"
+
+#include <array>
+#include <string_view>
+
+namespace tilewright {
+
+namespace {
+
+using namespace float_ops;
+
+constexpr FloatRow described(std::string_view operands, uint64_t (*compute)(FloatCall &)) {
+    FloatRow row{compute};
+    row.reads_a = operands.find('S') != std::string_view::npos;
+    row.reads_b = operands.find('T') != std::string_view::npos;
+    row.reads_c = operands.find('R') != std::string_view::npos;
+    row.reads_d = operands.find("D+") != std::string_view::npos;
+    row.integer_operand = operands.find('s') != std::string_view::npos;
+    row.integer_result = operands.starts_with('d');
+    row.rounds = operands.ends_with('m');
+    return row;
+}
+
+std::array<FloatRow, op_count> all_rows() {
+    std::array<FloatRow, op_count> rows{};
+#define INSN(...)
+#define FLOAT(id, name, match, mask, operands, timing, ...)                                                            \
+    rows[op_##id] = described(operands, [](FloatCall &in) -> uint64_t { return __VA_ARGS__; });
+#include "isa/xfloat.inc"
+#undef FLOAT
+#undef INSN
+    return rows;
+}
+
+const std::array<FloatRow, op_count> float_rows = all_rows();
+
+} // namespace
+
+const FloatRow &float_row(uint16_t code) { return float_rows[code]; }
+
+} // namespace tilewright
