@@ -43,7 +43,6 @@ PipelineTiming pipeline_of(const Settings &settings) {
 FetchTiming fetch_of(const Settings &settings) {
     FetchTiming timing;
     timing.line_bytes = static_cast<uint32_t>(settings.either("line_bytes", timing.line_bytes));
-    timing.prefetch = settings.either("prefetch", 0) != 0;
     timing.sets = settings.word("sets");
     timing.ways = settings.word("ways");
     timing.shared_banks = settings.word("shared_banks");
@@ -51,12 +50,29 @@ FetchTiming fetch_of(const Settings &settings) {
     timing.shared_ways = settings.word("shared_ways");
     timing.refill_cycles = settings.word("refill_cycles");
     timing.memory_cycles = settings.word("memory_cycles");
+    const auto other = [&settings](const char *name) { return static_cast<uint32_t>(settings.either(name, 0)); };
+    timing.shared_by = other("shared_by");
+    timing.prefetch = other("prefetch") != 0;
+    timing.outer_by = other("outer_by");
+    timing.outer_sets = other("outer_sets");
+    timing.outer_ways = other("outer_ways");
+    timing.outer_cycles = other("outer_cycles");
     return timing;
+}
+
+std::optional<TilesDescription> tiles_of(const Settings &settings) {
+    if (!settings.has("harts"))
+        return std::nullopt;
+    return TilesDescription{settings.word("harts"),        settings.word("banks"),
+                            settings.word("tiles"),        settings.word("subgroups"),
+                            settings.word("groups"),       settings.word("own_bytes"),
+                            settings.word("cycles_tile"),  settings.word("cycles_subgroup"),
+                            settings.word("cycles_group"), settings.word("cycles_far")};
 }
 
 void add_harts(Machine &machine, const std::string &name, const std::vector<std::string> &extensions,
                const Numbers &harts, const Numbers &pipeline, const Numbers &fetch, const Numbers &cycles,
-               const std::string &near) {
+               const std::string &near, const Numbers &tiles) {
     const Settings general(name, harts), stages(name + ".pipeline", pipeline), caches(name + ".fetch", fetch);
     GroupDescription group;
     group.name = name;
@@ -74,6 +90,7 @@ void add_harts(Machine &machine, const std::string &name, const std::vector<std:
     group.clock_numerator = general["clock_numerator"];
     group.clock_denominator = general["clock_denominator"];
     group.fetch = fetch_of(caches);
+    group.tiles = tiles_of(Settings(name + ".tiles", tiles));
     group.cycles = cycles;
     machine.add_harts(group);
 }
@@ -142,7 +159,7 @@ NB_MODULE(_native, m) {
         .def("add_outer_memory", &Machine::add_outer_memory, "name"_a, "size"_a, "fill"_a)
         .def("add_alias", &Machine::add_alias, "memory"_a, "base"_a, "size"_a, "test_and_set"_a, "group"_a)
         .def("add_harts", &add_harts, "name"_a, "extensions"_a, "harts"_a, "pipeline"_a, "fetch"_a, "cycles"_a,
-             "near"_a)
+             "near"_a, "tiles"_a = Numbers())
         .def("add_units", &Machine::add_units, "harts"_a, "instructions"_a, "count"_a, "cycles"_a, "round_robin"_a)
         .def(
             "add_device",

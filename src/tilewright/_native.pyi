@@ -96,6 +96,7 @@ class Machine:
         fetch: Mapping[str, int],
         cycles: Mapping[str, int],
         near: str,
+        tiles: Mapping[str, int] = ...,
     ) -> None: ...
     def add_units(
         self, harts: str, instructions: Sequence[str], count: int, cycles: int, round_robin: bool

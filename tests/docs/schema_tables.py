@@ -14,11 +14,11 @@ from typing import Any
 from msgspec import inspect
 
 from tilewright.base.schema import Part, keys_of
-from tilewright.machine import array_file, machine, parts, target, timing
+from tilewright.machine import array_file, machine, parts, target, tiles, timing
 from tilewright.machine.machine import MachineFile
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "machines.md"
-MODULES = (machine, parts, array_file, timing, target)
+MODULES = (machine, parts, array_file, tiles, timing, target)
 MARK = re.compile(r"<!-- keys of (\w+) -->\n(.*?)<!-- end -->\n", re.DOTALL)
 
 

@@ -11,11 +11,11 @@ namespace tilewright {
 // By thread: up to which moment of each its work is known to be done. What lies behind its end is 0.
 using Clock = std::vector<uint32_t>;
 
-// A moment of one thread, in a word: 7 bits of its number, 24 of its clock. Clocks begin at 1.
+// A moment of one thread, in a word: 11 bits of its number, 20 of its clock. Clocks begin at 1.
 using Epoch = uint32_t;
-constexpr uint32_t clock_bits = 24;
+constexpr uint32_t clock_bits = 20;
 constexpr uint32_t last_clock = (1u << clock_bits) - 1;
-constexpr uint32_t most_threads = 128;
+constexpr uint32_t most_threads = 1u << (31 - clock_bits);
 constexpr Epoch no_epoch = 0;
 constexpr Epoch several = 1u << 31; // with the number of a set of readers
 constexpr Epoch of_flag = ~0u;      // the byte is part of a flag by which harts tell each other

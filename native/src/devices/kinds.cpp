@@ -18,6 +18,10 @@ std::unique_ptr<Device> make_device(const std::string &kind, Machine &machine, c
         return device;
     if (kind == "timer")
         return make_timer(machine, name, settings);
+    if (kind == "tile_control")
+        return make_tile_control(machine, name, settings);
+    if (kind == "tile_dma")
+        return make_tile_dma(machine, name, settings);
     if (kind == "event_unit")
         return std::make_unique<EventUnit>(machine, name, settings);
     if (kind == "mchan")

@@ -12,6 +12,8 @@ namespace tilewright {
 std::unique_ptr<Device> make_simple(const std::string &kind, Machine &machine, const std::string &name,
                                     const Settings &settings);
 
+std::unique_ptr<Device> make_tile_control(Machine &machine, const std::string &name, const Settings &settings);
+std::unique_ptr<Device> make_tile_dma(Machine &machine, const std::string &name, const Settings &settings);
 std::unique_ptr<Device> make_timer(Machine &machine, const std::string &name, const Settings &settings);
 
 std::unique_ptr<Device> make_device(const std::string &kind, Machine &machine, const std::string &name,

@@ -42,6 +42,12 @@ constexpr int rv32a_rows = 0
 constexpr int rv32f_rows = 0
 #include "isa/rv32f.inc"
     ;
+constexpr int zfinx_rows = 0
+#include "isa/zfinx.inc"
+    ;
+constexpr int xpulpimg_rows = 0
+#include "isa/xpulpimg.inc"
+    ;
 constexpr int xpulpv2_rows = 0
 #include "isa/xpulpv2.inc"
     ;
@@ -65,10 +71,15 @@ struct Table {
     int rows;
 };
 // In the order of all.inc.
-constexpr Table tables[] = {{"rv32i", rv32i_rows},   {"rv32m", rv32m_rows}, {"zicsr", zicsr_rows},
-                            {"rv32a", rv32a_rows},   {"rv32f", rv32f_rows}, {"xpulpv2", xpulpv2_rows},
-                            {"xfloat", xfloat_rows}, {"xdma", xdma_rows},   {"xssr", xssr_rows},
-                            {"xfrep", xfrep_rows}};
+constexpr Table tables[] = {{"rv32i", rv32i_rows},       {"rv32m", rv32m_rows},     {"zicsr", zicsr_rows},
+                            {"rv32a", rv32a_rows},       {"rv32f", rv32f_rows},     {"zfinx", zfinx_rows},
+                            {"xpulpimg", xpulpimg_rows}, {"xpulpv2", xpulpv2_rows}, {"xfloat", xfloat_rows},
+                            {"xdma", xdma_rows},         {"xssr", xssr_rows},       {"xfrep", xfrep_rows}};
+
+// Whether a table is part of an extension.
+bool includes(std::string_view extension, std::string_view table) {
+    return extension == table || (extension == "xpulpv2" && table == "xpulpimg");
+}
 
 constexpr uint32_t field(uint32_t word, int high, int low) { return (word >> low) & ((2u << (high - low)) - 1); }
 
@@ -237,7 +248,7 @@ Decoder::Decoder(const std::vector<std::string> &extensions, const PipelineTimin
         int first = op_loop_back + 1;
         bool found = false;
         for (const Table &table : tables) {
-            if (table.name == wanted) {
+            if (includes(wanted, table.name)) {
                 found = true;
                 for (int code = first; code < first + table.rows; ++code)
                     rows_by_opcode_[field(rows[code].match, 6, 2)].push_back(static_cast<uint16_t>(code));

@@ -101,7 +101,8 @@ constexpr IntegerOperands integer_operands(const char *operands) {
 // Whether the result of such an instruction may come while others behind it go on.
 constexpr bool comes_late(Timing timing) {
     return timing == Timing::load || timing == Timing::multiply || timing == Timing::multiply_high ||
-           timing == Timing::divide || timing == Timing::atomic || timing == Timing::dma || timing == Timing::stream;
+           timing == Timing::divide || timing == Timing::atomic || timing == Timing::dma || timing == Timing::stream ||
+           timing == Timing::fp || timing == Timing::fp_divide || timing == Timing::fp_sqrt;
 }
 
 // Numbers of all rows of all tables, in the order of the tables.
@@ -116,5 +117,11 @@ enum OpCode : uint16_t {
 #undef INSN
     op_count
 };
+
+// How long results take on harts with a scoreboard: all of xpulpimg that computes does so in the unit for products.
+constexpr Timing late_timing(uint16_t code, Timing timing) {
+    constexpr uint16_t first = op_p_lb_post, last = op_p_bneimm; // of xpulpimg
+    return timing == Timing::alu && code >= first && code <= last ? Timing::multiply : timing;
+}
 
 } // namespace tilewright

@@ -44,7 +44,11 @@ constexpr Described described[] = {
 #define EXTENSION "rv32f"
 #include "isa/rv32f.inc"
 #undef EXTENSION
+#define EXTENSION "zfinx"
+#include "isa/zfinx.inc"
+#undef EXTENSION
 #define EXTENSION "xpulpv2"
+#include "isa/xpulpimg.inc"
 #include "isa/xpulpv2.inc"
 #undef EXTENSION
 #define EXTENSION "xfloat"

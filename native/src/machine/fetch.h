@@ -1,7 +1,8 @@
-// Instruction caches: one for each hart, and one that harts of a group share behind them.
+// Instruction caches: one for each hart, and behind them some that harts share, at up to two distances.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -54,11 +55,14 @@ class CacheLines {
 
 struct FetchTiming {
     uint32_t line_bytes = 16;
-    bool prefetch = false;                                       // of the next line, when one is entered
     uint32_t sets = 8, ways = 4;                                 // of each hart's own cache
     uint32_t shared_banks = 0, shared_sets = 0, shared_ways = 0; // of the cache behind; no banks: none
+    uint32_t shared_by = 0;                                      // harts that share it; 0: all of a group
     uint32_t refill_cycles = 0; // added by each cache that must get a line from behind it
     uint32_t memory_cycles = 0; // to memory
+    bool prefetch = false;      // whether the line behind comes along with each one that a hart enters
+    // One cache more before memory, of the same lines: harts that share it (0: there is none), its size, cycles to it.
+    uint32_t outer_by = 0, outer_sets = 0, outer_ways = 0, outer_cycles = 0;
 };
 
 // The caches of a group of harts.
@@ -67,22 +71,24 @@ class FetchCaches {
     FetchCaches(const FetchTiming &timing, uint32_t harts);
 
     struct Refill {
-        uint32_t cycles; // until the line is there
-        uint32_t gone;   // the line that left the hart's cache, or CacheLines::empty
-        bool kept;       // whether the line is in the hart's cache now
+        uint32_t cycles = 0;                                                // until the line is there
+        std::array<uint32_t, 2> gone{CacheLines::empty, CacheLines::empty}; // lines that left the hart's cache
+        bool kept = false;                                                  // whether the line is in it now
+        bool missed = true;                                                 // whether it was not on its way before
     };
     // `hart` counts within the group; `line` is an address in lines.
     Refill refill(uint32_t hart, uint32_t line, int64_t time);
-    bool prefetches() const { return timing_.prefetch; }
     void enable(bool enabled) { enabled_ = enabled; }
     void clear();
 
   private:
-    int64_t from_behind(uint32_t line, int64_t time);
+    int64_t from_behind(uint32_t hart, uint32_t line, int64_t time);
+    int64_t from_outside(uint32_t hart, uint32_t line, int64_t time);
 
     FetchTiming timing_;
     std::vector<CacheLines> own_;
-    std::vector<CacheLines> shared_; // by bank
+    std::vector<CacheLines> shared_; // by those who share it and bank
+    std::vector<CacheLines> outer_;  // by those who share it
     bool enabled_ = true;
 };
 

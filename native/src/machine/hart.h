@@ -106,7 +106,7 @@ class NearPaths {
     virtual ~NearPaths() = default;
     // An access at an offset of the memory in cycle `time`, which is moved on where the hart itself has to wait. The
     // cycle behind that in which a bank next to the hart, free of others, would have answered.
-    virtual int64_t reach(const Hart &hart, uint32_t offset, bool store, int64_t &time) = 0;
+    virtual int64_t reach(const Hart &hart, uint32_t offset, bool atomic, int64_t &time) = 0;
 };
 
 enum class Outcome : uint8_t { done, asleep, fault };
@@ -155,6 +155,7 @@ struct Hart : Scheduled {
     std::array<int64_t, most_loads> loads_end{};
     uint32_t loads_begun = 0;
     int64_t port_free = 0; // first cycle in which its port to the memory next to it takes another access
+    uint32_t pulses = 0;   // wake-ups that came while it was awake
     std::unique_ptr<HartExtension> extension;
     const Op *op = nullptr;
     int64_t time = 0; // of the next instruction, in cycles of the hart's own clock
@@ -181,8 +182,6 @@ struct Hart : Scheduled {
     uint32_t reservation = no_reservation; // of lr.w
     const Op *missed = nullptr;            // the last instruction that was not in the cache, and when it was asked for
     int64_t missed_at = 0;
-    uint32_t line_entered = 0; // the line that was fetched last, and when: the next one is asked for then
-    int64_t line_entered_at = 0;
     std::vector<uint64_t> fetched; // lines in the private instruction cache, as bits, by line of the code
     Counters counters;
     // For checks.
@@ -239,15 +238,16 @@ struct HartGroup {
     DivideTiming divide;
     bool has_float = false;
     uint32_t misa = 0;
-    uint32_t outstanding_loads = 0; // of each hart with a scoreboard; 0: any number
-    uint32_t line_ops = 8;          // halfwords of a line of its caches
-    bool early_counters = false;    // cycle counters are read before the wait for the instruction itself
-    std::vector<Code> code;         // one for each memory that may hold instructions
-    Memory *near = nullptr;         // the memory at one cycle, without a search
-    bool near_banks = false;        // whether conflicts in its banks are modelled
-    NearView view;                  // of that memory
-    std::deque<SharedUnit> units;   // that harts share
-    Device *interrupts = nullptr;   // who asks for interrupts, and hears when one is taken
+    uint32_t outstanding_loads = 0;   // of each hart with a scoreboard; 0: any number. With paths of stores, too
+    std::unique_ptr<NearPaths> paths; // to the memory next to them
+    uint32_t line_ops = 8;            // halfwords of a line of its caches
+    bool early_counters = false;      // cycle counters are read before the wait for the instruction itself
+    std::vector<Code> code;           // one for each memory that may hold instructions
+    Memory *near = nullptr;           // the memory at one cycle, without a search
+    bool near_banks = false;          // whether conflicts in its banks are modelled
+    NearView view;                    // of that memory
+    std::deque<SharedUnit> units;     // that harts share
+    Device *interrupts = nullptr;     // who asks for interrupts, and hears when one is taken
     // Machine time = own time * numerator / denominator.
     int64_t clock_numerator = 1;
     int64_t clock_denominator = 1;

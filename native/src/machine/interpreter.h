@@ -2,6 +2,8 @@
 // and the like wait for their turn, so that all of them happen in the order of time.
 #pragma once
 
+#include <algorithm>
+
 #include "isa/float32.h"
 #include "isa/simd.h"
 #include "machine/arithmetic.h"
@@ -215,7 +217,7 @@ l_float_to_integer:
         WAIT_FOR_REGISTERS(operands)                                                                                   \
         TAKE_UNIT(Timing::timing);                                                                                     \
         __VA_ARGS__;                                                                                                   \
-        RESULT_COMES_LATE(Timing::timing, operands)                                                                    \
+        RESULT_COMES_LATE(late_timing(op_##id, Timing::timing), operands)                                              \
     }                                                                                                                  \
     NEXT;
 #define FLOAT(...)

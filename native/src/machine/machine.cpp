@@ -77,7 +77,7 @@ void Machine::add_harts(const GroupDescription &description) {
     group->divide = description.divide;
     group->decoder = std::make_unique<Decoder>(description.extensions, description.pipeline);
     group->has_float = std::ranges::any_of(description.extensions, [](const std::string &extension) {
-        return extension == "rv32f" || extension == "xfloat";
+        return extension == "rv32f" || extension == "zfinx" || extension == "xfloat";
     });
     group->misa = misa_of(description.extensions);
     group->near = memory(description.near);
@@ -99,6 +99,10 @@ void Machine::add_harts(const GroupDescription &description) {
                            group->near->bank_shift,
                            group->near_banks ? group->near->bank_slots.data() : nullptr,
                            nullptr};
+    if (description.tiles) {
+        group->paths = std::make_unique<Tiles>(*description.tiles, group->first);
+        group->view.paths = group->paths.get();
+    }
     group->early_counters = description.early_counters;
     group->clock_numerator = description.clock_numerator;
     group->clock_denominator = description.clock_denominator;
@@ -189,6 +193,13 @@ Memory &Machine::needed_memory(const std::string &name) {
     throw std::invalid_argument("there is no memory '" + name + "'");
 }
 
+Tiles &Machine::tiles_of(const Memory &memory) {
+    for (const auto &group : groups_)
+        if (auto *tiles = dynamic_cast<Tiles *>(group->paths.get()); tiles != nullptr && group->near == &memory)
+            return *tiles;
+    throw std::invalid_argument("memory '" + memory.name + "' is not next to harts in tiles");
+}
+
 int64_t HartGroup::scaled(int64_t time, int64_t numerator, int64_t denominator) {
     return time / denominator * numerator + time % denominator * numerator / denominator;
 }
@@ -202,7 +213,8 @@ void Machine::start(uint32_t index, uint32_t pc, int64_t time) {
     }
     hart.op = op;
     hart.state = HartState::running;
-    hart.turn = ++turns_;
+    if (hart.group->paths == nullptr) // many harts go on in the order in which they come
+        hart.turn = ++turns_;
     hart.time = std::max(hart.time, hart.group->own_time(time));
     hart.started = hart.time;
     trace(hart, TraceKind::start, pc, hart.time);
@@ -229,6 +241,22 @@ void Machine::resume(Hart &hart, int64_t time) {
     const int64_t woken = std::max(hart.group->own_time(time), hart.time);
     hart.counters.stall_unit += static_cast<uint64_t>(woken - hart.time);
     hart.time = woken;
+    schedule_.push(hart, hart.group->machine_time(hart.time));
+}
+
+void Machine::pulse(Hart &hart, int64_t time) {
+    constexpr uint32_t most_pulses = 7;
+    if (hart.state != HartState::asleep || hart.op->code != op_wfi) {
+        hart.pulses = std::min(hart.pulses + 1, most_pulses);
+        return;
+    }
+    const int64_t woken = std::max(hart.group->own_time(time), hart.time);
+    hart.counters.asleep += static_cast<uint64_t>(woken - hart.time);
+    hart.time = woken + hart.op->cycles;
+    trace(hart, TraceKind::awake, hart.code->pc_of(hart.op), woken);
+    hart.state = HartState::running;
+    ++hart.counters.instructions;
+    go_on(hart);
     schedule_.push(hart, hart.group->machine_time(hart.time));
 }
 
@@ -318,18 +346,14 @@ int64_t Machine::fetch_line(Hart &hart, const Op *op, int64_t time) {
     for (uint32_t line = first; line <= last; ++line) {
         if ((hart.fetched[line / 64] >> (line % 64)) & 1)
             continue;
-        ++hart.counters.fetch_misses;
-        // A line that follows on the last one was asked for when that one was entered.
-        const bool expected = caches.prefetches() && line == hart.line_entered + 1;
-        const int64_t asked = expected ? std::min(hart.line_entered_at, time) : time;
-        const FetchCaches::Refill refill = caches.refill(hart.index - hart.group->first, line, asked);
-        if (refill.gone != CacheLines::empty)
-            hart.fetched[refill.gone / 64] &= ~(uint64_t{1} << (refill.gone % 64));
+        const FetchCaches::Refill refill = caches.refill(hart.index - hart.group->first, line, time);
         if (refill.kept)
             hart.fetched[line / 64] |= uint64_t{1} << (line % 64);
-        wait += std::max<int64_t>(asked + refill.cycles - time, 0);
-        hart.line_entered = line;
-        hart.line_entered_at = time + wait;
+        for (const uint32_t gone : refill.gone)
+            if (gone != CacheLines::empty)
+                hart.fetched[gone / 64] &= ~(uint64_t{1} << (gone % 64));
+        hart.counters.fetch_misses += refill.missed;
+        wait += refill.cycles;
     }
     return wait;
 }

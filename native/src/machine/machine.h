@@ -7,6 +7,7 @@
 #include "machine/marks.h"
 #include "machine/memory.h"
 #include "machine/schedule.h"
+#include "machine/tiles.h"
 #include "machine/trace.h"
 
 #include <cstdint>
@@ -47,6 +48,7 @@ struct GroupDescription {
     bool early_counters = false;
     int64_t clock_numerator = 1;
     int64_t clock_denominator = 1;
+    std::optional<TilesDescription> tiles; // in which the memory next to them lies
     FetchTiming fetch;
     std::map<std::string, int64_t> cycles; // of a load or store, by memory or device
 };
@@ -90,6 +92,9 @@ class Machine {
     void schedule(int64_t time, Device &device, uint32_t tag) { schedule_.push(time, &device, tag); }
     // Ends the sleep of a hart in an event load, which gives `value`.
     void wake(Hart &hart, int64_t time, uint32_t value);
+    // Wakes a hart that waits for an interrupt, or makes its next wait none; a few such pulses are remembered. Harts that
+    // are woken together keep their order.
+    void pulse(Hart &hart, int64_t time);
     // Sets the interrupts that a device asks for. True where that takes the hart out of an event load, which it will
     // execute again after the handler.
     bool set_interrupts(Hart &hart, uint32_t lines, int64_t time);
@@ -112,6 +117,8 @@ class Machine {
     // The same, where there must be one.
     Device &needed_device(const std::string &name);
     Memory &needed_memory(const std::string &name);
+    // The ways to a memory that lies in tiles.
+    Tiles &tiles_of(const Memory &memory);
     void enable_caches(uint32_t group, bool enabled);
     void forget_code();
     void stop_with(Fault fault);

@@ -75,7 +75,7 @@
 #define TAKE_PORT(load)                                                                                                \
     if constexpr (Scoreboard) {                                                                                        \
         late = std::max(t, hart->port_free);                                                                           \
-        if (const uint32_t most = hart->group->outstanding_loads; load && most != 0)                                   \
+        if (const uint32_t most = hart->group->outstanding_loads; most != 0 && (load || hart->near->paths != nullptr)) \
             late = std::max(late, hart->loads_end[hart->loads_begun % most]);                                          \
         COUNT.stall_memory += static_cast<uint64_t>(late - t);                                                         \
         t = late;                                                                                                      \
@@ -97,11 +97,41 @@
                 late + 1 + hart->group->pipeline.use[static_cast<size_t>(Timing::load)];                               \
     }
 
+// The answer of a store keeps its place among accesses under way, where it has one.
+#define STORE_COMES                                                                                                    \
+    if constexpr (Scoreboard) {                                                                                        \
+        if (near->paths != nullptr) {                                                                                  \
+            LOAD_COMES                                                                                                 \
+        }                                                                                                              \
+    }
+
+// The way of an access that took the slow path, where it leads to the memory next to the hart. Elsewhere `late` is said.
+#define NEAR_WAY(atomic)                                                                                               \
+    if constexpr (Scoreboard) {                                                                                        \
+        const NearView *view = hart->near;                                                                             \
+        if (const uint32_t place = where - view->base; view->paths != nullptr && place < view->memory->size) {         \
+            int64_t asked = t;                                                                                         \
+            late = view->paths->reach(*hart, place, atomic, asked);                                                    \
+            t = asked;                                                                                                 \
+        }                                                                                                              \
+    }
+
+// A fence waits for the answers of all accesses.
+#define FENCE                                                                                                          \
+    if constexpr (Scoreboard) {                                                                                        \
+        const uint32_t most = hart->near->paths != nullptr ? hart->group->outstanding_loads : 0;                       \
+        const auto last = std::max_element(hart->loads_end.begin(), hart->loads_end.begin() + most);                   \
+        if (most != 0 && *last > t) {                                                                                  \
+            COUNT.stall_memory += static_cast<uint64_t>(*last - t);                                                    \
+            t = *last;                                                                                                 \
+        }                                                                                                              \
+    }
+
 // The bank, or the way to it, of an access next to a hart with a scoreboard.
 #define NEAR_SLOT(offset, store)                                                                                       \
     if (near->paths != nullptr) {                                                                                      \
         int64_t asked = t;                                                                                             \
-        late = near->paths->reach(*hart, offset, store, asked);                                                        \
+        late = near->paths->reach(*hart, offset, false, asked);                                                        \
         COUNT.stall_memory += static_cast<uint64_t>(asked - t);                                                        \
         t = asked;                                                                                                     \
     } else if (near->bank_slots != nullptr) {                                                                          \
@@ -188,6 +218,7 @@
     } else {                                                                                                           \
         FAR(where, sizeof(type), load, value);                                                                         \
         value = static_cast<uint32_t>(static_cast<type>(value));                                                       \
+        NEAR_WAY(false)                                                                                                \
     }                                                                                                                  \
     LOAD_COMES
 
@@ -210,7 +241,9 @@
         std::memcpy(near->data + offset, &narrow, sizeof narrow);                                                      \
     } else {                                                                                                           \
         FAR(where, sizeof(type), store, value);                                                                        \
-    }
+        NEAR_WAY(false)                                                                                                \
+    }                                                                                                                  \
+    STORE_COMES
 
 #define EVENT_LOAD(address)                                                                                            \
     MY_TURN;                                                                                                           \
@@ -370,7 +403,9 @@
 
 #define WAIT_FOR_INTERRUPT                                                                                             \
     MY_TURN;                                                                                                           \
-    if ((hart->interrupt & hart->mie) == 0) {                                                                          \
+    if (hart->pulses != 0) {                                                                                           \
+        --hart->pulses;                                                                                                \
+    } else if ((hart->interrupt & hart->mie) == 0) {                                                                   \
         hart->state = HartState::asleep;                                                                               \
         goto sleeping;                                                                                                 \
     }
@@ -398,6 +433,7 @@
     const uint32_t where = RS1;                                                                                        \
     if (where % 4 != 0) [[unlikely]]                                                                                   \
         TRAP(cause, where)                                                                                             \
+    TAKE_PORT(true)                                                                                                    \
     MY_TURN;                                                                                                           \
     if constexpr (Observed) {                                                                                          \
         if (checking)                                                                                                  \
@@ -410,6 +446,8 @@
     uint32_t value = 0;                                                                                                \
     ++COUNT.loads;                                                                                                     \
     FAR(where, 4, load, value);                                                                                        \
+    NEAR_WAY(false)                                                                                                    \
+    LOAD_COMES                                                                                                         \
     reserve(*hart, where);                                                                                             \
     RD = value
 
@@ -421,6 +459,8 @@
         ++COUNT.stores;                                                                                                \
         FAR(where, 4, store, value);                                                                                   \
     }                                                                                                                  \
+    NEAR_WAY(false)                                                                                                    \
+    LOAD_COMES                                                                                                         \
     RD = reserved ? 0 : 1
 
 #define AMO(changed)                                                                                                   \
@@ -432,4 +472,6 @@
     FAR(where, 4, load, old);                                                                                          \
     uint32_t value = (changed);                                                                                        \
     FAR(where, 4, store, value);                                                                                       \
+    NEAR_WAY(true)                                                                                                     \
+    LOAD_COMES                                                                                                         \
     RD = old

@@ -292,7 +292,8 @@ def _find(name: str | Path) -> tuple[Path, str]:
     given, known = Path(name), sorted(PLATFORMS.glob(f"*/{DESCRIPTION}"))
     for folder in (given, PLATFORMS / str(name)):
         if is_file(folder / DESCRIPTION):
-            return folder, ""
+            # A family may have the name of one of its own.
+            return folder, folder.name if folder.name in _variants(folder / DESCRIPTION) else ""
     for path in (given.parent / DESCRIPTION, *known):
         if is_file(path) and given.name in _variants(path):
             return path.parent, given.name

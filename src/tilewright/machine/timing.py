@@ -11,6 +11,7 @@ from msgspec import Meta, field, structs
 
 from tilewright.base.schema import NAME, Flag, Part, Source, changed, read, unknown
 from tilewright.machine.parts import Memory
+from tilewright.machine.tiles import TilesPart, tile_numbers
 
 Numbers = Mapping[str, int]
 
@@ -110,6 +111,8 @@ class HartGroupModel:
     outstanding_loads: int = 0
     """Loads of a hart with a scoreboard that may be under way; 0: any number."""
     units: tuple[UnitModel, ...] = ()
+    tiles: Numbers | None = None
+    """How the memory next to them lies in tiles, where it does."""
 
 
 @dataclass(frozen=True)
@@ -206,18 +209,28 @@ class FetchPart(Part, frozen=True, kw_only=True):
     """Lines of each set."""
     line_bytes: Annotated[int, Meta(ge=16, le=256)] = 16
     """Of a line of all of them, a power of two."""
-    prefetch: Flag = False
-    """Whether the line behind one is asked for when that one is entered."""
     shared_banks: LINES
     """Of the shared cache; 0 where there is none."""
     shared_sets: LINES
     """Of each bank."""
     shared_ways: LINES
     """Lines of each of its sets."""
+    shared_by: LINES = 0
+    """Harts that share one such cache; 0 where all of a group do."""
     refill_cycles: LINES
     """Of each cache that misses."""
     memory_cycles: LINES
     """To fetch a line from memory."""
+    prefetch: Flag = False
+    """Whether the line behind comes along with each one that a hart enters."""
+    outer_by: LINES = 0
+    """Harts that share a cache more before memory; 0 where there is none."""
+    outer_sets: LINES = 0
+    """Of that cache."""
+    outer_ways: LINES = 0
+    """Lines of each of its sets."""
+    outer_cycles: LINES = 0
+    """To it."""
 
 
 class HartsPart(Part, frozen=True, kw_only=True):
@@ -247,6 +260,8 @@ class HartsPart(Part, frozen=True, kw_only=True):
     """Their caches of instructions."""
     cycles: Mapping[str, WAIT]
     """Of a load or store, by memory, device or window; `devices` for all devices that are not named."""
+    tiles: TilesPart | None = None
+    """How the memory next to them lies in tiles, for harts with a scoreboard; else it is the same to all of them."""
     units: Mapping[str, UnitPart] = {}
     """Units that they share: FPUs, dividers, multipliers."""
 
@@ -374,7 +389,7 @@ def _pipeline(given: Numbers, source: Source) -> Numbers:
 def _harts(
     name: str,
     part: HartsPart,
-    memories: Mapping[str, object],
+    memories: Mapping[str, Memory],
     pipelines: Mapping[str, Numbers],
     places: Mapping[str, object],
     source: Source,
@@ -390,13 +405,18 @@ def _harts(
         raise source.wrong("fetch", "shared_sets and shared_ways must be at least 1 where there are shared_banks")
     if fetch.line_bytes & (fetch.line_bytes - 1):
         raise source.wrong("fetch.line_bytes", f"must be a power of two, found {fetch.line_bytes}")
+    if fetch.outer_by and not (fetch.outer_sets and fetch.outer_ways):
+        raise source.wrong("fetch", "outer_sets and outer_ways must be at least 1 where there is outer_by")
     pipeline = pipelines[source.one_of("pipeline", part.pipeline, pipelines)]
+    near = memories[source.one_of("near", part.near, memories)]
+    if part.tiles is not None and not pipeline.get(SCOREBOARD):
+        raise source.wrong("tiles", f"needs harts with a {SCOREBOARD}")
     return HartGroupModel(
         name,
         part.count,
         part.first_id,
         part.extensions,
-        source.one_of("near", part.near, memories),
+        near.name,
         bool(part.near_banks),
         bool(part.early_counters),
         (part.clock_numerator, part.clock_denominator),
@@ -405,6 +425,7 @@ def _harts(
         MappingProxyType(dict(part.cycles)),
         part.outstanding_loads,
         tuple(_unit(key, unit, pipeline, source.inside(f"units.{key}")) for key, unit in part.units.items()),
+        tile_numbers(part.tiles, part.count, near.banks, source.inside("tiles")),
     )
 
 

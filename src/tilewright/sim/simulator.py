@@ -358,6 +358,7 @@ def _describe(made: _native.Machine, machine: Machine, timing: Timing) -> None:
             dict(group.fetch),
             dict(group.cycles),
             group.near,
+            dict(group.tiles or {}),
         )
         for unit in group.units:
             made.add_units(group.name, unit.instructions, unit.count, unit.cycles, unit.round_robin)
