@@ -196,8 +196,6 @@ class Moved:
     cycles: Array
     """Where it runs beside the computation; so with the start."""
     issue: Array
-    commands: Array
-    """Where it runs beside the computation, too."""
     moving: Array
     own: Array | None
     """Where nothing runs beside it; None if that is nowhere."""
@@ -217,9 +215,8 @@ def moved(grid: Grid, flow: Flow, when: Array) -> Moved:
         cycles, issue = np.where(beside, cycles, 0.0), np.where(beside, start, 0.0)
     if flow.far is not None:
         idle = np.maximum(flow.far.request - flow.cycles, 0.0) * (flow.cycles > 0) * when
-    alone, amount, moving = flow.alone * when, flow.bytes * when, when * beside
-    commands = flow.commands * moving
-    return Moved(flow, when, amount, alone, start, cycles, issue, commands, moving, own, own_start, idle)
+    alone, amount = flow.alone * when, flow.bytes * when
+    return Moved(flow, when, amount, alone, start, cycles, issue, when * beside, own, own_start, idle)
 
 
 @dataclass(eq=False)
@@ -260,7 +257,7 @@ class _Side:
             self.own_starts = self.own_starts + moved.own_start
             self.own_longest = np.maximum(self.own_longest, moved.own_start)
         self.cycles, self.issue = self.cycles + moved.cycles, self.issue + moved.issue
-        self.commands, self.queue = self.commands + moved.commands, moved.flow.queue
+        self.commands, self.queue = self.commands + moved.flow.commands * moved.moving, moved.flow.queue
         self.ahead = np.maximum(self.ahead, moved.issue)
         self.moving = self.moving + moved.moving
         if moved.idle is not None:
@@ -274,10 +271,8 @@ class _Side:
     @property
     def started(self) -> Array:
         """Cycles until those that run beside the computation are started: all but what the queue has room for begin."""
-        if not self.queue:
-            return self.issue
         begun = np.maximum(self.commands - self.queue, 0.0) / np.maximum(self.commands, 1.0)
-        return np.maximum(self.issue, begun * self.cycles)
+        return np.maximum(self.issue, begun * self.cycles) if self.queue else self.issue
 
     @property
     def chain(self) -> Array:
@@ -410,8 +405,7 @@ def overlapped(
     # Whoever is done first waits for the other; then the next step's transfers are started.
     waits = found.moving * found.waits.each
     alone, busy = found.single, compute + waits
-    issue = found.load_issue + found.store_issue
-    both = found.both
+    issue, both = found.load_issue + found.store_issue, found.both
     held, held_begin, held_end = _held(found, first)
     beside = np.maximum(busy + held, both + np.where(both > 0, between + waits, 0.0))
     # At the first step nothing is loaded beside the cores, at the last one nothing stored.
