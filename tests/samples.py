@@ -106,7 +106,8 @@ def unsteady(sample: Sample, expected: Sequence[Array], tolerance: float) -> set
     def shaken(array: Array) -> Array:
         if array.dtype.kind != "f":
             return array
-        return (array * (1 + SHAKEN * rng.uniform(-1, 1, array.shape))).astype(array.dtype)
+        factors: Array = 1 + SHAKEN * rng.uniform(-1, 1, array.shape)
+        return np.asarray(array * factors, array.dtype)
 
     found: set[int] = set()
     for _ in range(TRIES):

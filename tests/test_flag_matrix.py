@@ -50,7 +50,7 @@ def external() -> list[Path]:
     return [case.network for case in found if case.network.stat().st_size < LARGEST]
 
 
-GROUPS = [OWN, RANDOMS, *(f"cases {start}" for start in range(0, len(external()), CASES_AT_ONCE))]
+CASES = [f"cases {start}" for start in range(0, len(external()), CASES_AT_ONCE)]
 
 
 def by_references(name: str, model: Path | Sample, prefix: str, folder: Path) -> Judged:
@@ -109,13 +109,26 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.sample(every=60, by=("group",))
 @pytest.mark.parametrize("combination", combinations(), ids=str)
-@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("group", [OWN, RANDOMS])
 def test_results_are_the_same(group: str, combination: Combination, compiled: Path, tmp_path: Path) -> None:
+    assert_same(group, combination, compiled, tmp_path)
+
+
+@pytest.mark.cases
+@pytest.mark.sample(every=400)
+@pytest.mark.parametrize("combination", combinations(), ids=str)
+@pytest.mark.parametrize("group", CASES)
+def test_results_of_cases_are_the_same(group: str, combination: Combination, compiled: Path, tmp_path: Path) -> None:
+    assert_same(group, combination, compiled, tmp_path)
+
+
+def assert_same(group: str, combination: Combination, compiled: Path, folder: Path) -> None:
+    """Fails unless a program of all networks of a group computes what is right."""
     judged = members(group, compiled)
-    batch = Batch([each.member for each in judged], tmp_path)
+    batch = Batch([each.member for each in judged], folder)
     batch.build(combination.compiler, combination.flags)
     found = {each.name: wrong for at, each in enumerate(judged) if (wrong := each.wrong(batch.run(at)))}
-    told = [explained(each, found[each.name], combination, tmp_path) for each in judged if each.name in found]
+    told = [explained(each, found[each.name], combination, folder) for each in judged if each.name in found]
     assert not told, "\n".join(told)
 
 

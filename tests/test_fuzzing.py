@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import random
@@ -71,8 +72,8 @@ def test_what_rounding_decides() -> None:
 
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(TOP))
-    return __import__("benchmarks.fuzzing.workers", fromlist=["judged"])
+    monkeypatch.setattr(sys, "path", [str(TOP), *sys.path])
+    return importlib.import_module("benchmarks.fuzzing.workers")
 
 
 def test_processes_with_limits(workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
