@@ -166,7 +166,7 @@ def confined_libraries(root: Path) -> list[str]:
 
 def platform_names(root: Path) -> list[str]:
     """No platform is named outside its own folder, but once: as the default."""
-    names = sorted(path.name for path in (root / "platforms").glob("*") if path.is_dir())
+    names = sorted(path.parent.name for path in (root / "platforms").glob("*/platform.yaml"))
     found: list[str] = []
     defaults: list[str] = []
     for module in modules(root):

@@ -409,8 +409,8 @@ def _harts(
         raise source.wrong("fetch", "outer_sets and outer_ways must be at least 1 where there is outer_by")
     pipeline = pipelines[source.one_of("pipeline", part.pipeline, pipelines)]
     near = memories[source.one_of("near", part.near, memories)]
-    if part.tiles is not None and not pipeline.get(SCOREBOARD):
-        raise source.wrong("tiles", f"needs harts with a {SCOREBOARD}")
+    if part.tiles is not None and not pipeline.get("scoreboard"):
+        raise source.wrong("tiles", "needs harts with a scoreboard")
     return HartGroupModel(
         name,
         part.count,
