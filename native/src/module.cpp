@@ -57,6 +57,7 @@ FetchTiming fetch_of(const Settings &settings) {
     timing.outer_sets = other("outer_sets");
     timing.outer_ways = other("outer_ways");
     timing.outer_cycles = other("outer_cycles");
+    timing.lookup_cycles = static_cast<uint32_t>(settings.either("lookup_cycles", 0));
     return timing;
 }
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from sim import machines, snitch_machines
 from sim.encoder import encode, instructions, word_bytes
 from tilewright import _native
 from tilewright.machine.target import load_platform
@@ -85,13 +86,13 @@ def test_a_product_can_be_used_four_cycles_later() -> None:
 def test_units_of_the_fpu(name: str, cycles: int) -> None:
     """Cycles in the unit and one for the operands; instructions that need no result follow each other."""
     mode = {"m": 7} if "m" in instructions()[f"x_{name}"].letters else {}
-    dependent, free = (encode(f"x_{name}", {"d": to, "s": FT3, "T": FT3} | mode) for to in (FT3, FA0))
+    dependent, *free = (encode(f"x_{name}", {"d": to, "s": FT3, "T": FT3} | mode) for to in (FT3, *range(10, 19)))
     wait = encode("x_fmv_x_w", d=T0, S=FT3)
     use = encode("addi", d=T0, s=T0)
     one, many = (measured([*[dependent] * count, wait, use]) for count in (1, 9))
     assert many - one == 8 * cycles
     if name != "vfdotpex_s_h":
-        one, many = (measured([*[free] * count, wait, use]) for count in (1, 9))
+        one, many = (measured([*free[:count], wait, use]) for count in (1, 9))
         assert many - one == 8
 
 
@@ -192,6 +193,19 @@ def test_inner_loops_repeat_each_instruction() -> None:
     assert struct.unpack("<d", struct.pack("<Q", machine.float_register(0, FA0)))[0] == (1 + 1 + 1) * 9
 
 
+def test_loops_in_loops() -> None:
+    """In hardware of 2026: three additions and a product, twice."""
+    values = [encode("x_fcvt_d_w", D=register, s=T1, m=7) for register in (FA0, FT3)]
+    words = [*immediate(T1, 1), *values, *immediate(T1, 3), encode("x_fcvt_d_w", D=FA1, s=T1, m=7)]
+    words += [*immediate(T0, 1), *immediate(T1, 2), encode("frep_o", s=T0, j=1), encode("frep_o", s=T1)]
+    words += [encode("x_fadd_d", D=FA0, S=FA0, T=FT3, m=7), encode("x_fmul_d", D=FA0, S=FA0, T=FA1, m=7)]
+    machine = snitch_machines.machine(loops=2, buffer=32)
+    machine.write(machines.CODE, word_bytes(*words, encode("x_fmv_x_w", d=T1, S=FA0), STOP))
+    machine.start(0, machines.CODE, 0)
+    finished(machine)
+    assert struct.unpack("<d", struct.pack("<Q", machine.float_register(0, FA0)))[0] == ((1 + 3) * 3 + 3) * 3
+
+
 def test_all_harts_go_on_two_cycles_after_the_last_has_come() -> None:
     meet = encode("csrrs", d=0, E=BARRIER)
     before, behind = encode("csrrs", d=A0, E=MCYCLE), encode("csrrs", d=A1, E=MCYCLE)
@@ -225,8 +239,37 @@ def test_the_dma_moves_64_bytes_a_cycle(outward: bool) -> None:
     assert long - short == pytest.approx(8192 / 64, abs=4)
 
 
+def copied(wait: Sequence[int], rows: int = 1) -> _native.Machine:
+    """Rows of 16 bytes, 32 apart in DRAM, are brought to L1 and read there behind a wait; with checks."""
+    platform = load_platform("snitch")
+    machine = built(platform, timing_of(platform, "rtl"))
+    machine.observe_checks(True)
+    words = [*immediate(A2, 0x80200000), *immediate(A3, L1), encode("dmsrc", s=A2), encode("dmdst", s=A3)]
+    words += [*immediate(T0, 32), *immediate(T1, 16), encode("dmstr", s=T0, t=T1)]
+    words += [*immediate(T0, rows), encode("dmrep", s=T0), encode("dmcpyi", d=A1, s=T1, bi=2), *wait]
+    machine.write(CODE, word_bytes(*words, encode("lw", d=A0, s=A3), STOP))
+    machine.write(0x80200000, bytes(range(256)))
+    machine.start(HARTS - 1, CODE, 0)
+    return finished(machine)
+
+
+UNTIL_IDLE = [encode("dmstati", d=T0, bi=2), encode("bne", s=T0, p=-4)]
+UNTIL_COMPLETE = [encode("dmstati", d=T0, bi=0), encode("blt", s=T0, t=A1, p=-4)]
+
+
+def test_rows_are_brought_together() -> None:
+    machine = copied(UNTIL_IDLE, rows=4)
+    assert machine.read(L1, 64) == b"".join(bytes(range(32 * row, 32 * row + 16)) for row in range(4))
+    assert not machine.findings()
+
+
+def test_that_an_id_is_complete_does_not_mean_that_bytes_are_there() -> None:
+    findings = copied(UNTIL_COMPLETE).findings()
+    assert [finding["kind"] for finding in findings] == ["race"]
+    assert "not busy" in str(findings[0])
+
+
 FAULTS = {
-    "no-divider": [encode("x_fdiv_s", D=FT3, S=FT3, T=FT3, m=7)],
     "bad-access": [*configured(0, 2, 7), *configured(0, 6, 8), *configured(0, 24, 0x80200000)],
     "frep": [encode("frep_o", s=T0, j=16)],
     "misaligned-access": [*immediate(A2, L1 + 2), encode("lw", d=T0, s=A2)],
@@ -241,6 +284,16 @@ def test_what_the_hardware_cannot_do_stops_the_machine(kind: str) -> None:
     fault = machine.fault()
     assert fault is not None
     assert fault["kind"] == kind
+
+
+def test_division_without_a_divider() -> None:
+    machine = snitch_machines.machine(divider=0)
+    machine.write(machines.CODE, word_bytes(encode("x_fdiv_s", D=FT3, S=FT3, T=FT3, m=7)))
+    machine.start(0, machines.CODE, 0)
+    assert machine.run(100) == "fault"
+    fault = machine.fault()
+    assert fault is not None
+    assert fault["kind"] == "no-divider"
 
 
 FINDINGS = {

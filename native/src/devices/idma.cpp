@@ -19,10 +19,9 @@ Idma::Idma(Machine &machine, const std::string &name, const Settings &settings)
     : Device(machine, name), near_(machine.needed_memory(settings.text("memory"))), queue_(settings.word("queue")),
       burst_(settings.word("burst")), outstanding_(settings.word("outstanding")), setup_(settings["setup_cycles"]),
       read_latency_(settings["read_latency"]), write_latency_(settings["write_latency"]),
-      turnaround_(settings["turnaround_cycles"]), far_rate_(settings["far_bytes_per_cycle"]),
-      far_lead_(settings["far_lead_cycles"]), far_again_(settings["far_again_cycles"]),
-      far_ahead_(settings.word("far_ahead_bursts")), near_side_(settings["near_side"] != 0),
-      bank_conflicts_(settings["bank_conflicts"] != 0),
+      far_rate_(settings["far_bytes_per_cycle"]), far_lead_(settings["far_lead_cycles"]),
+      far_again_(settings["far_again_cycles"]), far_ahead_(settings.word("far_ahead_bursts")),
+      near_side_(settings["near_side"] != 0), bank_conflicts_(settings["bank_conflicts"] != 0),
       thread_(machine.checks().add_thread(name,
                                           "reads that the DMA is not busy any more (dmstati rd, 2); that an id is "
                                           "complete does not say that its bytes are there",
@@ -167,9 +166,10 @@ void Idma::plan(int64_t time) {
         size = std::min(size, page_bytes - address % page_bytes);
     const bool inward = !is_near(source);
     const int64_t latency = inward ? read_latency_ : write_latency_;
-    issued_ = std::max({issued_ + 1, copy.asked + setup_, time});
+    // Bursts are asked for ahead of their data.
+    issued_ = std::max(issued_ + 1, copy.asked + setup_);
     if (in_flight_.size() >= outstanding_) {
-        issued_ = std::max(issued_, in_flight_.front() + turnaround_);
+        issued_ = std::max(issued_, in_flight_.front());
         in_flight_.pop_front();
     }
     Burst &burst = burst_now_;

@@ -44,7 +44,7 @@ class Idma final : public Device {
 
     Memory &near_;
     uint32_t queue_, burst_, outstanding_;
-    int64_t setup_, read_latency_, write_latency_, turnaround_;
+    int64_t setup_, read_latency_, write_latency_;
     int64_t far_rate_, far_lead_, far_again_;
     uint32_t far_ahead_;
     bool near_side_;

@@ -11,8 +11,10 @@ namespace {
 enum : uint32_t { csr_fflags = 0x001, csr_fcsr = 0x003, csr_streams = 0x7c0, csr_barrier = 0x7c2, csr_formats = 0x800 };
 enum : uint32_t { all_streams = 31 }; // the number that writes to all of them
 
-bool is_load(const Op &op) { return row_of(op.code).timing == Timing::fp_load; }
-bool is_store(const Op &op) { return row_of(op.code).timing == Timing::fp_store; }
+bool divides(const Op &op) {
+    const Timing timing = row_of(op.code).timing;
+    return timing == Timing::fp_divide || timing == Timing::fp_sqrt;
+}
 uint32_t bytes_of(const Op &op) {
     switch (op.code) {
     case op_x_flb:
@@ -38,7 +40,21 @@ SnitchCore::SnitchCore(Machine &machine, Hart &hart, const SnitchSettings &setti
         streams_.emplace_back(machine, hart, settings.stream, i == 0 ? &hart.port_free : nullptr);
 }
 
-SnitchCore::Places SnitchCore::places_of(const Op &op, uint32_t shift, uint32_t mask) const {
+SnitchCore::Entry SnitchCore::entry_of(const Op *op, uint32_t operand, int64_t from) const {
+    const Timing timing = row_of(op->code).timing;
+    Entry made;
+    made.op = op;
+    made.row = &float_row(op->code);
+    made.kind = timing == Timing::fp_load ? Kind::load : timing == Timing::fp_store ? Kind::store : Kind::compute;
+    made.latency = static_cast<uint8_t>(op->cycles + hart_.group->pipeline.use[static_cast<size_t>(timing)]);
+    made.operand = operand;
+    made.from = from;
+    return made;
+}
+
+SnitchCore::Places SnitchCore::places_of(const Op &op, uint32_t shift, uint32_t mask) {
+    if (mask == 0)
+        return {op.rd, op.rs1, op.rs2, op.rs3};
     const auto place = [shift, mask](uint8_t number, uint32_t bit) {
         return static_cast<uint8_t>((mask >> bit & 1) != 0 ? (number + shift) % 32 : number);
     };
@@ -53,13 +69,13 @@ int64_t SnitchCore::target_ready(uint8_t number) const {
     return is_stream(number) ? (streams_[number].is_writing() ? streams_[number].room() : never) : ready_[number];
 }
 
-int64_t SnitchCore::issue_time(const Op &op, const Places &places, int64_t from) const {
-    int64_t at = std::max(time_, from);
-    if (is_load(op))
+int64_t SnitchCore::issue_time(const Entry &entry, const Places &places) const {
+    int64_t at = std::max(time_, entry.from);
+    if (entry.kind == Kind::load)
         return std::max({at, target_ready(places.rd), hart_.port_free});
-    if (is_store(op))
+    if (entry.kind == Kind::store)
         return std::max({at, source_ready(places.rs2), hart_.port_free});
-    const FloatRow &row = float_row(op.code);
+    const FloatRow &row = *entry.row;
     if (row.reads_a)
         at = std::max(at, source_ready(places.rs1));
     if (row.reads_b)
@@ -87,8 +103,10 @@ void SnitchCore::result_to(const Op *op, uint8_t number, uint64_t value, int64_t
     ready_[number] = ready;
 }
 
-bool SnitchCore::execute_access(const Op *op, const Places &places, uint32_t address, int64_t time) {
-    const bool store = is_store(*op);
+bool SnitchCore::execute_access(const Entry &entry, const Places &places, int64_t time) {
+    const Op *op = entry.op;
+    const uint32_t address = entry.operand;
+    const bool store = entry.kind == Kind::store;
     const uint32_t size = bytes_of(*op);
     uint64_t value = store ? operand_of(places.rs2, time) : 0;
     int64_t at = time;
@@ -115,19 +133,19 @@ bool SnitchCore::execute_access(const Op *op, const Places &places, uint32_t add
     }
     if (size < 8)
         value |= ~uint64_t{0} << (8 * size);
-    const int64_t ready = at + op->cycles + hart_.group->pipeline.use[static_cast<size_t>(Timing::fp_load)];
+    const int64_t ready = at + entry.latency;
     result_to(op, places.rd, value, ready, ready);
     return true;
 }
 
-bool SnitchCore::execute(const Op *op, const Places &places, uint32_t operand, int64_t time) {
+bool SnitchCore::execute(const Entry &entry, const Places &places, int64_t time) {
     time_ = time + 1;
     ++executed_;
-    if (is_load(*op) || is_store(*op))
-        return execute_access(op, places, operand, time);
-    const FloatRow &row = float_row(op->code);
-    const Timing timing = row_of(op->code).timing;
-    if (!settings_.divider && (timing == Timing::fp_divide || timing == Timing::fp_sqrt)) {
+    if (entry.kind != Kind::compute)
+        return execute_access(entry, places, time);
+    const Op *op = entry.op;
+    const FloatRow &row = *entry.row;
+    if (!settings_.divider && divides(*op)) {
         machine_.fail(hart_, op, "no-divider",
                       "this core has no divider for floats: compute the reciprocal or the root another way",
                       hart_.code->pc_of(op));
@@ -136,7 +154,7 @@ bool SnitchCore::execute(const Op *op, const Places &places, uint32_t operand, i
     FloatCall call;
     call.formats = formats_;
     if (row.integer_operand)
-        call.a = static_cast<uint64_t>(int64_t{static_cast<int32_t>(operand)});
+        call.a = static_cast<uint64_t>(int64_t{static_cast<int32_t>(entry.operand)});
     else if (row.reads_a)
         call.a = operand_of(places.rs1, time);
     if (row.reads_b)
@@ -155,7 +173,7 @@ bool SnitchCore::execute(const Op *op, const Places &places, uint32_t operand, i
                         "an operand of " + std::string(row_of(op->code).name) +
                             " is not boxed (its upper bits are not all ones), so that it counts as a NaN",
                         hart_, hart_.code->pc_of(op), hart_.code->pc_of(op));
-    const int64_t ready = time + op->cycles + hart_.group->pipeline.use[static_cast<size_t>(timing)];
+    const int64_t ready = time + entry.latency;
     if (!row.integer_result) {
         result_to(op, places.rd, result, ready, ready);
         return true;
@@ -168,150 +186,19 @@ bool SnitchCore::execute(const Op *op, const Places &places, uint32_t operand, i
     return true;
 }
 
-// The queue.
-
-void SnitchCore::add(Entry entry) {
-    const uint64_t number = first_ + queue_.size();
-    if (entry.is_loop) {
-        queue_.push_back(entry);
-        collecting_.push_back(number);
-        return;
-    }
-    queue_.push_back(entry);
-    ++held_;
-    accesses_ += is_load(*entry.op) || is_store(*entry.op) ? 1 : 0;
-    for (const uint64_t loop : collecting_)
-        if (Entry &setup = queue_[loop - first_]; --setup.left == 0)
-            setup.end = number + 1;
-    while (!collecting_.empty() && this->entry(collecting_.back()).left == 0)
-        collecting_.pop_back();
-}
-
-bool SnitchCore::find_next() {
-    while (at_ < first_ + queue_.size()) {
-        if (!entry(at_).is_loop)
-            return true;
-        running_.push_back({at_, 0});
-        ++at_;
-    }
-    return false;
-}
-
-void SnitchCore::advance() {
-    if (!running_.empty()) {
-        Loop &loop = running_.back();
-        const Entry &setup = entry(loop.setup);
-        if (setup.inner && loop.iteration < setup.iterations) {
-            ++loop.iteration;
-            return;
-        }
-    }
-    ++at_;
-    while (!running_.empty()) {
-        Loop &loop = running_.back();
-        const Entry &setup = entry(loop.setup);
-        if (setup.inner)
-            loop.iteration = 0;
-        if (setup.end == 0 || at_ != setup.end)
-            return;
-        if (!setup.inner && loop.iteration < setup.iterations) {
-            ++loop.iteration;
-            at_ = loop.setup + 1;
-            return;
-        }
-        running_.pop_back();
-    }
-    forget_done();
-}
-
-void SnitchCore::forget_done() {
-    while (first_ < at_) {
-        const Entry &done = queue_.front();
-        held_ -= done.is_loop ? 0 : 1;
-        accesses_ -= !done.is_loop && (is_load(*done.op) || is_store(*done.op)) ? 1 : 0;
-        queue_.pop_front();
-        ++first_;
-    }
-}
-
-void SnitchCore::wake_self(int64_t time) {
-    if (scheduled_)
-        return;
-    scheduled_ = true;
-    turn = hart_.turn;
-    machine_.schedule(hart_.group->machine_time(std::max(time, time_)), *this);
-}
-
-void SnitchCore::go_on(int64_t limit) {
-    scheduled_ = false;
-    while (find_next()) {
-        const Entry &next = entry(at_);
-        uint32_t shift = 0, mask = 0;
-        if (!running_.empty()) {
-            const Entry &setup = entry(running_.back().setup);
-            shift = running_.back().iteration % (setup.stagger_max + 1);
-            mask = setup.stagger_mask;
-        }
-        const Places places = places_of(*next.op, shift, mask);
-        const int64_t at = issue_time(*next.op, places, next.from);
-        if (at >= never) // until a stream is set up
-            return;
-        if (at > limit) {
-            scheduled_ = true;
-            machine_.schedule(at, *this);
-            return;
-        }
-        if (!execute(next.op, places, next.operand, at))
-            return;
-        advance();
-        if (waits_ != Wait::none && is_over(waits_)) {
-            waits_ = Wait::none;
-            machine_.resume(hart_, at + 1);
-            limit = at; // it may be its turn
-        }
-    }
-}
-
-bool SnitchCore::is_over(Wait reason) const {
-    return reason == Wait::room     ? held_ < settings_.buffer
-           : reason == Wait::stream ? awaited_->accepts()
-           : reason == Wait::access ? !touches(awaited_address_)
-                                    : queue_.empty();
-}
-
-bool SnitchCore::touches(uint32_t address) const {
-    return std::ranges::any_of(queue_, [address](const Entry &each) {
-        return !each.is_loop && (is_load(*each.op) || is_store(*each.op)) && each.operand / 8 == address / 8;
-    });
-}
-
-Outcome SnitchCore::before_access(uint32_t address) {
-    if (!touches(address))
-        return Outcome::done;
-    awaited_address_ = address;
-    return wait(Wait::access);
-}
-
-Outcome SnitchCore::wait(Wait reason) {
-    waits_ = reason;
-    hart_.state = HartState::asleep;
-    return Outcome::asleep;
-}
-
 Outcome SnitchCore::offload(const Op *op, uint32_t operand, int64_t &time) {
-    const FloatRow &row = float_row(op->code);
-    const bool access = is_load(*op) || is_store(*op);
-    const bool for_hart = !access && row.integer_result;
-    const bool waits = !queue_.empty() || (streaming_ && !for_hart);
+    const Entry given = entry_of(op, operand, time + settings_.offload);
+    const bool for_hart = given.kind == Kind::compute && given.row->integer_result;
+    const bool waits = !is_empty() || (streaming_ && !for_hart);
     if (!waits) {
-        const Places places{op->rd, op->rs1, op->rs2, op->rs3};
-        const int64_t at = issue_time(*op, places, time + settings_.offload);
+        const Places places = places_of(*op, 0, 0);
+        const int64_t at = issue_time(given, places);
         if (at >= never) {
             machine_.fail(hart_, op, "stream", "an instruction reads a stream that no job brings anything to",
                           hart_.code->pc_of(op));
             return Outcome::fault;
         }
-        if (!execute(op, places, operand, at))
+        if (!execute(given, places, at))
             return Outcome::fault;
         const int64_t waited = std::max<int64_t>(at - settings_.offload - settings_.ahead - time, 0);
         hart_.counters.stall_unit += static_cast<uint64_t>(waited);
@@ -325,31 +212,8 @@ Outcome SnitchCore::offload(const Op *op, uint32_t operand, int64_t &time) {
     }
     if (for_hart || held_ >= settings_.buffer)
         return wait(for_hart ? Wait::end : Wait::room);
-    add({op, operand, time + settings_.offload});
+    add(given);
     wake_self(time + settings_.offload);
-    return Outcome::done;
-}
-
-Outcome SnitchCore::repeat(const Op *op, uint32_t iterations, int64_t &time) {
-    const uint32_t body =
-        (static_cast<uint32_t>(op->imm) & 0x7ff) + 1; // bit 31: until the intersection of streams ends
-    if ((op->imm & 0x800) != 0 || body > settings_.buffer || collecting_.size() >= settings_.loops) {
-        machine_.fail(hart_, op, "frep",
-                      (op->imm & 0x800) != 0    ? "loops that end with an intersection of streams are not modelled"
-                      : body > settings_.buffer ? "the body of " + std::to_string(body) +
-                                                      " instructions is longer than the sequencer's buffer of " +
-                                                      std::to_string(settings_.buffer)
-                                                : "a loop inside of a loop is more than this sequencer has",
-                      hart_.code->pc_of(op));
-        return Outcome::fault;
-    }
-    if (held_ + body > settings_.buffer && held_ != 0 && collecting_.empty())
-        return wait(Wait::end);
-    Entry setup{op, 0, time + settings_.offload, true, body, iterations & 0xffff};
-    setup.inner = op->code == op_frep_i;
-    setup.stagger_max = op->rs2 >> 4;
-    setup.stagger_mask = op->rs2 & 15;
-    add(setup);
     return Outcome::done;
 }
 
@@ -370,7 +234,7 @@ Outcome SnitchCore::configure(uint32_t address, uint32_t value, const Op *op, in
                           hart_.code->pc_of(op));
             return Outcome::fault;
         }
-    if (!queue_.empty())
+    if (!is_empty())
         wake_self(time + 1); // it may have waited for this
     return Outcome::done;
 }
@@ -390,7 +254,7 @@ Outcome SnitchCore::special(const Op *op, uint32_t first, uint32_t second, uint3
     }
     case op_frep_o:
     case op_frep_i:
-        return repeat(op, first, time);
+        return repeat(op, first);
     default:
         if (dma != nullptr)
             return dma->execute(hart_, op, first, second, result, time);
@@ -411,7 +275,7 @@ Outcome SnitchCore::before_csr(const Op *op, uint32_t number, int64_t &time) {
     const bool floats = number >= csr_fflags && number <= csr_fcsr;
     if (!floats && number != csr_streams && number != csr_formats)
         return Outcome::done;
-    if (!queue_.empty())
+    if (!is_empty())
         return wait(Wait::end);
     if (number == csr_streams)
         time = std::max(time, time_ - settings_.ahead);

@@ -7,9 +7,7 @@
 #include "machine/machine.h"
 
 #include <array>
-#include <deque>
 #include <memory>
-#include <optional>
 
 namespace tilewright {
 
@@ -33,7 +31,7 @@ class SnitchCore final : public HartExtension {
 
     void go_on(int64_t limit) override;
     Outcome offload(const Op *op, uint32_t operand, int64_t &time) override;
-    bool is_queueing() const override { return streaming_ || !queue_.empty(); }
+    bool is_queueing() const override { return streaming_ || !is_empty(); }
     Outcome before_access(uint32_t address) override;
     Outcome special(const Op *op, uint32_t first, uint32_t second, uint32_t &result, int64_t &time) override;
     Outcome before_csr(const Op *op, uint32_t number, int64_t &time) override;
@@ -46,11 +44,14 @@ class SnitchCore final : public HartExtension {
 
   private:
     // An instruction for the subsystem, or the setup of a loop over those behind it.
+    enum class Kind : uint8_t { compute, load, store, loop };
     struct Entry {
         const Op *op = nullptr;
+        const FloatRow *row = nullptr; // of one that computes
+        Kind kind = Kind::compute;
+        uint8_t latency = 0; // until its result can be used
         uint32_t operand = 0;
-        int64_t from = 0; // when it has come
-        bool is_loop = false;
+        int64_t from = 0;        // when it has come
         uint32_t left = 0;       // instructions of its body that are still to come
         uint32_t iterations = 0; // less 1
         bool inner = false;      // each instruction is repeated before the next
@@ -66,46 +67,55 @@ class SnitchCore final : public HartExtension {
         uint8_t rd, rs1, rs2, rs3;
     };
 
-    Places places_of(const Op &op, uint32_t shift, uint32_t mask) const;
+    static Places places_of(const Op &op, uint32_t shift, uint32_t mask);
     // The first cycle in which an instruction can be issued; `never` where a stream brings nothing.
-    int64_t issue_time(const Op &op, const Places &places, int64_t from) const;
+    int64_t issue_time(const Entry &entry, const Places &places) const;
     // Executes it then; false after a fault.
-    bool execute(const Op *op, const Places &places, uint32_t operand, int64_t time);
-    bool execute_access(const Op *op, const Places &places, uint32_t address, int64_t time);
+    bool execute(const Entry &entry, const Places &places, int64_t time);
+    bool execute_access(const Entry &entry, const Places &places, int64_t time);
+    Entry entry_of(const Op *op, uint32_t operand, int64_t from) const;
     uint64_t operand_of(uint8_t number, int64_t time);
     void result_to(const Op *op, uint8_t number, uint64_t value, int64_t ready, int64_t written);
     bool is_stream(uint8_t number) const { return streaming_ && number < streams_.size(); }
     int64_t source_ready(uint8_t number) const;
     int64_t target_ready(uint8_t number) const;
-    const Entry &entry(uint64_t number) const { return queue_[number - first_]; }
-    void add(Entry entry);
+    // The queue is a ring, which holds more than the sequencer: setups of loops are in it, too.
+    static constexpr uint64_t places = 128;
+    const Entry &entry(uint64_t number) const { return queue_[number % places]; }
+    bool is_empty() const { return first_ == behind_; }
+    void add(const Entry &entry);
     void wake_self(int64_t time);
     // Goes to the next instruction in the queue; false where there is none yet.
     bool find_next();
     // Behind the instruction that was executed: on, or back to the start of its loop.
     void advance();
     void forget_done();
+    // When an instruction is issued, and with which registers.
+    void plan(const Entry &next);
     // What the hart waits for: room in the queue, the end of all that is in it, or registers of a stream.
     enum class Wait : uint8_t { none, room, end, stream, access };
     Outcome wait(Wait reason);
     bool is_over(Wait reason) const;
     bool touches(uint32_t address) const;
     Outcome configure(uint32_t address, uint32_t value, const Op *op, int64_t &time);
-    Outcome repeat(const Op *op, uint32_t iterations, int64_t &time);
+    Outcome repeat(const Op *op, uint32_t iterations);
 
     Machine &machine_;
     Hart &hart_;
     const SnitchSettings settings_;
     std::vector<Stream> streams_;
     std::array<int64_t, 32> ready_{};
-    int64_t time_ = 0;        // of the next issue
-    std::deque<Entry> queue_; // what is to be executed, and bodies of loops until these end
-    uint64_t first_ = 0;      // number of its first entry
-    uint64_t at_ = 0;         // of the one that is next
-    uint32_t held_ = 0;       // instructions in it
+    int64_t time_ = 0;                  // of the next issue
+    std::array<Entry, places> queue_{}; // what is to be executed, and bodies of loops until these end
+    uint64_t first_ = 0, behind_ = 0;   // numbers of its first entry, and of the next one to come
+    uint64_t at_ = 0;                   // of the one that is next
+    uint32_t held_ = 0;                 // instructions in it
     std::vector<Loop> running_;
     std::vector<uint64_t> collecting_; // loops whose bodies are not complete
     bool scheduled_ = false;
+    bool planned_ = false; // the next instruction is
+    Places planned_places_{};
+    int64_t planned_at_ = 0;
     Wait waits_ = Wait::none;
     const Stream *awaited_ = nullptr;
     uint32_t awaited_address_ = 0;

@@ -100,6 +100,11 @@ bool Stream::begin(const StreamJob &job, int64_t time) {
 
 uint32_t Stream::next_address() {
     const uint32_t here = pointer_;
+    if (at_[0] < job_.loops.bounds[0]) [[likely]] {
+        ++at_[0];
+        pointer_ += job_.loops.strides[0];
+        return here;
+    }
     uint32_t d = 0;
     for (; d < job_.dims; ++d) {
         if (at_[d] < job_.loops.bounds[d]) {
@@ -166,22 +171,6 @@ void Stream::fetch(int64_t now) {
         begin(behind_, now);
     }
 }
-
-int64_t Stream::ready() const { return waiting_ != 0 ? fifo_[first_].ready : never; }
-
-uint64_t Stream::take(int64_t time) {
-    const uint64_t value = fifo_[first_].value;
-    if (fifo_[first_].repeats != 0) {
-        --fifo_[first_].repeats;
-        return value;
-    }
-    first_ = (first_ + 1) % most;
-    --waiting_;
-    fetch(time);
-    return value;
-}
-
-int64_t Stream::room() const { return own_port_ - static_cast<int64_t>(settings_.depth); }
 
 void Stream::put(uint64_t value, const Op *op, int64_t time) {
     const NearView &near = *hart_.near;

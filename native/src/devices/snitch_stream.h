@@ -1,6 +1,8 @@
 // A stream of Snitch (Xssr): reads or writes elements of 8 bytes at addresses of a loop nest, through a small FIFO.
 #pragma once
 
+#include "machine/schedule.h"
+
 #include <array>
 #include <cstdint>
 
@@ -48,10 +50,22 @@ class Stream {
     bool is_reading() const { return reading_; }
     bool is_writing() const { return active_ && job_.write; }
     // From when the next element is there; `never` where no job will bring one.
-    int64_t ready() const;
-    uint64_t take(int64_t time);
+    int64_t ready() const { return waiting_ != 0 ? fifo_[first_].ready : never; }
+    uint64_t take(int64_t time) {
+        Element &element = fifo_[first_];
+        const uint64_t value = element.value;
+        if (element.repeats != 0) {
+            --element.repeats;
+            return value;
+        }
+        first_ = (first_ + 1) % most;
+        --waiting_;
+        if (active_ || queued_)
+            fetch(time);
+        return value;
+    }
     // From when an element can be put in.
-    int64_t room() const;
+    int64_t room() const { return own_port_ - static_cast<int64_t>(settings_.depth); }
     void put(uint64_t value, const Op *op, int64_t time);
     bool is_idle() const { return !active_ && waiting_ == 0; }
 

@@ -36,7 +36,7 @@ int64_t FetchCaches::from_behind(uint32_t hart, uint32_t line, int64_t time) {
     const uint32_t inside = line / banks;
     if (const int64_t ready = bank.ready(inside); ready >= 0)
         return std::max<int64_t>(ready - time, 0);
-    const int64_t begin = bank.busy(time);
+    const int64_t begin = std::max<int64_t>(bank.busy(time), timing_.lookup_cycles);
     const int64_t cycles = begin + from_outside(hart, line, time + begin) + timing_.refill_cycles;
     bank.fill(inside, time + cycles);
     return cycles;

@@ -63,6 +63,7 @@ struct FetchTiming {
     bool prefetch = false;      // whether the line behind comes along with each one that a hart enters
     // One cache more before memory, of the same lines: harts that share it (0: there is none), its size, cycles to it.
     uint32_t outer_by = 0, outer_sets = 0, outer_ways = 0, outer_cycles = 0;
+    uint32_t lookup_cycles = 0; // of the cache behind before it asks the memory; none while it waits for another line
 };
 
 // The caches of a group of harts.

@@ -59,8 +59,10 @@
             late = std::max(late, hart->ready[op->rs2]);                                                               \
         if constexpr (used.rs3)                                                                                        \
             late = std::max(late, hart->ready[op->rs3]);                                                               \
+        /* Harts that count no loads do not mark destinations either. */                                               \
         if constexpr (used.rd)                                                                                         \
-            late = std::max(late, hart->ready[op->rd]);                                                                \
+            if (!used.writes || hart->group->outstanding_loads != 0)                                                   \
+                late = std::max(late, hart->ready[op->rd]);                                                            \
         retired += static_cast<uint64_t>(late - t) << 32;                                                              \
         t = late;                                                                                                      \
     }

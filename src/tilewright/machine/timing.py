@@ -231,6 +231,8 @@ class FetchPart(Part, frozen=True, kw_only=True):
     """Lines of each of its sets."""
     outer_cycles: LINES = 0
     """To it."""
+    lookup_cycles: LINES = 0
+    """Of the shared cache before it asks the memory; none while it waits for another line."""
 
 
 class HartsPart(Part, frozen=True, kw_only=True):
