@@ -156,13 +156,23 @@ def integer_graph(model: IntegerModel, rows: int = 1, name: str = "model", *, on
         total = b.add("Add", (x, more), f"{output}_wide", widen=1)
         return b.add("RequantShift", (total, one, none), output, div=1, n_levels=1 << 16)
 
+    def rotated(inner: str, by: Linear, name: str, count: int) -> str:
+        raw = times(inner, by, f"{name}_raw", 1 << 16)
+        return b.add("iRotary", (raw, cosines, sines, none), name, heads=count, shift=TURN + 8)
+
+    def turned(inner: str, both: Linear, n: str) -> Sequence[str]:
+        """Queries and keys. One row is done at once and taken apart; copies of many would take longer."""
+        if rows == 1:
+            found = rotated(inner, both, n + "turned", 2 * sizes.heads)
+            return b.add_all(
+                "Split", (found, b.whole("halves", (sizes.heads, sizes.heads))), (n + "q", n + "k"), axis=0
+            )
+        return [rotated(inner, part, n + name, sizes.heads) for name, part in zip("qk", both.halves, strict=True)]
+
     for number, layer in enumerate(model.layers):
         n = f"{number}."
         inner = norm(x, layer.attention_norm, n + "attention_in")
-        raw = times(inner, layer.turned, n + "raw", 1 << 16)
-        both = b.add("iRotary", (raw, cosines, sines, none), n + "turned", heads=2 * sizes.heads, shift=TURN + 8)
-        halves = b.whole("halves", (sizes.heads, sizes.heads))
-        query, key = b.add_all("Split", (both, halves), (n + "q", n + "k"), axis=0)
+        query, key = turned(inner, layer.turned, n)
         row = b.add("Reshape", (times(inner, layer.values, n + "v_row", 256), heads), n + "v_heads")
         value = b.add("Transpose", (row,), n + "v", perm=(1, 2, 0))
         b.appended(n + "k_cache", key, INT8)

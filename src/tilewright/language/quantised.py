@@ -48,6 +48,16 @@ class Linear:
     add: Array
     shift: int
 
+    @property
+    def halves(self) -> tuple[Linear, Linear]:
+        """Those of the first half of the outputs, and of the second."""
+        half = len(self.mul) // 2
+        first, last = (
+            Linear(np.ascontiguousarray(self.weights[:, part]), self.mul[part], self.add[part], self.shift)
+            for part in (slice(half), slice(half, None))
+        )
+        return first, last
+
 
 @dataclass(frozen=True, eq=False)
 class Norm:
