@@ -37,7 +37,6 @@ from benchmarks.planting import (
     results,
     shared,
     texts,
-    unawaited,
     without,
 )
 from tilewright.api import Options, find_cases, load_case
@@ -61,8 +60,6 @@ class Fault:
     layer: str
     plant: Callable[[], AbstractContextManager[Planted | None]]
     flags: tuple[str, ...] = ()
-    platforms: tuple[str, ...] = PLATFORMS
-    """Where there is something to plant it in."""
 
 
 INT8, FLOAT, BLOCK = "tiny_cnn_int8", "tiny_cnn", "block"
@@ -185,7 +182,6 @@ FAULTS: tuple[Fault, ...] = (
     # Flags
     Fault("flags: no NaN", BLOCK, "check", lambda: nullcontext(), ("-ffinite-math-only",)),
     Fault("flags: another square root", BLOCK, "norm", lambda: nullcontext(), ("-Dsqrtf=fabsf",)),
-    Fault("plan: loads are not awaited", INT8, "conv3", lambda: unawaited("conv3"), platforms=("siracusa",)),
 )
 
 
@@ -307,7 +303,7 @@ def _planted(console: Console, platforms: Sequence[str], numbers: Sequence[int],
     outcomes: list[Outcome] = []
     table = Table("", "fault", "network", "planted", "platform", "layer", "between", "cause")
     for index in numbers:
-        for platform in (name for name in platforms if name in FAULTS[index - 1].platforms):
+        for platform in platforms:
             with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
                 one = plant(FAULTS[index - 1], platform, Path(folder), explain=explain)
             outcomes.append(one)

@@ -17,13 +17,12 @@ import numpy as np
 
 from tilewright.api import compiling
 from tilewright.codegen import lowering
-from tilewright.codegen.lowering import Lowering
 from tilewright.codegen.pieces import Pieces
 from tilewright.codegen.works import TileTask, invoke
 from tilewright.core.expr import plain
 from tilewright.core.graph import Array, Graph, Node
 from tilewright.core.plan import Plan
-from tilewright.core.program import Argument, Invoke, Literal, Number, Pointer, Statement
+from tilewright.core.program import Argument, Invoke, Literal, Number, Pointer
 from tilewright.passes import PIPELINE, run_pipeline
 from tilewright.quantize import to_integers
 
@@ -269,26 +268,6 @@ def shared(one: str, other: str, by: int = 0) -> Callable[[Plan], Plan]:
         return replace(found, schedule=replace(plan.schedule, groups=groups))
 
     return changed
-
-
-@contextmanager
-def unawaited(layer: str) -> Generator[Planted]:
-    """Loads of the group of a layer are not waited for."""
-    count = Planted()
-
-    def none(method: Callable[[Lowering, int], list[Statement]]) -> Callable[[Lowering, int], list[Statement]]:
-        def faulty(group: Lowering, buffer: int) -> list[Statement]:
-            found = method(group, buffer)
-            if not found or all(mine.node.label != layer for mine in group.members):
-                return found
-            count.times += 1
-            return []
-
-        return faulty
-
-    waits = {name: none(getattr(Lowering, name)) for name in ("awaited", "prefetched")}
-    with patch.multiple(Lowering, **waits):
-        yield count
 
 
 def noisy(array: Array) -> Array:
