@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -106,8 +107,8 @@ def unsteady(sample: Sample, expected: Sequence[Array], tolerance: float) -> set
     def shaken(array: Array) -> Array:
         if array.dtype.kind != "f":
             return array
-        factors: Array = 1 + SHAKEN * rng.uniform(-1, 1, array.shape)
-        return np.asarray(array * factors, array.dtype)
+        noise: Any = rng.uniform(-1, 1, array.shape)
+        return np.asarray(array * (1 + SHAKEN * noise), array.dtype)
 
     found: set[int] = set()
     for _ in range(TRIES):
