@@ -44,14 +44,16 @@ static void conv2d_pool_s8(const T *X, const int8_t *W, const int32_t *B, void *
                            int dilations_1, int PART, int PARTS, void *scratch, const struct Epilogue *epilogue) {
     const struct Epilogue e = *epilogue;
     const int words = C >> 2, together = KW == 1 || (dilations_1 == 1 && X_s2 == C);
-    const int along = (OW + 3) >> 2, deep = (F + 3) >> 2, blocks = N * G * OH * along * deep;
+    const int along = (OW + 3) >> 2, deep = (F + 3) >> 2, lines = N * G * OH * along, blocks = lines * deep;
     struct tw_pool_dot dot;
     int32_t *const zeros = scratch;
     for (int i = 0; i < words; i++)
         zeros[i] = 0;
     for (int block = PART; block < blocks; block += PARTS) {
-        /* Neighbours in time share a line of pixels or channels of the filter; they begin at different words. */
-        const int f = 4 * (block % deep), line = block / deep, ow = 4 * (line % along), rest = line / along;
+        /* Of sixteen blocks of pixels, neighbours take those that lie in different groups; they begin at different words. */
+        const int deep_at = block % deep, at = block / deep, f = 4 * deep_at;
+        const int line = (at | 15) < lines ? (at & ~15) + ((at + 4 * deep_at) & 15) : at;
+        const int ow = 4 * (line % along), rest = line / along;
         const int oh = rest % OH, g = rest / OH % G, n = rest / OH / G;
         const int pixels = tw_min(OW - ow, 4), channels = tw_min(F - f, 4), channel = g * F + f;
         const int ih = oh * strides_0 - pads_0, iw = ow * strides_1 - pads_1;
@@ -59,13 +61,12 @@ static void conv2d_pool_s8(const T *X, const int8_t *W, const int32_t *B, void *
         const int inside = together && iw >= 0 && last < X_n2;
         const T *const image = X + n * X_s0 + g * C;
         const int8_t *w = W + (g * deep * 4 + f) * KH * KW * C;
-        for (int i = 0; i < 16; i++)
-            dot.sum[i] = B && i % 4 < channels ? B[channel + i % 4] : 0;
+        tw_pool_begin(&dot, B ? B + channel : B, channels);
         for (int kh = 0; kh < KH; kh++, w += 4 * KW * C) {
-            const int at = ih + kh * dilations_0;
-            if (at < 0 || at >= X_n1)
+            const int row_at = ih + kh * dilations_0;
+            if (row_at < 0 || row_at >= X_n1)
                 continue;
-            const T *const row = image + at * X_s1;
+            const T *const row = image + row_at * X_s1;
             const T *x[4];
             if (inside) {
                 for (int i = 0; i < 4; i++)

@@ -22,19 +22,20 @@ typedef int8_t T;
 static void matmul_pool_s8(const T *A, const int8_t *B, const int32_t *C, void *Y, int ROWS, int K, int N, int PART,
                            int PARTS, const struct Epilogue *epilogue) {
     const struct Epilogue e = *epilogue;
-    const int words = K >> 2, across = (N + 3) >> 2, blocks = across * ((ROWS + 3) >> 2);
+    const int words = K >> 2, across = (N + 3) >> 2, along = (ROWS + 3) >> 2, blocks = across * along;
     struct tw_pool_dot dot;
     dot.row = K;
     dot.columns = 4 * K;
     for (int block = PART; block < blocks; block += PARTS) {
-        const int down = block / across, n = 4 * (block % across), m = 4 * down;
+        const int across_at = block % across, along_at = block / across;
+        /* Of four rows of blocks, neighbours take different ones: their words lie in different groups. */
+        const int down = (along_at | 3) < along ? (along_at & ~3) + ((along_at + across_at) & 3) : along_at;
+        const int n = 4 * across_at, m = 4 * down;
         const int rows = tw_min(ROWS - m, 4), columns = tw_min(N - n, 4);
-        const int start = (n / 4 + 5 * down) % words;
-        for (int i = 0; i < 4; i++) {
+        const int start = (across_at + down * (words / 4 + 1)) % words;
+        for (int i = 0; i < 4; i++)
             dot.a[i] = A + (m + tw_min(i, rows - 1)) * K + 4 * start;
-            for (int j = 0; j < 4; j++)
-                dot.sum[4 * i + j] = C && j < columns ? C[n + j] : 0;
-        }
+        tw_pool_begin(&dot, C ? C + n : C, columns);
         dot.b = B + n * K + 16 * start;
         dot.first = 16 * (words - start);
         dot.second = 16 * start;

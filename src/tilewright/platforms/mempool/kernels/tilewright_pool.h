@@ -14,6 +14,14 @@ struct tw_pool_dot {
     int32_t sum[16];
 };
 
+/* All four rows begin with the sums of `count` columns in `bias`, or with nothing. */
+static inline void tw_pool_begin(struct tw_pool_dot *dot, const int32_t *bias, int count) {
+    for (int j = 0; j < 4; j++) {
+        const int32_t sum = bias && j < count ? bias[j] : 0;
+        dot->sum[j] = dot->sum[4 + j] = dot->sum[8 + j] = dot->sum[12 + j] = sum;
+    }
+}
+
 /* p.lw of the next word; pv.sdotsp.b, pv.sdotusp.b, pv.sdotsp.h. */
 #define TW_NEXT(to, from) ".insn i 0x0B, 2, " to ", 4(" from ")\n"
 #define TW_ADD_DOT(CODE, sum, a, b) ".insn r 0x57, " CODE ", " sum ", " a ", " b "\n"
@@ -51,8 +59,9 @@ struct tw_pool_dot {
 
 #define TW_EACH_SUM(DO)                                                                                                \
     DO("s0", "36")                                                                                                     \
-    DO("s1", "40") DO("s2", "44") DO("s3", "48") DO("s4", "52") DO("s5", "56") DO("s6", "60") DO("s7", "64")           \
-        DO("s8", "68") DO("s9", "72") DO("s10", "76") DO("s11", "80") DO("a7", "84") DO("ra", "88") DO("gp", "92")
+    DO("s1", "40")                                                                                                     \
+    DO("s2", "44") DO("s3", "48") DO("s4", "52") DO("s5", "56") DO("s6", "60") DO("s7", "64") DO("s8", "68")           \
+        DO("s9", "72") DO("s10", "76") DO("s11", "80") DO("a7", "84") DO("ra", "88") DO("gp", "92")
 #define TW_LOAD_SUM(sum, at) "lw " sum ", " at "(a0)\n"
 #define TW_STORE_SUM(sum, at) "sw " sum ", " at "(t0)\n"
 #define TW_POOL_TEXT(CODE)                                                                                             \
