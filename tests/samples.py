@@ -107,8 +107,8 @@ def unsteady(sample: Sample, expected: Sequence[Array], tolerance: float) -> set
     def shaken(array: Array) -> Array:
         if array.dtype.kind != "f":
             return array
-        noise: Any = rng.uniform(-1, 1, array.shape)
-        return np.asarray(array * (1 + SHAKEN * noise), array.dtype)
+        noise = np.asarray(rng.uniform(-1, 1, array.shape), np.float64)
+        return (array * (1 + SHAKEN * noise)).astype(array.dtype)
 
     found: set[int] = set()
     for _ in range(TRIES):

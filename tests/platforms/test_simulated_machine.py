@@ -45,7 +45,7 @@ def test_cores_know_who_shares_their_unit(cores: int, floats: int, divisions: in
 def test_the_planner_knows_the_queues_of_the_dma() -> None:
     platform = load_platform("siracusa")
     settings = next(iter(platform.timings.values())).devices["mchan"].settings
-    assert platform.links["mchan"].queue == settings["core_queue"] + settings["queue"]
+    assert platform.links["mchan"].queue == int(settings["core_queue"]) + int(settings["queue"])
 
 
 def test_harts_have_names_and_numbers() -> None:

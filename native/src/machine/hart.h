@@ -240,7 +240,7 @@ struct HartGroup {
     uint32_t misa = 0;
     uint32_t outstanding_loads = 0;   // of each hart with a scoreboard; 0: any number. With paths of stores, too
     std::unique_ptr<NearPaths> paths; // to the memory next to them
-    uint32_t line_ops = 8;            // halfwords of a line of its caches
+    uint32_t line_shift = 3;          // halfwords of a line of its caches, as a power of two
     bool early_counters = false;      // cycle counters are read before the wait for the instruction itself
     std::vector<Code> code;           // one for each memory that may hold instructions
     Memory *near = nullptr;           // the memory at one cycle, without a search

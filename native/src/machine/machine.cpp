@@ -86,7 +86,7 @@ void Machine::add_harts(const GroupDescription &description) {
                                     "', which does not exist");
     group->near_banks = description.near_banks;
     group->outstanding_loads = std::min(description.outstanding_loads, Hart::most_loads);
-    group->line_ops = description.fetch.line_bytes / 2;
+    group->line_shift = static_cast<uint32_t>(std::countr_zero(description.fetch.line_bytes / 2));
     scoreboard_ |= description.pipeline.scoreboard;
     group->view = NearView{group->near->base,
                            group->near->size,
@@ -122,7 +122,7 @@ void Machine::add_harts(const GroupDescription &description) {
         code.ops = reinterpret_cast<Op *>(code_pages_.back().data());
         // Numbers keep the low bits of addresses, which choose the set of a cache.
         constexpr uint32_t alignment = 4096;
-        lines += (memory->size / (2 * group->line_ops) / alignment + 1) * alignment;
+        lines += (memory->size / (2u << group->line_shift) / alignment + 1) * alignment;
         group->code.push_back(std::move(code));
     }
     group->caches = std::make_unique<FetchCaches>(description.fetch, description.count);

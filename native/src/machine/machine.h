@@ -202,7 +202,7 @@ class Machine {
     }
     // Number of an instruction's cache line among those of all memories.
     static uint32_t line_of(const Hart &hart, const Op *op) {
-        return hart.code->first_line + static_cast<uint32_t>(op - hart.code->ops) / hart.group->line_ops;
+        return hart.code->first_line + (static_cast<uint32_t>(op - hart.code->ops) >> hart.group->line_shift);
     }
     int64_t fetch_line(Hart &hart, const Op *op, int64_t time);
     bool read_csr(Hart &hart, uint32_t number, int64_t time, uint32_t &value);

@@ -1,8 +1,8 @@
 """Linear layers and attention as an engine takes them that works on tiles: ITA.
 
 A product with a bias, a requantisation and perhaps a GELU behind it becomes one node on tiles, between nodes that cut
-its input into tiles and put the result together; so do the products and the softmax of attention. What is padded to whole tiles adds nothing to sums. From one such
-layer to the next, results stay in tiles.
+its input into tiles and put the result together; so do the products and the softmax of attention. What is padded to
+whole tiles adds nothing to sums. From one such layer to the next, results stay in tiles.
 """
 
 from __future__ import annotations

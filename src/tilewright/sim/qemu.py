@@ -262,7 +262,8 @@ def _confine(process: int, limits: Limits) -> None:
     for kind, value in most.items():
         # Whoever has a lower limit (ulimit) keeps it.
         given = [limit for limit in resource.prlimit(process, kind) if limit != resource.RLIM_INFINITY]
-        resource.prlimit(process, kind, (min([value, *given]),) * 2)
+        least = min([value, *given])
+        resource.prlimit(process, kind, (least, least))
 
 
 class Log:
