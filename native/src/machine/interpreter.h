@@ -75,7 +75,9 @@ pick:
                 hart = static_cast<Hart *>(due);
                 break;
             }
-            const int64_t alone = schedule_.others_now() ? schedule_.now() : std::min(schedule_.next(), until) - 1;
+            // What a device does in this cycle comes behind it.
+            const int64_t now = schedule_.now();
+            const int64_t alone = schedule_.others_now() ? now : std::max(now, std::min(schedule_.next(), until) - 1);
             static_cast<HartExtension *>(due)->go_on(alone);
             continue;
         }
