@@ -143,7 +143,9 @@ def test_floats_in_integer_registers() -> None:
             machine.set_register(0, number, value)
         machine.set_fcsr(0, 0)
         assert machine.step(0) == "cycle-limit", machine.fault()
-        result, flags = float32_reference.REFERENCE[float32_reference.INSTRUCTIONS[name]](*values, mode)
+        first, second, third = values
+        reference = float32_reference.REFERENCE[float32_reference.INSTRUCTIONS[name]]
+        result, flags = reference(first, second, third, mode)
         assert machine.register(0, 10) == result & 0xFFFFFFFF, (name, [hex(value) for value in values], mode)
         assert machine.fcsr(0) & 31 == flags, name
 
