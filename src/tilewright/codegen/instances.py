@@ -95,7 +95,7 @@ def instance_text(
         macros["STORE_BY_CHANNEL"] = str(int(not all(index in ("0", "at") for each in indexes for index in each)))
     return "".join(
         (
-            _epilogue_text(name, accumulator.ctype, output, steps, replaced, row_axes, parts=parts),
+            _epilogue_text(name, accumulator.compute, output, steps, replaced, row_axes, parts=parts),
             *(f"{line}\n" for line in vectors),
             *(f"#define {macro} {meaning}\n" for macro, meaning in macros.items()),
             text,

@@ -57,3 +57,4 @@ static void matmul_f64(const double *A, const double *B, double *Y, int BATCH, i
         }
     }
 }
+#undef COLUMNS

@@ -21,24 +21,30 @@ cycles:
 /* Four numbers as float16: vfcpka.h.s, vfcpkb.h.s. */
 #define PACKED(d, a, b, c, e) ".insn r 0x33, 2, 0x58, " d ", " a ", " b "\n.insn r 0x33, 6, 0x58, " d ", " c ", " e "\n"
 
-/* Columns of a row, eight after the other, as two times four numbers of 16 bits. */
-TW_APART void matmul_packed_f16_dots(int blocks, int quads, uint16_t *out) {
-    __asm__ volatile(
-        "fcvt.d.w ft11, zero\n" TW_STREAMS_ON "1:\n" TW_EIGHT(TW_ZERO_D) TW_FREP_8("%[more]") TW_EIGHT(
-            TW_VFDOTPEX_S_H) "fmv.w.x ft10, zero\n" TW_NO_RESULTS TW_ADD_LANES PACKED("ft3", "fa3", "fa4", "fa5", "fa6")
-            PACKED("ft4", "fa7", "ft8", "ft9",
-                   "ft10") "fsd ft3, 0(%[out])\nfsd ft4, 8(%[out])\n"
-                           "addi %[out], %[out], 16\naddi %[blocks], %[blocks], -1\nbnez %[blocks], 1b\n" TW_STREAMS_OFF
-        : [blocks] "+r"(blocks), [out] "+r"(out)
-        : [more] "r"(quads - 1)
-        : TW_EIGHT_SUMS, TW_EIGHT_RESULTS, TW_STREAM_REGISTERS, "ft11", "memory");
+/* Columns of a row, eight after the other. */
+#define DOTS(STORES, bytes)                                                                                            \
+    __asm__ volatile("fcvt.d.w ft11, zero\n" TW_STREAMS_ON "1:\n" TW_EIGHT(TW_ZERO_D) TW_FREP_8("%[more]") TW_EIGHT(   \
+                         TW_VFDOTPEX_S_H) "fmv.w.x ft10, zero\n" TW_NO_RESULTS TW_ADD_LANES STORES                     \
+                                          "addi %[out], %[out], " bytes                                                \
+                                          "\naddi %[blocks], %[blocks], -1\nbnez %[blocks], 1b\n" TW_STREAMS_OFF       \
+                     : [blocks] "+r"(blocks), [out] "+r"(out)                                                          \
+                     : [more] "r"(quads - 1)                                                                           \
+                     : TW_EIGHT_SUMS, TW_EIGHT_RESULTS, TW_STREAM_REGISTERS, "ft11", "memory")
+
+TW_APART void matmul_packed_f16_dots(int blocks, int quads, float *out) {
+    DOTS(TW_RESULTS_AT("fsw", "4", "%[out]"), "32");
+}
+TW_APART void matmul_packed_f16_halves(int blocks, int quads, uint16_t *out) {
+    DOTS(PACKED("ft3", "fa3", "fa4", "fa5", "fa6")
+             PACKED("ft4", "fa7", "ft8", "ft9", "ft10") "fsd ft3, 0(%[out])\nfsd ft4, 8(%[out])\n",
+         "16");
 }
 
 static void matmul_packed_f16(const uint16_t *A, const uint16_t *B, uint16_t *Y, int ROWS, int K, int N, void *scratch,
                               const struct Epilogue *epilogue) {
     const int quads = (K + 3) / 4, copied = ((uintptr_t)A | (uintptr_t)K * 2) % 8 != 0;
     const int plain = TW_PLAIN(Y, uint16_t) && (uintptr_t)Y % 8 == 0 && N % 8 == 0, most = plain ? N : COLUMNS;
-    uint16_t out[COLUMNS] __attribute__((aligned(8)));
+    float out[COLUMNS];
     TW_STREAM_TIMES(0, 8);
     TW_STREAM_TIMES(1, 1);
     TW_STREAM_LOOP(0, 0, quads, 8);
@@ -57,9 +63,15 @@ static void matmul_packed_f16(const uint16_t *A, const uint16_t *B, uint16_t *Y,
             TW_STREAM_LOOP(1, 0, blocks * quads * 8, 8);
             TW_STREAM_READ(0, 2, a);
             TW_STREAM_READ(1, 1, B + n * quads * 4);
-            matmul_packed_f16_dots(blocks, quads, plain ? (uint16_t *)(void *)Y + at : out);
-            if (!plain)
+            if (plain) {
+                matmul_packed_f16_halves(blocks, quads, (uint16_t *)(void *)Y + at);
+            } else {
+                matmul_packed_f16_dots(blocks, quads, out);
                 TW_STORE_ROW(epilogue, Y, out, at, n, count);
+            }
         }
     }
 }
+#undef DOTS
+#undef PACKED
+#undef COLUMNS

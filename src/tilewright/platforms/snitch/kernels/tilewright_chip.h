@@ -20,14 +20,11 @@ static inline void tw_fpu_fence(void) {
     __asm__ volatile("fmv.x.w %0, fa0\nmv zero, %0" : "=r"(number)::"memory");
 }
 
-/* Waits until all cores are here: a control register that answers then. */
-static inline void tw_barrier(void) { __asm__ volatile("csrr zero, 0x7C2" ::: "memory"); }
-
-/* The same for core `me`: what its FPU computed is there for the others. */
-static inline void tw_meet(int me) {
-    if (me < TW_CORES_OF_CLUSTER)
-        tw_fpu_fence();
-    tw_barrier();
+/* Waits until all cores are here, by a control register that answers then. What the FPU of each stored is there for the
+ * others. */
+static inline void tw_meet(void) {
+    tw_fpu_fence();
+    __asm__ volatile("csrr zero, 0x7C2" ::: "memory");
 }
 
 #endif

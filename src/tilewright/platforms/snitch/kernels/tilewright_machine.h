@@ -33,12 +33,12 @@ void tw_dma_wait(int channel);
     } while (0)
 
 /* All cores go on when all are here. */
-#define TW_MEET tw_meet(tw_me)
+#define TW_MEET tw_meet()
 
 /* The block behind it runs once on each of the first cores, and all are done when it is left: TW_CORES(core, 8) { ... }
  * The block must not be left by break. */
 #define TW_CORES(core, cores)                                                                                          \
-    for (int core = tw_me, core##_first = 1; core##_first; core##_first = (tw_meet(tw_me), 0))                         \
+    for (int core = tw_me, core##_first = 1; core##_first; core##_first = (tw_meet(), 0))                              \
         if (core < (cores))
 
 /* What drives the DMA, and no other core. */

@@ -64,7 +64,7 @@ void tw_dma_start(int channel, void *to, const void *from, size_t bytes, int row
                   int planes, ptrdiff_t to_plane, ptrdiff_t from_plane) {
     const int together = in_l1(to) && in_l1(from);
     if (together)
-        tw_meet(0);
+        tw_meet();
     if (tw_core() == TW_CORES_OF_CLUSTER) {
         start(to, from, bytes, rows, to_row, from_row, planes, to_plane, from_plane);
         dma.last[channel & (CHANNELS - 1)] = ++dma.started;
@@ -72,7 +72,7 @@ void tw_dma_start(int channel, void *to, const void *from, size_t bytes, int row
             tw_dma_wait(channel);
     }
     if (together)
-        tw_barrier();
+        tw_meet();
 }
 
 /* Only that nothing at all is left to do is sure to be true: a wait is for all transfers, but only if its own may be among
