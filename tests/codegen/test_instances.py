@@ -97,3 +97,35 @@ def test_a_matrix_times_a_vector_has_rows_of_one_result() -> None:
     matrix, vector = b.input("x", "float32[2,3,4]"), b.input("v", "float32[4]")
     graph = b.graph(b.op("MatMul", matrix, vector), b.op("MatMul", vector, b.weights(4, 5)), b.op("Softmax", vector))
     assert [row_axes(call_node(graph, node).domain()) for node in graph.nodes] == [0, 1, 1]
+
+
+WITH_ATTRIBUTES = """/* ---
+op: Neg
+types: {X: int32, Y: int32}
+--- */
+static __attribute__((noinline)) int32_t turned(int32_t x) { return -x; }
+
+static void unused_here(const int32_t *X, int32_t *Y, int SIZE) {
+    for (int i = 0; i < SIZE; i++)
+        Y[i] = X[i];
+}
+
+static __attribute__((cold, aligned(16))) void negated(const int32_t *X, int32_t *Y, int SIZE) {
+    if (SIZE < 0)
+        unused_here(X, Y, SIZE);
+    for (int i = 0; i < SIZE; i++)
+        Y[i] = turned(X[i]);
+}
+"""
+
+
+def test_functions_of_kernels_may_have_attributes(tmp_path: Path) -> None:
+    (tmp_path / "negated.c").write_text(WITH_ATTRIBUTES)
+    found = load_platform("generic", (tmp_path,))
+    b = Builder()
+    made = plan(b.graph(b.op("Neg", b.input("x", "int32[4]"))), found)
+    kernel = made.choices[0].kernel
+    assert kernel is not None
+    assert kernel.function == "negated"
+    text = "\n".join(function.text for function in lower(made).functions)
+    assert "int32_t turned(" not in text  # each instance has functions of its own

@@ -18,10 +18,12 @@ from tilewright.core.expr import Size
 from tilewright.core.graph import Result, TensorType
 from tilewright.core.op import REGISTRY
 from tilewright.core.tiles import pointed
-from tilewright.machine.kernel import Kernel
+from tilewright.machine.kernel import ATTRIBUTE, Kernel
 
 _DEFINITION = re.compile(
-    r"^(?:static|TW_APART|TW_INLINE)\s+(?:inline\s+)?[\w\s]+?[\s\*](\w+)\s*\([^;{}]*\)\s*\{", re.MULTILINE
+    rf"^(?:static|TW_APART|TW_INLINE)\s+(?:(?:{ATTRIBUTE}|inline)\s+)*[\w\s]+?[\s\*](?:{ATTRIBUTE}\s+)?"
+    r"(\w+)\s*\([^;{}]*\)\s*\{",
+    re.MULTILINE,
 )
 
 

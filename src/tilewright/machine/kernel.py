@@ -90,7 +90,12 @@ class Kernel:
 
 
 _HEADER = re.compile(r"\A\s*/\*\s*---\n(.*?)\n\s*---\s*\*/", re.DOTALL)
-_PROTOTYPE = re.compile(r"^static\s+(?:\w+\s+)?void\s+(\w+)\s*\(([^)]*)\)\s*\{", re.MULTILINE | re.DOTALL)
+ATTRIBUTE = r"__attribute__\s*\(\([^;{}]*?\)\)"
+"""Of a function, before its name."""
+_PROTOTYPE = re.compile(
+    rf"^static\s+(?:(?:{ATTRIBUTE}|\w+)\s+)*?void\s+(?:{ATTRIBUTE}\s+)?(\w+)\s*\(([^)]*)\)\s*\{{",
+    re.MULTILINE | re.DOTALL,
+)
 _INCLUDE = re.compile(r'^#include "(.*)"$', re.MULTILINE)
 _KEYS = {
     *("op", "engine", "types", "when", "pack", "epilogue", "scratch", "cycles"),
