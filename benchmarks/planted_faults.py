@@ -62,7 +62,7 @@ class Fault:
     flags: tuple[str, ...] = ()
 
 
-INT8, FLOAT, BLOCK = "tiny_cnn_int8", "tiny_cnn", "block"
+INT8, FLOAT, BLOCK, REST = "tiny_cnn_int8", "tiny_cnn", "block", "rest"
 BIT, PERCENT = "v ^ 1", "v * 1.01f"
 
 FAULTS: tuple[Fault, ...] = (
@@ -181,12 +181,37 @@ FAULTS: tuple[Fault, ...] = (
     ),
     # Flags
     Fault("flags: no NaN", BLOCK, "check", lambda: nullcontext(), ("-ffinite-math-only",)),
-    Fault("flags: another square root", BLOCK, "norm", lambda: nullcontext(), ("-Dsqrtf=fabsf",)),
+    Fault("flags: rounded up, not down", REST, "floor", lambda: nullcontext(), ("-Dfloorf=ceilf",)),
 )
 
 
-def block(folder: Path) -> Path:
-    """A layer of a transformer, more or less, with names for its nodes."""
+Layer = tuple[str, list[str], str, str, dict[str, int]]
+"""Operator, operands, result, name and attributes."""
+TRANSFORMER: tuple[Layer, ...] = (
+    ("LayerNormalization", ["x", "gain", "shift"], "normed", "norm", {"axis": -1}),
+    ("MatMul", ["normed", "to_query"], "asked", "query", {}),
+    ("Softmax", ["asked"], "attended", "attend", {"axis": -1}),
+    ("MatMul", ["attended", "to_value"], "valued", "value", {}),
+    ("Add", ["valued", "x"], "summed", "sum", {}),
+    ("Log", ["summed"], "logarithm", "logarithm", {}),
+    ("IsNaN", ["logarithm"], "bad", "check", {}),
+    ("Where", ["bad", "nothing", "logarithm"], "guarded", "guard", {}),
+    ("ReduceMean", ["guarded", "axes"], "y", "mean", {"keepdims": 0}),
+)
+"""A layer of a transformer, more or less."""
+WHOLE: tuple[Layer, ...] = (
+    ("Sigmoid", ["x"], "between", "between", {}),
+    ("Sub", ["x", "between"], "less", "less", {}),
+    ("Floor", ["less"], "whole", "floor", {}),
+    ("Sub", ["less", "whole"], "rest", "rest", {}),
+    ("ReduceMean", ["rest", "axes"], "y", "mean", {"keepdims": 0}),
+)
+"""What is left when whole numbers are taken away."""
+MADE = {BLOCK: TRANSFORMER, REST: WHOLE}
+
+
+def made(network: str, folder: Path) -> Path:
+    """A network that is no file of its own."""
     rng = np.random.default_rng(1)
     arrays = {
         "gain": rng.normal(1, 0.1, 32),
@@ -195,24 +220,15 @@ def block(folder: Path) -> Path:
         "to_value": rng.normal(0, 0.4, (32, 32)),
         "nothing": np.zeros(1),
     }
-    nodes = [
-        ("LayerNormalization", ["x", "gain", "shift"], "normed", "norm", {"axis": -1}),
-        ("MatMul", ["normed", "to_query"], "asked", "query", {}),
-        ("Softmax", ["asked"], "attended", "attend", {"axis": -1}),
-        ("MatMul", ["attended", "to_value"], "valued", "value", {}),
-        ("Add", ["valued", "x"], "summed", "sum", {}),
-        ("Log", ["summed"], "logarithm", "logarithm", {}),
-        ("IsNaN", ["logarithm"], "bad", "check", {}),
-        ("Where", ["bad", "nothing", "logarithm"], "guarded", "guard", {}),
-        ("ReduceMean", ["guarded", "axes"], "y", "mean", {"keepdims": 0}),
-    ]
-    weights = [numpy_helper.from_array(a.astype(np.float32), n) for n, a in arrays.items()]
+    layers = MADE[network]
+    read = {name for _, given, *_ in layers for name in given}
+    weights = [numpy_helper.from_array(a.astype(np.float32), n) for n, a in arrays.items() if n in read]
     weights.append(numpy_helper.from_array(np.array([1], np.int64), "axes"))
-    made = [helper.make_node(op, given, [out], name=name, **attrs) for op, given, out, name, attrs in nodes]
+    nodes = [helper.make_node(op, given, [out], name=name, **attrs) for op, given, out, name, attrs in layers]
     ports = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", (1, 16, 32)), ("y", (1, 32)))]
-    graph = helper.make_graph(made, BLOCK, ports[:1], ports[1:], weights)
+    graph = helper.make_graph(nodes, network, ports[:1], ports[1:], weights)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
-    path = folder / f"{BLOCK}.onnx"
+    path = folder / f"{network}.onnx"
     path.write_bytes(cast("Any", model).SerializeToString())
     return path
 
@@ -236,7 +252,7 @@ class Outcome:
 
 def plant(fault: Fault, platform: str, folder: Path, *, explain: bool) -> Outcome:
     """Plants a fault, and asks `diff` for it."""
-    path = block(folder) if fault.network == BLOCK else EXAMPLES / f"{fault.network}.onnx"
+    path = made(fault.network, folder) if fault.network in MADE else EXAMPLES / f"{fault.network}.onnx"
     arrays = path.with_suffix(".npz")
     inputs = read_arrays(arrays, "input") if arrays.exists() else None
     began, times = time.perf_counter(), 1
