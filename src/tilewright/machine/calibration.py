@@ -195,7 +195,16 @@ def _timing(platform: Target) -> object:
     if platform.qemu is not None:
         return platform.qemu.machine
     timing = next(iter(platform.timings.values()), None)
-    return [vars(harts) for harts in timing.harts.values()] if timing is not None else None
+    return [_in_use(vars(harts)) for harts in timing.harts.values()] if timing is not None else None
+
+
+def _in_use(values: Mapping[str, object]) -> dict[str, object]:
+    """Without what a machine does not have, so that things which only others have change nothing."""
+    found = {name: value for name, value in values.items() if value}
+    return {
+        name: _in_use(cast("Mapping[str, object]", value)) if isinstance(value, Mapping) else value
+        for name, value in found.items()
+    }
 
 
 _INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.MULTILINE)
