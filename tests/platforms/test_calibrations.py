@@ -9,7 +9,9 @@ from tilewright.machine.calibration import NESTS
 from tilewright.machine.target import load_platform, platform_names
 
 PLATFORMS = [load_platform(name) for name in platform_names()]
-SIMULATED = [platform.name for platform in PLATFORMS if platform.timings]
+NEVER = {"snitch", "mempool", "mempool-16", "mempool-1024"}
+"""Platforms that nothing was measured on yet: their kernels count terms. The list may only become shorter."""
+SIMULATED = [platform.name for platform in PLATFORMS if platform.timings and platform.name not in NEVER]
 COUNTED = [platform.name for platform in PLATFORMS if platform.qemu]
 MOST_ERROR = 0.1
 """The median error of shapes held out that a kernel may have."""
@@ -21,6 +23,11 @@ ABOVE = {
         topk transpose_pixels""",
 }
 """Kernels whose terms, written for another machine, say less of instructions here. The list may only become shorter."""
+
+
+def test_platforms_without_measurements_have_none() -> None:
+    measured = {platform.name for platform in PLATFORMS if platform.timings and platform.calibrations}
+    assert measured == {*SIMULATED}
 
 
 @pytest.mark.parametrize("platform", SIMULATED + COUNTED)

@@ -20,7 +20,7 @@ MOST = 0.9
 
 
 @dataclass(frozen=True)
-class Cause:
+class LikelyCause:
     """A likely cause, in a few words, and what speaks for it."""
 
     what: str
@@ -28,7 +28,7 @@ class Cause:
 
 
 @dataclass(frozen=True)
-class Tried:
+class CauseSearch:
     """What is known of a program with a fault, and ways to know more."""
 
     plan: Plan
@@ -40,22 +40,24 @@ class Tried:
     right_with: Callable[[Building], bool]
     """Whether the whole program is right when it is built so."""
 
-    def cause(self) -> Cause:
+    def cause(self) -> LikelyCause:
         """The first that holds of: overwritten or unawaited memory, flags of the compiler, the kernel."""
         fault, building = self.fault, self.trial.building
         if fault.overwritten:
-            return Cause("memory overwritten", self._overwritten())
+            return LikelyCause("memory overwritten", self._overwritten())
         if fault.lost:
-            return Cause("memory overwritten", (f"'{fault.tensor}' was right when it was made, and is not any more",))
+            return LikelyCause(
+                "memory overwritten", (f"'{fault.tensor}' was right when it was made, and is not any more",)
+            )
         if self.told:
-            return Cause("missing wait, or memory overwritten", self.told)
+            return LikelyCause("missing wait, or memory overwritten", self.told)
         flags = self._flags(building)
         if flags:
             return flags
         if self.reproducer.shows and self.reproducer.layers == 1:
-            return Cause(pattern(fault.got, fault.expected), self._kernel())
+            return LikelyCause(pattern(fault.got, fault.expected), self._kernel())
         evidence = "the layer is right alone, with the same operands: it did not find them, or not in time"
-        return Cause("missing wait, or memory overwritten", (evidence,))
+        return LikelyCause("missing wait, or memory overwritten", (evidence,))
 
     def _overwritten(self) -> tuple[str, ...]:
         fault, graph = self.fault, self.plan.graph
@@ -65,16 +67,16 @@ class Tried:
         others = _sharing(self.plan, fault.overwritten, fault.node.made[0])
         return (*found, *(f"'{name}' lies in the same bytes: {text}" for name, text in others[:4]))
 
-    def _flags(self, building: Building) -> Cause | None:
+    def _flags(self, building: Building) -> LikelyCause | None:
         """Whether it goes away with other flags."""
         for flag in building.flags:
             if self.right_with(replace(building, flags=tuple(f for f in building.flags if f != flag))):
-                return Cause("compiler flags", (f"without {flag} the result is right",))
+                return LikelyCause("compiler flags", (f"without {flag} the result is right",))
         if building.flags and self.right_with(replace(building, flags=())):
-            return Cause("compiler flags", (f"without {' '.join(building.flags)} the result is right",))
+            return LikelyCause("compiler flags", (f"without {' '.join(building.flags)} the result is right",))
         if self.right_with(replace(building, flags=(*building.flags, *PLAIN))):
             usual = f"{self.plan.platform.build['flags']} {' '.join(building.flags)}".strip()
-            return Cause("compiler flags", (f"with {' '.join(PLAIN)} behind {usual} the result is right",))
+            return LikelyCause("compiler flags", (f"with {' '.join(PLAIN)} behind {usual} the result is right",))
         return None
 
     def _kernel(self) -> tuple[str, ...]:
@@ -84,14 +86,14 @@ class Tried:
         return (f"the layer alone is wrong as well: {code}",)
 
 
-def cause_in_passes(fault: Fault) -> Cause:
+def cause_in_passes(fault: Fault) -> LikelyCause:
     """A pass has changed what the network computes."""
-    return Cause(pattern(fault.got, fault.expected), (f"behind the pass '{fault.stage}' results are wrong",))
+    return LikelyCause(pattern(fault.got, fault.expected), (f"behind the pass '{fault.stage}' results are wrong",))
 
 
-def cause_in_model(fault: Fault, by: str) -> Cause:
+def cause_in_model(fault: Fault, by: str) -> LikelyCause:
     said = f"{fault.node.op}, as it is declared here, gives something else than {by} for the same operands"
-    return Cause("another arithmetic declared by the operator", (said,))
+    return LikelyCause("another arithmetic declared by the operator", (said,))
 
 
 def _sharing(plan: Plan, name: str, reader: str) -> list[tuple[str, str]]:

@@ -21,7 +21,7 @@ OFTEN = 16
 
 
 @dataclass(frozen=True)
-class Figures:
+class ErrorFigures:
     """How a tensor differs from what is expected."""
 
     size: int
@@ -46,7 +46,7 @@ class Figures:
         return self.worst / self.scale if self.scale else self.worst
 
 
-def figures(got: Array, expected: Array, known: Array | None = None, allowed: Array | None = None) -> Figures:
+def figures(got: Array, expected: Array, known: Array | None = None, allowed: Array | None = None) -> ErrorFigures:
     """Compares two arrays of one shape, where `known` says; `allowed` is what may differ, by default `usual`."""
     limit = usual(expected) if allowed is None else allowed
     mask = np.ones(expected.shape, np.bool_) if known is None else known
@@ -63,9 +63,9 @@ def figures(got: Array, expected: Array, known: Array | None = None, allowed: Ar
         scale = float(np.max(np.abs(right), where=mask & np.isfinite(right), initial=0.0))
     count = int(mask.sum())
     if not expected.size:
-        return Figures(0, 0, 0.0, 0.0, 0.0, (), 0.0, 0.0, 0.0)
+        return ErrorFigures(0, 0, 0.0, 0.0, 0.0, (), 0.0, 0.0, 0.0)
     index = np.unravel_index(int(np.argmax(beyond)), expected.shape)
-    return Figures(
+    return ErrorFigures(
         count,
         int(wrong.sum()),
         float(difference.max()),

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.api.as_given import Given, as_given
-from tilewright.api.causes import Cause, Tried, cause_in_model, cause_in_passes
+from tilewright.api.causes import CauseSearch, LikelyCause, cause_in_model, cause_in_passes
 from tilewright.api.compiling import Compiled, Observer, Options, compile_model
-from tilewright.api.differences import Figures, figures
+from tilewright.api.differences import ErrorFigures, figures
 from tilewright.api.feeding import fit, noise
 from tilewright.api.locating import Fault, locate_in_model, locate_in_passes, locate_in_program
 from tilewright.api.measuring import Building
@@ -31,7 +31,7 @@ CHAIN = 8
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparedLayer:
     """A layer as it is compiled."""
 
     layer: str
@@ -40,21 +40,21 @@ class Row:
     type: str
     code: str
     """What computes it."""
-    passes: Figures | None
+    passes: ErrorFigures | None
     """How its result, behind passes and in integers, differs from that of the model as given, where there is one."""
-    program: Figures | None
+    program: ErrorFigures | None
     """How what the program made differs from that, where it was seen."""
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class FoundFault:
     """A fault, with what can be found out about it, which takes some more programs."""
 
     fault: Fault
-    search: Callable[[], tuple[Reproducer, Cause]]
+    search: Callable[[], tuple[Reproducer, LikelyCause]]
 
     @cached_property
-    def _known(self) -> tuple[Reproducer, Cause]:
+    def _known(self) -> tuple[Reproducer, LikelyCause]:
         return self.search()
 
     @property
@@ -62,7 +62,7 @@ class Found:
         return self._known[0]
 
     @property
-    def cause(self) -> Cause:
+    def cause(self) -> LikelyCause:
         return self._known[1]
 
 
@@ -72,8 +72,8 @@ class Diff:
 
     compiled: Compiled
     given: Given
-    rows: tuple[Row, ...]
-    faults: tuple[Found, ...]
+    rows: tuple[ComparedLayer, ...]
+    faults: tuple[FoundFault, ...]
     """In the order of the runs between which they are."""
     notes: tuple[str, ...]
     """What differs, and is meant to."""
@@ -153,7 +153,7 @@ class _Job:
         rows = _rows(self.compiled, {**first, **given.tensors}, exact, observed)
         return Diff(self.compiled, given, rows, (*faults, *more), tuple(self.notes))
 
-    def _in_model(self, given: Given, first: Mapping[str, Array]) -> list[Found]:
+    def _in_model(self, given: Given, first: Mapping[str, Array]) -> list[FoundFault]:
         source = self.compiled.source
         if not all(name in given.tensors for name in source.given):
             return []
@@ -167,14 +167,14 @@ class _Job:
             return []
         # It needs no program to be shown.
         alone = self.trial.alone(source, fault, {**first, **given.tensors})
-        return [Found(fault, lambda: (alone, cause_in_model(fault, given.by)))]
+        return [FoundFault(fault, lambda: (alone, cause_in_model(fault, given.by)))]
 
     def _right(self, got: Sequence[Array], expected: Sequence[Array]) -> bool:
         return not any(c.wrong for c in compare(self.compiled, self.fed, got, expected))
 
     def _in_passes(
         self, inputs: Sequence[Array], first: Mapping[str, Array], exact: Mapping[str, Array]
-    ) -> list[Found]:
+    ) -> list[FoundFault]:
         source, graph = self.compiled.source, self.compiled.plan.graph
         right = [first[name] for name in source.given]
 
@@ -190,9 +190,9 @@ class _Job:
         # Names of layers are kept by passes, so that the layer is found in the network as it was imported.
         origin = _origin(source, fault)
         there = replace(fault, node=origin, tensor=origin.made[0])
-        return [Found(fault, lambda: (self.trial.found(source, there, first), cause_in_passes(fault)))]
+        return [FoundFault(fault, lambda: (self.trial.found(source, there, first), cause_in_passes(fault)))]
 
-    def _in_program(self, inputs: Sequence[Array], exact: Mapping[str, Array]) -> tuple[Observed, list[Found]]:
+    def _in_program(self, inputs: Sequence[Array], exact: Mapping[str, Array]) -> tuple[Observed, list[FoundFault]]:
         graph = self.compiled.plan.graph
         runner = Runner(self.compiled, self.fed, self.trial.building, self.trial.machine)
         told: tuple[str, ...] = ()
@@ -225,11 +225,11 @@ class _Job:
             )
         if fault is None:
             return observed, []
-        return observed, [Found(fault, lambda: self._explained(runner, fault, told, exact))]
+        return observed, [FoundFault(fault, lambda: self._explained(runner, fault, told, exact))]
 
     def _explained(
         self, runner: Runner, fault: Fault, told: tuple[str, ...], exact: Mapping[str, Array]
-    ) -> tuple[Reproducer, Cause]:
+    ) -> tuple[Reproducer, LikelyCause]:
         graph = self.compiled.plan.graph
         self.progress("reproduce")
         reproducer = self.trial.found(graph, fault, {**exact, **fault.operands})
@@ -242,7 +242,7 @@ class _Job:
             except TilewrightError:
                 return False
 
-        return reproducer, Tried(self.compiled.plan, fault, reproducer, self.trial, told, right_with).cause()
+        return reproducer, CauseSearch(self.compiled.plan, fault, reproducer, self.trial, told, right_with).cause()
 
 
 def _origin(source: Graph, fault: Fault) -> Node:
@@ -257,9 +257,9 @@ def _origin(source: Graph, fault: Fault) -> Node:
 
 def _rows(
     compiled: Compiled, given: Mapping[str, Array], exact: Mapping[str, Array], observed: Observed
-) -> tuple[Row, ...]:
+) -> tuple[ComparedLayer, ...]:
     graph, counterparts = compiled.plan.graph, _Counterparts(compiled.source, given)
-    rows: list[Row] = []
+    rows: list[ComparedLayer] = []
     for node, choice in zip(graph.nodes, compiled.plan.choices, strict=True):
         if is_view(node):
             continue
@@ -267,7 +267,7 @@ def _rows(
         counterpart = counterparts.of(name, exact[name])
         shown = observed.made.get(name)
         rows.append(
-            Row(
+            ComparedLayer(
                 node.label,
                 "+".join([node.op, *(step.op for step in node.epilogue)]),
                 name,

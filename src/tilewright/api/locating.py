@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from tilewright.api.differences import Figures, figures, of_rounding
+from tilewright.api.differences import ErrorFigures, figures, of_rounding
 from tilewright.api.observing import Observed, Shown
 from tilewright.core.graph import Array, Graph, Node
 from tilewright.core.interpret import interpret_all, run_node
@@ -31,7 +31,7 @@ class Fault:
     where: Where
     node: Node
     tensor: str
-    figures: Figures
+    figures: ErrorFigures
     got: Array = field(repr=False)
     expected: Array = field(repr=False)
     operands: Mapping[str, Array] = field(repr=False)
@@ -83,7 +83,7 @@ def _operands(node: Node, tensors: Mapping[str, Array]) -> dict[str, Array]:
 
 def _judged(
     graph: Graph, node: Node, operands: Mapping[str, Array], expected: Mapping[str, Array], name: str, got: Array
-) -> Figures:
+) -> ErrorFigures:
     """How a result differs, by more than rounding: what that does is only looked at where it matters."""
     found = figures(got, expected[name])
     if not found.wrong:

@@ -17,8 +17,8 @@ from tilewright.cli.console import progress_line, results, styled
 
 if TYPE_CHECKING:
     from tilewright.api.compiling import Options
-    from tilewright.api.differences import Figures
-    from tilewright.api.diffing import Diff, Found, Row
+    from tilewright.api.differences import ErrorFigures
+    from tilewright.api.diffing import Diff, FoundFault, ComparedLayer
     from tilewright.api.measuring import Building
 
 commands = typer.Typer()
@@ -126,7 +126,7 @@ def _write(found: Diff, folder: Path, title: str, options: Options, building: Bu
     return commands
 
 
-def _relative(found: Figures | None) -> float | None:
+def _relative(found: ErrorFigures | None) -> float | None:
     return None if found is None else found.relative
 
 
@@ -136,12 +136,12 @@ def _about(found: Diff) -> str:
     return " ".join([runs, *(f"{note}." for note in found.notes)])
 
 
-def _sentence(one: Found) -> str:
+def _sentence(one: FoundFault) -> str:
     fault = one.fault
     return f"{fault.node.op} '{fault.layer}' is the first layer that differs, between {BETWEEN[fault.where]}"
 
 
-def _details(one: Found) -> list[str]:
+def _details(one: FoundFault) -> list[str]:
     fault, f = one.fault, one.fault.figures
     about = fault.overwritten or fault.tensor
     lines = [f"'{about}': {f.wrong:,} of {f.size:,} elements wrong, largest error {f.worst:.6g}, mean {f.mean:.3g}"]
@@ -179,7 +179,7 @@ def _table(found: Diff) -> Table:
     return table
 
 
-def _error(found: Figures | None) -> str:
+def _error(found: ErrorFigures | None) -> str:
     if found is None:
         return ""
     return f"{found.worst:.2g} of {found.scale:.3g}" if found.worst else "0"
@@ -198,12 +198,12 @@ def _object(found: Diff, folder: Path | None, written: list[str]) -> dict[str, A
     }
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: ComparedLayer) -> dict[str, Any]:
     both = {"passes": row.passes, "program": row.program}
     return {**asdict(row), **{name: _finite(asdict(f)) if f else None for name, f in both.items()}}
 
 
-def _fault(one: Found, command: str) -> dict[str, Any]:
+def _fault(one: FoundFault, command: str) -> dict[str, Any]:
     fault = one.fault
     return {
         "between": fault.where,

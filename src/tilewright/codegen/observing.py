@@ -45,7 +45,7 @@ SOURCE = "tilewright_observer.c"
 
 
 @dataclass(frozen=True)
-class Span:
+class ObservedSpan:
     """Bytes that are looked at."""
 
     place: Place
@@ -53,7 +53,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Piece:
+class ObservedPiece:
     """Part of a tensor among the bytes of a span."""
 
     node: int
@@ -77,8 +77,8 @@ class Sight:
     """What is to be seen at a mark."""
 
     mark: Mark
-    spans: tuple[Span, ...]
-    turns: tuple[tuple[Piece, ...], ...]
+    spans: tuple[ObservedSpan, ...]
+    turns: tuple[tuple[ObservedPiece, ...], ...]
     """What the spans hold whenever the program comes there, in order."""
     beside: bool = False
     """Whether an engine beside the cores makes it, so that only what drives that knows when it is done."""
@@ -105,7 +105,7 @@ def _whole_nodes(plan: Plan) -> Iterator[Sight]:
             mine = [use for use in uses if use.writes == writes and use.type.bytes]
             held = [(use, plan.places[use.tensor]) for use in mine]
             seen = [(use, HeldRegion(p, 0, whole(use.type))) for use, p in held if p.space != "constant"]
-            spans = tuple(Span(held.place, use.type.bytes) for use, held in seen)
+            spans = tuple(ObservedSpan(held.place, use.type.bytes) for use, held in seen)
             pieces = tuple(_piece(step, use, n, held, held.region) for n, (use, held) in enumerate(seen))
             yield Sight(Mark(step, place), spans, (pieces,))
 
@@ -123,16 +123,18 @@ def _of_work(plan: Plan, group: Lowering, position: int) -> Sight:
     uses = [use for use in group.members[position].uses if _seen(plan, group, buffers, use)]
     near, known = group.memory, group.group.buffers
     spans = tuple(
-        Span(Place(near, known[buffers[use.key]].offset), known[buffers[use.key]].bytes * known[buffers[use.key]].slots)
+        ObservedSpan(
+            Place(near, known[buffers[use.key]].offset), known[buffers[use.key]].bytes * known[buffers[use.key]].slots
+        )
         if use.key in buffers
-        else Span(group.at_home(position, use)[0].place, use.type.bytes)
+        else ObservedSpan(group.at_home(position, use)[0].place, use.type.bytes)
         for use in uses
     )
     written = [span for use, span in zip(uses, spans, strict=True) if use.writes]
-    turns: list[tuple[Piece, ...]] = []
+    turns: list[tuple[ObservedPiece, ...]] = []
     for at in _steps(group, position):
         now = replace(group, step=at)
-        pieces: list[Piece] = []
+        pieces: list[ObservedPiece] = []
         for number, (use, span) in enumerate(zip(uses, spans, strict=True)):
             # What is written over is not there any more.
             if use.writes or not any(_overlap(span, other) for other in written):
@@ -159,18 +161,18 @@ def _steps(group: Lowering, position: int) -> Iterator[tuple[int, ...]]:
     yield from product(*map(range, counts))
 
 
-def _overlap(one: Span, other: Span) -> bool:
+def _overlap(one: ObservedSpan, other: ObservedSpan) -> bool:
     if (one.place.space, one.place.index) != (other.place.space, other.place.index):
         return False
     return one.place.offset < other.place.offset + other.bytes and other.place.offset < one.place.offset + one.bytes
 
 
-def _piece(step: int, use: Use, span: int, held: HeldRegion, region: Region) -> Piece:
+def _piece(step: int, use: Use, span: int, held: HeldRegion, region: Region) -> ObservedPiece:
     size = use.type.dtype.bytes
     offset = _number(held.offset) + _number(held.at(region)) * size
     strides = tuple(_number(stride) * size for stride in held.strides())
     parts = tuple(slice(_number(part.start), _number(part.stop)) for part in region)
-    return Piece(step, use.tensor, use.writes, span, offset, strides, parts)
+    return ObservedPiece(step, use.tensor, use.writes, span, offset, strides, parts)
 
 
 def _number(value: Size) -> int:

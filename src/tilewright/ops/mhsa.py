@@ -29,7 +29,7 @@ OPERANDS = "q k v wq_weight wq_bias wk_weight wk_bias wv_weight wv_bias wo_weigh
 
 
 @dataclass(frozen=True)
-class Sizes:
+class HeadSizes:
     heads: int
     rows: int
     keys: int
@@ -37,11 +37,11 @@ class Sizes:
     head: int
 
 
-def sizes_of(call: Call) -> Sizes:
+def sizes_of(call: Call) -> HeadSizes:
     """The sizes of a node; an error that names it where its operands do not fit each other."""
     heads, head = call.int("heads"), call.int("dim_head")
     rows, embedding = call.shape("q")[-2:]
-    found = Sizes(heads, rows, call.shape("k")[-2], embedding, head)
+    found = HeadSizes(heads, rows, call.shape("k")[-2], embedding, head)
     for name in ("q", "k", "v"):
         wanted = (rows if name == "q" else found.keys, embedding)
         shape = call.shape(name)
@@ -62,7 +62,7 @@ def sizes_of(call: Call) -> Sizes:
     return found
 
 
-def by_head(name: str, weights: Array, sizes: Sizes) -> Array:
+def by_head(name: str, weights: Array, sizes: HeadSizes) -> Array:
     """Weights or biases with heads as the first axis."""
     if name == "wo_weight":
         return weights.reshape(sizes.heads, sizes.head, sizes.embedding)
