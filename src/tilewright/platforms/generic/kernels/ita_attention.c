@@ -2,10 +2,7 @@
 op: ITAAttention
 types: {Q: int8, K: int8, V: int8, Y: int8}
 scratch: "64 * N"
-cycles:
-  products: M * H * D * N * 524288
-  scores: M * H * N * 4096
-  call: 1
+cycles: "M * H * N * (128 * D + 1) * 4096" # for each of 64 x 64 scores of a tile
 --- */
 #include "tilewright_kernel.h"
 

@@ -1,10 +1,7 @@
 /* ---
 op: ITALinear
 types: {X: int8, W: int8, B: uint8, Y: int8}
-cycles:
-  products: M * N * K * 262144
-  results: M * N * 4096
-  call: 1
+cycles: "M * N * (64 * K + 1) * 4096" # for each of 64 x 64 results of a tile
 --- */
 #include "tilewright_kernel.h"
 
