@@ -90,8 +90,8 @@ class Chain:
 
     def noise(self, shape: Sequence[int], dtype: str) -> Array:
         """Numbers over the whole range of a small integer type, or around zero."""
-        if dtype == "float32":
-            return self.random.normal(size=shape).astype(np.float32)
+        if dtype.startswith("float"):
+            return self.random.normal(size=shape).astype(dtype)
         limits = np.iinfo(dtype)
         return self.random.integers(max(limits.min, -1000), min(limits.max, 1000) + 1, shape).astype(dtype)
 
@@ -141,7 +141,7 @@ def product(rows: int, depth: int, columns: int, dtype: str = "int8") -> Chain:
     """A product with a constant matrix."""
     chain = Chain((rows, depth), dtype)
     chain.add("MatMul", (chain.noise((depth, columns), dtype),))
-    return chain if dtype == "float32" else chain.requantised(columns)
+    return chain if dtype.startswith("float") else chain.requantised(columns)
 
 
 def single_layers() -> dict[str, Chain]:

@@ -25,7 +25,7 @@ static void conv2d_pairs_f32(const float *X, const float *W, const float *B, flo
     const int blocks = (F + 7) / 8, block_size = KH * KW * C * 8;
     const int column = X_s2 * dilations_1 * 4, row = X_s1 * dilations_0 * 4, inner = (C - 2) * 4;
     const int plain = TW_PLAIN(Y, float) && F % 8 == 0, most = plain ? F : TW_FLOAT_COLUMNS;
-    float out[TW_FLOAT_COLUMNS], panel[TW_FLOAT_COLUMNS] = {0};
+    float out[TW_FLOAT_COLUMNS], panel[TW_FLOAT_COLUMNS];
     TW_STREAM_TIMES(0, 8);
     TW_STREAM_TIMES(1, 1);
     TW_STREAM_LOOP(0, 0, C / 2, 8);

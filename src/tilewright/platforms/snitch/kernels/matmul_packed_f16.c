@@ -23,13 +23,13 @@ cycles:
 
 /* Columns of a row, eight after the other. */
 #define DOTS(STORES, bytes)                                                                                            \
-    __asm__ volatile("fcvt.d.w ft11, zero\n" TW_STREAMS_ON "1:\n" TW_EIGHT(TW_ZERO_D) TW_FREP_8("%[more]") TW_EIGHT(   \
-                         TW_VFDOTPEX_S_H) "fmv.w.x ft10, zero\n" TW_NO_RESULTS TW_ADD_LANES STORES                     \
-                                          "addi %[out], %[out], " bytes                                                \
-                                          "\naddi %[blocks], %[blocks], -1\nbnez %[blocks], 1b\n" TW_STREAMS_OFF       \
+    __asm__ volatile("fcvt.d.w ft11, zero\nfmv.w.x fs0, zero\n" TW_STREAMS_ON "1:\n" TW_EIGHT(TW_ZERO_D)               \
+                         TW_FREP_8("%[more]") TW_EIGHT(TW_VFDOTPEX_S_H) TW_NO_RESULTS TW_ADD_LANES STORES              \
+                     "addi %[out], %[out], " bytes                                                                     \
+                     "\naddi %[blocks], %[blocks], -1\nbnez %[blocks], 1b\n" TW_STREAMS_OFF                            \
                      : [blocks] "+r"(blocks), [out] "+r"(out)                                                          \
                      : [more] "r"(quads - 1)                                                                           \
-                     : TW_EIGHT_SUMS, TW_EIGHT_RESULTS, TW_STREAM_REGISTERS, "ft11", "memory")
+                     : TW_EIGHT_SUMS, TW_EIGHT_RESULTS, TW_STREAM_REGISTERS, "ft11", "fs0", "memory")
 
 TW_APART void matmul_packed_f16_dots(int blocks, int quads, float *out) {
     DOTS(TW_RESULTS_AT("fsw", "4", "%[out]"), "32");

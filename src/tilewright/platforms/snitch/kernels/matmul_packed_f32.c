@@ -21,7 +21,7 @@ static void matmul_packed_f32(const float *A, const float *B, const float *C, fl
                               void *scratch, const struct Epilogue *epilogue) {
     const int pairs = (K + 1) / 2, copied = ((uintptr_t)A | (uintptr_t)K * 4) % 8 != 0;
     const int plain = TW_PLAIN(Y, float) && N % 8 == 0, most = plain ? N : TW_FLOAT_COLUMNS;
-    float out[TW_FLOAT_COLUMNS], panel[TW_FLOAT_COLUMNS] = {0};
+    float out[TW_FLOAT_COLUMNS], panel[TW_FLOAT_COLUMNS];
     TW_STREAM_TIMES(0, 8);
     TW_STREAM_TIMES(1, 1);
     TW_STREAM_LOOP(0, 0, pairs, 8);

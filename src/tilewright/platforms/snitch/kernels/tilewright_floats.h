@@ -17,7 +17,7 @@ TW_APART void tw_float_dots(int blocks, int pairs, const float *bias, int bias_b
         return;
     }
     __asm__ volatile(
-        TW_STREAMS_ON "1:\n" TW_RESULTS_AT("flw", "4", "%[bias]") TW_SUMS(TW_VFMUL_S, TW_VFMAC_S)
+        TW_STREAMS_ON "1:\n" TW_SUMS(TW_VFMUL_S, TW_VFMAC_S) TW_RESULTS_AT("flw", "4", "%[bias]")
             TW_ADD_LANES TW_RESULTS_AT(
                 "fsw", "4",
                 "%[out]") "add %[bias], %[bias], %[step]\n"
@@ -27,13 +27,14 @@ TW_APART void tw_float_dots(int blocks, int pairs, const float *bias, int bias_b
         : TW_EIGHT_SUMS, TW_EIGHT_RESULTS, TW_STREAM_REGISTERS, "memory");
 }
 
-/* Biases of `count` columns from `first` on, in whole blocks of eight; in `panel`, which has zeros, where there are none or the
- * last block is short. */
+/* Biases of `count` columns from `first` on, in whole blocks of eight: in `panel` where the last block is short, and zeros for
+ * all blocks at the start of it where there are none. */
 TW_INLINE const float *tw_float_biases(const float *bias, int first, int count, float *panel) {
     if (bias && count % 8 == 0)
         return bias + first;
-    if (bias)
-        memcpy(panel, bias + first, (size_t)count * sizeof *panel);
+    const int given = bias ? count : 0;
+    for (int i = 0; i < (bias ? count + 8 - count % 8 : 8); i++)
+        panel[i] = i < given ? bias[first + i] : 0;
     return panel;
 }
 

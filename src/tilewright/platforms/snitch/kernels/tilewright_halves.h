@@ -41,13 +41,13 @@ TW_INLINE void tw_halves(const uint32_t *bytes, int words, int is_signed, uint64
 /* out[i] += the sum of `quads` products of the streams, of which each of stream 0 is given eight times; i below 8. */
 TW_INLINE void tw_halves_dots(int quads, int32_t *out) {
     int32_t t0, t1, t2, t3, t4, t5, t6, t7;
-    __asm__ volatile("fcvt.d.w ft11, zero\nfmv.w.x ft10, zero\n" TW_STREAMS_ON TW_EIGHT(TW_ZERO_D) TW_FREP_8("%[more]")
+    __asm__ volatile("fcvt.d.w ft11, zero\nfmv.w.x fs0, zero\n" TW_STREAMS_ON TW_EIGHT(TW_ZERO_D) TW_FREP_8("%[more]")
                          TW_EIGHT(TW_VFDOTPEX_S_H) TW_STREAMS_OFF TW_NO_RESULTS TW_ADD_LANES
                      "fcvt.w.s %0, fa3\nfcvt.w.s %1, fa4\nfcvt.w.s %2, fa5\nfcvt.w.s %3, fa6\n"
                      "fcvt.w.s %4, fa7\nfcvt.w.s %5, ft8\nfcvt.w.s %6, ft9\nfcvt.w.s %7, ft10\n"
                      : "=&r"(t0), "=&r"(t1), "=&r"(t2), "=&r"(t3), "=&r"(t4), "=&r"(t5), "=&r"(t6), "=&r"(t7)
                      : [more] "r"(quads - 1)
-                     : TW_EIGHT_SUMS, TW_EIGHT_RESULTS, "ft0", "ft1", "ft2", "ft11", "memory");
+                     : TW_EIGHT_SUMS, TW_EIGHT_RESULTS, TW_STREAM_REGISTERS, "ft11", "fs0", "memory");
     out[0] += t0, out[1] += t1, out[2] += t2, out[3] += t3;
     out[4] += t4, out[5] += t5, out[6] += t6, out[7] += t7;
 }

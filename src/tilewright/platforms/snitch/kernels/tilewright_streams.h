@@ -78,10 +78,10 @@ TW_INLINE void tw_stream_fence(void) {
     TW_VFSUM_S("fa5", "ft5")                                                                                           \
     TW_VFSUM_S("fa6", "ft6")                                                                                           \
     TW_VFSUM_S("fa7", "ft7") TW_VFSUM_S("ft8", "fa0") TW_VFSUM_S("ft9", "fa1") TW_VFSUM_S("ft10", "fa2")
-/* Before that, where there is nothing to add them to: a zero of 32 bits is in ft10. */
+/* Before that, where there is nothing to add them to: a zero of 32 bits is in fs0. */
 #define TW_NO_RESULTS                                                                                                  \
-    "fmv.s fa3, ft10\nfmv.s fa4, ft10\nfmv.s fa5, ft10\nfmv.s fa6, ft10\nfmv.s fa7, ft10\n"                            \
-    "fmv.s ft8, ft10\nfmv.s ft9, ft10\n"
+    "fmv.s fa3, fs0\nfmv.s fa4, fs0\nfmv.s fa5, fs0\nfmv.s fa6, fs0\nfmv.s fa7, fs0\n"                                 \
+    "fmv.s ft8, fs0\nfmv.s ft9, fs0\nfmv.s ft10, fs0\n"
 #define TW_EIGHT_RESULTS "fa3", "fa4", "fa5", "fa6", "fa7", "ft8", "ft9", "ft10"
 
 /* Columns of a row in whole blocks, in three parts: cores begin with different columns, which are in different banks, and the

@@ -107,6 +107,18 @@ void *memcpy(void *restrict to, const void *restrict from, size_t bytes) {
     return to;
 }
 
+void *memset(void *to, int value, size_t bytes) {
+    volatile unsigned char *target = to;
+    const uint32_t word = (uint32_t)(unsigned char)value * 0x01010101u;
+    for (; bytes > 0 && (uintptr_t)target % 4 != 0; bytes--)
+        *target++ = (unsigned char)value;
+    for (; bytes >= 4; bytes -= 4, target += 4)
+        *(volatile uint32_t *)target = word;
+    for (; bytes > 0; bytes--)
+        *target++ = (unsigned char)value;
+    return to;
+}
+
 void *memmove(void *to, const void *from, size_t bytes) {
     volatile unsigned char *const target = to;
     const volatile unsigned char *const source = from;
