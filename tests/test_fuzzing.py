@@ -82,7 +82,7 @@ def test_processes_with_limits(workers: Any, monkeypatch: pytest.MonkeyPatch) ->
     def judge(items: Sequence[int]) -> Iterator[Any]:
         for index in items:
             if index == 1:
-                os.kill(os.getpid(), 11)
+                os.kill(os.getpid(), 9)
             if index == 3:
                 while True:
                     pass
