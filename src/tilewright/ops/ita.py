@@ -87,12 +87,13 @@ def _gelu_body(call: Call) -> Body:
     half, spare = 1 << shift >> 1, 32 - SUM_BITS
     curve = f"(x < 0 ? -curve : curve) + {c}"
     return Body(
-        MappingProxyType({"y": f"(int32_t)tw_clamp((((int64_t)raw * {mult} + {half}) >> {shift}) + {add}, -128, 127)"}),
+        MappingProxyType({"y": "(int32_t)(scaled < -128 ? -128 : scaled > 127 ? 127 : scaled)"}),
         (
             ("int32_t", "beyond", f"(x < 0 ? -x : x) + {b}"),
             ("int32_t", "below", "beyond > 0 ? 0 : beyond"),
             ("int32_t", "curve", f"below * below + {c}"),
             ("int32_t", "raw", f"(int32_t)(((uint32_t)x * (uint32_t)({curve})) << {spare}) >> {spare}"),
+            ("int64_t", "scaled", f"(((int64_t)raw * {mult} + {half}) >> {shift}) + {add}"),
         ),
     )
 
