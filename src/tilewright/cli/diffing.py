@@ -18,7 +18,7 @@ from tilewright.cli.console import progress_line, results, styled
 if TYPE_CHECKING:
     from tilewright.api.compiling import Options
     from tilewright.api.differences import ErrorFigures
-    from tilewright.api.diffing import Diff, FoundFault, ComparedLayer
+    from tilewright.api.diffing import ComparedLayer, Diff, FoundFault
     from tilewright.api.measuring import Building
 
 commands = typer.Typer()

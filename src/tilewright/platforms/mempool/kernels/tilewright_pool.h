@@ -61,8 +61,12 @@ static inline void tw_pool_begin(struct tw_pool_dot *dot, const int32_t *bias, i
     DO("s0", "36")                                                                                                     \
     DO("s1", "40")                                                                                                     \
     DO("s2", "44")                                                                                                     \
-    DO("s3", "48") DO("s4", "52") DO("s5", "56") DO("s6", "60") DO("s7", "64") DO("s8", "68") DO("s9", "72")           \
-        DO("s10", "76") DO("s11", "80") DO("a7", "84") DO("ra", "88") DO("gp", "92")
+    DO("s3", "48")                                                                                                     \
+    DO("s4", "52")                                                                                                     \
+    DO("s5", "56")                                                                                                     \
+    DO("s6", "60")                                                                                                     \
+    DO("s7", "64")                                                                                                     \
+    DO("s8", "68") DO("s9", "72") DO("s10", "76") DO("s11", "80") DO("a7", "84") DO("ra", "88") DO("gp", "92")
 #define TW_LOAD_SUM(sum, at) "lw " sum ", " at "(a0)\n"
 #define TW_STORE_SUM(sum, at) "sw " sum ", " at "(t0)\n"
 #define TW_POOL_TEXT(CODE)                                                                                             \
