@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,7 +15,8 @@ BASE, MEMORY = 0x10201C00, 0x10000000
 
 def ita_cluster(folder: Path) -> Path:
     """The folder of the platform, a description alone."""
-    data = cast("dict[str, Any]", read_yaml(PLATFORMS / "siracusa" / DESCRIPTION, "bad-platform"))
+    # What is read is read once for all, so that a copy is changed.
+    data = cast("dict[str, Any]", deepcopy(read_yaml(PLATFORMS / "siracusa" / DESCRIPTION, "bad-platform")))
     data["name"] = "ita-cluster"
     # Its L2 holds the large examples; weights and activations come from there tile by tile.
     takes = [{"op": "ITALinear"}, {"op": "ITAAttention"}]
