@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
-
 import numpy as np
 import pytest
 
@@ -101,14 +99,6 @@ CONVOLUTIONS = [
 ]
 
 
-class Where(TypedDict):
-    """Where windows lie."""
-
-    strides: tuple[int, ...]
-    pads: tuple[int, ...]
-    dilations: tuple[int, ...]
-
-
 @pytest.mark.parametrize("kind", ["float32", "int8", "uint8"])
 def test_convolutions(kind: str) -> None:
     b = Builder()
@@ -117,8 +107,17 @@ def test_convolutions(kind: str) -> None:
     for number, (shape, filters, window, strides, pads, dilations, groups) in enumerate(CONVOLUTIONS):
         x = b.input(f"x{number}", f"{kind}[{','.join(map(str, shape))}]")
         w = random(weights, filters, shape[-1] // groups, *window, seed=number)
-        where = Where(strides=strides, pads=pads, dilations=dilations)
-        result = b.op("Conv", x, w, channels_last=1, kernel_shape=window, group=groups, **where)
+        result = b.op(
+            "Conv",
+            x,
+            w,
+            channels_last=1,
+            kernel_shape=window,
+            group=groups,
+            strides=strides,
+            pads=pads,
+            dilations=dilations,
+        )
         outputs.append(requantised(b, result) if kind != "float32" else b.op("Relu", result) if number else result)
     assert_right(b.graph(*outputs), "conv2d_pairs_f32" if kind == "float32" else "conv2d_halves_s8")
 
@@ -129,8 +128,9 @@ def test_depthwise_convolutions() -> None:
     for number, (channels, stride, pad) in enumerate([(16, 1, 1), (36, 2, 1), (18, 1, 0)]):
         x = b.input(f"x{number}", f"float32[1,9,8,{channels}]")
         w = random("float32", channels, 1, 3, 3, seed=number)
-        where = Where(strides=(stride, stride), pads=(pad,) * 4, dilations=(1, 1))
-        result = b.op("Conv", x, w, channels_last=1, kernel_shape=(3, 3), group=channels, **where)
+        result = b.op(
+            "Conv", x, w, channels_last=1, kernel_shape=(3, 3), group=channels, strides=(stride,) * 2, pads=(pad,) * 4
+        )
         outputs.append(b.op("Relu", result) if number else result)
     assert_right(b.graph(*outputs), "depthwise_pairs_f32")
 
@@ -147,8 +147,7 @@ def test_pools(op: str, kernel: str) -> None:
     ]
     for number, (shape, window, strides, pads, dilations) in enumerate(given):
         x = b.input(f"x{number}", f"float32[{shape}]")
-        where = Where(strides=strides, pads=pads, dilations=dilations)
-        pooled = b.op(op, x, channels_last=1, kernel_shape=window, **where)
+        pooled = b.op(op, x, channels_last=1, kernel_shape=window, strides=strides, pads=pads, dilations=dilations)
         outputs += [pooled, b.op("Relu", pooled)] if number == 1 else [pooled]
     assert_right(b.graph(*outputs), kernel)
 
