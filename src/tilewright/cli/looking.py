@@ -34,11 +34,14 @@ def platforms_command(as_json: opt.Json = False) -> None:
         ]
         print(json.dumps({"platforms": rows}))
         return
-    table = Table("platform", "engines", "memories", "kernels", "simulated as", "summary")
+    table = Table("platform", "engines", "memories", "simulated as", "summary")
+    table.columns[0].no_wrap = True
+    table.columns[-1].ratio = 1
     for p in found:
-        names = (" ".join(each) for each in (p.engines, p.memories))
-        simulated = "qemu" if p.qemu else " ".join(p.timings)
-        table.add_row(p.name, *names, str(len(p.kernels)), simulated, p.summary)
+        # One below the other, so that there is room for the summary.
+        names = ("\n".join(each) for each in (p.engines, p.memories))
+        simulated = "qemu" if p.qemu else "\n".join(p.timings)
+        table.add_row(p.name, *names, simulated, p.summary)
     results().print(table)
 
 

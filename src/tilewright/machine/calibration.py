@@ -20,6 +20,7 @@ from tilewright.errors import TilewrightError
 from tilewright.machine.kernel import Kernel
 
 if TYPE_CHECKING:
+    from tilewright.machine.kernels import KernelFile
     from tilewright.machine.target import Target
 
 FILE = "calibration.json"
@@ -57,12 +58,17 @@ Calibrations = Mapping[str, Calibration]
 """By the name of the kernel's file."""
 
 
-def read_calibrations(platform: str, folder: Path, own: Iterable[Path], files: Iterable[Path]) -> Calibrations:
+def read_calibrations(platform: str, folder: Path, own: Iterable[Path], files: Iterable[KernelFile]) -> Calibrations:
     """What was measured of files of kernels; that of those in a user's `own` folders lies beside them."""
     places = {place: _read(place / FILE, platform) for place in (*own, folder)}
-    found = {path.name: places.get(path.parent, places[folder]).get(path.name) for path in files}
-    found[NESTS] = places[folder].get(NESTS)
-    return MappingProxyType({name: one for name, one in found.items() if one is not None})
+    found = dict[str, Calibration]()
+    for file in files:
+        one = places.get(file.path.parent, places[folder]).get(file.path.name)
+        if one is not None and file.has_terms:
+            found[file.path.name] = one
+    if NESTS in places[folder]:
+        found[NESTS] = places[folder][NESTS]
+    return MappingProxyType(found)
 
 
 def measured(calibrations: Calibrations) -> dict[str, float]:

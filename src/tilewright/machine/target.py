@@ -347,9 +347,7 @@ def _platform(
     if file.measured_as and other is None:
         raise source.wrong("measured_as", f"there is no variant '{file.measured_as}'")
     measured_on = machine["name"] if other is None else other.name
-    calibrations = read_calibrations(
-        measured_on, folder, extra_kernels, [file.path for file in files if file.has_terms]
-    )
+    calibrations = read_calibrations(measured_on, folder, extra_kernels, files)
     cores = next((name for name, engine in engines.items() if isinstance(engine, Cores)), ANY_CORES)
     coefficients = {name: calibration.terms for name, calibration in calibrations.items()}
     found = Target(
