@@ -13,12 +13,12 @@ from tilewright.core.program import (
     Literal,
     Number,
     OnCores,
+    ParameterBlock,
     Pointer,
     Program,
     Routine,
     StartEngine,
     Statement,
-    Struct,
 )
 
 TEXT = """struct f_epilogue {
@@ -36,7 +36,7 @@ POINTER = Pointer(Place("L1", 0), "int8_t", True)
 
 def call(mul: str, shift: str) -> Invoke:
     numbers = (POINTER, Literal(mul), Literal(shift), POINTER, Number(0), Literal("2"))
-    return Invoke("f", (Literal("8"), Struct("struct f_epilogue", numbers)), "")
+    return Invoke("f", (Literal("8"), ParameterBlock("struct f_epilogue", numbers)), "")
 
 
 def program(*statements: Statement, text: str = TEXT) -> Program:
@@ -47,7 +47,7 @@ def program(*statements: Statement, text: str = TEXT) -> Program:
 def fields(invoke: Statement) -> int:
     assert isinstance(invoke, Invoke)
     struct = invoke.arguments[1]
-    assert isinstance(struct, Struct)
+    assert isinstance(struct, ParameterBlock)
     return len(struct.fields)
 
 
@@ -78,7 +78,9 @@ def test_what_is_not_whole_stays() -> None:
 
 def test_an_empty_block_has_a_field() -> None:
     text = "struct f_epilogue {\n    int s0_shift;\n};\nint f(struct f_epilogue *e) { return e->s0_shift; }\n"
-    invoke = Invoke("f", (Literal("8"), Struct("struct f_epilogue", (Literal("3"),))), "")
+    invoke = Invoke("f", (Literal("8"), ParameterBlock("struct f_epilogue", (Literal("3"),))), "")
     found = baked(program(invoke, text=text))
     assert "{\n    char unused;\n};" in found.functions[0].text
-    assert found.routines[0].body == (Invoke("f", (Literal("8"), Struct("struct f_epilogue", (Literal("0"),))), ""),)
+    assert found.routines[0].body == (
+        Invoke("f", (Literal("8"), ParameterBlock("struct f_epilogue", (Literal("0"),))), ""),
+    )

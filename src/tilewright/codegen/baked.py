@@ -20,10 +20,10 @@ from tilewright.core.program import (
     Invoke,
     Literal,
     OnCores,
+    ParameterBlock,
     Program,
     StartEngine,
     Statement,
-    Struct,
 )
 
 LARGEST = 2048
@@ -36,10 +36,10 @@ Same = Mapping[int, str]
 def baked(program: Program) -> Program:
     """The same program, with such numbers in the texts of its functions."""
     known = {f"struct {f.name}_epilogue": len(_numbers(f)) for f in program.functions}
-    blocks: dict[str, list[Struct]] = defaultdict(list)
+    blocks: dict[str, list[ParameterBlock]] = defaultdict(list)
     for invoke in _invokes([*program.calls, *(s for routine in program.routines for s in routine.body)]):
         for argument in invoke.arguments:
-            if isinstance(argument, Struct):
+            if isinstance(argument, ParameterBlock):
                 blocks[argument.ctype].append(argument)
     same = {ctype: _same(mine, known[ctype]) for ctype, mine in blocks.items()}
     return replace(
@@ -63,7 +63,7 @@ def _invokes(statements: Iterable[Statement]) -> Iterator[Invoke]:
                 pass
 
 
-def _same(blocks: Sequence[Struct], count: int) -> Same:
+def _same(blocks: Sequence[ParameterBlock], count: int) -> Same:
     """Of the first fields, those in which no two blocks differ."""
     return {
         place: values[0].text
@@ -124,7 +124,7 @@ def _shorter(invoke: Invoke, same: Mapping[str, Same]) -> Invoke:
 
 
 def _block(argument: Argument, same: Mapping[str, Same]) -> Argument:
-    if not isinstance(argument, Struct) or not same.get(argument.ctype):
+    if not isinstance(argument, ParameterBlock) or not same.get(argument.ctype):
         return argument
     left = [field for place, field in enumerate(argument.fields) if place not in same[argument.ctype]]
     return replace(argument, fields=tuple(left or [Literal("0")]))

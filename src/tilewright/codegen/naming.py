@@ -24,10 +24,10 @@ from tilewright.core.program import (
     MoveBytes,
     Number,
     OnCores,
+    ParameterBlock,
     Pointer,
     StartEngine,
     Statement,
-    Struct,
     Test,
 )
 
@@ -160,7 +160,7 @@ def _argument(argument: Argument, rewrite: Rewrite) -> Argument:
             return Number(rewrite(argument.value))
         case Pointer():
             return _pointer(argument, rewrite)
-        case Struct():
+        case ParameterBlock():
             return replace(argument, fields=tuple(_field(f, rewrite) for f in argument.fields))
         case Maybe():
             return Maybe(_pointer(argument.pointer, rewrite), rewrite(argument.value))

@@ -25,11 +25,11 @@ from tilewright.core.program import (
     MoveBytes,
     Number,
     OnCores,
+    ParameterBlock,
     Pointer,
     Program,
     StartEngine,
     Statement,
-    Struct,
     Test,
 )
 
@@ -65,7 +65,7 @@ class StatementPrinter:
                 return text
             case Number(value=value):
                 return str(value)
-            case Struct(ctype=ctype, fields=fields):
+            case ParameterBlock(ctype=ctype, fields=fields):
                 return f"&({ctype}){{{', '.join(self.argument(f) for f in fields)}}}"
             case Maybe(pointer=pointer, value=value):
                 return f"{value} == 0 ? {self._pointer(pointer)} : NULL"

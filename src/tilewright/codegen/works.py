@@ -18,7 +18,7 @@ from tilewright.core.graph import Graph, TensorType
 from tilewright.core.matching import binding_names, tile_names
 from tilewright.core.op import call_node
 from tilewright.core.plan import Choice, Place, Plan
-from tilewright.core.program import Argument, Invoke, Literal, Maybe, Number, Pointer, Struct
+from tilewright.core.program import Argument, Invoke, Literal, Maybe, Number, ParameterBlock, Pointer
 from tilewright.core.sizes import extents
 from tilewright.core.tiles import Extent, Member, Ranges, Region, Use, region, shift, walked
 from tilewright.errors import TilewrightError
@@ -144,7 +144,7 @@ def _kernel(task: TileTask, pieces: Pieces) -> Invoke:
                 _part(task, uses[f.name], f.ctype) if f.tensor else Literal(f.literal) for f in fields
             ]
             values += _sums(task, task.parts, call.outputs[0]) if task.parts else []
-            arguments.append(Struct(f"struct {function}_epilogue", tuple(values or [Literal("0")])))
+            arguments.append(ParameterBlock(f"struct {function}_epilogue", tuple(values or [Literal("0")])))
         elif name == "scratch":
             arguments.append(task.scratch or Literal("NULL"))
         elif parameter.pointer:

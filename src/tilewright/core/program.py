@@ -36,7 +36,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Struct:
+class ParameterBlock:
     """A parameter block of a fused epilogue, initialised at the call."""
 
     ctype: str
@@ -51,7 +51,7 @@ class Maybe:
     value: Size
 
 
-Argument = Pointer | Literal | Number | Struct | Maybe
+Argument = Pointer | Literal | Number | ParameterBlock | Maybe
 
 
 @dataclass(frozen=True)
