@@ -41,7 +41,7 @@ def is_access(row: Instruction) -> bool:
 
 
 def computing_rows() -> list[Instruction]:
-    return [row for row in rows() if row.timing == "alu"]
+    return [row for row in rows() if row.timing in {"alu", "simd"}]
 
 
 def random_value(choice: random.Random) -> int:

@@ -2,7 +2,6 @@
 
 #include "devices/idma.h"
 #include "devices/snitch_cluster.h"
-#include "machine/float_unit.h"
 
 namespace tilewright {
 
@@ -10,26 +9,6 @@ namespace {
 
 enum : uint32_t { csr_fflags = 0x001, csr_fcsr = 0x003, csr_streams = 0x7c0, csr_barrier = 0x7c2, csr_formats = 0x800 };
 enum : uint32_t { all_streams = 31 }; // the number that writes to all of them
-
-bool divides(const Op &op) {
-    const Timing timing = row_of(op.code).timing;
-    return timing == Timing::fp_divide || timing == Timing::fp_sqrt;
-}
-uint32_t bytes_of(const Op &op) {
-    switch (op.code) {
-    case op_x_flb:
-    case op_x_fsb:
-        return 1;
-    case op_x_flh:
-    case op_x_fsh:
-        return 2;
-    case op_x_flw:
-    case op_x_fsw:
-        return 4;
-    default:
-        return 8;
-    }
-}
 
 } // namespace
 
@@ -52,153 +31,13 @@ SnitchCore::Entry SnitchCore::entry_of(const Op *op, uint32_t operand, int64_t f
     return made;
 }
 
-SnitchCore::Places SnitchCore::places_of(const Op &op, uint32_t shift, uint32_t mask) {
-    if (mask == 0)
-        return {op.rd, op.rs1, op.rs2, op.rs3};
-    const auto place = [shift, mask](uint8_t number, uint32_t bit) {
-        return static_cast<uint8_t>((mask >> bit & 1) != 0 ? (number + shift) % 32 : number);
-    };
-    return {place(op.rd, 0), place(op.rs1, 1), place(op.rs2, 2), place(op.rs3, 3)};
-}
-
-int64_t SnitchCore::source_ready(uint8_t number) const {
-    return is_stream(number) && !streams_[number].is_writing() ? streams_[number].ready() : ready_[number];
-}
-
-int64_t SnitchCore::target_ready(uint8_t number) const {
-    return is_stream(number) ? (streams_[number].is_writing() ? streams_[number].room() : never) : ready_[number];
-}
-
-int64_t SnitchCore::issue_time(const Entry &entry, const Places &places) const {
-    int64_t at = std::max(time_, entry.from);
-    if (entry.kind == Kind::load)
-        return std::max({at, target_ready(places.rd), hart_.port_free});
-    if (entry.kind == Kind::store)
-        return std::max({at, source_ready(places.rs2), hart_.port_free});
-    const FloatRow &row = *entry.row;
-    if (row.reads_a)
-        at = std::max(at, source_ready(places.rs1));
-    if (row.reads_b)
-        at = std::max(at, source_ready(places.rs2));
-    if (row.reads_c)
-        at = std::max(at, source_ready(places.rs3));
-    if (row.reads_d)
-        at = std::max(at, source_ready(places.rd));
-    if (!row.integer_result)
-        at = std::max(at, target_ready(places.rd));
-    return at;
-}
-
-uint64_t SnitchCore::operand_of(uint8_t number, int64_t time) {
-    return is_stream(number) && !streams_[number].is_writing() ? streams_[number].take(time) : hart_.f[number];
-}
-
-void SnitchCore::result_to(const Op *op, uint8_t number, uint64_t value, int64_t ready, int64_t written) {
-    if (is_stream(number)) {
-        unfenced_ = true;
-        streams_[number].put(value, op, written);
-        return;
-    }
-    hart_.f[number] = value;
-    ready_[number] = ready;
-}
-
-bool SnitchCore::execute_access(const Entry &entry, const Places &places, int64_t time) {
-    const Op *op = entry.op;
-    const uint32_t address = entry.operand;
-    const bool store = entry.kind == Kind::store;
-    const uint32_t size = bytes_of(*op);
-    uint64_t value = store ? operand_of(places.rs2, time) : 0;
-    int64_t at = time;
-    const NearView &near = *hart_.near;
-    const uint32_t offset = address - near.base;
-    if (offset < near.size && address % size == 0 && !machine_.checks().on()) {
-        if (near.bank_slots != nullptr)
-            at = near.memory->take_slot(offset, machine_.now(), time);
-        hart_.port_free = at + 1;
-        if (store)
-            std::memcpy(near.data + offset, &value, size);
-        else
-            std::memcpy(&value, near.data + offset, size);
-    } else {
-        if (machine_.access(hart_, op, address, size, store ? AccessKind::store : AccessKind::load, value, at) !=
-            Outcome::done)
-            return false;
-        if (offset < near.size)
-            hart_.port_free = at + 1;
-    }
-    if (store) {
-        unfenced_ = true;
-        return true;
-    }
-    if (size < 8)
-        value |= ~uint64_t{0} << (8 * size);
-    const int64_t ready = at + entry.latency;
-    result_to(op, places.rd, value, ready, ready);
-    return true;
-}
-
-bool SnitchCore::execute(const Entry &entry, const Places &places, int64_t time) {
-    time_ = time + 1;
-    ++executed_;
-    if (entry.kind != Kind::compute)
-        return execute_access(entry, places, time);
-    const Op *op = entry.op;
-    const FloatRow &row = *entry.row;
-    if (!settings_.divider && divides(*op)) {
-        machine_.fail(hart_, op, "no-divider",
-                      "this core has no divider for floats: compute the reciprocal or the root another way",
-                      hart_.code->pc_of(op));
-        return false;
-    }
-    FloatCall call;
-    call.formats = formats_;
-    if (row.integer_operand)
-        call.a = static_cast<uint64_t>(int64_t{static_cast<int32_t>(entry.operand)});
-    else if (row.reads_a)
-        call.a = operand_of(places.rs1, time);
-    if (row.reads_b)
-        call.b = operand_of(places.rs2, time);
-    if (row.reads_c)
-        call.c = operand_of(places.rs3, time);
-    else if (row.reads_d)
-        call.c = hart_.f[places.rd];
-    uint64_t result = 0;
-    if (!compute_float(hart_, *op, row, call, result)) {
-        machine_.fail(hart_, op, "illegal-instruction", "a rounding mode that does not exist", hart_.code->pc_of(op));
-        return false;
-    }
-    if (call.unboxed)
-        machine_.report(Check::unboxed,
-                        "an operand of " + std::string(row_of(op->code).name) +
-                            " is not boxed (its upper bits are not all ones), so that it counts as a NaN",
-                        hart_, hart_.code->pc_of(op), hart_.code->pc_of(op));
-    const int64_t ready = time + entry.latency;
-    if (!row.integer_result) {
-        result_to(op, places.rd, result, ready, ready);
-        return true;
-    }
-    hart_.x[places.rd] = static_cast<uint32_t>(result);
-    hart_.ready[places.rd] = ready + settings_.back;
-    hart_.ready[nowhere] = 0;
-    hart_.x[nowhere] = 0;
-    unfenced_ = false;
-    return true;
-}
-
 Outcome SnitchCore::offload(const Op *op, uint32_t operand, int64_t &time) {
     const Entry given = entry_of(op, operand, time + settings_.offload);
     const bool for_hart = given.kind == Kind::compute && given.row->integer_result;
-    const bool waits = !is_empty() || (streaming_ && !for_hart);
+    const bool waits = !is_empty() || (is_streaming() && !for_hart);
     if (!waits) {
-        const Places places = places_of(*op, 0, 0);
-        const int64_t at = issue_time(given, places);
-        if (at >= never) {
-            machine_.fail(hart_, op, "stream", "an instruction reads a stream that no job brings anything to",
-                          hart_.code->pc_of(op));
-            return Outcome::fault;
-        }
-        if (!execute(given, places, at))
+        int64_t at = 0;
+        if (!issue(given, at))
             return Outcome::fault;
         const int64_t waited = std::max<int64_t>(at - settings_.offload - settings_.ahead - time, 0);
         hart_.counters.stall_unit += static_cast<uint64_t>(waited);
@@ -284,7 +123,7 @@ Outcome SnitchCore::before_csr(const Op *op, uint32_t number, int64_t &time) {
 
 bool SnitchCore::read_csr(uint32_t number, uint32_t &value) const {
     if (number == csr_streams)
-        value = streaming_ ? 1 : 0;
+        value = is_streaming() ? 1 : 0;
     else if (number == csr_formats)
         value = formats_;
     else if (number == csr_barrier)
@@ -296,7 +135,7 @@ bool SnitchCore::read_csr(uint32_t number, uint32_t &value) const {
 
 bool SnitchCore::write_csr(uint32_t number, uint32_t value, int64_t time) {
     if (number == csr_streams) {
-        streaming_ = (value & 1) != 0;
+        stream_registers_ = (value & 1) != 0 ? static_cast<uint32_t>(streams_.size()) : 0;
         time_ = std::max(time_, time);
     } else if (number == csr_formats) {
         formats_ = value & 3;

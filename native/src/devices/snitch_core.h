@@ -31,7 +31,7 @@ class SnitchCore final : public HartExtension {
 
     void go_on(int64_t limit) override;
     Outcome offload(const Op *op, uint32_t operand, int64_t &time) override;
-    bool is_queueing() const override { return streaming_ || !is_empty(); }
+    bool is_queueing() const override { return is_streaming() || !is_empty(); }
     Outcome before_access(uint32_t address) override;
     Outcome special(const Op *op, uint32_t first, uint32_t second, uint32_t &result, int64_t &time) override;
     Outcome before_csr(const Op *op, uint32_t number, int64_t &time) override;
@@ -67,16 +67,21 @@ class SnitchCore final : public HartExtension {
         uint8_t rd, rs1, rs2, rs3;
     };
 
+    Entry entry_of(const Op *op, uint32_t operand, int64_t from) const;
+    // Issues an instruction that need not queue, and says when; false after a fault.
+    bool issue(const Entry &entry, int64_t &at);
     static Places places_of(const Op &op, uint32_t shift, uint32_t mask);
     // The first cycle in which an instruction can be issued; `never` where a stream brings nothing.
     int64_t issue_time(const Entry &entry, const Places &places) const;
     // Executes it then; false after a fault.
     bool execute(const Entry &entry, const Places &places, int64_t time);
     bool execute_access(const Entry &entry, const Places &places, int64_t time);
-    Entry entry_of(const Op *op, uint32_t operand, int64_t from) const;
+    bool refuse(const Op *op, const char *kind, const char *why);
     uint64_t operand_of(uint8_t number, int64_t time);
-    void result_to(const Op *op, uint8_t number, uint64_t value, int64_t ready, int64_t written);
-    bool is_stream(uint8_t number) const { return streaming_ && number < streams_.size(); }
+    void result_to(const Op *op, uint8_t number, uint64_t value, int64_t ready);
+    bool is_streaming() const { return stream_registers_ != 0; }
+    bool is_stream(uint8_t number) const { return number < stream_registers_; }
+    bool is_read_stream(uint8_t number) const { return is_stream(number) && !streams_[number].is_writing(); }
     int64_t source_ready(uint8_t number) const;
     int64_t target_ready(uint8_t number) const;
     // The queue is a ring, which holds more than the sequencer: setups of loops are in it, too.
@@ -119,9 +124,9 @@ class SnitchCore final : public HartExtension {
     Wait waits_ = Wait::none;
     const Stream *awaited_ = nullptr;
     uint32_t awaited_address_ = 0;
-    bool streaming_ = false; // CSR 0x7c0
-    uint32_t formats_ = 0;   // CSR 0x800
-    bool unfenced_ = false;  // stores since the last result for an integer register
+    uint32_t stream_registers_ = 0; // all while streams are on (CSR 0x7c0), or none
+    uint32_t formats_ = 0;          // CSR 0x800
+    bool unfenced_ = false;         // stores since the last result for an integer register
     uint64_t executed_ = 0;
 };
 

@@ -1,7 +1,5 @@
 #include "devices/snitch_stream.h"
 
-#include "machine/machine.h"
-
 namespace tilewright {
 
 namespace {
@@ -89,7 +87,6 @@ bool Stream::begin(const StreamJob &job, int64_t time) {
     if (!job_.indirect)
         job_.pointer &= mask;
     active_ = true;
-    reading_ = !job.write;
     at_ = {};
     pointer_ = job_.pointer;
     index_word_ = 1;
@@ -98,93 +95,40 @@ bool Stream::begin(const StreamJob &job, int64_t time) {
     return true;
 }
 
-uint32_t Stream::next_address() {
-    const uint32_t here = pointer_;
-    if (at_[0] < job_.loops.bounds[0]) [[likely]] {
-        ++at_[0];
-        pointer_ += job_.loops.strides[0];
-        return here;
-    }
-    uint32_t d = 0;
-    for (; d < job_.dims; ++d) {
-        if (at_[d] < job_.loops.bounds[d]) {
-            ++at_[d];
-            pointer_ += job_.loops.strides[d];
-            break;
-        }
-        at_[d] = 0;
-    }
-    if (d == job_.dims)
-        active_ = false;
-    return here;
+void Stream::leave(const std::string &why, uint32_t address) {
+    machine_.fail(hart_, job_.op, "bad-access", "a stream " + why, address);
+    active_ = false;
 }
 
-int64_t Stream::request(uint32_t address, int64_t now, int64_t at) {
-    int64_t begin = std::max(at, own_port_);
-    if (port_ != nullptr)
-        begin = std::max(begin, *port_);
-    const NearView &near = *hart_.near;
-    const int64_t served = near.bank_slots != nullptr ? near.memory->take_slot(address - near.base, now, begin) : begin;
-    own_port_ = served + 1;
-    if (port_ != nullptr)
-        *port_ = served + 1;
-    return served;
-}
-
-void Stream::fetch(int64_t now) {
-    const NearView &near = *hart_.near;
-    while (active_ && !job_.write && waiting_ < settings_.depth) {
-        uint32_t address = next_address();
-        if (job_.indirect) {
-            const uint32_t size = 1u << (job_.loops.index_settings & 3);
-            if (address - near.base >= near.size) {
-                machine_.fail(hart_, job_.op, "bad-access",
-                              "a stream reads indices outside of the memory next to the hart", address);
-                active_ = false;
-                return;
-            }
-            if (address >> 3 != index_word_ >> 1 || index_word_ % 2 != 0) {
-                request(address, now, now);
-                index_word_ = address >> 3 << 1;
-            }
-            uint32_t index = 0;
-            std::memcpy(&index, near.data + (address - near.base), size);
-            address = job_.loops.index_base + (index << ((job_.loops.index_settings >> 8 & 31) + 3));
-        }
-        const uint32_t offset = address - near.base;
-        if (offset >= near.size) {
-            machine_.fail(hart_, job_.op, "bad-access",
-                          "a stream reads outside of the memory next to the hart, the only one it reaches", address);
-            active_ = false;
-            return;
-        }
-        const int64_t served = request(address, now, now);
-        Element &element = fifo_[(first_ + waiting_++) % most];
-        std::memcpy(&element.value, near.data + offset, sizeof element.value);
-        element.ready = served + settings_.latency;
-        element.repeats = job_.loops.repeat;
-        if (machine_.checks().on())
-            machine_.check(hart_, job_.op, address, *near.memory, offset, 8, AccessKind::load, now);
+bool Stream::look_up(uint32_t &address, int64_t now) {
+    const uint32_t size = 1u << (job_.loops.index_settings & 3);
+    const uint32_t offset = address - near_.base;
+    if (offset >= near_.memory->size) {
+        leave("reads indices outside of the memory next to the hart", address);
+        return false;
     }
-    if (!active_ && queued_ && (!behind_.write || waiting_ == 0)) {
-        queued_ = false;
-        begin(behind_, now);
+    if (address >> 3 != index_word_ >> 1 || index_word_ % 2 != 0) {
+        request(offset, now, now);
+        index_word_ = address >> 3 << 1;
     }
+    uint32_t index = 0;
+    std::memcpy(&index, near_.data + offset, size);
+    address = job_.loops.index_base + (index << ((job_.loops.index_settings >> 8 & 31) + 3));
+    return true;
 }
 
 void Stream::put(uint64_t value, const Op *op, int64_t time) {
-    const NearView &near = *hart_.near;
     const uint32_t address = next_address();
-    const uint32_t offset = address - near.base;
-    if (offset >= near.size) {
+    const uint32_t offset = address - near_.base;
+    if (offset >= near_.memory->size) {
         machine_.fail(hart_, op, "bad-access",
                       "a stream writes outside of the memory next to the hart, the only one it reaches", address);
         return;
     }
-    request(address, machine_.now(), time);
-    std::memcpy(near.data + offset, &value, sizeof value);
+    request(offset, machine_.now(), time);
+    std::memcpy(near_.data + offset, &value, sizeof value);
     if (machine_.checks().on())
-        machine_.check(hart_, op, address, *near.memory, offset, 8, AccessKind::store, time);
+        machine_.check(hart_, op, address, *near_.memory, offset, 8, AccessKind::store, time);
     if (!active_ && queued_) {
         queued_ = false;
         begin(behind_, time);

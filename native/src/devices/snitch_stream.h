@@ -1,16 +1,12 @@
 // A stream of Snitch (Xssr): reads or writes elements of 8 bytes at addresses of a loop nest, through a small FIFO.
 #pragma once
 
-#include "machine/schedule.h"
+#include "machine/machine.h"
 
 #include <array>
 #include <cstdint>
 
 namespace tilewright {
-
-class Machine;
-struct Hart;
-struct Op;
 
 struct StreamSettings {
     uint32_t depth = 4;         // elements that may be under way or wait
@@ -39,7 +35,7 @@ struct StreamJob {
 class Stream {
   public:
     Stream(Machine &machine, Hart &hart, const StreamSettings &settings, int64_t *shared_port)
-        : machine_(machine), hart_(hart), settings_(settings), port_(shared_port) {}
+        : machine_(machine), hart_(hart), near_(*hart.near), settings_(settings), port_(shared_port) {}
 
     // Registers. A write is refused while a job waits behind the one that runs.
     bool accepts() const { return !queued_; }
@@ -47,7 +43,6 @@ class Stream {
     // False where there is no such register, or the job cannot be.
     bool write(uint32_t number, uint32_t value, const Op *op, int64_t time);
 
-    bool is_reading() const { return reading_; }
     bool is_writing() const { return active_ && job_.write; }
     // From when the next element is there; `never` where no job will bring one.
     int64_t ready() const { return waiting_ != 0 ? fifo_[first_].ready : never; }
@@ -67,7 +62,6 @@ class Stream {
     // From when an element can be put in.
     int64_t room() const { return own_port_ - static_cast<int64_t>(settings_.depth); }
     void put(uint64_t value, const Op *op, int64_t time);
-    bool is_idle() const { return !active_ && waiting_ == 0; }
 
   private:
     struct Element {
@@ -78,26 +72,73 @@ class Stream {
 
     bool begin(const StreamJob &job, int64_t time);
     // Asks for elements while there is room for them.
-    void fetch(int64_t now);
-    uint32_t next_address();
-    int64_t request(uint32_t address, int64_t now, int64_t at);
+    void fetch(int64_t now) {
+        while (active_ && !job_.write && waiting_ < settings_.depth) {
+            uint32_t address = next_address();
+            if (job_.indirect && !look_up(address, now)) [[unlikely]]
+                return;
+            const uint32_t offset = address - near_.base;
+            if (offset >= near_.memory->size) [[unlikely]] {
+                leave("reads outside of the memory next to the hart, the only one it reaches", address);
+                return;
+            }
+            Element &element = fifo_[(first_ + waiting_++) % most];
+            element.ready = request(offset, now, now) + settings_.latency;
+            element.repeats = job_.loops.repeat;
+            std::memcpy(&element.value, near_.data + offset, sizeof element.value);
+            if (machine_.checks().on()) [[unlikely]]
+                machine_.check(hart_, job_.op, address, *near_.memory, offset, 8, AccessKind::load, now);
+        }
+        if (!active_ && queued_ && (!behind_.write || waiting_ == 0)) [[unlikely]] {
+            queued_ = false;
+            begin(behind_, now);
+        }
+    }
+    uint32_t next_address() {
+        const uint32_t here = pointer_;
+        for (uint32_t d = 0; d < job_.dims; ++d) {
+            if (at_[d] < job_.loops.bounds[d]) [[likely]] {
+                ++at_[d];
+                pointer_ += job_.loops.strides[d];
+                return here;
+            }
+            at_[d] = 0;
+        }
+        active_ = false;
+        return here;
+    }
+    // The cycle in which an element's bank serves it.
+    int64_t request(uint32_t offset, int64_t now, int64_t at) {
+        int64_t served = std::max(at, own_port_);
+        if (port_ != nullptr)
+            served = std::max(served, *port_);
+        if (near_.bank_slots != nullptr)
+            served = near_.bank_slots[(offset >> near_.bank_shift) & near_.bank_mask].take(now, served);
+        own_port_ = served + 1;
+        if (port_ != nullptr)
+            *port_ = served + 1;
+        return served;
+    }
+    // From the address of an index to that of its element; false after a fault.
+    bool look_up(uint32_t &address, int64_t now);
+    void leave(const std::string &why, uint32_t address);
 
     Machine &machine_;
     Hart &hart_;
+    const NearView &near_;
     StreamSettings settings_;
     int64_t *port_; // first cycle in which its port is free, where it shares one
     int64_t own_port_ = 0;
-    StreamConfiguration registers_;
-    StreamJob job_, behind_;
-    bool active_ = false;  // has elements left to ask for
-    bool queued_ = false;  // `behind_` waits
-    bool reading_ = false; // the last job brings elements
-    std::array<uint32_t, StreamConfiguration::dimensions> at_{};
+    bool active_ = false; // has elements left to ask for
+    bool queued_ = false; // `behind_` waits
+    static constexpr uint32_t most = 8;
+    uint32_t first_ = 0, waiting_ = 0;
     uint32_t pointer_ = 0;
     uint32_t index_word_ = 1; // the eight bytes of indices that were read last; odd: none
-    static constexpr uint32_t most = 8;
+    std::array<uint32_t, StreamConfiguration::dimensions> at_{};
+    StreamJob job_, behind_;
     std::array<Element, most> fifo_{};
-    uint32_t first_ = 0, waiting_ = 0;
+    StreamConfiguration registers_;
 };
 
 } // namespace tilewright

@@ -9,7 +9,7 @@ const std::array<const char *, static_cast<size_t>(Timing::count)> timing_names 
     "alu",      "load",       "store",     "branch",  "jump",      "jump_register", "multiply",   "multiply_high",
     "divide",   "event_load", "csr",       "system",  "atomic",    "loop",          "fp",         "fp_load",
     "fp_store", "fp_move",    "fp_divide", "fp_sqrt", "fp_double", "fp_small",      "fp_compare", "fp_convert",
-    "fp_dot",   "dma",        "stream",
+    "fp_dot",   "dma",        "stream",    "simd",
 };
 
 namespace {
@@ -276,6 +276,8 @@ uint16_t Decoder::find(uint32_t word) const {
 }
 
 uint32_t Decoder::stall_behind(const Op &op, uint32_t following) const {
+    if (timing_.scoreboard)
+        return 0; // found while running, for all instructions behind
     const Row &row = rows[op.code];
     const bool integer = row.operands[0] == 'd', floating = row.operands[0] == 'D';
     if ((!integer && !floating) || (integer && op.rd == nowhere))
@@ -287,8 +289,6 @@ uint32_t Decoder::stall_behind(const Op &op, uint32_t following) const {
         return timing_.fp_load_again;
     if (((registers_read(code, word) >> written) & 1) == 0)
         return 0;
-    if (timing_.scoreboard)
-        return 0; // found while running, for all instructions behind
     uint32_t stall = timing_.use[static_cast<size_t>(row.timing)];
     if (rows[code].timing == Timing::jump_register)
         stall += timing_.jump_register_written;

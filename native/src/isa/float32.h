@@ -94,6 +94,13 @@ inline bool is_plain(uint32_t result) {
 
 inline bool knows_inexact(const FloatState &state) { return (state.flags & float_flag::inexact) != 0; }
 
+// The error of a rounded sum, which is a double itself.
+inline double sum_error(double a, double b, double sum) {
+    const double b_in_sum = sum - a;
+    const double a_in_sum = sum - b_in_sum;
+    return (a - a_in_sum) + (b - b_in_sum);
+}
+
 inline void note_inexact(bool inexact, FloatState &state) { state.flags |= inexact ? float_flag::inexact : 0; }
 
 } // namespace float32_host
@@ -169,18 +176,18 @@ inline uint32_t f32_sqrt(uint32_t a, FloatState &state) {
 inline uint32_t f32_fmadd(uint32_t a, uint32_t b, uint32_t c, FloatState &state) {
     namespace host = float32_host;
     if (host::takes(state) && host::takes(a) && host::takes(b) && host::takes(c)) {
-        const float result = std::fma(host::number(a), host::number(b), host::number(c));
+        const double product = static_cast<double>(host::number(a)) * static_cast<double>(host::number(b));
+        const double addend = static_cast<double>(host::number(c));
+        const double sum = product + addend;
+        // The product is exact. The sum is rounded before the result is, which matters only half-way between two floats.
+        constexpr uint64_t below_float = (uint64_t{1} << 29) - 1, half_way = uint64_t{1} << 28;
+        float result = static_cast<float>(sum);
+        if ((std::bit_cast<uint64_t>(sum) & below_float) == half_way) [[unlikely]]
+            result = std::fma(host::number(a), host::number(b), host::number(c));
         if (host::is_plain(host::bits(result))) {
-            if (!host::knows_inexact(state)) {
-                // The product is exact, and sum + error is exactly product + addend.
-                const double product = static_cast<double>(host::number(a)) * static_cast<double>(host::number(b));
-                const double addend = static_cast<double>(host::number(c));
-                const double sum = product + addend;
-                const double addend_in_sum = sum - product;
-                const double product_in_sum = sum - addend_in_sum;
-                const double error = (product - product_in_sum) + (addend - addend_in_sum);
-                host::note_inexact(error != 0.0 || sum != static_cast<double>(result), state);
-            }
+            if (!host::knows_inexact(state))
+                host::note_inexact(host::sum_error(product, addend, sum) != 0 || sum != static_cast<double>(result),
+                                   state);
             return host::bits(result);
         }
     }

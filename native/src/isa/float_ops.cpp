@@ -11,7 +11,7 @@ namespace {
 
 using namespace float_ops;
 
-constexpr FloatRow described(std::string_view operands, uint64_t (*compute)(FloatCall &)) {
+constexpr FloatRow described(std::string_view operands, Timing timing, uint64_t (*compute)(FloatCall &)) {
     FloatRow row{compute};
     row.reads_a = operands.find('S') != std::string_view::npos;
     row.reads_b = operands.find('T') != std::string_view::npos;
@@ -20,6 +20,7 @@ constexpr FloatRow described(std::string_view operands, uint64_t (*compute)(Floa
     row.integer_operand = operands.find('s') != std::string_view::npos;
     row.integer_result = operands.starts_with('d');
     row.rounds = operands.ends_with('m');
+    row.divides = timing == Timing::fp_divide || timing == Timing::fp_sqrt;
     return row;
 }
 
@@ -27,7 +28,7 @@ std::array<FloatRow, op_count> all_rows() {
     std::array<FloatRow, op_count> rows{};
 #define INSN(...)
 #define FLOAT(id, name, match, mask, operands, timing, ...)                                                            \
-    rows[op_##id] = described(operands, [](FloatCall &in) -> uint64_t { return __VA_ARGS__; });
+    rows[op_##id] = described(operands, Timing::timing, [](FloatCall &in) -> uint64_t { return __VA_ARGS__; });
 #include "isa/xfloat.inc"
 #undef FLOAT
 #undef INSN

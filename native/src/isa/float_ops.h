@@ -264,7 +264,8 @@ struct FloatRow {
     bool reads_a = false, reads_b = false, reads_c = false; // FP registers rs1, rs2, rs3
     bool reads_d = false;                                   // the destination
     bool integer_operand = false, integer_result = false;
-    bool rounds = false; // by a mode in the encoding
+    bool rounds = false;  // by a mode in the encoding
+    bool divides = false; // or takes a root
 };
 const FloatRow &float_row(uint16_t code);
 

@@ -132,47 +132,9 @@ uint64_t add_infinite(FloatFormat from, FloatFormat to, uint64_t a, uint64_t b, 
     return with_sign(to, first ? sign_of(from, a) : sign_of(to, b), to.infinity());
 }
 
-// The host's doubles, where they give the same: see float32.h.
-namespace host {
-double number(uint64_t a) { return std::bit_cast<double>(a); }
-uint64_t bits(double a) { return std::bit_cast<uint64_t>(a); }
-constexpr FloatFormat wide = float_format::double_;
-constexpr uint64_t smallest_normal = uint64_t{1} << 52;
-
-bool takes(uint64_t a) { return (a & wide.magnitude()) - 1 >= smallest_normal - 1; }
-bool is_plain(uint64_t a) {
-    return (a & wide.magnitude()) - (smallest_normal + 1) < wide.infinity() - (smallest_normal + 1);
-}
-bool takes(FloatFormat from, FloatFormat to, const FloatState &state) {
-    return from == wide && to == wide && state.rounding == rounding_mode::nearest_even;
-}
-bool knows_inexact(const FloatState &state) { return (state.flags & float_flag::inexact) != 0; }
-// The error of a rounded sum, which is a double itself.
-double sum_error(double a, double b, double sum) {
-    const double b_in_sum = sum - a;
-    const double a_in_sum = sum - b_in_sum;
-    return (a - a_in_sum) + (b - b_in_sum);
-}
-} // namespace host
-
-bool is_single(FloatFormat from, FloatFormat to) {
-    return from == float_format::single_ && to == float_format::single_;
-}
-uint32_t narrow(uint64_t a) { return static_cast<uint32_t>(a); }
-
 } // namespace
 
-uint64_t floats::add(FloatFormat from, FloatFormat to, uint64_t a, uint64_t b, FloatState &state) {
-    if (is_single(from, to))
-        return f32_add(narrow(a), narrow(b), state);
-    if (host::takes(from, to, state) && host::takes(a) && host::takes(b)) {
-        const double sum = host::number(a) + host::number(b);
-        if (host::is_plain(host::bits(sum))) {
-            if (host::sum_error(host::number(a), host::number(b), sum) != 0)
-                state.flags |= float_flag::inexact;
-            return host::bits(sum);
-        }
-    }
+uint64_t floats_exact::add(FloatFormat from, FloatFormat to, uint64_t a, uint64_t b, FloatState &state) {
     if (from.is_nan(a) || to.is_nan(b)) {
         note_signalling(from.is_signalling(a) || to.is_signalling(b), state);
         return to.canonical_nan();
@@ -187,18 +149,7 @@ uint64_t floats::add(FloatFormat from, FloatFormat to, uint64_t a, uint64_t b, F
                          : add_finite(to, unpack(from, a), unpack(to, b), state);
 }
 
-uint64_t floats::multiply(FloatFormat from, FloatFormat to, uint64_t a, uint64_t b, FloatState &state) {
-    if (is_single(from, to))
-        return f32_mul(narrow(a), narrow(b), state);
-    if (host::takes(from, to, state) && host::takes(a) && host::takes(b)) {
-        const double product = host::number(a) * host::number(b);
-        // The error is a double only well above the smallest.
-        if (host::is_plain(host::bits(product)) && std::abs(product) > 1e-250) {
-            if (!host::knows_inexact(state) && std::fma(host::number(a), host::number(b), -product) != 0)
-                state.flags |= float_flag::inexact;
-            return host::bits(product);
-        }
-    }
+uint64_t floats_exact::multiply(FloatFormat from, FloatFormat to, uint64_t a, uint64_t b, FloatState &state) {
     if (from.is_nan(a) || from.is_nan(b)) {
         note_signalling(from.is_signalling(a) || from.is_signalling(b), state);
         return to.canonical_nan();
@@ -210,22 +161,8 @@ uint64_t floats::multiply(FloatFormat from, FloatFormat to, uint64_t a, uint64_t
     return zero ? with_sign(to, negative, 0) : round_and_pack(to, product_of(unpack(from, a), unpack(from, b)), state);
 }
 
-uint64_t floats::multiply_add(FloatFormat from, FloatFormat to, uint64_t a, uint64_t b, uint64_t c, FloatState &state) {
-    if (is_single(from, to))
-        return f32_fmadd(narrow(a), narrow(b), narrow(c), state);
-    if (host::takes(from, to, state) && host::takes(a) && host::takes(b) && host::takes(c)) {
-        const double x = host::number(a), y = host::number(b), z = host::number(c);
-        const double result = std::fma(x, y, z);
-        if (host::is_plain(host::bits(result))) {
-            if (host::knows_inexact(state))
-                return host::bits(result);
-            const double product = x * y;
-            const double sum = product + z;
-            const double error = std::fma(x, y, -product) + host::sum_error(product, z, sum);
-            if (sum == result && error == 0 && std::abs(product) > 1e-250)
-                return host::bits(result); // exact; otherwise the slow way finds out
-        }
-    }
+uint64_t floats_exact::multiply_add(FloatFormat from, FloatFormat to, uint64_t a, uint64_t b, uint64_t c,
+                                    FloatState &state) {
     const bool zero = from.is_zero(a) || from.is_zero(b);
     const bool infinite = from.is_infinite(a) || from.is_infinite(b);
     if (from.is_nan(a) || from.is_nan(b)) {
@@ -247,8 +184,8 @@ uint64_t floats::multiply_add(FloatFormat from, FloatFormat to, uint64_t a, uint
     return to.is_zero(c) ? round_and_pack(to, product, state) : add_finite(to, product, unpack(to, c), state);
 }
 
-uint64_t floats::dot(FloatFormat from, FloatFormat to, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
-                     FloatState &state) {
+uint64_t floats_exact::dot(FloatFormat from, FloatFormat to, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
+                           FloatState &state) {
     bool nan = to.is_nan(e), wrong = to.is_signalling(e), plus = false, minus = false;
     for (const auto &[x, y] : {std::pair{a, b}, std::pair{c, d}}) {
         nan |= from.is_nan(x) || from.is_nan(y);

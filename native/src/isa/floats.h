@@ -5,6 +5,7 @@
 #include "isa/float32.h"
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 
 namespace tilewright {
@@ -32,14 +33,122 @@ namespace float_format {
 inline constexpr FloatFormat e5m2{5, 2}, e4m3{4, 3}, half{5, 10}, bfloat{8, 7}, single_{8, 23}, double_{11, 52};
 } // namespace float_format
 
-// Products and the first operand of a sum are of format `from`, addends and results of format `to`.
-namespace floats {
+// The slow way, right for all formats, operands and rounding modes.
+namespace floats_exact {
 uint64_t add(FloatFormat from, FloatFormat to, uint64_t a, uint64_t b, FloatState &state);
 uint64_t multiply(FloatFormat from, FloatFormat to, uint64_t a, uint64_t b, FloatState &state);
 uint64_t multiply_add(FloatFormat from, FloatFormat to, uint64_t a, uint64_t b, uint64_t c, FloatState &state);
-// a * b + c * d + e with one rounding.
 uint64_t dot(FloatFormat from, FloatFormat to, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
              FloatState &state);
+} // namespace floats_exact
+
+// The host's doubles, where they give the same: see float32.h.
+namespace float64_host {
+
+inline constexpr FloatFormat format = float_format::double_;
+inline constexpr uint64_t smallest_normal = uint64_t{1} << 52;
+// The error of a product is a double only well above the smallest.
+inline constexpr double smallest_product = 1e-250;
+
+inline double number(uint64_t bits) { return std::bit_cast<double>(bits); }
+inline uint64_t bits(double number) { return std::bit_cast<uint64_t>(number); }
+inline bool takes(uint64_t a) { return (a & format.magnitude()) - 1 >= smallest_normal - 1; }
+inline bool takes(FloatFormat from, FloatFormat to, const FloatState &state) {
+    return from == format && to == format && float32_host::takes(state);
+}
+inline bool is_plain(uint64_t a) {
+    return (a & format.magnitude()) - (smallest_normal + 1) < format.infinity() - (smallest_normal + 1);
+}
+// Whether a number of a narrower format is zero or normal, and what it is then.
+inline bool takes(FloatFormat narrow, uint64_t a) {
+    const uint64_t magnitude = a & narrow.magnitude();
+    return magnitude - 1 >= (uint64_t{1} << narrow.fraction_bits) - 1 && magnitude < narrow.infinity();
+}
+inline double widened(FloatFormat narrow, uint64_t a) {
+    const uint64_t magnitude = (a & narrow.magnitude()) << (format.fraction_bits - narrow.fraction_bits);
+    const auto scale = static_cast<uint64_t>(2 * format.bias() - narrow.bias()) << format.fraction_bits;
+    return number(magnitude | (a & narrow.sign()) << (format.width() - narrow.width())) * number(scale);
+}
+
+} // namespace float64_host
+
+// Products and the first operand of a sum are of format `from`, addends and results of format `to`.
+namespace floats {
+
+inline bool is_single(FloatFormat from, FloatFormat to) {
+    return from == float_format::single_ && to == float_format::single_;
+}
+inline uint32_t narrow(uint64_t a) { return static_cast<uint32_t>(a); }
+
+inline uint64_t add(FloatFormat from, FloatFormat to, uint64_t a, uint64_t b, FloatState &state) {
+    namespace host = float64_host;
+    if (is_single(from, to))
+        return f32_add(narrow(a), narrow(b), state);
+    if (host::takes(from, to, state) && host::takes(a) && host::takes(b)) {
+        const double x = host::number(a), y = host::number(b), sum = x + y;
+        if (host::is_plain(host::bits(sum))) {
+            if (!float32_host::knows_inexact(state))
+                float32_host::note_inexact(float32_host::sum_error(x, y, sum) != 0, state);
+            return host::bits(sum);
+        }
+    }
+    return floats_exact::add(from, to, a, b, state);
+}
+
+inline uint64_t multiply(FloatFormat from, FloatFormat to, uint64_t a, uint64_t b, FloatState &state) {
+    namespace host = float64_host;
+    if (is_single(from, to))
+        return f32_mul(narrow(a), narrow(b), state);
+    if (host::takes(from, to, state) && host::takes(a) && host::takes(b)) {
+        const double x = host::number(a), y = host::number(b), product = x * y;
+        if (host::is_plain(host::bits(product)) && std::abs(product) > host::smallest_product) {
+            if (!float32_host::knows_inexact(state))
+                float32_host::note_inexact(std::fma(x, y, -product) != 0, state);
+            return host::bits(product);
+        }
+    }
+    return floats_exact::multiply(from, to, a, b, state);
+}
+
+inline uint64_t multiply_add(FloatFormat from, FloatFormat to, uint64_t a, uint64_t b, uint64_t c, FloatState &state) {
+    namespace host = float64_host;
+    if (is_single(from, to))
+        return f32_fmadd(narrow(a), narrow(b), narrow(c), state);
+    if (host::takes(from, to, state) && host::takes(a) && host::takes(b) && host::takes(c)) {
+        const double x = host::number(a), y = host::number(b), z = host::number(c);
+        const double result = std::fma(x, y, z);
+        if (host::is_plain(host::bits(result))) {
+            if (float32_host::knows_inexact(state))
+                return host::bits(result);
+            const double product = x * y, sum = product + z;
+            const double error = std::fma(x, y, -product) + float32_host::sum_error(product, z, sum);
+            if (sum == result && error == 0 && std::abs(product) > host::smallest_product)
+                return host::bits(result); // exact; otherwise the slow way finds out
+        }
+    }
+    return floats_exact::multiply_add(from, to, a, b, c, state);
+}
+
+// a * b + c * d + e with one rounding.
+inline uint64_t dot(FloatFormat from, FloatFormat to, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
+                    FloatState &state) {
+    namespace host = float64_host;
+    // Doubles hold such products, and mostly all bits of their sums, too.
+    if (to == float_format::single_ && float32_host::takes(state) && host::takes(from, a) && host::takes(from, b) &&
+        host::takes(from, c) && host::takes(from, d) && host::takes(to, e)) {
+        const double first = host::widened(from, a) * host::widened(from, b);
+        const double second = host::widened(from, c) * host::widened(from, d);
+        const double both = first + second, addend = host::widened(to, e), sum = both + addend;
+        const auto result = static_cast<float>(sum);
+        if (float32_host::sum_error(first, second, both) == 0 && float32_host::sum_error(both, addend, sum) == 0 &&
+            float32_host::is_plain(float32_host::bits(result))) {
+            float32_host::note_inexact(static_cast<double>(result) != sum, state);
+            return float32_host::bits(result);
+        }
+    }
+    return floats_exact::dot(from, to, a, b, c, d, e, state);
+}
+
 uint64_t divide(FloatFormat format, uint64_t a, uint64_t b, FloatState &state);
 uint64_t square_root(FloatFormat format, uint64_t a, FloatState &state);
 uint64_t convert(FloatFormat from, FloatFormat to, uint64_t a, FloatState &state);

@@ -48,7 +48,7 @@ enum class Timing : uint8_t {
     fp_move,
     fp_divide,
     fp_sqrt,
-    // Where pipelines tell these apart; else they are as `fp`.
+    // Where pipelines tell these apart; else they are as `fp`, the last three as `alu`.
     fp_double,
     fp_small,
     fp_compare,
@@ -56,6 +56,7 @@ enum class Timing : uint8_t {
     fp_dot,
     dma,
     stream,
+    simd,
     count
 };
 
@@ -102,7 +103,7 @@ constexpr IntegerOperands integer_operands(const char *operands) {
 constexpr bool comes_late(Timing timing) {
     return timing == Timing::load || timing == Timing::multiply || timing == Timing::multiply_high ||
            timing == Timing::divide || timing == Timing::atomic || timing == Timing::dma || timing == Timing::stream ||
-           timing == Timing::fp || timing == Timing::fp_divide || timing == Timing::fp_sqrt;
+           timing == Timing::simd || timing == Timing::fp || timing == Timing::fp_divide || timing == Timing::fp_sqrt;
 }
 
 // Numbers of all rows of all tables, in the order of the tables.
@@ -117,11 +118,5 @@ enum OpCode : uint16_t {
 #undef INSN
     op_count
 };
-
-// How long results take on harts with a scoreboard: all of xpulpimg that computes does so in the unit for products.
-constexpr Timing late_timing(uint16_t code, Timing timing) {
-    constexpr uint16_t first = op_p_lb_post, last = op_p_bneimm; // of xpulpimg
-    return timing == Timing::alu && code >= first && code <= last ? Timing::multiply : timing;
-}
 
 } // namespace tilewright

@@ -4,6 +4,7 @@
 #include "isa/decode.h"
 #include "isa/op.h"
 #include "machine/fetch.h"
+#include "machine/memory.h"
 #include "machine/units.h"
 
 #include <array>
@@ -17,10 +18,8 @@
 namespace tilewright {
 
 class Device;
-struct BankSlots;
 struct Hart;
-struct Memory;
-class NearPaths;
+class Tiles;
 
 // Decoded instructions of one memory, for one kind of hart.
 struct Code {
@@ -50,20 +49,21 @@ struct HardwareLoop {
 
 // What a hart did and why it lost cycles; the rest of the time went into instructions of several cycles.
 struct Counters {
+    // Those of most instructions come first, so that they share a cache line of the host.
     uint64_t instructions = 0;
     uint64_t loads = 0;
     uint64_t stores = 0;
-    uint64_t jumps = 0;
     uint64_t branches = 0;
     uint64_t taken = 0;
+    uint64_t stall_use = 0;    // an instruction waited for the result of the one before
+    uint64_t stall_bank = 0;   // another access to the same bank
+    uint64_t stall_memory = 0; // latency of memories further away, and of devices
+    uint64_t jumps = 0;
     uint64_t far_loads = 0; // of memories that are not next to the hart, and of devices
     uint64_t far_stores = 0;
     uint64_t stall_far_loads = 0;
     uint64_t stall_far_stores = 0;
-    uint64_t stall_use = 0;        // an instruction waited for the result of the one before
-    uint64_t stall_bank = 0;       // another access to the same bank
     uint64_t stall_unit = 0;       // another hart's operation in a unit that it shares
-    uint64_t stall_memory = 0;     // latency of memories further away, and of devices
     uint64_t stall_misaligned = 0; // the second half of a misaligned access
     uint64_t stall_fetch = 0;      // instruction cache misses
     uint64_t fetch_misses = 0;
@@ -97,16 +97,7 @@ struct NearView {
     uint32_t bank_mask = 0;
     uint32_t bank_shift = 2;         // bytes of a bank's words, as a power of two
     BankSlots *bank_slots = nullptr; // of harts with a scoreboard
-    NearPaths *paths = nullptr;
-};
-
-// How harts with a scoreboard reach the memory next to them, where it is not the same to all of them at all addresses.
-class NearPaths {
-  public:
-    virtual ~NearPaths() = default;
-    // An access at an offset of the memory in cycle `time`, which is moved on where the hart itself has to wait. The
-    // cycle behind that in which a bank next to the hart, free of others, would have answered.
-    virtual int64_t reach(const Hart &hart, uint32_t offset, bool atomic, int64_t &time) = 0;
+    Tiles *tiles = nullptr;          // in which the memory lies, where it is not the same to all harts
 };
 
 enum class Outcome : uint8_t { done, asleep, fault };
@@ -146,53 +137,62 @@ class HartExtension : public Scheduled {
     uint32_t accesses_ = 0;
 };
 
-struct Hart : Scheduled {
-    std::array<uint32_t, 33> x{}; // the last one takes writes of x0
-    std::array<uint64_t, 32> f{};
-    // With a scoreboard: the cycle from which each integer register can be used, and loads that are under way.
-    std::array<int64_t, 33> ready{};
-    static constexpr uint32_t most_loads = 16;
-    std::array<int64_t, most_loads> loads_end{};
-    uint32_t loads_begun = 0;
-    int64_t port_free = 0; // first cycle in which its port to the memory next to it takes another access
-    uint32_t pulses = 0;   // wake-ups that came while it was awake
-    std::unique_ptr<HartExtension> extension;
+// What most instructions use comes first, so that going from hart to hart touches few cache lines of the host.
+struct alignas(64) Hart : Scheduled {
     const Op *op = nullptr;
-    int64_t time = 0; // of the next instruction, in cycles of the hart's own clock
+    int64_t time = 0;       // of the next instruction, in cycles of the hart's own clock
+    uintptr_t line = 0;     // cache line of the last instruction
+    uint32_t pending = 0;   // cycles of `time` in which only a result was waited for
+    uint32_t interrupt = 0; // pending requests
+    const NearView *near = nullptr;
+    HartGroup *group = nullptr;
     Code *code = nullptr;
-    uintptr_t line = 0;   // cache line of the last instruction
-    uint32_t pending = 0; // cycles of `time` in which only a result was waited for
+    uint64_t *fetched = nullptr; // lines in its own instruction cache: its words of the group's
+    uint64_t fetched_bit = 0;    // and its bit in each
+    int64_t port_free = 0;       // first cycle in which its port to the memory next to it takes another access
+    uint32_t load_place = 0;     // of the next one in `loads_end`
+    uint32_t index = 0;          // among all harts
+    int64_t stood_back = -1;     // when it last let others go first to a unit that they share
+    std::unique_ptr<HartExtension> extension;
+    uint64_t suspects = 0; // registers with bytes that were never written, as bits; floating-point ones above
+    Counters counters;
+    alignas(64) std::array<uint32_t, 33> x{}; // the last one takes writes of x0
     HartState state = HartState::off;
+    uint8_t elw_register = nowhere;
+    bool stores_unwritten = false; // the next store is of a register with bytes that were never written
+    // With a scoreboard: the cycle from which each integer register can be used, and loads that are under way.
+    alignas(64) std::array<int64_t, 33> ready{};
+    static constexpr uint32_t most_loads = 16;
+    alignas(64) std::array<int64_t, most_loads> loads_end{};
+    std::array<uint64_t, 32> f{};
+    std::array<HardwareLoop, 2> loops{};
+    uint32_t pulses = 0;            // wake-ups that came while it was awake
     const Op *stopped_at = nullptr; // the breakpoint that it goes on from
     const Op *marked_at = nullptr;  // the place that it is at, where that is known already
-    int64_t stood_back = -1;        // when it last let others go first to a unit that they share
-    uint32_t index = 0;             // among all harts
     uint32_t id = 0;                // mhartid
-    HartGroup *group = nullptr;
-    const NearView *near = nullptr;
-    std::array<HardwareLoop, 2> loops{};
     uint32_t fcsr = 0;
     uint32_t mstatus = 0, mie = 0, mtvec = 0, mscratch = 0, mepc = 0, mcause = 0, mtval = 0;
-    uint32_t interrupt = 0; // pending requests
     PerformanceCounters performance;
     int64_t cycle_base = 0; // what a write of mcycle left behind
     int64_t instruction_base = 0;
     int64_t started = 0;
-    uint8_t elw_register = nowhere;
     uint32_t reservation = no_reservation; // of lr.w
     const Op *missed = nullptr;            // the last instruction that was not in the cache, and when it was asked for
     int64_t missed_at = 0;
-    std::vector<uint64_t> fetched; // lines in the private instruction cache, as bits, by line of the code
-    Counters counters;
     // For checks.
-    uint32_t epoch = 0;            // see checks/order.h
-    uint32_t frame = 0;            // see checks/places.h
-    uint32_t stack_low = 0;        // end of its stack; 0: not known
-    uint64_t suspects = 0;         // registers with bytes that were never written, as bits; floating-point ones above
-    bool stores_unwritten = false; // the next store is of such a register
+    uint32_t epoch = 0;     // see checks/order.h
+    uint32_t frame = 0;     // see checks/places.h
+    uint32_t stack_low = 0; // end of its stack; 0: not known
     // The unit for each kind of instruction; null where the hart has one for itself.
     std::array<SharedUnit *, static_cast<size_t>(Timing::count)> units{};
 };
+
+// Asks the host for what a hart needs first, while another one still runs.
+inline void prefetch(const Scheduled *next) {
+    constexpr size_t line = 64, lines = 14; // up to the first loads under way
+    for (size_t i = 0; i < lines && next != nullptr; ++i)
+        __builtin_prefetch(reinterpret_cast<const char *>(next) + i * line);
+}
 
 // Where execution goes on at a trampoline, and the stall there for a result of the last instruction. The loop with the
 // lower number is the inner one.
@@ -238,16 +238,18 @@ struct HartGroup {
     DivideTiming divide;
     bool has_float = false;
     uint32_t misa = 0;
-    uint32_t outstanding_loads = 0;   // of each hart with a scoreboard; 0: any number. With paths of stores, too
-    std::unique_ptr<NearPaths> paths; // to the memory next to them
-    uint32_t line_shift = 3;          // halfwords of a line of its caches, as a power of two
-    bool early_counters = false;      // cycle counters are read before the wait for the instruction itself
-    std::vector<Code> code;           // one for each memory that may hold instructions
-    Memory *near = nullptr;           // the memory at one cycle, without a search
-    bool near_banks = false;          // whether conflicts in its banks are modelled
-    NearView view;                    // of that memory
-    std::deque<SharedUnit> units;     // that harts share
-    Device *interrupts = nullptr;     // who asks for interrupts, and hears when one is taken
+    uint32_t outstanding_loads = 0; // of each hart with a scoreboard; 0: any number. With paths of stores, too
+    std::unique_ptr<Tiles> tiles;   // in which the memory next to them lies
+    uint32_t line_shift = 3;        // halfwords of a line of its caches, as a power of two
+    bool early_counters = false;    // cycle counters are read before the wait for the instruction itself
+    std::vector<Code> code;         // one for each memory that may hold instructions
+    Pages fetched;                  // by line of the code: which harts have it in their cache, as bits
+    uint32_t fetched_words = 1;     // for each line
+    Memory *near = nullptr;         // the memory at one cycle, without a search
+    bool near_banks = false;        // whether conflicts in its banks are modelled
+    NearView view;                  // of that memory
+    std::deque<SharedUnit> units;   // that harts share
+    Device *interrupts = nullptr;   // who asks for interrupts, and hears when one is taken
     // Machine time = own time * numerator / denominator.
     int64_t clock_numerator = 1;
     int64_t clock_denominator = 1;

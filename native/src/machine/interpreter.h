@@ -58,19 +58,21 @@ template <bool Observed, bool Scoreboard> Stop Machine::run_harts(int64_t until)
     constexpr int64_t longest_run = 4096; // cycles that a hart runs without looking up
     Hart *hart = nullptr;
     const Op *op = nullptr, *observed_op = nullptr;
-    uint32_t *x = nullptr;
     int64_t t = 0, limit = 0, horizon = 0, observed_time = 0;
     uintptr_t line = 0;
     uint64_t retired = 0;
     uint32_t pending = 0;
     Outcome outcome = Outcome::done;
     [[maybe_unused]] const bool checking = checks_.on();
+    [[maybe_unused]] const bool crowded = harts_.size() > 32; // more than the host's first cache holds
 
 pick:
     for (;;) {
         if (stopping_) [[unlikely]]
             return fault_ ? Stop::fault : Stop::exited;
         if (Scheduled *due = schedule_.pop(); due != nullptr) {
+            if (Scoreboard && crowded)
+                prefetch(due->next_in_slot);
             if (!Scoreboard || due->is_hart) [[likely]] {
                 hart = static_cast<Hart *>(due);
                 break;
@@ -91,11 +93,11 @@ pick:
             return next >= never ? Stop::deadlock : Stop::cycle_limit;
         schedule_.advance(next);
     }
-    x = hart->x.data();
     op = hart->op;
     t = hart->time;
     line = hart->line;
-    pending = hart->pending;
+    if constexpr (!Scoreboard)
+        pending = hart->pending;
     // Until when nobody else does anything.
     limit = t;
     if (!schedule_.others_now())
@@ -125,7 +127,8 @@ yield:
     hart->op = op;
     hart->time = t;
     hart->line = line;
-    hart->pending = pending;
+    if constexpr (!Scoreboard)
+        hart->pending = pending;
     COUNT_RETIRED;
     schedule_.push(*hart, hart->group->machine_time(t), hart->stood_back == t);
     goto pick;
@@ -163,7 +166,7 @@ stopped:
         }
         if (!marks_.empty())
             pass(*hart, op, t, retired);
-        if (!breakpoints_.empty() && stops_at(*hart, op)) [[unlikely]] {
+        if (breakpoints_.any() && stops_at(*hart, op)) [[unlikely]] {
             until = now();
             goto yield;
         }
@@ -198,9 +201,14 @@ l_illegal:
     TRAP(cause_illegal, 0)
 
 l_loop_back:
-    op = loop_back(*hart, op, pending);
-    t += pending;
-    retired += uint64_t{pending} << 32;
+    {
+        uint32_t stall = 0;
+        op = loop_back(*hart, op, stall);
+        if constexpr (!Scoreboard)
+            pending = stall;
+        t += stall;
+        retired += uint64_t{stall} << 32;
+    }
     if (t > horizon) [[unlikely]]
         goto yield;
     DISPATCH;
@@ -219,7 +227,7 @@ l_float_to_integer:
         WAIT_FOR_REGISTERS(operands)                                                                                   \
         TAKE_UNIT(Timing::timing);                                                                                     \
         __VA_ARGS__;                                                                                                   \
-        RESULT_COMES_LATE(late_timing(op_##id, Timing::timing), operands)                                              \
+        RESULT_COMES_LATE(Timing::timing, operands)                                                                    \
     }                                                                                                                  \
     NEXT;
 #define FLOAT(...)

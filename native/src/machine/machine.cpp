@@ -1,7 +1,6 @@
 #include "machine/machine.h"
 
 #include <algorithm>
-#include <sys/mman.h>
 
 namespace tilewright {
 
@@ -100,8 +99,8 @@ void Machine::add_harts(const GroupDescription &description) {
                            group->near_banks ? group->near->bank_slots.data() : nullptr,
                            nullptr};
     if (description.tiles) {
-        group->paths = std::make_unique<Tiles>(*description.tiles, group->first);
-        group->view.paths = group->paths.get();
+        group->tiles = std::make_unique<Tiles>(*description.tiles, group->first);
+        group->view.tiles = group->tiles.get();
     }
     group->early_counters = description.early_counters;
     group->clock_numerator = description.clock_numerator;
@@ -126,13 +125,18 @@ void Machine::add_harts(const GroupDescription &description) {
         group->code.push_back(std::move(code));
     }
     group->caches = std::make_unique<FetchCaches>(description.fetch, description.count);
+    constexpr uint32_t word_bits = 64;
+    group->fetched_words = (description.count + word_bits - 1) / word_bits;
+    // One line more, as an instruction at the very end is also looked for in the one behind.
+    group->fetched = Pages((size_t{lines} + 1) * group->fetched_words * sizeof(uint64_t));
     for (uint32_t i = 0; i < description.count; ++i) {
         Hart hart;
         hart.index = group->first + i;
         hart.id = description.first_id + i;
         hart.group = group.get();
         hart.near = &group->view;
-        hart.fetched.assign(lines / 64 + 1, 0);
+        hart.fetched = reinterpret_cast<uint64_t *>(group->fetched.data()) + i / word_bits;
+        hart.fetched_bit = uint64_t{1} << (i % word_bits);
         harts_.push_back(std::move(hart));
     }
     groups_.push_back(std::move(group));
@@ -195,8 +199,8 @@ Memory &Machine::needed_memory(const std::string &name) {
 
 Tiles &Machine::tiles_of(const Memory &memory) {
     for (const auto &group : groups_)
-        if (auto *tiles = dynamic_cast<Tiles *>(group->paths.get()); tiles != nullptr && group->near == &memory)
-            return *tiles;
+        if (group->tiles != nullptr && group->near == &memory)
+            return *group->tiles;
     throw std::invalid_argument("memory '" + memory.name + "' is not next to harts in tiles");
 }
 
@@ -213,7 +217,7 @@ void Machine::start(uint32_t index, uint32_t pc, int64_t time) {
     }
     hart.op = op;
     hart.state = HartState::running;
-    if (hart.group->paths == nullptr) // many harts go on in the order in which they come
+    if (hart.group->tiles == nullptr) // many harts go on in the order in which they come
         hart.turn = ++turns_;
     hart.time = std::max(hart.time, hart.group->own_time(time));
     hart.started = hart.time;
@@ -328,15 +332,15 @@ void Machine::happen(const Event &event) { event.device->happen(event.tag); }
 
 void Machine::forget_code() {
     for (const Pages &pages : code_pages_)
-        madvise(pages.data(), pages.size(), MADV_DONTNEED);
-    for (const auto &group : groups_)
+        pages.clear();
+    for (const auto &group : groups_) {
         group->caches->clear();
-    for (Hart &hart : harts_) {
-        std::ranges::fill(hart.fetched, 0);
+        group->fetched.clear();
+    }
+    for (Hart &hart : harts_)
         for (HardwareLoop &loop : hart.loops)
             if (loop.behind != nullptr)
                 move_loop(hart, loop, loop.start, loop.end);
-    }
 }
 
 int64_t Machine::fetch_line(Hart &hart, const Op *op, int64_t time) {
@@ -344,14 +348,14 @@ int64_t Machine::fetch_line(Hart &hart, const Op *op, int64_t time) {
     int64_t wait = 0;
     const uint32_t first = line_of(hart, op), last = line_of(hart, op + 1);
     for (uint32_t line = first; line <= last; ++line) {
-        if ((hart.fetched[line / 64] >> (line % 64)) & 1)
+        if ((fetched_word(hart, line) & hart.fetched_bit) != 0)
             continue;
         const FetchCaches::Refill refill = caches.refill(hart.index - hart.group->first, line, time);
         if (refill.kept)
-            hart.fetched[line / 64] |= uint64_t{1} << (line % 64);
+            fetched_word(hart, line) |= hart.fetched_bit;
         for (const uint32_t gone : refill.gone)
             if (gone != CacheLines::empty)
-                hart.fetched[gone / 64] &= ~(uint64_t{1} << (gone % 64));
+                fetched_word(hart, gone) &= ~hart.fetched_bit;
         hart.counters.fetch_misses += refill.missed;
         wait += refill.cycles;
     }

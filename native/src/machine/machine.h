@@ -196,9 +196,11 @@ class Machine {
     // Moves on from the instruction in which a hart slept.
     static void go_on(Hart &hart);
     static bool is_fetched(const Hart &hart, const Op *op) {
-        const uint32_t line = line_of(hart, op);
-        const uint32_t last = line_of(hart, op + 1);
-        return (hart.fetched[line / 64] >> (line % 64)) & (hart.fetched[last / 64] >> (last % 64)) & 1;
+        return (fetched_word(hart, line_of(hart, op)) & fetched_word(hart, line_of(hart, op + 1)) & hart.fetched_bit) !=
+               0;
+    }
+    static uint64_t &fetched_word(const Hart &hart, uint32_t line) {
+        return hart.fetched[size_t{line} * hart.group->fetched_words];
     }
     // Number of an instruction's cache line among those of all memories.
     static uint32_t line_of(const Hart &hart, const Op *op) {
@@ -249,7 +251,7 @@ class Machine {
     bool scoreboard_ = false;              // whether any hart has one
     uint32_t to_host_ = 0, from_host_ = 0; // 0: there is no such host
     Trace trace_;
-    std::vector<uint32_t> breakpoints_;
+    Marks breakpoints_;
     std::vector<Marks> marks_; // by hart; none where nobody asked
     std::vector<Passage> passages_;
     static constexpr uint32_t nobody = ~0u;

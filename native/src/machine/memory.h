@@ -34,7 +34,8 @@ class Pages {
             munmap(data_, bytes_);
     }
     uint8_t *data() const { return data_; }
-    size_t size() const { return bytes_; }
+    // Zeroes it again.
+    void clear() const { madvise(data_, bytes_, MADV_DONTNEED); }
 
   private:
     uint8_t *data_ = nullptr;

@@ -1,8 +1,6 @@
 // What the observed interpreter looks at besides checks: a profile, a trace, and instructions to stop at.
 #include "machine/machine.h"
 
-#include <algorithm>
-
 namespace tilewright {
 
 namespace {
@@ -15,7 +13,7 @@ bool is_link(uint32_t number) { return number == return_address || number == alt
 
 void Machine::look_at_harts() {
     following_ = profiling_ || trace_.on();
-    observed_ = checks_.on() || profiling_ || trace_.on() || !breakpoints_.empty() || !marks_.empty();
+    observed_ = checks_.on() || profiling_ || trace_.on() || breakpoints_.any() || !marks_.empty();
 }
 
 void Machine::record_profile(bool on) {
@@ -32,7 +30,7 @@ void Machine::record_trace(size_t most, std::vector<uint32_t> functions) {
 }
 
 void Machine::break_at(const std::vector<uint32_t> &addresses) {
-    breakpoints_ = addresses;
+    breakpoints_.set(addresses);
     look_at_harts();
 }
 
@@ -40,7 +38,7 @@ bool Machine::stops_at(Hart &hart, const Op *op) {
     if (hart.stopped_at == op)
         return false; // goes on from there
     hart.stopped_at = nullptr;
-    if (std::ranges::find(breakpoints_, hart.code->pc_of(op)) == breakpoints_.end())
+    if (!breakpoints_.has(hart.code->pc_of(op)))
         return false;
     hart.stopped_at = op;
     stopped_hart_ = hart.index;

@@ -3,10 +3,10 @@
 #pragma once
 
 // What the semantics in the instruction tables are written in.
-#define RD x[op->rd]
-#define RS1 x[op->rs1]
-#define RS2 x[op->rs2]
-#define RS3 x[op->rs3]
+#define RD hart->x[op->rd]
+#define RS1 hart->x[op->rs1]
+#define RS2 hart->x[op->rs2]
+#define RS3 hart->x[op->rs3]
 #define FD hart->f[op->rd]
 #define FS1 static_cast<uint32_t>(hart->f[op->rs1])
 #define FS2 static_cast<uint32_t>(hart->f[op->rs2])
@@ -19,7 +19,7 @@
 // Post-increment: x0 stays zero.
 #define UPDATE_RS1(value)                                                                                              \
     RS1 = (value);                                                                                                     \
-    x[0] = 0
+    hart->x[0] = 0
 
 // An instruction that others can see is executed when it is its turn.
 #define MY_TURN                                                                                                        \
@@ -35,13 +35,15 @@
 
 #define NEXT                                                                                                           \
     t += op->cycles;                                                                                                   \
-    pending = op->stall;                                                                                               \
+    if constexpr (!Scoreboard)                                                                                         \
+        pending = op->stall;                                                                                           \
     RETIRE;                                                                                                            \
     op += op->next;                                                                                                    \
     DISPATCH
 
-// Instructions are counted in the low half, cycles in which one waited for a result in the high half.
-#define RETIRE retired += 1 + (uint64_t{op->stall} << 32)
+// Instructions are counted in the low half, cycles in which one waited for a result in the high half. With a scoreboard
+// no instruction stalls the one right behind.
+#define RETIRE retired += 1 + (Scoreboard ? 0 : uint64_t{op->stall} << 32)
 #define COUNT_RETIRED                                                                                                  \
     COUNT.instructions += retired & 0xffffffff;                                                                        \
     COUNT.stall_use += retired >> 32;                                                                                  \
@@ -77,8 +79,8 @@
 #define TAKE_PORT(load)                                                                                                \
     if constexpr (Scoreboard) {                                                                                        \
         late = std::max(t, hart->port_free);                                                                           \
-        if (const uint32_t most = hart->group->outstanding_loads; most != 0 && (load || hart->near->paths != nullptr)) \
-            late = std::max(late, hart->loads_end[hart->loads_begun % most]);                                          \
+        if (hart->group->outstanding_loads != 0 && (load || hart->near->tiles != nullptr))                             \
+            late = std::max(late, hart->loads_end[hart->load_place]);                                                  \
         COUNT.stall_memory += static_cast<uint64_t>(late - t);                                                         \
         t = late;                                                                                                      \
     }
@@ -94,15 +96,17 @@
 
 #define LOAD_COMES                                                                                                     \
     if constexpr (Scoreboard) {                                                                                        \
-        if (const uint32_t most = hart->group->outstanding_loads; most != 0)                                           \
-            hart->loads_end[hart->loads_begun++ % most] =                                                              \
+        if (const uint32_t most = hart->group->outstanding_loads; most != 0) {                                         \
+            hart->loads_end[hart->load_place] =                                                                        \
                 late + 1 + hart->group->pipeline.use[static_cast<size_t>(Timing::load)];                               \
+            hart->load_place = hart->load_place + 1 < most ? hart->load_place + 1 : 0;                                 \
+        }                                                                                                              \
     }
 
 // The answer of a store keeps its place among accesses under way, where it has one.
 #define STORE_COMES                                                                                                    \
     if constexpr (Scoreboard) {                                                                                        \
-        if (near->paths != nullptr) {                                                                                  \
+        if (near->tiles != nullptr) {                                                                                  \
             LOAD_COMES                                                                                                 \
         }                                                                                                              \
     }
@@ -111,29 +115,18 @@
 #define NEAR_WAY(atomic)                                                                                               \
     if constexpr (Scoreboard) {                                                                                        \
         const NearView *view = hart->near;                                                                             \
-        if (const uint32_t place = where - view->base; view->paths != nullptr && place < view->memory->size) {         \
+        if (const uint32_t place = where - view->base; view->tiles != nullptr && place < view->memory->size) {         \
             int64_t asked = t;                                                                                         \
-            late = view->paths->reach(*hart, place, atomic, asked);                                                    \
+            late = view->tiles->reach(*hart, place, atomic, asked);                                                    \
             t = asked;                                                                                                 \
-        }                                                                                                              \
-    }
-
-// A fence waits for the answers of all accesses.
-#define FENCE                                                                                                          \
-    if constexpr (Scoreboard) {                                                                                        \
-        const uint32_t most = hart->near->paths != nullptr ? hart->group->outstanding_loads : 0;                       \
-        const auto last = std::max_element(hart->loads_end.begin(), hart->loads_end.begin() + most);                   \
-        if (most != 0 && *last > t) {                                                                                  \
-            COUNT.stall_memory += static_cast<uint64_t>(*last - t);                                                    \
-            t = *last;                                                                                                 \
         }                                                                                                              \
     }
 
 // The bank, or the way to it, of an access next to a hart with a scoreboard.
 #define NEAR_SLOT(offset, store)                                                                                       \
-    if (near->paths != nullptr) {                                                                                      \
+    if (near->tiles != nullptr) {                                                                                      \
         int64_t asked = t;                                                                                             \
-        late = near->paths->reach(*hart, offset, false, asked);                                                        \
+        late = near->tiles->reach(*hart, offset, false, asked);                                                        \
         COUNT.stall_memory += static_cast<uint64_t>(asked - t);                                                        \
         t = asked;                                                                                                     \
     } else if (near->bank_slots != nullptr) {                                                                          \
@@ -174,7 +167,8 @@
 // Checks of an access next to the hart: one look at who was there last, where that was the hart itself.
 #define CHECK_LOAD(size)                                                                                               \
     if constexpr (Observed) {                                                                                          \
-        if (checking && (!all_are<size>(near->reads + offset, hart->epoch) || x[stack_pointer] < hart->stack_low))     \
+        if (checking &&                                                                                                \
+            (!all_are<size>(near->reads + offset, hart->epoch) || hart->x[stack_pointer] < hart->stack_low))           \
             check(*hart, op, where, *near->memory, offset, size, AccessKind::load, t);                                 \
     }
 
@@ -182,7 +176,7 @@
     if constexpr (Observed) {                                                                                          \
         if (checking && (!all_are<size>(near->writes + offset, hart->epoch) ||                                         \
                          !all_are<size>(near->reads + offset, hart->epoch) || hart->stores_unwritten ||                \
-                         x[stack_pointer] < hart->stack_low))                                                          \
+                         hart->x[stack_pointer] < hart->stack_low))                                                    \
             check(*hart, op, where, *near->memory, offset, size, AccessKind::store, t);                                \
     }
 
@@ -266,7 +260,7 @@
         DISPATCH;                                                                                                      \
     }
 
-#define LINK x[op->rd] = PC + static_cast<uint32_t>(length_of(op)) * 2
+#define LINK RD = PC + static_cast<uint32_t>(length_of(op)) * 2
 
 #define JUMP(address)                                                                                                  \
     {                                                                                                                  \

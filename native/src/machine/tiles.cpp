@@ -13,8 +13,8 @@ Tiles::Tiles(const TilesDescription &description, uint32_t first) : description_
             throw std::invalid_argument("numbers of tiles must be powers of two, found " + std::to_string(number));
     if (subgroups > description.tiles)
         throw std::invalid_argument("there are more groups than tiles");
-    subgroup_tiles_ = description.tiles / subgroups;
-    group_tiles_ = description.tiles / description.groups;
+    subgroup_shift_ = static_cast<uint32_t>(std::countr_zero(description.tiles / subgroups));
+    group_shift_ = static_cast<uint32_t>(std::countr_zero(description.tiles / description.groups));
     ways_per_tile_ = description.subgroups + description.groups - 1;
     hart_shift_ = static_cast<uint32_t>(std::countr_zero(description.harts_per_tile));
     row_shift_ = static_cast<uint32_t>(std::countr_zero(description.banks_per_tile)) + 2;
@@ -27,8 +27,8 @@ Tiles::Tiles(const TilesDescription &description, uint32_t first) : description_
 // Half of the cycles beyond that of the bank are on the way there, half on the way back. A request that its bank does
 // not take yet keeps the next one of the same way from leaving.
 int64_t Tiles::reach_far(uint32_t home, uint32_t tile, Slots &bank, int64_t &time, uint32_t busy) {
-    const uint32_t group = home / group_tiles_ ^ tile / group_tiles_;
-    const uint32_t subgroup = home / subgroup_tiles_ ^ tile / subgroup_tiles_;
+    const uint32_t group = (home ^ tile) >> group_shift_;
+    const uint32_t subgroup = (home ^ tile) >> subgroup_shift_;
     const uint32_t cycles = group != 0      ? description_.cycles_far
                             : subgroup != 0 ? description_.cycles_group
                                             : description_.cycles_subgroup;

@@ -70,16 +70,18 @@ struct TilesDescription {
 
 // The way from harts to banks. A tile sends one request a cycle to its own subgroup, to each other one of its group and
 // to each other group, and takes one from each; answers have ways of their own.
-class Tiles final : public NearPaths {
+class Tiles {
   public:
     // For harts from `first` on.
     Tiles(const TilesDescription &description, uint32_t first);
 
-    // An atomic operation keeps its bank for a second cycle.
-    int64_t reach(const Hart &hart, uint32_t offset, bool atomic, int64_t &time) override {
+    // An access at an offset of the memory in cycle `time`, which is moved on where the hart itself has to wait. The
+    // cycle behind that in which a bank next to the hart, free of others, would have answered. An atomic operation keeps
+    // its bank for a second cycle.
+    int64_t reach(const Hart &hart, uint32_t offset, bool atomic, int64_t &time) {
         const uint32_t home = (hart.index - first_) >> hart_shift_;
         const uint32_t tile = tile_of(offset), busy = atomic ? 2 : 1;
-        Slots &bank = banks_[size_t{tile} * description_.banks_per_tile + bank_in_tile(offset)];
+        Slots &bank = banks_[bank_of(tile, offset)];
         if (tile == home) {
             const int64_t now = time;
             time = bank.take(now, now, busy);
@@ -88,12 +90,8 @@ class Tiles final : public NearPaths {
         return reach_far(home, tile, bank, time, busy);
     }
     // A device takes a word in exactly this cycle, whoever else wants it.
-    void take(uint32_t offset, int64_t now, int64_t time) {
-        banks_[size_t{tile_of(offset)} * description_.banks_per_tile + bank_in_tile(offset)].take(now, time, 1);
-    }
-    uint32_t bank_of(uint32_t offset) const {
-        return tile_of(offset) * description_.banks_per_tile + bank_in_tile(offset);
-    }
+    void take(uint32_t offset, int64_t now, int64_t time) { banks_[bank_of(offset)].take(now, time, 1); }
+    uint32_t bank_of(uint32_t offset) const { return bank_of(tile_of(offset), offset); }
     uint32_t tile_of(uint32_t offset) const {
         return offset < sequential_end_ ? offset >> sequential_shift_
                                         : (offset >> row_shift_) & (description_.tiles - 1);
@@ -105,7 +103,10 @@ class Tiles final : public NearPaths {
         int64_t request_out = 0, request_in = 0, answer_out = 0, answer_in = 0; // first cycle in which each is free
     };
 
-    uint32_t bank_in_tile(uint32_t offset) const { return (offset >> 2) & (description_.banks_per_tile - 1); }
+    uint32_t bank_of(uint32_t tile, uint32_t offset) const {
+        const uint32_t banks = description_.banks_per_tile;
+        return tile * banks + ((offset >> 2) & (banks - 1));
+    }
     int64_t reach_far(uint32_t home, uint32_t tile, Slots &bank, int64_t &time, uint32_t busy);
 
     TilesDescription description_;
@@ -114,7 +115,7 @@ class Tiles final : public NearPaths {
     uint32_t sequential_end_ = 0;
     uint32_t sequential_shift_ = 0;
     uint32_t row_shift_ = 0;
-    uint32_t subgroup_tiles_ = 1, group_tiles_ = 1;
+    uint32_t subgroup_shift_ = 0, group_shift_ = 0; // tiles of each, as powers of two
     uint32_t ways_per_tile_ = 1;
     std::vector<Slots> banks_;
     std::vector<Way> ways_; // by tile and direction

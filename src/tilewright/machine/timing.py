@@ -38,8 +38,8 @@ INSTRUCTION_CLASSES = (
     "fp_sqrt",
 )
 """What a pipeline distinguishes; each has its cycles, and under NAME_use the stall of one that needs its result."""
-FINER_CLASSES = ("fp_double", "fp_small", "fp_compare", "fp_convert", "fp_dot", "dma", "stream")
-"""What it may distinguish besides: where it does not, they are as `fp`, the last two as `alu`."""
+FINER_CLASSES = ("fp_double", "fp_small", "fp_compare", "fp_convert", "fp_dot", "dma", "stream", "simd")
+"""What it may distinguish besides: where it does not, they are as `fp`, the last three as `alu`."""
 PIPELINE_FLAGS = ("scoreboard", "divide_by_difference")
 """Numbers of a pipeline that are 1 where instructions wait for registers, and long results come while others go on; and
 where a division takes the leading zeros that the divisor has more than the dividend."""
