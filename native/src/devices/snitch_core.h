@@ -94,6 +94,7 @@ class SnitchCore final : public HartExtension {
     bool find_next();
     // Behind the instruction that was executed: on, or back to the start of its loop.
     void advance();
+    void end_or_repeat();
     void forget_done();
     // When an instruction is issued, and with which registers.
     void plan(const Entry &next);
@@ -116,6 +117,7 @@ class SnitchCore final : public HartExtension {
     uint64_t at_ = 0;                   // of the one that is next
     uint32_t held_ = 0;                 // instructions in it
     std::vector<Loop> running_;
+    const Entry *innermost_ = nullptr; // the setup of the last of these
     std::vector<uint64_t> collecting_; // loops whose bodies are not complete
     bool scheduled_ = false;
     bool planned_ = false; // the next instruction is

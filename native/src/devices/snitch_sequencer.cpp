@@ -3,6 +3,9 @@
 #include "devices/snitch_core.h"
 #include "machine/float_unit.h"
 
+// What the loop below does for each instruction; the compiler would leave some of it apart, as it is used twice.
+#define HOT [[gnu::always_inline]] inline
+
 namespace tilewright {
 
 namespace {
@@ -25,7 +28,7 @@ uint32_t bytes_of(const Op &op) {
 
 } // namespace
 
-inline SnitchCore::Places SnitchCore::places_of(const Op &op, uint32_t shift, uint32_t mask) {
+HOT SnitchCore::Places SnitchCore::places_of(const Op &op, uint32_t shift, uint32_t mask) {
     if (mask == 0)
         return {op.rd, op.rs1, op.rs2, op.rs3};
     const auto place = [shift, mask](uint8_t number, uint32_t bit) {
@@ -34,15 +37,15 @@ inline SnitchCore::Places SnitchCore::places_of(const Op &op, uint32_t shift, ui
     return {place(op.rd, 0), place(op.rs1, 1), place(op.rs2, 2), place(op.rs3, 3)};
 }
 
-inline int64_t SnitchCore::source_ready(uint8_t number) const {
+HOT int64_t SnitchCore::source_ready(uint8_t number) const {
     return is_read_stream(number) ? streams_[number].ready() : ready_[number];
 }
 
-inline int64_t SnitchCore::target_ready(uint8_t number) const {
+HOT int64_t SnitchCore::target_ready(uint8_t number) const {
     return is_stream(number) ? (streams_[number].is_writing() ? streams_[number].room() : never) : ready_[number];
 }
 
-inline int64_t SnitchCore::issue_time(const Entry &entry, const Places &places) const {
+HOT int64_t SnitchCore::issue_time(const Entry &entry, const Places &places) const {
     int64_t at = std::max(time_, entry.from);
     if (entry.kind == Kind::load)
         return std::max({at, target_ready(places.rd), hart_.port_free});
@@ -62,11 +65,11 @@ inline int64_t SnitchCore::issue_time(const Entry &entry, const Places &places) 
     return at;
 }
 
-inline uint64_t SnitchCore::operand_of(uint8_t number, int64_t time) {
+HOT uint64_t SnitchCore::operand_of(uint8_t number, int64_t time) {
     return is_read_stream(number) ? streams_[number].take(time) : hart_.f[number];
 }
 
-inline void SnitchCore::result_to(const Op *op, uint8_t number, uint64_t value, int64_t ready) {
+HOT void SnitchCore::result_to(const Op *op, uint8_t number, uint64_t value, int64_t ready) {
     if (is_stream(number)) {
         unfenced_ = true;
         streams_[number].put(value, op, ready);
@@ -115,7 +118,7 @@ bool SnitchCore::execute_access(const Entry &entry, const Places &places, int64_
     return true;
 }
 
-[[gnu::always_inline]] inline bool SnitchCore::execute(const Entry &entry, const Places &places, int64_t time) {
+HOT bool SnitchCore::execute(const Entry &entry, const Places &places, int64_t time) {
     time_ = time + 1;
     ++executed_;
     if (entry.kind != Kind::compute)
@@ -182,11 +185,12 @@ void SnitchCore::add(const Entry &entry) {
         collecting_.pop_back();
 }
 
-inline bool SnitchCore::find_next() {
+HOT bool SnitchCore::find_next() {
     while (at_ < behind_) {
         if (entry(at_).kind != Kind::loop)
             return true;
         running_.push_back({at_, 0});
+        innermost_ = &entry(at_);
         ++at_;
     }
     return false;
@@ -200,7 +204,27 @@ inline void SnitchCore::forget_done() {
     }
 }
 
-inline void SnitchCore::advance() {
+HOT void SnitchCore::advance() {
+    if (innermost_ == nullptr) {
+        ++at_;
+        forget_done();
+        return;
+    }
+    if (!innermost_->inner) [[likely]] {
+        if (at_ + 1 != innermost_->end) [[likely]] {
+            ++at_;
+            return;
+        }
+        if (Loop &loop = running_.back(); loop.iteration < innermost_->iterations) [[likely]] {
+            ++loop.iteration;
+            at_ = loop.setup + 1;
+            return;
+        }
+    }
+    end_or_repeat();
+}
+
+void SnitchCore::end_or_repeat() {
     if (!running_.empty()) {
         Loop &loop = running_.back();
         const Entry &setup = entry(loop.setup);
@@ -223,6 +247,7 @@ inline void SnitchCore::advance() {
             return;
         }
         running_.pop_back();
+        innermost_ = running_.empty() ? nullptr : &entry(running_.back().setup);
     }
     forget_done();
 }
@@ -235,12 +260,11 @@ void SnitchCore::wake_self(int64_t time) {
     machine_.schedule(hart_.group->machine_time(std::max(time, time_)), *this);
 }
 
-inline void SnitchCore::plan(const Entry &next) {
+HOT void SnitchCore::plan(const Entry &next) {
     uint32_t shift = 0, mask = 0;
-    if (!running_.empty()) {
-        const Entry &setup = entry(running_.back().setup);
-        mask = setup.stagger_mask;
-        shift = mask == 0 ? 0 : running_.back().iteration % (setup.stagger_max + 1);
+    if (innermost_ != nullptr && innermost_->stagger_mask != 0) {
+        mask = innermost_->stagger_mask;
+        shift = running_.back().iteration % (innermost_->stagger_max + 1);
     }
     planned_places_ = places_of(*next.op, shift, mask);
     planned_at_ = issue_time(next, planned_places_);

@@ -97,7 +97,41 @@ bool Stream::begin(const StreamJob &job, int64_t time) {
 
 void Stream::leave(const std::string &why, uint32_t address) {
     machine_.fail(hart_, job_.op, "bad-access", "a stream " + why, address);
-    active_ = false;
+    active_ = flows_ = false;
+}
+
+void Stream::next_row() {
+    at_[0] = 0;
+    for (uint32_t d = 1; d < job_.dims; ++d) {
+        if (at_[d] < job_.loops.bounds[d]) {
+            ++at_[d];
+            pointer_ += job_.loops.strides[d];
+            return;
+        }
+        at_[d] = 0;
+    }
+    active_ = flows_ = false;
+}
+
+void Stream::fetch(int64_t now) {
+    while (active_ && !job_.write && waiting_ < settings_.depth) {
+        uint32_t address = next_address();
+        if (job_.indirect && !look_up(address, now))
+            return;
+        const uint32_t offset = address - near_.base;
+        if (offset >= near_.memory->size) {
+            leave("reads outside of the memory next to the hart, the only one it reaches", address);
+            return;
+        }
+        put_in(offset, now);
+        if (machine_.checks().on())
+            machine_.check(hart_, job_.op, address, *near_.memory, offset, 8, AccessKind::load, now);
+    }
+    flows_ = active_ && !job_.write && !job_.indirect && !machine_.checks().on();
+    if (!active_ && queued_ && (!behind_.write || waiting_ == 0)) {
+        queued_ = false;
+        begin(behind_, now);
+    }
 }
 
 bool Stream::look_up(uint32_t &address, int64_t now) {

@@ -55,7 +55,9 @@ class Stream {
         }
         first_ = (first_ + 1) % most;
         --waiting_;
-        if (active_ || queued_)
+        if (flows_) [[likely]]
+            fetch_next(time);
+        else if (active_ || queued_)
             fetch(time);
         return value;
     }
@@ -72,41 +74,36 @@ class Stream {
 
     bool begin(const StreamJob &job, int64_t time);
     // Asks for elements while there is room for them.
-    void fetch(int64_t now) {
-        while (active_ && !job_.write && waiting_ < settings_.depth) {
-            uint32_t address = next_address();
-            if (job_.indirect && !look_up(address, now)) [[unlikely]]
-                return;
-            const uint32_t offset = address - near_.base;
-            if (offset >= near_.memory->size) [[unlikely]] {
-                leave("reads outside of the memory next to the hart, the only one it reaches", address);
-                return;
-            }
-            Element &element = fifo_[(first_ + waiting_++) % most];
-            element.ready = request(offset, now, now) + settings_.latency;
-            element.repeats = job_.loops.repeat;
-            std::memcpy(&element.value, near_.data + offset, sizeof element.value);
-            if (machine_.checks().on()) [[unlikely]]
-                machine_.check(hart_, job_.op, address, *near_.memory, offset, 8, AccessKind::load, now);
+    void fetch(int64_t now);
+    // For one, in the place of one that was taken: most of what streams do.
+    void fetch_next(int64_t now) {
+        const uint32_t offset = next_address() - near_.base;
+        if (offset >= near_.memory->size) [[unlikely]] {
+            leave("reads outside of the memory next to the hart, the only one it reaches", near_.base + offset);
+            return;
         }
-        if (!active_ && queued_ && (!behind_.write || waiting_ == 0)) [[unlikely]] {
-            queued_ = false;
-            begin(behind_, now);
-        }
+        put_in(offset, now);
+        if (!active_) [[unlikely]]
+            fetch(now);
+    }
+    void put_in(uint32_t offset, int64_t now) {
+        Element &element = fifo_[(first_ + waiting_++) % most];
+        element.ready = request(offset, now, now) + settings_.latency;
+        element.repeats = job_.loops.repeat;
+        std::memcpy(&element.value, near_.data + offset, sizeof element.value);
     }
     uint32_t next_address() {
         const uint32_t here = pointer_;
-        for (uint32_t d = 0; d < job_.dims; ++d) {
-            if (at_[d] < job_.loops.bounds[d]) [[likely]] {
-                ++at_[d];
-                pointer_ += job_.loops.strides[d];
-                return here;
-            }
-            at_[d] = 0;
+        if (at_[0] < job_.loops.bounds[0]) [[likely]] {
+            ++at_[0];
+            pointer_ += job_.loops.strides[0];
+        } else {
+            next_row();
         }
-        active_ = false;
         return here;
     }
+    // On to the start of the next innermost loop, or the end of the job.
+    void next_row();
     // The cycle in which an element's bank serves it.
     int64_t request(uint32_t offset, int64_t now, int64_t at) {
         int64_t served = std::max(at, own_port_);
@@ -131,6 +128,7 @@ class Stream {
     int64_t own_port_ = 0;
     bool active_ = false; // has elements left to ask for
     bool queued_ = false; // `behind_` waits
+    bool flows_ = false;  // the FIFO is full whenever nothing is taken, and nobody looks at single elements
     static constexpr uint32_t most = 8;
     uint32_t first_ = 0, waiting_ = 0;
     uint32_t pointer_ = 0;
