@@ -170,10 +170,12 @@ class SnitchCores final : public Device {
     }
     Reply access(const Access &) override { return {.refused = true}; }
     std::map<std::string, uint64_t> statistics() const override {
-        uint64_t executed = 0;
-        for (const SnitchCore *core : cores_)
+        uint64_t executed = 0, repeated = 0;
+        for (const SnitchCore *core : cores_) {
             executed += core->executed();
-        return {{"operations", executed}};
+            repeated += core->repeated();
+        }
+        return {{"operations", executed}, {"repeated", repeated}};
     }
 
   private:

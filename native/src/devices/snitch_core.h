@@ -41,6 +41,7 @@ class SnitchCore final : public HartExtension {
     Idma *dma = nullptr;
     SnitchCluster *cluster = nullptr;
     uint64_t executed() const { return executed_; }
+    uint64_t repeated() const { return repeated_; }
 
   private:
     // An instruction for the subsystem, or the setup of a loop over those behind it.
@@ -49,7 +50,8 @@ class SnitchCore final : public HartExtension {
         const Op *op = nullptr;
         const FloatRow *row = nullptr; // of one that computes
         Kind kind = Kind::compute;
-        uint8_t latency = 0; // until its result can be used
+        uint8_t latency = 0;   // until its result can be used
+        bool repeated = false; // was executed before
         uint32_t operand = 0;
         int64_t from = 0;        // when it has come
         uint32_t left = 0;       // instructions of its body that are still to come
@@ -87,6 +89,7 @@ class SnitchCore final : public HartExtension {
     // The queue is a ring, which holds more than the sequencer: setups of loops are in it, too.
     static constexpr uint64_t places = 128;
     const Entry &entry(uint64_t number) const { return queue_[number % places]; }
+    Entry &entry(uint64_t number) { return queue_[number % places]; }
     bool is_empty() const { return first_ == behind_; }
     void add(const Entry &entry);
     void wake_self(int64_t time);
@@ -126,10 +129,10 @@ class SnitchCore final : public HartExtension {
     Wait waits_ = Wait::none;
     const Stream *awaited_ = nullptr;
     uint32_t awaited_address_ = 0;
-    uint32_t stream_registers_ = 0; // all while streams are on (CSR 0x7c0), or none
-    uint32_t formats_ = 0;          // CSR 0x800
-    bool unfenced_ = false;         // stores since the last result for an integer register
-    uint64_t executed_ = 0;
+    uint32_t stream_registers_ = 0;        // all while streams are on (CSR 0x7c0), or none
+    uint32_t formats_ = 0;                 // CSR 0x800
+    bool unfenced_ = false;                // stores since the last result for an integer register
+    uint64_t executed_ = 0, repeated_ = 0; // instructions; those that the sequencer repeated
 };
 
 std::unique_ptr<Device> make_snitch(const std::string &kind, Machine &machine, const std::string &name,

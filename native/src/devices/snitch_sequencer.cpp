@@ -273,7 +273,7 @@ HOT void SnitchCore::plan(const Entry &next) {
 void SnitchCore::go_on(int64_t limit) {
     scheduled_ = false;
     while (planned_ || find_next()) {
-        const Entry &next = entry(at_);
+        Entry &next = entry(at_);
         if (!planned_) {
             plan(next);
             if (planned_at_ >= never) // until a stream is set up
@@ -290,6 +290,8 @@ void SnitchCore::go_on(int64_t limit) {
         }
         if (!execute(next, planned_places_, at))
             return;
+        repeated_ += next.repeated ? 1 : 0;
+        next.repeated = true;
         advance();
         if (waits_ != Wait::none && is_over(waits_)) {
             waits_ = Wait::none;
