@@ -1,17 +1,15 @@
-"""Linear layers that a network says in ITA's arithmetic, on a cluster with ITA: exact, on the engine, and how fast."""
+"""Layers that a network says in ITA's arithmetic, on a cluster of Snitch's with ITA: exact, and on the engine."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 import pytest
 
 import tilewright
-from platforms.ita_cluster import ita_cluster
 from tilewright.base.dtype import INT8
 from tilewright.core.graph import Array, Attr, Graph, Node, TensorType, type_of_array
 from tilewright.core.interpret import interpret
@@ -92,12 +90,12 @@ def attention(rows: int, width: int, count: int, size: int) -> Graph:
         pytest.param(lambda: attention(128, 64, 2, 32), {"ITALinear": 4, "ITAAttention": 1}, id="attention"),
     ],
 )
-def test_on_the_engine(tmp_path: Path, graph: Callable[[], Graph], jobs: dict[str, int]) -> None:
+def test_on_the_engine(graph: Callable[[], Graph], jobs: dict[str, int]) -> None:
     """Exact, without findings of the checks, and every layer on ITA."""
     made = graph()
     fed = [np.random.default_rng(1).integers(-128, 128, made.types["x"].shape).astype(np.int8)]
     wanted = interpret(made, fed)
-    ran = tilewright.run(made, tilewright.Options(platform=str(ita_cluster(tmp_path))), inputs=fed, expected=wanted)
+    ran = tilewright.run(made, tilewright.Options(platform="snitch-ita"), inputs=fed, expected=wanted)
     assert ran.right
     plan = ran.compiled.plan
     chosen = [node.op for node, choice in zip(plan.graph.nodes, plan.choices, strict=True) if choice.engine == "ita"]

@@ -371,7 +371,9 @@ def _platform(
         calibrations=calibrations,
         measured_as=other,
     )
-    return with_times(found, {**_code_lines(found), **file.operations, **measured(calibrations)})
+    times = {**file.operations, **measured(calibrations)}
+    # Nothing where nothing was measured, so that operations of loop nests have their usual cycles.
+    return with_times(found, {**_code_lines(found), **times} if times else {})
 
 
 def _check_copies(machine: Mapping[str, Any], source: Source) -> None:

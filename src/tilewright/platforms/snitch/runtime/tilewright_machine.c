@@ -89,12 +89,14 @@ void tw_dma_wait(int channel) {
  * last one is there. */
 static inline void copy(unsigned char *to, const unsigned char *from, size_t bytes) {
     const uintptr_t apart = ((uintptr_t)to | (uintptr_t)from) & 7;
+#ifdef __riscv_flen
     if (apart == 0)
         for (; bytes >= 32; bytes -= 32, to += 32, from += 32)
             __asm__ volatile("fld ft3, 0(%1)\nfld ft4, 8(%1)\nfld ft5, 16(%1)\nfld ft6, 24(%1)\n"
                              "fsd ft3, 0(%0)\nfsd ft4, 8(%0)\nfsd ft5, 16(%0)\nfsd ft6, 24(%0)" ::"r"(to),
                              "r"(from)
                              : "ft3", "ft4", "ft5", "ft6", "memory");
+#endif
     if ((apart & 3) == 0)
         for (; bytes >= 4; bytes -= 4, to += 4, from += 4)
             *(volatile uint32_t *)to = *(const volatile uint32_t *)from;

@@ -13,11 +13,13 @@ static inline int tw_core(void) {
     return (int)id;
 }
 
-/* Results of the FPU are written some time behind their instructions. Behind this all of them are: a number comes from it,
- * and is used. */
+/* Results of the FPU, where there is one, are written some time behind their instructions. Behind this all of them are: a
+ * number comes from it, and is used. */
 static inline void tw_fpu_fence(void) {
+#ifdef __riscv_flen
     uint32_t number;
     __asm__ volatile("fmv.x.w %0, fa0\nmv zero, %0" : "=r"(number)::"memory");
+#endif
 }
 
 /* Waits until all cores are here, by a control register that answers then. What the FPU of each stored is there for the

@@ -1,5 +1,5 @@
 /* The machine that generated code runs on: the DMA between DRAM and L1 (TCDM), and the cores of the cluster. All cores run
- * the network together; the one behind those that compute drives the DMA. */
+ * the network together; the one behind those that compute drives the DMA and other engines. */
 #ifndef TILEWRIGHT_MACHINE_H
 #define TILEWRIGHT_MACHINE_H
 
@@ -41,13 +41,18 @@ void tw_dma_wait(int channel);
     for (int core = tw_me, core##_first = 1; core##_first; core##_first = (tw_meet(), 0))                              \
         if (core < (cores))
 
-/* What drives the DMA, and no other core. */
+/* What drives the DMA and other engines, and no other core. */
 #define TW_DRIVEN if (tw_me == TW_CORES_OF_CLUSTER)
 
 /* Two blocks at once: what drives, and cores that work. Both are done when the second one is left:
  * TW_BESIDE { ... } TW_CORES_BESIDE(core, 8) { ... } */
 #define TW_BESIDE TW_DRIVEN
 #define TW_CORES_BESIDE(core, cores) TW_CORES(core, cores)
+
+/* The block behind it starts work on another engine: TW_START(ita) { ... } Behind TW_AWAIT that is done; if not `recent`,
+ * what was started before the last TW_AWAIT. */
+#define TW_START(engine) TW_DRIVEN
+#define TW_AWAIT(engine, recent) tw_await_##engine(recent)
 
 /* Places in a network that profilers know: each is an entry of a section that is not loaded, its address and a name; there
  * is no instruction for it. Define it otherwise to store the cycle counter on the chip itself. */
