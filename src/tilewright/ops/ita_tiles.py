@@ -1,7 +1,8 @@
 """ITALinear: a linear layer on matrices cut into tiles of 64 x 64 bytes, as ITA has them in memory.
 
 `Y[m, n] = activation(clip(((sum over k of X[m, k] @ W[n, k].T + B[n]) * mult >> shift) + add))` for tiles m, n and k,
-rounded half up. Rows of W are columns of the result. B has 64 biases of three bytes in each row.
+rounded half up. Rows of W are columns of the result. B has 64 biases of three bytes in each row, for columns of the
+result or, where it is `turned`, for its rows: then X are weights, W the input, and so is the result.
 """
 
 from __future__ import annotations
@@ -36,14 +37,16 @@ def _infer(call: Call) -> tuple[TensorType, ...]:
     fits = x.rank == w.rank == 4 and x.shape[1] == w.shape[1] <= MOST_TILES
     if not fits or {x.shape[2:], w.shape[2:]} != {(TILE, TILE)} or {x.dtype, w.dtype} != {INT8}:
         raise call.error("shape-mismatch", f"X {x} and W {w} must be int8 in tiles, {MOST_TILES} along the sum at most")
-    if b != TensorType(UINT8, (w.shape[0], 3 * TILE)):
-        raise call.error("shape-mismatch", f"B {b} must be {TensorType(UINT8, (w.shape[0], 3 * TILE))}")
+    biases = TensorType(UINT8, ((x if call.int("turned") else w).shape[0], 3 * TILE))
+    if b != biases:
+        raise call.error("shape-mismatch", f"B {b} must be {biases}")
     return (TensorType(INT8, (x.shape[0], w.shape[0], TILE, TILE)),)
 
 
 def _domain(call: Call) -> Domain:
     m, n, k, i, j, l = (dim(name) for name in "MNKIJL")  # noqa: E741
-    access: dict[str, list[Axis]] = {"X": [m, k, i, l], "W": [n, k, j, l], "B": [n, WHOLE], "Y": [m, n, i, j]}
+    biased = m if call.int("turned") else n
+    access: dict[str, list[Axis]] = {"X": [m, k, i, l], "W": [n, k, j, l], "B": [biased, WHOLE], "Y": [m, n, i, j]}
     rows, inner = call.shape("X")[:2]
     sizes = {"M": rows, "N": call.shape("W")[0], "K": inner, "I": TILE, "J": TILE, "L": TILE}
     return domain(sizes, access, {name: call.shape(name) for name in access}, "Y", whole="K I J L")
@@ -53,7 +56,7 @@ def _reference(call: Call, X: Array, W: Array, B: Array) -> Array:
     # Sums have 26 bits, so floats of 64 are exact, for which numpy is fast.
     sums = np.einsum("mkil,nkjl->mnij", X.astype(np.float64), W.astype(np.float64), optimize=True).astype(np.int64)
     biases = np.pad(B.reshape(-1, TILE, 3), ((0, 0), (0, 0), (1, 0))).copy().view("<i4")[..., 0] >> 8
-    total = wrapped(sums + biases[None, :, None, :])
+    total = wrapped(sums + (biases[:, None, :, None] if call.int("turned") else biases[None, :, None, :]))
     made = requantised(total, call.int("mult"), call.int("shift"), call.int("add"))
     if call.int("activation") == IDENTITY:
         return made
@@ -72,6 +75,7 @@ declare(
         _reference,
         (
             example("int8[2,2,64,64]", "int8[1,2,64,64]", "uint8[1,192]", mult=77, shift=18, add=-3),
+            example("int8[1,1,64,64]", "int8[2,1,64,64]", "uint8[1,192]", mult=77, shift=18, turned=1),
             example(
                 "int8[1,1,64,64]",
                 "int8[2,1,64,64]",
@@ -96,6 +100,7 @@ declare(
                 "act_mult": 0,
                 "act_shift": 0,
                 "act_add": 0,
+                "turned": 0,
             }
         ),
         doc=__doc__ or "",

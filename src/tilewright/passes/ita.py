@@ -1,14 +1,15 @@
 """Linear layers and attention as an engine takes them that works on tiles: ITA.
 
 A product with a bias, a requantisation and perhaps a GELU behind it becomes one node on tiles, between nodes that cut
-its input into tiles and put the result together; so do the products and the softmax of attention. What is padded to
-whole tiles adds nothing to sums. From one such layer to the next, results stay in tiles.
+its input into tiles and put the result together; so do the products and the softmax of attention, and sums of what lies
+in tiles anyway. What is padded to whole tiles adds nothing to sums. From one such layer to the next results stay in
+tiles, and so do heads: the layers before and behind attention have weights for heads of whole tiles.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -18,6 +19,7 @@ from tilewright.core.graph import Array, Attr, Graph, Node
 from tilewright.machine.parts import Engine
 from tilewright.machine.target import Target
 from tilewright.ops.integer_rules import power_of_two
+from tilewright.ops.ita_add import IDENTITY as EYE
 from tilewright.ops.ita_tiles import BIAS_BITS, GELU, MOST_TILES, TILE, packed_biases, tiles_of
 from tilewright.ops.requant_shift import levels_of
 from tilewright.passes.edit import Edit, rewrite
@@ -28,32 +30,12 @@ TILED = (0, 2, 1, 3)
 
 
 def ita(graph: Graph, platform: Target) -> Graph:
-    """The graph with linear layers on tiles, where an engine takes them and should be faster than the cores."""
+    """The graph with layers on tiles, where an engine takes them and should be faster than the cores."""
     takers = {one.op: engine for engine in platform.engines.values() for one in engine.takes}
-    engine = takers.get("ITALinear")
-    if engine is None or graph.bounds:
+    if "ITALinear" not in takers or graph.bounds:
         return graph
-    tiled: dict[str, str] = {}
-
-    def scaled(edit: Edit, node: Node) -> bool:
-        readers = edit.readers(node.outputs[0])
-        if len(readers) == 1 and readers[0].op == "ITAGelu" and not edit.is_result(node.outputs[0]):
-            return False
-        heads = _heads(edit, node) if "ITAAttention" in takers else None
-        if heads is not None:
-            return _attend(edit, heads, node.outputs[0], platform, takers["ITAAttention"])
-        layer = _layer(edit, node)
-        return layer is not None and _emit(edit, layer, node.outputs[0], {}, platform, engine, tiled)
-
-    def curved(edit: Edit, node: Node) -> bool:
-        before = edit.producer(node.inputs[0], "RequantShift")
-        layer = _layer(edit, before) if before is not None and edit.single(node.inputs[0]) else None
-        names = {"b": "b", "c": "c", "mult": "act_mult", "shift": "act_shift", "add": "act_add"}
-        function: dict[str, Attr] = {ours: edit.call(node).int(theirs) for theirs, ours in names.items()}
-        function["activation"] = GELU
-        return layer is not None and _emit(edit, layer, node.outputs[0], function, platform, engine, tiled)
-
-    return rewrite(graph, {"RequantShift": scaled, "ITAGelu": curved})
+    tiling = _Tiling(platform, takers)
+    return rewrite(graph, {"RequantShift": tiling.scaled, "ITAGelu": tiling.curved})
 
 
 @dataclass(frozen=True)
@@ -70,8 +52,19 @@ class _Scale:
 class _Layer:
     x: str
     weights: Array
+    """Of all heads side by side."""
     bias: Array
     scale: _Scale
+    heads: int = 0
+    """The first axis of the result, where it has heads there."""
+
+    def padded(self, heads: int) -> tuple[Array, Array]:
+        """Weights and biases with columns of each head that are whole tiles."""
+        inner, columns = self.weights.shape
+        more = _padded(columns // heads) - columns // heads
+        weights = np.pad(self.weights.reshape(inner, heads, -1), ((0, _padded(inner) - inner), (0, 0), (0, more)))
+        bias = np.pad(self.bias.reshape(heads, -1), ((0, 0), (0, more)))
+        return weights.reshape(_padded(inner), -1), bias.reshape(-1)
 
 
 def _scale(edit: Edit, node: Node) -> _Scale | None:
@@ -98,12 +91,16 @@ def _layer(edit: Edit, node: Node) -> _Layer | None:
             continue
         x, weights = product.inputs[0], edit.constants.get(product.inputs[1])
         whole = edit.types[x].dtype == INT8 and edit.types[x].rank >= 2 and len(product.inputs) == 2
-        if not whole or weights is None or weights.ndim != 2 or weights.dtype != np.int8:
+        if not whole or weights is None or weights.dtype != np.int8:
             continue
+        heads = weights.shape[0] if weights.ndim == 3 and prod(edit.shape(x)[:-2]) == 1 else 0
+        if weights.ndim != (3 if heads else 2):
+            continue
+        weights = weights.swapaxes(0, 1).reshape(weights.shape[1], -1) if heads else weights
         if weights.shape[0] > MOST_TILES * TILE or np.abs(bias.astype(np.int64)).max(initial=0) >= 1 << BIAS_BITS - 1:
             continue
         if bias.size in (1, weights.shape[1]):
-            return _Layer(x, weights, np.broadcast_to(bias.reshape(-1), weights.shape[1:]), scale)
+            return _Layer(x, weights, np.broadcast_to(bias.reshape(-1), weights.shape[1:]), scale, heads)
     return None
 
 
@@ -115,54 +112,8 @@ def _sums(edit: Edit, name: str) -> list[tuple[str, Array]]:
     return [*found, (name, np.zeros(1, np.int64))]
 
 
-def _pays(sizes: Sequence[int], platform: Target, engine: Engine) -> bool:
-    """Whether whole tiles take the engine less time at its best than a product takes the cores at theirs."""
-    cores = platform.cores.count * platform.cores.peak
-    return not cores or not engine.peak or prod(map(_padded, sizes)) / engine.peak < prod(sizes) / cores
-
-
 def _padded(extent: int) -> int:
     return -(-extent // TILE) * TILE
-
-
-def _emit(
-    edit: Edit,
-    layer: _Layer,
-    output: str,
-    function: Mapping[str, Attr],
-    platform: Target,
-    engine: Engine,
-    tiled: dict[str, str],
-) -> bool:
-    shape = edit.shape(output)
-    rows, (inner, columns) = prod(shape[:-1]), layer.weights.shape
-    if not _pays((rows, inner, columns), platform, engine):
-        return False
-    m, k, n = _padded(rows), _padded(inner), _padded(columns)
-    if layer.x not in tiled:
-        tiled[layer.x] = _cut(edit, layer.x, rows, inner)
-    weights = np.pad(layer.weights, ((0, k - inner), (0, n - columns)))
-    w = edit.constant(tiles_of(np.ascontiguousarray(weights.T)), f"{output}_tiles")
-    b = edit.constant(packed_biases(np.pad(layer.bias, (0, n - columns))), f"{output}_biases")
-    attributes = {**layer.scale.attributes(), **function}
-    (made,) = edit.emit_all("ITALinear", (tiled[layer.x], w, b), (None,), attributes)
-    tiled[output] = made
-    flat = edit.reshape(edit.transpose(made, TILED), (m, n))
-    if (m, n) != (rows, columns):
-        ends = [
-            edit.integers(values, f"{output}_{what}") for what, values in (("from", (0, 0)), ("to", (rows, columns)))
-        ]
-        flat = edit.emit("Slice", (flat, *ends))
-    edit.reshape(flat, shape, output)
-    return True
-
-
-def _cut(edit: Edit, name: str, rows: int, columns: int) -> str:
-    """A tensor in tiles, with zeros behind its rows and columns."""
-    flat, m, n = edit.reshape(name, (rows, columns)), _padded(rows), _padded(columns)
-    if (m, n) != (rows, columns):
-        flat = edit.emit("Pad", (flat, edit.integers((0, 0, m - rows, n - columns), f"{name}_pads")))
-    return edit.transpose(edit.reshape(flat, (m // TILE, TILE, n // TILE, TILE)), TILED)
 
 
 @dataclass(frozen=True)
@@ -198,35 +149,180 @@ def _heads(edit: Edit, node: Node) -> _Heads | None:
     return _Heads(q, k, v, score, mix, (prod(outer), rows, size))
 
 
-def _attend(edit: Edit, heads: _Heads, output: str, platform: Target, engine: Engine) -> bool:
-    count, rows, size = heads.shape
-    if not _pays((count * rows, size, rows), platform, engine):
-        return False
-    s, p = rows // TILE, _padded(size) // TILE
+class _Tiling:
+    """Layers become nodes on tiles; what lies in tiles, too, is known by its name."""
 
-    def cut(name: str, shape: tuple[int, int, int], axis: int, perm: tuple[int, ...]) -> str:
-        """Heads in tiles: the axis of their size is padded, and the axes `heads, a, TILE, b, TILE` change places."""
-        flat = edit.reshape(name, shape)
+    def __init__(self, platform: Target, takers: Mapping[str, Engine]) -> None:
+        self.platform, self.takers = platform, takers
+        self.tiled: dict[str, str] = {}
+        self.layers: dict[str, _Layer] = {}
+        """Layers without activation by their results."""
+        self.attended: dict[str, tuple[str, _Heads]] = {}
+        """Attention by its result, in tiles: heads side by side, each of whole tiles."""
+
+    def scaled(self, edit: Edit, node: Node) -> bool:
+        output = node.outputs[0]
+        readers = edit.readers(output)
+        if len(readers) == 1 and readers[0].op == "ITAGelu" and not edit.is_result(output):
+            return False
+        heads = _heads(edit, node) if "ITAAttention" in self.takers else None
+        if heads is not None:
+            return self._attend(edit, heads, output)
+        layer = _layer(edit, node)
+        if layer is not None:
+            self.layers[output] = layer
+            return self._linear(edit, layer, output, {})
+        return "ITAAdd" in self.takers and self._sum(edit, node)
+
+    def curved(self, edit: Edit, node: Node) -> bool:
+        before = edit.producer(node.inputs[0], "RequantShift")
+        layer = _layer(edit, before) if before is not None and edit.single(node.inputs[0]) else None
+        names = {"b": "b", "c": "c", "mult": "act_mult", "shift": "act_shift", "add": "act_add"}
+        function: dict[str, Attr] = {ours: edit.call(node).int(theirs) for theirs, ours in names.items()}
+        function["activation"] = GELU
+        return layer is not None and self._linear(edit, layer, node.outputs[0], function)
+
+    def _pays(self, op: str, sizes: Sequence[int]) -> bool:
+        """Whether whole tiles take the engine less time at its best than a product takes the cores at theirs."""
+        peak, cores = self.takers[op].peak, self.platform.cores.count * self.platform.cores.peak
+        return not cores or not peak or prod(map(_padded, sizes)) / peak < prod(sizes) / cores
+
+    def _tiles(self, edit: Edit, name: str) -> str:
+        """A tensor in tiles, with zeros behind its rows and columns."""
+        if name not in self.tiled:
+            rows, columns = prod(edit.shape(name)[:-1]), edit.shape(name)[-1]
+            flat, m, n = edit.reshape(name, (rows, columns)), _padded(rows), _padded(columns)
+            if (m, n) != (rows, columns):
+                flat = edit.emit("Pad", (flat, edit.integers((0, 0, m - rows, n - columns), f"{name}_pads")))
+            self.tiled[name] = edit.transpose(edit.reshape(flat, (m // TILE, TILE, n // TILE, TILE)), TILED)
+        return self.tiled[name]
+
+    def _plain(self, edit: Edit, made: str, shape: tuple[int, ...], output: str = "") -> str:
+        """The rows and columns that tiles hold, as a tensor."""
+        rows, columns = prod(shape[:-1]), shape[-1]
+        m, n = (extent * TILE for extent in edit.shape(made)[:2])
+        flat = edit.reshape(edit.transpose(made, TILED), (m, n))
+        if (m, n) != (rows, columns):
+            ends = [edit.integers(to, f"{made}_{what}") for what, to in (("from", (0, 0)), ("to", (rows, columns)))]
+            flat = edit.emit("Slice", (flat, *ends))
+        return edit.reshape(flat, shape, output)
+
+    def _product(
+        self, edit: Edit, x: str, weights: Array, bias: Array, attributes: Mapping[str, Attr], hint: str
+    ) -> str:
+        """A linear layer on tiles; weights are whole tiles."""
+        turned = bool(attributes.get("turned"))
+        w = edit.constant(tiles_of(np.ascontiguousarray(weights.T)), f"{hint}_tiles")
+        b = edit.constant(packed_biases(bias), f"{hint}_biases")
+        (made,) = edit.emit_all("ITALinear", (w, x, b) if turned else (x, w, b), (None,), attributes)
+        return made
+
+    def _linear(self, edit: Edit, layer: _Layer, output: str, function: Mapping[str, Attr]) -> bool:
+        shape = edit.shape(output)
+        rows, (inner, columns) = prod(edit.shape(layer.x)[:-1]), layer.weights.shape
+        if not self._pays("ITALinear", (rows, inner, columns)):
+            return False
+        attributes = {**layer.scale.attributes(), **function}
+        joined = self._joined(edit, layer.x)
+        if joined is not None:
+            # Rows of weights behind those of each head meet what its padding left.
+            x, (count, _, size) = joined[0], joined[1].shape
+            stack = np.pad(layer.weights.reshape(count, size, -1), ((0, 0), (0, _padded(size) - size), (0, 0)))
+            layer = replace(layer, weights=stack.reshape(count * _padded(size), -1))
+        else:
+            x = self._tiles(edit, layer.x)
+        weights, bias = layer.padded(1)
+        made = self._product(edit, x, weights, bias, attributes, output)
+        if layer.heads:
+            side_by_side = self._plain(edit, made, (rows, layer.heads, columns // layer.heads))
+            edit.reshape(edit.transpose(side_by_side, (1, 0, 2)), shape, output)
+        else:
+            self.tiled[output] = made
+            self._plain(edit, made, shape, output)
+        return True
+
+    def _joined(self, edit: Edit, name: str) -> tuple[str, _Heads] | None:
+        """The result of attention whose heads a tensor has side by side."""
+        view = edit.producer(name, "Reshape")
+        turn = edit.producer(view.inputs[0], "Transpose") if view is not None else None
+        found = self.attended.get(turn.inputs[0]) if turn is not None else None
+        if found is None or turn is None or edit.call(turn).ints("perm") != (0, 2, 1, 3):
+            return None
+        count, rows, size = found[1].shape
+        whole = edit.shape(name)[-1] == count * size and prod(edit.shape(name)[:-1]) == rows
+        return found if whole and count * _padded(size) <= MOST_TILES * TILE else None
+
+    def _sum(self, edit: Edit, node: Node) -> bool:
+        """A sum of two tensors that lie in tiles."""
+        scale, add = _scale(edit, node), edit.producer(node.inputs[0], "Add")
+        if scale is None or add is None or any(name not in self.tiled for name in add.inputs):
+            return False
+        shape, output = edit.shape(node.outputs[0]), node.outputs[0]
+        if any(edit.shape(name) != shape or edit.types[name].dtype != INT8 for name in add.inputs):
+            return False
+        a, b = (self.tiled[name] for name in add.inputs)
+        attributes = scale.attributes()
+        (made,) = edit.emit_all("ITAAdd", (a, b, edit.constant(EYE, "identity")), (None,), attributes)
+        self.tiled[output] = made
+        self._plain(edit, made, shape, output)
+        return True
+
+    def _attend(self, edit: Edit, heads: _Heads, output: str) -> bool:
+        count, rows, size = heads.shape
+        if not self._pays("ITAAttention", (count * rows, size, rows)):
+            return False
+        s, p = rows // TILE, _padded(size) // TILE
+        q = self._projected(edit, heads.q, heads) or _cut(edit, heads.q, heads, 2, (1, 0, 3, 2, 4))
+        k = self._projected(edit, heads.turned_k, heads, keys=True) or _cut(
+            edit, heads.turned_k, heads, 1, (3, 0, 1, 4, 2)
+        )
+        v = self._projected(edit, heads.v, heads, turned=1) or _cut(edit, heads.v, heads, 2, (0, 3, 1, 4, 2))
+        attributes = {**heads.score.attributes("score_"), **heads.mix.attributes("mix_"), "heads": count}
+        (made,) = edit.emit_all("ITAAttention", (q, k, v), (None,), attributes)
+        self.attended[output] = made, heads
+        flat = edit.reshape(
+            edit.transpose(edit.reshape(made, (s, count, p, TILE, TILE)), (1, 0, 3, 2, 4)), (count, rows, p * TILE)
+        )
         if size % TILE:
-            pads = [0] * 6
-            pads[3 + axis] = p * TILE - size
-            flat = edit.emit("Pad", (flat, edit.integers(pads, f"{output}_pads")))
-        tiles = [extent // TILE for extent in edit.shape(flat)[1:]]
-        split = edit.transpose(edit.reshape(flat, (count, tiles[0], TILE, tiles[1], TILE)), perm)
-        first, second, third = edit.shape(split)[:3]
-        pair = (first, second * third) if perm[0] else (first * second, third)
-        return edit.reshape(split, (*pair, TILE, TILE))
+            ends = [edit.integers((end,), f"{output}_{what}") for what, end in (("from", 0), ("to", size), ("axis", 2))]
+            flat = edit.emit("Slice", (flat, *ends))
+        edit.reshape(flat, edit.shape(output), output)
+        return True
 
-    q = cut(heads.q, (count, rows, size), 2, (1, 0, 3, 2, 4))
-    k = cut(heads.turned_k, (count, size, rows), 1, (3, 0, 1, 4, 2))
-    v = cut(heads.v, (count, rows, size), 2, (0, 3, 1, 4, 2))
-    attributes = {**heads.score.attributes("score_"), **heads.mix.attributes("mix_"), "heads": count}
-    (made,) = edit.emit_all("ITAAttention", (q, k, v), (None,), attributes)
-    flat = edit.reshape(
-        edit.transpose(edit.reshape(made, (s, count, p, TILE, TILE)), (1, 0, 3, 2, 4)), (count, rows, p * TILE)
-    )
+    def _projected(self, edit: Edit, name: str, heads: _Heads, turned: int = 0, *, keys: bool = False) -> str:
+        """Heads in tiles straight from the linear layer that makes them; "" where none does."""
+        count, rows, size = heads.shape
+        layer = self.layers.get(name)
+        turn = edit.producer(name, "Transpose")
+        if turn is not None:
+            perm = edit.call(turn).ints("perm")
+            view = edit.producer(turn.inputs[0], "Reshape")
+            if perm == ((0, 2, 3, 1) if keys else (0, 2, 1, 3)) and view is not None:
+                layer = self.layers.get(view.inputs[0])
+                side_by_side = edit.shape(view.outputs[0])[-3:] == (rows, count, size)
+                layer = layer if layer is not None and not layer.heads and side_by_side else None
+            elif keys and perm == (0, 2, 1):
+                layer = self.layers.get(turn.inputs[0])
+                layer = layer if layer is not None and layer.heads == count else None
+        elif keys or (layer is not None and layer.heads != count):
+            layer = None
+        if layer is None or prod(edit.shape(layer.x)[:-1]) != rows:
+            return ""
+        weights, bias = layer.padded(count)
+        attributes = {**layer.scale.attributes(), "turned": turned}
+        return self._product(edit, self._tiles(edit, layer.x), weights, bias, attributes, name)
+
+
+def _cut(edit: Edit, name: str, heads: _Heads, axis: int, perm: tuple[int, ...]) -> str:
+    """Heads in tiles: the axis of their size is padded, and the axes `heads, a, TILE, b, TILE` change places."""
+    count, rows, size = heads.shape
+    flat = edit.reshape(name, (count, rows, size) if axis == 2 else (count, size, rows))
     if size % TILE:
-        ends = [edit.integers((end,), f"{output}_{what}") for what, end in (("from", 0), ("to", size), ("axis", 2))]
-        flat = edit.emit("Slice", (flat, *ends))
-    edit.reshape(flat, edit.shape(output), output)
-    return True
+        pads = [0] * 6
+        pads[3 + axis] = _padded(size) - size
+        flat = edit.emit("Pad", (flat, edit.integers(pads, f"{name}_pads")))
+    tiles = [extent // TILE for extent in edit.shape(flat)[1:]]
+    split = edit.transpose(edit.reshape(flat, (count, tiles[0], TILE, tiles[1], TILE)), perm)
+    first, second, third = edit.shape(split)[:3]
+    pair = (first, second * third) if perm[0] else (first * second, third)
+    return edit.reshape(split, (*pair, TILE, TILE))

@@ -11,12 +11,13 @@ cycles: "M * N * (64 * K + 1) * 4096" # for each of 64 x 64 results of a tile
 static inline int32_t ita_linear_wrapped(uint32_t sum) { return (int32_t)(sum << 6) >> 6; }
 
 static void ita_linear(const int8_t *X, const int8_t *W, const uint8_t *B, int8_t *Y, int M, int N, int K, int mult,
-                       int shift, int add, int activation, int b, int c, int act_mult, int act_shift, int act_add) {
+                       int shift, int add, int activation, int b, int c, int act_mult, int act_shift, int act_add,
+                       int turned) {
     for (int m = 0; m < M; m++)
         for (int n = 0; n < N; n++)
             for (int i = 0; i < 64; i++)
                 for (int j = 0; j < 64; j++) {
-                    const uint8_t *bias = B + (n * 64 + j) * 3;
+                    const uint8_t *bias = B + (turned ? m * 64 + i : n * 64 + j) * 3;
                     int32_t sum =
                         (int32_t)((uint32_t)bias[0] << 8 | (uint32_t)bias[1] << 16 | (uint32_t)bias[2] << 24) >> 8;
                     for (int k = 0; k < K; k++) {

@@ -12,7 +12,7 @@ jobs:
 /* Each tile of the result is a layer of its own, so there may be any number of them. */
 static void ita_linear_tiles(const int8_t *X, const int8_t *W, const uint8_t *B, int8_t *Y, int M, int N, int K,
                              int mult, int shift, int add, int activation, int b, int c, int act_mult, int act_shift,
-                             int act_add) {
+                             int act_add, int turned) {
     const struct tw_ita_layer layer = {.tiles = 1u | (uint32_t)K << 4 | 1u << 8 | 1u << 12,
                                        .mult = (uint32_t)mult,
                                        .shift = (uint32_t)shift,
@@ -28,9 +28,9 @@ static void ita_linear_tiles(const int8_t *X, const int8_t *W, const uint8_t *B,
                 const int last = job + 1 == M * N * K;
                 const int8_t *weights = W + (n * K + k) * TW_ITA_TILE;
                 const int8_t *next = n * K + k + 1 < N * K ? weights + TW_ITA_TILE : W;
-                tw_ita_start(&layer, job, X + (m * K + k) * TW_ITA_TILE, weights, next, B + n * TW_ITA_BIAS,
-                             Y + (m * N + n) * TW_ITA_TILE,
+                tw_ita_start(&layer, job, X + (m * K + k) * TW_ITA_TILE, weights, next,
+                             B + (turned ? m : n) * TW_ITA_BIAS, Y + (m * N + n) * TW_ITA_TILE,
                              (job == 0 ? TW_ITA_FIRST : 0u) | (last ? 0u : TW_ITA_NEXT) |
-                                 (k + 1 < K ? TW_ITA_NO_OUTPUT : 0u));
+                                 (turned ? TW_ITA_ROW_BIAS : 0u) | (k + 1 < K ? TW_ITA_NO_OUTPUT : 0u));
             }
 }

@@ -15,6 +15,7 @@
 #define TW_ITA_FIRST 1u /* loads the first rows of its weights */
 #define TW_ITA_NEXT 2u  /* loads those of the next job */
 #define TW_ITA_NO_BIAS 4u
+#define TW_ITA_ROW_BIAS 8u /* biases are for rows of the result */
 #define TW_ITA_NO_OUTPUT 16u
 
 /* How many jobs have been started. */
