@@ -93,10 +93,12 @@ class Network:
 
 
 def mobilebert(n: Network, x: str) -> str:
-    """A layer of MobileBERT: a bottleneck of 128 around attention and four feed-forward networks. Its norms are a factor
-    and an offset for each channel, which are part of weights here."""
-    narrow = n.linear(x, 512, 128)
-    y = n.residual(narrow, n.attention(narrow, x, (128, 512), 4, 32))
+    """A layer of MobileBERT: a bottleneck of 128 around attention and four feed-forward networks.
+
+    Its norms are a factor and an offset for each channel, which are part of weights here.
+    """
+    narrow, shared = n.linear(x, 512, 128), n.linear(x, 512, 128)
+    y = n.residual(narrow, n.attention(shared, x, (128, 512), 4, 32))
     for _ in range(4):
         y = n.feed_forward(y, 128, 512)
     return n.residual(x, n.linear(y, 128, 512))
@@ -146,7 +148,7 @@ def main() -> None:
     options = parser.parse_args()
     model, x, macs = encoder(options.name, options.layers, options.seed)
     options.output.mkdir(parents=True, exist_ok=True)
-    onnx.save(model, options.output / f"{options.name}.onnx")
+    (options.output / f"{options.name}.onnx").write_bytes(model.SerializeToString())
     np.savez(options.output / f"{options.name}.npz", input_0=x)
     print(f"{options.output / options.name}.onnx: {macs:,} multiply-accumulates")
 

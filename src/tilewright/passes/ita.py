@@ -20,6 +20,7 @@ from tilewright.machine.parts import Engine
 from tilewright.machine.target import Target
 from tilewright.ops.integer_rules import power_of_two
 from tilewright.ops.ita_add import IDENTITY as EYE
+from tilewright.ops.ita_rules import requantised
 from tilewright.ops.ita_tiles import BIAS_BITS, GELU, MOST_TILES, TILE, packed_biases, tiles_of
 from tilewright.ops.requant_shift import levels_of
 from tilewright.passes.edit import Edit, rewrite
@@ -44,6 +45,13 @@ class _Scale:
     shift: int
     add: int
 
+    @property
+    def zero(self) -> int | None:
+        """A sum that becomes zero; None where there is none among biases."""
+        found = round(-self.add * 2**self.shift / self.mult) if self.mult else 0
+        made = requantised(np.array(found), self.mult, self.shift, self.add)
+        return found if made == 0 and abs(found) < 1 << BIAS_BITS - 1 else None
+
     def attributes(self, prefix: str = "") -> dict[str, Attr]:
         return {f"{prefix}mult": self.mult, f"{prefix}shift": self.shift, f"{prefix}add": self.add}
 
@@ -58,12 +66,16 @@ class _Layer:
     heads: int = 0
     """The first axis of the result, where it has heads there."""
 
-    def padded(self, heads: int) -> tuple[Array, Array]:
-        """Weights and biases with columns of each head that are whole tiles."""
+    def padded(self, heads: int = 1, shared: int = 1, fill: int = 0) -> tuple[Array, Array]:
+        """Weights and biases with columns of each head that are whole tiles: zero, and `fill`, in channels that are not
+        its own. These are behind its own or, where heads share a tile, where the others have theirs."""
         inner, columns = self.weights.shape
-        more = _padded(columns // heads) - columns // heads
-        weights = np.pad(self.weights.reshape(inner, heads, -1), ((0, _padded(inner) - inner), (0, 0), (0, more)))
-        bias = np.pad(self.bias.reshape(heads, -1), ((0, 0), (0, more)))
+        size = columns // heads
+        weights = np.zeros((_padded(inner), heads, _padded(size)), np.int8)
+        bias = np.full((heads, _padded(size)), fill, np.int64)
+        for head in range(heads):
+            own, mine = slice(head % shared * size, (head % shared + 1) * size), slice(head * size, (head + 1) * size)
+            weights[:inner, head, own], bias[head, own] = self.weights[:, mine], self.bias[mine]
         return weights.reshape(_padded(inner), -1), bias.reshape(-1)
 
 
@@ -128,6 +140,16 @@ class _Heads:
     shape: tuple[int, int, int]
 
 
+@dataclass(frozen=True)
+class _Attended:
+    """The result of attention in tiles: heads side by side, each of whole tiles."""
+
+    tiles: str
+    heads: _Heads
+    shared: int
+    """Heads that have their channels where they are in a tile of all of these."""
+
+
 def _heads(edit: Edit, node: Node) -> _Heads | None:
     """The attention that a requantisation ends; None where it is none, or not one for ITA."""
     product = edit.producer(node.inputs[0], "MatMul")
@@ -157,8 +179,8 @@ class _Tiling:
         self.tiled: dict[str, str] = {}
         self.layers: dict[str, _Layer] = {}
         """Layers without activation by their results."""
-        self.attended: dict[str, tuple[str, _Heads]] = {}
-        """Attention by its result, in tiles: heads side by side, each of whole tiles."""
+        self.attended: dict[str, _Attended] = {}
+        """Attention by its result."""
 
     def scaled(self, edit: Edit, node: Node) -> bool:
         output = node.outputs[0]
@@ -225,13 +247,13 @@ class _Tiling:
         attributes = {**layer.scale.attributes(), **function}
         joined = self._joined(edit, layer.x)
         if joined is not None:
-            # Rows of weights behind those of each head meet what its padding left.
-            x, (count, _, size) = joined[0], joined[1].shape
-            stack = np.pad(layer.weights.reshape(count, size, -1), ((0, 0), (0, _padded(size) - size), (0, 0)))
-            layer = replace(layer, weights=stack.reshape(count * _padded(size), -1))
+            # Rows of weights are zero where a head has channels that are not its own.
+            x, (count, _, _), shared = joined.tiles, joined.heads.shape, joined.shared
+            turned = _Layer("", layer.weights.T, np.zeros(inner), layer.scale)
+            layer = replace(layer, weights=turned.padded(count, shared)[0][:columns].T)
         else:
             x = self._tiles(edit, layer.x)
-        weights, bias = layer.padded(1)
+        weights, bias = layer.padded()
         made = self._product(edit, x, weights, bias, attributes, output)
         if layer.heads:
             side_by_side = self._plain(edit, made, (rows, layer.heads, columns // layer.heads))
@@ -241,14 +263,14 @@ class _Tiling:
             self._plain(edit, made, shape, output)
         return True
 
-    def _joined(self, edit: Edit, name: str) -> tuple[str, _Heads] | None:
+    def _joined(self, edit: Edit, name: str) -> _Attended | None:
         """The result of attention whose heads a tensor has side by side."""
         view = edit.producer(name, "Reshape")
         turn = edit.producer(view.inputs[0], "Transpose") if view is not None else None
         found = self.attended.get(turn.inputs[0]) if turn is not None else None
         if found is None or turn is None or edit.call(turn).ints("perm") != (0, 2, 1, 3):
             return None
-        count, rows, size = found[1].shape
+        count, rows, size = found.heads.shape
         whole = edit.shape(name)[-1] == count * size and prod(edit.shape(name)[:-1]) == rows
         return found if whole and count * _padded(size) <= MOST_TILES * TILE else None
 
@@ -272,45 +294,68 @@ class _Tiling:
         if not self._pays("ITAAttention", (count * rows, size, rows)):
             return False
         s, p = rows // TILE, _padded(size) // TILE
-        q = self._projected(edit, heads.q, heads) or _cut(edit, heads.q, heads, 2, (1, 0, 3, 2, 4))
-        k = self._projected(edit, heads.turned_k, heads, keys=True) or _cut(
-            edit, heads.turned_k, heads, 1, (3, 0, 1, 4, 2)
+        q, k, v = (self._projection(edit, name, heads) for name in (heads.q, heads.turned_k, heads.v))
+        zero = k.scale.zero if k is not None else None
+        few = TILE // size if size < TILE and TILE % size == 0 else 1
+        shared = few if q is not None and v is not None and zero is not None and count % few == 0 else 1
+
+        def projected(layer: _Layer, name: str, heads: int, fill: int = 0, turned: int = 0) -> str:
+            shares = shared if heads == count else 1
+            weights, bias = layer.padded(heads, shares, fill)
+            attributes = {**layer.scale.attributes(), "turned": turned}
+            return self._product(edit, self._tiles(edit, layer.x), weights, bias, attributes, name)
+
+        # Padded channels add nothing to scores, as keys are zero there, and those of values nobody reads.
+        wide = count if shared == 1 else 1
+        tiles_q = projected(q, heads.q, wide) if q is not None else _cut(edit, heads.q, heads, 2, (1, 0, 3, 2, 4))
+        tiles_k = (
+            projected(k, heads.turned_k, count, zero)
+            if k is not None and zero is not None
+            else _cut(edit, heads.turned_k, heads, 1, (3, 0, 1, 4, 2))
         )
-        v = self._projected(edit, heads.v, heads, turned=1) or _cut(edit, heads.v, heads, 2, (0, 3, 1, 4, 2))
-        attributes = {**heads.score.attributes("score_"), **heads.mix.attributes("mix_"), "heads": count}
-        (made,) = edit.emit_all("ITAAttention", (q, k, v), (None,), attributes)
-        self.attended[output] = made, heads
-        flat = edit.reshape(
-            edit.transpose(edit.reshape(made, (s, count, p, TILE, TILE)), (1, 0, 3, 2, 4)), (count, rows, p * TILE)
+        tiles_v = (
+            projected(v, heads.v, wide, turned=1) if v is not None else _cut(edit, heads.v, heads, 2, (0, 3, 1, 4, 2))
         )
+        attributes = {**heads.score.attributes("score_"), **heads.mix.attributes("mix_")}
+        attributes |= {"heads": count, "shared": shared}
+        (made,) = edit.emit_all("ITAAttention", (tiles_q, tiles_k, tiles_v), (None,), attributes)
+        self.attended[output] = _Attended(made, heads, shared)
+        split = edit.transpose(edit.reshape(made, (s, count // shared, shared, p, TILE, TILE)), (1, 2, 0, 4, 3, 5))
+        flat = edit.reshape(split, (count // shared, shared, rows, p * TILE))
         if size % TILE:
-            ends = [edit.integers((end,), f"{output}_{what}") for what, end in (("from", 0), ("to", size), ("axis", 2))]
-            flat = edit.emit("Slice", (flat, *ends))
+            axes = edit.integers((1, 3), f"{output}_axes")
+            own = [
+                edit.emit(
+                    "Slice",
+                    (
+                        flat,
+                        edit.integers((head, head * size), f"{output}_from"),
+                        edit.integers((head + 1, (head + 1) * size), f"{output}_to"),
+                        axes,
+                    ),
+                )
+                for head in range(shared)
+            ]
+            flat = edit.emit("Concat", own, axis=1) if shared > 1 else own[0]
         edit.reshape(flat, edit.shape(output), output)
         return True
 
-    def _projected(self, edit: Edit, name: str, heads: _Heads, turned: int = 0, *, keys: bool = False) -> str:
-        """Heads in tiles straight from the linear layer that makes them; "" where none does."""
+    def _projection(self, edit: Edit, name: str, heads: _Heads) -> _Layer | None:
+        """The linear layer that makes heads."""
         count, rows, size = heads.shape
-        layer = self.layers.get(name)
+        keys = name == heads.turned_k
         turn = edit.producer(name, "Transpose")
-        if turn is not None:
-            perm = edit.call(turn).ints("perm")
-            view = edit.producer(turn.inputs[0], "Reshape")
-            if perm == ((0, 2, 3, 1) if keys else (0, 2, 1, 3)) and view is not None:
-                layer = self.layers.get(view.inputs[0])
-                side_by_side = edit.shape(view.outputs[0])[-3:] == (rows, count, size)
-                layer = layer if layer is not None and not layer.heads and side_by_side else None
-            elif keys and perm == (0, 2, 1):
-                layer = self.layers.get(turn.inputs[0])
-                layer = layer if layer is not None and layer.heads == count else None
-        elif keys or (layer is not None and layer.heads != count):
-            layer = None
-        if layer is None or prod(edit.shape(layer.x)[:-1]) != rows:
-            return ""
-        weights, bias = layer.padded(count)
-        attributes = {**layer.scale.attributes(), "turned": turned}
-        return self._product(edit, self._tiles(edit, layer.x), weights, bias, attributes, name)
+        perm = edit.call(turn).ints("perm") if turn is not None else ()
+        view = edit.producer(turn.inputs[0], "Reshape") if turn is not None else None
+        if turn is not None and keys and perm == (0, 2, 1):
+            layer, first = self.layers.get(turn.inputs[0]), count
+        elif view is not None and perm == ((0, 2, 3, 1) if keys else (0, 2, 1, 3)):
+            whole = edit.shape(view.outputs[0])[-3:] == (rows, count, size)
+            layer, first = self.layers.get(view.inputs[0]) if whole else None, 0
+        else:
+            layer, first = None if keys else self.layers.get(name), count
+        same = layer is not None and layer.heads == first and prod(edit.shape(layer.x)[:-1]) == rows
+        return layer if same else None
 
 
 def _cut(edit: Edit, name: str, heads: _Heads, axis: int, perm: tuple[int, ...]) -> str:

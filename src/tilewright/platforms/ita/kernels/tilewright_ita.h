@@ -24,6 +24,9 @@ extern uint32_t tw_ita_jobs;
 /* Behind it all jobs are done; if not `recent`, those that were started before the last call. */
 void tw_await_ita(int recent);
 
+/* Behind it all jobs are done, and the next one begins a layer, whatever the last one was. */
+void tw_ita_restart(void);
+
 /* What jobs of a layer have in common: scales of four steps each, the mix of values being the first of the second four. */
 struct tw_ita_layer {
     uint32_t tiles, mult, shift, add, mix_mult, mix_shift, mix_add, kind, curve, activation;

@@ -11,3 +11,9 @@ void tw_await_ita(int recent) {
     while ((int32_t)(TW_ITA_REGISTER(8) - jobs) < 0)
         ;
 }
+
+void tw_ita_restart(void) {
+    tw_await_ita(1);
+    TW_ITA_REGISTER(0x14) = 1;
+    tw_ita_jobs = awaited = 0;
+}
