@@ -84,6 +84,10 @@ class Network:
         joined = self.add("Reshape", self.add("Transpose", mixed, perm=(0, 2, 1, 3)), flat)
         return self.linear(joined, heads * size, widths[0])
 
+    def example(self) -> Array:
+        """An input."""
+        return np.clip(self.rng.normal(0, DEVIATION, (1, self.rows, self.width)), -128, 127).astype(np.int8)
+
     def model(self, output: str) -> onnx.ModelProto:
         # All tensors hold integers, whatever the file calls them.
         shape = [1, self.rows, self.width]
@@ -134,8 +138,7 @@ def encoder(name: str, layers: int = 0, seed: int = 0) -> tuple[onnx.ModelProto,
     last = "input"
     for _ in range(layers or made.layers):
         last = made.layer(n, last)
-    x = np.clip(n.rng.normal(0, DEVIATION, (1, n.rows, n.width)), -128, 127).astype(np.int8)
-    return n.model(last), x, n.macs
+    return n.model(last), n.example(), n.macs
 
 
 def main() -> None:
