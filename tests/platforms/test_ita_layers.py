@@ -82,12 +82,41 @@ def attention(rows: int, width: int, count: int, size: int) -> Graph:
     return made.graph(made.linear(flat, width))
 
 
+def mhsa(rows: int, width: int, count: int, size: int) -> Graph:
+    """The same in one node, in ITA's arithmetic, with the projection back of each head by itself."""
+    made = Made(x=TensorType(INT8, (1, rows, width)))
+
+    def weights(*shape: int) -> str:
+        return made.constant(made.rng.integers(-128, 128, shape).astype(np.int8))
+
+    def bias(*shape: int) -> str:
+        return made.constant(made.rng.integers(-40000, 40000, shape).astype(np.int32))
+
+    constants = [each for _ in range(3) for each in (weights(count, width, size), bias(count, size))]
+    scales: dict[str, Attr] = {}
+    for step, mul, shift in (*((f"w{name}", 99, 20) for name in "qkvo"), ("preattn", 99, 20), ("postattn", 90, 12)):
+        scales |= {f"{step}_requant_mul": mul, f"{step}_requant_div": 1 << shift}
+    operands = ("x", "x", "x", *constants, weights(count, size, width), bias(width))
+    return made.graph(made.add("MHSA", operands, heads=count, dim_head=size, softmax="ITASoftmax", **scales))
+
+
+def residual(rows: int, width: int) -> Graph:
+    """A linear layer, what goes in and what comes out added up, and a layer behind it."""
+    made = Made(x=TensorType(INT8, (1, rows, width)))
+    total = made.add("Add", ("x", made.linear("x", width)), widen=1)
+    return made.graph(made.linear(made.scaled(total, 181, 8, 3), width))
+
+
 @pytest.mark.parametrize(
     ("graph", "jobs"),
     [
         pytest.param(lambda: layers(128, (64, 192, 64)), {"ITALinear": 2}, id="whole"),
         pytest.param(lambda: layers(100, (96, 130)), {"ITALinear": 1}, id="padded"),
-        pytest.param(lambda: attention(128, 64, 2, 32), {"ITALinear": 4, "ITAAttention": 1}, id="attention"),
+        pytest.param(lambda: residual(100, 96), {"ITALinear": 2, "ITAAdd": 1}, id="residual"),
+        # Heads that share tiles, that are padded, and that have whole ones.
+        pytest.param(lambda: attention(128, 64, 2, 32), {"ITALinear": 4, "ITAAttention": 1}, id="shared"),
+        pytest.param(lambda: attention(64, 64, 2, 40), {"ITALinear": 4, "ITAAttention": 1}, id="padded heads"),
+        pytest.param(lambda: mhsa(64, 64, 2, 64), {"ITALinear": 3, "ITAAttention": 1}, id="MHSA"),
     ],
 )
 def test_on_the_engine(graph: Callable[[], Graph], jobs: dict[str, int]) -> None:

@@ -256,7 +256,9 @@ class _Tiling:
         weights, bias = layer.padded()
         made = self._product(edit, x, weights, bias, attributes, output)
         if layer.heads:
-            side_by_side = self._plain(edit, made, (rows, layer.heads, columns // layer.heads))
+            side_by_side = edit.reshape(
+                self._plain(edit, made, (rows, columns)), (rows, layer.heads, columns // layer.heads)
+            )
             edit.reshape(edit.transpose(side_by_side, (1, 0, 2)), shape, output)
         else:
             self.tiled[output] = made
