@@ -21,16 +21,20 @@ static void ita_linear_tiles(const int8_t *X, const int8_t *W, const uint8_t *B,
                                        .curve = ((uint32_t)b & 0xffffu) | (uint32_t)c << 16,
                                        .activation = (uint32_t)act_mult | (uint32_t)act_shift << 8 |
                                                      ((uint32_t)act_add & 0xffu) << 16};
+    const int8_t *const behind = W + N * K * TW_ITA_TILE, *weights = W;
+    uint32_t flags = TW_ITA_FIRST | TW_ITA_NEXT | (turned ? TW_ITA_ROW_BIAS : 0u);
     int job = 0;
-    for (int m = 0; m < M; m++)
-        for (int n = 0; n < N; n++)
+    for (int m = 0; m < M; m++, X += K * TW_ITA_TILE) {
+        const uint8_t *bias = turned ? B + m * TW_ITA_BIAS : B;
+        for (int n = 0; n < N; n++, Y += TW_ITA_TILE, bias += turned ? 0 : TW_ITA_BIAS)
             for (int k = 0; k < K; k++, job++) {
-                const int last = job + 1 == M * N * K;
-                const int8_t *weights = W + (n * K + k) * TW_ITA_TILE;
-                const int8_t *next = n * K + k + 1 < N * K ? weights + TW_ITA_TILE : W;
-                tw_ita_start(&layer, job, X + (m * K + k) * TW_ITA_TILE, weights, next,
-                             B + (turned ? m : n) * TW_ITA_BIAS, Y + (m * N + n) * TW_ITA_TILE,
-                             (job == 0 ? TW_ITA_FIRST : 0u) | (last ? 0u : TW_ITA_NEXT) |
-                                 (turned ? TW_ITA_ROW_BIAS : 0u) | (k + 1 < K ? TW_ITA_NO_OUTPUT : 0u));
+                const int8_t *const next = weights + TW_ITA_TILE == behind ? W : weights + TW_ITA_TILE;
+                if (m + 1 == M && n + 1 == N && k + 1 == K)
+                    flags &= ~TW_ITA_NEXT;
+                tw_ita_start(&layer, job, X + k * TW_ITA_TILE, weights, next, bias, Y,
+                             k + 1 < K ? flags | TW_ITA_NO_OUTPUT : flags);
+                flags &= ~TW_ITA_FIRST;
+                weights = next;
             }
+    }
 }
