@@ -8,13 +8,13 @@ Results are compared with the reference. The exit status is 1 where one is wrong
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from examples.encoders import ENCODERS, Network, encoder
 from rich.console import Console
 from rich.table import Table
 
@@ -25,9 +25,6 @@ from tilewright.core.interpret import interpret
 from tilewright.core.op import call_node
 from tilewright.frontend import load
 from tilewright.machine.target import load_platform
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
-from encoders import ENCODERS, Network, encoder
 
 PLATFORM, PEAK = "snitch-ita", 1024
 Made = tuple[bytes, Array, int]

@@ -133,3 +133,19 @@ def test_operators_without_integer_meaning_get_floats(tmp_path: Path) -> None:
     graph = load(build(tmp_path, [node("Sigmoid", "x0", "y")], {}, (3,)), input_types={"x0": "int8"})
     assert [n.op for n in graph.nodes] == ["Cast", "Sigmoid"]
     assert dtypes(graph, "y") == ["float32"]
+
+
+def test_operators_of_ita_make_the_network_integer(tmp_path: Path) -> None:
+    constants = {f"w{name}": floats(2, 16, 16) for name in "qkvo"}
+    constants |= {f"b{name}": floats(2, 16) * 1000 for name in "qkvo"}
+    weights = " ".join(f"w{name} b{name}" for name in "qkvo")
+    scales = {
+        f"{s}_requant_{what}": 64.0 for s in ("wq", "wk", "wv", "wo", "preattn", "postattn") for what in ("mul", "div")
+    }
+    nodes = [
+        node("MHSA", f"x0 x0 x0 {weights}", "a", heads=2, dim_head=16, **scales),
+        node("ITAGelu", "a", "g", b=-80, c=-7091, mult=74, shift=20),
+        node("ITASoftmax", "g", "y"),
+    ]
+    graph = load(build(tmp_path, nodes, constants, (16, 16)))
+    assert dtypes(graph, *graph.nodes[0].inputs[3:5], "a", "g", "y") == ["int8", "int32", "int8", "int8", "uint8"]

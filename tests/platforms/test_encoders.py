@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from examples.encoders import ENCODERS, encoder
 
 import tilewright
 from tilewright.core.interpret import interpret
 from tilewright.frontend import load
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
-from encoders import ENCODERS, encoder
 
 
 @pytest.mark.parametrize("name", ENCODERS)

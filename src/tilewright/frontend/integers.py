@@ -253,7 +253,7 @@ def _rounding(_types: IntegerTypes, _builder: Builder, node: Node) -> Node | Non
 _INDEX_RESULT = frozenset({"ArgMax", "ArgMin", "Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"})
 """Operators whose result is no value of their operands, so that the file types it truthfully."""
 
-_NARROW_WEIGHTS = frozenset({("iNoNorm", "weight")})
+_NARROW_WEIGHTS = frozenset({("iNoNorm", "weight"), *(("MHSA", f"w{name}_weight") for name in "qkvo")})
 
 _RULES: dict[str, Rule] = {
     **dict.fromkeys(("Conv", "ConvTranspose", "Gemm", "MatMul"), _contract),
