@@ -9,7 +9,28 @@ jobs:
 
 #include "tilewright_ita.h"
 
-/* Each tile of the result is a layer of its own, so there may be any number of them. */
+TW_INLINE void ita_linear_jobs(const struct tw_ita_layer *layer, const int8_t *X, const int8_t *W, const uint8_t *B,
+                               int8_t *Y, int M, int N, int K, int turned) {
+    const int8_t *const behind = W + N * K * TW_ITA_TILE, *weights = W;
+    uint32_t flags = TW_ITA_FIRST | TW_ITA_NEXT | (turned ? TW_ITA_ROW_BIAS : 0u);
+    int job = 0;
+    for (int m = 0; m < M; m++, X += K * TW_ITA_TILE) {
+        const uint8_t *bias = turned ? B + m * TW_ITA_BIAS : B;
+        for (int n = 0; n < N; n++, Y += TW_ITA_TILE, bias += turned ? 0 : TW_ITA_BIAS)
+            for (int k = 0; k < K; k++, job++) {
+                const int8_t *const next = weights + TW_ITA_TILE == behind ? W : weights + TW_ITA_TILE;
+                if (m + 1 == M && n + 1 == N && k + 1 == K)
+                    flags &= ~TW_ITA_NEXT;
+                tw_ita_start(layer, job, X + k * TW_ITA_TILE, weights, next, bias, Y,
+                             k + 1 < K ? flags | TW_ITA_NO_OUTPUT : flags);
+                flags &= ~TW_ITA_FIRST;
+                weights = next;
+            }
+    }
+}
+
+/* Each tile of the result is a layer of its own, so there may be any number of them. Where it is one, as in the short steps
+ * in which the engine waits for its driver, code is shorter. */
 static void ita_linear_tiles(const int8_t *X, const int8_t *W, const uint8_t *B, int8_t *Y, int M, int N, int K,
                              int mult, int shift, int add, int activation, int b, int c, int act_mult, int act_shift,
                              int act_add, int turned) {
@@ -21,20 +42,8 @@ static void ita_linear_tiles(const int8_t *X, const int8_t *W, const uint8_t *B,
                                        .curve = ((uint32_t)b & 0xffffu) | (uint32_t)c << 16,
                                        .activation = (uint32_t)act_mult | (uint32_t)act_shift << 8 |
                                                      ((uint32_t)act_add & 0xffu) << 16};
-    const int8_t *const behind = W + N * K * TW_ITA_TILE, *weights = W;
-    uint32_t flags = TW_ITA_FIRST | TW_ITA_NEXT | (turned ? TW_ITA_ROW_BIAS : 0u);
-    int job = 0;
-    for (int m = 0; m < M; m++, X += K * TW_ITA_TILE) {
-        const uint8_t *bias = turned ? B + m * TW_ITA_BIAS : B;
-        for (int n = 0; n < N; n++, Y += TW_ITA_TILE, bias += turned ? 0 : TW_ITA_BIAS)
-            for (int k = 0; k < K; k++, job++) {
-                const int8_t *const next = weights + TW_ITA_TILE == behind ? W : weights + TW_ITA_TILE;
-                if (m + 1 == M && n + 1 == N && k + 1 == K)
-                    flags &= ~TW_ITA_NEXT;
-                tw_ita_start(&layer, job, X + k * TW_ITA_TILE, weights, next, bias, Y,
-                             k + 1 < K ? flags | TW_ITA_NO_OUTPUT : flags);
-                flags &= ~TW_ITA_FIRST;
-                weights = next;
-            }
-    }
+    if (M == 1 && N == 1)
+        ita_linear_jobs(&layer, X, W, B, Y, 1, 1, K, turned);
+    else
+        ita_linear_jobs(&layer, X, W, B, Y, M, N, K, turned);
 }
