@@ -113,7 +113,8 @@ class Bench:
             self._objects = build_drivers(project, platform, graph.name, self._folder)
         write_project({name: data for name, data in files.items() if name not in drivers(platform)}, project)
         marked = profile_flags(program.parts) if platform.qemu else ()
-        built = build(project, platform, flags=(*self._objects, *marked))
+        # Nobody looks at lines of these programs, and their code is the same without.
+        built = build(project, platform, flags=(*self._objects, *marked, "-g0"))
         fed = {name: array for layer in layers for name, array in layer.fed.items()}
         inputs, kinds = [fed[name] for name in graph.inputs], [graph.types[name] for name in graph.outputs]
         if platform.qemu:

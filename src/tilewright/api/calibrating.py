@@ -40,7 +40,7 @@ from tilewright.sim.marks import GroupProfile
 from tilewright.sim.qemu import qemu_of
 from tilewright.sim.simulator import timing_of
 
-LAYERS_PER_PAIR, LAYERS_PER_TYPE, LEAST_LAYERS = 2, 4, 60
+LAYERS_PER_PAIR, LAYERS_PER_TYPE, LEAST_LAYERS = 2, 4, 48
 """Layers for each two terms, which have to be told apart, for each type of elements, and at least."""
 TOGETHER = (1, 6, 3, 6)
 """Layers of a program: the first finds its code cold; where others follow, code is for several callers. All have
@@ -186,15 +186,21 @@ def held_out_errors(kernel: Kernel, seen: Sequence[Sequence[Observation]]) -> li
 # Programs
 
 
-def _too_few(kernel: Kernel, seen: Sequence[Sequence[Observation]], done: int, wanted: int) -> bool:
-    """Whether there are fewer layers than are wanted, or, up to some more, too few for all terms to be known well."""
+def _possible(platform: Target, kernel: Kernel) -> list[int]:
+    """Numbers of the terms that can occur on a machine: cores may have units of their own."""
+    alone = not platform.others_on_unit("fp")
+    return [number for number, text in enumerate(kernel.terms.values()) if not (alone and "FPU_OTHERS" in text)]
+
+
+def _too_few(terms: Sequence[int], seen: Sequence[Sequence[Observation]], done: int, wanted: int) -> bool:
+    """Whether there are fewer layers than are wanted, or, up to some more, too few for these terms to be known well."""
     if done < wanted or len(seen) < LEAST_PROGRAMS:
         return True
     if done >= MOST_TIMES * wanted:
         return False
-    ones = np.ones(len(kernel.terms) + len(FIRST_CALL))
+    ones = np.ones(len(seen[0][0].terms.parts[0]) + len(FIRST_CALL))
     counts = sum(np.sum([row for row, _ in one.rows(ones)], axis=0) > 0 for layers in seen for one in layers)
-    return bool(np.any(np.asarray(counts)[: len(kernel.terms)] < LEAST_OCCURRENCES))
+    return bool(np.any(np.asarray(counts)[[*terms]] < LEAST_OCCURRENCES))
 
 
 def programs(platform: Target, kernel: Kernel, seed: int, progress: Progress = quiet) -> list[BenchRun]:
@@ -213,9 +219,10 @@ def programs(platform: Target, kernel: Kernel, seed: int, progress: Progress = q
     found: list[BenchRun] = []
     seen: list[list[Observation]] = []
     done = number = 0
+    terms = _possible(platform, kernel)
     with tempfile.TemporaryDirectory(prefix="tilewright-") as scratch:
         bench = Bench(Path(scratch))
-        while _too_few(kernel, seen, done, wanted) and number - len(found) < MOST_MISSES:
+        while _too_few(terms, seen, done, wanted) and number - len(found) < MOST_MISSES:
             progress(kernel.path.name, min(done, wanted), wanted)
             # Predictions from few layers say little of others.
             most = MOST_CYCLES if len(found) >= LEAST_PROGRAMS else inf

@@ -350,13 +350,15 @@ class Lowering:
         """Computes a node, or starts that; `beside` is what is done meanwhile."""
         position, started = run.position, run.wait != run.start
         work, choice = self.group.works[position], self.choice(position)
+        mark = Mark(self.index, "start" if started else "work", position)
         if self.plan.platform.beside(choice.kernel) is None:
+            if beside and self.plan.platform.driver_computes:
+                beside = (*beside, mark)
             count = self.schedule.cores if work.split or self._takes_turns(position) else 1
             body: tuple[Statement, ...] = (OnCores(CORE, count, self._invoked(position), tuple(beside)),)
         else:
             wait = () if started else (AwaitEngine(choice.engine),)
             body = (StartEngine(choice.engine, self._invoked_by_size(position), tuple(beside)), *wait)
-        mark = Mark(self.index, "start" if started else "work", position)
         done = [] if started else self.made(position)
         depth = self.work_depth(position)
         return self.guarded(depth, [mark, *self._crops(position), *body, *done]) + self._keep(position)

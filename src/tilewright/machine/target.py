@@ -136,6 +136,11 @@ class Target(Machine):
         return (self.cores.drives or 0) if isinstance(self.cores, Cores) else 0
 
     @property
+    def driver_computes(self) -> bool:
+        """Whether the simulated hart that drives is one of those that compute, and does one after the other."""
+        return bool(self.timings) and self.driver < self.cores.count
+
+    @property
     def in_place(self) -> str:
         """The memory whose constants an engine reads where they are; "" where there is none."""
         return next((name for engine in self.engines.values() for name in engine.reads), "")

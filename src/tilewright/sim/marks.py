@@ -156,7 +156,9 @@ class Profiler:
         """What every group took."""
         times, harts, addresses, counts = self._simulator.native.take_passages()
         driver = self._walk(self._driver, times, harts, addresses, Walk())
-        first = self._walk(self._first, times, harts, addresses, Walk(driver.works))
+        first = self._walk(
+            self._first, times, harts, addresses, Walk(driver.works if self._driver != self._first else NEVER)
+        )
         first.assign(self._simulator, driver)
         groups = first.groups[:-1]
         for group, after, driven in zip(groups, groups[1:], driver.groups[1:], strict=False):

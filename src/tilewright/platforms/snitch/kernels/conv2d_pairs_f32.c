@@ -10,7 +10,7 @@ cycles:
   pairs: (BLOCKS := N * OH * OW * G * eights(F)) * KH * KW * twos(C)
   blocks: BLOCKS
   pixels: N * OH * OW * G
-  results: N * OH * OW * G * F
+  results: N * OH * OW * G * F * some(STEPS + left_of_eights(F))
   behind: N * OH * OW * G * F * FUSED
   call: 1
 --- */
@@ -26,6 +26,7 @@ static void conv2d_pairs_f32(const float *X, const float *W, const float *B, flo
     const int column = X_s2 * dilations_1 * 4, row = X_s1 * dilations_0 * 4, inner = (C - 2) * 4;
     const int plain = TW_PLAIN(Y, float) && F % 8 == 0, most = plain ? F : TW_FLOAT_COLUMNS;
     float out[TW_FLOAT_COLUMNS], panel[TW_FLOAT_COLUMNS];
+    int set_rows = 0, set_columns = 0, set_turns = 0, pairs = 0; /* of the streams, which most pixels have in common */
     TW_STREAM_TIMES(0, 8);
     TW_STREAM_TIMES(1, 1);
     TW_STREAM_LOOP(0, 0, C / 2, 8);
@@ -36,8 +37,7 @@ static void conv2d_pairs_f32(const float *X, const float *W, const float *B, flo
             for (int ow = 0; ow < OW; ow++) {
                 const int iw = ow * strides_1 - pads_1;
                 const struct tw_span kw = tw_inside(iw, X_n2, KW, dilations_1);
-                const int rows = kh.end - kh.begin, columns = kw.end - kw.begin, pairs = rows * columns * C / 2;
-                const int run = columns * C * 4, step = row - (columns - 1) * column - inner;
+                const int rows = kh.end - kh.begin, columns = kw.end - kw.begin;
                 const float *const x =
                     X + n * X_s0 + (ih + kh.begin * dilations_0) * X_s1 + (iw + kw.begin * dilations_1) * X_s2;
                 const float *const w = W + (kh.begin * KW + kw.begin) * C * 8;
@@ -46,17 +46,21 @@ static void conv2d_pairs_f32(const float *X, const float *W, const float *B, flo
                         const int count = tw_min(most, F - f), turns = (count + 7) / 8, channel = g * F + f;
                         const int at = n * Y_s0 + oh * Y_s1 + ow * Y_s2 + channel;
                         const float *const bias = tw_float_biases(B, channel, count, panel);
-                        if (pairs > 0) {
+                        if (rows != set_rows || columns != set_columns || turns != set_turns) {
+                            const int run = columns * C * 4, step = row - (columns - 1) * column - inner;
+                            set_rows = rows, set_columns = columns, set_turns = turns, pairs = rows * columns * C / 2;
                             TW_STREAM_LOOP(0, 1, columns, column - inner);
                             TW_STREAM_LOOP(0, 2, rows, step);
                             TW_STREAM_LOOP(0, 3, turns, step - rows * row);
                             TW_STREAM_LOOP(1, 0, run, 8);
                             TW_STREAM_LOOP(1, 1, rows, (KW - columns) * C * 32 + 8);
                             TW_STREAM_LOOP(1, 2, turns, (block_size - (rows - 1) * KW * C * 8 - run * 2 + 2) * 4);
+                        }
+                        if (pairs > 0) {
                             TW_STREAM_READ(0, 4, x + g * C);
                             TW_STREAM_READ(1, 3, w + (g * blocks + f / 8) * block_size);
                         }
-                        tw_float_dots(turns, pairs, bias, B ? 32 : 0, plain ? (float *)(void *)Y + at : out);
+                        tw_float_dots(1, turns, pairs, bias, B ? 32 : 0, plain ? (float *)(void *)Y + at : out);
                         if (!plain)
                             TW_STORE_ROW(epilogue, Y, out, at, channel, count);
                     }

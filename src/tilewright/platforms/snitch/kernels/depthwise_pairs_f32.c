@@ -11,7 +11,7 @@ cycles:
   taps: (BLOCKS := N * OH * OW * sixteens(G)) * KH * KW
   blocks: BLOCKS
   pixels: N * OH * OW
-  results: N * OH * OW * G
+  results: N * OH * OW * G * some(STEPS)
   behind: N * OH * OW * G * FUSED
   call: 1
 --- */

@@ -8,6 +8,8 @@ accumulate: [K]
 cycles:
   products: (BLOCKS := BATCH * M * eights(N)) * K
   blocks: BLOCKS
+  rows: BATCH * M
+  results: BATCH * M * N * some(STEPS + SUMS)
   behind: BATCH * M * N * FUSED
   call: 1
 --- */

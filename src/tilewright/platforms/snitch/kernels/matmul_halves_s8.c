@@ -13,8 +13,8 @@ cycles:
   weights: eights(N) * fours(K)
   inputs: ROWS * fours(K)
   copied: ragged_fours(K) * ROWS * K
+  rows: ragged_fours(K) * ROWS
   blocks: ROWS * eights(N)
-  results: ROWS * N
   behind: ROWS * N * FUSED
   call: 1
 --- */

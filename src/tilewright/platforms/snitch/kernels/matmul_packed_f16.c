@@ -5,12 +5,14 @@ when: {A_sROWS: "A_sROWS == K or ROWS == 1", A_sK: "A_sK == 1 or K == 1", B_sBAT
 pack: {B: "K,N -> N/8,K/4,N%8,K%4"}
 epilogue: row
 scratch: "2*K+8"
-# Eight columns of a row at a time, four lanes along K, added up as float32. Rows that do not begin with four are copied.
+# Eight columns of a row at a time, four lanes along K, added up as float32. Rows that begin with four are one stream, where
+# results go to Y as they are; others are copied.
 cycles:
   quads: (BLOCKS := ROWS * eights(N)) * fours(K)
   blocks: BLOCKS
+  rows: ROWS * some((KEPT := STEPS + left_of_eights(N)) + left_of_fours(K))
   copied: ragged_fours(K) * ROWS * K
-  results: ROWS * N
+  results: ROWS * N * some(KEPT)
   behind: ROWS * N * FUSED
   call: 1
 --- */
@@ -44,11 +46,13 @@ static void matmul_packed_f16(const uint16_t *A, const uint16_t *B, uint16_t *Y,
                               const struct Epilogue *epilogue) {
     const int quads = (K + 3) / 4, copied = ((uintptr_t)A | (uintptr_t)K * 2) % 8 != 0;
     const int plain = TW_PLAIN(Y, uint16_t) && (uintptr_t)Y % 8 == 0 && N % 8 == 0, most = plain ? N : COLUMNS;
+    const int rows = plain && !copied ? ROWS : 1;
     float out[COLUMNS];
     TW_STREAM_TIMES(0, 8);
     TW_STREAM_TIMES(1, 1);
     TW_STREAM_LOOP(0, 0, quads, 8);
-    for (int m = 0; m < ROWS; m++) {
+    TW_STREAM_LOOP(0, 2, rows, 8);
+    for (int m = 0; m < ROWS; m += rows) {
         const uint16_t *a = A + m * K;
         if (copied) {
             uint16_t *const row = scratch;
@@ -58,13 +62,14 @@ static void matmul_packed_f16(const uint16_t *A, const uint16_t *B, uint16_t *Y,
             a = row;
         }
         for (int n = 0; n < N; n += most) {
-            const int count = tw_min(most, N - n), blocks = (count + 7) / 8, at = m * N + n;
+            const int count = tw_min(most, N - n), blocks = (count + 7) / 8, at = m * N + n, words = blocks * quads * 8;
             TW_STREAM_LOOP(0, 1, blocks, (1 - quads) * 8);
-            TW_STREAM_LOOP(1, 0, blocks * quads * 8, 8);
-            TW_STREAM_READ(0, 2, a);
-            TW_STREAM_READ(1, 1, B + n * quads * 4);
+            TW_STREAM_LOOP(1, 0, words, 8);
+            TW_STREAM_LOOP(1, 1, rows, (1 - words) * 8);
+            TW_STREAM_READ(0, 3, a);
+            TW_STREAM_READ(1, 2, B + n * quads * 4);
             if (plain) {
-                matmul_packed_f16_halves(blocks, quads, (uint16_t *)(void *)Y + at);
+                matmul_packed_f16_halves(rows * blocks, quads, (uint16_t *)(void *)Y + at);
             } else {
                 matmul_packed_f16_dots(blocks, quads, out);
                 TW_STORE_ROW(epilogue, Y, out, at, n, count);

@@ -11,7 +11,8 @@ cycles:
   products: (BLOCKS := BATCH * M * sixteens(N)) * K
   blocks: BLOCKS
   copied: BATCH * M * K
-  results: BATCH * M * N
+  rows: BATCH * M
+  results: BATCH * M * N * some(STEPS + SUMS)
   behind: BATCH * M * N * FUSED
   call: 1
 --- */

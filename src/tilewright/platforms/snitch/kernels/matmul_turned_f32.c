@@ -7,7 +7,8 @@ epilogue: row
 cycles:
   pairs: (BLOCKS := BATCH * M * eights(N)) * twos(K)
   blocks: BLOCKS
-  results: BATCH * M * N
+  rows: BATCH * M
+  results: BATCH * M * N * some(STEPS)
   behind: BATCH * M * N * FUSED
   call: 1
 --- */
@@ -34,7 +35,7 @@ static void matmul_turned_f32(const float *A, const float *B, float *Y, int BATC
                 TW_STREAM_LOOP(1, 2, count / 8, B_sN * 4 + (1 - pairs) * 8);
                 TW_STREAM_READ(0, 2, A + batch * A_sBATCH + m * A_sM);
                 TW_STREAM_READ(1, 3, B + batch * B_sBATCH + n * B_sN);
-                tw_float_dots(count / 8, pairs, zeros, 0, plain ? (float *)(void *)Y + at : out);
+                tw_float_dots(1, count / 8, pairs, zeros, 0, plain ? (float *)(void *)Y + at : out);
                 if (!plain)
                     TW_STORE_ROW(epilogue, Y, out + done, at + done, n + done, count - done);
             }

@@ -7,24 +7,25 @@
 /* Columns whose results are there before they are stored. */
 #define TW_FLOAT_COLUMNS 64
 
-/* For eight columns after the other: out[i] = bias[i] + the sum of `pairs` products of the streams. Stream 0 gives each pair
- * eight times, and all of them again for the next columns; stream 1 gives those of the columns. Biases of the next columns
- * are `bias_bytes` behind. There may be no pairs. */
-TW_APART void tw_float_dots(int blocks, int pairs, const float *bias, int bias_bytes, float *out) {
+/* For rows, one after the other, and eight columns after the other: out[i] = bias[i] + the sum of `pairs` products of the
+ * streams. Stream 0 gives each pair of a row eight times, and all of them again for the next columns; stream 1 gives those of
+ * the columns. Biases of the next columns are `bias_bytes` behind. There may be no pairs. */
+TW_APART void tw_float_dots(int rows, int blocks, int pairs, const float *bias, int bias_bytes, float *out) {
+    const float *at;
+    int left;
     if (pairs == 0) {
-        for (int i = 0; i < blocks; i++, out += 8, bias = (const float *)((const char *)bias + bias_bytes))
-            memcpy(out, bias, 8 * sizeof *out);
+        for (at = bias; blocks > 0; blocks--, out += 8, at = (const float *)((const char *)at + bias_bytes))
+            memcpy(out, at, 8 * sizeof *out);
         return;
     }
-    __asm__ volatile(
-        TW_STREAMS_ON "1:\n" TW_SUMS(TW_VFMUL_S, TW_VFMAC_S) TW_RESULTS_AT("flw", "4", "%[bias]")
-            TW_ADD_LANES TW_RESULTS_AT(
-                "fsw", "4",
-                "%[out]") "add %[bias], %[bias], %[step]\n"
-                          "addi %[out], %[out], 32\naddi %[blocks], %[blocks], -1\nbnez %[blocks], 1b\n" TW_STREAMS_OFF
-        : [blocks] "+r"(blocks), [bias] "+r"(bias), [out] "+r"(out)
-        : [more] "r"(pairs - 2), [step] "r"(bias_bytes)
-        : TW_EIGHT_SUMS, TW_EIGHT_RESULTS, TW_STREAM_REGISTERS, "memory");
+    __asm__ volatile(TW_STREAMS_ON "3:\nmv %[at], %[bias]\nmv %[left], %[blocks]\n1:\n" TW_SUMS(TW_VFMUL_S, TW_VFMAC_S)
+                         TW_RESULTS_AT("flw", "4", "%[at]") TW_ADD_LANES TW_RESULTS_AT(
+                             "fsw", "4", "%[out]") "add %[at], %[at], %[step]\naddi %[out], %[out], 32\n"
+                                                   "addi %[left], %[left], -1\nbnez %[left], 1b\n"
+                                                   "addi %[rows], %[rows], -1\nbnez %[rows], 3b\n" TW_STREAMS_OFF
+                     : [rows] "+r"(rows), [out] "+r"(out), [at] "=&r"(at), [left] "=&r"(left)
+                     : [blocks] "r"(blocks), [bias] "r"(bias), [more] "r"(pairs - 2), [step] "r"(bias_bytes)
+                     : TW_EIGHT_SUMS, TW_EIGHT_RESULTS, TW_STREAM_REGISTERS, "memory");
 }
 
 /* Biases of `count` columns from `first` on, in whole blocks of eight: in `panel` where the last block is short, and zeros for
