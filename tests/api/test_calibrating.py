@@ -126,6 +126,16 @@ def test_unknown_kernels_are_refused(folder: Path) -> None:
         kernels_with_terms(load_platform(PLATFORM, (folder,)), ["sofsign"])
 
 
+def test_terms_of_units_that_cores_share_are_not_waited_for_where_each_core_has_its_own() -> None:
+    left_out: dict[str, list[str]] = {}
+    for name in ("siracusa", "snitch"):
+        platform = load_platform(name)
+        (kernel,) = kernels_with_terms(platform, ["softmax_f32"])
+        known = calibrating.possible(platform, kernel)
+        left_out[name] = [term for number, term in enumerate(kernel.terms) if number not in known]
+    assert left_out == {"siracusa": [], "snitch": ["meetings"]}
+
+
 def test_samples_fit_the_kernel() -> None:
     platform = load_platform(PLATFORM)
     (kernel,) = kernels_with_terms(platform, ["matmul_packed_s8"])

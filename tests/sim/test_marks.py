@@ -71,6 +71,15 @@ def test_tiles_have_their_transfers(ran: Ran) -> None:
         assert tile.storing >= tile.stored / 8
 
 
+def test_a_core_that_drives_and_computes_is_seen_doing_both(path: Path) -> None:
+    """MemPool's first core starts transfers for the next step before it computes: that is no part of its work."""
+    ran = run_model(path, Options(platform="mempool-16", sizes=Sizes({"L1": 8192})), profile=True)
+    product = ran.groups[0]
+    assert len(product.tiles) > 1
+    assert min(tile.kernel for tile in product.tiles) > max(tile.kernel for tile in product.tiles) / 4
+    assert product.phases["work"] > product.cycles / 2
+
+
 def test_counters_of_every_core(ran: Ran) -> None:
     for group in ran.groups:
         assert len(group.counters) == 8

@@ -186,7 +186,7 @@ def held_out_errors(kernel: Kernel, seen: Sequence[Sequence[Observation]]) -> li
 # Programs
 
 
-def _possible(platform: Target, kernel: Kernel) -> list[int]:
+def possible(platform: Target, kernel: Kernel) -> list[int]:
     """Numbers of the terms that can occur on a machine: cores may have units of their own."""
     alone = not platform.others_on_unit("fp")
     return [number for number, text in enumerate(kernel.terms.values()) if not (alone and "FPU_OTHERS" in text)]
@@ -219,7 +219,7 @@ def programs(platform: Target, kernel: Kernel, seed: int, progress: Progress = q
     found: list[BenchRun] = []
     seen: list[list[Observation]] = []
     done = number = 0
-    terms = _possible(platform, kernel)
+    terms = possible(platform, kernel)
     with tempfile.TemporaryDirectory(prefix="tilewright-") as scratch:
         bench = Bench(Path(scratch))
         while _too_few(terms, seen, done, wanted) and number - len(found) < MOST_MISSES:

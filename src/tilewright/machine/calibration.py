@@ -140,6 +140,7 @@ def key_of(platform: Target, kernel: Kernel) -> dict[str, str]:
 
 def nests_key(platform: Target, operations: Iterable[str]) -> dict[str, str]:
     """The same of loop nests: they call functions of headers."""
+    platform = platform.measured_as or platform
     called = {*operations}
     texts = {path.name: _code(path.read_text()) for path in reversed(platform.headers)}
     code = {name: text for name, text in texts.items() if called.intersection(_CALL.findall(text))}

@@ -8,12 +8,14 @@ epilogue: row
 strided: [X, Y]
 scratch: "C"
 # Blocks of four pixels of a line and four channels, which cores take in turn: words of a block, rows of the filter, which
-# are one run each where all taps lie inside, and results.
+# are one run each where all taps lie inside, side by side, and one for each tap elsewhere; and results, which are single where
+# there are no four channels.
 cycles:
-  words: (BLOCKS := steps(G * N * OH * fours(OW) * fours(F), PARTS)) * KH * KW * words(C)
-  runs: BLOCKS * KH
+  words: (BLOCKS := steps(G * N * OH * fours(OW) * fours(F), PARTS)) * (ROWS := max(KH - beyond(X_o1, strides_0) / (dilations_0 * OH), 0)) * KW * words(C)
+  runs: BLOCKS * ROWS * (some(N) + (KW - 1) * min(some(X_s2 - C) + several(dilations_1) + X_o2 / fours(OW), some(N)))
   blocks: BLOCKS
-  behind: BLOCKS * STEPS
+  single: BLOCKS * ragged_fours(F)
+  behind: BLOCKS * FUSED
   call: 1
 --- */
 #include "tilewright_kernel.h"
@@ -50,9 +52,10 @@ static void conv2d_pool_s8(const T *X, const int8_t *W, const int32_t *B, void *
     for (int i = 0; i < words; i++)
         zeros[i] = 0;
     for (int block = PART; block < blocks; block += PARTS) {
-        /* Of sixteen blocks of pixels, neighbours take those that lie in different groups; they begin at different words. */
+        /* Of sixteen blocks of pixels, neighbours take those that lie in different groups; they begin at different words. Next
+         * time a core has another part of the line, as those at edges take longer. */
         const int deep_at = block % deep, at = block / deep, f = 4 * deep_at;
-        const int line = (at | 15) < lines ? (at & ~15) + ((at + 4 * deep_at) & 15) : at;
+        const int line = (at | 15) < lines ? (at & ~15) + ((at + 4 * deep_at + (at >> 4)) & 15) : at;
         const int ow = 4 * (line % along), rest = line / along;
         const int oh = rest % OH, g = rest / OH % G, n = rest / OH / G;
         const int pixels = tw_min(OW - ow, 4), channels = tw_min(F - f, 4), channel = g * F + f;

@@ -5,11 +5,13 @@ T: [int8, uint8]
 when: {K: "K % 4 == 0", A_sROWS: "A_sROWS == K or ROWS == 1", A_sK: "A_sK == 1 or K == 1", B_sBATCH: "== 0", a_zero_point: "== 0", b_zero_point: "== 0"}
 pack: {B: "K,N -> N/4,K/4,N%4,K%4"}
 epilogue: row
-# Blocks of four rows and four columns, which cores take in turn: words of a block, and its start and results.
+# Blocks of four rows and four columns, which cores take in turn: words of a block, its start and results, which are
+# single where there are no four columns.
 cycles:
   words: (BLOCKS := steps(fours(ROWS) * fours(N), PARTS)) * words(K)
   blocks: BLOCKS
-  behind: BLOCKS * STEPS
+  single: BLOCKS * ragged_fours(N)
+  behind: BLOCKS * FUSED
   call: 1
 --- */
 #include "tilewright_kernel.h"

@@ -10,6 +10,7 @@ cycles:
   blocks: BLOCKS
   pixels: N * OH * OW
   results: N * OH * OW * C
+  steps: N * OH * OW * C * STEPS
   behind: N * OH * OW * C * FUSED
   call: 1
 --- */
