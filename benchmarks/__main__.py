@@ -36,6 +36,7 @@ BENCHMARKS = {
     "dropped_waits": "synchronisations dropped from programs, and which of them the checks find (only when named)",
     "planted_faults": "faults in kernels, passes, plans and flags, and the layers that `diff` names (only when named)",
     "fuzz": "random networks on all platforms and damaged files, for --minutes N (only when named)",
+    "real_models": "ONNX models of published packages against onnxruntime (takes an hour, so only when named)",
     "reduce": "the fewest nodes and flags with which a network still goes wrong (only when named)",
     "siracusa_matrix": "results on a simulated chip in all its configurations (takes hours, so only when named)",
 }
@@ -52,6 +53,7 @@ FOLDERS = {
     "dropped_waits": (),
     "planted_faults": (),
     "fuzz": (),
+    "real_models": (),
     "reduce": (),
     "siracusa_matrix": ("deeploy", "standard_networks"),
     "seams": (),

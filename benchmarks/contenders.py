@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,8 +134,8 @@ def c_program(
     return Contender(fastest, lambda: tuple(r.copy() for r in results), ram)
 
 
-def onnxruntime_program(model: Path, inputs: Sequence[Array]) -> Contender:
-    """onnxruntime on one thread, with inputs and outputs bound beforehand."""
+def onnxruntime_program(model: Path, inputs: Sequence[Array] | Mapping[str, Array]) -> Contender:
+    """onnxruntime on one thread, with inputs, in order or by name, and outputs bound beforehand."""
     onnxruntime: Any = importlib.import_module("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
@@ -143,8 +143,12 @@ def onnxruntime_program(model: Path, inputs: Sequence[Array]) -> Contender:
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     binding = session.io_binding()
-    for port, array in zip(session.get_inputs(), inputs, strict=True):
-        binding.bind_cpu_input(port.name, np.ascontiguousarray(array))
+    names = [port.name for port in session.get_inputs()]
+    given = inputs if isinstance(inputs, Mapping) else dict(zip(names, inputs, strict=True))
+    for name in names:
+        # It would make a vector of a scalar.
+        array = given[name]
+        binding.bind_cpu_input(name, np.ascontiguousarray(array) if array.ndim else array)
     for port in session.get_outputs():
         binding.bind_output(port.name)
 

@@ -19,10 +19,11 @@ def stepped(kind: TensorType, steps: int | None) -> TensorType:
 def noise(graph: Graph, seed: int, steps: int | None = None) -> tuple[Array, ...]:
     """Seeded inputs that suit the types of a network."""
     rng = np.random.default_rng(seed)
-    return tuple(_noise(stepped(graph.types[name], steps), rng) for name in graph.fed)
+    return tuple(noise_of(stepped(graph.types[name], steps), rng) for name in graph.fed)
 
 
-def _noise(kind: TensorType, rng: np.random.Generator) -> Array:
+def noise_of(kind: TensorType, rng: np.random.Generator) -> Array:
+    """One tensor of noise."""
     if kind.dtype.is_float:
         return rng.normal(size=kind.shape).astype(kind.dtype.numpy)
     if kind.dtype == BOOL or kind.dtype.bits > 16:

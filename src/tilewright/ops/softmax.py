@@ -42,6 +42,7 @@ declare(
             example("float32[2,0]"),
             example("float32[2,3,4]", axis=1),
             example("float32[5]", axis=0),
+            example("float64[2,3,4]", axis=1),
             example("int8[2,3,40]", x_scale=0.05),
             example("uint8[2,40]", x_scale=0.01),
         ),
