@@ -70,9 +70,7 @@ def judged(model: Model, seconds: float, most_bytes: int) -> Row:
     """One row of the table."""
     nodes = list(_nodes(onnx.load_model(str(model.path), load_external_data=False).graph))
     verdict = judge(model.path, model.package.setting(model.name), seconds, most_bytes)
-    return Row(
-        model.package.name, model.package.version, model.name, model.bytes, len(nodes), len({*nodes}), verdict
-    )
+    return Row(model.package.name, model.package.version, model.name, model.bytes, len(nodes), len({*nodes}), verdict)
 
 
 def markdown(rows: Sequence[Row]) -> str:
@@ -96,7 +94,7 @@ def summary(rows: Sequence[Row]) -> str:
 def main() -> int:
     """Fetches and judges all models, or those that are named."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, default=CACHE, help=f"where wheels and models are kept (default: {CACHE})")
+    parser.add_argument("--folder", type=Path, default=CACHE, help=f"of wheels and models (default: {CACHE})")
     parser.add_argument("--only", default="*", help="pattern of PACKAGE/FILE")
     parser.add_argument("--seconds", type=float, default=900.0, help="for one model (default: 900)")
     parser.add_argument("--gib", type=float, default=8.0, help="memory of one model's processes, each (default: 8)")

@@ -73,6 +73,8 @@ def check(path: Path, *, types: bool = False) -> None:
 def onnxruntime_results(content: onnx.ModelProto, inputs: Mapping[str, Array]) -> list[Array]:
     """What onnxruntime computes."""
     options = _runtime.SessionOptions()
+    # Some results depend on what each thread has.
+    options.intra_op_num_threads = 1
     # On x86 it turns int8 into uint8 first, and fails with nodes of its own that have the type of neither (1.31).
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     session = _runtime.InferenceSession(content.SerializeToString(), options, providers=["CPUExecutionProvider"])

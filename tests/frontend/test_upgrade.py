@@ -10,7 +10,6 @@ import pytest
 
 from onnx_models import Array, model, node, onnxruntime_results, value, write
 from tilewright.core.interpret import interpret
-from tilewright.errors import TilewrightError
 from tilewright.frontend import load
 
 Case = tuple[int, tuple[int, ...], onnx.NodeProto, dict[str, Array]]
@@ -140,52 +139,3 @@ def test_log_probabilities_alone_are_known_by_their_rank(tmp_path: Path) -> None
     x = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32)
     result = interpret(load(write(tmp_path / "m.onnx", built)), [x, np.array([0, 2])])[0]
     np.testing.assert_allclose(result, x - np.log(np.exp(x).sum(1, keepdims=True)), rtol=1e-5)
-
-
-QUANTISED_LSTM = "x w r b - - - - ws wz rs rz"
-
-
-def quantised_lstm(columns: bool, directions: int = 2) -> tuple[onnx.ModelProto, onnx.ModelProto]:
-    """A DynamicQuantizeLSTM, and the LSTM of its weights as floats; scales are of a direction or of each column."""
-    rng = np.random.default_rng(5)
-    depth, hidden = 6, 4
-    attributes = {"hidden_size": hidden, "direction": "bidirectional" if directions == 2 else "forward"}
-    shape = (directions, 4 * hidden) if columns else (directions,)
-    constants: dict[str, Array] = {"b": rng.normal(size=(directions, 8 * hidden)).astype(np.float32)}
-    reals: dict[str, Array] = {"b": constants["b"]}
-    for name, rows in (("w", depth), ("r", hidden)):
-        codes = rng.integers(0, 256, (directions, rows, 4 * hidden)).astype(np.uint8)
-        scale = rng.uniform(0.004, 0.008, shape).astype(np.float32)
-        zero = np.full(shape, 126, np.uint8)  # onnxruntime takes one for all columns
-        constants |= {name: codes, f"{name}s": scale, f"{name}z": zero}
-        spread = [a.astype(np.float32).reshape(directions, 1, -1) for a in (scale, zero)]
-        reals[name] = np.ascontiguousarray(((codes - spread[1]) * spread[0]).transpose(0, 2, 1))
-    inputs, microsoft = [value("x", (5, 1, depth))], "com.microsoft"
-    short = node("DynamicQuantizeLSTM", QUANTISED_LSTM, "y h c", domain=microsoft, **attributes)
-    return (
-        model([short], inputs, ["y", "h", "c"], constants=constants, domains=[microsoft]),
-        model([node("LSTM", "x w r b", "y h c", **attributes)], inputs, ["y", "h", "c"], constants=reals),
-    )
-
-
-@pytest.mark.parametrize(("columns", "directions"), [(False, 1), (False, 2), (True, 2)])
-def test_quantised_lstm(columns: bool, directions: int, tmp_path: Path) -> None:
-    short, real = quantised_lstm(columns, directions)
-    x = np.random.default_rng(1).normal(size=(5, 1, 6)).astype(np.float32)
-    found = interpret(load(write(tmp_path / "m.onnx", short)), [x])
-    for ours, exact, rounded in zip(
-        found, onnxruntime_results(real, {"x": x}), onnxruntime_results(short, {"x": x}), strict=True
-    ):
-        np.testing.assert_allclose(ours, exact, rtol=1e-5, atol=1e-6)
-        # onnxruntime rounds what is multiplied with the weights to 8 bits.
-        np.testing.assert_allclose(ours, rounded, atol=0.03)
-
-
-def test_quantised_lstm_of_unknown_weights(tmp_path: Path) -> None:
-    short, _ = quantised_lstm(columns=False)
-    weights = next(tensor for tensor in short.graph.initializer if tensor.name == "w")
-    short.graph.initializer.remove(weights)
-    short.graph.input.append(value("w", (2, 6, 16), onnx.TensorProto.UINT8))
-    with pytest.raises(TilewrightError, match="known at compile time") as caught:
-        load(write(tmp_path / "m.onnx", short))
-    assert caught.value.code == "not-constant"

@@ -333,33 +333,6 @@ def _foreign_attention(_node: RawNode, _context: Context) -> Sequence[RawNode]:
     raise TilewrightError("unsupported-operator", "the form with packed projection weights")
 
 
-def _quantised_lstm(node: RawNode, context: Context) -> Sequence[RawNode]:
-    """An LSTM whose weights have 8 bits and are transposed. Its products are of floats here: no input is rounded."""
-    inputs = (*node.inputs, *[""] * (12 - len(node.inputs)))
-    weights = [_dequantised(node, context, *names) for names in ((inputs[1], *inputs[8:10]), (inputs[2], *inputs[10:]))]
-    return (_new(node, op="LSTM", domain="", inputs=(inputs[0], *weights, *inputs[3:8])),)
-
-
-def _dequantised(node: RawNode, context: Context, name: str, scale_name: str, zero_name: str) -> str:
-    """Weights as floats, with their rows as LSTM has them. Scales are of a direction, or of each of its columns."""
-    weights, scale, zero = (context.value(n) if n else None for n in (name, scale_name, zero_name))
-    if weights is None or scale is None or weights.ndim != 3 or (zero_name and zero is None):
-        raise TilewrightError(
-            "not-constant",
-            f"{node.op} '{node.label}' needs weights and their scales that are known at compile time",
-            help="make them constants of the network",
-        )
-    directions, _, columns = weights.shape
-    if any(a is not None and a.size not in (directions, directions * columns) for a in (scale, zero)):
-        raise TilewrightError(
-            "shape-mismatch", f"{node.op} '{node.label}' has no scale for each direction, or each of its columns"
-        )
-    offset = np.zeros(directions, weights.dtype) if zero is None else zero
-    real = weights.astype(np.float32) - offset.astype(np.float32).reshape(directions, 1, -1)
-    made = real * scale.astype(np.float32).reshape(directions, 1, -1)
-    return context.constant(f"{name}_real", np.ascontiguousarray(made.transpose(0, 2, 1)))
-
-
 _REDUCE_18 = tuple(
     f"Reduce{kind}" for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
 )
@@ -414,6 +387,5 @@ _FOREIGN: dict[tuple[str, str], Upgrade] = {
     (_TRAINING, "Adam"): _one_tensor_each,
     ("com.microsoft", "RotaryEmbedding"): _rotary,
     ("com.microsoft", "Attention"): _foreign_attention,
-    ("com.microsoft", "DynamicQuantizeLSTM"): _quantised_lstm,
 }
 """Operators of other domains that are other forms of declared ones."""

@@ -1,4 +1,8 @@
-"""LSTM, GRU and RNN: what they share is here (directions, sequence lengths, activations), their cells are below."""
+"""LSTM, GRU and RNN: what they share is here (directions, sequence lengths, activations), their cells are below.
+
+DynamicQuantizeLSTM is an LSTM with weights of 8 bits, whose columns are units. Inputs, all at once, and the states of
+all samples before each step are rounded to 8 bits of the range that they have.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,14 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilewright.base.dtype import FLOAT32
 from tilewright.core.domain import WHOLE, Axis, Domain, at, dim, domain
 from tilewright.core.graph import Array, Attr, TensorType
 from tilewright.core.op import REGISTRY, Call, Example, Operator, declare, example, parse_type
 from tilewright.ops.named_activations import CODES, FORMS, Activation, activation
 from tilewright.ops.normalization import check_float
+from tilewright.ops.quantize_linear import dynamic_parameters
+from tilewright.ops.quantized_rules import f32, need_narrow, u8
 from tilewright.ops.sampling import between, even
 
 ATTRS: dict[str, Attr] = {
@@ -27,6 +34,9 @@ ATTRS: dict[str, Attr] = {
 }
 
 
+QUANTISED = "DynamicQuantizeLSTM"
+
+
 @dataclass(frozen=True)
 class RecurrentSizes:
     directions: int
@@ -36,12 +46,17 @@ class RecurrentSizes:
     inputs: int
 
 
+def _quantised(call: Call) -> bool:
+    return call.op.name == QUANTISED
+
+
 def _sizes(call: Call) -> RecurrentSizes:
     x, r = call.shape("X"), call.shape("R")
     if len(x) != 3 or len(r) != 3:
         raise call.error("shape-mismatch", f"X {call.type('X')} and R {call.type('R')} need three axes")
+    hidden = r[1] if _quantised(call) else r[2]
     steps, batch = (x[1], x[0]) if call.int("layout") else (x[0], x[1])
-    return RecurrentSizes(2 if call.text("direction") == "bidirectional" else 1, batch, steps, r[2], x[2])
+    return RecurrentSizes(2 if call.text("direction") == "bidirectional" else 1, batch, steps, hidden, x[2])
 
 
 def _shapes(size: RecurrentSizes, gates: int, batch_first: int) -> dict[str, tuple[int, ...]]:
@@ -65,10 +80,29 @@ def _check(call: Call, gates: int) -> RecurrentSizes:
     if call.text("direction") not in ("forward", "reverse", "bidirectional"):
         raise call.error("bad-attribute", f"direction={call.text('direction')} is unknown")
     size = _sizes(call)
-    for name, shape in _shapes(size, gates, call.int("layout")).items():
+    shapes = _shapes(size, gates, call.int("layout"))
+    if _quantised(call):
+        _check_quantised(call, shapes)
+    for name, shape in shapes.items():
         if call.has(name) and call.shape(name) != shape:
             raise call.error("shape-mismatch", f"{name} {call.type(name)} needs the shape {list(shape)}")
     return size
+
+
+def _check_quantised(call: Call, shapes: dict[str, tuple[int, ...]]) -> None:
+    """Turns the shapes of the weights, and looks at what else there is of them."""
+    if call.type("X").dtype != FLOAT32:
+        raise call.error("type-mismatch", f"X must be float32, found {call.type('X').dtype}")
+    need_narrow(call, "W", "R")
+    for name in "WR":
+        directions, units, depth = shapes[name]
+        shapes[name] = (directions, depth, units)
+        for part in PARTS:
+            if call.has(name + part) and call.shape(name + part) not in ((directions,), (directions, units)):
+                raise call.error(
+                    "shape-mismatch",
+                    f"{name + part} {call.type(name + part)} is neither of each direction nor of each of its columns",
+                )
 
 
 def _infer(call: Call, gates: int) -> tuple[TensorType, ...]:
@@ -78,6 +112,10 @@ def _infer(call: Call, gates: int) -> tuple[TensorType, ...]:
     every = (b, size.steps, d, h) if call.int("layout") else (size.steps, d, b, h)
     state = x.with_shape((b, d, h) if call.int("layout") else (d, b, h))
     return (x.with_shape(every), state, state)[: call.wanted]
+
+
+PARTS = ("_scale", "_zero_point")
+"""Of quantised weights."""
 
 
 def _domain(call: Call) -> Domain:
@@ -99,6 +137,10 @@ def _domain(call: Call) -> Domain:
         "Y_h": state,
         "Y_c": state,
     }
+    if _quantised(call):
+        access |= {"W": [way, i, WHOLE], "R": [way, WHOLE, WHOLE]}
+        names = [name + part for name in "WR" for part in PARTS]
+        access |= {name: [way, WHOLE][: len(call.shape(name))] for name in names if call.has(name)}
     outputs = call.op.output_names(len(call.outputs))
     used = {name: axes for name, axes in access.items() if name in outputs or call.has(name)}
     sizes = {
@@ -109,11 +151,16 @@ def _domain(call: Call) -> Domain:
         "INPUT": size.inputs,
     }
     shapes = {name: call.shape(name) for name in used}
-    return domain(sizes, used, shapes, " ".join(outputs), whole="SEQ HIDDEN INPUT")
+    return domain(sizes, used, shapes, " ".join(outputs), whole=f"SEQ HIDDEN INPUT{' BATCH' * _quantised(call)}")
 
 
 DEFAULTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
+    {
+        "LSTM": ("Sigmoid", "Tanh", "Tanh"),
+        QUANTISED: ("Sigmoid", "Tanh", "Tanh"),
+        "GRU": ("Sigmoid", "Tanh"),
+        "RNN": ("Tanh",),
+    }
 )
 
 
@@ -147,7 +194,8 @@ def _limit(call: Call) -> float:
 def _numbers(call: Call) -> dict[str, int | float]:
     """What kernels ask for beside sizes: REVERSED, CLIP, and each activation as ACT_i, ALPHA_i, BETA_i.
 
-    CURVES is how many activations of a unit take powers.
+    CURVES is how many activations of a unit take powers. Of quantised weights there is how far apart the scales of
+    columns, and of directions, are (W_scale_COLUMN, W_scale_WAY), and so for zero points.
     """
     ways = _activations(call)
     flat = [one for way in (*ways, *ways)[:2] for one in way]
@@ -155,6 +203,10 @@ def _numbers(call: Call) -> dict[str, int | float]:
     numbers["CURVES"] = sum("tw_" in FORMS[one.name].c or "exp" in FORMS[one.name].c for one in ways[0])
     for i, one in enumerate(flat):
         numbers |= {f"ACT_{i}": CODES[one.name], f"ALPHA_{i}": one.alpha, f"BETA_{i}": one.beta}
+    if _quantised(call):
+        for name in (weights + part for weights in "WR" for part in PARTS):
+            columns = call.shape(name)[1:] if call.has(name) else ()
+            numbers |= {f"{name}_COLUMN": len(columns), f"{name}_WAY": columns[0] if columns else 1}
     return numbers
 
 
@@ -184,11 +236,15 @@ def _cell(call: Call, arrays: Mapping[str, Array | None], way: int) -> Cell:
         array = arrays.get(name)
         return np.zeros(size) if array is None else array[way].astype(np.float64)
 
-    rows = call.shape("W")[1]
+    w, r = weights("W", 0), weights("R", 0)
+    if _quantised(call):
+        w = _dequantised(w, arrays["W_scale"], arrays.get("W_zero_point"), way)
+        r = _dequantised(r, arrays["R_scale"], arrays.get("R_zero_point"), way)
+    rows = len(w)
     bias = weights("B", 2 * rows)
     return Cell(
-        weights("W", 0),
-        weights("R", 0),
+        w,
+        r,
         bias[:rows],
         bias[rows:],
         weights("P", 3 * _sizes(call).hidden),
@@ -198,12 +254,25 @@ def _cell(call: Call, arrays: Mapping[str, Array | None], way: int) -> Cell:
     )
 
 
+def _dequantised(weights: Array, scale: Array | None, zero: Array | None, way: int) -> Array:
+    """Weights of one direction as they are in LSTM."""
+    assert scale is not None
+    return ((weights - (0 if zero is None else zero[way].astype(np.float64))) * scale[way]).T
+
+
+def _rounded(values: Array) -> Array:
+    """Real numbers as 8 bits of their range hold them."""
+    scale, zero = dynamic_parameters(values)
+    return (np.clip(np.rint(values.astype(np.float32) / scale) + zero, 0, 255) - zero).astype(np.float64) * scale
+
+
 def _run(call: Call, arrays: Mapping[str, Array | None], step: Step) -> tuple[Array, ...]:
     """All directions and samples in layout 0, turned to the call's layout at the end."""
+    rounded = _rounded if _quantised(call) else lambda array: array
     size, last = _sizes(call), bool(call.int("layout"))
     X = arrays["X"]
     assert X is not None
-    xs = (np.swapaxes(X, 0, 1) if last else X).astype(np.float64)
+    xs = rounded((np.swapaxes(X, 0, 1) if last else X).astype(np.float64))
 
     def initial(name: str) -> Array:
         array = arrays.get(name)
@@ -217,11 +286,14 @@ def _run(call: Call, arrays: Mapping[str, Array | None], step: Step) -> tuple[Ar
     for way in range(size.directions):
         cell = _cell(call, arrays, way)
         backwards = way == 1 or call.text("direction") == "reverse"
-        for b in range(size.batch):
-            length = size.steps if lengths is None else min(size.steps, max(0, int(lengths[b])))
-            for t in reversed(range(length)) if backwards else range(length):
-                hs[way, b], cs[way, b] = step(cell, xs[t, b], (hs[way, b], cs[way, b]))
-                y[t, way, b] = hs[way, b]
+        for number in range(size.steps):
+            before = rounded(hs[way])
+            for b in range(size.batch):
+                length = size.steps if lengths is None else min(size.steps, max(0, int(lengths[b])))
+                if number < length:
+                    t = length - 1 - number if backwards else number
+                    hs[way, b], cs[way, b] = step(cell, xs[t, b], (before[b], cs[way, b]))
+                    y[t, way, b] = hs[way, b]
     if last:
         return np.transpose(y, (2, 0, 1, 3)), np.swapaxes(hs, 0, 1), np.swapaxes(cs, 0, 1)
     return y, hs, cs
@@ -260,12 +332,16 @@ def _sample(name: str, gates: int, spec: Example, random: np.random.Generator) -
     batch, steps, hidden, inputs = (even(between(1, most, random), random) for most in (2, 8, 48, 48))
     size = RecurrentSizes(directions, batch, steps, hidden, inputs)
     shapes = _shapes(size, gates, int(str(spec.attrs.get("layout", 0))))
+    if name == QUANTISED:
+        shapes |= {"W": (directions, inputs, gates * hidden), "R": (directions, hidden, gates * hidden)}
     made: list[str | Array] = []
     for operand, item in zip(REGISTRY[name].operand_names(len(spec.inputs)), spec.inputs, strict=True):
         if isinstance(item, str):
             made.append(str(parse_type(item).with_shape(shapes[operand])) if item else item)
         else:
-            made.append(np.full(shapes[operand], steps, item.dtype))
+            # Sequences, or what belongs to weights, which is of a direction or of each of its columns.
+            shape = shapes.get(operand, (directions, gates * hidden)[: item.ndim])
+            made.append(np.full(shape, steps if operand in shapes else item.flat[0], item.dtype))
     given = {**spec.attrs, **({"hidden_size": hidden} if "hidden_size" in spec.attrs else {})}
     return replace(spec, inputs=tuple(made), attrs=MappingProxyType(given))
 
@@ -375,3 +451,21 @@ _declare(
         ),
     ),
 )
+_declare(
+    QUANTISED,
+    4,
+    "X W R B? sequence_lens? initial_h? initial_c? P? W_scale W_zero_point? R_scale R_zero_point?",
+    "Y? Y_h? Y_c?",
+    _lstm_step,
+    {"input_forget": 0},
+    (
+        example(
+            "float32[3,2,5]", "int8[1,5,16]", "int8[1,4,16]", "float32[1,32]", LENGTHS, "float32[1,2,4]",
+            "float32[1,2,4]", "float32[1,12]", f32([0.01]), "", f32([0.01]), "", wanted=3,
+        ),
+        example(
+            "float32[3,1,5]", "uint8[2,5,16]", "uint8[2,4,16]", "", "", "", "", "", f32(np.full((2, 16), 0.01)),
+            u8([120, 130]), f32([0.01, 0.02]), u8(np.full((2, 16), 125)), direction="bidirectional",
+        ),
+    ),
+)  # fmt: skip
