@@ -27,6 +27,7 @@ from tilewright.core.graph import Array, TensorType
 Status = Literal["right", "refused", "wrong", "traceback", "crash", "hang"]
 FINE: frozenset[Status] = frozenset({"right", "refused"})
 GLUE = '#include "network.h"\nvoid bench_once(const void *const *in, void *const *out) { network_run(in, out); }\n'
+TOP = Path(__file__).resolve().parent.parent.parent
 UNSTEADY = "rounding decides"
 TRIES = 6
 ROUNDS, TURN_US = 8, 50_000.0
@@ -55,7 +56,9 @@ def judge(model: Path, setting: Setting, seconds: float, most_bytes: int, seed: 
     job = {"model": str(model.resolve()), **asdict(setting), "most_bytes": most_bytes, "seed": seed}
     with tempfile.TemporaryFile("w+") as told:
         command = [sys.executable, "-m", "benchmarks.real.judging", json.dumps(job)]
-        child = subprocess.Popen(command, stdout=told, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        child = subprocess.Popen(
+            command, cwd=TOP, stdout=told, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
         try:
             _, complaint = child.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -76,7 +79,9 @@ def _judged(model: Path, setting: Setting, seed: int) -> Verdict:
     from tilewright.api.running import compare
     from tilewright.errors import TilewrightError
 
-    fixed = {name: np.asarray(value) for name, value in setting.constants.items()}
+    declared = onnx.load_model(str(model), load_external_data=False).graph.input
+    kinds = {port.name: onnx.helper.tensor_dtype_to_np_dtype(port.type.tensor_type.elem_type) for port in declared}
+    fixed = {name: np.asarray(value, kinds[name]) for name, value in setting.constants.items()}
     try:
         compiled = compile_model(model, Options(dims=setting.dims, constants=fixed))
     except TilewrightError as error:
