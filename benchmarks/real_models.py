@@ -68,7 +68,7 @@ def _nodes(graph: onnx.GraphProto) -> Iterator[str]:
 
 def judged(model: Model, seconds: float, most_bytes: int) -> Row:
     """One row of the table."""
-    nodes = list(_nodes(onnx.load_model(str(model.path), load_external_data=False).graph))
+    nodes = list(_nodes(onnx.ModelProto.FromString(model.path.read_bytes()).graph))
     verdict = judge(model.path, model.package.setting(model.name), seconds, most_bytes)
     return Row(model.package.name, model.package.version, model.name, model.bytes, len(nodes), len({*nodes}), verdict)
 
@@ -84,11 +84,14 @@ def summary(rows: Sequence[Row]) -> str:
     """How many are right, refused and neither, and the mean of the times."""
     counts = {status: sum(row.verdict.status == status for row in rows) for status in ("right", "refused")}
     ratios = [row.verdict.ours / row.verdict.theirs for row in rows if row.verdict.theirs]
-    mean = exp(sum(map(log, ratios)) / len(ratios)) if ratios else float("nan")
-    return (
+    counted = (
         f"{len(rows)} models: {counts['right']} right, {counts['refused']} refused, "
-        f"{len(rows) - sum(counts.values())} neither; {mean:.2f} times the time of onnxruntime (geometric mean)"
+        f"{len(rows) - sum(counts.values())} neither"
     )
+    if not ratios:
+        return counted
+    mean = exp(sum(map(log, ratios)) / len(ratios))
+    return f"{counted}; {mean:.2f} times the time of onnxruntime (geometric mean)"
 
 
 def main() -> int:

@@ -79,13 +79,13 @@ def _judged(model: Path, setting: Setting, seed: int) -> Verdict:
     from tilewright.api.running import compare
     from tilewright.errors import TilewrightError
 
-    declared = onnx.load_model(str(model), load_external_data=False).graph.input
+    declared = onnx.ModelProto.FromString(model.read_bytes()).graph.input
     kinds = {port.name: onnx.helper.tensor_dtype_to_np_dtype(port.type.tensor_type.elem_type) for port in declared}
     fixed = {name: np.asarray(value, kinds[name]) for name, value in setting.constants.items()}
     try:
         compiled = compile_model(model, Options(dims=setting.dims, constants=fixed))
     except TilewrightError as error:
-        return Verdict("refused", f"{error.code}: {'; '.join((error.what, *error.reasons))}")
+        return Verdict("refused", f"{error.code}: {next(iter(error.reasons), error.what)}")
     graph, source = compiled.plan.graph, compiled.source
     fed = random_inputs({name: graph.types[name] for name in graph.fed}, setting.ranges, seed)
     given = {**dict(zip(source.fed, fed, strict=True)), **fixed}
@@ -117,7 +117,7 @@ def _rounding(model: Path, given: Mapping[str, Array], found: Sequence[Array], e
     from samples import shaken  # of the tests, which the line above finds
 
     moved = np.zeros(len(expected))
-    for results in shaken(onnx.load_model(str(model)), given, TRIES):
+    for results in shaken(onnx.ModelProto.FromString(model.read_bytes()), given, TRIES):
         moved = np.maximum(moved, [_error(*pair) for pair in zip(results, expected, strict=True)])
     return all(
         wanted.dtype.kind == "f" and _error(ours, wanted) <= 4 * most
@@ -129,13 +129,16 @@ def random_inputs(
     kinds: Mapping[str, TensorType], ranges: Mapping[str, Sequence[float]], seed: int
 ) -> tuple[Array, ...]:
     """Seeded inputs of the types of a network."""
+    rng = np.random.default_rng(seed)
+    return tuple(_random(kind, ranges.get(name), rng) for name, kind in kinds.items())
+
+
+def _random(kind: TensorType, ends: Sequence[float] | None, rng: np.random.Generator) -> Array:
     from tilewright.api.feeding import noise_of
 
-    rng = np.random.default_rng(seed)
-    return tuple(
-        rng.uniform(*ranges[name], kind.shape).astype(kind.dtype.numpy) if name in ranges else noise_of(kind, rng)
-        for name, kind in kinds.items()
-    )
+    if ends is None:
+        return noise_of(kind, rng)
+    return np.asarray(rng.uniform(ends[0], ends[1], kind.shape)).astype(kind.dtype.numpy)
 
 
 def _error(found: Array, expected: Array) -> float:

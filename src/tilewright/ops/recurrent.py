@@ -266,9 +266,13 @@ def _rounded(values: Array) -> Array:
     return (np.clip(np.rint(values.astype(np.float32) / scale) + zero, 0, 255) - zero).astype(np.float64) * scale
 
 
+def _as_it_is(values: Array) -> Array:
+    return values
+
+
 def _run(call: Call, arrays: Mapping[str, Array | None], step: Step) -> tuple[Array, ...]:
     """All directions and samples in layout 0, turned to the call's layout at the end."""
-    rounded = _rounded if _quantised(call) else lambda array: array
+    rounded = _rounded if _quantised(call) else _as_it_is
     size, last = _sizes(call), bool(call.int("layout"))
     X = arrays["X"]
     assert X is not None
@@ -464,8 +468,8 @@ _declare(
             "float32[1,2,4]", "float32[1,12]", f32([0.01]), "", f32([0.01]), "", wanted=3,
         ),
         example(
-            "float32[3,1,5]", "uint8[2,5,16]", "uint8[2,4,16]", "", "", "", "", "", f32(np.full((2, 16), 0.01)),
-            u8([120, 130]), f32([0.01, 0.02]), u8(np.full((2, 16), 125)), direction="bidirectional",
+            "float32[3,1,5]", "uint8[2,5,16]", "uint8[2,4,16]", "", "", "", "", "", np.full((2, 16), 0.01, np.float32),
+            u8([120, 130]), f32([0.01, 0.02]), np.full((2, 16), 125, np.uint8), direction="bidirectional",
         ),
     ),
 )  # fmt: skip
