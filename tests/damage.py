@@ -99,7 +99,7 @@ def _initialiser(model: onnx.ModelProto, rng: random.Random) -> None:
             tensor.dims[at] = _number(tensor.dims[at], rng)
         case 2:
             tensor.dims.append(rng.choice((0, 1, 2)))
-        case 3 if tensor.data_type == onnx.TensorProto.INT64 and tensor.raw_data:
+        case 3 if tensor.data_type == onnx.TensorProto.INT64 and tensor.raw_data and not len(tensor.raw_data) % 8:
             values = np.frombuffer(tensor.raw_data, np.int64).copy()
             values[rng.randrange(len(values))] = _number(int(values[0]), rng)
             tensor.raw_data = values.tobytes()

@@ -117,7 +117,7 @@ def shaken(model: onnx.ModelProto, fed: Mapping[str, Array], tries: int) -> Iter
         if array.dtype.kind != "f":
             return array
         noise = np.asarray(rng.uniform(-1, 1, array.shape), np.float64)
-        return (array * (1 + SHAKEN * noise)).astype(array.dtype)
+        return np.asarray(array * (1 + SHAKEN * noise), array.dtype)
 
     for _ in range(tries):
         other = onnx.ModelProto()

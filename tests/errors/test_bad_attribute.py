@@ -20,6 +20,7 @@ from tilewright.ops import operators
         ("Concat", {"axis": 2}, "axis=2 is outside a tensor of rank 2"),
         ("Transpose", {"perm": [0, 0]}, "perm=[0, 0]"),
         ("Cast", {}, "needs the attribute to"),
+        ("LeakyRelu", {"alpha": ""}, "'alpha' must be a number"),
     ],
 )
 def test_bad_attribute(operator: str, attributes: dict[str, Any], said: str, tmp_path: Path) -> None:

@@ -32,3 +32,16 @@ def test_scales_of_integers_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(TilewrightError, match="'mul'") as caught:
         load(write(tmp_path / "m.onnx", built))
     assert caught.value.code == "type-mismatch"
+
+
+@pytest.mark.parametrize("op", ["DequantizeLinear", "ConvInteger", "MatMulInteger"])
+def test_a_zero_point_of_another_type(op: str, tmp_path: Path) -> None:
+    shape = (2, 2, 1, 1) if op == "ConvInteger" else (2, 2)
+    second = np.array(0.5, np.float32) if op == "DequantizeLinear" else np.ones(shape, np.uint8)
+    constants = {"second": second, "zero": np.array(-3, np.int8)}
+    built = model(
+        [node(op, "x second zero", "y")], [value("x", shape, onnx.TensorProto.UINT8)], ["y"], constants=constants
+    )
+    with pytest.raises(TilewrightError, match="zero_point must be uint8") as caught:
+        load(write(tmp_path / "m.onnx", built))
+    assert caught.value.code == "type-mismatch"

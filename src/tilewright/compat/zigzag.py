@@ -148,7 +148,9 @@ def _best(
             best = (rank, cost)
     if best is None:
         raise refused or TilewrightError(
-            "no-mapping", f"layer '{layer.name}': nothing can be unrolled as the mapping says"
+            "no-mapping",
+            f"layer '{layer.name}': nothing can be unrolled as the mapping says",
+            help="unroll over loops that the layer has",
         )
     return best[1]
 

@@ -22,6 +22,9 @@ from tilewright.core.domain import Domain
 from tilewright.core.graph import Array, Attr, Attrs, Graph, Node, Result, TensorType, type_of_array
 from tilewright.errors import TilewrightError
 
+HELP = "compare it with the operator's definition in the ONNX standard, or export the network again"
+"""For errors of a network that say no better way out."""
+
 Kind = Literal["elementwise", "view", "move", "reduce", "other"]
 """elementwise: one result per point of the broadcast inputs, fusable behind another operator; view: the output is the
 input's bytes under another shape; move: bytes are only copied; reduce: an accumulation over dimensions that do not
@@ -126,7 +129,7 @@ class Call:
         return axis % rank
 
     def error(self, code: str, what: str, *, help: str = "") -> TilewrightError:
-        return TilewrightError(code, f"{what}, in {self.op.name} '{self.name}'", help=help)
+        return TilewrightError(code, f"{what}, in {self.op.name} '{self.name}'", help=help or HELP)
 
     def domain(self) -> Domain:
         return self._domain
@@ -307,8 +310,13 @@ def call_of(
     filled = MappingProxyType({**op.attrs, **attributes})
     absent = sorted(key for key, value in filled.items() if value is REQUIRED)
     if absent:
-        raise TilewrightError("bad-attribute", f"{op.name} '{name}' needs the attribute {', '.join(absent)}")
+        raise TilewrightError("bad-attribute", f"{op.name} '{name}' needs the attribute {', '.join(absent)}", help=HELP)
     call = Call(op, tuple(inputs), filled, tuple(values), name, wanted=wanted)
+    for key in attributes:
+        if isinstance(op.attrs[key], int):
+            call.int(key)
+        elif isinstance(op.attrs[key], float):
+            call.float(key)
     if len(inputs) > len(call.operands):
         raise call.error("bad-model", f"{len(inputs)} inputs are given, {len(call.operands)} are known")
     needed = [n for n in op.inputs.split() if not n.endswith(("?", "*"))]

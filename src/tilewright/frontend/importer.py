@@ -11,6 +11,7 @@ import numpy as np
 
 from tilewright.base.dtype import DTYPES, FLOAT32, DType
 from tilewright.core.graph import Array, Bound, Graph, TensorType
+from tilewright.core.op import HELP
 from tilewright.errors import TilewrightError
 from tilewright.frontend import inputs as given
 from tilewright.frontend.builder import Builder, NeedsValues
@@ -21,9 +22,6 @@ from tilewright.frontend.proto import read_model
 from tilewright.frontend.raw import Declared, RawModel, Unsupported, alive
 from tilewright.frontend.sizes import check_sizes
 from tilewright.frontend.states import attached, with_states
-
-HELP = "compare it with the operator's definition in the ONNX standard, or export the network again"
-"""For errors of a network that say no better way out."""
 
 
 @contextmanager

@@ -109,7 +109,11 @@ def best_mapping(
             key = (new.latency, new.energy)
             found.setdefault(key, BestMapping(spatial, new.mapping, new.energy, new.latency))
     if not results or goal is None:
-        raise why or TilewrightError("no-mapping", "nothing can be unrolled: there are no spatial mappings to try")
+        raise why or TilewrightError(
+            "no-mapping",
+            "nothing can be unrolled: there are no spatial mappings to try",
+            help="let the layer be unrolled over at least one loop, or in another way",
+        )
     return BestResult(
         best=tuple(found[key] for key in goal.found),
         bound=bound if proved or objective != "pareto" else 0.0,

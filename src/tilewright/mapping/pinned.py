@@ -107,6 +107,7 @@ def check_room(
                 "bad-mapping",
                 f"layer '{layer.name}': the mapping unrolls over {used} units along {array}, where '{engine.name}' has "
                 f"{engine.dims[array]}",
+                help="unroll over fewer of them",
             )
     taken = tiles(layer, engine, spatial, temporal)
     for memory in usable(engine, corrected=corrected):

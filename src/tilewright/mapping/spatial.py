@@ -74,6 +74,7 @@ def _fit(layer: Layer, engine: ArrayEngine, operand: Operand, loops: dict[str, l
                 "no-mapping",
                 f"layer '{layer.name}': memory '{inner.name}' is {operand.bits - inner.bits} bits too small for one "
                 f"element of {operand.name}",
+                help=f"make the memory larger, or leave {operand.name} out of what it holds",
             )
         array, index = max(places, key=lambda place: loops[place[0]][place[1]][1])
         dim, steps = loops[array][index]

@@ -138,6 +138,7 @@ def _factors(problem: Problem, limit: int | None, order: Order) -> tuple[list[tu
                 raise TilewrightError(
                     "bad-order",
                     f"layer '{problem.layer.name}': the order has {steps} steps of {dim}, of which {there} are left",
+                    help="give steps that divide those that are left",
                 )
             if steps > 1:
                 pinned.append((dim, steps))
@@ -186,7 +187,11 @@ def _best_of(problem: Problem, objective: Objective, loops: Loops, orders: Ints,
             best = (key, start + row, [cut[row] for cut in cuts], float(energy[row]), float(latency[row]))
     if best is None:
         _explain(problem, loops, orders[0] if len(orders) else np.zeros(0, dtype=np.int64))
-        raise TilewrightError("no-mapping", f"layer '{problem.layer.name}': no order of loops is like the one given")
+        raise TilewrightError(
+            "no-mapping",
+            f"layer '{problem.layer.name}': no order of loops is like the one given",
+            help="give fewer loops of the order, or none",
+        )
     mapping = _mapping(problem, loops, orders[best[1]], best[2])
     return StrategyResult(Found(mapping, best[3], best[4]), fitting, len(orders))
 

@@ -23,6 +23,7 @@ from tilewright.ops.quantized_rules import (
     inner_call,
     lane_access,
     need_narrow,
+    need_own_zero,
     need_scalar,
     optional,
     quantised,
@@ -74,7 +75,8 @@ def _conv_sum(call: Call, x: Array, w: Array, x_zero: Array | None, w_zero: Arra
 
 
 def _conv_check(call: Call) -> tuple[int, ...]:
-    need_narrow(call, "x", "w", "x_zero_point", "w_zero_point")
+    need_narrow(call, "x", "w")
+    need_own_zero(call, ("x", "x_zero_point"), ("w", "w_zero_point"))
     need_scalar(call, "x_zero_point", "x_scale", "y_scale", "y_zero_point")
     return _conv(call).outputs[0].shape
 
@@ -218,7 +220,8 @@ def _matmul_sum(a: Array, b: Array, a_zero: Array | None, b_zero: Array | None) 
 
 
 def _matmul_shape(call: Call, left: str, right: str) -> tuple[int, ...]:
-    need_narrow(call, left, right, "a_zero_point", "b_zero_point", "y_zero_point")
+    need_narrow(call, left, right, "y_zero_point")
+    need_own_zero(call, (left, "a_zero_point"), (right, "b_zero_point"))
     need_scalar(call, "y_scale", "y_zero_point")
     return inner_call(call, "MatMul", (left, right), {}).outputs[0].shape
 

@@ -37,9 +37,9 @@ def _infer(call: Call) -> tuple[TensorType, ...]:
         one_dtype(call, ("data", "constant_value"))
     shape = [extent + before + after for extent, (before, after) in zip(data.shape, _widths(call), strict=True)]
     kept = [extent + min(b, 0) + min(a, 0) for extent, (b, a) in zip(data.shape, _widths(call), strict=True)]
-    if min(kept, default=0) < 0:
+    if min(shape, default=0) < 0:
         raise call.error("shape-mismatch", f"pads cut more from {data} than there is")
-    if mode != "constant" and any(k == 0 < extent for k, extent in zip(kept, shape, strict=True)):
+    if mode != "constant" and any(k <= 0 < extent for k, extent in zip(kept, shape, strict=True)):
         raise call.error("shape-mismatch", f"mode '{mode}' has no element of {data} to repeat")
     return (data.with_shape(shape),)
 
@@ -58,13 +58,26 @@ def _domain(call: Call) -> Domain:
     return domain(sizes, maps, {name: call.shape(name) for name in maps}, "output")
 
 
+def _framed(call: Call, data: Array, fill: Array | int) -> Array:
+    """What of the data lies within the result, in the midst of a constant; that may be nothing of it."""
+    shape = call.shape("output")
+    framed = np.full(shape, fill, data.dtype)
+    inside: list[slice] = []
+    source: list[slice] = []
+    for extent, size, (before, _) in zip(data.shape, shape, _widths(call), strict=True):
+        start, end = max(0, before), min(size, before + extent)
+        inside.append(slice(start, max(start, end)))
+        source.append(slice(start - before, max(start, end) - before))
+    framed[tuple(inside)] = data[tuple(source)]
+    return framed
+
+
 def _reference(call: Call, data: Array, _pads: Array, constant_value: Array | None = None, *_: Array | None) -> Array:
+    if call.text("mode") == "constant":
+        return _framed(call, data, 0 if constant_value is None else constant_value.reshape(-1)[0])
     widths = _widths(call)
     cut = data[tuple(slice(max(0, -b), n - max(0, -a)) for n, (b, a) in zip(data.shape, widths, strict=True))]
     added = [(max(0, b), max(0, a)) for b, a in widths]
-    if call.text("mode") == "constant":
-        fill = 0 if constant_value is None else constant_value.reshape(-1)[0]
-        return np.pad(cut, added, constant_values=fill)
     if call.text("mode") == "edge":
         return np.pad(cut, added, "edge")
     if call.text("mode") == "wrap":
@@ -126,6 +139,7 @@ declare(
             example("float32[2,3]", [0, 1, 2, 0]),
             example("float32[2,3,4]", [1, 0, 2, 1, 0, 1], "float32[]"),
             example("int8[2,5]", [1, -2, 0, 3], np.array([7], np.int8)),
+            example("int8[2,5]", [0, -6, 1, 4], np.array([7], np.int8)),
             example("float32[3,4]", [2, 1], "", [-1]),
             example("float32[3,4]", [2, 1, 1, 3], mode="edge"),
             example("float32[3,4]", [2, 1, 1, 3], "float32[]", mode="edge"),

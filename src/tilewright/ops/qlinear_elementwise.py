@@ -18,6 +18,7 @@ from tilewright.ops.quantized_rules import (
     dequantised,
     f32,
     need_narrow,
+    need_own_zero,
     need_scalar,
     optional,
     quantised,
@@ -39,9 +40,10 @@ def _values(call: Call) -> tuple[str, ...]:
 
 def _infer(call: Call) -> tuple[TensorType, ...]:
     values = _values(call)
-    need_narrow(call, *values, *(name for name in call.operands if name.endswith("zero_point")))
-    need_scalar(call, *(name for name in call.operands if name not in values))
     zero = "C_zero_point" if "B" in values else "Y_zero_point"
+    need_narrow(call, *values, zero)
+    need_own_zero(call, *((name, f"{name}_zero_point") for name in values))
+    need_scalar(call, *(name for name in call.operands if name not in values))
     kind = call.type(zero if call.has(zero) else values[0]).dtype
     return (TensorType(kind, broadcast(call, *(call.shape(name) for name in values))),)
 

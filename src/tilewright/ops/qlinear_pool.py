@@ -17,6 +17,7 @@ from tilewright.ops.quantized_rules import (
     inner_attrs,
     inner_call,
     need_narrow,
+    need_own_zero,
     need_scalar,
     optional,
     quantised,
@@ -33,7 +34,8 @@ PARAMETERS = ("x_scale", "x_zero_point", "y_scale", "y_zero_point")
 
 
 def _check(call: Call, value: str, parameters: tuple[str, ...]) -> None:
-    need_narrow(call, value, *(name for name in parameters if name.endswith("zero_point")))
+    need_narrow(call, value, parameters[-1])
+    need_own_zero(call, (value, parameters[1]))
     need_scalar(call, *parameters)
 
 
@@ -128,7 +130,8 @@ def _concat(call: Call) -> Call:
 def _infer_concat(call: Call) -> tuple[TensorType, ...]:
     if len(call.operands) < 5 or len(call.operands) % 3 != 2:
         raise call.error("missing-input", "inputs must come as triples of values, scale and zero point")
-    need_narrow(call, *_tensors(call), *call.operands[4::3], "Y_zero_point")
+    need_narrow(call, *_tensors(call), "Y_zero_point")
+    need_own_zero(call, *zip(_tensors(call), call.operands[4::3], strict=True))
     need_scalar(call, "Y_scale", "Y_zero_point", *call.operands[3::3], *call.operands[4::3])
     return (_concat(call).outputs[0].with_dtype(call.type("Y_zero_point").dtype),)
 

@@ -15,7 +15,7 @@ from tilewright.core.domain import Axis, Domain, at, axis_names, dim
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.op import Body, Call, Operator, declare, example
 from tilewright.ops.integer_rules import point_domain
-from tilewright.ops.quantized_rules import NARROW, dequantised, f16, f32, optional, s8, s16, s32, u8, u16
+from tilewright.ops.quantized_rules import NARROW, dequantised, f16, f32, need_own_zero, optional, s8, s16, s32, u8, u16
 from tilewright.ops.rules import element_type
 
 
@@ -157,6 +157,7 @@ def _infer_dequantize(call: Call) -> tuple[TensorType, ...]:
     _check_parameters(call, "x_scale", "x_zero_point")
     if x.dtype not in (*NARROW, INT32):
         raise call.error("unsupported-type", f"dequantisation of {x.dtype} is not supported")
+    need_own_zero(call, ("x", "x_zero_point"))
     return (
         x.with_dtype(element_type(call, "output_dtype") if call.int("output_dtype") else call.type("x_scale").dtype),
     )

@@ -18,6 +18,7 @@ from tilewright.ops.quantized_rules import (
     inner_call,
     lane_access,
     need_narrow,
+    need_own_zero,
     need_scalar,
     optional,
     quantised,
@@ -36,7 +37,8 @@ def _gemm(call: Call) -> Call:
 
 
 def _infer_gemm(call: Call) -> tuple[TensorType, ...]:
-    need_narrow(call, "A", "B", "a_zero_point", "b_zero_point", "y_zero_point")
+    need_narrow(call, "A", "B", "y_zero_point")
+    need_own_zero(call, ("A", "a_zero_point"), ("B", "b_zero_point"))
     need_scalar(call, "a_scale", "a_zero_point", "y_scale", "y_zero_point")
     a, b = call.shape("A"), call.shape("B")
     if len(a) != 2 or len(b) != 2:
@@ -116,7 +118,8 @@ declare(
 
 
 def _infer_dynamic(call: Call) -> tuple[TensorType, ...]:
-    need_narrow(call, "B", "b_zero_point")
+    need_narrow(call, "B")
+    need_own_zero(call, ("B", "b_zero_point"))
     a, b = call.type("A"), call.type("B")
     if a.dtype != FLOAT32:
         raise call.error("type-mismatch", f"A must be float32, found {a.dtype}")

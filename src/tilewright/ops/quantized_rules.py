@@ -43,6 +43,16 @@ def need_narrow(call: Call, *operands: str) -> None:
             )
 
 
+def need_own_zero(call: Call, *pairs: tuple[str, str]) -> None:
+    """Refuses zero points that are of another type than the integers they belong to."""
+    for integers, zero in pairs:
+        if call.has(zero) and call.type(zero).dtype != call.type(integers).dtype:
+            raise call.error(
+                "type-mismatch",
+                f"{zero} must be {call.type(integers).dtype} like {integers}, found {call.type(zero).dtype}",
+            )
+
+
 def need_scalar(call: Call, *operands: str) -> None:
     """Refuses operands with more than one element."""
     for operand in operands:

@@ -76,7 +76,11 @@ def _layer(menu: Menu, levels: Levels, needs: list[int], options: PlanOptions, f
     position = needs.index(max(needs))
     label, need = network.label(position), needs[position]
     if need >= NEVER:
-        return TilewrightError("does-not-fit", f"{label} cannot be cut into tiles on '{network.platform.name}'")
+        return TilewrightError(
+            "does-not-fit",
+            f"{label} cannot be cut into tiles on '{network.platform.name}'",
+            help="run this network on another platform, or without this layer",
+        )
     if need - unit > levels.capacity and fits(_resized(network, levels.near, need - unit)):
         need = _least(network, levels.near, levels.capacity, need - unit, fits)
     given = network.platform.memories[levels.near].bytes

@@ -162,7 +162,11 @@ class NodePrices:
         mine = narrow(layer, engine.precision)
         for operand in mine.operands:
             if not engine.levels(operand.slot):
-                raise TilewrightError("no-mapping", f"no memory of '{engine.name}' holds {operand.name}")
+                raise TilewrightError(
+                    "no-mapping",
+                    f"no memory of '{engine.name}' holds {operand.name}",
+                    help=f"its memories hold {', '.join(engine.slots)}",
+                )
         key = _key(mine, engine)
         if key not in self._layers:
             job = MappingJob(mine, engine, unrollings(mine, engine), self._objective, effort=self._effort)
