@@ -3,7 +3,7 @@
 Network i of seed S is the same everywhere. Networks are compared with onnxruntime, or with an oracle of their own, and
 with the interpreter; files are mutated ONNX, YAML, npz and ELF files. Everything runs in forked processes with limits
 of time and memory. What is wrong is kept below --output with its message, and reduced; where a campaign ended, the next
-one of the same seed goes on. The exit status is 1 where anything was found.
+one of the same seed tries again what was found, and goes on. The exit status is 1 where anything was found.
 """
 
 from __future__ import annotations
@@ -32,9 +32,11 @@ from benchmarks.fuzzing.workers import Judge, Verdict, judged
 
 FILES = "files"
 TARGETS = (GENERIC, "scratchpad", "siracusa", "cortex-m4", FILES)
-AT_ONCE = {GENERIC: 4 * BATCH, FILES: 200}
+AT_ONCE = {GENERIC: 4 * BATCH, FILES: 1000}
 """Items of one process; the first ones pay for what is loaded late."""
-USUAL_AT_ONCE = 24
+USUAL_AT_ONCE = 60
+SAVED_EVERY = 30.0
+"""Seconds; what was done since is done again by the next campaign."""
 
 
 @dataclass
@@ -82,13 +84,34 @@ class Campaign:
         start = time.monotonic()
         size = min(AT_ONCE.get(target, USUAL_AT_ONCE), most - done.next)
         items = range(done.next, done.next + size)
-        for verdict in judged(self.judge(target), items):
+        for count, verdict in enumerate(judged(self.judge(target), items), 1):
             done.take(verdict)
             if not verdict.fine:
                 self.found(target, verdict)
-            if time.monotonic() > end and target != GENERIC:
+            # Of a batch, what is refused comes first.
+            whole = done.next == items.start + count
+            if whole and time.monotonic() > end:
                 break
+            if whole and time.monotonic() > start + SAVED_EVERY:
+                done.seconds += time.monotonic() - start
+                start = time.monotonic()
+                self.save()
         done.seconds += time.monotonic() - start
+        self.save()
+
+    def again(self) -> None:
+        """What was found before, once more: it may be mended."""
+        for target, done in self.progress.items():
+            before, done.findings = done.findings, []
+            for name, status, _ in (text.split(": ", 2) for text in before):
+                done.counts[status] -= 1
+                for verdict in judged(self.judge(target), [int(name.rpartition("_")[2])]):
+                    done.take(verdict)
+                    if not verdict.fine:
+                        self.found(target, verdict)
+            self.save()
+
+    def save(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         everything = {name: asdict(progress) for name, progress in self.progress.items()}
         self._state.write_text(json.dumps(everything, indent=1) + "\n")
@@ -106,6 +129,7 @@ class Campaign:
     def run(self, seconds: float, count: int) -> None:
         end = time.monotonic() + seconds
         told = time.monotonic()
+        self.again()
         open_targets = {target: progress for target, progress in self.progress.items() if progress.next < count}
         while open_targets and time.monotonic() < end:
             target = min(open_targets, key=lambda name: open_targets[name].seconds)

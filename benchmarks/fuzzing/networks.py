@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 
 from batches import Batch, BatchError, Member
+from benchmarks.fuzzing.programs import objects_folder, outputs_of
 from benchmarks.fuzzing.workers import Verdict, failure
 from samples import KINDS, Sample, differences, sample
-from tilewright.api import Options, compile_model, run_model
+from tilewright.api import Compiled, Options, compile_model
 from tilewright.api.feeding import fit
 from tilewright.core.graph import Array
 from tilewright.core.interpret import interpret
@@ -31,17 +33,25 @@ BUILDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("clang", ("-O2", "-march=native")),
 )
 """By turns, batch after batch. Most are without optimisation, which takes a third of the time."""
-BATCH = 32
+BATCH = 64
 SMALL = frozenset({"does-not-fit"})
 """Errors that a valid network may end in: the machine is too small for it."""
 LEAST = re.compile(r"needs at least (\d+) bytes of L1")
-ROOM = (1.0, 1.2, 2.0, 8.0)
+ROOM = (0, 512, 2048, 2048, 8192, 32768)
+"""Bytes of L1; 0 is the platform's own."""
+MORE = (1.0, 1.0, 1.2, 2.0)
+LEVELS = {
+    "scratchpad": ("-O0", "-O0", "-O0", "-O2"),
+    "siracusa": ("-O1", "-O1", "-O2"),
+    "cortex-m4": ("-O1", "-O1", "-O2"),
+}
+"""Flags behind the platform's own: less to do for the C compiler."""
 MOMENTS = ("start", "wait", "random")
 
 
 @dataclass(frozen=True)
 class Way:
-    """How a sample is run on a platform with memories of sizes that one may choose."""
+    """How a sample is compiled for a platform, built and run."""
 
     options: Options
     machine: EmulatedMachine | None = None
@@ -50,6 +60,7 @@ class Way:
 
 def warm(platform: str) -> None:
     """Loads what a compilation loads, so that forked processes have it; without a thread, which they would not have."""
+    objects_folder()
     with tempfile.TemporaryDirectory(prefix="tilewright-fuzz-") as scratch:
         for index in (0, KINDS.index("quantiser"), KINDS.index("qdq")):
             made = sample(0, index)
@@ -112,22 +123,26 @@ def _batch(seed: int, items: Sequence[int]) -> Iterator[Verdict]:
             yield _judged(made, lambda at=at, member=member: (batch.run(at), member), index)
 
 
-def ways(platform: str, model: Path, inputs: Sequence[Array], index: int) -> Way:
-    """One of the ways to run a network there; the number chooses it."""
-    if platform not in ("scratchpad", "siracusa"):
-        return Way(Options(platform=platform))
-    home, cores = ("L2", "L3")[index // 4 % 2], (8, 1, 3)[index // 8 % 3]
-    small = Options(platform=platform, sizes=Sizes({"L1": 8}, home, cores))
-    room = 0
-    if index % 2 or platform == "scratchpad":
+def compiled_in_a_way(platform: str, made: Sample, index: int, folder: Path) -> tuple[Compiled, Way]:
+    """The network in one of the ways to run it there; the number chooses it.
+
+    Where the memory is too small for the network, it has a little more than the least that is needed.
+    """
+    rng = Random(index)
+    model, way = made.write(folder), Way(Options(platform=platform), None, (rng.choice(LEVELS[platform]),))
+    if platform in ("scratchpad", "siracusa"):
+        home, cores, room = rng.choice(("L2", "L3")), rng.choice((8, 1, 3)), rng.choice(ROOM)
+        machine = EmulatedMachine(rng.choice(MOMENTS), index) if platform == "scratchpad" else None
+        small = Options(platform=platform, sizes=Sizes({"L1": room} if room else {}, home, cores))
         try:
-            compile_model(model, small, samples=inputs)
+            return compile_model(model, small, samples=made.inputs), replace(way, options=small, machine=machine)
         except TilewrightError as error:
             found = LEAST.search(str(error))
-            room = int(int(found[1]) * ROOM[index // 2 % len(ROOM)]) if found else 0
-    sizes = Sizes({"L1": room} if room else {}, home, cores)
-    machine = EmulatedMachine(MOMENTS[index % 3], index) if platform == "scratchpad" else None
-    return Way(Options(platform=platform, sizes=sizes), machine, ("-O0",) if platform == "scratchpad" else ())
+            if not found:
+                raise
+        sizes = Sizes({"L1": int(int(found[1]) * rng.choice(MORE))}, home, cores)
+        way = replace(way, options=Options(platform=platform, sizes=sizes), machine=machine)
+    return compile_model(model, way.options, samples=made.inputs), way
 
 
 def on_platform(platform: str, seed: int, items: Sequence[int]) -> Iterator[Verdict]:
@@ -142,9 +157,8 @@ def run_once(platform: str, made: Sample, index: int, folder: Path) -> Verdict:
     """The verdict on a sample that is run by itself."""
 
     def ran() -> tuple[Sequence[Array], Member]:
-        model = made.write(folder)
-        way = ways(platform, model, made.inputs, index)
-        found = run_model(model, way.options, inputs=made.inputs, flags=way.flags, machine=way.machine)
-        return found.outputs, Member(found.compiled, fit(made.inputs, found.compiled.plan.graph))
+        compiled, way = compiled_in_a_way(platform, made, index, folder)
+        fed = fit(made.inputs, compiled.plan.graph)
+        return outputs_of(compiled, fed, folder, way.flags, way.machine), Member(compiled, fed)
 
     return _judged(made, ran, index)

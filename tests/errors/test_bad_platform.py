@@ -25,6 +25,7 @@ build: {compiler: cc, flags: -O1, libraries: -lm}
     [
         (("name: mine", "name: [mine"), "is not YAML"),
         (("alignment: 16", ""), "alignment: is missing"),
+        (("alignment: 16", "alignment: 17"), "alignment: 17 is no power of two"),
         (("count: 1", "count: one"), "engines.cpu.count: must be a whole number"),
         (("count: 1", "count: 2, drives: 2"), "engines.cpu.drives: must be less than 2, the number of harts, found 2"),
         (("memory: arena", "memory: flash"), "engines.cpu.memory: 'flash' is not among memories (arena)"),

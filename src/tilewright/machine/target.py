@@ -345,6 +345,8 @@ def _platform(
             raise source.wrong(
                 f"engines.{name}.kind", "an array is for the cost model; kernels drive cores and devices"
             )
+    if file.alignment & (file.alignment - 1):
+        raise source.wrong("alignment", f"{file.alignment} is no power of two")
     _check_copies(machine, source)
     if file.code and file.code not in file.memories:
         raise source.wrong("code", f"'{file.code}' is not among memories ({', '.join(file.memories)})")
