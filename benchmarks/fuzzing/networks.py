@@ -23,13 +23,10 @@ from tilewright.sim import EmulatedMachine
 
 GENERIC = "generic"
 BUILDS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("gcc", ("-O0",)),
-    ("clang", ("-O0",)),
-    ("gcc", ("-O0",)),
+    *(("gcc", ("-O0",)), ("clang", ("-O0",))) * 6,
+    ("gcc", ("-O1",)),
     ("clang", ("-O0",)),
     ("gcc", ("-O2", "-march=native")),
-    ("clang", ("-O0",)),
-    ("gcc", ("-O1",)),
     ("clang", ("-O2", "-march=native")),
 )
 """By turns, batch after batch. Most are without optimisation, which takes a third of the time."""

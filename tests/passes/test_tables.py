@@ -90,3 +90,10 @@ def test_what_is_no_such_function(kind: str) -> None:
         y = b.op("Cast", b.op("Sigmoid", b.op("Cast", looked, to=1)), to=3)
     graph = b.graph(y)
     assert ops(after(graph)) == ops(dead_code(graph, load_platform("generic")))
+
+
+def test_a_bound_takes_no_table() -> None:
+    b = Builder()
+    x = b.input("x", "int8[]")
+    graph = b.graph(b.op("Clip", np.asarray(5, np.int8), b.op("Lookup", x, table(1)), np.asarray(9, np.int8)))
+    assert ops(after(graph)) == ["Lookup", "Clip"]

@@ -39,6 +39,13 @@ def test_equal_shapes_are_no_inverse_pair() -> None:
     assert result.nodes[0].attrs["perm"] == (2, 0, 1)
 
 
+def test_no_order_is_the_reverse_one() -> None:
+    b = Builder()
+    x = b.input("x", "float32[2,3,4]")
+    result = applied(b.graph(b.op("Transpose", b.op("Abs", x), perm=(), name="y")), transposes)
+    assert ops(result) == ["Abs", "Transpose"]
+
+
 def test_an_inverse_pair_at_the_border_is_an_identity() -> None:
     b = Builder()
     x = b.input("x", "float32[2,3,4]")

@@ -116,7 +116,10 @@ class Call:
         if value is None:
             return ()
         values = value if isinstance(value, tuple) else (value,)
-        return tuple(int(v) for v in values if isinstance(v, (int, float)))
+        numbers = tuple(int(v) for v in values if isinstance(v, (int, float)) and isfinite(v))
+        if len(numbers) < len(values):
+            raise self.error("bad-attribute", f"attribute '{name}' must be a list of whole numbers, found {value!r}")
+        return numbers
 
     def text(self, name: str) -> str:
         return str(self.attrs.get(name) or "")

@@ -139,12 +139,15 @@ def walked(mine: Member, kernel: Kernel | None) -> frozenset[str]:
 
 
 def pointed(call: Call, domain: Domain, body: Body, operand: str) -> bool:
-    """Whether code printed from a body reads an operand from memory: it is used, and not one known number."""
+    """Whether code printed from a body reads an operand from memory: it is used, and not one known number.
+
+    One that says by its place which points lie inside has a place.
+    """
     fixed = all(
         isinstance(axis, Affine) and not axis.constant and all(domain.dims[name] == 1 for name in axis.dims)
         for axis in domain.access[operand]
     )
-    return body.reads(operand) and (not fixed or call.baked(operand) is None)
+    return body.reads(operand) and (not fixed or operand in body.inside or call.baked(operand) is None)
 
 
 def substitute(axis: Axis, inner: Mapping[str, Axis]) -> Axis:

@@ -140,6 +140,7 @@ declare(
             example("float32[2,3,4]", [1, 0, 2, 1, 0, 1], "float32[]"),
             example("int8[2,5]", [1, -2, 0, 3], np.array([7], np.int8)),
             example("int8[2,5]", [0, -6, 1, 4], np.array([7], np.int8)),
+            example(np.array([7], np.int8), [0, 0], "int8[]"),
             example("float32[3,4]", [2, 1], "", [-1]),
             example("float32[3,4]", [2, 1, 1, 3], mode="edge"),
             example("float32[3,4]", [2, 1, 1, 3], "float32[]", mode="edge"),

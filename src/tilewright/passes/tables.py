@@ -14,6 +14,7 @@ import numpy as np
 from tilewright.base.dtype import INT8, UINT8
 from tilewright.core.graph import Array, FreshNames, Graph, Node, attrs, type_of_array
 from tilewright.core.op import REGISTRY, call_of, evaluate
+from tilewright.errors import TilewrightError
 from tilewright.machine.target import Target
 
 NARROW = (INT8, UINT8)
@@ -80,7 +81,11 @@ def _function(graph: Graph, node: Node, known: Mapping[str, _Function]) -> _Func
     arrays = [operand.results if isinstance(operand, _Function) else operand for operand in operands]
     values = [None if isinstance(operand, _Function) else operand for operand in operands]
     kinds = [None if array is None else type_of_array(array) for array in arrays]
-    call = call_of(REGISTRY[node.op], kinds, node.attrs, values=values, name=node.label)
+    try:
+        call = call_of(REGISTRY[node.op], kinds, node.attrs, values=values, name=node.label)
+    except TilewrightError:
+        # An operand that has to be one number, as a bound has, takes no table.
+        return None
     results = evaluate(call, arrays)[0]
     if results.shape != (256,) or results.dtype.kind not in "iu":
         return None

@@ -32,7 +32,7 @@ Turn = Callable[[Edit, Node, Perm], Turned | None]
 def perm_of(edit: Edit, node: Node) -> Perm:
     """The permutation of a Transpose."""
     perm = node.attrs.get("perm")
-    if isinstance(perm, tuple):
+    if isinstance(perm, tuple) and perm:
         return tuple(int(axis) for axis in perm)
     return tuple(reversed(range(len(edit.shape(node.inputs[0])))))
 

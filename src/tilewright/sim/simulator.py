@@ -329,6 +329,14 @@ def built(machine: Machine, timing: Timing) -> _native.Machine:
             f"the simulator cannot build this machine: {reason}",
             help=f"change it under `simulator` in the description of '{machine.name}'",
         ) from reason
+    except MemoryError as reason:
+        # Address space only, several bytes for each of a memory: pages exist once they are touched.
+        largest = max(machine.memories.values(), key=lambda memory: memory.length)
+        raise TilewrightError(
+            "bad-platform",
+            f"the simulator cannot reserve memory '{largest.name}' of {largest.length} bytes",
+            help=f"make it smaller under `memories` in the description of '{machine.name}'",
+        ) from reason
     return made
 
 
