@@ -3,7 +3,7 @@
 Each of them is planted for each platform (`--platform`, may be repeated), while a network of `examples/models`, or one
 of a transformer's layers that is made here, is compiled. `layer` is the one that `diff` names, `planted` where the
 fault is. With `--explain` the cause is looked for, too, and a reproducer. `--cases DIR` (may be repeated) runs all
-cases below a folder instead, without a fault: `diff` has to stay silent. `--part I/N` takes a part of them.
+cases below a folder instead, small ones first, without a fault: `diff` has to stay silent. `--part I/N` takes a part.
 
 The exit status is 1 where a fault is not found, or found elsewhere, or a case without one is told on.
 """
@@ -302,7 +302,7 @@ def main() -> int:
             console.print(f"{platform}: {sum(o.right for o in mine)} of {len(mine)} faults at the right layer")
         return int(wrong > 0)
     first, count = map(int, options.part.split("/"))
-    cases = find_cases(options.cases)[first::count]
+    cases = sorted(find_cases(options.cases), key=lambda case: case[1].stat().st_size)[first::count]
     for platform in platforms:
         told = 0
         for name, place in cases:

@@ -97,6 +97,19 @@ def test_processes_with_limits(workers: Any, monkeypatch: pytest.MonkeyPatch) ->
     assert found == {0: "right", 1: "crash", 2: "right", 3: "hang", 4: "memory", 5: "right"}
 
 
+def test_a_network_is_reduced_by_hand(tmp_path: Path) -> None:
+    """A flag that changes what the code means, and the node that it changes."""
+    nodes = [node("Relu", "x", "a"), node("Sin", "a", "b"), node("Neg", "b", "y")]
+    (tmp_path / "whole.onnx").write_bytes(model(nodes, [value("x", (3,))], ["y"]).SerializeToString())
+    command = [sys.executable, "-m", "benchmarks", "reduce", str(tmp_path / "whole.onnx"), "-o", str(tmp_path)]
+    flags = ["--cflag=-O0", "--cflag=-Dsinf=cosf"]
+    done = subprocess.run([*command, *flags], cwd=TOP, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "1 of 3 nodes, flags: -Dsinf=cosf" in done.stdout
+    small = onnx.ModelProto.FromString((tmp_path / "reduced.onnx").read_bytes())
+    assert [each.op_type for each in small.graph.node] == ["Sin"]
+
+
 def test_a_campaign_goes_on_where_it_ended(tmp_path: Path) -> None:
     for count in (12, 20):
         command = [sys.executable, "-m", "benchmarks", "fuzz", "--minutes", "30", "--seed", "3", "--count", str(count)]

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -67,7 +68,8 @@ def reduced(made: Sample, fails: Callable[[Sample], bool]) -> Sample:
 
 def _write(place: Path, name: str, made: Sample) -> None:
     (place / f"{name}.onnx").write_bytes(made.model.SerializeToString())
-    np.savez(place / f"{name}.npz", **{f"input_{i}": array for i, array in enumerate(made.inputs)})
+    arrays: Any = {f"input_{i}": array for i, array in enumerate(made.inputs)}
+    np.savez(place / f"{name}.npz", **arrays)
 
 
 def _tell(place: Path, verdict: Verdict) -> None:

@@ -38,6 +38,7 @@ ROOM = (0, 512, 2048, 2048, 8192, 32768)
 """Bytes of L1; 0 is the platform's own."""
 MORE = (1.0, 1.0, 1.2, 2.0)
 LEVELS = {
+    GENERIC: ("-O0",),
     "scratchpad": ("-O0", "-O0", "-O0", "-O2"),
     "siracusa": ("-O1", "-O1", "-O2"),
     "cortex-m4": ("-O1", "-O1", "-O2"),
