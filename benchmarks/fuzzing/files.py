@@ -6,6 +6,7 @@ import contextlib
 import io
 import random
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,7 @@ from sim.test_damaged_programs import look_at
 from tilewright.api import Options, compile_model
 from tilewright.api.arrays import read_arrays, read_named
 from tilewright.cli.app import run as command
+from tilewright.core.op import HELP
 from tilewright.errors import TilewrightError
 from tilewright.frontend.zigzag_mapping import read_mapping
 from tilewright.machine.library import MACHINES, machine_names
@@ -103,6 +105,12 @@ def descriptions() -> tuple[Description, ...]:
     )
 
 
+def _behind_import(error: TilewrightError) -> bool:
+    """Whether a pass made a node that its operator refuses: what is wrong with a file is seen when it is imported."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return any(Path(frame.filename).parent.name in ("passes", "quantize") for frame in frames)
+
+
 class Files:
     """Damaged file i of seed S: networks, descriptions, arrays and programs by turns."""
 
@@ -165,6 +173,8 @@ class Files:
         except TilewrightError as error:
             if STARVED in str(error) or error.code == "internal-error":
                 return Verdict(index, "memory", str(error).replace("\n", " ")[:400])
+            if error.help == HELP and _behind_import(error):
+                return Verdict(index, "traceback", f"a pass says: {error}".replace("\n", " ")[:400])
             if not error.help or len(str(error)) > 5000:
                 return Verdict(index, "traceback", f"no help, or too long: {error}".replace("\n", " ")[:400])
             return Verdict(index, "refused", f"{path.suffix} {error.code}")
