@@ -13,7 +13,7 @@ cycles:
   results: ROUNDS * D
   rounds: ROUNDS
 --- */
-#include "tilewright_kernel.h"
+#include "tilewright_attention.h"
 
 /* Scores of four queries and some keys: those of a query are `step` behind those of the one before. */
 TW_APART void iattention_fours_s8_scores(const int8_t *q, const int8_t *k, int row, int D, int count, int32_t mul,
@@ -40,35 +40,6 @@ TW_APART int iattention_fours_s8_top(const int16_t *scores, int count, int top) 
     return top;
 }
 
-/* Weights of keys, and zeros up to `room`; returns their sum. */
-TW_APART int32_t iattention_fours_s8_weights(const int16_t *scores, int count, int room, int top, const uint8_t *table,
-                                             int last, uint8_t *weights) {
-    const int16_t *x = scores;
-    uint8_t *y = weights;
-    int32_t total = 0;
-    const int twos = count >> 1;
-    if (twos)
-        __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT(
-                             "%[twos]", "24") ".insn i 0x0B, 1, t0, 2(%[x])\n.insn i 0x0B, 1, t1, 2(%[x])\n"
-                                              "sub t0, %[top], t0\nsub t1, %[top], t1\n"
-                                              ".insn r 0x33, 4, 0x02, t0, t0, %[last]\n" /* p.min */
-                                              ".insn r 0x33, 4, 0x02, t1, t1, %[last]\n"
-                                              ".insn r 0x03, 7, 0x20, t0, %[table], t0\n" /* p.lbu */
-                                              ".insn r 0x03, 7, 0x20, t1, %[table], t1\n"
-                                              "add %[total], %[total], t0\n.insn s 0x2B, 0, t0, 1(%[y])\n"
-                                              "add %[total], %[total], t1\n.insn s 0x2B, 0, t1, 1(%[y])\n.option pop\n"
-                         : [x] "+r"(x), [y] "+r"(y), [total] "+r"(total)
-                         : [twos] "r"(twos), [top] "r"(top), [last] "r"(last), [table] "r"(table)
-                         : "t0", "t1", "memory");
-    if (count & 1) {
-        weights[count - 1] = table[tw_min(top - scores[count - 1], last)];
-        total += weights[count - 1];
-    }
-    for (int l = count; l < room; l++)
-        weights[l] = 0;
-    return total;
-}
-
 /* sums[i][j] of four queries and two channels. */
 static inline void iattention_fours_s8_channels(const uint8_t *weights, int step, const int8_t *v, int row, int count,
                                                 const int32_t *bias, int32_t *sums) {
@@ -84,15 +55,6 @@ static inline void iattention_fours_s8_channels(const uint8_t *weights, int step
             sums[16 * i + 1] += weights[i * step + l] * v[row + l];
         }
     }
-}
-
-/* 64 times a mean, rounded, then scaled. What its sum times the inverse finds is the quotient or one less. */
-TW_INLINE int8_t iattention_fours_s8_mean(int32_t sum, uint32_t total, uint32_t inverse, uint32_t mul, int shift) {
-    const uint32_t sign = (uint32_t)(sum >> 31), n = (((uint32_t)sum ^ sign) - sign) * 64 + (total >> 1);
-    uint32_t size = (uint32_t)((uint64_t)n * inverse >> 32);
-    size += n - size * total >= total;
-    const uint32_t product = ((size ^ sign) - sign) * mul + (UINT32_C(1) << shift >> 1);
-    return (int8_t)tw_clamp((int32_t)product >> shift, -128, 127);
 }
 
 static void iattention_fours_s8(const int8_t *Q, const int8_t *K, const int8_t *V, const int8_t *NK, const int8_t *NV,
@@ -116,11 +78,13 @@ static void iattention_fours_s8(const int8_t *Q, const int8_t *K, const int8_t *
         iattention_fours_s8_scores(q, NK + head * S * D, D, D, seen, mul, score_shift, scores + old, step);
         uint32_t total[4], inverse[4];
         for (int i = 0; i < 4; i++) {
-            const int16_t *const mine = scores + i * step;
+            int16_t *const mine = scores + i * step;
             uint8_t *const to = weights + i * step;
             const int top = iattention_fours_s8_top(mine + old, s + i + 1, iattention_fours_s8_top(mine, L, -32768));
-            total[i] = (uint32_t)(iattention_fours_s8_weights(mine, L, old, top, table, last, to) +
-                                  iattention_fours_s8_weights(mine + old, s + i + 1, seen, top, table, last, to + old));
+            for (int l = L; l < old; l++) /* nothing is read that is not there */
+                mine[l] = 0;
+            total[i] = tw_attention_weights(mine, L, top, table, last, to) +
+                       tw_attention_weights(mine + old, s + i + 1, top, table, last, to + old);
             total[i] += !total[i]; /* sums are 0 then */
             inverse[i] = UINT32_MAX / total[i];
         }
@@ -132,8 +96,8 @@ static void iattention_fours_s8(const int8_t *Q, const int8_t *K, const int8_t *
             const uint32_t mean[2] = {(uint32_t)mean_mul[head * D + d], (uint32_t)mean_mul[head * D + d + 1]};
             TW_UNROLL_BY(1)
             for (int i = 0; i < 4; i++, y += Y_s0)
-                TW_UNROLL for (int j = 0; j < 2; j++) y[j] = iattention_fours_s8_mean(
-                    sums[16 * i + j] + more[16 * i + j], total[i], inverse[i], mean[j], mean_shift);
+                TW_UNROLL for (int j = 0; j < 2; j++) y[j] =
+                    tw_attention_mean(sums[16 * i + j] + more[16 * i + j], total[i], inverse[i], mean[j], mean_shift);
         }
     }
 }
