@@ -15,29 +15,21 @@ cycles:
 --- */
 #include "tilewright_attention.h"
 
-/* Scores of four queries and some keys: those of a query are `step` behind those of the one before. */
+/* Scores of four queries and some keys, two at a time, an odd last one twice: those of a query are `step` behind those of
+ * the one before. The largest of two keys in turn are left in `tops`. */
 TW_APART void iattention_fours_s8_scores(const int8_t *q, const int8_t *k, int row, int D, int count, int32_t mul,
-                                         int shift, int16_t *scores, int step) {
+                                         int shift, int16_t *scores, int step, int32_t *tops) {
     static const int32_t zero[2];
-    const int32_t half = (int32_t)(UINT32_C(1) << shift >> 1);
+    TW_UNROLL_BY(1)
     for (int l = 0; l < count; l += 2, k += 2 * row, scores += 2) {
         int32_t sums[64];
-        const int two = l + 1 < count;
-        TW_DOT_4X2(TW_SDOT_S8, q, D, k, two ? row : 0, D, zero, sums)
-        for (int i = 0; i < 4; i++) {
-            for (int j = 0; j < 2; j++) {
-                int score = (int32_t)((uint32_t)sums[16 * i + j] * (uint32_t)mul + (uint32_t)half) >> shift;
-                __asm__(".insn r 0x33, 1, 0x0A, %0, %0, x16" : "+r"(score)); /* p.clip */
-                scores[i * step + (j & two)] = (int16_t)score;
-            }
+        TW_DOT_4X2(TW_SDOT_S8, q, D, k, l + 1 < count ? row : 0, D, zero, sums)
+        TW_UNROLL for (int i = 0; i < 4; i++) {
+            const int32_t pair = tw_attention_pair(sums[16 * i], sums[16 * i + 1], mul, shift);
+            *(int32_t *)(void *)(scores + i * step) = pair;
+            __asm__(".insn r 0x57, 0, 0x18, %0, %0, %1" : "+r"(tops[i]) : "r"(pair)); /* pv.max.h */
         }
     }
-}
-
-TW_APART int iattention_fours_s8_top(const int16_t *scores, int count, int top) {
-    for (int l = 0; l < count; l++)
-        top = tw_max(top, scores[l]);
-    return top;
 }
 
 /* sums[i][j] of four queries and two channels. */
@@ -73,14 +65,23 @@ static void iattention_fours_s8(const int8_t *Q, const int8_t *K, const int8_t *
         const int head = 4 * block / S, s = 4 * block % S, seen = s + 4;
         const int8_t *const q = Q + 4 * block * D, *const v = V + head * V_s0, *const own = NV + head * D * S;
         const int32_t mul = score_mul[head];
-        if (L)
-            iattention_fours_s8_scores(q, K + head * K_s0, K_s1, D, L, mul, score_shift, scores, step);
-        iattention_fours_s8_scores(q, NK + head * S * D, D, D, seen, mul, score_shift, scores + old, step);
+        const int32_t none = (int32_t)0x80008000;
+        int32_t tops[4] = {none, none, none, none}, unused[4] = {none, none, none, none};
+        iattention_fours_s8_scores(q, K + head * K_s0, K_s1, D, L, mul, score_shift, scores, step, tops);
+        const int8_t *const k = NK + head * S * D;
+        iattention_fours_s8_scores(q, k, D, D, s, mul, score_shift, scores + old, step, tops);
+        /* Of the last four keys each query sees one more than the one before. */
+        iattention_fours_s8_scores(q, k + s * D, D, D, 4, mul, score_shift, scores + old + s, step, unused);
         uint32_t total[4], inverse[4];
+        TW_UNROLL_BY(1)
         for (int i = 0; i < 4; i++) {
             int16_t *const mine = scores + i * step;
             uint8_t *const to = weights + i * step;
-            const int top = iattention_fours_s8_top(mine + old, s + i + 1, iattention_fours_s8_top(mine, L, -32768));
+            int top = tw_max(tops[i] >> 16, (int16_t)tops[i]);
+            TW_UNROLL_BY(1)
+            for (int l = s; l <= s + i; l++)
+                top = tw_max(top, mine[old + l]);
+            TW_UNROLL_BY(1)
             for (int l = L; l < old; l++) /* nothing is read that is not there */
                 mine[l] = 0;
             total[i] = tw_attention_weights(mine, L, top, table, last, to) +

@@ -17,15 +17,6 @@ cycles:
 #include "tilewright_attention.h"
 #include "tilewright_meet.h"
 
-/* Two scores of 16 bits of two sums, the first one in the lower half: p.addRNr, p.clip, pv.pack. */
-TW_INLINE int32_t iattention_s8_pair(int32_t first, int32_t second, int32_t mul, int shift) {
-    int32_t a = tw_sum_rounded((int32_t)((uint32_t)first * (uint32_t)mul), 0, 0, shift),
-            b = tw_sum_rounded((int32_t)((uint32_t)second * (uint32_t)mul), 0, 0, shift);
-    __asm__(".insn r 0x33, 1, 0x0A, %0, %0, x16\n.insn r 0x33, 1, 0x0A, %1, %1, x16\n.insn r 0x57, 0, 0x68, %0, %1, %0"
-            : "+r"(a), "+r"(b));
-    return a;
-}
-
 /* A product of the next word of the query and that of a key; what is loaded is that of a later key. */
 #define IATTENTION_S8_LOAD(to, step) ".insn r 0x0B, 7, 0x10, " to ", %[k], %[" step "]\n"
 #define IATTENTION_S8_NEXT(sum, word, step) TW_SDOT(TW_SDOT_S8, "%[" sum "]", "t0", word) IATTENTION_S8_LOAD(word, step)
@@ -60,8 +51,8 @@ TW_APART int iattention_s8_scores(const int8_t *q, const int8_t *k, int row, int
             ".insn r 0x57, 0, 0x18, %[tops], %[tops], %[a]\n.insn r 0x57, 0, 0x18, %[tops], %[tops], %[b]\n"
             ".insn r 0x57, 0, 0x18, %[tops], %[tops], %[c]\n.insn r 0x57, 0, 0x18, %[tops], %[tops], %[d]\n"
             : [to] "+r"(to), [tops] "+r"(tops)
-            : [a] "r"(iattention_s8_pair(s0, s1, mul, shift)), [b] "r"(iattention_s8_pair(s2, s3, mul, shift)),
-              [c] "r"(iattention_s8_pair(s4, s5, mul, shift)), [d] "r"(iattention_s8_pair(s6, s7, mul, shift))
+            : [a] "r"(tw_attention_pair(s0, s1, mul, shift)), [b] "r"(tw_attention_pair(s2, s3, mul, shift)),
+              [c] "r"(tw_attention_pair(s4, s5, mul, shift)), [d] "r"(tw_attention_pair(s6, s7, mul, shift))
             : "memory");
         l += 8;
     }
@@ -77,7 +68,7 @@ TW_APART int iattention_s8_scores(const int8_t *q, const int8_t *k, int row, int
             : [sum] "+r"(sum), [x] "+r"(x), [z] "+r"(z)
             : [words] "r"(D / 4)
             : "t0", "t1", "memory");
-        const int score = (int16_t)iattention_s8_pair(sum, sum, mul, shift);
+        const int score = (int16_t)tw_attention_pair(sum, sum, mul, shift);
         scores[l] = (int16_t)score;
         top = tw_max(top, score);
         if (l >= count)

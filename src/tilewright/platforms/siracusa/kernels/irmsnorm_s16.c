@@ -2,16 +2,16 @@
 op: iRMSNorm
 types: {x: int16, weight: int32, y: U}
 U: [int8, int16, int32]
-when: {largest_weight: "<= 32767"}      # so that products fit 31 bits
+when: {largest_weight: "<= 32767", AXIS: "< 65536"}      # so that products fit 31 bits
 epilogue: row
-# A root and three quotients for each row; squares and results of four elements at a time, then one. Each core has some
-# fours of all rows, and they meet where all squares are added.
+# A root and three quotients for each row; squares and results of four elements at a time, then one. Rows take turns among
+# the cores. Of those that are left each core has some fours, and they meet where all squares are added.
 cycles:
-  fours: OUTER * steps(fours(AXIS), PARTS)
-  single: OUTER * left_of_fours(AXIS)
-  rows: OUTER
-  meetings: OUTER * several(PARTS)
-  behind: OUTER * steps(AXIS, PARTS) * FUSED
+  fours: (ROUNDS := OUTER // PARTS) * fours(AXIS) + (LEFT := OUTER % PARTS) * steps(fours(AXIS), PARTS)
+  single: (ROUNDS + LEFT) * left_of_fours(AXIS)
+  rows: ROUNDS + LEFT
+  meetings: LEFT
+  behind: (ROUNDS * AXIS + LEFT * steps(AXIS, PARTS)) * FUSED
   call: some(OUTER)
 --- */
 #include "tilewright_kernel.h"
@@ -36,6 +36,13 @@ static inline uint64_t irmsnorm_s16_squares(const int16_t *x, int count) {
                          : "t0", "memory");
     const int32_t last = count & 1 ? *x : 0;
     return ((uint64_t)high << 32 | low) + (uint32_t)(last * last);
+}
+
+/* The mean of as many squares as `count` says, which is below 2^16. A division of 64 bits is a function that comes from
+ * L2; here are two of 32. */
+static inline uint32_t irmsnorm_s16_mean(uint64_t squares, uint32_t count) {
+    const uint32_t high = (uint32_t)(squares >> 16), quotient = high / count;
+    return (quotient << 16) + ((high - quotient * count) << 16 | ((uint32_t)squares & 0xffff)) / count;
 }
 
 /* The root of a number up to 2^30 + 1, rounded down; a float's may be one off. */
@@ -84,19 +91,22 @@ TW_APART uint64_t irmsnorm_s16_all(uint64_t mine, int row, int part, int parts) 
 static void irmsnorm_s16(const int16_t *x, const int32_t *weight, U *y, int OUTER, int AXIS, int D, int n_levels,
                          int PART, int PARTS, const struct Epilogue *epilogue) {
     const struct Epilogue e = *epilogue;
-    const int part = (AXIS + 4 * PARTS - 1) / (4 * PARTS) * 4, from = tw_min(PART * part, AXIS),
-              end = tw_min(from + part, AXIS);
     const int shift = tw_highest_bit((uint32_t)D), top = n_levels / 2 - 1;
-    for (int outer = 0; outer < OUTER; outer++, x += AXIS) {
-        const uint64_t squares = irmsnorm_s16_all(irmsnorm_s16_squares(x + from, end - from), outer, PART, PARTS);
-        const int32_t deviation = irmsnorm_s16_root((uint32_t)(squares / (uint32_t)AXIS) + 1);
+    for (int first = 0, parts = 1; first < OUTER; first += parts == 1 ? PARTS : 1) {
+        parts = first + PARTS <= OUTER ? 1 : PARTS;
+        const int outer = parts == 1 ? first + PART : first, mine = parts == 1 ? 0 : PART,
+                  part = (AXIS + 4 * parts - 1) / (4 * parts) * 4, from = tw_min(mine * part, AXIS),
+                  end = tw_min(from + part, AXIS);
+        const int16_t *const row = x + outer * AXIS;
+        const uint64_t squares = irmsnorm_s16_all(irmsnorm_s16_squares(row + from, end - from), outer, mine, parts);
+        const int32_t deviation = irmsnorm_s16_root(irmsnorm_s16_mean(squares, (uint32_t)AXIS) + 1);
         const int k = deviation > 1 ? tw_highest_bit((uint32_t)deviation - 1) + 1 : 0;
         /* 2^(31 + k) / d in two steps */
-        uint32_t first = (UINT32_C(1) << 31) / (uint32_t)deviation;
-        TW_KEEP(first);
-        const uint32_t rest = (UINT32_C(1) << 31) - first * (uint32_t)deviation;
-        const uint32_t m = (first << k) + (rest << k) / (uint32_t)deviation + 1;
-        const int16_t *a = x + from;
+        uint32_t high = (UINT32_C(1) << 31) / (uint32_t)deviation;
+        TW_KEEP(high);
+        const uint32_t rest = (UINT32_C(1) << 31) - high * (uint32_t)deviation;
+        const uint32_t m = (high << k) + (rest << k) / (uint32_t)deviation + 1;
+        const int16_t *a = row + from;
         const int32_t *w = weight + from;
         int i = from, at = outer * AXIS + from;
         for (; i + 4 <= end; i += 4, at += 4, a += 4, w += 4)

@@ -4,6 +4,15 @@
 
 #include "tilewright_kernel.h"
 
+/* Two scores of 16 bits of two sums, the first one in the lower half: p.addRNr, p.clip, pv.pack. */
+TW_INLINE int32_t tw_attention_pair(int32_t first, int32_t second, int32_t mul, int shift) {
+    int32_t a = tw_sum_rounded((int32_t)((uint32_t)first * (uint32_t)mul), 0, 0, shift),
+            b = tw_sum_rounded((int32_t)((uint32_t)second * (uint32_t)mul), 0, 0, shift);
+    __asm__(".insn r 0x33, 1, 0x0A, %0, %0, x16\n.insn r 0x33, 1, 0x0A, %1, %1, x16\n.insn r 0x57, 0, 0x68, %0, %1, %0"
+            : "+r"(a), "+r"(b));
+    return a;
+}
+
 /* Weights of keys, four at a time, and zeros up to a multiple of four; returns their sum. Scores are there up to that, of
  * any value. What a score lies below the largest fits 16 bits without a sign. */
 TW_APART uint32_t tw_attention_weights(const int16_t *scores, int count, int top, const uint8_t *table, int last,
