@@ -33,6 +33,17 @@ def test_code_is_cold_again_behind_much_other_code() -> None:
     assert 0 < saved(False, True)[1] < 300
 
 
+def test_something_is_left_where_a_kernel_ran_before() -> None:
+    network = SINGLE[0]()
+    step, name = next((n, c.kernel.path.name) for n, c in enumerate(network.choices) if c.kernel is not None)
+    operations = {**CACHE, f"begin {name}": 300.0, f"begin {name} fused": 300.0, f"again {name}": 100.0}
+    platform = replace(SCRATCHPAD, operations=operations)
+    groups = [Group((NodeWork(step, {}),), (), (), {})] * 2
+    first, second = kept_code(network.graph, platform, network.choices, groups, [False, False])
+    assert first.nodes == (0,)
+    assert second.nodes == (pytest.approx(200.0),)
+
+
 def test_code_of_slow_transfers_ages_with_every_group() -> None:
     network = SINGLE[0]()
     step = len(network.graph.nodes) - 1

@@ -46,12 +46,12 @@ class Calibration:
     fused: float = 0.0
     """Cycles more of these where something is fused behind it."""
     again: float = 0.0
-    """What is left of `begin` where it ran before."""
+    """What is left of both where the same code ran before."""
 
     def operations(self, name: str) -> dict[str, float]:
         """Its part of a platform's `operations`."""
         begin = {f"begin {name}": self.begin, f"begin {name} fused": self.begin + self.fused}
-        return {**begin, f"code {name}": max(self.begin - self.again, 0.0)}
+        return {**begin, f"again {name}": self.again}
 
 
 Calibrations = Mapping[str, Calibration]

@@ -19,6 +19,7 @@ from tilewright.plan.network import Network
 from tilewright.plan.points import WITHIN, Crossing
 from tilewright.plan.prices import Price
 from tilewright.price.transfers import Outside
+from tilewright.timeline.code import kept_code
 from tilewright.timeline.replay import Timeline
 
 Bytes = tuple[int, int]
@@ -82,7 +83,10 @@ class _Prefetch:
             self.network.price(group, self.draft.around(number), self._outside(number))
             for number, group in enumerate(self.groups)
         ]
-        working = self._working([price.cost.cycles for price in prices])
+        graph, choices = self.network.graph, self.network.choices
+        code = kept_code(graph, self.platform, choices, self.groups, [False] * len(self.groups))
+        # Groups whose code earlier ones have run are shorter than alone.
+        working = self._working([price.cost.cycles - sum(k.nodes) for price, k in zip(prices, code, strict=True)])
         free = [
             0.0 if number in self.draft.overlaps else SHARE * taken - price.loads
             for number, (price, taken) in enumerate(zip(prices, working, strict=True))

@@ -54,7 +54,7 @@ def kept_code(
             name = kernel.path.name if kernel is not None and shared else f"{number} {work.step}"
             cut = work is group.works[-1] and any(loop.dim in mine.member.domain.reduction for loop in group.loops)
             code = (name, _path(mine), *(step.op for step in node.epilogue), *(["sums"] * cut))
-            cold = max(platform.operations.get(f"code {name}", begin) - own, 0.0)
+            cold = max(begin - platform.operations.get(f"again {name}", own), 0.0)
             saved.append(cold * _share(platform, code, ran) if cold else 0.0)
             if line:
                 ran.append((code, begin / line))
