@@ -40,8 +40,17 @@ def test_products_and_convolutions_of_bytes() -> None:
     for number, (shape, filters, window, stride, pad, dilation, groups) in enumerate(given):
         x = b.input(f"x{number}", f"int8[{','.join(map(str, shape))}]")
         w = random(filters, shape[-1] // groups, window, window)
-        windows = {"kernel_shape": (window,) * 2, "strides": (stride,) * 2, "pads": (pad,) * 4}
-        result = b.op("Conv", x, w, channels_last=1, group=groups, dilations=(dilation,) * 2, **windows)
+        result = b.op(
+            "Conv",
+            x,
+            w,
+            channels_last=1,
+            kernel_shape=(window,) * 2,
+            group=groups,
+            strides=(stride,) * 2,
+            pads=(pad,) * 4,
+            dilations=(dilation,) * 2,
+        )
         outputs.append(requantised(b, result))
     graph = b.graph(*outputs)
     fed = [random(*graph.types[name].shape, seed=number) for number, name in enumerate(graph.inputs)]
