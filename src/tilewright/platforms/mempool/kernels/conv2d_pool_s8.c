@@ -11,8 +11,8 @@ scratch: "C"
 # are one run each where all taps lie inside, side by side, and one for each tap elsewhere; and results, which are single where
 # there are no four channels.
 cycles:
-  words: (BLOCKS := steps(G * N * OH * fours(OW) * fours(F), PARTS)) * (ROWS := max(KH - beyond(X_o1, strides_0) / (dilations_0 * max(OH, 1)), 0)) * KW * words(C)
-  runs: BLOCKS * ROWS * (some(N) + (KW - 1) * min(some(X_s2 - C) + several(dilations_1) + X_o2 / max(fours(OW), 1), some(N)))
+  words: (BLOCKS := steps(G * N * OH * fours(OW) * fours(F), PARTS)) * (ROWS := max(KH - beyond(X_o1, strides_0) / max(dilations_0 * OH, dilations_0), some(KH))) * KW * words(C)
+  runs: BLOCKS * ROWS * (some(N) + (KW - some(KW)) * min(some(X_s2 - C) + several(dilations_1) + X_o2 / max(fours(OW), some(KW)), some(N)))
   blocks: BLOCKS
   single: BLOCKS * ragged_fours(F)
   behind: BLOCKS * FUSED

@@ -11,8 +11,8 @@ scratch: "8*((((OH-1)*strides_0+(KH-1)*dilations_0+1)*((OW-1)*strides_1+(KW-1)*d
 cycles:
   quads: (BLOCKS := N * OH * OW * G * eights(F)) * KH * KW * fours(C)
   weights: N * G * eights(F) * KH * KW * fours(C)
-  lines: (LINES := N * ((OH - 1) * strides_0 + (KH - 1) * dilations_0 + 1))
-  inputs: (PIXELS := LINES * ((OW - 1) * strides_1 + (KW - 1) * dilations_1 + 1) * G) * fours(C)
+  lines: (LINES := N * (OH * strides_0 + KH * dilations_0))
+  inputs: (PIXELS := LINES * (OW * strides_1 + KW * dilations_1) * G) * fours(C)
   copied: ragged_fours(C) * PIXELS * C
   blocks: BLOCKS
   behind: N * OH * OW * G * F * FUSED

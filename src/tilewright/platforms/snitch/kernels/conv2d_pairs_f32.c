@@ -8,7 +8,7 @@ strided: [X, Y]
 # Eight channels of a pixel at a time, in pairs of inputs; of filters at edges only what is inside the image.
 cycles:
   pairs: (BLOCKS := N * OH * OW * G * eights(F)) * twos(C)
-    * max(KH - beyond(X_o1, strides_0) / (dilations_0 * max(OH_all, 1)), 0) * max(KW - beyond(X_o2, strides_1) / (dilations_1 * max(OW_all, 1)), 0)
+    * max(KH - beyond(X_o1, strides_0) / max(dilations_0 * OH_all, dilations_0), some(KH)) * max(KW - beyond(X_o2, strides_1) / max(dilations_1 * OW_all, dilations_1), some(KW))
   blocks: BLOCKS
   pixels: N * OH * OW * G
   edges: N * OH * OW * G * some(X_o1 + X_o2)
