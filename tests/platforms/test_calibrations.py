@@ -21,7 +21,6 @@ UNMEASURED = {
         qlinear_softmax rmsnorm_f32 rmsnorm_f64 rnn scatter_elements scatter_nd
         simplified_layer_normalization skip_layer_normalization skip_simplified_layer_normalization
         softmax_f32 softmax_grad softmax_inner_f32 softmax_s8 sumpool_s8 topk""",
-    "snitch": "cumprod_int",
 }
 """Kernels that were not measured yet on some machine, where others were. The list may only become shorter."""
 SIMULATED = [platform.name for platform in PLATFORMS if platform.timings and platform.name not in NEVER]
@@ -35,9 +34,9 @@ ABOVE = {
     "cortex-m55": """attention embed_layer_normalization ita_max linear_attention skip_simplified_layer_normalization
         topk transpose_pixels""",
     "mempool": "conv2d_f32 conv2d_pool_s8 matmul_f32 matmul_packed_f32 loop_nests",
-    "snitch": """averagepool_f32 conv2d_f32 conv2d_pairs_f32 conv2d_s8 cumsum_float depthwise_f32 depthwise_s8
-        dynamic_quantize layernorm_f32 matmul_f32 matmul_packed_s8 matmul_s8 maxpool_pairs_f32 rmsnorm_f32
-        topk""",
+    "snitch": """averagepool_f32 conv2d_f32 conv2d_pairs_f32 conv2d_s8 cumprod_int cumsum_float depthwise_f32
+        depthwise_s8 dynamic_quantize layernorm_f32 matmul_f32 matmul_packed_s8 matmul_s8 maxpool_pairs_f32
+        rmsnorm_f32 topk""",
 }
 """Kernels whose terms, written for another machine, say less of instructions here. The list may only become shorter."""
 
