@@ -34,6 +34,12 @@ def test_nodes_that_nothing_needs_are_left_out(tmp_path: Path) -> None:
     assert ops_of(graph) == ["Relu"]
 
 
+def test_a_list_of_one_number_is_the_number(tmp_path: Path) -> None:
+    nodes = [node("Softmax", "x", "y", axis=[0])]
+    graph = load(write(tmp_path / "m.onnx", model(nodes, [value("x", (2, 3))], ["y"])))
+    assert graph.nodes[0].attrs["axis"] == 0
+
+
 def test_shape_arithmetic_is_folded(tmp_path: Path) -> None:
     nodes = [
         node("Shape", "x", "shape"),

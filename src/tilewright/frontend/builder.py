@@ -330,10 +330,9 @@ class Builder:
 
     def _append(self, node: Node) -> None:
         """Appends a node, or the constant it amounts to."""
-        known = self._registry[node.op].attrs
-        idle = {k for k, v in node.attrs.items() if k not in known and functions.is_idle(node.op, k, v)}
-        if idle:
-            node = replace(node, attrs=MappingProxyType({k: v for k, v in node.attrs.items() if k not in idle}))
+        meant = functions.meant(node.op, node.attrs, self._registry[node.op].attrs)
+        if meant != node.attrs:
+            node = replace(node, attrs=MappingProxyType(meant))
         call = self._call(node)
         if all(name in self.constants for name in node.inputs if name) and self._fold(node, call):
             return

@@ -12,7 +12,7 @@ import onnx
 import onnx.defs
 from onnx import numpy_helper
 
-from tilewright.core.graph import TensorType
+from tilewright.core.graph import Attr, TensorType
 from tilewright.frontend.proto import CODE_OF_DTYPE, ExternalData, ProtoReader
 from tilewright.frontend.raw import Function, RawAttr, RawNode, Ref, Subgraph
 
@@ -139,7 +139,16 @@ _IDLE = frozenset({"momentum", "saturate", "round_mode", "storage_order", "descr
 """Attributes that do not change what an inference network computes."""
 
 
-def is_idle(op: str, name: str, value: RawAttr) -> bool:
+def meant(op: str, given: Mapping[str, Attr], known: Mapping[str, Attr]) -> dict[str, Attr]:
+    """The attributes of a node of a declared operator, without idle ones; a list of one number for a number is that."""
+    found = {key: value for key, value in given.items() if key in known or not _is_idle(op, key, value)}
+    for key, value in found.items():
+        if isinstance(value, tuple) and len(value) == 1 and isinstance(known.get(key), (int, float)):
+            found[key] = value[0]
+    return found
+
+
+def _is_idle(op: str, name: str, value: RawAttr) -> bool:
     """Whether an attribute that the declaration of an operator lacks says nothing.
 
     It stands at its default, it concerns training only, or the standard's operator has no such attribute (exporters

@@ -59,7 +59,7 @@ def scheme_of(graph: Graph, node: Node, dtype: DType) -> Scheme | None:
     axis = None
     if scale.size > 1:
         given = node.attrs.get("axis", 1)
-        axis = given if isinstance(given, int) else 1
+        axis = int(given) if isinstance(given, (int, float)) else 1
     return Scheme(dtype, scale.reshape(-1) if axis is not None else scale.reshape(()), values.pop(), axis)
 
 
