@@ -9,7 +9,7 @@ import pytest
 from tilewright.errors import TilewrightError
 from tilewright.machine import kernels
 from tilewright.machine.kernel import Kernel
-from tilewright.machine.target import load_platform
+from tilewright.machine.target import load_platform, platform_names
 
 HEADER = "/* ---\nop: Relu\ntypes: {X: float32, Y: float32}\n--- */\n"
 PROTOTYPE = "static void relu(const float *X, float *Y) {}\n"
@@ -48,3 +48,12 @@ def test_a_mistake_in_a_kernel_of_a_user_is_told_at_once(tmp_path: Path) -> None
     (tmp_path / "relu.c").write_text(HEADER.replace("types:", "typs:") + PROTOTYPE)
     with pytest.raises(TilewrightError, match="unknown header key typs"):
         load_platform("generic", (tmp_path,))
+
+
+@pytest.mark.parametrize("name", platform_names())
+def test_headers_of_a_platform_come_before_those_of_others(name: str) -> None:
+    headers = load_platform(name).headers
+    assert len({path.name for path in headers}) == len(headers)
+    first = {path.name: path for path in headers}
+    if name == "snitch":
+        assert first["tilewright_half.h"].parent.parent.name == "snitch"

@@ -142,7 +142,7 @@ def nests_key(platform: Target, operations: Iterable[str]) -> dict[str, str]:
     """The same of loop nests: they call functions of headers."""
     platform = platform.measured_as or platform
     called = {*operations}
-    texts = {path.name: _code(path.read_text()) for path in reversed(platform.headers)}
+    texts = {path.name: _code(path.read_text()) for path in platform.headers}
     code = {name: text for name, text in texts.items() if called.intersection(_CALL.findall(text))}
     joined = {"copies": str(platform.copies_joined)} if platform.copies_joined > 1 else {}
     return {"headers": _digest(code), **joined, **_machine_key(platform)}
@@ -221,7 +221,7 @@ _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
 def _files(platform: Target, *first: Path) -> list[Path]:
     """Files, and all that they include."""
-    known = {path.name: path for path in (*platform.runtime.values(), *reversed(platform.headers))}
+    known = {path.name: path for path in (*platform.runtime.values(), *platform.headers)}
     found = {path.name: path for path in first}
     waiting = [*first]
     while waiting:

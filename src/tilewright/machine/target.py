@@ -364,7 +364,7 @@ def _platform(
         alignment=file.alignment,
         kernels=Kernels(files, MappingProxyType({ANY_CORES: cores}), coefficients),
         build=MappingProxyType(_build(file.build) if file.build else {}),
-        headers=tuple(path for place in folders for path in sorted(place.glob("*.h"))),
+        headers=_first_of_each_name(path for place in folders for path in sorted(place.glob("*.h"))),
         runtime=(runtime := _runtime("runtime", file.runtime, folder, source)),
         language={**runtime, **_runtime("language", file.language, folder, source)} if file.language else {},
         fused=file.fused,
@@ -426,14 +426,20 @@ def _place(folder: Path, name: str) -> Path:
 def _kernel_files(folders: Iterable[Path]) -> tuple[KernelFile, ...]:
     """Those of all folders; a file takes the place of one of the same name in a later folder."""
     # By the same path from wherever they are named, so that each file is read once.
-    paths = [path for place in folders for path in sorted(place.resolve().glob("*.c"))]
-    taken = {path.name: path for path in reversed(paths)}
-    found = tuple(KernelFile(path) for path in paths if taken[path.name] == path)
+    paths = _first_of_each_name(path for place in folders for path in sorted(place.resolve().glob("*.c")))
+    found = tuple(map(KernelFile, paths))
     for file in found:
         if not file.path.is_relative_to(PLATFORMS):
             # A user is told of a mistake at once, also where the network has no use for the kernel.
             file.parsed()
     return found
+
+
+def _first_of_each_name(paths: Iterable[Path]) -> tuple[Path, ...]:
+    found: dict[str, Path] = {}
+    for path in paths:
+        found.setdefault(path.name, path)
+    return tuple(found.values())
 
 
 def _build(build: Build) -> dict[str, str]:
