@@ -1,9 +1,9 @@
 """Two engines at a time: one beside the cores computes a group while these do later ones that do not need it.
 
 Branches of a network and heads of attention are such groups. The run of a group of one node and one step is started
-beside the first group behind it that the cores compute, and awaited beside a later one: before something needs it, when
-it is expected to be done, or where memory ends. Until then it keeps what it reads and writes, so addresses in the
-engine's memory are found anew. The clock tells whether all of that pays.
+beside the first group behind it that the cores compute, and awaited beside a later one: before something needs it, a
+group behind the one in which it is expected to be done, or where memory ends. Until then it keeps what it reads and
+writes, so addresses in the engine's memory are found anew. The clock tells whether all of that pays.
 """
 
 from __future__ import annotations
@@ -119,14 +119,18 @@ class _Overlaps:
             needed = [mine for mine in self.pending for other in waiting if self._follows(other, mine)]
 
     def _beside(self, number: int, timed: Timed) -> None:
-        """Lets the cores compute a group meanwhile."""
-        for other, first in self.pending.items():
-            if first < 0:
-                self.pending[other] = number
-                self.left += sum(self.timeline.groups[other].passed.busy.get(e, 0.0) for e in self._engines)
+        """Lets the cores compute a group meanwhile.
+
+        What should be done when it begins is awaited at its end: cores that are faster than expected need not wait.
+        """
+        begun = [other for other, first in self.pending.items() if first < 0]
+        done = self.left <= 0 and not begun
+        for other in begun:
+            self.pending[other] = number
+            self.left += sum(self.timeline.groups[other].passed.busy.get(e, 0.0) for e in self._engines)
         self.last = number
         self.left -= timed.cycles
-        if self.left <= 0:
+        if done:
             self._close()
 
     def _close(self, *, started: bool = False) -> None:
