@@ -45,7 +45,7 @@ class Row:
         right = verdict.status == "right"
         return (
             f"{self.package} {self.version}",
-            Path(self.file).name,
+            "/".join(Path(self.file).parts[1:]),
             f"{self.bytes / 1e6:.2f}",
             f"{self.nodes} of {self.operators}",
             verdict.status + (f": {verdict.detail}" if verdict.detail else ""),
