@@ -14,8 +14,8 @@ NEVER = {"snitch-ita"}
 UNMEASURED = {
     "mempool": """attention attention_f32 averagepool_f32 batch_normalization_training conv2d_s8 cumprod_float
         cumprod_int cumsum_float cumsum_int depthwise_f32 depthwise_s8 dynamic_quantize
-        dynamic_quantize_lstm dynamic_quantize_matmul embed_layer_normalization group_normalization gru hardmax iattention
-        ilayernorm ilayernorm_wide irmsnorm irmsnorm_wide irotary isoftmax isoftmax_wide ita_max
+        dynamic_quantize_lstm dynamic_quantize_matmul embed_layer_normalization group_normalization gru hardmax
+        iattention ilayernorm ilayernorm_wide irmsnorm irmsnorm_wide irotary isoftmax isoftmax_wide ita_max
         ita_partial_max ita_softmax layer_norm_grad layer_normalization layernorm_f32 layernorm_s8
         linear_attention log_softmax lp_normalization lstm matmul_packed_s8 matmul_s8 maxpool
         qlinear_softmax rmsnorm_f32 rmsnorm_f64 rnn scatter_elements scatter_nd
