@@ -108,12 +108,15 @@ def test_the_first_worker_drives(path: Path, tmp_path: Path) -> None:
     assert load_platform(DUO).driver == 4
     ran = run_model(path, Options(platform=str(folder), sizes=Sizes({"L1": 8192}, cores=2)), profile=True)
     assert ran.compiled.plan.schedule is not None
-    # The innermost loop cuts the sum: each of its turns loads parts of both operands, the last one stores the result.
-    parts = ran.compiled.plan.schedule.groups[0].loops[-1].count
+    # Each turn of the innermost loop loads parts of the operands. Where it cuts the sum, the last one stores it.
+    innermost = ran.compiled.plan.schedule.groups[0].loops[-1]
+    parts, sums = innermost.count, innermost.dim == "K"
     tiles = ran.groups[0].tiles
-    for sums in range(0, len(tiles), parts):
-        assert [t.loaded for t in tiles[sums : sums + parts]] == [t.loaded for t in tiles[:parts]]
-        assert [t.stored > 0 for t in tiles[sums : sums + parts]] == [*[False] * (parts - 1), True]
+    for first in range(0, len(tiles), parts):
+        turns = tiles[first : first + parts]
+        assert [t.loaded for t in turns] == [t.loaded for t in tiles[:parts]]
+        assert [t.stored > 0 for t in turns] == [not sums or turn == parts - 1 for turn in range(parts)]
+    assert sum(t.stored for t in tiles) == 16 * 96 * 4
 
 
 def test_marks_are_in_the_program_but_not_in_memory(ran: Ran, folder: Path) -> None:
