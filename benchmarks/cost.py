@@ -15,10 +15,11 @@ import time
 import traceback
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from msgspec.structs import replace
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table

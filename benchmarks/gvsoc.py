@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import replace
 from rich.console import Console
 from rich.table import Table
 

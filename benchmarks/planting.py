@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from msgspec.structs import replace
 
 from tilewright.api import compiling
 from tilewright.codegen import lowering

@@ -14,12 +14,13 @@ import json
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from rich.console import Console
 from rich.table import Table
 

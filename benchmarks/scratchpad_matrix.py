@@ -19,10 +19,11 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from msgspec.structs import replace
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table

@@ -11,12 +11,13 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import product as product_of
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
+from msgspec.structs import replace
 from rich.console import Console
 from rich.table import Table
 

@@ -26,11 +26,12 @@ import traceback
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from typing import Literal
 
+from msgspec.structs import replace
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table

@@ -10,10 +10,10 @@ from __future__ import annotations
 import argparse
 import pickle
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
 import benchmarks.prediction as prediction
 from tilewright.api.bench import BenchRun

@@ -6,11 +6,11 @@ import importlib.util
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import asdict
 
 from tilewright.core.graph import Array
 from tilewright.language.checkpoint import Checkpoint, ModelSizes

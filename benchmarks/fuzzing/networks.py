@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+
+from msgspec.structs import replace
 
 from batches import Batch, BatchError, Member
 from benchmarks.fuzzing.programs import objects_folder, outputs_of

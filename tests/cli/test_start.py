@@ -39,7 +39,7 @@ def test_what_commands_do_without(arguments: list[str]) -> None:
 @pytest.mark.parametrize("name", ["compile", "plan", "run"])
 def test_commands_explain_themselves_without_the_compiler(name: str) -> None:
     found = imported(f"from tilewright.cli.app import run\nassert run(['{name}', '--help']) == 0")
-    assert not found & (SLOW | {"pydantic", "yaml", "msgspec"})
+    assert not found & (SLOW | {"pydantic", "yaml"})
 
 
 def test_options_are_read_without_a_library(tmp_path: Path) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
+from msgspec.structs import replace
 
 from onnx_models import check, model, node, onnxruntime_results, read, value, write
 from stateful import running_sum

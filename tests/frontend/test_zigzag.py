@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import onnx
 import pytest
+from msgspec.structs import replace
 from onnx import TensorProto, helper
 
 from compat.zigzag_files import MACHINE, MAPPING, OLD_MACHINE, WORKLOAD, write

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+from msgspec.structs import asdict
 from onnx import helper
 
 from language_models import ROOT, script, tiny, tiny_tokenizer, written

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from functools import cache
 
 import numpy as np
 import pytest
+from msgspec.structs import asdict
 
 from language_models import tiny
 from tilewright.api.compiling import Options

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from price.small_array import BUFFER, MACHINE, REGISTER, SPATIAL, TEMPORAL, product
 from price.zigzag_lines import machine, sampled, searched, stated_layer, stated_spatial, stated_temporal

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from mapping.brute_force import cuts_that_fit, orders
 from mapping.random_problems import random_problem

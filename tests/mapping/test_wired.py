@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 
 import pytest
+from msgspec.structs import replace
 
 from tilewright.core.workload import Layer
 from tilewright.core.workload_file import equation_layer

@@ -10,10 +10,11 @@ import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
+from msgspec.structs import replace
 
 from batches import Batch, BatchError, Member
 from tilewright.api import Case, Compiled, Options, compile_model, find_cases, load_case

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tilewright.core.domain import Affine, Axis, AxisRegion, Domain, Tile
 from tilewright.core.graph import Array

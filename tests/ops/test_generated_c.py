@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from sampling import EVERYTHING, Sampler
 from tilewright.base.dtype import INT32

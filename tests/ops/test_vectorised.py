@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import x86
 from ops.test_generated_c import DYNAMIC, GENERIC, Sample, assert_close, network, operator_samples, sample

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 
 from passes.build import Builder, applied, ops, text
 from support import Golden

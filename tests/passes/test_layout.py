@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from passes.build import Builder, applied, ops, platform, text
 from support import Golden

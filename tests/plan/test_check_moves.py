@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from plan.test_check_tiles import Corruption, ahead
 from plan.tiled_plans import by_layer, moving, schedule_of, scheduled

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import random
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from passes.build import Builder
 from plan.tiled_plans import buffer, by_layer, group, mapping, memory, moving, scheduled, stacked

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from passes.build import Builder
 from plan.tiled_plans import GENERIC, buffer, by_layer, checked, group, scheduled, stacked

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from passes.build import Builder, platform
 from tilewright.core.graph import Graph, Node, State

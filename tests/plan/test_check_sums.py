@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from plan.test_check_tiles import in_group, with_buffer, with_kernel, with_work
 from plan.tiled_plans import CONV, PACK, assembled, buffer, by_layer, checked, group, mapping, schedule_of, stacked

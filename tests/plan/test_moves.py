@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from passes.build import Builder, platform
 from plan.tiled_plans import by_layer, crossing, fused, moving, schedule_of, scheduled

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from typing import Any, Literal
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from passes.build import Builder
 from plan.tiled_plans import schedule_of, scheduled

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import cache
 from typing import Literal
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from passes.build import Builder
 from tilewright.base.dtype import DTYPES

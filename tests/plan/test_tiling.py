@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise, product
 
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 
 from passes.build import Builder
 from plan.tiled import Network, Walk, machine
@@ -108,9 +108,14 @@ def test_the_front_is_one() -> None:
             assert before.cycles > after.cycles
 
 
+def numbers(found: Sequence[Candidate]) -> list[tuple[float, ...]]:
+    """What candidates say of themselves."""
+    return [(each.bytes, each.cycles, each.moved, each.macs) for each in found]
+
+
 def test_the_same_question_has_the_same_answer() -> None:
     for network, run in every(FUSED):
-        assert tiled(network, run, machine()) == tiled(network, run, machine())
+        assert numbers(tiled(network, run, machine())) == numbers(tiled(network, run, machine()))
 
 
 @pytest.mark.sample(every=3)
@@ -243,8 +248,8 @@ def test_only_the_smallest_is_larger_than_the_capacity() -> None:
     step = steps_of(network)[-1:]
     everything = tiled(network, step, machine())
     few = tiled(network, step, machine(), capacity=everything[1].bytes)
-    assert few == everything[:2]
-    assert tiled(network, step, machine(), capacity=1) == everything[:1]
+    assert numbers(few) == numbers(everything[:2])
+    assert numbers(tiled(network, step, machine(), capacity=1)) == numbers(everything[:1])
 
 
 def test_the_number_of_slots_can_be_fixed() -> None:

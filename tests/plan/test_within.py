@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from passes.build import Builder
 from plan.tiled_plans import buffer, by_layer, checked, crossing, group, mapping, schedule_of, scheduled, stacked

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import prod
 from types import MappingProxyType
 from typing import Any
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from passes.build import Builder, platform
 from tilewright.core.graph import Graph

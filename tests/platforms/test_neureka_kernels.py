@@ -7,7 +7,6 @@ can be.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +14,7 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 
 from platforms.test_siracusa_conv_kernels import conv, layer, network
 from tilewright.api import Options, run_model

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from tilewright.errors import TilewrightError
 from tilewright.machine.target import PLATFORMS, Sizes, Target, load_platform, platform_names, resize

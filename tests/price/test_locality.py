@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from price.small_array import BUFFER, MACHINE, REGISTER, product
 from tilewright.core.workload import Layer, Workload

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from price.small_array import BUFFER, MACHINE
 from tilewright.price.memories import memory_cost, registers, sram, with_costs

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from price.small_array import MACHINE, SPATIAL, TEMPORAL, product
 from tilewright.core.mapping import SpatialMapping

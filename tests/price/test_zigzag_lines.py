@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from math import isclose
 
 import pytest
+from msgspec.structs import replace
 
 from price.zigzag_lines import (
     DIRECTION,

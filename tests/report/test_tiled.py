@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import pairwise
 from math import prod
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import tilewright
 from onnx_models import model, node, value, write

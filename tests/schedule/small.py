@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Literal
 
 import numpy as np
+from msgspec.structs import replace
 
 from tilewright.base.schema import Source
 from tilewright.core.equation import LayerText

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
+from msgspec.structs import replace
 
 from tilewright.api.scheduling import ScheduleOptions
 from tilewright.core.equation import LayerText

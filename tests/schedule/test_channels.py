@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from schedule.small import chain, conv, engine, even_costs, machine, pair
 from tilewright.core.split import OperationSplit

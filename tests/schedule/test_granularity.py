@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from schedule.small import chain, engine, even_costs, machine, pair
 from tilewright.api.scheduling import ScheduleOptions, schedule_network

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from schedule.small import chain, even_costs, pair, random_task
 from tilewright.core.split import OperationSplit

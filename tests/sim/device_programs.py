@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from sim.faults import FLAGS, PROGRAMS, START, compiler
 from tilewright.machine.target import Target, load_platform

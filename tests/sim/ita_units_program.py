@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from sim.device_programs import ended, loaded, platform

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.core.graph import Array, Graph
 from tilewright.core.interpret import interpret_all
@@ -18,8 +18,7 @@ TYPES = {"float": "float32", "double": "float64"}
 """Element types that onnxruntime calls otherwise than numpy."""
 
 
-@dataclass(frozen=True)
-class Given:
+class Given(Struct, frozen=True):
     """All tensors of a model, by name."""
 
     by: str

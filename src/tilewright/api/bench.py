@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.api.sampled_layers import SampledLayer, network
 from tilewright.codegen import build, lower, project_files, write_project
@@ -34,8 +34,7 @@ ALONE = (False, True, False)
 """Whether a program is for one core."""
 
 
-@dataclass(frozen=True)
-class BenchRun:
+class BenchRun(Struct, frozen=True):
     """A program of layers, with what the simulator saw of it."""
 
     plan: Plan

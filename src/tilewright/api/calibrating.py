@@ -10,12 +10,13 @@ from __future__ import annotations
 import tempfile
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from math import comb, inf
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.api.bench import Bench, BenchRun, Progress, compiler_of, quantiles, quiet, rounded
 from tilewright.api.calibrating_nests import measured_nests
@@ -59,8 +60,7 @@ MOST_MISSES = 40
 """Programs that may come to nothing."""
 
 
-@dataclass(frozen=True)
-class CalibrationResult:
+class CalibrationResult(Struct, frozen=True):
     """What was measured of a kernel, or of loop nests."""
 
     name: str

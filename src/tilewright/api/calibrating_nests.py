@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
+from msgspec.structs import replace
 
 from tilewright.api.bench import Bench, BenchRun, Progress, compiler_of, quantiles, quiet, rounded
 from tilewright.api.sampled_layers import SampledLayer, draw_nest, network

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct, field
 
 from tilewright.api.arrays import read_arrays
 from tilewright.api.compiling import Options
@@ -29,8 +30,7 @@ UNSUPPORTED = frozenset(
 """Error codes that say: this network is outside what Tilewright compiles."""
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Struct, frozen=True):
     """A network with inputs and expected outputs."""
 
     name: str
@@ -40,8 +40,7 @@ class Case:
     rule: Rule = "network"
 
 
-@dataclass(frozen=True)
-class CaseResult:
+class CaseResult(Struct, frozen=True):
     """What became of a case."""
 
     name: str

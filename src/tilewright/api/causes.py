@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.api.locating import Fault
 from tilewright.api.measuring import Building
@@ -19,16 +20,14 @@ MOST = 0.9
 """Of wrong elements: what they have in common."""
 
 
-@dataclass(frozen=True)
-class LikelyCause:
+class LikelyCause(Struct, frozen=True):
     """A likely cause, in a few words, and what speaks for it."""
 
     what: str
     evidence: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class CauseSearch:
+class CauseSearch(Struct, frozen=True):
     """What is known of a program with a fault, and ways to know more."""
 
     plan: Plan

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tilewright.api.feeding import fit, noise
 from tilewright.base.folders import write_folder
@@ -36,8 +37,7 @@ StageObserver = Callable[[str, Graph], None]
 """Is shown the network behind each stage."""
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(Struct, frozen=True):
     """What a user may say about a compilation. Plain values only: it is sent to worker processes."""
 
     platform: str = DEFAULT_PLATFORM
@@ -60,8 +60,7 @@ class Options:
     """From which external data may be read, besides the folder of the network."""
 
 
-@dataclass(frozen=True)
-class Compiled:
+class Compiled(Struct, frozen=True):
     """Everything a compilation made. `source` is the network as imported, `plan.graph` as compiled."""
 
     source: Graph

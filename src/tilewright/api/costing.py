@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.api.compiling import Observer
 from tilewright.api.mapping import (
@@ -37,8 +39,7 @@ RECOGNISING = (*FIRST, batch_norm, dead_code)
 are not among them: each operator is costed as the network has it, under its own name."""
 
 
-@dataclass(frozen=True)
-class NodeCost:
+class NodeCost(Struct, frozen=True):
     """An operator of a network; a view has no layers and costs nothing."""
 
     name: str
@@ -58,8 +59,7 @@ class NodeCost:
         return sum(mapped.layer.operations for mapped in self.layers)
 
 
-@dataclass(frozen=True)
-class NetworkCost:
+class NetworkCost(Struct, frozen=True):
     """All operators of a network on one machine, one after another."""
 
     network: str

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.api.running import FRACTION_BITS
 from tilewright.base.dtype import FLOAT32
@@ -20,8 +20,7 @@ OFTEN = 16
 """Times what such a change does to most elements: more is no rounding."""
 
 
-@dataclass(frozen=True)
-class ErrorFigures:
+class ErrorFigures(Struct, frozen=True):
     """How a tensor differs from what is expected."""
 
     size: int

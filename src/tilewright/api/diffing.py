@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tilewright.api.as_given import Given, as_given
 from tilewright.api.causes import CauseSearch, LikelyCause, cause_in_model, cause_in_passes
@@ -30,8 +31,7 @@ CHAIN = 8
 """How many layers behind one of its name the counterpart of a tensor may be."""
 
 
-@dataclass(frozen=True)
-class ComparedLayer:
+class ComparedLayer(Struct, frozen=True):
     """A layer as it is compiled."""
 
     layer: str
@@ -46,8 +46,7 @@ class ComparedLayer:
     """How what the program made differs from that, where it was seen."""
 
 
-@dataclass(frozen=True, eq=False)
-class FoundFault:
+class FoundFault(Struct, frozen=True, eq=False, dict=True):
     """A fault, with what can be found out about it, which takes some more programs."""
 
     fault: Fault
@@ -66,8 +65,7 @@ class FoundFault:
         return self._known[1]
 
 
-@dataclass(frozen=True, eq=False)
-class Diff:
+class Diff(Struct, frozen=True, eq=False):
     """Three runs of a network, layer by layer."""
 
     compiled: Compiled
@@ -125,8 +123,7 @@ def _check(compiled: Compiled) -> None:
         )
 
 
-@dataclass(frozen=True)
-class _Job:
+class _Job(Struct, frozen=True):
     """One comparison."""
 
     compiled: Compiled

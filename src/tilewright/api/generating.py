@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.api.arrays import read_named
 from tilewright.api.compiling import Compiled, Observer, Options, compile_entries
@@ -30,8 +32,7 @@ from tilewright.sim.limits import USUAL, Limits
 TOKENIZER = "tokenizer.json"
 
 
-@dataclass(frozen=True, eq=False)
-class Language:
+class Language(Struct, frozen=True, eq=False):
     """A model with its tokenizer."""
 
     model: Checkpoint | Decoder
@@ -50,8 +51,7 @@ class Language:
         return tokens
 
 
-@dataclass(frozen=True)
-class Told:
+class Told(Struct, frozen=True):
     """What came of a prompt."""
 
     compiled: Mapping[str, Compiled]

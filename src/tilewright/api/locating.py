@@ -8,10 +8,10 @@ named.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.api.differences import ErrorFigures, figures, of_rounding
 from tilewright.api.observing import Observed, Shown
@@ -24,17 +24,16 @@ Where = Literal["model", "passes", "program"]
 what the network computes; the program computes something else than the network behind the passes."""
 
 
-@dataclass(frozen=True, eq=False)
-class Fault:
+class Fault(Struct, frozen=True, eq=False):
     """The first layer that is wrong."""
 
     where: Where
     node: Node
     tensor: str
     figures: ErrorFigures
-    got: Array = field(repr=False)
-    expected: Array = field(repr=False)
-    operands: Mapping[str, Array] = field(repr=False)
+    got: Array
+    expected: Array
+    operands: Mapping[str, Array]
     """What it had to work with."""
     stage: str = ""
     """The pass that changed it."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tilewright.api.compiling import Observer
 from tilewright.core.mapping import SpatialMapping, TemporalMapping
@@ -34,8 +36,7 @@ Machine = str | Path | ArrayEngine | Arrays
 Strategy = Literal["exact", "loma", "salsa"]
 
 
-@dataclass(frozen=True)
-class MapOptions:
+class MapOptions(Struct, frozen=True):
     """How mappings are searched."""
 
     objective: Objective = "edp"
@@ -65,8 +66,7 @@ class MapOptions:
     """Processes that search; results do not depend on it."""
 
 
-@dataclass(frozen=True)
-class Mapped:
+class Mapped(Struct, frozen=True):
     """A layer with a mapping and its cost, and what the search knows of all others."""
 
     cost: ArrayCost

@@ -11,8 +11,10 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tilewright.codegen import build, lower, project_files, write_project
 from tilewright.codegen.project import compiler_version
@@ -35,8 +37,7 @@ WORTH = 0.05
 """Nests that take a smaller share of all cycles than this are unrolled after other plans were tried."""
 
 
-@dataclass(frozen=True)
-class Times:
+class Times(Struct, frozen=True):
     """What a plan took."""
 
     cycles: int
@@ -49,8 +50,7 @@ Measure = Callable[[Plan], tuple[str, Times]]
 """Tells what a plan takes, and the key of its program: equal programs have equal keys."""
 
 
-@dataclass(frozen=True)
-class Building:
+class Building(Struct, frozen=True):
     """How programs are built and run to be measured."""
 
     name: str = "network"
@@ -59,8 +59,7 @@ class Building:
     limits: Limits = USUAL
 
 
-@dataclass(frozen=True)
-class Meter:
+class Meter(Struct, frozen=True):
     """Measures plans of one network."""
 
     inputs: Sequence[Array]

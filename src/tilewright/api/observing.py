@@ -7,10 +7,10 @@ import tempfile
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct, field
 
 from tilewright.api.compiling import Compiled
 from tilewright.api.measuring import Building
@@ -52,8 +52,7 @@ void tw_observe(int number, const void *data, size_t bytes) {{
 """
 
 
-@dataclass
-class Shown:
+class Shown(Struct):
     """A tensor as far as it was seen."""
 
     array: Array
@@ -65,8 +64,7 @@ class Shown:
         return bool(self.known.all())
 
 
-@dataclass
-class Observed:
+class Observed(Struct):
     """What was seen."""
 
     graph: Graph
@@ -89,8 +87,7 @@ class Observed:
             shown.known[piece.region] = True
 
 
-@dataclass(frozen=True)
-class Runner:
+class Runner(Struct, frozen=True):
     """How programs of a compilation are built and run."""
 
     compiled: Compiled

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.api.compiling import Compiled, Options, compile_model
 from tilewright.api.differences import figures
@@ -27,8 +28,7 @@ MODEL, INPUTS, OUTPUTS = "network.onnx", "inputs.npz", "outputs.npz"
 """The files of a case, as `tilewright test` wants them."""
 
 
-@dataclass(frozen=True, eq=False)
-class Reproducer:
+class Reproducer(Struct, frozen=True, eq=False):
     """Some layers of a network, alone."""
 
     graph: Graph
@@ -60,8 +60,7 @@ def alone(graph: Graph, nodes: Sequence[Node], wanted: str) -> Graph:
     )
 
 
-@dataclass(frozen=True)
-class Trial:
+class Trial(Struct, frozen=True):
     """How a part of a network is tried by itself."""
 
     options: Options

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.api.compiling import Compiled, Observer, Options, compile_model
 from tilewright.api.feeding import fit, noise, stepped
@@ -46,8 +47,7 @@ themselves.
 """
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """How one output compares with what was expected."""
 
     name: str
@@ -60,8 +60,7 @@ class Comparison:
     tolerance: float
 
 
-@dataclass(frozen=True)
-class Ran:
+class Ran(Struct, frozen=True):
     """One execution: outputs in graph order, and the comparison where expectations were given."""
 
     compiled: Compiled

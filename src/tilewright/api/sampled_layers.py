@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.base.dtype import DTYPES
 from tilewright.core.graph import Array, Graph, Node, TensorType, type_of_array
@@ -28,8 +29,7 @@ WORD = 32
 MOST_NEST_POINTS = 1 << 15
 
 
-@dataclass(frozen=True)
-class SampledLayer:
+class SampledLayer(Struct, frozen=True):
     """A node, and what is behind it as nodes of their own."""
 
     nodes: tuple[Node, ...]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import to_builtins
 
 from tilewright.api.scheduling import Scheduled
 from tilewright.base.files import write_file
@@ -70,7 +70,7 @@ def schedule_values(found: Scheduled) -> dict[str, Any]:
             {"latency": each.latency, "energy": each.energy, "edp": each.value("edp"), "memory": each.memory}
             for each in found.front
         ],
-        "critical_path": [asdict(step) for step in critical_path(one)],
+        "critical_path": [to_builtins(step) for step in critical_path(one)],
         "operations": [dict(zip(names, row, strict=True)) for row in operation_rows(one)],
     }
 

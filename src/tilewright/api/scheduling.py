@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct, field
 
 from tilewright.api.compiling import Observer
 from tilewright.api.costing import recognised
@@ -41,8 +41,7 @@ REFINED = "each by itself"
 """Among ways to cut a network: each operation in its own way."""
 
 
-@dataclass(frozen=True)
-class ScheduleOptions:
+class ScheduleOptions(Struct, frozen=True):
     """How networks are scheduled."""
 
     objective: Objective = "latency"
@@ -70,8 +69,7 @@ class ScheduleOptions:
     """Of the search for the mapping of each node."""
 
 
-@dataclass(frozen=True)
-class Scheduled:
+class Scheduled(Struct, frozen=True):
     """A network's schedule, and how it was found."""
 
     schedule: EngineSchedule

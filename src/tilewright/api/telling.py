@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.errors import TilewrightError
 from tilewright.language.sampling import Sampling
@@ -27,8 +27,7 @@ COUNTS = "tw_told"
 NAMES = ("read", "written", "reading", "writing")
 
 
-@dataclass(frozen=True)
-class Figures:
+class Figures(Struct, frozen=True):
     """What a program did."""
 
     read: int

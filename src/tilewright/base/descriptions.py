@@ -7,12 +7,12 @@ What is written that way is refused before values are made of it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
 import yaml
+from msgspec import Struct, field
 
 from tilewright.errors import TilewrightError
 
@@ -83,8 +83,7 @@ def parse_yaml(text: str) -> tuple[object, tuple[str, ...]]:
         raise ValueError(str(reason)) from reason
 
 
-@dataclass
-class _Open:
+class _Open(Struct):
     """A list or mapping whose end is still to come."""
 
     anchor: str | None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import numpy as np
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
 Kind = Literal["float", "int", "uint", "bool"]
 
 
-@dataclass(frozen=True)
-class DType:
+class DType(Struct, frozen=True, dict=True):
     """An element type. `ctype` is its storage in C, `compute` the C type that arithmetic on it uses."""
 
     name: str

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, cast
 
 import msgspec
-from msgspec import Meta, inspect
+from msgspec import Meta, Struct, inspect
 
 from tilewright.errors import TilewrightError
 
@@ -43,8 +42,7 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 Kind = TypeVar("Kind")
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Struct, frozen=True):
     """Where a value stands, for errors: a file, and the path of keys in it."""
 
     path: Path

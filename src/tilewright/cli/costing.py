@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 from rich.tree import Tree
 
 from tilewright.api.costing import NetworkCost, cost, read_network

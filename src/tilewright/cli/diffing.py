@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec import to_builtins
 from rich.table import Table
 
 from tilewright.cli import options as opt
@@ -200,7 +200,7 @@ def _object(found: Diff, folder: Path | None, written: list[str]) -> dict[str, A
 
 def _row(row: ComparedLayer) -> dict[str, Any]:
     both = {"passes": row.passes, "program": row.program}
-    return {**asdict(row), **{name: _finite(asdict(f)) if f else None for name, f in both.items()}}
+    return {**to_builtins(row), **{name: _finite(to_builtins(f)) if f else None for name, f in both.items()}}
 
 
 def _fault(one: FoundFault, command: str) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def _fault(one: FoundFault, command: str) -> dict[str, Any]:
         "tensor": fault.tensor,
         "pass": fault.stage or None,
         "overwritten": fault.overwritten or None,
-        **_finite(asdict(fault.figures)),
+        **_finite(to_builtins(fault.figures)),
         "cause": one.cause.what,
         "evidence": list(one.cause.evidence),
         "reproducer": {"layers": one.reproducer.layers, "shows": one.reproducer.shows, "command": command},

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 from rich.table import Table
 
 from tilewright.cli import options as opt
@@ -177,21 +178,20 @@ def _tiled_object(schedule: Schedule, table: GroupTable, other: Totals | None) -
     found = {
         "home": schedule.home,
         "cores": schedule.cores,
-        "groups": [asdict(row) for row in table.rows],
+        "groups": [to_builtins(row) for row in table.rows],
         "totals": _totals_object(table.totals),
     }
     return found | ({"baseline": _totals_object(other)} if other else {})
 
 
 def _totals_object(totals: Totals) -> dict[str, Any]:
-    return asdict(replace(totals, used=dict(totals.used))) | {"gap": totals.gap}
+    return to_builtins(replace(totals, used=dict(totals.used))) | {"gap": totals.gap}
 
 
 # Plans of machines with one memory
 
 
-@dataclass(frozen=True)
-class FlatRow:
+class FlatRow(Struct, frozen=True):
     """A layer of a plan without tiles."""
 
     step: int
@@ -211,7 +211,7 @@ def _show_flat(made: Plan, *, as_json: bool) -> None:
 
     rows = [_flat_row(made, row) for row in layers(made)]
     if as_json:
-        found = {"layers": [asdict(row) for row in rows], "arena_bytes": made.arena_bytes}
+        found = {"layers": [to_builtins(row) for row in rows], "arena_bytes": made.arena_bytes}
         print(json.dumps(found | {"arena_lower_bound": made.lower_bound, "arena_optimal": made.optimal}))
         return
     table = Table("step", "layer", "operator", "code", "result at", "bytes", "live", title="Layers")

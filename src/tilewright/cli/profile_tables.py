@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
+from msgspec import to_builtins
 from rich.table import Table
 
 from tilewright.cli.console import results
@@ -39,10 +39,10 @@ def profile_object(plan: Plan, schedule: Schedule, groups: Sequence[GroupProfile
     rows = profile_rows(plan, schedule, groups)
     found: list[dict[str, Any]] = []
     for row, group in zip(rows, groups, strict=True):
-        values = {schedule.known if key == "predicted" else key: value for key, value in asdict(row).items()}
+        values = {schedule.known if key == "predicted" else key: value for key, value in to_builtins(row).items()}
         found.append({key: value for key, value in values.items() if key != "counters"} | {"rate": row.rate})
         if detail == "tiles":
-            found[-1]["tiles"] = [asdict(tile) for tile in group.tiles]
+            found[-1]["tiles"] = [to_builtins(tile) for tile in group.tiles]
         if detail == "counters":
             found[-1]["counters"] = [dict(core) for core in group.counters]
     return {"groups": found}
@@ -65,7 +65,7 @@ def print_counted(plan: Plan, parts: Sequence[GroupProfile]) -> None:
 
 def counted_object(plan: Plan, parts: Sequence[GroupProfile]) -> dict[str, Any]:
     """What `--json` prints of it."""
-    return {"layers": [asdict(row) for row in counted_rows(plan, parts)]}
+    return {"layers": [to_builtins(row) for row in counted_rows(plan, parts)]}
 
 
 def _table(title: str, *columns: str) -> Table:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec import to_builtins
 from rich.table import Table
 
 from tilewright.base.files import write_file
@@ -153,7 +154,7 @@ def _values(ran: Ran, running: RunFiles) -> dict[str, Any]:
         "nanoseconds": ran.nanoseconds,
         **_times(ran),
         **({"steps": ran.step_cycles} if ran.step_cycles else {}),
-        **({"footprint": asdict(ran.footprint)} if ran.footprint else {}),
+        **({"footprint": to_builtins(ran.footprint)} if ran.footprint else {}),
         **_profile(ran, running.profile),
     }
 

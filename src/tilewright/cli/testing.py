@@ -6,11 +6,12 @@ import json
 import os
 import signal
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec import to_builtins
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -75,7 +76,7 @@ def cases_command(
     job = Job(options, build.cc, flags, build.machine(planning.seed), build.simulator, limiting.chosen)
     results = run_cases(cases, job, jobs or os.cpu_count() or 1, quiet=as_json)
     if as_json:
-        print(json.dumps({"cases": [asdict(result) for result in results]}))
+        print(json.dumps({"cases": [to_builtins(result) for result in results]}))
     else:
         _print_table(results)
     if any(result.status != "pass" for result in results):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tilewright.core.domain import Affine, Axis, Domain, Whole, dim
 from tilewright.core.expr import Size, plain
 
 
-@dataclass(frozen=True)
-class Guard:
+class Guard(Struct, frozen=True):
     """A condition under which an access lies inside its tensor: `index >= 0`, or that `divisor` divides the index."""
 
     index: Affine
@@ -45,8 +45,7 @@ class Guard:
         return _quotient(rest - coefficient, -coefficient)
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(Struct, frozen=True):
     """How the part of a tensor that is at hand lies in memory: elements between neighbours along each axis, and how
     many elements before its first one the tensor itself would begin."""
 
@@ -54,8 +53,7 @@ class Block:
     origin: Size = 0
 
 
-@dataclass(frozen=True)
-class Address:
+class Address(Struct, frozen=True):
     """`constant + sum(stride * dimension)` elements, plus terms that are not linear, valid where the guards hold."""
 
     strides: Mapping[str, Size]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tilewright.codegen.project import drivers, find_compiler, written_names
 from tilewright.errors import TilewrightError
@@ -14,8 +15,7 @@ STRICT = ("-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Werror")
 SANITIZE = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
-@dataclass(frozen=True)
-class Built:
+class Built(Struct, frozen=True):
     """A program built from a C project."""
 
     executable: Path

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+
+from msgspec import Struct
 
 from tilewright.core.moves import Move
 from tilewright.core.plan import Group
 
 
-@dataclass(frozen=True)
-class Channels:
+class Channels(Struct, frozen=True, dict=True):
     """Slots of a group's buffers come first, those of all groups in the same numbers; then copies in a nearer memory,
     prefetches, and stores that are awaited more than one group later, which have channels in turn."""
 
@@ -67,8 +67,7 @@ class Channels:
         return self._shared + sum(move.kind == "stage" for move in self.moves)
 
 
-@dataclass(frozen=True)
-class _Across:
+class _Across(Struct, frozen=True, dict=True):
     """Across how many groups each buffer of each group needs a channel."""
 
     groups: list[list[int]]

@@ -6,8 +6,10 @@ What is done when the plan says (`core.actions`); here it becomes statements und
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import groupby
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.codegen.channels import Channels
 from tilewright.codegen.lowering import CORE, Lowering, index_name
@@ -39,8 +41,7 @@ def lower_groups(plan: Plan, schedule: Schedule, pieces: Pieces, *, observed: bo
     return with_roles(routines, plan.platform.engines[schedule.engine].memory)
 
 
-@dataclass(frozen=True)
-class _Turns:
+class _Turns(Struct, frozen=True):
     """A group among others."""
 
     groups: Sequence[Lowering]

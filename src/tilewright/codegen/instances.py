@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
+
+from msgspec import Struct
 
 from tilewright.base.dtype import DTYPES, DType
 from tilewright.codegen.affine import Block, dense, linear, row_major
@@ -27,8 +28,7 @@ _DEFINITION = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(Struct, frozen=True):
     """A field of an epilogue's parameter block: a tensor operand of a step, or one of its constants."""
 
     name: str
@@ -344,8 +344,7 @@ def _rows_text(name: str, accumulator: str, output: TensorType) -> list[str]:
     ]
 
 
-@dataclass(frozen=True)
-class _StoreReader:
+class _StoreReader(Struct, frozen=True):
     """Reads tensors of epilogue steps through the fields of the parameter block."""
 
     steps: tuple[StepCode, ...]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tilewright.codegen.affine import Address, Block, Guard, address, dense, linear
 from tilewright.codegen.literals import number
@@ -29,8 +31,7 @@ from tilewright.core.op import Body, Call, words
 from tilewright.core.tiles import substitute
 
 
-@dataclass(frozen=True)
-class Nest:
+class Nest(Struct, frozen=True, dict=True):
     """What a loop nest computes: the call, its steps, and the pointers of every tensor operand."""
 
     call: Call
@@ -249,8 +250,7 @@ def _element(operand: str, array: CArray, place: Address | None, fill: str | Non
     )
 
 
-@dataclass(frozen=True)
-class _StepReader:
+class _StepReader(Struct, frozen=True):
     """Reads tensors of epilogue steps through the addresses of the nest."""
 
     nest: Nest

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tilewright.codegen.baked import baked
 from tilewright.codegen.groups import lower_groups

@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tilewright.codegen.channels import Channels
 from tilewright.codegen.naming import ExpressionNames
@@ -53,8 +55,7 @@ from tilewright.machine.parts import Link
 CORE = "core"
 
 
-@dataclass(frozen=True)
-class Lowering:
+class Lowering(Struct, frozen=True, eq=False, dict=True):
     """One group on its way to a routine."""
 
     plan: Plan
@@ -69,7 +70,7 @@ class Lowering:
     """Whether marks tell where a node has been computed."""
     edge: tuple[int, bool] | None = None
     """A loop, and whether it stands at its last tile or before that, where statements are for one of these alone."""
-    names: ExpressionNames = field(default_factory=ExpressionNames, compare=False)
+    names: ExpressionNames = field(default_factory=ExpressionNames)
     """The same for all steps: statements for some of them come to stand beside others."""
 
     # What the group touches, as expressions of its loop variables

@@ -11,11 +11,12 @@ mark is one instruction without effect, at which the simulator stops to look.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import product
 from typing import get_args
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.codegen.groups import lowerings
 from tilewright.codegen.lowering import Lowering
@@ -44,16 +45,14 @@ HEADER = "tilewright_observer.h"
 SOURCE = "tilewright_observer.c"
 
 
-@dataclass(frozen=True)
-class ObservedSpan:
+class ObservedSpan(Struct, frozen=True):
     """Bytes that are looked at."""
 
     place: Place
     bytes: int
 
 
-@dataclass(frozen=True)
-class ObservedPiece:
+class ObservedPiece(Struct, frozen=True):
     """Part of a tensor among the bytes of a span."""
 
     node: int
@@ -72,8 +71,7 @@ class ObservedPiece:
         return np.ndarray(shape, kind.dtype.numpy, data, self.offset, self.strides).copy()
 
 
-@dataclass(frozen=True)
-class Sight:
+class Sight(Struct, frozen=True):
     """What is to be seen at a mark."""
 
     mark: Mark

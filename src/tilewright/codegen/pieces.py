@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from hashlib import sha256
 
 import numpy as np
+from msgspec.structs import replace
 
 from tilewright.codegen.pack import pack
 from tilewright.core.graph import Array, State

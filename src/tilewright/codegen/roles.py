@@ -8,7 +8,8 @@ since they last were together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tilewright.core.program import (
     AwaitEngine,

@@ -9,15 +9,16 @@ are no neighbours) is loaded at index 0 instead: every load is unconditional.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.codegen.affine import Address, Guard, expression
 from tilewright.core.domain import dim
 
 
-@dataclass(frozen=True)
-class SeamBox:
+class SeamBox(Struct, frozen=True):
     """A part of the results, and the accesses of operands there with the guards that it does not decide."""
 
     ranges: Mapping[str, tuple[int, int]]
@@ -86,8 +87,7 @@ def _decided(addresses: Mapping[str, Address], points: Mapping[str, tuple[int, i
     return found
 
 
-@dataclass(frozen=True)
-class SumLoops:
+class SumLoops(Struct, frozen=True):
     """Loops over a sum that run from the first to the last term that lies inside."""
 
     before: tuple[str, ...]

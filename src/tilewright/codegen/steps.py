@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from tilewright.base.dtype import DType
 from tilewright.codegen.affine import Block, scaled
@@ -13,8 +14,7 @@ from tilewright.core.graph import Graph, Node, Result, TensorType
 from tilewright.core.op import Body, Call, call_steps, words
 
 
-@dataclass(frozen=True)
-class CArray:
+class CArray(Struct, frozen=True):
     """An array that generated code reads or writes: the name of its pointer and its type."""
 
     pointer: str
@@ -55,8 +55,7 @@ def mentions(text: str, name: str) -> bool:
     return name in words(text)
 
 
-@dataclass(frozen=True)
-class StepCode:
+class StepCode(Struct, frozen=True):
     """One epilogue step, ready to print."""
 
     call: Call

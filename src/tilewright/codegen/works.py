@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from tilewright.codegen import words
 from tilewright.codegen.affine import Block
@@ -25,8 +26,7 @@ from tilewright.errors import TilewrightError
 from tilewright.machine import kernel as kernels
 
 
-@dataclass(frozen=True)
-class HeldRegion:
+class HeldRegion(Struct, frozen=True):
     """Where the bytes of a use are, and which part of the tensor they are, row-major."""
 
     place: Place
@@ -52,8 +52,7 @@ class HeldRegion:
         return total
 
 
-@dataclass(frozen=True)
-class Parts:
+class Parts(Struct, frozen=True):
     """A reduction that is cut: which part a call computes, and where the sums of all parts are."""
 
     part: Size
@@ -81,8 +80,7 @@ def around(mine: Member, use: Use, result: Region) -> Region:
     return tuple(Extent(plain(p.start - by), plain(p.stop - by)) for p, by in zip(result, behind, strict=True))
 
 
-@dataclass(frozen=True)
-class TileTask:
+class TileTask(Struct, frozen=True):
     """One node, or the part of one that a tile covers."""
 
     graph: Graph

@@ -10,9 +10,10 @@ import json
 import pickle
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, cast
+
+from msgspec.structs import replace
 
 from tilewright.base.files import write_file
 from tilewright.base.folders import write_folder

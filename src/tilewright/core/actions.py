@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from tilewright.core.moves import Move, Point, Run
 
@@ -34,8 +35,7 @@ ENGINE_FIRST = ("load", "arrived", "prefetched", "start", "hand on", "store", "s
 """Beside the cores: an engine that stands still is started first."""
 
 
-@dataclass(frozen=True)
-class MoveAction:
+class MoveAction(Struct, frozen=True):
     """Something about a move."""
 
     what: MoveWhat
@@ -43,8 +43,7 @@ class MoveAction:
     move: Move
 
 
-@dataclass(frozen=True)
-class RunAction:
+class RunAction(Struct, frozen=True):
     """Something about a run."""
 
     what: RunWhat
@@ -55,8 +54,7 @@ class RunAction:
 Action = MoveAction | RunAction
 
 
-@dataclass(frozen=True)
-class GroupActions:
+class GroupActions(Struct, frozen=True):
     """What is done in a group, and the runs of its nodes.
 
     What is done beside a turn for a later step is done ahead of it, too, where there is no such turn yet.

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tilewright.base.files import cannot_write, write_file
 from tilewright.errors import TilewrightError
@@ -22,8 +23,7 @@ USUAL = 256 << 20
 _SUFFIX, _LIMIT = ".entry", "limit"
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A file of the cache."""
 
     path: Path
@@ -33,8 +33,7 @@ class Entry:
     """When it was last read or written."""
 
 
-@dataclass(frozen=True)
-class Cache:
+class Cache(Struct, frozen=True):
     """A folder of entries by key, which is a name for a file."""
 
     folder: Path

@@ -7,14 +7,14 @@ dimensions that indexes it. Footprints, halos, reuse, the split among cores and 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache, cached_property
 from math import prod
 from types import MappingProxyType
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True)
-class Affine:
+
+class Affine(Struct, frozen=True):
     """`(sum(coefficient * dimension) + constant) // divisor`.
 
     With `exact`, points whose numerator the divisor does not divide touch nothing (gaps of a transposed convolution).
@@ -68,8 +68,7 @@ class Affine:
         return text if self.divisor == 1 else f"({text}) / {self.divisor}"
 
 
-@dataclass(frozen=True)
-class Whole:
+class Whole(Struct, frozen=True):
     """The whole extent of an axis is needed, wherever the tile lies (data-dependent or non-affine access)."""
 
     def __str__(self) -> str:
@@ -97,8 +96,7 @@ def at(index: int) -> Affine:
     return Affine((), index)
 
 
-@dataclass(frozen=True)
-class AxisRegion:
+class AxisRegion(Struct, frozen=True):
     """A part of an axis: `[start, start + size)` inside the tensor, plus what lies outside it on both sides."""
 
     start: int
@@ -107,8 +105,7 @@ class AxisRegion:
     after: int = 0
 
 
-@dataclass(frozen=True)
-class Domain:
+class Domain(Struct, frozen=True, dict=True):
     """Loop dimensions with sizes, and the access map of each operand."""
 
     dims: Mapping[str, int]

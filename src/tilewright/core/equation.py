@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from math import prod
 from types import MappingProxyType
+
+from msgspec import Struct, field
 
 from tilewright.core.workload import Layer, Operand, Sum
 from tilewright.errors import TilewrightError
@@ -22,8 +23,7 @@ _INDEX = re.compile(r"\s*\[\s*([A-Za-z]\w*)\s*\]")
 _TERM = re.compile(r"\s*(?:(\d+)\s*\*\s*)?([A-Za-z]\w*)")
 
 
-@dataclass
-class _Scanner:
+class _Scanner(Struct):
     """Reads a text from left to right and points at what it cannot read."""
 
     what: str
@@ -94,8 +94,7 @@ def parse_relation(text: str) -> tuple[str, tuple[str, int], tuple[str, int]]:
     return name.upper(), (first[2].upper(), int(first[1] or 1)), (second[2].upper(), int(second[1] or 1))
 
 
-@dataclass(frozen=True)
-class LayerText:
+class LayerText(Struct, frozen=True):
     """A layer as people write it."""
 
     name: str

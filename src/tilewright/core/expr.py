@@ -8,14 +8,14 @@ that is never ragged becomes a plain number.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
 from typing import Literal
 
+from msgspec import Struct
 
-@dataclass(frozen=True)
-class Var:
+
+class Var(Struct, frozen=True):
     """A loop variable with its smallest and largest value."""
 
     name: str
@@ -23,8 +23,7 @@ class Var:
     high: int
 
 
-@dataclass(frozen=True)
-class Term:
+class Term(Struct, frozen=True):
     """Something that is not linear in the loop variables.
 
     `first` is the second argument where the first one, a loop variable, is 0, else the third.
@@ -37,8 +36,7 @@ class Term:
 Atom = Var | Term
 
 
-@dataclass(frozen=True)
-class Expr:
+class Expr(Struct, frozen=True, dict=True):
     """`constant + sum(coefficient * atom)`."""
 
     terms: tuple[tuple[Atom, int], ...] = ()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tilewright.base.dtype import DType, dtype_of
 from tilewright.errors import TilewrightError
@@ -20,8 +21,7 @@ Attr = int | float | str | bool | tuple[int, ...] | tuple[float, ...] | tuple[st
 Attrs = Mapping[str, Attr]
 
 
-@dataclass(frozen=True)
-class TensorType:
+class TensorType(Struct, frozen=True):
     """Element type and static shape."""
 
     dtype: DType
@@ -51,8 +51,7 @@ class TensorType:
     __repr__ = __str__
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(Struct, frozen=True):
     """What an epilogue step reads of its own node: 0 is the result of the operator, 1 that of the first step, etc.
 
     It is no string, because every string may be the name of a tensor.
@@ -64,8 +63,7 @@ class Result:
         return f"@{self.number or ''}"
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Struct, frozen=True):
     """One element-wise operator fused behind a node: computed on each result before it is stored."""
 
     op: str
@@ -89,8 +87,7 @@ class Step:
         return replace(self, inputs=tuple(inputs))
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(Struct, frozen=True, dict=True):
     """An operator applied to tensors, followed by the element-wise `epilogue` on its first output.
 
     An absent optional input and an output that is left out are the empty string. With an epilogue, the output tensor
@@ -130,16 +127,14 @@ class Node:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class State:
+class State(Struct, frozen=True, eq=False):
     """A tensor that lives between runs: what it is called, and its value before the first run."""
 
     name: str
     initial: Array
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(Struct, frozen=True):
     """A size that is known when the network runs: the value of the input of this name, clamped to what it may be."""
 
     name: str
@@ -156,8 +151,7 @@ class Bound:
         return f"size_{self.number}"
 
 
-@dataclass(frozen=True)
-class Graph:
+class Graph(Struct, frozen=True, dict=True):
     """A network: nodes in a topological order, the type of every tensor, the values of the constant ones.
 
     The last inputs and outputs are those of `states`, in their order: a run reads the value that the run before has
@@ -174,8 +168,11 @@ class Graph:
     bounds: tuple[Bound, ...] = ()
     open: Mapping[str, tuple[tuple[int, str, int], ...]] = field(default_factory=lambda: MappingProxyType({}))
     """Inputs that may be shorter than their type: axis, name of the size, and how much longer than that the axis is."""
-    answers: dict[int, tuple[Node, Any]] = field(default_factory=dict[int, Any], init=False, repr=False, compare=False)
-    """What was worked out about nodes, which are here so that they keep their identity; see `core.op.call_node`."""
+
+    @cached_property
+    def answers(self) -> dict[int, tuple[Node, Any]]:
+        """What was worked out about nodes, which are here so that they keep their identity; see `core.op.call_node`."""
+        return {}
 
     @property
     def fed(self) -> tuple[str, ...]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import prod
 
 import numpy as np
+from msgspec.structs import replace
 
 from tilewright.core.graph import Array, Graph, Node, Result
 from tilewright.core.op import REGISTRY, call_node, call_steps, evaluate

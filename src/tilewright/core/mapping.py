@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import ceil, prod
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from tilewright.core.workload import Layer
 
@@ -14,8 +15,7 @@ Loop = tuple[str, float]
 Unrolled = Mapping[str, tuple[Loop, ...]]
 
 
-@dataclass(frozen=True)
-class SpatialMapping:
+class SpatialMapping(Struct, frozen=True):
     """For each dimension of the array the dimensions of the layer that are unrolled along it."""
 
     loops: Mapping[str, tuple[tuple[str, int], ...]]
@@ -62,8 +62,7 @@ class SpatialMapping:
         )
 
 
-@dataclass(frozen=True)
-class TemporalMapping:
+class TemporalMapping(Struct, frozen=True):
     """The order of loops in time, and for each operand and memory how many of them run while a tile stays there."""
 
     order: tuple[tuple[str, int], ...]

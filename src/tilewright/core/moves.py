@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 Turn = Literal["entry", "first", "each", "last", "exit"]
 """Before the loop of a group; at the turn of its first step, of every step, of the last one; behind the loop."""
@@ -13,8 +14,7 @@ Tiles = Literal["all", "first", "rest", "but last", "last"]
 """Of which steps of a group a move takes what they touch."""
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(Struct, frozen=True):
     """A moment of a group. What is done for each step is done `shift` turns behind the turn of that step."""
 
     group: int
@@ -27,8 +27,7 @@ class Point:
         return f"{self.group} {turn}" + ("" if self.turn in ("entry", "exit") else f" {self.side}")
 
 
-@dataclass(frozen=True)
-class Move:
+class Move(Struct, frozen=True):
     """A tensor, or its part for each step of a group, on its way from one memory to another."""
 
     kind: Literal["load", "store", "stage"]
@@ -46,8 +45,7 @@ class Move:
     """Buffers of results with bytes of what it loads: what is stored from there is awaited before."""
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(Struct, frozen=True):
     """A node of a group at each of its steps."""
 
     group: int
@@ -61,8 +59,7 @@ class Run:
     """Whether it runs at every step, so that something can be done beside it."""
 
 
-@dataclass(frozen=True)
-class Residency:
+class Residency(Struct, frozen=True):
     """Bytes of a memory that hold a tensor, or tiles of it in slots, from one group to another.
 
     A tensor may have several at a time: whole in a far memory, tile by tile in that of the engine.

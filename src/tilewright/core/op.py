@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from math import isfinite
 from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tilewright.base.dtype import DTYPES
 from tilewright.core.domain import Domain
@@ -31,8 +32,7 @@ input's bytes under another shape; move: bytes are only copied; reduce: an accum
 index the output; other: anything else."""
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(Struct, frozen=True, dict=True):
     """An operator applied to inputs of known types: what type rules, domains, bodies and references are given."""
 
     op: Operator
@@ -147,8 +147,7 @@ class Call:
         return {}
 
 
-@dataclass(frozen=True)
-class Body:
+class Body(Struct, frozen=True, dict=True):
     """What happens at each point of the domain, in C expressions over operand names.
 
     Operands are scalars of their compute type (`X`, `A`), dimensions are `int` indices by name. `state` are
@@ -187,8 +186,7 @@ class Body:
         return operand in self.words or f"{operand}_at" in self.words
 
 
-@dataclass(frozen=True)
-class Example:
+class Example(Struct, frozen=True):
     """One call that drives the generic tests. Inputs are specs like `float32[2,3]`, arrays, or "" for an absent one."""
 
     inputs: tuple[str | Array, ...]
@@ -202,8 +200,7 @@ def example(*inputs: str | Array | Sequence[int] | Sequence[float], wanted: int 
     return Example(parsed, MappingProxyType(attributes), wanted)
 
 
-@dataclass(frozen=True)
-class Operator:
+class Operator(Struct, frozen=True):
     """The declaration of an operator.
 
     `inputs` and `outputs` are space-separated names; `B?` is optional, a last `X*` is variadic. `attrs` are the

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
+
+from msgspec import Struct, field
 
 from tilewright.core.graph import Graph
 from tilewright.core.moves import Move, Run
@@ -13,8 +14,7 @@ from tilewright.machine.kernel import Kernel
 from tilewright.machine.target import Target
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a tensor lives: bytes of a memory, of an input or output of the network, or among the constants.
 
     Until it is written, the memory of an output is lent to other tensors, so a place there may have an offset too.
@@ -28,16 +28,14 @@ class Place:
     """Which input or output, or which section of the constants."""
 
 
-@dataclass(frozen=True)
-class Rejection:
+class Rejection(Struct, frozen=True):
     """Why a kernel was not taken for a node."""
 
     kernel: str
     reason: str
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """How one node is computed: by a kernel, or by the loop nest printed from its access maps (`kernel` None)."""
 
     engine: str
@@ -50,8 +48,7 @@ class Choice:
     """How many turns of the innermost loop of a nest the compiler is asked to join."""
 
 
-@dataclass(frozen=True)
-class Buffer:
+class Buffer(Struct, frozen=True):
     """Bytes held from step `first` up to, not including, step `last`, in the arena or lent by an output."""
 
     name: str
@@ -61,8 +58,7 @@ class Buffer:
     place: Place
 
 
-@dataclass(frozen=True)
-class TileBuffer:
+class TileBuffer(Struct, frozen=True):
     """Bytes in the engine's memory for the part of a tensor that a group works on.
 
     A tensor from outside is brought in, a result taken out by DMA; with more than one slot that happens while the group
@@ -85,8 +81,7 @@ class TileBuffer:
         return self.offset + self.bytes * self.slots
 
 
-@dataclass(frozen=True)
-class NodeWork:
+class NodeWork(Struct, frozen=True):
     """How one node of a group is computed."""
 
     step: int
@@ -110,8 +105,7 @@ class NodeWork:
         return self.scratch + self.scratch_bytes * (cores if self.split else 1)
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(Struct, frozen=True):
     """Nodes that run depth-first, tile by tile."""
 
     works: tuple[NodeWork, ...]
@@ -138,8 +132,7 @@ class Group:
         return frozenset(key for key, index in work.buffers.items() if self.buffers[index].within >= 0)
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(Struct, frozen=True):
     """A tensor of the home memory held in a nearer one: copied before one group, there until another's end."""
 
     tensor: str
@@ -154,8 +147,7 @@ class Stage:
     """The last group that reads it."""
 
 
-@dataclass(frozen=True)
-class Schedule:
+class Schedule(Struct, frozen=True):
     """Tiled execution on a machine with several memories."""
 
     engine: str
@@ -194,8 +186,7 @@ class Schedule:
         return self.home if place.space in ("input", "output", "constant") else place.space
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """A network placed on a platform. Node i of the graph runs at step i."""
 
     graph: Graph

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal as TypeLiteral
+
+from msgspec import Struct
 
 from tilewright.core.expr import Size
 from tilewright.core.graph import Array, Bound, TensorType
 from tilewright.core.plan import Place
 
 
-@dataclass(frozen=True)
-class Pointer:
+class Pointer(Struct, frozen=True):
     """An argument that points at a tensor or at scratch bytes."""
 
     place: Place
@@ -21,30 +21,26 @@ class Pointer:
     """Further bytes, which may depend on where loops stand."""
 
 
-@dataclass(frozen=True)
-class Literal:
+class Literal(Struct, frozen=True):
     """A number passed by value, as C text."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class Number:
+class Number(Struct, frozen=True):
     """A whole number passed by value, which may depend on where loops stand."""
 
     value: Size
 
 
-@dataclass(frozen=True)
-class ParameterBlock:
+class ParameterBlock(Struct, frozen=True):
     """A parameter block of a fused epilogue, initialised at the call."""
 
     ctype: str
     fields: tuple[Pointer | Literal | Number, ...]
 
 
-@dataclass(frozen=True)
-class Maybe:
+class Maybe(Struct, frozen=True):
     """A pointer that is passed where a value is 0; elsewhere NULL is."""
 
     pointer: Pointer
@@ -54,16 +50,14 @@ class Maybe:
 Argument = Pointer | Literal | Number | ParameterBlock | Maybe
 
 
-@dataclass(frozen=True)
-class CFunction:
+class CFunction(Struct, frozen=True):
     """A C function (or a group that belongs together) as text; identical ones are emitted once."""
 
     name: str
     text: str
 
 
-@dataclass(frozen=True)
-class Invoke:
+class Invoke(Struct, frozen=True):
     """One call of a function."""
 
     function: str
@@ -71,8 +65,7 @@ class Invoke:
     comment: str
 
 
-@dataclass(frozen=True)
-class Test:
+class Test(Struct, frozen=True):
     """`value relation bound`, such as `i1 == 0`."""
 
     value: Size
@@ -80,24 +73,21 @@ class Test:
     bound: int
 
 
-@dataclass(frozen=True)
-class If:
+class If(Struct, frozen=True):
     """Statements that run where all tests hold."""
 
     tests: tuple[Test, ...]
     body: tuple[Statement, ...]
 
 
-@dataclass(frozen=True)
-class Let:
+class Let(Struct, frozen=True):
     """A name for a value."""
 
     name: str
     value: Size
 
 
-@dataclass(frozen=True)
-class For:
+class For(Struct, frozen=True):
     """A loop over `[start, stop)`."""
 
     name: str
@@ -106,8 +96,7 @@ class For:
     body: tuple[Statement, ...]
 
 
-@dataclass(frozen=True)
-class OnCores:
+class OnCores(Struct, frozen=True):
     """Statements that every core runs, with `name` as its number; behind it all are done, and together."""
 
     name: str
@@ -117,20 +106,17 @@ class OnCores:
     """What drives DMAs and other engines meanwhile; it has names of its own for all that it mentions."""
 
 
-@dataclass(frozen=True)
-class Meet:
+class Meet(Struct, frozen=True):
     """All cores, and what drives, go on when all of them are here."""
 
 
-@dataclass(frozen=True)
-class Driven:
+class Driven(Struct, frozen=True):
     """Statements that only what drives DMAs and other engines runs."""
 
     body: tuple[Statement, ...]
 
 
-@dataclass(frozen=True)
-class Copy:
+class Copy(Struct, frozen=True):
     """Starts a DMA transfer: `counts` runs of `bytes`, with strides in bytes on both sides, outermost first."""
 
     channel: Size
@@ -148,15 +134,13 @@ class Copy:
         return self.to.place.space == self.source.place.space == memory
 
 
-@dataclass(frozen=True)
-class AwaitTransfers:
+class AwaitTransfers(Struct, frozen=True):
     """Goes on when all transfers of a channel are complete."""
 
     channel: Size
 
 
-@dataclass(frozen=True)
-class MoveBytes:
+class MoveBytes(Struct, frozen=True):
     """Moves bytes inside a memory, to a lower address that may overlap."""
 
     to: Pointer
@@ -164,8 +148,7 @@ class MoveBytes:
     bytes: Size
 
 
-@dataclass(frozen=True)
-class StartEngine:
+class StartEngine(Struct, frozen=True):
     """Calls that start work on an engine beside the cores."""
 
     engine: str
@@ -174,8 +157,7 @@ class StartEngine:
     """What is done next, with names of its own for all that it mentions."""
 
 
-@dataclass(frozen=True)
-class AwaitEngine:
+class AwaitEngine(Struct, frozen=True):
     """Goes on when an engine has done all that was started."""
 
     engine: str
@@ -191,8 +173,7 @@ and, in programs that are observed, its end, where results are sent off (the num
 the last of them are waited for."""
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """A place that profilers know; it does nothing."""
 
     group: int
@@ -217,8 +198,7 @@ Statement = (
 )
 
 
-@dataclass(frozen=True)
-class Routine:
+class Routine(Struct, frozen=True):
     """The statements of one group of nodes."""
 
     name: str
@@ -226,8 +206,7 @@ class Routine:
     body: tuple[Statement, ...]
 
 
-@dataclass(frozen=True)
-class Constant:
+class Constant(Struct, frozen=True):
     """Bytes that stay in flash: a weight as the kernels want it, at its offset among all constants of its section."""
 
     name: str
@@ -240,24 +219,21 @@ class Constant:
         return Place("constant", self.offset, self.section)
 
 
-@dataclass(frozen=True)
-class NetworkPort:
+class NetworkPort(Struct, frozen=True):
     """An input or output of the network."""
 
     name: str
     type: TensorType
 
 
-@dataclass(frozen=True)
-class Runtime:
+class Runtime(Struct, frozen=True):
     """A size that is known when the program runs, and the input that says it."""
 
     bound: Bound
     input: int
 
 
-@dataclass(frozen=True)
-class KeptState:
+class KeptState(Struct, frozen=True):
     """A state of the network, at its offset among all states; `initial` are bytes among the constants, None zeros."""
 
     name: str
@@ -266,8 +242,7 @@ class KeptState:
     initial: Place | None
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(Struct, frozen=True):
     """Everything the C printer needs."""
 
     name: str

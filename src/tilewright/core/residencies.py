@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.core.moves import Move, Residency
 from tilewright.core.op import is_view
@@ -11,8 +13,7 @@ from tilewright.core.plan import Plan, Schedule, TileBuffer
 from tilewright.core.tiles import member
 
 
-@dataclass(frozen=True)
-class Residencies:
+class Residencies(Struct, frozen=True):
     """All of a plan."""
 
     all: tuple[Residency, ...]

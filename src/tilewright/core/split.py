@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 Parts: TypeAlias = int | Literal["all"]
 """How many along a loop; `all` for as many as it has steps."""
 Loops: TypeAlias = tuple[tuple[str, Parts], ...]
 
 
-@dataclass(frozen=True)
-class OperationSplit:
+class OperationSplit(Struct, frozen=True):
     """How an operation is cut: across engines, and in time on each of them. Loops that come first run fastest."""
 
     across: Loops = ()

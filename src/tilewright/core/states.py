@@ -6,15 +6,16 @@ Said as tensors of no bytes that those nodes make and the writer needs, so that 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.core.domain import Axis
 from tilewright.core.graph import FreshNames, Graph, Node, topological
 from tilewright.core.op import REGISTRY, call_node, call_steps
 
 
-@dataclass(frozen=True)
-class Linked:
+class Linked(Struct, frozen=True):
     """What a node waits for and what waits for it, besides tensors."""
 
     needs: tuple[str, ...] = ()

@@ -8,9 +8,10 @@ planner, which asks with numbers, and the code generator, which asks with expres
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from tilewright.core.domain import WHOLE, Affine, Axis, Domain, Whole, dim
 from tilewright.core.expr import Size, at_first, bounds_of, clamp, larger, plain, smaller
@@ -20,8 +21,7 @@ from tilewright.core.sizes import ranges_of
 from tilewright.machine.kernel import Kernel, Number, extent_of, named, packing
 
 
-@dataclass(frozen=True)
-class Extent:
+class Extent(Struct, frozen=True):
     """Part of an axis: `[start, stop)` inside the tensor, and how far the access reaches out on both sides."""
 
     start: Size
@@ -39,8 +39,7 @@ Ranges = Mapping[str, Extent]
 """The part of each loop dimension that a tile covers."""
 
 
-@dataclass(frozen=True)
-class Use:
+class Use(Struct, frozen=True):
     """A tensor that a node touches: `key` is the operand's name, `s0_B` for operand B of epilogue step 0."""
 
     key: str
@@ -53,8 +52,7 @@ class Use:
     """Whether an epilogue step touches it, not the node's own operator."""
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(Struct, frozen=True):
     """A node with everything it touches, as one domain: packed constants and epilogue operands are in it."""
 
     node: Node
@@ -277,8 +275,7 @@ def hull(regions: Sequence[Region]) -> Region:
     return tuple(merged)
 
 
-@dataclass(frozen=True)
-class Trace:
+class Trace(Struct, frozen=True):
     """One step of a group: the tile each node computes, and the region of every operand."""
 
     ranges: tuple[Ranges, ...]
@@ -288,8 +285,7 @@ class Trace:
     """What is held of each tensor that stays inside the group, kept lines included."""
 
 
-@dataclass(frozen=True)
-class TileLoop:
+class TileLoop(Struct, frozen=True):
     """A loop over tiles of `size` along a dimension of the group's last node."""
 
     dim: str

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from math import gcd, prod
 from types import MappingProxyType
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True)
-class Sum:
+
+class Sum(Struct, frozen=True):
     """An axis indexed by two dimensions at once: `IX = 2*OX + FX` (stride 2, dilation 1)."""
 
     name: str
@@ -29,8 +29,7 @@ class Sum:
         return min(self.size, different)
 
 
-@dataclass(frozen=True)
-class Operand:
+class Operand(Struct, frozen=True):
     """A tensor of a layer."""
 
     name: str
@@ -51,8 +50,7 @@ class Operand:
     """The part of its elements that is not zero."""
 
 
-@dataclass(frozen=True)
-class Layer:
+class Layer(Struct, frozen=True, dict=True):
     """A loop nest in which each point multiplies one element of every input and adds to one of the output."""
 
     name: str
@@ -100,8 +98,7 @@ class Layer:
         )
 
 
-@dataclass(frozen=True)
-class Workload:
+class Workload(Struct, frozen=True):
     """Layers in an order in which they can run; operands say which layer makes them."""
 
     name: str

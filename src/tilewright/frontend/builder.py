@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright import ops
 from tilewright.base.dtype import DType
@@ -420,8 +421,7 @@ class Builder:
         return empty.with_nodes(nodes)
 
 
-@dataclass(frozen=True)
-class _Scope:
+class _Scope(Struct, frozen=True):
     """What `unroll` asks of the place where a loop stands."""
 
     builder: Builder

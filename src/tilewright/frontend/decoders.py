@@ -9,11 +9,12 @@ out other rows is then not needed. Whether the result says what the file does is
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.base.dtype import INT32
 from tilewright.core.graph import Array, Bound, FreshNames, Graph, Node, State, TensorType, attrs
@@ -33,8 +34,7 @@ FLAG = "use_cache_branch"
 """With it, files of decoders that also read prompts do what they do with caches."""
 
 
-@dataclass(frozen=True, eq=False)
-class Decoder:
+class Decoder(Struct, frozen=True, eq=False):
     """A graph with two inputs, a token and its position, and states for what it remembers; logits come out."""
 
     graph: Graph
@@ -50,8 +50,7 @@ class Decoder:
         return self
 
 
-@dataclass(frozen=True)
-class _Roles:
+class _Roles(Struct, frozen=True):
     """What the inputs of a file are for."""
 
     tokens: Declared

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import onnx
 import onnx.defs
+from msgspec.structs import replace
 
 from tilewright.base.dtype import dtype_of
 from tilewright.base.files import write_file

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
 import numpy as np
 import onnx
 import onnx.defs
+from msgspec.structs import replace
 from onnx import numpy_helper
 
 from tilewright.core.graph import Attr, TensorType

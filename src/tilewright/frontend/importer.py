@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
 from tilewright.base.dtype import DTYPES, FLOAT32, DType
 from tilewright.core.graph import Array, Bound, Graph, TensorType

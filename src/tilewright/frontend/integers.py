@@ -9,10 +9,10 @@ float32 first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
+from msgspec.structs import replace
 
 from tilewright.base.dtype import FLOAT32, INT8, INT16, INT32, INT64, UINT8, DType, smallest_integer
 from tilewright.core.graph import Array, Attr, Attrs, Node

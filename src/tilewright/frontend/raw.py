@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
+
+from msgspec import Struct, field
 
 from tilewright.base.dtype import DType
 from tilewright.core.graph import Array, Attr, Node, topological
@@ -14,22 +15,19 @@ NEWEST = 10_000
 """The opset of nodes that are already in the newest form."""
 
 
-@dataclass(frozen=True)
-class Ref:
+class Ref(Struct, frozen=True):
     """Inside a function: the attribute of that name of the calling node."""
 
     name: str
 
 
-@dataclass(frozen=True)
-class Unsupported:
+class Unsupported(Struct, frozen=True):
     """A type or value of the file that nothing here can hold; `what` says which."""
 
     what: str
 
 
-@dataclass(frozen=True, eq=False)
-class Subgraph:
+class Subgraph(Struct, frozen=True, eq=False, dict=True):
     """A graph in an attribute (a branch of If)."""
 
     inputs: tuple[str, ...]
@@ -50,8 +48,7 @@ RawAttr = Attr | Array | Ref | Subgraph | Unsupported
 RawAttrs = Mapping[str, RawAttr]
 
 
-@dataclass(frozen=True, eq=False)
-class RawNode:
+class RawNode(Struct, frozen=True, eq=False, dict=True):
     """A node of the file; `version` is the opset its meaning comes from."""
 
     op: str
@@ -72,8 +69,7 @@ class RawNode:
         return tuple(dict.fromkeys(n for n in (*self.inputs, *inner) if n))
 
 
-@dataclass(frozen=True, eq=False)
-class Function:
+class Function(Struct, frozen=True, eq=False):
     """A function of the model or of the standard: formal inputs, outputs and attribute defaults."""
 
     inputs: tuple[str, ...]
@@ -82,8 +78,7 @@ class Function:
     defaults: RawAttrs
 
 
-@dataclass(frozen=True)
-class Declared:
+class Declared(Struct, frozen=True):
     """A graph input as declared: element type and extents, open ones by name or None; no rank gives no `shape`."""
 
     name: str
@@ -91,8 +86,7 @@ class Declared:
     shape: tuple[int | str | None, ...] | None
 
 
-@dataclass(frozen=True, eq=False)
-class RawModel:
+class RawModel(Struct, frozen=True, eq=False):
     """The whole file."""
 
     name: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
+from msgspec.structs import replace
 
 from tilewright.base.dtype import INT32
 from tilewright.core.graph import Array, Bound, FreshNames, Graph, Node, TensorType, attrs

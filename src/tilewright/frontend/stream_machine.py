@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import cast
+
+from msgspec.structs import replace
 
 from tilewright.base.files import is_file
 from tilewright.base.reader import Reader

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from tilewright.base.reader import Reader
 from tilewright.base.schema import LONGEST
@@ -19,8 +20,7 @@ MOST_DIGITS = 16
 ALL = "all"
 
 
-@dataclass(frozen=True)
-class StreamEntry:
+class StreamEntry(Struct, frozen=True):
     """What a mapping file says of the layers of one name or kind."""
 
     engines: tuple[str, ...]
@@ -31,8 +31,7 @@ class StreamEntry:
     """How each slice is cut in time."""
 
 
-@dataclass(frozen=True)
-class StreamMapping:
+class StreamMapping(Struct, frozen=True):
     """The entries of a mapping file."""
 
     entries: Mapping[str, StreamEntry]

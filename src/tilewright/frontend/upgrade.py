@@ -7,11 +7,12 @@ says up to which opset a form is old.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from math import prod
 from typing import Protocol
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.core.graph import Array, TensorType
 from tilewright.errors import TilewrightError
@@ -33,8 +34,7 @@ class Context(Protocol):
 Upgrade = Callable[[RawNode, Context], Sequence[RawNode]]
 
 
-@dataclass(frozen=True)
-class Old:
+class Old(Struct, frozen=True):
     """The form older than opset `before`. Some exporters write it later too: then the attribute `sign` shows it."""
 
     before: int

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tilewright.base.reader import Reader
 from tilewright.base.schema import LONGEST
@@ -18,8 +20,7 @@ REST = "*"
 """In place of steps: as many as are left."""
 
 
-@dataclass(frozen=True)
-class MappingEntry:
+class MappingEntry(Struct, frozen=True):
     """What a mapping file says of the layers of one name or kind."""
 
     name: str
@@ -37,8 +38,7 @@ class MappingEntry:
         return replace(layer, output=operands[0], inputs=tuple(operands[1:]))
 
 
-@dataclass(frozen=True)
-class MappingFile:
+class MappingFile(Struct, frozen=True):
     """The entries of a mapping file."""
 
     entries: Mapping[str, MappingEntry]

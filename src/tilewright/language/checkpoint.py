@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Protocol, cast
 
 import numpy as np
+from msgspec import Struct, field
 
 from tilewright.core.graph import Array
 from tilewright.errors import TilewrightError
@@ -31,8 +31,7 @@ class Remembering(Protocol):
     def context(self) -> int: ...
 
 
-@dataclass(frozen=True)
-class ModelSizes:
+class ModelSizes(Struct, frozen=True):
     """The sizes of a model, as `config` of its file says them."""
 
     dim: int
@@ -58,8 +57,7 @@ class ModelSizes:
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True, eq=False):
     """ModelSizes and float32 weights: `emb`, and for each layer N the `PARTS`, as `N.wq`."""
 
     sizes: ModelSizes
@@ -116,17 +114,17 @@ def _sizes(text: str, name: str) -> ModelSizes:
         raise _bad(name, "its 'config' is not a JSON object")
     values = cast("dict[str, object]", given)
     known: dict[str, int | float] = {}
-    for part in fields(ModelSizes):
-        value = values.get(part.name)
-        if value is None and part.name not in LARGEST:
+    for part in ModelSizes.__struct_fields__:
+        value = values.get(part)
+        if value is None and part not in LARGEST:
             continue
-        whole = part.name in LARGEST
+        whole = part in LARGEST
         fits = isinstance(value, int) if whole else isinstance(value, (int, float))
         if not fits or isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise _bad(name, f"'{part.name}' of its 'config' is {value!r}, not a {'whole ' if whole else ''}number")
-        if not 0 < value <= LARGEST.get(part.name, 1e9):
-            raise _bad(name, f"'{part.name}' of its 'config' is {value}, out of range")
-        known[part.name] = value
+            raise _bad(name, f"'{part}' of its 'config' is {value!r}, not a {'whole ' if whole else ''}number")
+        if not 0 < value <= LARGEST.get(part, 1e9):
+            raise _bad(name, f"'{part}' of its 'config' is {value}, out of range")
+        known[part] = value
     sizes = ModelSizes(**known)  # pyright: ignore[reportArgumentType]
     if sizes.dim % sizes.heads or sizes.head % 2:
         raise _bad(name, f"{sizes.dim} elements are not {sizes.heads} heads of an even size")

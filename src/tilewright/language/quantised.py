@@ -8,10 +8,10 @@ whole number that its sums are multiplied by, so that scaling back is exact.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import floor, log, log2
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.core.graph import Array
 from tilewright.language.checkpoint import Checkpoint, ModelSizes
@@ -30,8 +30,7 @@ LOGIT = 256
 """Units of a logit in what a model gives."""
 
 
-@dataclass(frozen=True)
-class Choices:
+class Choices(Struct, frozen=True):
     """How numbers are chosen."""
 
     weight_bits: int = 8
@@ -39,8 +38,7 @@ class Choices:
     """How much of the difference between channels of activations moves into weights."""
 
 
-@dataclass(frozen=True, eq=False)
-class Linear:
+class Linear(Struct, frozen=True, eq=False):
     """Weights, input x output, and how sums are scaled: `(sum * mul + add) >> shift`."""
 
     weights: Array
@@ -59,16 +57,14 @@ class Linear:
         return first, last
 
 
-@dataclass(frozen=True, eq=False)
-class Norm:
+class Norm(Struct, frozen=True, eq=False):
     """Factors of channels, and by how much products are shifted."""
 
     weights: Array
     shift: int
 
 
-@dataclass(frozen=True, eq=False)
-class IntegerLayer:
+class IntegerLayer(Struct, frozen=True, eq=False):
     attention_norm: Norm
     turned: Linear
     """Queries and keys, 256 times what they are behind the rotation."""
@@ -86,8 +82,7 @@ class IntegerLayer:
     down: Linear
 
 
-@dataclass(frozen=True, eq=False)
-class IntegerModel:
+class IntegerModel(Struct, frozen=True, eq=False):
     """All numbers of a model; `logits` are in units of 1 / LOGIT."""
 
     sizes: ModelSizes

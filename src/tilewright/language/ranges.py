@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.core.graph import Array
 from tilewright.language.checkpoint import Checkpoint
@@ -16,8 +16,7 @@ SEQUENCES, SEED = 16, 1
 """Texts that a model writes to be watched. Each is as long as its context."""
 
 
-@dataclass(frozen=True)
-class ActivationRanges:
+class ActivationRanges(Struct, frozen=True):
     """For each activation the largest magnitude of every channel."""
 
     largest: Mapping[str, Array]

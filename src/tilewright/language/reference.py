@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
+from msgspec import Struct, field
 
 from tilewright.core.graph import Array
 from tilewright.language.checkpoint import Checkpoint, ModelSizes
@@ -23,8 +23,7 @@ def rotations(sizes: ModelSizes) -> tuple[Array, Array]:
     return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
 
 
-@dataclass
-class Reference:
+class Reference(Struct):
     """A model with caches of as many sequences as it is run on; each run appends its tokens to all of them."""
 
     model: Checkpoint

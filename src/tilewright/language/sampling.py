@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from tilewright.core.graph import Array
 from tilewright.errors import TilewrightError
@@ -19,8 +18,7 @@ OCTAVE = 94_548_462_199_699_106
 """65536 / log(2), in 10^-12."""
 
 
-@dataclass(frozen=True)
-class Sampling:
+class Sampling(Struct, frozen=True):
     """How tokens are chosen; a temperature of 0 takes the likeliest."""
 
     temperature: float = 0.0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tilewright.base.dtype import DType
 from tilewright.language.checkpoint import Remembering
@@ -15,8 +16,7 @@ from tilewright.language.tokenizer import ByteSet, Tokenizer
 RUNTIME = Path(__file__).parent / "runtime"
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """How many tokens a program reads at once, where it does, and from how many on that is the faster way."""
 
     rows: int = 0

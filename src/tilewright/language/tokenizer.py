@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, cast
+
+from msgspec import Struct
 
 from tilewright.errors import TilewrightError
 
@@ -24,8 +25,7 @@ _ITEM = re.compile(r"(\[(?:\\.|[^\]\\])+\]|\\.|[^\\\[\](){}|?*+.^$])([?*+]?)", r
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 
-@dataclass(frozen=True)
-class ByteSet:
+class ByteSet(Struct, frozen=True):
     """So many bytes of a set."""
 
     bytes: frozenset[int]
@@ -37,8 +37,7 @@ Pattern = tuple[tuple[ByteSet, ...], ...]
 """Alternatives; without any, a text is one piece."""
 
 
-@dataclass(frozen=True, eq=False)
-class Tokenizer:
+class Tokenizer(Struct, frozen=True, eq=False, dict=True):
     """Bytes of every token, pairs that merge with their rank and result, and how texts are cut into pieces."""
 
     tokens: tuple[bytes, ...]

@@ -7,9 +7,10 @@ names); a layer says which of its operands goes to which slot.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from math import prod
 from types import MappingProxyType
+
+from msgspec import Struct, field
 
 TO_LOW, FROM_LOW, TO_HIGH, FROM_HIGH = "to low", "from low", "to high", "from high"
 DIRECTIONS = (TO_LOW, FROM_LOW, TO_HIGH, FROM_HIGH)
@@ -18,8 +19,7 @@ READS = (TO_LOW, TO_HIGH)
 """The directions that read the memory; the others write it."""
 
 
-@dataclass(frozen=True)
-class Port:
+class Port(Struct, frozen=True):
     """A port of a memory, and which operands it moves which way."""
 
     name: str
@@ -37,8 +37,7 @@ class Port:
     """Whether the array waits while something crosses it."""
 
 
-@dataclass(frozen=True)
-class MemoryLevel:
+class MemoryLevel(Struct, frozen=True):
     """A memory of the machine; there is one copy of it for each unit along the dimensions that it does not serve."""
 
     name: str
@@ -64,8 +63,7 @@ class MemoryLevel:
         return next((port for port in self.ports if (slot, direction) in port.moves), None)
 
 
-@dataclass(frozen=True)
-class InMemoryCompute:
+class InMemoryCompute(Struct, frozen=True):
     """What an array is that computes inside of its memory cells."""
 
     analog: bool
@@ -77,8 +75,7 @@ class InMemoryCompute:
     """Of the converters of an analog array."""
 
 
-@dataclass(frozen=True)
-class ArrayEngine:
+class ArrayEngine(Struct, frozen=True):
     """An array of units that multiply and add, with its memories."""
 
     name: str
@@ -124,8 +121,7 @@ class ArrayEngine:
         return prod(size for name, size in self.dims.items() if name not in memory.serves)
 
 
-@dataclass(frozen=True)
-class Arrays:
+class Arrays(Struct, frozen=True):
     """What a machine has to map layers onto. A layer takes the array, and the mode of it, that is best for it."""
 
     name: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Meta, field
+from msgspec import Meta, Struct, field
+from msgspec.structs import fields
 
 from tilewright.base.schema import NAME, Flag, Number, Part, Source
 from tilewright.machine.array import (
@@ -36,6 +37,11 @@ SOME = Annotated[int, Meta(ge=1, le=MOST)]
 CYCLES = Annotated[int, Meta(ge=0, le=MOST)]
 
 
+def _default(kind: type[Struct], name: str) -> Any:
+    """What a value takes for a field that is not given: files leave away the same."""
+    return next(each.default for each in fields(kind) if each.name == name)
+
+
 class PortPart(Part, frozen=True, kw_only=True):
     """A port of a memory."""
 
@@ -48,9 +54,9 @@ class PortPart(Part, frozen=True, kw_only=True):
     """Bits of the smallest access, of which an access costs its share; all of them where nothing is said."""
     moves: tuple[str, ...]
     """Operands with directions: `I1 to low`, `O from low`, `O to high`, `I2 from high`."""
-    setup: CYCLES = Port.setup
+    setup: CYCLES = _default(Port, "setup")
     """Cycles of each transfer before its first bit."""
-    exclusive: Flag = Port.exclusive
+    exclusive: Flag = _default(Port, "exclusive")
     """Whether the array waits while something crosses it."""
 
 
@@ -68,11 +74,11 @@ class LevelPart(Part, frozen=True, kw_only=True):
     """Its ports."""
     energy: AccessEnergy | Literal["modelled"]
     """Picojoules of a full word of a port, or `modelled`: the memory model works them out."""
-    area: Number = MemoryLevel.area
+    area: Number = _default(MemoryLevel, "area")
     """Its area."""
-    kind: str = MemoryLevel.kind
+    kind: str = _default(MemoryLevel, "kind")
     """`sram`, `rf` or `dram`."""
-    double_buffered: Flag = MemoryLevel.double_buffered
+    double_buffered: Flag = _default(MemoryLevel, "double_buffered")
     """Whether it keeps two halves, so that a tile may use half of it."""
 
 
@@ -87,7 +93,7 @@ class InMemoryPart(Part, frozen=True, kw_only=True):
     """Of a weight."""
     serial_bits: SOME
     """Bits of an activation that enter at a time."""
-    adc_bits: CYCLES = InMemoryCompute.adc_bits
+    adc_bits: CYCLES = _default(InMemoryCompute, "adc_bits")
     """Of the converters of an analog array."""
 
 
@@ -106,18 +112,18 @@ class ArrayPart(Part, frozen=True, kw_only=True, tag_field="kind", tag=ENGINE):
     """By operand: bits that the units take at most; `final` of outputs that are summed up."""
     cycles: SOME | None = None
     """Of one operation; 1 where nothing is said, or as many as the bits of an activation need to enter."""
-    setup: CYCLES = ArrayEngine.setup
+    setup: CYCLES = _default(ArrayEngine, "setup")
     """Cycles before each operation in which it does nothing else."""
-    serial: tuple[str, ...] = ArrayEngine.serial
+    serial: tuple[str, ...] = _default(ArrayEngine, "serial")
     """Dimensions whose units take turns: an operation takes its cycles for each of those in use."""
-    unit_energy: Number = ArrayEngine.unit_energy
+    unit_energy: Number = _default(ArrayEngine, "unit_energy")
     """Picojoules of one multiply-accumulate."""
-    unit_area: Number = ArrayEngine.unit_area
+    unit_area: Number = _default(ArrayEngine, "unit_area")
     """Area of one unit."""
     dataflow: Mapping[str, Mapping[str, SOME]] = {}
     """By dimension: dimensions of a layer that are unrolled along it, by name, with the units that they take at most.
     It is for layers that have some of them; others are unrolled as `unroll` says."""
-    shares: str = ArrayEngine.shares
+    shares: str = _default(ArrayEngine, "shares")
     """Another engine with the same outermost memories: there is one of each for both."""
     in_memory: InMemoryPart | None = None
     """What it is where it computes inside of its memory cells."""
@@ -154,7 +160,7 @@ def array_engine(name: str, part: ArrayPart, source: Source) -> ArrayEngine:
 
 def _usual_cycles(imc: InMemoryCompute | None) -> int:
     """Of one operation: as many as the bits of an activation need to enter."""
-    return imc.activation_bits // imc.serial_bits if imc else ArrayEngine.cycles
+    return imc.activation_bits // imc.serial_bits if imc else _default(ArrayEngine, "cycles")
 
 
 def _among(names: tuple[str, ...], dims: Mapping[str, int], key: str, source: Source) -> None:
@@ -205,8 +211,8 @@ def _level(part: LevelPart, dims: Mapping[str, int], source: Source) -> MemoryLe
         slots=part.holds,
         ports=tuple(_port(port, part.holds, source.inside(f"ports.{key}")) for key, port in part.ports.items()),
         serves=tuple(dim for dim in dims if dim in part.serves),
-        read_energy=energy.read if energy else MemoryLevel.read_energy,
-        write_energy=energy.write if energy else MemoryLevel.write_energy,
+        read_energy=energy.read if energy else _default(MemoryLevel, "read_energy"),
+        write_energy=energy.write if energy else _default(MemoryLevel, "write_energy"),
         area=part.area,
         kind=part.kind,
         double_buffered=bool(part.double_buffered),

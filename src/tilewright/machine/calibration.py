@@ -10,10 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from tilewright.base.files import is_file, write_file
 from tilewright.errors import TilewrightError
@@ -30,8 +32,7 @@ COMPILER = "compiler"
 """The part of a key that costs a call of the compiler, so that planning does not ask for it."""
 
 
-@dataclass(frozen=True)
-class Calibration:
+class Calibration(Struct, frozen=True):
     """Of one kernel on one platform, or of loop nests."""
 
     key: Mapping[str, str]
@@ -202,7 +203,7 @@ def _timing(platform: Target) -> object:
     if platform.qemu is not None:
         return platform.qemu.machine
     timing = next(iter(platform.timings.values()), None)
-    return [_in_use(vars(harts)) for harts in timing.harts.values()] if timing is not None else None
+    return [_in_use(asdict(harts)) for harts in timing.harts.values()] if timing is not None else None
 
 
 def _in_use(values: Mapping[str, object]) -> dict[str, object]:
@@ -246,4 +247,4 @@ def _digest(*parts: object) -> str:
 def _listed(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, object]", value))
-    return vars(value) if is_dataclass(value) else str(value)
+    return asdict(value) if isinstance(value, Struct) else str(value)

@@ -6,12 +6,14 @@ import ast
 import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from math import prod
 from pathlib import Path
 from types import CodeType, MappingProxyType
 from typing import Any, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tilewright.base.descriptions import parse_yaml, read_text
 from tilewright.base.dtype import DTYPES
@@ -23,8 +25,7 @@ from tilewright.machine.terms import MOST_TERMS, expanded, weighted
 Number = int | float
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """One parameter of a kernel's C function."""
 
     ctype: str
@@ -33,8 +34,7 @@ class Parameter:
     const: bool
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(Struct, frozen=True):
     """A C function that computes an operator for some types and shapes on one engine."""
 
     path: Path
@@ -110,8 +110,7 @@ MODE = "mode"
 """The field of a job that is a name and no formula."""
 
 
-@dataclass(frozen=True)
-class PackPart:
+class PackPart(Struct, frozen=True):
     """An axis of a packed constant: dimensions, joined where there are several, whole, or their blocks, or a block."""
 
     dims: tuple[str, ...]
@@ -134,8 +133,7 @@ TAPS = 9
 _WINDOW = re.compile(r"(tap|channel)\((\w+)\)")
 
 
-@dataclass(frozen=True)
-class Packing:
+class Packing(Struct, frozen=True):
     """How a constant is reordered. The last parts may be single bits, which become bytes."""
 
     names: tuple[str, ...]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import overload
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.base.descriptions import read_text
 from tilewright.machine.kernel import Kernel, parse_kernels
@@ -17,8 +19,7 @@ _OP = re.compile(r"^op:[ \t]*(\w+)[ \t]*$", re.MULTILINE)
 _TERMS = re.compile(r"^cycles:[ \t]*(?:$|[{#])", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class KernelFile:
+class KernelFile(Struct, frozen=True, dict=True):
     """A file of kernels, and what can be told of it without parsing its header."""
 
     path: Path

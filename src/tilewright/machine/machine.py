@@ -7,13 +7,12 @@ descriptions say more.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import yaml
-from msgspec import structs
+from msgspec import Struct, field, structs
 
 from tilewright.base.descriptions import read_yaml, stem_of
 from tilewright.base.schema import Part, Source, mapping, merged, read
@@ -28,8 +27,7 @@ CYCLES = "cycles"
 """The unit of time of most machines."""
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """What a network may run on."""
 
     name: str

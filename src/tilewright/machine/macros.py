@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from tilewright.machine.arithmetic import named, parse, rewritten, with_arguments
 
@@ -15,8 +16,7 @@ _AS_FORMULA = {"/": "//", "tw_min": "min", "tw_max": "max"}
 """What C and formulas write differently, for whole numbers that are not negative."""
 
 
-@dataclass(frozen=True)
-class Macro:
+class Macro(Struct, frozen=True):
     """A macro with parameters; its body is C."""
 
     parameters: tuple[str, ...]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from msgspec import Meta, field
+from msgspec import Meta, Struct, field
 
 from tilewright.base.schema import NAME, Flag, Number, Part, Positive, Whole
 
@@ -97,8 +96,7 @@ class Link(Part, frozen=True):
     take its places in the caches."""
 
 
-@dataclass(frozen=True)
-class Channel:
+class Channel(Struct, frozen=True):
     """A way for tensors between engines with memories of their own, and to the memory at home. All pairs of a source
     and a target share it."""
 
@@ -209,8 +207,7 @@ class EnergyPart(Part, frozen=True):
     """What the number rests on: said by its source, computed from what a source says, or a guess."""
 
 
-@dataclass(frozen=True)
-class EnergyTerm:
+class EnergyTerm(Struct, frozen=True):
     """Energy of one activity: a component's picojoules each time, and what that number rests on."""
 
     component: str

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, cast
 
-from msgspec import Meta, structs
+from msgspec import Meta, Struct, field, structs
+from msgspec.structs import replace
 
 from tilewright.base.descriptions import read_yaml
 from tilewright.base.files import is_file, is_folder
@@ -81,8 +81,7 @@ class Layout(Part, frozen=True, kw_only=True):
     """For its source files."""
 
 
-@dataclass(frozen=True)
-class Target(Machine):
+class Target(Machine, frozen=True):
     """A machine with the kernels written for it, and how code for it is built."""
 
     engines: Mapping[str, Engine] = field(default_factory=lambda: MappingProxyType({}))
@@ -220,8 +219,7 @@ def platform_names() -> tuple[str, ...]:
     return tuple(sorted(name for names in found for name in names))
 
 
-@dataclass(frozen=True)
-class Sizes:
+class Sizes(Struct, frozen=True):
     """What a user changes of a platform: bytes of memories, the home memory, cores, and engines that are not used."""
 
     memories: Mapping[str, int] = field(default_factory=dict[str, int])

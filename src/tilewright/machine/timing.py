@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any, cast
 
-from msgspec import Meta, field, structs
+from msgspec import Meta, Struct, field, structs
 
 from tilewright.base.schema import NAME, Flag, Part, Source, changed, read, unknown
 from tilewright.machine.parts import Memory
@@ -62,8 +61,7 @@ ALL_DEVICES = "devices"
 """Among the cycles of accesses: those to every device that is not named."""
 
 
-@dataclass(frozen=True)
-class AliasModel:
+class AliasModel(Struct, frozen=True):
     """A second range of addresses of a memory, for one group of harts or (no group) for all."""
 
     memory: str
@@ -73,8 +71,7 @@ class AliasModel:
     harts: str
 
 
-@dataclass(frozen=True)
-class UnitModel:
+class UnitModel(Struct, frozen=True):
     """A unit for some kinds of instructions, of which harts may have fewer than one each."""
 
     name: str
@@ -87,8 +84,7 @@ class UnitModel:
     """Whether the hart that it served last lets others go first that ask in the same cycle."""
 
 
-@dataclass(frozen=True)
-class HartGroupModel:
+class HartGroupModel(Struct, frozen=True):
     """Harts of one kind."""
 
     name: str
@@ -115,8 +111,7 @@ class HartGroupModel:
     """How the memory next to them lies in tiles, where it does."""
 
 
-@dataclass(frozen=True)
-class DeviceModel:
+class DeviceModel(Struct, frozen=True):
     """A device of a kind that the simulator knows; settings are what that kind asks for."""
 
     name: str
@@ -126,8 +121,7 @@ class DeviceModel:
     settings: Mapping[str, int | str]
 
 
-@dataclass(frozen=True)
-class WindowModel:
+class WindowModel(Struct, frozen=True):
     """A second place of a device's registers, from `offset` on."""
 
     name: str
@@ -137,8 +131,7 @@ class WindowModel:
     offset: int
 
 
-@dataclass(frozen=True)
-class Timing:
+class Timing(Struct, frozen=True):
     """A machine as the simulator runs it, with one timing."""
 
     name: str

@@ -7,9 +7,11 @@ all other ways as well.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.core.mapping import Loop, SpatialMapping, TemporalMapping
 from tilewright.core.workload import Layer, Operand
@@ -20,8 +22,7 @@ from tilewright.price.array_nest import loops_by_memory
 Order = tuple[tuple[str, int], ...]
 
 
-@dataclass
-class _OperandState:
+class _OperandState(Struct):
     """How far one operand is: the loops that it has room for, and where it is in the order."""
 
     operand: Operand
@@ -36,8 +37,7 @@ class _OperandState:
             self.extents[dim] = self.extents.get(dim, 1) * steps
 
 
-@dataclass(frozen=True)
-class _Choice:
+class _Choice(Struct, frozen=True):
     """A tile of an operand in a memory."""
 
     cut: int

@@ -7,12 +7,12 @@ It runs on NumPy, or on any library with the same names for `arange`, `asarray`,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import permutations
 from math import ceil
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.machine.array import FROM_HIGH, FROM_LOW, TO_HIGH, TO_LOW
 from tilewright.mapping.batch_ports import Array, covered_cycles, levelled, reduced
@@ -24,8 +24,7 @@ Loops = Sequence[tuple[str, int]]
 """Dimensions with their steps."""
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(Struct, frozen=True):
     """What the cost depends on, a mapping in a row."""
 
     nodes: Mapping[Place, Array]
@@ -36,8 +35,7 @@ class Profile:
     """The same for loops that bring the same data."""
 
 
-@dataclass(frozen=True)
-class BatchCosts:
+class BatchCosts(Struct, frozen=True):
     """A mapping in a row."""
 
     energy: Array
@@ -47,8 +45,7 @@ class BatchCosts:
     latency: Array
 
 
-@dataclass(frozen=True)
-class OperandLink:
+class OperandLink(Struct, frozen=True):
     """The way of an operand between two of its memories."""
 
     ends: tuple[Place, ...]

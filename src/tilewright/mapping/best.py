@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
 from math import inf
 from multiprocessing import get_context
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tilewright.core.mapping import SpatialMapping, TemporalMapping
 from tilewright.core.workload import Layer
@@ -28,8 +29,7 @@ FEW = 8
 """Spatial mappings that are bounded closely even if the effort is spent."""
 
 
-@dataclass(frozen=True)
-class BestMapping:
+class BestMapping(Struct, frozen=True):
     """A mapping in space and time with its cost."""
 
     spatial: SpatialMapping
@@ -42,8 +42,7 @@ class BestMapping:
         return self.energy * self.latency
 
 
-@dataclass(frozen=True)
-class BestResult:
+class BestResult(Struct, frozen=True):
     """What was found, and what is known about the rest."""
 
     best: tuple[BestMapping, ...]
@@ -58,8 +57,7 @@ class BestResult:
     """Of the processor."""
 
 
-@dataclass(frozen=True)
-class MappingJob:
+class MappingJob(Struct, frozen=True):
     """A layer to map."""
 
     layer: Layer

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from math import inf
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct, field
 
 from tilewright.mapping.tables import Flags, Floats, Problem
 
@@ -17,8 +17,7 @@ SAME = 1e-12
 """Costs that differ by less, relative to their size, are held to be equal: they are sums of rounded numbers."""
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """What a mapping has to keep to."""
 
     latency: float = inf
@@ -40,8 +39,7 @@ class Wanted:
         return problem.room(memory) * self.room.get(problem.engine.memories[memory].name, 1.0)
 
 
-@dataclass
-class Goal:
+class Goal(Struct):
     """The best found so far, and what can still be better."""
 
     objective: Objective

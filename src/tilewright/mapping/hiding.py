@@ -9,9 +9,9 @@ they end below nothing. Steps are bounded here with how many loads each is taken
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from tilewright.machine.array import FROM_HIGH, TO_LOW
 from tilewright.mapping.batch import Place
@@ -24,8 +24,7 @@ Weights = Mapping[Place, float]
 """Links, and how much of their cycles counts in a sum."""
 
 
-@dataclass
-class LinearSum:
+class LinearSum(Struct):
     """A constant, and by place what each node adds."""
 
     constant: float = 0.0

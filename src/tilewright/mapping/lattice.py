@@ -9,11 +9,11 @@ after some loops is the sum of their strides.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import comb, factorial, prod
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
@@ -31,8 +31,7 @@ def prime_factors(number: int) -> list[int]:
     return [*found, number] if number > 1 else found
 
 
-@dataclass(frozen=True)
-class Factor:
+class Factor(Struct, frozen=True):
     """A prime factor of a dimension, and how often it occurs."""
 
     dim: str
@@ -40,8 +39,7 @@ class Factor:
     count: int
 
 
-@dataclass(frozen=True)
-class Lattice:
+class Lattice(Struct, frozen=True, dict=True):
     """All nodes of a nest."""
 
     factors: tuple[Factor, ...]

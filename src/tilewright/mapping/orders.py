@@ -9,8 +9,9 @@ they are orders of another mapping, one that cuts higher.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from tilewright.mapping.tables import MIXED, SAME
 
@@ -20,8 +21,7 @@ Run = tuple[int, int, bool]
 """Kind and length (in loops, as a number of the lattice) of a run, and whether it still goes on."""
 
 
-@dataclass(frozen=True)
-class LoopSegment:
+class LoopSegment(Struct, frozen=True):
     """Loops between two cuts."""
 
     counts: Counts

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import cast
+
+from msgspec import Struct
 
 from tilewright.base.descriptions import read_text
 from tilewright.core.mapping import SpatialMapping, TemporalMapping
@@ -31,8 +32,7 @@ SAME = 1e-9
 """Sizes that differ by less are the same: parts of units make them fractions."""
 
 
-@dataclass(frozen=True)
-class Pinned:
+class Pinned(Struct, frozen=True):
     """A mapping that was read, as it stands in the file: only a layer and a machine give it a meaning."""
 
     layer: str

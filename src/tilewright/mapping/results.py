@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
+
+from msgspec import Struct
 
 from tilewright.core.mapping import TemporalMapping
 
 
-@dataclass(frozen=True)
-class Effort:
+class Effort(Struct, frozen=True):
     """When to stop before the end; the best so far comes with a bound then."""
 
     seconds: float = inf
@@ -22,8 +22,7 @@ class Effort:
     """The part by which the best may be above the bound."""
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(Struct, frozen=True):
     """A mapping with its cost."""
 
     mapping: TemporalMapping
@@ -31,8 +30,7 @@ class Found:
     latency: float
 
 
-@dataclass(frozen=True)
-class SearchResult:
+class SearchResult(Struct, frozen=True):
     """What a search found and what it knows about the rest."""
 
     best: tuple[Found, ...]

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import ceil, inf
 from time import process_time
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tilewright.core.mapping import TemporalMapping
 from tilewright.mapping.allocate import too_small
@@ -39,8 +40,7 @@ ORDERS = 4096
 """Orders of one mapping's loops that are evaluated together."""
 
 
-@dataclass
-class _CutBlock:
+class _CutBlock(Struct):
     """Partial mappings of one part with the same places cut."""
 
     bounds: Bounds
@@ -84,8 +84,7 @@ class _Pending:
         return np.array(self.orders, dtype=np.int64).reshape(shape), cuts
 
 
-@dataclass
-class Search:
+class Search(Struct, dict=True):
     """One search in one problem; `run` does it."""
 
     problem: Problem

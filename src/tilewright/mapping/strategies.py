@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import exp, factorial, prod
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.core.mapping import TemporalMapping
 from tilewright.errors import TilewrightError
@@ -31,8 +31,7 @@ Order = Sequence[tuple[str, int | None]]
 """Loops from the innermost on; without steps any factor of the dimension."""
 
 
-@dataclass(frozen=True)
-class StrategyResult:
+class StrategyResult(Struct, frozen=True):
     """The best mapping of those tried."""
 
     best: Found
@@ -300,8 +299,7 @@ class _Paths:
         return found
 
 
-@dataclass(frozen=True)
-class _Options:
+class _Options(Struct, frozen=True):
     """Tiles of one operand in one memory: a row for each cut, a column for each order."""
 
     first: int

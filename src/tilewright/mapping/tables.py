@@ -6,11 +6,11 @@ All that its moves cost follows from the node alone, so it is worked out once pe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, prod
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tilewright.core.mapping import Loop, SpatialMapping, TemporalMapping, Unrolled
@@ -27,8 +27,7 @@ NEW, SAME, MIXED = 0, 1, 2
 """What a loop does to an operand: each step brings other data, the same data, or data that overlap (sums)."""
 
 
-@dataclass(frozen=True)
-class MoveTable:
+class MoveTable(Struct, frozen=True):
     """One operand crossing one memory in one direction, at each node."""
 
     operand: int
@@ -48,8 +47,7 @@ class MoveTable:
     """Bits that have to cross before the array can begin, by the node of the innermost memory."""
 
 
-@dataclass(frozen=True)
-class EntryTable:
+class EntryTable(Struct, frozen=True):
     """A tile of an operand at each node, and what it costs to move it."""
 
     operand: int
@@ -61,8 +59,7 @@ class EntryTable:
     moves: tuple[MoveTable, ...]
 
 
-@dataclass(frozen=True)
-class OperandTable:
+class OperandTable(Struct, frozen=True):
     """An operand of the layer."""
 
     index: int
@@ -94,8 +91,7 @@ class OperandTable:
         return _kind(dim, self.same, self.mixed)
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(Struct, frozen=True, dict=True):
     """A layer, a machine and a spatial mapping; what is left is the order in time and what is kept where."""
 
     layer: Layer

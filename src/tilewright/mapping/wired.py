@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import ceil, prod
+
+from msgspec import Struct
 
 from tilewright.core.mapping import SpatialMapping
 from tilewright.core.workload import Layer
@@ -17,8 +18,7 @@ KEPT = 64
 Unrolled = dict[str, Loops]
 
 
-@dataclass(frozen=True)
-class Unrolling:
+class Unrolling(Struct, frozen=True):
     """What a user says about unrolling."""
 
     given: tuple[tuple[str, Loops], ...] = ()

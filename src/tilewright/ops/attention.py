@@ -5,11 +5,11 @@ Heads are split into KV groups of G query heads that share keys and values. L co
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import sqrt
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.base.dtype import BOOL
 from tilewright.core.domain import Affine, Axis, Domain, at, dim, domain
@@ -19,8 +19,7 @@ from tilewright.ops.normalization import check_float
 from tilewright.ops.sampling import resized_by_domain
 
 
-@dataclass(frozen=True)
-class Heads:
+class Heads(Struct, frozen=True):
     """Sizes of an attention call."""
 
     batch: int

@@ -6,10 +6,10 @@ type open, here they saturate and NaN gives zero. From one integer to another it
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
+from msgspec.structs import replace
 
 from tilewright.base.dtype import BOOL, DType
 from tilewright.core import domain as dom

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.core.domain import WHOLE, Affine, Axis, Domain, dim, domain
 from tilewright.core.graph import Array, TensorType
@@ -14,8 +14,7 @@ from tilewright.core.op import Body, Call, Operator, declare, example
 from tilewright.ops.indexing import grid, integers
 
 
-@dataclass(frozen=True)
-class Blocks:
+class Blocks(Struct, frozen=True):
     """Sliding blocks over the image axes; `counts` is how many there are along each."""
 
     image: tuple[int, ...]

@@ -5,10 +5,10 @@ Each output gathers the inputs whose window reaches it, so that outputs tile fre
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.core.domain import Axis, Domain, dim, domain
 from tilewright.core.graph import Array, TensorType
@@ -17,8 +17,7 @@ from tilewright.ops.matmul import accumulator, contraction_body
 from tilewright.ops.windows import auto_pad_of, extents, halves, pads_of, per_axis, positive
 
 
-@dataclass(frozen=True)
-class Geometry:
+class Geometry(Struct, frozen=True):
     """Per spatial axis: window, strides, dilations, padding cut off before, outputs."""
 
     kernel: tuple[int, ...]

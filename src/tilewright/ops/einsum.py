@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.core.domain import Axis, Domain, at, dim, domain
 from tilewright.core.graph import Array, TensorType
@@ -16,8 +16,7 @@ from tilewright.ops.rules import one_dtype
 _TERM = re.compile(r"^([A-Za-z]*)(\.\.\.)?([A-Za-z]*)$")
 
 
-@dataclass(frozen=True)
-class Equation:
+class Equation(Struct, frozen=True):
     """An equation over the shapes of a call: the loop names of every operand's axes, and the size of each loop.
 
     The loop of index `i` is called `Li`; the axes behind an ellipsis are `E0`, `E1`, ... counted from the last."""

@@ -12,10 +12,10 @@ each query, which sees none behind its own. So what is in the cache can be loade
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
+from msgspec.structs import replace
 
 from tilewright.base.dtype import INT8, INT16, INT32, UINT8
 from tilewright.core.domain import WHOLE, Axis, Domain, dim, domain

@@ -6,10 +6,10 @@ rounded half up, with tables of 2^14 times cosine and sine for each position and
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
+from msgspec.structs import replace
 
 from tilewright.base.dtype import INT8, INT16, INT32
 from tilewright.core.domain import WHOLE, Axis, Domain, dim, domain

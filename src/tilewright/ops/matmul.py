@@ -7,10 +7,10 @@ transposed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.base.dtype import INT32, DType
 from tilewright.core.domain import Axis, Domain, at, dim, domain
@@ -30,8 +30,7 @@ def accumulator(left: DType, right: DType) -> DType:
     return INT32
 
 
-@dataclass(frozen=True)
-class Matrices:
+class Matrices(Struct, frozen=True):
     """How the axes of A and B are used: for each, which axis is the row, which the column, which are batches."""
 
     shape: tuple[int, ...]

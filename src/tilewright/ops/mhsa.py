@@ -11,10 +11,10 @@ or one for each. `softmax` is ITAPartialMax, as in exports, or ITASoftmax, the a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.base.dtype import INT8
 from tilewright.core.domain import WHOLE, Axis, Domain, dim, domain
@@ -28,8 +28,7 @@ CONSTANT = frozenset(f"{step}_{what}" for step in ("wq", "wk", "wv", "wo") for w
 OPERANDS = "q k v wq_weight wq_bias wk_weight wk_bias wv_weight wv_bias wo_weight wo_bias"
 
 
-@dataclass(frozen=True)
-class HeadSizes:
+class HeadSizes(Struct, frozen=True):
     heads: int
     rows: int
     keys: int

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.base.dtype import DType
 from tilewright.core.graph import Array, Attr
@@ -13,8 +13,7 @@ from tilewright.core.op import Call
 from tilewright.ops.rules import number
 
 
-@dataclass(frozen=True)
-class NamedActivation:
+class NamedActivation(Struct, frozen=True):
     """A kind of activation: defaults of its two parameters, numpy form, C form over `{x}`, `{a}`, `{b}`, `{f}`."""
 
     alpha: float
@@ -58,8 +57,7 @@ CODES = {name: code for code, name in enumerate(FORMS)}
 """The number by which C kernels know each kind, in the order above."""
 
 
-@dataclass(frozen=True)
-class Activation:
+class Activation(Struct, frozen=True):
     """An activation with its parameters."""
 
     name: str

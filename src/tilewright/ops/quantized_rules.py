@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from math import prod
 from types import MappingProxyType
 
 import numpy as np
+from msgspec.structs import replace
 
 from tilewright.base.dtype import INT8, INT16, UINT8, UINT16, DType
 from tilewright.core.domain import Axis, Domain, at

@@ -7,11 +7,12 @@ all samples before each step are rounded to 8 bits of the range that they have.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.base.dtype import FLOAT32
 from tilewright.core.domain import WHOLE, Axis, Domain, at, dim, domain
@@ -37,8 +38,7 @@ ATTRS: dict[str, Attr] = {
 QUANTISED = "DynamicQuantizeLSTM"
 
 
-@dataclass(frozen=True)
-class RecurrentSizes:
+class RecurrentSizes(Struct, frozen=True):
     directions: int
     batch: int
     steps: int
@@ -210,8 +210,7 @@ def _numbers(call: Call) -> dict[str, int | float]:
     return numbers
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """The weights of one direction in float64, and how its sums are limited and activated."""
 
     w: Array

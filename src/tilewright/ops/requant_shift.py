@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.base.dtype import INT8, INT16
 from tilewright.core.domain import Axis, Domain, at, axis_names, dim
@@ -128,8 +128,7 @@ def _centre(call: Call) -> int | None:
     return int(found[0]) if bool((found * wide[0] == wide[1]).all() and (found == found[0]).all()) else None
 
 
-@dataclass(frozen=True)
-class _Scaled:
+class _Scaled(Struct, frozen=True):
     """How a sum becomes a small number: further variables, the numbers they need, and the expression."""
 
     text: str

@@ -6,11 +6,11 @@ the output index. The window is the tightest one of the form `(slope * index + o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.core.graph import Array
 
@@ -26,8 +26,7 @@ NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 MODES = ("nearest", "linear", "cubic")
 
 
-@dataclass(frozen=True)
-class AxisRule:
+class AxisRule(Struct, frozen=True):
     """How one axis is resized."""
 
     extent: int
@@ -42,8 +41,7 @@ class AxisRule:
     exclude_outside: bool
 
 
-@dataclass(frozen=True)
-class Taps:
+class Taps(Struct, frozen=True):
     """The taps of an axis: output `o` takes inputs `(slope * o + offset) // divisor + t` with the weights `[o, t]`."""
 
     slope: int

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.core.domain import WHOLE, Affine, Axis, Domain, dim, domain
 from tilewright.core.graph import Array, TensorType
@@ -13,8 +13,7 @@ from tilewright.core.op import Body, Call, Operator, declare, example
 from tilewright.ops.normalization import check_float
 
 
-@dataclass(frozen=True)
-class Rotation:
+class Rotation(Struct, frozen=True):
     batch: int
     heads: int
     positions: int

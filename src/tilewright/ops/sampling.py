@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from tilewright.core.domain import Affine, Axis
 from tilewright.core.graph import Array, Attr, attrs, type_of_array

@@ -7,12 +7,12 @@ ONNX; here it changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from math import prod
 from types import MappingProxyType
 
 import numpy as np
+from msgspec.structs import replace
 
 from tilewright.core.domain import WHOLE, Axis, Domain, dim, domain
 from tilewright.core.graph import Array, TensorType

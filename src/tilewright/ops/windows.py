@@ -6,18 +6,17 @@ and those over the window KD, KH, KW.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.core.domain import Affine, Axis, dim
 from tilewright.core.graph import Array
 from tilewright.core.op import Call
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(Struct, frozen=True):
     """A window sliding over the spatial axes, one entry per axis; `before` and `after` are the padding."""
 
     extents: tuple[int, ...]

@@ -6,8 +6,9 @@ reads and writes them so.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
+
+from msgspec import Struct
 
 from tilewright.core.domain import Affine, Domain
 from tilewright.core.graph import Graph, Node, attrs
@@ -30,8 +31,7 @@ def attention(graph: Graph, platform: Target) -> Graph:
     return rewrite(graph, {"MatMul": lambda edit, node: _rule(edit, node, platform)})
 
 
-@dataclass(frozen=True)
-class _Parts:
+class _Parts(Struct, frozen=True):
     q: str
     k: str
     v: str

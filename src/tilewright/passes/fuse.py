@@ -6,7 +6,7 @@ operator in front of it; element-wise operators that only feed another operand o
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tilewright.core.graph import Graph, Node, Result, Step
 from tilewright.core.matching import binding_names, why_not

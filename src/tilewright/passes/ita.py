@@ -9,10 +9,11 @@ tiles, and so do heads: the layers before and behind attention have weights for 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.base.dtype import INT8
 from tilewright.core.graph import Array, Attr, Graph, Node
@@ -39,8 +40,7 @@ def ita(graph: Graph, platform: Target) -> Graph:
     return rewrite(graph, {"RequantShift": tiling.scaled, "ITAGelu": tiling.curved})
 
 
-@dataclass(frozen=True)
-class _Scale:
+class _Scale(Struct, frozen=True):
     mult: int
     shift: int
     add: int
@@ -56,8 +56,7 @@ class _Scale:
         return {f"{prefix}mult": self.mult, f"{prefix}shift": self.shift, f"{prefix}add": self.add}
 
 
-@dataclass(frozen=True)
-class _Layer:
+class _Layer(Struct, frozen=True):
     x: str
     weights: Array
     """Of all heads side by side."""
@@ -128,8 +127,7 @@ def _padded(extent: int) -> int:
     return -(-extent // TILE) * TILE
 
 
-@dataclass(frozen=True)
-class _Heads:
+class _Heads(Struct, frozen=True):
     """Attention: `[heads, rows, size]`, keys turned, and how scores and results are scaled."""
 
     q: str
@@ -140,8 +138,7 @@ class _Heads:
     shape: tuple[int, int, int]
 
 
-@dataclass(frozen=True)
-class _Attended:
+class _Attended(Struct, frozen=True):
     """The result of attention in tiles: heads side by side, each of whole tiles."""
 
     tiles: str

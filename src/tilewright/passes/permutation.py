@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 Perm = tuple[int, ...]
 """As Transpose has it: axis i of the result is axis perm[i] of the input."""
@@ -43,8 +44,7 @@ Groups = list[tuple[list[int], list[int]]]
 """Axes of one shape and the axes of another that hold the same elements."""
 
 
-@dataclass(frozen=True)
-class Swapped:
+class Swapped(Struct, frozen=True):
     """A Reshape moved in front of a Transpose: the shape to take first, then the permutation."""
 
     shape: tuple[int, ...]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
+from msgspec.structs import replace
 
 from tilewright.core.graph import Array, Graph, Node, TensorType
 from tilewright.core.op import REGISTRY, call_node

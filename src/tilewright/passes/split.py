@@ -7,10 +7,11 @@ the rest; and where it knows no strides it computes every pixel, of which the ne
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tilewright.core.graph import Array, FreshNames, Graph, Node, Result, Step, TensorType, attrs
 from tilewright.core.op import REGISTRY, Call, call_node, call_steps
@@ -21,8 +22,7 @@ from tilewright.ops.requant_shift import broadcastable, levels_of
 REQUANTISE, ADD = "RequantShift", "Add"
 
 
-@dataclass(frozen=True)
-class Split:
+class Split(Struct, frozen=True):
     """One way to compute a node: the first node is for the engine."""
 
     nodes: tuple[Node, ...]

@@ -5,7 +5,7 @@ Where that cannot be, the new value is made elsewhere and copied at the end of t
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tilewright.core.graph import FreshNames, Graph, Node, attrs
 from tilewright.core.op import REGISTRY

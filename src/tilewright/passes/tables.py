@@ -7,9 +7,9 @@ it all.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.base.dtype import INT8, UINT8
 from tilewright.core.graph import Array, FreshNames, Graph, Node, attrs, type_of_array
@@ -20,8 +20,7 @@ from tilewright.machine.target import Target
 NARROW = (INT8, UINT8)
 
 
-@dataclass(frozen=True)
-class _Function:
+class _Function(Struct, frozen=True):
     """A tensor by the values of another one, of its shape."""
 
     source: str

@@ -7,8 +7,9 @@ rule's own permutation, has the same result.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import prod
+
+from msgspec import Struct
 
 from tilewright.core.domain import Axis, Whole, at, axis_names, dim
 from tilewright.core.graph import Attrs, Node
@@ -17,8 +18,7 @@ from tilewright.passes.edit import Edit
 from tilewright.passes.permutation import Perm, inverse, is_identity, moves_units_only, permuted, without
 
 
-@dataclass(frozen=True)
-class Turned:
+class Turned(Struct, frozen=True):
     """A node on untransposed inputs; its results are transposed by `perm`."""
 
     inputs: tuple[str, ...]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
 from types import MappingProxyType
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tilewright.core.plan import Buffer, Group, Place, Plan, Schedule, Stage
 from tilewright.core.states import shown
@@ -20,8 +22,7 @@ from tilewright.plan.storage import state_buffers, state_bytes, tensors
 from tilewright.timeline.replay import Timeline
 
 
-@dataclass(frozen=True)
-class PlanDraft:
+class PlanDraft(Struct, frozen=True, dict=True):
     """Groups and their tiles, and where everything is."""
 
     options: PlanOptions

@@ -8,8 +8,10 @@ of the result's, and only the new row is left to the cores. Which operators join
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.core.plan import Group
 from tilewright.core.tiles import Member, left
@@ -26,8 +28,7 @@ def inside_results(draft: PlanDraft) -> PlanDraft:
     return replace(draft, solution=replace(draft.solution, picks=picks))
 
 
-@dataclass(frozen=True)
-class _Inside:
+class _Inside(Struct, frozen=True, dict=True):
     """A group whose tiles are chosen."""
 
     network: Network

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import heappop, heappush
 from math import inf
+
+from msgspec import Struct, field
 
 from tilewright.core.graph import Graph
 from tilewright.core.op import is_view
@@ -23,8 +24,7 @@ GAIN = 0.02
 """The share of all cycles that has to be saved for another plan to be worth its while."""
 
 
-@dataclass(frozen=True)
-class Interleaved:
+class Interleaved(Struct, frozen=True):
     """A graph in such an order."""
 
     graph: Graph
@@ -46,8 +46,7 @@ def interleaved(graph: Graph, engines: Sequence[str], cycles: Sequence[float]) -
     return Interleaved(graph.with_nodes([graph.nodes[index] for index in found.order()]), beside)
 
 
-@dataclass
-class _Lane:
+class _Lane(Struct):
     """An engine, with the nodes whose operands are there soon, and those for which they are, the most urgent first."""
 
     free: float = 0.0

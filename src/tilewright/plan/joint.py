@@ -18,10 +18,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, combinations
 from types import MappingProxyType
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.errors import TilewrightError
 from tilewright.plan.addresses import allocate as allocation
@@ -50,8 +52,7 @@ Residents = frozenset[str]
 Cost = tuple[int, int]
 
 
-@dataclass(frozen=True)
-class Pick:
+class Pick(Struct, frozen=True):
     """A run with the candidate chosen for it, and the tensors that are in the engine's memory while it runs."""
 
     run: NodeRange
@@ -62,8 +63,7 @@ class Pick:
     candidate: Candidate
 
 
-@dataclass(frozen=True)
-class _Front:
+class _Front(Struct, frozen=True, dict=True):
     """Candidates of a run with some tensors in the engine's memory, by growing bytes; or a bound on them."""
 
     candidates: tuple[Candidate, ...]
@@ -83,8 +83,7 @@ class _Front:
         return _Front(tuple(replace(candidate, cycles=candidate.cycles * GAIN) for candidate in self.candidates))
 
 
-@dataclass(frozen=True)
-class Solution:
+class Solution(Struct, frozen=True):
     """Picks in order, addresses of their workspaces and of resident tensors, and a bound on predicted cycles."""
 
     picks: tuple[Pick, ...]
@@ -93,8 +92,7 @@ class Solution:
     bound: float
 
 
-@dataclass(frozen=True)
-class _BestWay:
+class _BestWay(Struct, frozen=True):
     """The best way found to a border."""
 
     cost: Cost

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from tilewright.core.op import REGISTRY
 from tilewright.core.plan import Place
@@ -19,8 +20,7 @@ from tilewright.plan.network import Network
 UNLIMITED = 1 << 40
 
 
-@dataclass(frozen=True)
-class Levels:
+class Levels(Struct, frozen=True):
     """The memories of a machine, seen from its engine."""
 
     near: str
@@ -148,8 +148,7 @@ def unloading(network: Network, levels: Levels) -> float:
     return constants / speed if speed else 0.0
 
 
-@dataclass(frozen=True)
-class GroupSpan:
+class GroupSpan(Struct, frozen=True):
     """Bytes that a tensor needs from the start of one group to the end of another."""
 
     tensor: str

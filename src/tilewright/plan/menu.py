@@ -7,8 +7,9 @@ candidates, up to the names of tensors. They are computed once in a process.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from tilewright.core.plan import Group
 from tilewright.plan.content import Hashed, Key, connections, mentioned

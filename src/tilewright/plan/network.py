@@ -6,9 +6,11 @@ Views do nothing, so they have no position; a view has the life and place of the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tilewright.core.graph import Graph, Node
 from tilewright.core.op import is_view
@@ -31,8 +33,7 @@ from tilewright.timeline.parts import Costs
 from tilewright.timeline.replay import Timeline, parts_of, replay
 
 
-@dataclass(frozen=True)
-class Life:
+class Life(Struct, frozen=True):
     """A tensor that some memory must hold: its bytes, and the positions of its first writer and last reader."""
 
     bytes: int
@@ -40,8 +41,7 @@ class Life:
     last: int
 
 
-@dataclass(frozen=True)
-class NodeRange:
+class NodeRange(Struct, frozen=True):
     """Positions `first` to `last`, both included, that run as one group."""
 
     first: int
@@ -52,8 +52,7 @@ class NodeRange:
         return self.first == self.last
 
 
-@dataclass(frozen=True)
-class Network:
+class Network(Struct, frozen=True, dict=True):
     """A graph in execution order with the kernels chosen; positions count the nodes that compute."""
 
     graph: Graph

@@ -10,9 +10,11 @@ most, beside the one for the cores alone, and the planner takes the one of the f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from math import inf
 from types import MappingProxyType
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tilewright.core.graph import FreshNames, Graph, Node
 from tilewright.core.plan import Choice
@@ -32,8 +34,7 @@ from tilewright.price.grid import Grid
 from tilewright.price.tiles import task
 
 
-@dataclass(frozen=True)
-class Offloaded:
+class Offloaded(Struct, frozen=True):
     """A graph in which some nodes are for other engines than the cores."""
 
     graph: Graph
@@ -58,8 +59,7 @@ def offloads(graph: Graph, platform: Target, options: PlanOptions, contents: Con
     return tuple(found)
 
 
-@dataclass(frozen=True)
-class _Way:
+class _Way(Struct, frozen=True):
     """Nodes that compute what a node does, as one group on some engine."""
 
     split: Split
@@ -72,8 +72,7 @@ class _Way:
     """Ways that are alike have the same."""
 
 
-@dataclass(frozen=True)
-class _Compared:
+class _Compared(Struct, frozen=True):
     """Compares the engines for every node; nodes that are alike once."""
 
     platform: Target

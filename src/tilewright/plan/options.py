@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import Struct
 
-@dataclass(frozen=True)
-class PlanOptions:
+
+class PlanOptions(Struct, frozen=True):
     """How to plan. `seconds` is effort of search, counted in steps so that results do not depend on the machine."""
 
     buffers: int = 0

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tilewright.errors import TilewrightError
 
@@ -27,8 +28,7 @@ NARROW_BEAM, WIDE_BEAM = 16, 128
 LOOKS_PER_WIDTH, LOOKS_PER_STATE = 12_500, 50
 
 
-@dataclass(frozen=True)
-class OrderedTask:
+class OrderedTask(Struct, frozen=True):
     """A step that reads the buffers it needs and writes the buffers it makes."""
 
     name: str
@@ -36,8 +36,7 @@ class OrderedTask:
     makes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Order:
+class Order(Struct, frozen=True):
     """Task names in order, the most bytes live at once, and whether no order has fewer."""
 
     names: tuple[str, ...]
@@ -45,8 +44,7 @@ class Order:
     optimal: bool
 
 
-@dataclass(frozen=True)
-class _Problem:
+class _Problem(Struct, frozen=True):
     """Tasks by index, with what the search asks about them. Sets of tasks are bit masks."""
 
     needs: list[tuple[int, ...]]
@@ -70,8 +68,7 @@ class _Problem:
         return during, during - sum(self.sizes[buffer] for buffer in dead)
 
 
-@dataclass(frozen=True)
-class _Block:
+class _Block(Struct, frozen=True):
     """Tasks that run one after the other; bounds on how bytes change over the block and how high they get inside.
 
     Both are relative to the bytes before the block. What else has run decides whether a buffer shared with other blocks
@@ -88,8 +85,7 @@ class _Block:
     height: tuple[int, int]
 
 
-@dataclass(frozen=True)
-class _OrderState:
+class _OrderState(Struct, frozen=True):
     """What has run, the bytes live now, the most so far, and the way here."""
 
     done: int

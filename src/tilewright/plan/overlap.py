@@ -9,8 +9,10 @@ writes, so addresses in the engine's memory are found anew. The clock tells whet
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tilewright.core.plan import Place
 from tilewright.plan.draft import PlanDraft
@@ -56,8 +58,7 @@ def _overlapped(draft: PlanDraft, overlaps: Mapping[int, Overlap]) -> PlanDraft 
     )
 
 
-@dataclass
-class _Overlaps:
+class _Overlaps(Struct, dict=True):
     """Goes through the groups of a plan, with those that another engine computes meanwhile."""
 
     draft: PlanDraft

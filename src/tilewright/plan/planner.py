@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from types import MappingProxyType
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from tilewright.core.graph import FreshNames, Graph, Node, Result
 from tilewright.core.op import REGISTRY, Call, call_node, call_steps

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from tilewright.core.moves import Move, Point, Run, Tiles
 from tilewright.core.plan import Group, Stage, TileBuffer
 from tilewright.timeline.parts import Facts
 
 
-@dataclass(frozen=True)
-class Crossing:
+class Crossing(Struct, frozen=True):
     """How far moves of a buffer go beyond its group."""
 
     early: int = 0
@@ -24,8 +24,7 @@ class Crossing:
     """How many groups before this one left the whole tensor in these bytes, held since then; 0 where it is loaded."""
 
 
-@dataclass(frozen=True)
-class Overlap:
+class Overlap(Struct, frozen=True):
     """Groups of the cores beside which another engine computes a group before them."""
 
     first: int
@@ -56,8 +55,7 @@ def points(
     return tuple(moves), tuple(run for mine in found for run in mine.runs())
 
 
-@dataclass(frozen=True)
-class _Points:
+class _Points(Struct, frozen=True):
     """Those of one group."""
 
     number: int

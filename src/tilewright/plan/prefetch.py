@@ -8,7 +8,9 @@ an earlier one where that is too short for it; what it stores last is awaited wh
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tilewright.core.plan import Group, Stage, TileBuffer
 from tilewright.core.tiles import Member, trace
@@ -49,8 +51,7 @@ def prefetch(draft: PlanDraft) -> PlanDraft:
     return replace(draft, prefetched=_Prefetch(draft, list(draft.groups), occupied).run())
 
 
-@dataclass
-class _Prefetch:
+class _Prefetch(Struct):
     """Groups of a plan, with what else is in the engine's memory."""
 
     draft: PlanDraft

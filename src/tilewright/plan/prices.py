@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group
@@ -14,8 +15,7 @@ from tilewright.price.transfers import Outside
 from tilewright.timeline.parts import Costs
 
 
-@dataclass(frozen=True)
-class Price:
+class Price(Struct, frozen=True):
     """What a group takes."""
 
     cost: Cost
@@ -23,8 +23,7 @@ class Price:
     """Cycles of its transfers, but for stores that others do not wait for."""
 
 
-@dataclass(frozen=True)
-class Prices:
+class Prices(Struct, frozen=True):
     """What is known of the groups of one network, whichever engines its nodes are for."""
 
     contents: Contents = field(default_factory=Contents)

@@ -8,7 +8,8 @@ engine's memory. What comes of that is a plan, which `STEPS` make a better one, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Place, Plan

@@ -8,8 +8,10 @@ way.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.core.plan import Group, TileBuffer
 from tilewright.core.tiles import Use
@@ -31,8 +33,7 @@ def single_step(draft: PlanDraft) -> PlanDraft:
     return replace(draft, solution=SingleSteps.of(draft).run())
 
 
-@dataclass(frozen=True)
-class SingleSteps:
+class SingleSteps(Struct, frozen=True, dict=True):
     """The groups of a plan before anything is loaded early."""
 
     menu: Menu

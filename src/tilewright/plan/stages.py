@@ -11,7 +11,9 @@ the copies that were begun before, and they for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.core.plan import Group, Place, Stage
 from tilewright.core.tiles import Use
@@ -36,8 +38,7 @@ Cycles = Callable[[int, frozenset[str]], tuple[float, float, float]]
 between that memory and the home for others; how many pass until its first loads have arrived."""
 
 
-@dataclass(frozen=True)
-class _Taken:
+class _Taken(Struct, frozen=True):
     """Bytes of the nearer memory, from one group to another."""
 
     start: int

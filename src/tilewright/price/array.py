@@ -7,9 +7,10 @@ Energies follow from units that are in use on average, latencies from whole unit
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import ceil, prod
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from tilewright.core.mapping import SpatialMapping, TemporalMapping, Unrolled
 from tilewright.core.workload import Layer
@@ -33,8 +34,7 @@ LoadKey = tuple[str, int, str]
 """Operand, level among its memories, direction."""
 
 
-@dataclass(frozen=True)
-class Latency:
+class Latency(Struct, frozen=True):
     """Cycles, and what they are made of."""
 
     ideal: int
@@ -58,8 +58,7 @@ class Latency:
         return self.computing + self.stall + self.loading + self.storing
 
 
-@dataclass(frozen=True)
-class ArrayCost:
+class ArrayCost(Struct, frozen=True):
     """The cost of one layer."""
 
     layer: Layer

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from math import ceil
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.machine.array import FROM_HIGH, FROM_LOW, READS, TO_HIGH, TO_LOW, MemoryLevel, Port
 from tilewright.price.array_nest import OperandNest
 
 
-@dataclass(frozen=True)
-class ArrayMove:
+class ArrayMove(Struct, frozen=True):
     """One operand crossing one memory in one direction."""
 
     operand: str

@@ -6,18 +6,18 @@ Lists run from the array outwards. Entry 0 is the array itself, entry `l` the me
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from math import prod
 from operator import mul
+
+from msgspec import Struct
 
 from tilewright.core.mapping import Loop, TemporalMapping, Unrolled
 from tilewright.core.workload import Layer, Operand, Sum
 from tilewright.machine.array import ArrayEngine, MemoryLevel
 
 
-@dataclass(frozen=True)
-class OperandNest:
+class OperandNest(Struct, frozen=True):
     """What follows for one operand from a mapping, before anybody asks for energy or time."""
 
     operand: Operand

@@ -8,10 +8,10 @@ one leaves behind for the next (NEUREKA's depthwise tiles of a single channel do
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright import _native
 from tilewright.errors import TilewrightError
@@ -21,8 +21,7 @@ from tilewright.price.formulas import Numbers
 from tilewright.price.grid import Array
 
 
-@dataclass(frozen=True)
-class Jobs:
+class Jobs(Struct, frozen=True):
     """What jobs of a kind of device are told, and how long they take."""
 
     modes: tuple[str, ...]

@@ -12,11 +12,11 @@ Arrays over classes have one axis per loop, of length 1 where a value does not m
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.core.domain import Affine, Axis, Domain, Whole
 from tilewright.core.tiles import Member, axis_dim
@@ -34,8 +34,7 @@ class Clash(Exception):
         self.loops = (a, b)
 
 
-@dataclass(frozen=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """A dimension of the last node with the tile sizes to look at, and its extent."""
 
     dim: str
@@ -43,8 +42,7 @@ class Cut:
     sizes: tuple[int, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Span:
+class Span(Struct, frozen=True, eq=False):
     """`[start, stop)` along an axis or dimension, for every point of the loop that moves it (-1: none)."""
 
     loop: int
@@ -59,8 +57,7 @@ class Span:
 Box = tuple[Span, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Points:
+class Points(Struct, frozen=True, eq=False):
     """All indices of a loop, for one tile size after the other."""
 
     begin: Array
@@ -83,8 +80,7 @@ def _points(loop: int, cut: Cut) -> Points:
     return Points(begin, number, index == 0, index == np.asarray(counts)[number] - 1, span)
 
 
-@dataclass(frozen=True, eq=False)
-class Projection:
+class Projection(Struct, frozen=True, eq=False):
     """Tiles of every node, regions of every use and what is held of inner tensors: `Trace` over all points."""
 
     ranges: tuple[Mapping[str, Span], ...]

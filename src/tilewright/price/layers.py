@@ -9,9 +9,11 @@ cost nothing, as no byte moves.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from math import prod
 from types import MappingProxyType
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tilewright.core.domain import Affine, Domain
 from tilewright.core.graph import Graph, Node
@@ -28,8 +30,7 @@ OUTPUT, ACTIVATION, CONSTANT = "O", "I1", "I2"
 """The slots of operands in the machine's memories."""
 
 
-@dataclass(frozen=True)
-class NodeLayers:
+class NodeLayers(Struct, frozen=True):
     """A node of the network and the layers that it is; none where it is a view or empty."""
 
     name: str
@@ -37,16 +38,14 @@ class NodeLayers:
     layers: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class NetworkLayers:
+class NetworkLayers(Struct, frozen=True):
     """The layers of a network, and which node each belongs to."""
 
     workload: Workload
     nodes: tuple[NodeLayers, ...]
 
 
-@dataclass(frozen=True)
-class _Tensor:
+class _Tensor(Struct, frozen=True):
     """An operand on its way into layers."""
 
     name: str
@@ -56,8 +55,7 @@ class _Tensor:
     sources: tuple[str, ...] = ()
 
 
-@dataclass
-class _Maker:
+class _Maker(Struct):
     """Makes the layers of one node."""
 
     name: str

@@ -7,7 +7,8 @@ Memories above it are then not there for that operand, so no traffic to them is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tilewright.core.workload import Layer, Operand, Workload
 from tilewright.machine.array import ArrayEngine, MemoryLevel

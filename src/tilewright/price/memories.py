@@ -12,10 +12,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cache
 from math import log2
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.machine.array import ArrayEngine, MemoryLevel
 
@@ -32,8 +34,7 @@ DRAM_READ, DRAM_WRITE = 700 / 64, 750 / 64
 """Picojoules of a bit."""
 
 
-@dataclass(frozen=True)
-class MemoryCost:
+class MemoryCost(Struct, frozen=True):
     """Picojoules of a word, and square millimetres."""
 
     read: float

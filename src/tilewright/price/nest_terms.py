@@ -7,10 +7,11 @@ where that takes one and all others none.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group
@@ -31,8 +32,7 @@ FAR, ROUNDS = 0.5, 3
 """A relative error beyond which a nest decides nothing, and how often it is looked again which ones these are."""
 
 
-@dataclass(frozen=True)
-class NestSeen:
+class NestSeen(Struct, frozen=True):
     """A loop nest with the cycles of the cores for it."""
 
     first: Mapping[str, float]

@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from math import prod
 from types import MappingProxyType
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tilewright.core.domain import Affine, Axis, Domain, Whole
 from tilewright.core.graph import Graph, Node, Result, TensorType
@@ -226,8 +228,7 @@ def _known_factors(body: Body, call: Call, cast: str) -> list[tuple[int, int]]:
     return found
 
 
-@dataclass(frozen=True)
-class NestCounts:
+class NestCounts(Struct, frozen=True):
     """Operations of a loop nest."""
 
     result: Counts

@@ -13,8 +13,9 @@ saved.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import ceil, prod
+
+from msgspec.structs import replace
 
 from tilewright.core.workload import Layer
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group
@@ -24,8 +24,7 @@ BEGIN, FUSED, AGAIN = "begin", "fused", "again"
 FIRST_CALL = (BEGIN, FUSED, AGAIN)
 
 
-@dataclass(frozen=True, eq=False)
-class Terms:
+class Terms(Struct, frozen=True, eq=False):
     """How often each term of a kernel occurs at the steps of a group, over classes."""
 
     grid: Grid
@@ -98,8 +97,7 @@ def _values(
 # What was measured
 
 
-@dataclass(frozen=True, eq=False)
-class Observation:
+class Observation(Struct, frozen=True, eq=False):
     """A layer with the cycles of the cores for it."""
 
     terms: Terms

@@ -11,11 +11,12 @@ Transfers are in `price.transfers`.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.core.domain import Domain
 from tilewright.core.graph import Graph, Node
@@ -57,8 +58,7 @@ SCALED = {"SHIFTS": ("tw_sum_rounded",), "SCALES": ("tw_scale", "tw_scale_untied
 """What scales sums of integers back with a product and a shift, or with a float, by the name of it in formulas."""
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
+class Task(Struct, frozen=True, eq=False, dict=True):
     """A node of a group with what is asked about it again and again."""
 
     member: Member
@@ -348,8 +348,7 @@ def work_points(grid: Grid, position: int) -> Array:
 # One group
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(Struct, frozen=True):
     """What a group takes."""
 
     cycles: float
@@ -363,8 +362,7 @@ class Cost:
     """Cycles of all transfers alone."""
 
 
-@dataclass(frozen=True, eq=False)
-class Priced:
+class Priced(Struct, frozen=True, eq=False):
     """A group with what its parts cost at every step, over classes."""
 
     platform: Target

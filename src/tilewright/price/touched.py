@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tilewright.core.domain import Affine, Domain, Whole
 from tilewright.core.workload import Sum
@@ -12,8 +13,7 @@ MOST_PARTS = 8
 """A whole axis that is up to so many times as long as a dimension has parts of that length (gates of recurrences)."""
 
 
-@dataclass(frozen=True)
-class Touched:
+class Touched(Struct, frozen=True):
     """The loops that index an operand."""
 
     dims: tuple[str, ...] = ()

@@ -9,9 +9,10 @@ says.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.core.tiles import Use
 from tilewright.machine.kernel import Kernel
@@ -20,8 +21,7 @@ from tilewright.price.copies import descriptors, issued, route, shared, slowed, 
 from tilewright.price.grid import Array, Box, Grid
 
 
-@dataclass(frozen=True)
-class Waits:
+class Waits(Struct, frozen=True):
     """Cycles of who waits for transfers."""
 
     each: float = 0.0
@@ -39,8 +39,7 @@ COLD = 5
 """Lines of code of a start and a wait that a group comes to first."""
 
 
-@dataclass(frozen=True)
-class Outside:
+class Outside(Struct, frozen=True):
     """What others do for a group, by number of buffer."""
 
     begun: frozenset[int] = frozenset()
@@ -54,8 +53,7 @@ class Outside:
 ALONE = Outside()
 
 
-@dataclass(frozen=True, eq=False)
-class Far:
+class Far(Struct, frozen=True, eq=False):
     """What a buffer needs besides the transfer on the slower part of its way."""
 
     passing: Array
@@ -70,8 +68,7 @@ class Far:
     """Of a step's loads, and to start transfers, where code of several nodes took the places of this in the caches."""
 
 
-@dataclass(frozen=True, eq=False)
-class Flow:
+class Flow(Struct, frozen=True, eq=False):
     """A buffer that is loaded or stored: cycles and bytes of one transfer over classes, and when it happens."""
 
     cycles: Array
@@ -119,8 +116,7 @@ def due(grid: Grid, moves: Mapping[int, Array], order: Sequence[int], *, store: 
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class Slow:
+class Slow(Struct, frozen=True, eq=False):
     """Transfers whose bytes pass a memory on their way, over classes: cycles beside the computation and other ones."""
 
     loads: Array
@@ -136,8 +132,7 @@ class Slow:
     """Of these, and of starts, as code is fetched anew where several nodes run in between."""
 
 
-@dataclass(frozen=True, eq=False)
-class Traffic:
+class Traffic(Struct, frozen=True, eq=False):
     """All transfers of a group with its loops in one order: cycles over classes, bytes for each tiling."""
 
     single: Array
@@ -184,8 +179,7 @@ class Traffic:
         return grid.corner(found + self.single_loads, last=False)
 
 
-@dataclass(frozen=True, eq=False)
-class Moved:
+class Moved(Struct, frozen=True, eq=False):
     """A flow at the steps at which it is due, over classes: what it adds to the traffic of a group."""
 
     flow: Flow
@@ -219,10 +213,11 @@ def moved(grid: Grid, flow: Flow, when: Array) -> Moved:
     return Moved(flow, when, amount, alone, start, cycles, issue, when * beside, own, own_start, idle)
 
 
-@dataclass(eq=False)
-class _Side:
+class _Side(Struct, eq=False):
     """Loads, or stores, over classes."""
 
+    queue: int
+    """How many transfers a DMA takes before it begins them; 0 where it takes all."""
     cycles: Array
     """Of those that run beside the computation."""
     issue: Array
@@ -245,8 +240,6 @@ class _Side:
     """The longest of these: nothing is asked for behind the last transfer."""
     commands: Array
     """Of those that run beside the computation."""
-    queue: int = field(default=0, kw_only=True)
-    """How many of these a DMA takes before it begins them; 0 where it takes all."""
 
     def add(self, moved: Moved) -> None:
         self.alone = self.alone + moved.alone
@@ -321,7 +314,7 @@ def _arrived(far: Far, flows: Sequence[Moved]) -> Array:
 def traffic(grid: Grid, flows: Sequence[Moved]) -> Traffic:
     """All flows of a group."""
     nothing = np.zeros((1,) * grid.rank)
-    loads, stores, far_loads, far_stores = (_Side(*(nothing for _ in range(13))) for _ in range(4))
+    loads, stores, far_loads, far_stores = (_Side(0, *(nothing for _ in range(13))) for _ in range(4))
     amount, passing, hidden, longest = nothing, nothing, nothing, nothing
     waits = flows[0].flow.waits if flows else Waits()
     for mine in flows:

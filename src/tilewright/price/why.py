@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tilewright.machine.array import READS, MemoryLevel
 from tilewright.price.array import ArrayCost, operation_cycles
@@ -13,8 +14,7 @@ from tilewright.price.array_nest import OperandNest
 from tilewright.price.sparsity import working
 
 
-@dataclass(frozen=True)
-class Why:
+class Why(Struct, frozen=True):
     """A number, how it was worked out, and the numbers that went into it."""
 
     what: str

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from tilewright.base.dtype import INT8, DType
 from tilewright.core.graph import Array, Graph, Node
 
 
-@dataclass(frozen=True)
-class Scheme:
+class Scheme(Struct, frozen=True):
     """How real numbers map to integers: `real = scale * (integer - zero)`, one scale for all or one along an axis."""
 
     dtype: DType
@@ -37,8 +35,7 @@ class Scheme:
         )
 
 
-@dataclass(frozen=True)
-class Form:
+class Form(Struct, frozen=True):
     """A tensor of integers and what they mean."""
 
     tensor: str

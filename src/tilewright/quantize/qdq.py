@@ -7,9 +7,8 @@ no integer rule, or whose result is needed as a float, is emitted as it was. Mov
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
+from msgspec.structs import replace
 
 from tilewright.core.graph import Graph, Node
 from tilewright.core.op import REGISTRY, call_node, evaluate

@@ -6,17 +6,16 @@ So there is one way from quantised networks to integer ones. Nodes whose scales 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from tilewright.core.graph import Array, Attr, Graph, Node
 from tilewright.core.op import REGISTRY, Call, call_node
 from tilewright.quantize.builder import GraphBuilder
 
 
-@dataclass(frozen=True)
-class Quantised:
+class Quantised(Struct, frozen=True):
     """An operand of the real operator: names of its integers, scale and zero point, and the axis of several scales."""
 
     integers: str
@@ -25,8 +24,7 @@ class Quantised:
     axis: int = 0
 
 
-@dataclass(frozen=True)
-class Spelling:
+class Spelling(Struct, frozen=True):
     """How an operator on quantised tensors is written with a real one; `scale` and `zero` are those of its result."""
 
     op: str

@@ -6,10 +6,10 @@ A rule emits nodes and returns the tensor it made, or None where it does not app
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.core.graph import Array, Attr, Graph, Node, TensorType
 from tilewright.core.op import REGISTRY, call_of, evaluate
@@ -23,8 +23,7 @@ Rule = Callable[[Site], str | None]
 # Contractions
 
 
-@dataclass(frozen=True)
-class _Weights:
+class _Weights(Struct, frozen=True):
     """Constant weights without a zero point, with one scale for all or one per result channel."""
 
     integers: Array

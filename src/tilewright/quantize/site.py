@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.core.graph import Array, Attr, Graph, Node
 from tilewright.quantize.builder import GraphBuilder
 from tilewright.quantize.forms import Form, Scheme, codes, dequantised, quantised
 
 
-@dataclass(frozen=True)
-class ByteFunction:
+class ByteFunction(Struct, frozen=True):
     """Real results for every value of an 8-bit tensor."""
 
     form: Form
     results: Array
 
 
-@dataclass(frozen=True)
-class QuantizedInput:
+class QuantizedInput(Struct, frozen=True):
     """An input of an operator: its integers where they are known, its value where it is constant.
 
     Where the input waits to be computed itself, `integers` makes it in the scheme of the result, and `function` gives
@@ -42,8 +40,7 @@ class QuantizedInput:
         return None
 
 
-@dataclass(frozen=True)
-class Site:
+class Site(Struct, frozen=True):
     """A node that waits, its inputs (None for absent ones), and the scheme and name of the result."""
 
     builder: GraphBuilder

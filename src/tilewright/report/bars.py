@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil, floor, log10
+
+from msgspec import Struct
 
 from tilewright.mapping.allocate import tiles
 from tilewright.price.array import ArrayCost
@@ -21,8 +22,7 @@ COLUMN, LOOP = 170.0, 240.0
 """Of a picture of loops: an operand, and the loops."""
 
 
-@dataclass(frozen=True)
-class Rectangle:
+class Rectangle(Struct, frozen=True):
     """A rectangle."""
 
     x: float
@@ -33,8 +33,7 @@ class Rectangle:
     text: str
 
 
-@dataclass(frozen=True)
-class Caption:
+class Caption(Struct, frozen=True):
     """A text in a picture."""
 
     x: float
@@ -44,8 +43,7 @@ class Caption:
     """Whether it ends there."""
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """Rectangles, points and texts, with what the colours mean."""
 
     title: str
@@ -123,8 +121,7 @@ def scatter(
     return Picture(title, note, WIDTH, HEIGHT, tuple(lines), tuple(labels), tuple(marks))
 
 
-@dataclass(frozen=True)
-class _Axis:
+class _Axis(Struct, frozen=True):
     """From one round number to another."""
 
     ticks: tuple[float, ...]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tilewright.machine.array import ArrayEngine, Arrays
 from tilewright.price.array import ArrayCost, areas
@@ -12,8 +13,7 @@ UNITS = "array"
 """The array itself, beside the memories."""
 
 
-@dataclass(frozen=True)
-class NestRow:
+class NestRow(Struct, frozen=True):
     """A loop of a mapping, and for each operand the memory that keeps a tile while it runs."""
 
     loop: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tilewright.base.files import write_file
 from tilewright.machine.array import ArrayEngine, Arrays
@@ -21,8 +22,7 @@ END = ' text-anchor="end"'
 KINDS: tuple[str, ...] = (UNITS, "rf", "sram", "dram")
 
 
-@dataclass(frozen=True)
-class Costed:
+class Costed(Struct, frozen=True):
     """A network on a machine: the layers of each of its operators."""
 
     network: str

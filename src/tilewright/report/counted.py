@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from tilewright.core.plan import Plan
 from tilewright.report.layers import layers
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     from tilewright.sim.marks import GroupProfile
 
 
-@dataclass(frozen=True)
-class CountedRow:
+class CountedRow(Struct, frozen=True):
     """A layer."""
 
     step: int

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isfinite, log10
+
+from msgspec import Struct
 
 from tilewright.report.bars import Picture, scatter
 from tilewright.report.costs_page import TEMPLATE, picture_section
@@ -15,8 +16,7 @@ LEAST = 1e-9
 HEADS = ("", "layer", "operators", "code", "behind passes", "program")
 
 
-@dataclass(frozen=True)
-class LayerError:
+class LayerError(Struct, frozen=True):
     """A layer with the largest error of its result, as a part of its largest value; None where it is not known."""
 
     layer: str

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
+
+from msgspec import Struct
 
 from tilewright.core.graph import Graph
 from tilewright.core.op import is_view
@@ -14,8 +15,7 @@ ROW, LANE, MARGIN = 52, 12, 10
 """Pixels: height of a row, distance of lanes, room between lanes and boxes."""
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """An input or output of the network, or a layer."""
 
     kind: Literal["input", "output", "layer"]
@@ -25,8 +25,7 @@ class Row:
     layer: LayerRow | None = None
 
 
-@dataclass(frozen=True)
-class Trunk:
+class Trunk(Struct, frozen=True):
     """A tensor that is read further down: leaves row `start` and enters each of `targets`, in lane `lane`."""
 
     start: int
@@ -34,8 +33,7 @@ class Trunk:
     lane: int
 
 
-@dataclass(frozen=True)
-class FlowChart:
+class FlowChart(Struct, frozen=True, dict=True):
     """Rows from top to bottom. `linked` are rows whose result the next row reads."""
 
     rows: tuple[Row, ...]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Literal
+
+from msgspec import Struct
 
 from tilewright.core.op import call_node, is_view
 from tilewright.core.plan import Group, NodeWork, Plan, Schedule, TileBuffer
@@ -18,8 +19,7 @@ Lives = Mapping[str, Sequence[tuple[Interval, Interval]]]
 """Of the tensors in each memory, the groups during which they live, and their bytes."""
 
 
-@dataclass(frozen=True)
-class BufferRow:
+class BufferRow(Struct, frozen=True):
     """A tile buffer."""
 
     tensor: str
@@ -32,8 +32,7 @@ class BufferRow:
     """The tensor in whose buffer it lies; "" where it has bytes of its own."""
 
 
-@dataclass(frozen=True)
-class GroupRow:
+class GroupRow(Struct, frozen=True):
     """Layers that run together, tile by tile."""
 
     index: int
@@ -60,8 +59,7 @@ class GroupRow:
     """Multiply-accumulates, those done twice included."""
 
 
-@dataclass(frozen=True)
-class Totals:
+class Totals(Struct, frozen=True):
     """What the groups add up to."""
 
     cycles: float
@@ -83,8 +81,7 @@ class Totals:
         return max(0.0, 1 - self.lower_bound / self.cycles) if self.lower_bound and self.cycles else None
 
 
-@dataclass(frozen=True)
-class GroupTable:
+class GroupTable(Struct, frozen=True):
     """All groups and their totals."""
 
     rows: tuple[GroupRow, ...]

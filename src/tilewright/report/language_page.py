@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tilewright.base.files import write_file
 from tilewright.report.bars import Picture, scatter, stacked
@@ -12,8 +13,7 @@ from tilewright.report.costs_page import TEMPLATE, picture_section
 from tilewright.report.markup import escaped, lines, page
 
 
-@dataclass(frozen=True)
-class MeasuredTokens:
+class MeasuredTokens(Struct, frozen=True):
     """One configuration of a chip."""
 
     name: str

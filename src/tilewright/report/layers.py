@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
+
+from msgspec import Struct
 
 from tilewright.core.domain import Domain, Whole
 from tilewright.core.graph import Graph, Node
@@ -14,8 +15,7 @@ LOOP_NEST = "loop nest"
 """What stands in place of a kernel's file where none was taken."""
 
 
-@dataclass(frozen=True)
-class LayerRow:
+class LayerRow(Struct, frozen=True):
     """One step of the network that computes something."""
 
     step: int

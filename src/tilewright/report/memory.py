@@ -6,7 +6,9 @@ Time is counted in steps of the network, in tiled plans in groups of layers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.core.plan import Buffer, Place, Plan, Schedule
 from tilewright.report.groups import group_span, workspace
@@ -21,8 +23,7 @@ MOST = 2000
 """Rectangles of the memory maps of a tiled plan; beyond, the tiles of a group are one."""
 
 
-@dataclass(frozen=True)
-class BufferBar:
+class BufferBar(Struct, frozen=True):
     """A buffer as a rectangle."""
 
     buffer: Buffer
@@ -34,16 +35,14 @@ class BufferBar:
     label: str
 
 
-@dataclass(frozen=True)
-class Tick:
+class Tick(Struct, frozen=True):
     """A mark of an axis."""
 
     at: float
     text: str
 
 
-@dataclass(frozen=True)
-class MemoryMap:
+class MemoryMap(Struct, frozen=True):
     """One piece of memory: the arena, an output that is lent to other tensors until it is written, or a memory."""
 
     name: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from tilewright.base.files import write_file
 from tilewright.core.plan import Plan, Schedule
@@ -38,8 +39,7 @@ if TYPE_CHECKING:
 TEMPLATE = Path(__file__).with_name("page.html")
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """A number worth a tile at the top of the page."""
 
     label: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from tilewright.core.plan import Plan, Schedule
 from tilewright.report.groups import GroupRow, group_table
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
     from tilewright.sim.marks import GroupProfile
 
 
-@dataclass(frozen=True)
-class ProfileRow:
+class ProfileRow(Struct, frozen=True):
     """Layers that run together."""
 
     group: int
@@ -81,8 +81,7 @@ def _row(row: GroupRow, group: GroupProfile, total: int) -> ProfileRow:
 # The roofline
 
 
-@dataclass(frozen=True)
-class Dot:
+class Dot(Struct, frozen=True):
     """A group in the picture; larger ones take more of the time."""
 
     x: float
@@ -91,8 +90,7 @@ class Dot:
     text: str
 
 
-@dataclass(frozen=True)
-class Roofline:
+class Roofline(Struct, frozen=True):
     """MAC/cycle over MAC/byte, both logarithmic, below what DMA and cores allow."""
 
     width: float

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from tilewright.report.bars import BAR, LABEL, ROW, VALUE, WIDTH, Caption, Picture, Rectangle, colour, short, stacked
 from tilewright.report.costs import energy_text
@@ -50,8 +51,7 @@ for (const svg of document.querySelectorAll("svg[data-edges]")) {
 </script>"""
 
 
-@dataclass(frozen=True)
-class TracedSchedule:
+class TracedSchedule(Struct, frozen=True):
     """A schedule as a trace has it."""
 
     name: str

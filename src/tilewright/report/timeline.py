@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from math import prod
+
+from msgspec import Struct
 
 from tilewright.core.plan import Plan, Schedule
 from tilewright.report.memory import COLOURS, RIGHT, WIDTH, Tick, round_up
@@ -21,8 +22,7 @@ CLOSE_UPS, STEPS, MOST_BARS = 12, 12, 1000
 """Groups that are drawn step by step, their steps, and bars of all of them."""
 
 
-@dataclass(frozen=True)
-class TimedBar:
+class TimedBar(Struct, frozen=True):
     """A bar as a rectangle."""
 
     x: float
@@ -33,8 +33,7 @@ class TimedBar:
     text: str
 
 
-@dataclass(frozen=True)
-class Chart:
+class Chart(Struct, frozen=True):
     """Lanes over time in cycles."""
 
     name: str
@@ -50,8 +49,7 @@ class Chart:
     marks: tuple[TimedBar, ...]
 
 
-@dataclass(frozen=True)
-class TimelinePicture:
+class TimelinePicture(Struct, frozen=True):
     """All groups in one picture, and the longest of them step by step."""
 
     whole: Chart

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import ceil, inf
+
+from msgspec import Struct
 
 from tilewright.schedule.nodes import Numbers
 from tilewright.schedule.scheduling import EngineSchedule, NodeCosts
 
 
-@dataclass
-class _Stay:
+class _Stay(Struct):
     """A tensor at a place: bytes are taken from `taken`, it can be used from `there` on."""
 
     taken: int

@@ -7,10 +7,11 @@ at home is then the outermost one for them, and the channel to it is as wide as 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.core.workload import Layer
 from tilewright.errors import TilewrightError
@@ -34,8 +35,7 @@ WEIGHTS = "I2"
 """The slot of weights; what comes from outside may be in another one."""
 
 
-@dataclass(frozen=True)
-class _Price:
+class _Price(Struct, frozen=True):
     """What a kind of node costs on an engine."""
 
     cycles: int
@@ -43,8 +43,7 @@ class _Price:
     far_energy: float
 
 
-@dataclass(frozen=True)
-class GivenCost:
+class GivenCost(Struct, frozen=True):
     """What each node of an operation costs on an engine, by somebody else's measure."""
 
     operation: str

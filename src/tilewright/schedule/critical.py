@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.schedule.scheduling import CAUSES, EngineSchedule
 
@@ -14,8 +14,7 @@ WAIT = "wait"
 """Of time in which nothing that is known was waited for."""
 
 
-@dataclass(frozen=True)
-class PathStep:
+class PathStep(Struct, frozen=True):
     """A node or transfer on the critical path."""
 
     kind: str
@@ -32,8 +31,7 @@ class PathStep:
         return self.end - self.start
 
 
-@dataclass(frozen=True)
-class _Event:
+class _Event(Struct, frozen=True):
     """A node or a transfer: what it may wait for is what ends as it starts, at one of the same resources."""
 
     step: PathStep

@@ -8,12 +8,12 @@ outside crosses the channels out of there, and results have to get home.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, inf
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.base.solver import FEASIBLE, OPTIMAL, new_model, new_solver, solved
 from tilewright.schedule.fabric import Fabric
@@ -29,8 +29,7 @@ EFFORT = 20.0
 """In CP-SAT's units of time, of which a second has about two here."""
 
 
-@dataclass(frozen=True)
-class Proof:
+class Proof(Struct, frozen=True):
     """What was found."""
 
     bound: int

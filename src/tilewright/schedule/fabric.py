@@ -7,10 +7,10 @@ each operand counts here; what is inside is the business of its mapping.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.errors import TilewrightError
 from tilewright.machine.array import ArrayEngine, MemoryLevel
@@ -22,8 +22,7 @@ UNLIMITED = 2**62
 """Bits of a memory as large as needed."""
 
 
-@dataclass(frozen=True)
-class Store:
+class Store(Struct, frozen=True):
     """A memory that tensors are kept in between nodes."""
 
     name: str
@@ -37,8 +36,7 @@ class Store:
     write_energy: float
 
 
-@dataclass(frozen=True)
-class Fabric:
+class Fabric(Struct, frozen=True, dict=True):
     """Places, what they store, and how tensors get from one to another."""
 
     name: str

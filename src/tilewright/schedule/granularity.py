@@ -6,11 +6,12 @@ Schedules that are evaluated come out of one budget, so that ways to search can 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from random import Random
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tilewright.core.split import Loops, OperationSplit, Parts
 from tilewright.errors import TilewrightError
@@ -39,8 +40,7 @@ Allocation = Mapping[str, tuple[int, ...]]
 """By operation: the place of each slice."""
 
 
-@dataclass(frozen=True)
-class Granularity:
+class Granularity(Struct, frozen=True):
     """How a network is cut."""
 
     splits: Mapping[str, OperationSplit] = field(default_factory=lambda: MappingProxyType({}))
@@ -49,8 +49,7 @@ class Granularity:
     priority: Priority = "latency"
 
 
-@dataclass(frozen=True)
-class CutNetwork:
+class CutNetwork(Struct, frozen=True):
     """A network cut and allocated in some way, and what that comes to."""
 
     how: Granularity

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from tilewright.core.domain import Affine, Axis, Domain, dim, domain
 from tilewright.core.equation import LayerText, parse_equation, parse_relation
@@ -17,8 +18,7 @@ GROUPS, CHANNELS = "G", ("K", "C")
 """Indices of equations that are one axis of channels where the second follows the first."""
 
 
-@dataclass(frozen=True)
-class Tensor:
+class Tensor(Struct, frozen=True):
     """What one operation writes and others read."""
 
     name: str
@@ -31,8 +31,7 @@ class Tensor:
     """Whether it leaves the machine."""
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(Struct, frozen=True):
     """An operand of an operation and the tensor that it is."""
 
     operand: str
@@ -41,8 +40,7 @@ class Access:
     """What memories call it."""
 
 
-@dataclass(frozen=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """A loop nest over tensors. It may see a tensor under another shape with as many elements."""
 
     name: str
@@ -54,8 +52,7 @@ class Operation:
     """Whether bytes are only moved."""
 
 
-@dataclass(frozen=True)
-class OperationGraph:
+class OperationGraph(Struct, frozen=True):
     """Operations in an order in which they can run."""
 
     name: str

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from math import prod
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct, field
 
 from tilewright.core.domain import Affine
 from tilewright.core.split import OperationSplit
@@ -16,8 +16,7 @@ from tilewright.schedule.network import Access, Operation, OperationGraph
 from tilewright.schedule.overlaps import Boxes, Numbers, overlapping
 
 
-@dataclass(frozen=True)
-class Tiles:
+class Tiles(Struct, frozen=True):
     """The nodes of an operation."""
 
     operation: Operation
@@ -110,8 +109,7 @@ def _tiles(
     return Tiles(operation, count, starts, sizes, part, kind.reshape(-1), shapes)
 
 
-@dataclass(frozen=True)
-class Nodes:
+class Nodes(Struct, frozen=True):
     """All nodes of a network as arrays: by node, by tensor that a node makes or that is there from the start, and rows
     of different lengths with the beginning of each."""
 
@@ -164,8 +162,7 @@ class Nodes:
         return name if self.tiles[number].count == 1 else f"{name} [{node - int(self.first[number])}]"
 
 
-@dataclass
-class _NodeBuilder:
+class _NodeBuilder(Struct):
     """Columns as they grow."""
 
     slots: tuple[str, ...]

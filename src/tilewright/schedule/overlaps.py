@@ -9,18 +9,17 @@ element unless both sides are runs of elements.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 Numbers: TypeAlias = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Boxes:
+class Boxes(Struct, frozen=True):
     """Boxes in a tensor of some shape: along each axis where each begins and ends."""
 
     shape: tuple[int, ...]
@@ -38,8 +37,7 @@ class Boxes:
         return np.prod(np.maximum(self.stops - self.starts, 0), axis=1, dtype=np.int64)
 
 
-@dataclass(frozen=True)
-class _Rows:
+class _Rows(Struct, frozen=True):
     """For each class of one list those of the other that it overlaps: rows of different lengths."""
 
     counts: Numbers

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
+
+from msgspec import Struct, field
 
 from tilewright.core.domain import Affine
 from tilewright.core.split import Loops, OperationSplit, Parts
@@ -25,8 +26,7 @@ AROUND, INSIDE, BY_PARTS = MODES = (1, 2, 3)
 """Values of `cn_define_mode`."""
 
 
-@dataclass(frozen=True)
-class OperationPlacement:
+class OperationPlacement(Struct, frozen=True):
     """By operation."""
 
     engines: Mapping[str, tuple[str, ...]]
@@ -61,8 +61,7 @@ def cut(operation: Operation, loops: Loops) -> Loops:
     return tuple(found)
 
 
-@dataclass(frozen=True)
-class Hints:
+class Hints(Struct, frozen=True):
     """How Stream of 2023 says how layers are cut (`hint_loops` with `cn_define_mode`).
 
     Mode 1: one list, the loops around the nodes of all layers. Mode 2: one list, the loops inside of nodes; all other

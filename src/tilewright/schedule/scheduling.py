@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tilewright._native import Scheduler
@@ -26,8 +26,7 @@ CAUSES = ("fetch", "pass", "evict", "result")
 COST, ROUTE, ROOM, CYCLE = 1, 2, 3, 4
 
 
-@dataclass(frozen=True)
-class NodeCosts:
+class NodeCosts(Struct, frozen=True):
     """What nodes cost: by kind of node and place."""
 
     cycles: NDArray[np.int64]
@@ -41,8 +40,7 @@ class NodeCosts:
     runs, and nothing else crosses the channel meanwhile."""
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """What a schedule comes to."""
 
     latency: int
@@ -60,8 +58,7 @@ class Summary:
         return sum(bits for store, bits in self.peaks.items() if store != fabric.home)
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(Struct, frozen=True):
     """Records as columns."""
 
     columns: Mapping[str, Numbers]
@@ -73,8 +70,7 @@ class Table:
         return len(next(iter(self.columns.values())))
 
 
-@dataclass(frozen=True)
-class EngineSchedule:
+class EngineSchedule(Struct, frozen=True):
     """All that happens."""
 
     nodes: Nodes

@@ -6,7 +6,6 @@ Every step evaluates whole schedules, several at once. The same seed gives the s
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice, product
 from math import exp, prod
 from random import Random
@@ -14,6 +13,7 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 import numpy as np
+from msgspec import Struct, field
 
 from tilewright.errors import TilewrightError
 from tilewright.schedule.genetic import Genes, Values, evolve, mutated
@@ -37,8 +37,7 @@ IDLE = 50
 """Steps without anything new, for each group, until it is enough."""
 
 
-@dataclass(frozen=True)
-class Tried:
+class Tried(Struct, frozen=True):
     """An allocation and what it comes to."""
 
     places: tuple[int, ...]
@@ -54,8 +53,7 @@ class Tried:
         return float({"latency": self.latency, "energy": self.energy, "memory": self.memory}[objective])
 
 
-@dataclass(frozen=True)
-class SearchOptions:
+class SearchOptions(Struct, frozen=True):
     """What is searched for, and how long."""
 
     objective: Objective = "latency"
@@ -98,8 +96,7 @@ class SearchOptions:
         return worse <= 0 or chance < exp(-worse / heat)
 
 
-@dataclass(frozen=True)
-class AllocationResult:
+class AllocationResult(Struct, frozen=True):
     """What was found."""
 
     best: Tried

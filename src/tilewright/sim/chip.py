@@ -7,10 +7,10 @@ cycles of the inference in `tw_cycles`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.core.graph import Array, TensorType
 from tilewright.errors import TilewrightError
@@ -21,8 +21,7 @@ from tilewright.sim.program import ElfProgram
 from tilewright.sim.simulator import Look, Simulator, Stop
 
 
-@dataclass(frozen=True)
-class ChipRun:
+class ChipRun(Struct, frozen=True):
     """What one simulated inference gave."""
 
     outputs: tuple[Array, ...]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright import _native
 from tilewright.sim.program import ElfProgram, SourcePlace
 
 
-@dataclass(frozen=True)
-class TransferOf:
+class TransferOf(Struct, frozen=True):
     """The transfer that a finding is about."""
 
     what: str
@@ -30,8 +31,7 @@ class TransferOf:
         return f"{self.what}{held}, started by {self.hart} at {self.place} in cycle {self.started}, {end}"
 
 
-@dataclass(frozen=True)
-class OtherAccess:
+class OtherAccess(Struct, frozen=True):
     """What another hart did with the same bytes."""
 
     hart: str
@@ -45,8 +45,7 @@ class OtherAccess:
         return [f"{self.hart} at {self.place or 'an instruction that is not known any more'}", *_called(self.calls)]
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """A mistake in the program, or (a warning) something it had better not do."""
 
     kind: str

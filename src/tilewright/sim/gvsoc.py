@@ -13,10 +13,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.core.graph import Array, TensorType
 from tilewright.errors import TilewrightError
@@ -42,8 +42,7 @@ _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([^']+)'")
 _ONE_REGISTER_FILE = "tw_one_register_file"
 
 
-@dataclass(frozen=True)
-class GvsocRun:
+class GvsocRun(Struct, frozen=True):
     """What one inference gave."""
 
     outputs: tuple[Array, ...]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.core.graph import Array, TensorType
 from tilewright.errors import TilewrightError
@@ -17,8 +17,7 @@ from tilewright.sim.processes import Running
 from tilewright.sim.settings import EmulatedMachine
 
 
-@dataclass(frozen=True)
-class HostRun:
+class HostRun(Struct, frozen=True):
     """What one execution gave; `nanoseconds` is the fastest of the repeats, None where none were asked for."""
 
     outputs: tuple[Array, ...]

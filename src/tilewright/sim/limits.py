@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tilewright.errors import TilewrightError
 
@@ -12,8 +13,7 @@ MOST_OUTPUT = 16 * 1024 * 1024
 MOST_SECONDS = 1800.0
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What a program gets; the defaults are far beyond what networks need."""
 
     cycles: int | None = None

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from io import BytesIO
 from types import MappingProxyType
 from typing import Any, cast
 
 from elftools.elf.elffile import ELFFile
+from msgspec import Struct, field
 
 from tilewright.errors import TilewrightError
 from tilewright.machine.target import Target
@@ -23,8 +23,7 @@ from tilewright.sim.simulator import Simulator
 SECTION = ".tilewright.marks"
 
 
-@dataclass(frozen=True)
-class MarkPlace:
+class MarkPlace(Struct, frozen=True):
     """One mark: see `core.program.Mark`."""
 
     group: int
@@ -32,8 +31,7 @@ class MarkPlace:
     number: int
 
 
-@dataclass
-class TileProfile:
+class TileProfile(Struct):
     """One step of a group, in cycles."""
 
     step: int
@@ -58,8 +56,7 @@ class TileProfile:
         return sum(self.kernels.values())
 
 
-@dataclass
-class GroupProfile:
+class GroupProfile(Struct):
     """A group of nodes: from the time core 0 enters it until it enters the next one."""
 
     index: int

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tilewright.sim.program import ElfProgram
@@ -13,8 +12,7 @@ from tilewright.sim.simulator import Simulator
 UNKNOWN = "(no symbol)"
 
 
-@dataclass(frozen=True)
-class FunctionCycles:
+class FunctionCycles(Struct, frozen=True):
     """Cycles that harts of one group were awake in a function; calls to others are not among them."""
 
     group: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path, PurePosixPath
@@ -16,6 +15,7 @@ from elftools.common.exceptions import DWARFError, ELFError
 from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
+from msgspec import Struct
 
 from tilewright.errors import TilewrightError
 
@@ -26,8 +26,7 @@ DAMAGE = (
 """What the reader of ELF files raises for files that are cut off or garbled."""
 
 
-@dataclass(frozen=True)
-class Family:
+class Family(Struct, frozen=True):
     """Machines with 32 bits that a program may be for."""
 
     name: str
@@ -46,16 +45,14 @@ RISCV = Family("RISC-V", "EM_RISCV", "riscv64-unknown-elf-gcc -march=rv32imc_zic
 ARM = Family("Arm", "EM_ARM", "arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb", code_bit=1)
 
 
-@dataclass(frozen=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """Bytes that are loaded at an address."""
 
     address: int
     data: bytes
 
 
-@dataclass(frozen=True)
-class Symbol:
+class Symbol(Struct, frozen=True):
     """A name for an address."""
 
     name: str
@@ -64,8 +61,7 @@ class Symbol:
     is_function: bool
 
 
-@dataclass(frozen=True)
-class SourcePlace:
+class SourcePlace(Struct, frozen=True):
     """An address in words: the function that it lies in, and its line of source."""
 
     address: int
@@ -78,8 +74,7 @@ class SourcePlace:
         return f"{self.address:#010x}{function}{f' ({self.line})' if self.line else ''}"
 
 
-@dataclass(frozen=True)
-class ElfProgram:
+class ElfProgram(Struct, frozen=True, dict=True):
     """A program that can be loaded. Lines of source are looked up when somebody asks for the first one."""
 
     path: Path

@@ -19,13 +19,13 @@ import tempfile
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from elftools.elf.elffile import ELFFile
+from msgspec import Struct
 
 from tilewright.core.graph import Array, TensorType
 from tilewright.errors import TilewrightError
@@ -54,8 +54,7 @@ STACK = 2
 """The place among the counts of a program of what is no time."""
 
 
-@dataclass(frozen=True)
-class Footprint:
+class Footprint(Struct, frozen=True):
     """Bytes of a program, besides the arena and the weights of its network."""
 
     code: int
@@ -66,8 +65,7 @@ class Footprint:
     """What the inference took."""
 
 
-@dataclass(frozen=True)
-class QemuRun:
+class QemuRun(Struct, frozen=True):
     """What one inference gave."""
 
     outputs: tuple[Array, ...]

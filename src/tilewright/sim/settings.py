@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 Moment = Literal["start", "wait", "random"]
 SimulatorName = Literal["tilewright", "gvsoc", "qemu"]
 """What simulates a chip."""
 
 
-@dataclass(frozen=True)
-class EmulatedMachine:
+class EmulatedMachine(Struct, frozen=True):
     """How an emulated machine behaves, where the program emulates one."""
 
     dma: Moment = "wait"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from tilewright import _native
 from tilewright.errors import TilewrightError
@@ -29,8 +30,7 @@ SLICE = 1_000_000
 """Cycles that run before anybody is told: Ctrl-C, output and progress come through in between."""
 
 
-@dataclass(frozen=True)
-class Look:
+class Look(Struct, frozen=True):
     """What is recorded of a run besides its counters; all of it costs speed."""
 
     checks: bool = False

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
+
+from msgspec import Struct
 
 from tilewright.errors import TilewrightError
 from tilewright.machine.parts import EnergyTerm
@@ -24,8 +25,7 @@ another access to the same bank, another core's operation in a unit that they sh
 the second half of a misaligned access, a miss of the instruction cache."""
 
 
-@dataclass(frozen=True)
-class HartStatistics:
+class HartStatistics(Struct, frozen=True):
     """What one hart did, in cycles of its own clock."""
 
     name: str
@@ -54,8 +54,7 @@ class HartStatistics:
         return max(self.active - self.instructions - sum(self.stalls.values()), 0)
 
 
-@dataclass(frozen=True)
-class DeviceStatistics:
+class DeviceStatistics(Struct, frozen=True):
     """What one device did; `busy` are its parts that can work at the same time, with their cycles."""
 
     name: str
@@ -70,8 +69,7 @@ class DeviceStatistics:
         return any(self.busy.values()) or any(self.counts.values())
 
 
-@dataclass(frozen=True)
-class EnergyShare:
+class EnergyShare(Struct, frozen=True):
     """One summand: how often something happened, and the energy of that."""
 
     term: EnergyTerm
@@ -82,8 +80,7 @@ class EnergyShare:
         return self.count * self.term.picojoules * 1e-12
 
 
-@dataclass(frozen=True)
-class Statistics:
+class Statistics(Struct, frozen=True):
     """A run in numbers."""
 
     cycles: int

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tilewright.core.graph import Array, TensorType
 from tilewright.core.plan import Place
@@ -21,8 +22,7 @@ from tilewright.sim.marks import marks_of
 from tilewright.sim.simulator import Stop
 
 
-@dataclass(frozen=True)
-class Watched:
+class Watched(Struct, frozen=True):
     """Bytes to look at, and whether only the core that drives knows when they are there."""
 
     spans: tuple[tuple[Place, int], ...]

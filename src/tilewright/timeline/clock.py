@@ -10,10 +10,12 @@ again is the same number for number: what follows from it is known already.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from math import inf
 from typing import Literal
+
+from msgspec import Struct, field
 
 Kind = Literal["compute", "load", "store", "stage"]
 Channel = tuple[int, int, int]
@@ -25,8 +27,7 @@ OUT = " out"
 """Behind the name of a DMA that copies both ways at once: the lane of its stores."""
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """Something that keeps the cores, an engine or a DMA busy for a while, in cycles."""
 
     lane: str
@@ -41,8 +42,7 @@ class Bar:
     bytes: int = 0
 
 
-@dataclass(frozen=True)
-class Label:
+class Label(Struct, frozen=True):
     """What a bar says."""
 
     kind: Kind
@@ -53,7 +53,7 @@ class Label:
     bytes: int = 0
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Issue:
     """The driver starts a transfer."""
 
@@ -69,15 +69,14 @@ class Issue:
     """Between the begins of two transfers, likewise."""
     passing: float = 0.0
     """Cycles of the driver, once it has arrived in the memory in between, until it is where it belongs."""
-    label: Label = field(default=Label("load", ""), compare=False)
+    label: Label = dataclasses.field(default=Label("load", ""), compare=False)
     commands: int = 1
     """Which the driver gives the DMA one by one, for a part each."""
     room: int = 0
     """How many commands its DMA takes before it begins them: who has one more waits for that. 0 where it takes all."""
 
 
-@dataclass(frozen=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """The driver waits for the transfers of a channel; there may be none."""
 
     channel: Channel
@@ -87,18 +86,17 @@ class Wait:
     """Those that pass when they are, if it waits."""
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Start:
     """The driver starts a job of an engine."""
 
     engine: str
     issue: float
     cycles: float
-    label: Label = field(default=Label("compute", ""), compare=False)
+    label: Label = dataclasses.field(default=Label("compute", ""), compare=False)
 
 
-@dataclass(frozen=True)
-class Await:
+class Await(Struct, frozen=True):
     """The driver waits for the jobs of an engine, or for those before the last start."""
 
     engine: str
@@ -107,17 +105,16 @@ class Await:
     wake: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Work:
     """The cores work, and the driver does something else beside them; both end together."""
 
     cycles: float
     beside: tuple[Statement, ...]
-    label: Label = field(default=Label("compute", ""), compare=False)
+    label: Label = dataclasses.field(default=Label("compute", ""), compare=False)
 
 
-@dataclass(frozen=True)
-class Spend:
+class Spend(Struct, frozen=True):
     """Cycles of the driver."""
 
     cycles: float
@@ -139,8 +136,7 @@ future."""
 START: State = ((), (), (), (), ())
 
 
-@dataclass
-class Clock:
+class Clock(Struct):
     """A machine at work."""
 
     slows: float = 0.0
@@ -251,8 +247,7 @@ def arrived(state: State, slows: float = 0.0, bars: list[Bar] | None = None) -> 
     )
 
 
-@dataclass(frozen=True)
-class Passed:
+class Passed(Struct, frozen=True):
     """What a turn, or a group, took, how long each lane was busy for it, and what it leaves."""
 
     cycles: float

@@ -5,8 +5,9 @@ in between.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import exp, factorial
+
+from msgspec import Struct
 
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group
@@ -18,8 +19,7 @@ FAR_CODE = ("transfers",)
 """What runs for transfers by way of a memory in between, among the code of nodes."""
 
 
-@dataclass(frozen=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """What a group finds in the caches."""
 
     nodes: tuple[float, ...] = ()

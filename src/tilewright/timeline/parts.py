@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.core.actions import GroupActions
 from tilewright.core.plan import Group, Stage, TileBuffer
@@ -20,8 +20,7 @@ from tilewright.timeline.clock import OUT
 from tilewright.timeline.code import Kept
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What of a group decides where its moves and runs can be."""
 
     steps: int
@@ -37,8 +36,7 @@ class Facts:
     """Of each node; "" for the cores."""
 
 
-@dataclass(frozen=True, eq=False)
-class Moves:
+class Moves(Struct, frozen=True, eq=False, dict=True):
     """All transfers of a buffer; lists of numbers are by class of steps."""
 
     flow: Flow
@@ -137,8 +135,7 @@ class Costs:
         return Moves(flow, dma, lane, when.tolist(), (fills % slots).tolist(), *numbers)
 
 
-@dataclass(frozen=True, eq=False)
-class CostedGroup:
+class CostedGroup(Struct, frozen=True, eq=False):
     """A group of a plan."""
 
     number: int
@@ -156,8 +153,7 @@ class CostedGroup:
         return self.group.buffers[number]
 
 
-@dataclass(frozen=True, eq=False)
-class GroupPlace:
+class GroupPlace(Struct, frozen=True, eq=False):
     """A group among others."""
 
     part: CostedGroup

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
+
+from msgspec import Struct
 
 from tilewright.core.actions import actions as actions_of
 from tilewright.core.graph import Graph
@@ -22,8 +23,7 @@ Price = Callable[[Group, Mapping[str, str]], Costs]
 """What the parts of a group cost, given the memory of each tensor outside the engine's."""
 
 
-@dataclass(frozen=True, eq=False)
-class Timed:
+class Timed(Struct, frozen=True, eq=False, dict=True):
     """A group and when it runs."""
 
     place: GroupPlace
@@ -64,8 +64,7 @@ class Timed:
         return max(self.passed.busy.get(lane, 0.0) + before - behind, 0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class Timeline:
+class Timeline(Struct, frozen=True, eq=False):
     """When everything runs."""
 
     groups: tuple[Timed, ...]

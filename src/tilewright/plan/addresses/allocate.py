@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, NoReturn
 
+from msgspec import Struct
+
 from tilewright.errors import TilewrightError
 from tilewright.plan.addresses.packing import (
     Item,
@@ -37,8 +39,7 @@ ARENA = "arena"
 NAMES_SHOWN = 8
 
 
-@dataclass(frozen=True)
-class BufferRequest:
+class BufferRequest(Struct, frozen=True):
     """Something that needs `size` bytes during [first, last)."""
 
     name: str
@@ -52,8 +53,7 @@ class BufferRequest:
     bank: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True)
-class Placement:
+class Placement(Struct, frozen=True):
     """A byte offset in a bank."""
 
     bank: str
@@ -81,8 +81,7 @@ class Allocation:
         return sum(self.lower_bounds.values())
 
 
-@dataclass(frozen=True)
-class _Storage:
+class _Storage(Struct, frozen=True):
     """Buffers united by aliases: the names with their offsets inside, and the block they need together."""
 
     names: tuple[tuple[str, int], ...]
@@ -90,8 +89,7 @@ class _Storage:
     banks: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Packed:
+class _Packed(Struct, frozen=True):
     """One bank, packed."""
 
     offsets: list[int]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tilewright.core.plan import Place
 from tilewright.plan.addresses.allocate import BufferRequest
@@ -11,8 +12,7 @@ from tilewright.plan.addresses.lifetimes import Lifetimes, LiveBytes, Moments
 from tilewright.plan.addresses.packing import first_gap
 
 
-@dataclass(frozen=True)
-class Lender:
+class Lender(Struct, frozen=True):
     """An output of the network: its memory is free before step `until`. Callers align it to its elements, no better."""
 
     index: int
@@ -21,8 +21,7 @@ class Lender:
     element_bytes: int
 
 
-@dataclass(frozen=True)
-class _Lent:
+class _Lent(Struct, frozen=True):
     """What lies in an output: when it lives, and its bytes [begin, end)."""
 
     lifetimes: Lifetimes

@@ -8,16 +8,16 @@ lower bound nearly always; `solver` closes the gaps that remain.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
+
+from msgspec import Struct
 
 # What one call may spend, in looks at a pair of items that live at the same time; an item costs about eight such looks.
 EFFORT = 30_000
 EFFORT_PER_ITEM = 8
 
 
-@dataclass(frozen=True)
-class Item:
+class Item(Struct, frozen=True):
     """A block of `size` bytes, live in [first, last), at a multiple of `align`, or exactly at `pin`."""
 
     size: int
@@ -27,8 +27,7 @@ class Item:
     pin: int | None = None
 
 
-@dataclass(frozen=True)
-class PeakBound:
+class PeakBound(Struct, frozen=True):
     """No packing has a smaller peak than `bytes`; the items live at time `at` show why."""
 
     bytes: int

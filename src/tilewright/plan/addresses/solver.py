@@ -19,8 +19,9 @@ ortools takes about a second and most networks need no search.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from tilewright.base.solver import FEASIBLE, INFEASIBLE, OPTIMAL, new_model, new_solver, solved
 from tilewright.plan.addresses.packing import Item, peak, round_up
@@ -40,16 +41,14 @@ FIRST_NODES = 20_000
 SEARCH_ORDERS = ("TWA", "TAW")
 
 
-@dataclass(frozen=True)
-class Tightened:
+class Tightened(Struct, frozen=True):
     """The best offsets found and the best bound proven."""
 
     offsets: list[int]
     bound: int
 
 
-@dataclass(frozen=True)
-class Banked:
+class Banked(Struct, frozen=True):
     """A bank and an offset for each item (None when none was found); `proven` when no cheaper choice exists."""
 
     banks: list[int] | None

@@ -8,13 +8,13 @@ free for both, in several orders.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 ALWAYS = (0, 1 << 30)
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Bytes needed from node `first` to node `last`, of which `kept` at the start are needed always."""
 
     size: int

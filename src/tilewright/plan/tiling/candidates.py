@@ -7,13 +7,14 @@ tiling that needs the fewest bytes of all is always among them.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from math import lcm
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group
@@ -41,8 +42,7 @@ AVOIDED = 1.1
 """What cycles of tiles are multiplied with that are to be avoided."""
 
 
-@dataclass(frozen=True)
-class Tiling:
+class Tiling(Struct, frozen=True):
     """What the surroundings of a group ask of its tiles."""
 
     buffers: int = 0
@@ -59,11 +59,10 @@ class Tiling:
     """Tiles that count as slower than they are."""
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(Struct, frozen=True, eq=False, dict=True):
     """One way to run a group."""
 
-    make: Callable[[], Group] = field(repr=False, compare=False)
+    make: Callable[[], Group]
     """The group is made when it is asked for: of most candidates it never is."""
     bytes: int
     """Of the workspace: tile buffers with all slots, scratch of all cores."""

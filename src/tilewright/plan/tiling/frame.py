@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.core.domain import Affine
 from tilewright.core.tiles import Use, left, walked
@@ -46,8 +47,7 @@ Order = tuple[int, ...]
 """Loops, outermost first."""
 
 
-@dataclass(eq=False)
-class Holder:
+class Holder(Struct, eq=False):
     """A tile buffer: the part of a tensor that some uses need."""
 
     use: Use

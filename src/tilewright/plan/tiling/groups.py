@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.core.plan import Group, NodeWork, TileBuffer
 from tilewright.core.tiles import TileLoop
@@ -18,8 +19,7 @@ from tilewright.price.tiles import parted, queue_cycles
 from tilewright.price.transfers import Traffic, in_turn, overlapped
 
 
-@dataclass(frozen=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """Where the tensors of a group live, and what it may take."""
 
     near: frozenset[str]
@@ -32,8 +32,7 @@ class Surroundings:
     """Points that may be computed, those computed twice included."""
 
 
-@dataclass(frozen=True, eq=False)
-class Share:
+class Share(Struct, frozen=True, eq=False):
     """How cores share a node: for each tiling one of the options, -1 where none is allowed."""
 
     options: Sequence[Option]
@@ -44,8 +43,7 @@ class Share:
     """Of all cores, for each tiling."""
 
 
-@dataclass(frozen=True, eq=False)
-class Tilings:
+class Tilings(Struct, frozen=True, eq=False):
     """All tilings of a frame with the same number of slots and the same use of cores."""
 
     frame: Frame

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import lcm
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.core.domain import Affine, Domain, Whole
 from tilewright.core.graph import TensorType
@@ -33,8 +34,7 @@ class Impossible(Exception):
     """Nodes that cannot run as one group, whatever the tiles are."""
 
 
-@dataclass(frozen=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """What a node allows."""
 
     free: tuple[str, ...]
@@ -253,8 +253,7 @@ def legal_sizes(grid: Grid, everything: Sequence[Rules]) -> list[Array]:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class Option:
+class Option(Struct, frozen=True, eq=False):
     """One way in which cores may share a node; `split` is "" where one core does it all."""
 
     split: str
@@ -271,8 +270,7 @@ class Option:
     """Bytes of all cores for each tiling."""
 
 
-@dataclass(frozen=True, eq=False)
-class Density:
+class Density(Struct, frozen=True, eq=False):
     """Whether the part of a block that a node touches is one run of bytes, for each tiling."""
 
     whole: Value

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tilewright.core.graph import Node
 from tilewright.core.op import is_view
@@ -46,8 +47,7 @@ def check(plan: Plan) -> None:
         raise PlanError(violations)
 
 
-@dataclass(frozen=True)
-class _Range:
+class _Range(Struct, frozen=True):
     """Bytes of one memory."""
 
     memory: Memory

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.core.domain import Affine, Domain
 from tilewright.core.op import REGISTRY
@@ -16,8 +16,7 @@ from tilewright.machine.kernel import Kernel
 from tilewright.plan.validator.regions import Box, Replay, Values, cover, everywhere, extents, most, rows, touched
 
 
-@dataclass(frozen=True)
-class Opened:
+class Opened(Struct, frozen=True, dict=True):
     """A group whose parts belong together, with its replay."""
 
     number: int

@@ -8,8 +8,10 @@ another engine computes beside later groups lasts until the group in which it is
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.core.op import REGISTRY, is_view
 from tilewright.core.plan import NodeWork, Place, Plan, Schedule, Stage, TileBuffer
@@ -23,8 +25,7 @@ from tilewright.plan.validator.regions import everywhere, whole
 from tilewright.plan.validator.within import inlaid
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(Struct, frozen=True):
     """Bytes of a memory held from one group to another, both included."""
 
     label: str

@@ -8,11 +8,11 @@ follow the first few and the last one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import inf, prod
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.core.moves import Move, Point, Run
 from tilewright.core.plan import Schedule
@@ -42,8 +42,7 @@ def times(point: Point, step: int, steps: int) -> tuple[Time, Time]:
     return (point.group, turn, first), (point.group, turn, last)
 
 
-@dataclass(frozen=True)
-class MoveIndex:
+class MoveIndex(Struct, frozen=True, dict=True):
     """The moves and runs of a schedule, by what they are of."""
 
     schedule: Schedule

@@ -11,10 +11,10 @@ This is the validator's own arithmetic on access maps. The planner and the code 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.core.domain import Affine, Axis, Domain, Whole
 from tilewright.core.tiles import Member, TileLoop
@@ -23,8 +23,7 @@ Values = int | np.ndarray[Any, Any]
 """One number, or one for each step."""
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(Struct, frozen=True):
     """`[start, stop)` of an axis or of a loop dimension."""
 
     start: Values
