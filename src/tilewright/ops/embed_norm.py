@@ -33,6 +33,9 @@ def _infer(call: Call) -> tuple[TensorType, ...]:
     for name in TABLES:
         if call.has(name) and call.shape(name)[1:] != word.shape[1:]:
             raise call.error("shape-mismatch", f"{name} {call.type(name)} needs rows of {word.shape[1]}")
+    if not call.has("position_ids") and call.shape("position_embedding")[0] < ids[1]:
+        rows = call.type("position_embedding")
+        raise call.error("shape-mismatch", f"position_embedding {rows} has no row for each of {ids[1]} positions")
     check_scale(call, "gamma", word.shape[1:])
     check_scale(call, "beta", word.shape[1:])
     result = word.with_shape((*ids, word.shape[1]))
