@@ -103,8 +103,10 @@ def story_tokens(language: Language, count: int) -> Array:
     module: Any = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     tokens: list[int] = []
+    end = language.tokenizer.end
     for text in islice(module.stories(seed=1), count):
-        tokens += language.prompt(text)
+        # Longer ones than the context are read in windows.
+        tokens += ([] if end is None else [end]) + language.tokenizer.encode(text)
         if len(tokens) >= count:
             break
     return np.asarray(tokens[:count])

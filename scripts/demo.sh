@@ -27,6 +27,11 @@ parts() {
     make --no-print-directory -s -C build/demo_chip >>"$log"
     part simulate '/cycles \(/p' "$tilewright" sim build/demo_chip/network --platform siracusa --stats --profile \
         --trace build/demo_chip/trace.json
+    part snitch '/cycles simulated/p' "$tilewright" run "$network" --platform snitch
+    part mempool '/cycles simulated/p' "$tilewright" run "$network" --platform mempool
+    .venv/bin/python examples/encoders.py mobilebert --layers 1 --output build/demo_encoder >>"$log"
+    part ita '/cycles simulated/p' "$tilewright" run build/demo_encoder/mobilebert.onnx --platform snitch-ita
+    part diff '/no layer|first/p' "$tilewright" diff "$network"
     part cost 's/.* total[ │]+([0-9,]+)[ │]+([^│]*[^ │])[ │]+([0-9,]+) .*/\1 products in \3 cycles with \2 on a TPU-like array/p' \
         "$tilewright" cost "$network" --machine tpu-like
     part schedule 's/(cycles, [^;]*); ([^;]*);.*/\1 on three engines; \2/p' \
