@@ -12,11 +12,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 from rich.progress import track
 
 from benchmarks.prediction import LAYER, LEAST, Job, Row, Run, by_network, network_off, rows_of, save, simulate
@@ -36,8 +36,7 @@ L1, HOMES = (16_384, 65_536, 229_376), ("L2", "L3")
 OF_NETWORKS = ("network", "network_float")
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """A layer or network, with what its worst layers are made of."""
 
     rows: tuple[Row, ...]

@@ -10,12 +10,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from tilewright.core.graph import Array, TensorType
 
@@ -67,8 +67,7 @@ double bench(const void *const *in, void *const *out, int batches, int runs) {
 """
 
 
-@dataclass(frozen=True)
-class Contender:
+class Contender(Struct, frozen=True):
     """A program at hand: `fastest(batches, runs)` is the CPU time per run, in microseconds, of its fastest batch."""
 
     fastest: Callable[[int, int], float]
@@ -76,8 +75,7 @@ class Contender:
     ram: int | None = None
 
 
-@dataclass(frozen=True)
-class Toolchain:
+class Toolchain(Struct, frozen=True):
     """A C compiler and its options."""
 
     compiler: str

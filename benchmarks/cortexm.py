@@ -15,9 +15,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from msgspec import Struct
+from msgspec.structs import asdict
 from rich.console import Console
 from rich.table import Table
 
@@ -52,8 +53,7 @@ HELIUM = 3.0
 """Times fewer instructions on the Cortex-M55."""
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """One program on one core."""
 
     network: str
@@ -153,8 +153,7 @@ def measure(case: Case, variants: Sequence[str], *, alone: bool) -> list[Row]:
     return rows
 
 
-@dataclass(frozen=True)
-class Promise:
+class Promise(Struct, frozen=True):
     """A figure and its limit, which it must not exceed; or, where `least`, must reach."""
 
     network: str

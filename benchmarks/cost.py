@@ -15,10 +15,10 @@ import time
 import traceback
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 from rich.console import Console
 from rich.progress import track
@@ -37,8 +37,7 @@ SLOWEST = 10
 Status = Literal["costs", "free", "failed"]
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """A network on a machine."""
 
     network: str
@@ -49,8 +48,7 @@ class Pair:
         return f"{self.network} on {self.machine}"
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(Struct, frozen=True):
     """What became of a pair."""
 
     pair: Pair

@@ -21,10 +21,10 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 from rich.console import Console
 from rich.table import Table
@@ -66,8 +66,7 @@ static void tw_skip(int me) {
 """
 
 
-@dataclass(frozen=True)
-class Faulty:
+class Faulty(Struct, frozen=True):
     """A program of which one synchronisation can be left out, counted from 1."""
 
     loaded: ElfProgram
@@ -78,8 +77,7 @@ class Faulty:
     """Their texts."""
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """How a run went."""
 
     told: str
@@ -89,8 +87,7 @@ class Outcome:
     """That it took, without loading the program."""
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """What became of the synchronisations of a network."""
 
     name: str

@@ -10,10 +10,11 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict
 from rich.console import Console
 from rich.table import Table
 
@@ -28,8 +29,7 @@ from tilewright.plan import PlanOptions
 L1 = 229_376
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """A network, and cycles of its plans."""
 
     network: str

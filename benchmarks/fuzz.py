@@ -11,13 +11,15 @@ from __future__ import annotations
 import argparse
 import os
 
+from msgspec import Struct, field
+from msgspec.structs import asdict
+
 # Read by libraries when they are imported: threads do not survive a fork.
 os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -39,8 +41,7 @@ SAVED_EVERY = 30.0
 """Seconds; what was done since is done again by the next campaign."""
 
 
-@dataclass
-class Progress:
+class Progress(Struct):
     """How far a campaign on one target has come."""
 
     next: int = 0

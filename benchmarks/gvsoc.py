@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 from rich.console import Console
 from rich.table import Table
@@ -33,8 +33,7 @@ PLANS = 4
 """How many are measured: GVSoC was asked for programs with the fastest plans."""
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(Struct, frozen=True):
     """A network, what it may use, and its cycles in GVSoC."""
 
     case: str

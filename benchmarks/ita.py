@@ -10,11 +10,11 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from examples.encoders import ENCODERS, Network, encoder
+from msgspec import Struct
 from rich.console import Console
 from rich.table import Table
 
@@ -31,8 +31,7 @@ Made = tuple[bytes, Array, int]
 """A network as ONNX, an input, multiply-accumulates."""
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Struct, frozen=True):
     """A network, and the uses that it should have: with data in L1, and in all."""
 
     build: Callable[[], Made]
@@ -68,8 +67,7 @@ def cases(layers: int) -> dict[str, Case]:
     return found
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """What a network took."""
 
     name: str

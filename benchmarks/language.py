@@ -16,12 +16,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from rich.console import Console
 from rich.table import Table
 
@@ -57,8 +57,7 @@ HERTZ = {"cortex-m55": 400e6, "cortex-m7": 480e6}
 """Clocks of usual parts, at which instructions of an emulator are told as a rate."""
 
 
-@dataclass(frozen=True)
-class Written:
+class Written(Struct, frozen=True):
     """What the interpreter wrote behind a prompt, prompt included, and the logits of every position."""
 
     tokens: Array

@@ -15,11 +15,11 @@ import argparse
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
 
 import numpy as np
+from msgspec import Struct
 from rich.console import Console
 from rich.table import Table
 
@@ -61,8 +61,7 @@ for position in positions:
 """
 
 
-@dataclass(frozen=True)
-class Rate:
+class Rate(Struct, frozen=True):
     """Mapping evaluations of one layer in a second."""
 
     layer: str

@@ -10,9 +10,10 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict
 from rich.console import Console
 from rich.table import Table
 
@@ -27,8 +28,7 @@ FASTER = 12
 SMALL, LARGE = "mempool-16", "mempool"
 
 
-@dataclass(frozen=True)
-class Layer:
+class Layer(Struct, frozen=True):
     """A network of one layer, its multiply-accumulates and the share of the peak that it has to reach."""
 
     build: Callable[[], Graph]
@@ -36,8 +36,7 @@ class Layer:
     share: float
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """What a layer takes on some cores."""
 
     layer: str

@@ -10,9 +10,10 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from msgspec import Struct
+from msgspec.structs import asdict
 from rich.console import Console
 from rich.table import Table
 
@@ -29,8 +30,7 @@ NETWORKS = ("Models/", "_fp32", "_int8")
 """Cases that are networks, by part of their name."""
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """One network at one size of L1."""
 
     name: str

@@ -15,11 +15,11 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from msgspec import Struct
 from onnx import TensorProto, helper, numpy_helper
 from rich.console import Console
 from rich.table import Table
@@ -51,8 +51,7 @@ SHORT = texts((r"(for \(int (?!i\b)\w+ = [^;]*; \w+ < )([\w]+)(; \w+\+\+\) \{)",
 """Loops of a nest end one turn too early."""
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """A fault and where it is."""
 
     what: str
@@ -233,8 +232,7 @@ def made(network: str, folder: Path) -> Path:
     return path
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What became of a fault."""
 
     fault: Fault

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tilewright.api import compiling
@@ -37,8 +37,7 @@ BYTES = 16
 """By which a pointer is wrong: no kernel minds its alignment."""
 
 
-@dataclass
-class Planted:
+class Planted(Struct):
     """Whether a fault was planted, and how often."""
 
     times: int = 0

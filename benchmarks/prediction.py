@@ -14,13 +14,13 @@ import json
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from msgspec.structs import replace
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 from rich.console import Console
 from rich.table import Table
 
@@ -42,8 +42,7 @@ LARGE = 4096
 """Bytes of constants of which only the range is kept."""
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(Struct, frozen=True):
     """A network on one machine."""
 
     network: str
@@ -58,8 +57,7 @@ class Job:
         return Sizes({"L1": self.l1}, self.home, self.cores, ENGINES[self.engines])
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(Struct, frozen=True):
     """A plan with what was simulated."""
 
     job: Job
@@ -68,8 +66,7 @@ class Run:
     cycles: int
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """A layer of a network on one machine."""
 
     network: str

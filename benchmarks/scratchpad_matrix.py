@@ -19,10 +19,10 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 from rich.console import Console
 from rich.progress import track
@@ -50,8 +50,7 @@ STATUSES: tuple[Status, ...] = ("exact", "needs", "failed")
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One program to build, and the runs of it."""
 
     name: str
@@ -71,8 +70,7 @@ class Setting:
         return f"{self.name} {sizes} home={self.home} cores={self.cores}"
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(Struct, frozen=True):
     """What became of a setting; `needed` are the memories that need at least so many bytes."""
 
     setting: Setting
@@ -239,7 +237,7 @@ def main() -> int:
     proofs = each(prove, sampled(needs, chosen.prove, chosen.seed), chosen.jobs, "prove")
     if chosen.json:
         groups = {"results": results, "proofs": proofs}
-        print(json.dumps({key: [asdict(r) for r in group] for key, group in groups.items()}, default=str, indent=1))
+        print(json.dumps(to_builtins(groups, enc_hook=str), indent=1))
     else:
         Console().print(table(results, proofs))
     return 1 if not results or any(r.status == "failed" for r in (*results, *proofs)) else 0

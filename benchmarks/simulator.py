@@ -14,10 +14,10 @@ import shutil
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 from rich.console import Console
 from rich.table import Table
 
@@ -70,8 +70,7 @@ def simulated(program: Path) -> tuple[float, int, int]:
     return seconds, simulator.instructions, first
 
 
-@dataclass(frozen=True)
-class Network:
+class Network(Struct, frozen=True):
     """A network of one product on a platform, and how often it runs."""
 
     platform: str

@@ -11,12 +11,12 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from itertools import product as product_of
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 from rich.console import Console
 from rich.table import Table
@@ -38,8 +38,7 @@ ENGINES: dict[str, tuple[str, ...]] = {"cores": ("neureka",), "all": ()}
 """The engines that each choice of `--engines` does without."""
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """What a program may use."""
 
     engines: str
@@ -50,8 +49,7 @@ class Machine:
         return Options(platform=PLATFORM, sizes=Sizes({"L1": self.l1}, cores=self.cores, without=ENGINES[self.engines]))
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """One program."""
 
     name: str
@@ -237,5 +235,5 @@ def main() -> int:
     show("networks", whole)
     rows = [*single, *whole]
     if options.json:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2))
+        options.json.write_text(json.dumps([to_builtins(row) for row in rows], indent=2))
     return 0 if all(row.right for row in rows) else 1

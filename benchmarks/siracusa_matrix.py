@@ -26,11 +26,11 @@ import traceback
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from typing import Literal
 
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 from rich.console import Console
 from rich.progress import track
@@ -52,8 +52,7 @@ Status = Literal["exact", "needs", "failed"]
 STATUSES: tuple[Status, ...] = ("exact", "needs", "failed")
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One program."""
 
     name: str
@@ -73,8 +72,7 @@ class Setting:
         return f"{self.name} {self.way} timing={self.timing}"
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(Struct, frozen=True):
     """What became of a setting."""
 
     setting: Setting
@@ -162,7 +160,7 @@ def each(settings: Sequence[Setting], file: Path, jobs: int, keep: Path | None) 
         for done in track(as_completed(waiting), "run", len(left), console=console, disable=not console.is_terminal):
             result = done.result()
             results[result.setting] = result
-            notes.write(json.dumps({**asdict(result), "package": state}) + "\n")
+            notes.write(json.dumps({**to_builtins(result, enc_hook=str), "package": state}) + "\n")
             notes.flush()
             if result.status == "failed":
                 # The first lines of a compiler's refusal are its command.

@@ -8,9 +8,9 @@ compared with the reference. The exit status is 1 where one is wrong, or a use i
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from rich.console import Console
 from rich.table import Table
 
@@ -25,8 +25,7 @@ LANES = {"float64": 1, "float32": 2, "float16": 4}
 TOLERANCE = {"float64": 1e-10, "float32": 1e-4, "float16": 3e-2}
 
 
-@dataclass(frozen=True)
-class Layer:
+class Layer(Struct, frozen=True):
     """One layer, and the use of the FPUs that it should have."""
 
     name: str
@@ -49,8 +48,7 @@ def all_layers() -> list[Layer]:
     ]
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """What one layer took."""
 
     layer: Layer

@@ -11,11 +11,12 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from math import exp, log
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict
 from rich.console import Console
 from rich.table import Table
 
@@ -38,8 +39,7 @@ TURN_US, BATCH_US = 4000.0, 400.0
 """About how long a program runs when it is its turn, and how long between two looks at the clock."""
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """What was measured for one network; times in microseconds, memory in bytes."""
 
     network: str
@@ -55,8 +55,7 @@ class Row:
         return self.times[ours] / self.times[other] if other in self.times else None
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One network with its programs, ready to be timed."""
 
     name: str

@@ -12,11 +12,11 @@ import argparse
 import json
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from rich.console import Console
 from rich.table import Table
 
@@ -31,8 +31,7 @@ SAME = 1e-9
 """The part by which sums of the same numbers may differ."""
 
 
-@dataclass(frozen=True)
-class Stated:
+class Stated(Struct, frozen=True):
     """A result of ZigZag."""
 
     name: str

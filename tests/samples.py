@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import onnx
+from msgspec import Struct
 from onnx import numpy_helper
 
 from random_graphs import Network
@@ -25,8 +25,7 @@ SHAKEN = 1e-6
 TRIES = 6
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """A network, its inputs in order, and the right outputs where an oracle of its own knows them."""
 
     name: str

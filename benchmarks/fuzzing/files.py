@@ -8,8 +8,9 @@ import random
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from benchmarks.fuzzing.workers import Verdict, failure
 from cli.test_mutated_files import (
@@ -50,8 +51,7 @@ STARVED = "takes more memory than there is"
 WITH_CODE = ("generic", "scratchpad", "siracusa")
 
 
-@dataclass(frozen=True)
-class Description:
+class Description(Struct, frozen=True):
     """A file in YAML, and what is done with damaged forms of it."""
 
     text: str

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from benchmarks.fuzzing.networks import run_once
 from benchmarks.fuzzing.workers import Verdict, judged

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from batches import Batch, BatchError, Member
@@ -49,8 +49,7 @@ LEVELS = {
 MOMENTS = ("start", "wait", "random")
 
 
-@dataclass(frozen=True)
-class Way:
+class Way(Struct, frozen=True):
     """How a sample is compiled for a platform, built and run."""
 
     options: Options

@@ -10,9 +10,11 @@ import signal
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 Status = Literal["right", "refused", "wrong", "traceback", "crash", "hang", "memory"]
 FINE: frozenset[Status] = frozenset({"right", "refused"})
@@ -25,8 +27,7 @@ WALL_SECONDS = 900.0
 """Of one item; a loaded machine takes many times the CPU time."""
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What became of item `index`. `detail` is one line of what is wrong, or the code of the error."""
 
     index: int

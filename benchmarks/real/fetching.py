@@ -7,14 +7,14 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from benchmarks.real.packages import Package
 
 
-@dataclass(frozen=True)
-class Model:
+class Model(Struct, frozen=True):
     """An ONNX file of a package."""
 
     package: Package

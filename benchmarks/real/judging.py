@@ -14,12 +14,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import onnx
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from benchmarks.real.packages import Setting
 from tilewright.core.graph import Array, TensorType
@@ -34,8 +35,7 @@ ROUNDS, TURN_US = 8, 50_000.0
 """How often both programs have their turn, and about how long one takes."""
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What became of a model. Times are microseconds of CPU time of one run on one thread."""
 
     status: Status

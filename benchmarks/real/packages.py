@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from fnmatch import fnmatch
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True)
-class Setting:
+
+class Setting(Struct, frozen=True):
     """What a user says about a model."""
 
     dims: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -20,8 +20,7 @@ class Setting:
     ones of wider integers."""
 
 
-@dataclass(frozen=True)
-class Package:
+class Package(Struct, frozen=True):
     """A package with its version, and settings of its files by pattern, of which the first that fits counts."""
 
     name: str
