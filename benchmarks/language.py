@@ -121,10 +121,17 @@ def bits_per_character(language: Language, tokens: Array, logits_of: Callable[[A
     return taken / characters
 
 
+def checkpoint_of(language: Language) -> Checkpoint:
+    """The floats of a model; decoders in ONNX have no reference here."""
+    if not isinstance(language.model, Checkpoint):
+        raise SystemExit("a checkpoint (.npz) is needed, not a decoder in ONNX")
+    return language.model
+
+
 def quality(language: Language, graph: Graph, text: Array) -> tuple[float, float, float]:
     """Bits per character of floats, of the interpreter of the integer model, and of its C."""
     return (
-        bits_per_character(language, text, lambda w: Reference(language.model).logits(w[None])[0]),
+        bits_per_character(language, text, lambda w: Reference(checkpoint_of(language)).logits(w[None])[0]),
         bits_per_character(language, text, lambda w: written(graph, w.tolist(), 0, len(w)).logits / LOGIT),
         bits_per_character(language, text, lambda w: compiled(graph, [w], "generic")[0][0] / LOGIT),
     )
@@ -192,7 +199,7 @@ def host(language: Language, prompt: str, tokens: int) -> Table:
     """Tokens per second of this computer: C written by hand, generated in floats, generated in integers."""
     table = Table("flags", "by hand", "floats", "ratio", "integers", "ratio")
     read = language.prompt(prompt)
-    reference, text = Reference(language.model), list(read)
+    reference, text = Reference(checkpoint_of(language)), list(read)
     logits = reference.logits(np.asarray([read]))[0, -1]
     while len(text) < min(len(read) + tokens, language.model.sizes.context):
         if (token := int(np.argmax(logits))) == language.tokenizer.end:
@@ -202,7 +209,7 @@ def host(language: Language, prompt: str, tokens: int) -> Table:
     count = len(text) - len(read)
     for flags in FLAGS:
         with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-            hand = by_hand(language.model, flags, Path(folder))
+            hand = by_hand(checkpoint_of(language), flags, Path(folder))
             said = subprocess.run([*hand, *map(str, text)], capture_output=True, text=True, check=True).stdout.split()
             if [*map(int, said)][len(read) - 1 : -1] != text[len(read) :]:
                 print("the C written by hand says something else than the reference", file=sys.stderr)
@@ -235,8 +242,9 @@ def main() -> int:
     console, wrong = Console(width=120), False
     for path in given.models:
         language = load_language(path)
-        graph = integer_graph(quantised(language.model, watched(language.model, own_texts(language.model))))
-        console.print(f"{path}: {language.model.parameters / 1e6:.2f} million parameters")
+        model = checkpoint_of(language)
+        graph = integer_graph(quantised(model, watched(model, own_texts(model))))
+        console.print(f"{path}: {model.parameters / 1e6:.2f} million parameters")
         if given.prompts:
             table = same(language, graph, PROMPTS[: given.prompts], given.tokens, given.platform or PLATFORMS)
             wrong |= any(cell != "all" for cell in table.columns[2].cells)

@@ -184,7 +184,7 @@ FAULTS: tuple[Fault, ...] = (
 )
 
 
-Layer = tuple[str, list[str], str, str, dict[str, int]]
+Layer = tuple[str, list[str], str, str, dict[str, Any]]
 """Operator, operands, result, name and attributes."""
 TRANSFORMER: tuple[Layer, ...] = (
     ("LayerNormalization", ["x", "gain", "shift"], "normed", "norm", {"axis": -1}),

@@ -11,6 +11,7 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -60,7 +61,8 @@ class Attempt:
 
     def write(self, network: Network, name: str) -> Path:
         model, fed = network
-        np.savez(self._folder / f"{name}.npz", **{f"input_{i}": array for i, array in enumerate(fed.values())})
+        arrays: dict[str, Any] = {f"input_{i}": array for i, array in enumerate(fed.values())}
+        np.savez(self._folder / f"{name}.npz", **arrays)
         path = self._folder / f"{name}.onnx"
         path.write_bytes(model.SerializeToString())
         return path
