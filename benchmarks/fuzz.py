@@ -1,9 +1,10 @@
 """Random networks on all platforms and damaged files, for as long as there is time: `--minutes N --seed S`.
 
-Network i of seed S is the same everywhere. Networks are compared with onnxruntime, or with an oracle of their own, and
-with the interpreter; files are mutated ONNX, YAML, npz and ELF files. Everything runs in forked processes with limits
-of time and memory. What is wrong is kept below --output with its message, and reduced; where a campaign ended, the next
-one of the same seed tries again what was found, and goes on. The exit status is 1 where anything was found.
+Network i of seed S is the same everywhere; NNSmith makes others (`--networks nnsmith`). They are compared with
+onnxruntime, or with an oracle of their own, and with the interpreter; files are mutated ONNX, YAML, npz and ELF files.
+Everything runs in forked processes with limits of time and memory. What is wrong is kept below --output with its
+message, and reduced; where a campaign ended, the next one of the same seed tries again what was found, and goes on. The
+exit status is 1 where anything was found.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import json
 import time
 from collections.abc import Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 from rich.console import Console
@@ -29,11 +31,14 @@ from rich.table import Table
 from benchmarks.fuzzing import TESTS as TESTS
 from benchmarks.fuzzing.files import Files
 from benchmarks.fuzzing.findings import keep_file, keep_network
-from benchmarks.fuzzing.networks import BATCH, GENERIC, on_generic, on_platform, warm
+from benchmarks.fuzzing.networks import BATCH, GENERIC, Source, on_generic, on_platform, warm
+from benchmarks.fuzzing.smith import smith_sample
 from benchmarks.fuzzing.workers import Judge, Verdict, judged
+from samples import sample
 
 FILES = "files"
 TARGETS = (GENERIC, "scratchpad", "siracusa", "cortex-m4", FILES)
+MAKERS = {"own": sample, "nnsmith": smith_sample}
 AT_ONCE = {GENERIC: 4 * BATCH, FILES: 1000}
 """Items of one process; the first ones pay for what is loaded late."""
 USUAL_AT_ONCE = 60
@@ -60,9 +65,11 @@ class Progress(Struct):
 class Campaign:
     """Targets by turns, each with the same share of time; what was done is written after every turn."""
 
-    def __init__(self, seed: int, targets: Sequence[str], folder: Path, console: Console) -> None:
-        self.seed, self.folder, self.console = seed, folder, console
-        self._state = folder / f"seed_{seed}.json"
+    def __init__(self, seed: int, maker: str, targets: Sequence[str], folder: Path, console: Console) -> None:
+        self.folder, self.console = folder, console
+        self.source: Source = partial(MAKERS[maker], seed)
+        self._series = f"{seed}" if maker == "own" else f"{maker}_{seed}"
+        self._state = folder / f"seed_{self._series}.json"
         self._files = Files(seed) if FILES in targets else None
         self.progress = {target: Progress() for target in targets}
         for target in targets:
@@ -76,8 +83,8 @@ class Campaign:
         if target == FILES and self._files:
             return self._files.judge
         if target == GENERIC:
-            return partial(on_generic, self.seed)
-        return partial(on_platform, target, self.seed)
+            return partial(on_generic, self.source)
+        return partial(on_platform, target, self.source)
 
     def turn(self, target: str, end: float, most: int) -> None:
         """Some more items of a target."""
@@ -118,14 +125,14 @@ class Campaign:
         self._state.write_text(json.dumps(everything, indent=1) + "\n")
 
     def found(self, target: str, verdict: Verdict) -> None:
-        name = f"{target}_{self.seed}_{verdict.index}"
+        name = f"{target}_{self._series}_{verdict.index}"
         self.progress[target].findings.append(f"{name}: {verdict.status}: {verdict.detail}")
         self.console.print(f"{name}: {verdict.status}: {verdict.detail}", markup=False, style="red")
         place = self.folder / name
         if target == FILES and self._files:
             keep_file(place, *self._files.content(verdict.index), verdict)
         else:
-            keep_network(place, target, self.seed, verdict)
+            keep_network(place, target, self.source(verdict.index), verdict)
 
     def run(self, seconds: float, count: int) -> None:
         end = time.monotonic() + seconds
@@ -156,6 +163,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10.0, help="how long (default: 10)")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--networks",
+        choices=MAKERS,
+        default="own",
+        help="who makes them (default: own); nnsmith comes with the extra 'bench'",
+    )
     parser.add_argument("--count", type=int, default=20_000, help="items of each target at most (default: 20000)")
     parser.add_argument(
         "--platform",
@@ -166,7 +179,12 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=Path("build/fuzz"), help="where findings and progress are kept")
     options = parser.parse_args()
     console = Console(soft_wrap=True)
-    campaign = Campaign(options.seed, options.platform or TARGETS, options.output, console)
+    targets = options.platform or TARGETS
+    if options.networks == "nnsmith" and not find_spec("nnsmith"):
+        parser.error("--networks nnsmith: NNSmith is not installed; pip install -e .[bench]")
+    if options.networks == "nnsmith":
+        targets = [target for target in targets if target != FILES]
+    campaign = Campaign(options.seed, options.networks, targets, options.output, console)
     campaign.run(60 * options.minutes, options.count)
     console.print(campaign.table())
     for done in campaign.progress.values():

@@ -33,6 +33,16 @@ def test_samples_repeat() -> None:
         assert one.model.SerializeToString() != sample(6, index).model.SerializeToString()
 
 
+def test_networks_of_nnsmith_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("nnsmith", reason="the extra 'bench' has it")
+    monkeypatch.setattr(sys, "path", [str(TOP), *sys.path])
+    smith: Any = importlib.import_module("benchmarks.fuzzing.smith")
+    for index in (3, 9):
+        one, other = smith.smith_sample(5, index), smith.smith_sample(5, index)
+        assert one.model.SerializeToString() == other.model.SerializeToString()
+        assert one.expected
+
+
 def test_damage_repeats_and_does_damage() -> None:
     whole = sample(5, 0).model
     found = [damaged_network(whole, seed) for seed in range(40)]

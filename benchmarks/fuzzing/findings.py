@@ -14,7 +14,7 @@ from msgspec.structs import asdict, replace
 from benchmarks.fuzzing.networks import run_once
 from benchmarks.fuzzing.workers import Verdict, judged
 from reduction import Network, smallest_network
-from samples import Sample, sample
+from samples import Sample
 
 LEAST_WALL = 120.0
 """Seconds that one attempt of a reduction may take."""
@@ -26,10 +26,9 @@ def keep_file(place: Path, name: str, content: bytes, verdict: Verdict) -> None:
     _tell(place, verdict)
 
 
-def keep_network(place: Path, platform: str, seed: int, verdict: Verdict) -> None:
+def keep_network(place: Path, platform: str, made: Sample, verdict: Verdict) -> None:
     """A case folder: network.onnx, inputs.npz and, reduced.onnx with reduced.npz."""
     place.mkdir(parents=True, exist_ok=True)
-    made = sample(seed, verdict.index)
     _write(place, "network", made)
     _tell(place, verdict)
     if made.known is None and verdict.status != "hang":

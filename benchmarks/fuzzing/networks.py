@@ -49,6 +49,10 @@ LEVELS = {
 MOMENTS = ("start", "wait", "random")
 
 
+Source = Callable[[int], Sample]
+"""Network i of a seed."""
+
+
 class Way(Struct, frozen=True):
     """How a sample is compiled for a platform, built and run."""
 
@@ -93,19 +97,19 @@ def _judged(made: Sample, ran: Callable[[], tuple[Sequence[Array], Member]], ind
     return Verdict(index, "wrong" if wrong else "right", f"{made.kind}: {'; '.join(wrong)}"[:400] if wrong else "")
 
 
-def on_generic(seed: int, items: Sequence[int]) -> Iterator[Verdict]:
+def on_generic(source: Source, items: Sequence[int]) -> Iterator[Verdict]:
     """Networks on this computer, built many at a time."""
     for start in range(0, len(items), BATCH):
-        yield from _batch(seed, items[start : start + BATCH])
+        yield from _batch(source, items[start : start + BATCH])
 
 
-def _batch(seed: int, items: Sequence[int]) -> Iterator[Verdict]:
+def _batch(source: Source, items: Sequence[int]) -> Iterator[Verdict]:
     compiler, flags = BUILDS[items[0] // BATCH % len(BUILDS)]
     with tempfile.TemporaryDirectory(prefix="tilewright-fuzz-") as scratch:
         folder = Path(scratch)
         members: list[tuple[int, Sample, Member]] = []
         for index in items:
-            made = sample(seed, index)
+            made = source(index)
             try:
                 compiled = compile_model(made.write(folder), Options(name=f"n{index}"), samples=made.inputs)
             except TilewrightError as error:
@@ -144,10 +148,10 @@ def compiled_in_a_way(platform: str, made: Sample, index: int, folder: Path) -> 
     return compile_model(model, way.options, samples=made.inputs), way
 
 
-def on_platform(platform: str, seed: int, items: Sequence[int]) -> Iterator[Verdict]:
+def on_platform(platform: str, source: Source, items: Sequence[int]) -> Iterator[Verdict]:
     """Networks on one of the other platforms, one at a time."""
     for index in items:
-        made = sample(seed, index)
+        made = source(index)
         with tempfile.TemporaryDirectory(prefix="tilewright-fuzz-") as scratch:
             yield run_once(platform, made, index, Path(scratch))
 

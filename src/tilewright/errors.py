@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+MOST_OF_A_LINE = 1000
+"""Characters. What an error quotes from a file may have any length."""
+
 
 class TilewrightError(Exception):
     """An error the user can act on.
@@ -26,7 +29,15 @@ class TilewrightError(Exception):
         if self.help:
             lines.append(f"help: {self.help}")
         # What stands in a file may have several lines; only the first of all begins on the left.
-        return "\n  ".join(line for text in lines for line in text.split("\n"))
+        return "\n  ".join(_shown(line) for text in lines for line in text.split("\n"))
+
+
+def _shown(line: str) -> str:
+    """A line whole, or its beginning and its end."""
+    if len(line) <= MOST_OF_A_LINE:
+        return line
+    part = MOST_OF_A_LINE // 2
+    return f"{line[:part]} [{len(line) - 2 * part} characters left out] {line[-part:]}"
 
 
 def _rebuilt(code: str, what: str, reasons: tuple[str, ...], help: str) -> TilewrightError:

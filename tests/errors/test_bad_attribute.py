@@ -37,3 +37,11 @@ def test_unknown_attributes_of_a_call() -> None:
         call_of(operators()["Softmax"], [parse_type("float32[2]")], {"colour": 1}, name="here")
     assert caught.value.code == "bad-attribute"
     assert "axis" in caught.value.help
+
+
+def test_long_attributes_are_shortened(tmp_path: Path) -> None:
+    built = model([node("Transpose", "x", "y", perm=list(range(5000)))], [value("x", (2, 3))], ["y"])
+    with pytest.raises(TilewrightError) as caught:
+        load(write(tmp_path / "m.onnx", built))
+    assert len(str(caught.value)) < 3000
+    assert "characters left out" in str(caught.value)
