@@ -32,7 +32,7 @@ from rich.table import Table
 from benchmarks.siracusa import ENGINES, PLATFORM
 from tilewright.api import Case, Options, compile_model, find_cases, load_case
 from tilewright.api.feeding import fit
-from tilewright.codegen import build, written_project
+from tilewright.codegen import build, write_project
 from tilewright.core.graph import Array, TensorType
 from tilewright.errors import TilewrightError
 from tilewright.machine.target import Sizes, Target
@@ -124,8 +124,8 @@ def faulty(case: Case, sizes: Sizes, folder: Path) -> Faulty:
     compiled = compile_model(case.model, Options(platform=PLATFORM, sizes=sizes), samples=list(case.inputs))
     name, graph = compiled.program.name, compiled.plan.graph
     source, dropped = droppable(compiled.files[f"{name}.c"].decode())
-    with written_project({**compiled.files, f"{name}.c": source.encode()}, folder, name):
-        built = build(folder, compiled.platform, name, flags=("-Wno-unused",))
+    write_project({**compiled.files, f"{name}.c": source.encode()}, folder, name)
+    built = build(folder, compiled.platform, name, flags=("-Wno-unused",))
     inputs = fit(case.inputs, graph, None)
     loaded = load_program(built.executable)
     return Faulty(loaded, compiled.platform, inputs, tuple(graph.types[o] for o in graph.given), dropped)

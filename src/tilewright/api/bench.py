@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from tilewright.api.sampled_layers import SampledLayer, network
-from tilewright.codegen import build, lower, project_files, write_project
+from tilewright.codegen import build, lower, project_files, project_in
 from tilewright.codegen.build import build_drivers
 from tilewright.codegen.project import compiler_version, drivers
 from tilewright.core.plan import Plan
@@ -105,17 +105,18 @@ class Bench:
 
     def _groups(self, planned: Plan, layers: Sequence[SampledLayer]) -> tuple[GroupProfile, ...]:
         platform, graph = planned.platform, planned.graph
-        program, project = lower(planned), self._folder / "project"
+        program = lower(planned)
         files = project_files([program], platform)
         if not self._objects:
-            write_project(files, project)
-            self._objects = build_drivers(project, platform, graph.name, self._folder)
-        write_project({name: data for name, data in files.items() if name not in drivers(platform)}, project)
+            with project_in(None, files, graph.name) as project:
+                self._objects = build_drivers(project, platform, graph.name, self._folder)
         marked = profile_flags(program.parts) if platform.qemu else ()
-        # Nobody looks at lines of these programs, and their code is the same without.
-        built = build(project, platform, flags=(*self._objects, *marked, "-g0"))
         fed = {name: array for layer in layers for name, array in layer.fed.items()}
         inputs, kinds = [fed[name] for name in graph.inputs], [graph.types[name] for name in graph.outputs]
-        if platform.qemu:
-            return run_in_qemu(built.executable, inputs, kinds, platform, program.parts).parts
-        return run_on_chip(built.executable, inputs, kinds, platform, profile=True).groups
+        own = {name: data for name, data in files.items() if name not in drivers(platform)}
+        with project_in(None, own, graph.name) as project:
+            # Nobody looks at lines of these programs, and their code is the same without.
+            built = build(project, platform, graph.name, flags=(*self._objects, *marked, "-g0"))
+            if platform.qemu:
+                return run_in_qemu(built.executable, inputs, kinds, platform, program.parts).parts
+            return run_on_chip(built.executable, inputs, kinds, platform, profile=True).groups

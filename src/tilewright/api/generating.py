@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from math import ceil
 from pathlib import Path
@@ -14,7 +13,7 @@ from msgspec.structs import replace
 from tilewright.api.arrays import read_named
 from tilewright.api.compiling import Compiled, Observer, Options, compile_entries
 from tilewright.api.telling import Figures, Say, tell, words_of
-from tilewright.codegen import build, written_project
+from tilewright.codegen import build, project_in
 from tilewright.core.graph import Graph
 from tilewright.errors import TilewrightError
 from tilewright.frontend.decoders import Decoder, load_decoder
@@ -136,10 +135,7 @@ def generate(
     compiled = compile_language(language, chosen, floats=floats, prefill=prefill, progress=progress)
     decode = compiled["decode"]
     platform, name = decode.platform, decode.program.name
-    with (
-        tempfile.TemporaryDirectory(prefix="tilewright-") as scratch,
-        written_project(decode.files, target := folder or Path(scratch) / "project", name),
-    ):
+    with project_in(folder, decode.files, name) as target:
         progress("build")
         executable = build(target, platform, name, compiler=compiler, flags=flags).executable
         progress("write")

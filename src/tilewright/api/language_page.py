@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tilewright.api.compiling import Observer, Options, compile_model
-from tilewright.codegen import build, written_project
+from tilewright.codegen import build, project_in
 from tilewright.core.graph import Graph
 from tilewright.errors import TilewrightError
 from tilewright.language.kinds import KINDS, kind_of
@@ -76,10 +75,7 @@ def measured_tokens(name: str, graph: Graph, options: Options, limits: Limits = 
     middle = last // 2
     # The token that is looked into comes last, so that everything is as it is in the middle of a text.
     positions = [*dict.fromkeys(last * step // (POSITIONS - 1) for step in range(POSITIONS)), middle]
-    with (
-        tempfile.TemporaryDirectory(prefix="tilewright-") as scratch,
-        written_project(compiled.files, target := Path(scratch) / "project", compiled.program.name),
-    ):
+    with project_in(None, compiled.files, compiled.program.name) as target:
         executable = build(target, platform, compiled.program.name).executable
         kinds = [plan.graph.types[given] for given in plan.graph.given]
         chip = Chip(executable, 2, kinds, platform, steps=len(positions), checks=True, limits=limits)

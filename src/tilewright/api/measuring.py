@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tilewright.codegen import build, lower, project_files, write_project
+from tilewright.codegen import build, lower, project_files, project_in
 from tilewright.codegen.project import compiler_version
 from tilewright.core.cache import Cache, user_cache
 from tilewright.core.graph import Array
@@ -121,9 +119,7 @@ class Meter(Struct, frozen=True):
     def _simulated(self, plan: Plan, files: Mapping[str, bytes]) -> Times:
         mine, graph = self.building, plan.graph
         types = [graph.types[name] for name in graph.given]
-        with tempfile.TemporaryDirectory(prefix="tilewright-") as scratch:
-            folder = Path(scratch) / "project"
-            write_project(files, folder, mine.name)
+        with project_in(None, files, mine.name) as folder:
             built = build(folder, plan.platform, mine.name, compiler=mine.compiler, flags=mine.flags)
             profile = bool(_groups(plan))
             ran = run_on_chip(built.executable, self.inputs, types, plan.platform, profile=profile, limits=mine.limits)

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from tilewright.api.compiling import Compiled
 from tilewright.api.measuring import Building
-from tilewright.codegen import build, lower, project_files, written_project
+from tilewright.codegen import build, lower, project_files, project_in
 from tilewright.codegen.observing import HEADER, Sight, recording, sights, stopping
 from tilewright.core.graph import Array, Graph, TensorType
 from tilewright.core.program import Mark, Program
@@ -123,10 +123,7 @@ class Runner(Struct, frozen=True):
     @contextmanager
     def _built(self, files: Mapping[str, bytes], flags: Sequence[str]) -> Generator[Path]:
         name, mine = self.compiled.program.name, self.building
-        with (
-            tempfile.TemporaryDirectory(prefix="tilewright-") as scratch,
-            written_project(files, folder := Path(scratch) / "project", name),
-        ):
+        with project_in(None, files, name) as folder:
             platform, added = self.compiled.platform, (*mine.flags, *flags)
             yield build(folder, platform, name, compiler=mine.compiler, flags=added).executable
 

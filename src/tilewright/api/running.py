@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -15,7 +14,7 @@ from tilewright.api.compiling import Compiled, Observer, Options, compile_model
 from tilewright.api.feeding import fit, noise, stepped
 from tilewright.api.measuring import Building
 from tilewright.base.dtype import BFLOAT16, FLOAT16
-from tilewright.codegen import build, written_project
+from tilewright.codegen import build, project_in
 from tilewright.core.graph import Array, Graph
 from tilewright.core.interpret import interpret_steps
 from tilewright.core.sizes import extents, type_of
@@ -119,10 +118,7 @@ def run_model(
     if where == "gvsoc":
         compiled = replace(compiled, files={**compiled.files, **given_files(fed)})
     name = compiled.program.name
-    with (
-        tempfile.TemporaryDirectory(prefix="tilewright-") as scratch,
-        written_project(compiled.files, target := folder or Path(scratch) / "project", name),
-    ):
+    with project_in(folder, compiled.files, name) as target:
         progress("build")
         added = GVSOC_FLAGS if where == "gvsoc" else profile_flags(marks) if where == "qemu" and profile else ()
         added += (f"-DTW_STEPS={steps}",) if where == "qemu" and steps else ()

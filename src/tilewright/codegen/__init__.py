@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from tilewright.codegen.build import build
 from tilewright.codegen.lower import lower
-from tilewright.codegen.project import project_files, write_project, written_project
+from tilewright.codegen.project import project_files, project_in, write_project
 
-__all__ = ["build", "lower", "project_files", "write_project", "written_project"]
+__all__ = ["build", "lower", "project_files", "project_in", "write_project"]

@@ -6,11 +6,13 @@ import hashlib
 import json
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
+from tilewright.base.files import cannot_write
 from tilewright.base.folders import written_folder
 from tilewright.codegen.printer import print_programs
 from tilewright.core.program import Program
@@ -83,14 +85,7 @@ def written_project(files: Mapping[str, bytes], folder: Path, name: str = "netwo
 
     A list of them is written, too. By it the next project of that name knows which files go with this one.
     """
-    listed = _manifest(name)
-    digests = {file: hashlib.sha256(data).hexdigest() for file, data in sorted(files.items())}
-    content = {**files, listed: (json.dumps({"files": digests}, indent=1) + "\n").encode()}
-
-    def fill(place: Path) -> None:
-        for file, data in content.items():
-            (place / file).parent.mkdir(parents=True, exist_ok=True)
-            (place / file).write_bytes(data)
+    listed, content = _manifest(name), _content(files, name)
 
     def stale(place: Path) -> set[str]:
         before = _listed(place / listed)
@@ -98,8 +93,37 @@ def written_project(files: Mapping[str, bytes], folder: Path, name: str = "netwo
         kept = {*content, *(file for other in others for file in other)}
         return {file for file, digest in before.items() if file not in kept and _digest(place / file) == digest}
 
-    with written_folder(folder, fill, stale, help="choose another folder with --output DIR"):
+    with written_folder(folder, partial(_fill, content), stale, help="choose another folder with --output DIR"):
         yield
+
+
+@contextmanager
+def project_in(folder: Path | None, files: Mapping[str, bytes], name: str) -> Generator[Path]:
+    """A project in a folder; where none is given, in one that goes with the block.
+
+    Nobody misses that one after a crash, so the disk is not waited for.
+    """
+    if folder is not None:
+        with written_project(files, folder, name):
+            yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as scratch:
+        place = Path(scratch) / "project"
+        with cannot_write(place):
+            _fill(_content(files, name), place)
+        yield place
+
+
+def _content(files: Mapping[str, bytes], name: str) -> Mapping[str, bytes]:
+    """Files of a project, and the list of them."""
+    digests = {file: hashlib.sha256(data).hexdigest() for file, data in sorted(files.items())}
+    return {**files, _manifest(name): (json.dumps({"files": digests}, indent=1) + "\n").encode()}
+
+
+def _fill(content: Mapping[str, bytes], place: Path) -> None:
+    for file, data in content.items():
+        (place / file).parent.mkdir(parents=True, exist_ok=True)
+        (place / file).write_bytes(data)
 
 
 def written_names(folder: Path, name: str) -> tuple[str, ...]:
