@@ -37,6 +37,11 @@ def by_onnxruntime(model: onnx.ModelProto, fed: dict[str, Array]) -> list[Array]
     return [np.asarray(array) for array in session.run(None, fed)]
 
 
+def is_of_onnxruntime(error: Exception) -> bool:
+    """Whether onnxruntime refuses a model by it."""
+    return type(error).__module__.startswith("onnxruntime")
+
+
 def number_of(array: Array) -> int:
     return helper.np_dtype_to_tensor_dtype(array.dtype)
 
@@ -132,7 +137,7 @@ class Soup:
         try:
             results = by_onnxruntime(self._network([node], names), self._fed([node]))
         except Exception as refusal:
-            if not type(refusal).__module__.startswith("onnxruntime"):
+            if not is_of_onnxruntime(refusal):
                 raise
             return
         finite = all(np.all(np.isfinite(array)) for array in results if array.dtype.kind == "f")
@@ -154,14 +159,29 @@ class Soup:
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
 
     def model(self) -> tuple[onnx.ModelProto, dict[str, Array]]:
-        """The network, of which everything that nothing reads is an output, and its inputs."""
+        """The network, of which everything that nothing reads is an output, and its inputs.
+
+        Of some valid networks onnxruntime gets sizes wrong that are computed: those end before.
+        """
+        while True:
+            model, fed = self._whole(), self._fed(self.nodes)
+            try:
+                by_onnxruntime(model, fed)
+            except Exception as refusal:
+                if not is_of_onnxruntime(refusal):
+                    raise
+                self.nodes.pop()
+            else:
+                return model, fed
+
+    def _whole(self) -> onnx.ModelProto:
         read = {name for node in self.nodes for name in node.input}
         made = [name for node in self.nodes for name in node.output]
         model = self._network(self.nodes, [name for name in made if name not in read])
         for output in model.graph.output:
             value = self.values[output.name]
             output.CopyFrom(helper.make_tensor_value_info(output.name, number_of(value), value.shape))
-        return model, self._fed(self.nodes)
+        return model
 
 
 def magnitude(*arrays: Array) -> float:

@@ -13,6 +13,7 @@ from msgspec.structs import asdict, replace
 
 from benchmarks.fuzzing.networks import run_once
 from benchmarks.fuzzing.workers import Verdict, judged
+from random_types import is_of_onnxruntime
 from reduction import Network, smallest_network
 from samples import Sample
 
@@ -59,7 +60,7 @@ def reduced(made: Sample, fails: Callable[[Sample], bool]) -> Sample:
     try:
         model, fed = smallest_network((made.model, made.fed), judged_part)
     except Exception as refusal:
-        if not type(refusal).__module__.startswith("onnxruntime"):
+        if not is_of_onnxruntime(refusal):
             raise
         return made
     return replace(made, model=model, fed=fed)
