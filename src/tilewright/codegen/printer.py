@@ -25,6 +25,15 @@ NO_MARKS = [
     "#endif",
     "",
 ]
+CONSTANTS = [
+    "#if defined(__GNUC__) && !defined(__clang__) && defined(__AVX512VL__)",
+    "/* gcc 12 copies some constants wrong if it knows them, as {1, 1, 1, 0, 1} of 64 bits. It does not know these. */",
+    "#define TW_CONSTANT static __attribute__((used))",
+    "#else",
+    "#define TW_CONSTANT static const",
+    "#endif",
+    "",
+]
 
 
 def print_programs(programs: Sequence[Program]) -> dict[str, bytes]:
@@ -198,6 +207,7 @@ def _source(program: Program, *, binary: bool) -> str:
     if binary:
         lines += _extern_weights(program)
     else:
+        lines += CONSTANTS if program.constants else []
         for constant in program.constants:
             lines += _constant(constant, names[constant.place], program.sections[constant.section])
     lines += [function.text for function in program.functions]
@@ -370,7 +380,7 @@ def _constant(constant: Constant, name: str, section: str) -> list[str]:
     values = elements(dtype, constant.array) or ["0"]
     rows = [", ".join(values[i : i + 16]) for i in range(0, len(values), 16)]
     there = f' __attribute__((section("{section}")))' if section else ""
-    head = f"static const {dtype.ctype} {name}[{len(values)}]{there} = {{"
+    head = f"TW_CONSTANT {dtype.ctype} {name}[{len(values)}]{there} = {{"
     return [head, *(f"    {row}," for row in rows), "};", ""]
 
 
