@@ -23,7 +23,7 @@ from tilewright.core.program import Program
 from tilewright.errors import TilewrightError
 from tilewright.frontend import load, save
 from tilewright.machine import DEFAULT_PLATFORM
-from tilewright.machine.target import Sizes, Target, load_platform, platform_names, resize
+from tilewright.machine.target import Sizes, Target, described_platforms, load_platform, resize
 from tilewright.ops import load_folder
 from tilewright.passes import run_pipeline
 from tilewright.plan import PlanOptions, alternatives, check, plan
@@ -287,7 +287,7 @@ def _check_memories(planned: Plan, real: Target) -> None:
 def _with_code(platform: Target) -> Target:
     if platform.build:
         return platform
-    others = [name for name in platform_names() if load_platform(name).build]
+    others = [other.name for other in described_platforms() if other.build]
     raise TilewrightError(
         "simulator-only",
         f"platform '{platform.name}' has no code that networks could be compiled to",

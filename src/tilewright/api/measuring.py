@@ -20,7 +20,7 @@ from tilewright.core.cache import Cache, user_cache
 from tilewright.core.graph import Array
 from tilewright.core.plan import Group, Plan
 from tilewright.errors import TilewrightError
-from tilewright.machine.target import Target, load_platform, platform_names
+from tilewright.machine.target import Target, described_platforms
 from tilewright.sim.chip import run_on_chip
 from tilewright.sim.limits import USUAL, Limits
 from tilewright.sim.simulator import simulator_digest, timing_of
@@ -130,7 +130,7 @@ def check_measurable(platform: Target) -> None:
     """An error where nothing tells the cycles of a platform's programs."""
     if platform.timings and platform.home:
         return
-    others = [name for name in platform_names() if (p := load_platform(name)).timings and p.home and p.build]
+    others = [p.name for p in described_platforms() if p.timings and p.home and p.build]
     raise TilewrightError(
         "no-simulator",
         f"plans for platform '{platform.name}' cannot be measured",

@@ -15,7 +15,7 @@ from tilewright.machine.array import ArrayEngine
 from tilewright.machine.library import load_machine, machine_names
 from tilewright.machine.machine import Machine, print_machine
 from tilewright.machine.parts import Engine
-from tilewright.machine.target import platform_names
+from tilewright.machine.target import described_platforms
 
 commands = typer.Typer()
 EXAMPLES = """
@@ -25,7 +25,7 @@ EXAMPLES = """
 
 @commands.command("machines")
 def machines_command(as_json: opt.Json = False) -> None:
-    found = [load_machine(name) for name in (*machine_names(), *platform_names())]
+    found = (*map(load_machine, machine_names()), *described_platforms())
     if as_json:
         print(json.dumps({"machines": [_machine_values(machine) for machine in found]}))
         return

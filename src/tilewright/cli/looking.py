@@ -13,14 +13,14 @@ from rich.table import Table
 
 from tilewright.cli import options as opt
 from tilewright.cli.console import results, styled
-from tilewright.machine.target import load_platform, platform_names
+from tilewright.machine.target import described_platforms
 
 commands = typer.Typer()
 
 
 @commands.command("platforms")
 def platforms_command(as_json: opt.Json = False) -> None:
-    found = [load_platform(name) for name in platform_names()]
+    found = described_platforms()
     if as_json:
         rows = [
             {

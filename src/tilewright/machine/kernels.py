@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import overload
 
 from msgspec import Struct
@@ -54,14 +55,18 @@ class Kernels(Sequence[Kernel]):
         self,
         files: Sequence[KernelFile],
         engines: Mapping[str, str],
-        coefficients: Mapping[str, Mapping[str, float]],
+        coefficients: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
     ) -> None:
-        self._files, self._engines, self._coefficients = files, engines, coefficients
+        self.files, self._engines, self._coefficients = files, engines, coefficients
         self._parsed: dict[Path, tuple[Kernel, ...]] = {}
+
+    def measured(self, coefficients: Mapping[str, Mapping[str, float]]) -> Kernels:
+        """The same with coefficients."""
+        return Kernels(self.files, self._engines, coefficients)
 
     def of(self, op: str) -> list[Kernel]:
         """Those for an operator."""
-        return [kernel for file in self._files if op in file.ops for kernel in self._of_file(file) if kernel.op == op]
+        return [kernel for file in self.files if op in file.ops for kernel in self._of_file(file) if kernel.op == op]
 
     def _of_file(self, file: KernelFile) -> tuple[Kernel, ...]:
         if file.path not in self._parsed:
@@ -77,13 +82,13 @@ class Kernels(Sequence[Kernel]):
         return isinstance(other, Kernels) and tuple(self) == tuple(other)
 
     def __hash__(self) -> int:
-        return hash(tuple(file.path for file in self._files))
+        return hash(tuple(file.path for file in self.files))
 
     def __len__(self) -> int:
-        return sum(len(file.ops) for file in self._files)
+        return sum(len(file.ops) for file in self.files)
 
     def __iter__(self) -> Iterator[Kernel]:
-        return (kernel for file in self._files for kernel in self._of_file(file))
+        return (kernel for file in self.files for kernel in self._of_file(file))
 
     @overload
     def __getitem__(self, index: int) -> Kernel: ...

@@ -219,6 +219,13 @@ def platform_names() -> tuple[str, ...]:
     return tuple(sorted(name for names in found for name in names))
 
 
+def described_platforms() -> tuple[Target, ...]:
+    """The platforms that come with the package, without what was measured on them: a list of them tells no times."""
+    sources = [Source(path, "bad-platform") for path in PLATFORMS.glob(f"*/{DESCRIPTION}")]
+    found = (_described(_data(each, name), each) for each in sources for name in _variants(each.path) or ("",))
+    return tuple(sorted(found, key=lambda platform: platform.name))
+
+
 class Sizes(Struct, frozen=True):
     """What a user changes of a platform: bytes of memories, the home memory, cores, and engines that are not used."""
 
@@ -273,21 +280,22 @@ def load_platform(name_or_folder: str | Path, extra_kernels: tuple[Path, ...] = 
     """
     folder, variant = _find(name_or_folder)
     source = Source(folder / DESCRIPTION, "bad-platform")
-    data, other = read_yaml(source.path, source.code), None
-    if variants := _variants(source.path):
-        if not variant:
-            raise TilewrightError(
-                "unknown-platform",
-                f"platform '{name_or_folder}' is several machines",
-                reasons=[f"it has the variants {', '.join(variants)}"],
-                help="name one of these",
-            )
-        family = cast("dict[str, Any]", data)
-        data = _varied(family, variant)
-        if (like := data.get("measured_as")) in variants:
-            alone = {**_varied(family, str(like)), "measured_as": ""}
-            other = _platform(renewed(alone), folder, extra_kernels, source)
-    return _platform(renewed(data), folder, extra_kernels, source, other)
+    variants = _variants(source.path)
+    if variants and not variant:
+        raise TilewrightError(
+            "unknown-platform",
+            f"platform '{name_or_folder}' is several machines",
+            reasons=[f"it has the variants {', '.join(variants)}"],
+            help="name one of these",
+        )
+    data = _data(source, variant)
+    found, like = _described(data, source, extra_kernels), mapping(data).get("measured_as")
+    if not like:
+        return _measured(found, extra_kernels)
+    if like not in variants:
+        raise source.wrong("measured_as", f"there is no variant '{like}'")
+    other = _described(_data(source, str(like)), source, extra_kernels)
+    return replace(_measured(found, extra_kernels, other), measured_as=_measured(other, extra_kernels))
 
 
 def _find(name: str | Path) -> tuple[Path, str]:
@@ -321,17 +329,18 @@ class Variants(Part, frozen=True):
     variants: Mapping[str, Mapping[str, Any]]
 
 
-def _varied(data: dict[str, Any], variant: str) -> dict[str, Any]:
-    """The description of one variant: what it says itself, then what all have in common."""
-    common = {key: value for key, value in data.items() if key != "variants"}
-    return merged(common, {"name": variant, **data["variants"][variant]})
+def _data(source: Source, variant: str) -> object:
+    """What a file says; of one variant, what it says itself, then what all have in common."""
+    data = read_yaml(source.path, source.code)
+    if variant:
+        common = {key: value for key, value in mapping(data).items() if key != "variants"}
+        data = merged(common, {"name": variant, **mapping(data)["variants"][variant]})
+    return renewed(data)
 
 
-def _platform(
-    data: object, folder: Path, extra_kernels: tuple[Path, ...], source: Source, other: Target | None = None
-) -> Target:
-    """What a description says; `other` is the machine on which its kernels are measured, where that is another one."""
-    file = read(TargetFile, data, source)
+def _described(data: object, source: Source, extra_kernels: tuple[Path, ...] = ()) -> Target:
+    """A platform as its description says it."""
+    file, folder = read(TargetFile, data, source), source.path.parent
     folders = (*extra_kernels, *(_place(folder, name) for name in file.kernels))
     for place in folders:
         if not is_folder(place):
@@ -349,22 +358,18 @@ def _platform(
     if file.code and file.code not in file.memories:
         raise source.wrong("code", f"'{file.code}' is not among memories ({', '.join(file.memories)})")
     files = _kernel_files(folders)
-    if file.measured_as and other is None:
-        raise source.wrong("measured_as", f"there is no variant '{file.measured_as}'")
-    measured_on = machine["name"] if other is None else other.name
-    calibrations = read_calibrations(measured_on, folder, extra_kernels, files)
     cores = next((name for name, engine in engines.items() if isinstance(engine, Cores)), ANY_CORES)
-    coefficients = {name: calibration.terms for name, calibration in calibrations.items()}
-    found = Target(
+    return Target(
         **machine,
         folder=folder,
         channels_last=bool(file.channels_last),
         alignment=file.alignment,
-        kernels=Kernels(files, MappingProxyType({ANY_CORES: cores}), coefficients),
+        kernels=Kernels(files, MappingProxyType({ANY_CORES: cores})),
         build=MappingProxyType(_build(file.build) if file.build else {}),
         headers=_first_of_each_name(path for place in folders for path in sorted(place.glob("*.h"))),
         runtime=(runtime := _runtime("runtime", file.runtime, folder, source)),
         language={**runtime, **_runtime("language", file.language, folder, source)} if file.language else {},
+        operations=file.operations,
         fused=file.fused,
         gvsoc=file.gvsoc,
         qemu=file.qemu,
@@ -373,10 +378,21 @@ def _platform(
         whole=bool(file.whole),
         copies_joined=file.copies_joined,
         estimate=file.estimate,
-        calibrations=calibrations,
-        measured_as=other,
     )
-    times = {**file.operations, **measured(calibrations)}
+
+
+def _measured(described: Target, extra_kernels: tuple[Path, ...], other: Target | None = None) -> Target:
+    """A platform with what was measured on it, or on an `other` one that runs the same instructions."""
+    kernels = described.kernels
+    assert isinstance(kernels, Kernels)
+    calibrations = read_calibrations((other or described).name, described.folder, extra_kernels, kernels.files)
+    times = {**described.operations, **measured(calibrations)}
+    found = replace(
+        described,
+        kernels=kernels.measured({name: calibration.terms for name, calibration in calibrations.items()}),
+        operations=MappingProxyType({}),
+        calibrations=calibrations,
+    )
     # Nothing where nothing was measured, so that operations of loop nests have their usual cycles.
     return with_times(found, {**_code_lines(found), **times} if times else {})
 

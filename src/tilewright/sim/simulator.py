@@ -14,7 +14,7 @@ from msgspec import Struct
 from tilewright import _native
 from tilewright.errors import TilewrightError
 from tilewright.machine.machine import Machine
-from tilewright.machine.target import Target, load_platform, platform_names
+from tilewright.machine.target import Target, described_platforms, load_platform
 from tilewright.machine.timing import Timing
 from tilewright.sim.findings import Finding, findings_of
 from tilewright.sim.flags import flags_of
@@ -296,7 +296,7 @@ MOST_EVENTS = 4_000_000
 def timing_of(platform: Machine, timing: str = "") -> Timing:
     """How a platform is simulated, with a timing by name."""
     if not platform.timings:
-        others = [name for name in platform_names() if load_platform(name).timings]
+        others = [other.name for other in described_platforms() if other.timings]
         raise TilewrightError(
             "no-simulator",
             f"there is no simulator for platform '{platform.name}'",
