@@ -92,6 +92,29 @@ class Solution(Struct, frozen=True):
     bound: float
 
 
+class _Stay(Struct, frozen=True):
+    """Results of a run that stay in the engine's memory, and what that takes."""
+
+    names: Residents
+    held: int
+    """Bytes of these."""
+    leave: int
+    """Bytes of the others, which leave it."""
+    later: Residents
+    """Those of them that are needed behind the run."""
+
+
+class _Around(Struct, frozen=True):
+    """What is outside a run."""
+
+    reads: Residents
+    """Tensors that it reads."""
+    writes: tuple[str, ...]
+    """Tensors that it leaves behind."""
+    ways: tuple[_Stay, ...]
+    """Which of these may stay."""
+
+
 class _BestWay(Struct, frozen=True):
     """The best way found to a border."""
 
@@ -138,12 +161,14 @@ class Joint:
         self._fronts: dict[NodeRange, dict[Residents, _Front]] = {}
         """Those that are known."""
         self._bounds: dict[tuple[NodeRange, Residents], _Front] = {}
-        self._surroundings: dict[NodeRange, tuple[Residents, tuple[str, ...], tuple[str, ...]]] = {}
+        self._surroundings: dict[NodeRange, _Around] = {}
         self._may_stay = frozenset(
             name
             for name, life in self._network.lives.items()
             if life.bytes <= levels.capacity and life.last - life.first <= LONGEST_STAY
         )
+        self._live = _live_bytes(self._network)
+        self._room = levels.total
         self._exact = True
         """Whether no set of residents was dropped."""
 
@@ -238,8 +263,7 @@ class Joint:
         for position in range(count):
             for state, way in self._kept(borders[position]):
                 for run in self._runs[position]:
-                    for pick in self._steps(state, run, capacity):
-                        self._arrive(borders[run.last + 1], pick, way)
+                    self._step(borders[run.last + 1], state, way, run, capacity)
             borders[position].clear()
         last = borders[count].get(frozenset())
         if last is None:
@@ -257,34 +281,45 @@ class Joint:
         self._exact = False
         return ways[:STATES]
 
-    def _steps(self, state: Residents, run: NodeRange, capacity: int) -> Iterator[Pick]:
+    def _step(
+        self, border: dict[Residents, _BestWay], state: Residents, way: _BestWay, run: NodeRange, capacity: int
+    ) -> None:
         """What can be done with a run: its inputs are where they are, its results stay or do not."""
-        lives, levels = self._network.lives, self._levels
-        reads, writes, passing = self._around(run)
-        taken = sum(lives[name].bytes for name in state)
-        near = state & reads
-        away = sum(lives[name].bytes for name in passing if name not in state)
-        for stay in _subsets([name for name in writes if name in self._may_stay]):
-            held = sum(lives[name].bytes for name in stay)
-            leave = sum(lives[name].bytes for name in writes if name not in stay)
-            if taken + held > capacity or away + leave > levels.total:
+        lives, around = self._network.lives, self._around(run)
+        taken = sum([lives[name].bytes for name in state])
+        room, far = capacity - taken, self._room - (self._live[run.first] - taken)
+        near = state & around.reads
+        later = frozenset([name for name in state if lives[name].last > run.last])
+        for stay in around.ways:
+            if stay.held > room or stay.leave > far:
                 continue
-            touched = near.union(stay)
-            candidate = self._fastest(run, touched, capacity - taken - held)
-            if candidate is not None:
-                yield Pick(run, state.union(stay), touched, candidate)
+            touched = near | stay.names
+            candidate = self._fastest(run, touched, room - stay.held)
+            if candidate is None:
+                continue
+            cost = (way.cost[0] + round(candidate.cycles), way.cost[1] + candidate.moved)
+            behind = later | stay.later
+            known = border.get(behind)
+            if known is None or cost < known.cost:
+                border[behind] = _BestWay(cost, Pick(run, state | stay.names, touched, candidate), way)
 
-    def _around(self, run: NodeRange) -> tuple[Residents, tuple[str, ...], tuple[str, ...]]:
-        """Tensors from outside that a run reads, tensors it leaves behind, and all that are live from before it."""
+    def _around(self, run: NodeRange) -> _Around:
         found = self._surroundings.get(run)
         if found is None:
             network = self._network
             inside = {name for position in range(run.first, run.last) for name in network.writes[position]}
             reads = {name for position in range(run.first, run.last + 1) for name in network.reads[position]}
-            lives = network.lives.items()
-            passing = tuple(name for name, life in lives if life.first < run.first <= life.last)
-            found = self._surroundings[run] = (frozenset(reads - inside), network.writes[run.last], passing)
+            writes = network.writes[run.last]
+            subsets = _subsets([name for name in writes if name in self._may_stay])
+            ways = tuple(self._staying(run, stay) for stay in subsets)
+            found = self._surroundings[run] = _Around(frozenset(reads - inside), writes, ways)
         return found
+
+    def _staying(self, run: NodeRange, stay: tuple[str, ...]) -> _Stay:
+        lives = self._network.lives
+        held = sum(lives[name].bytes for name in stay)
+        leave = sum(lives[name].bytes for name in self._network.writes[run.last]) - held
+        return _Stay(frozenset(stay), held, leave, frozenset(name for name in stay if lives[name].last > run.last))
 
     def _fastest(self, run: NodeRange, near: Residents, room: int) -> Candidate | None:
         found = self._bounds.get((run, near))
@@ -308,8 +343,8 @@ class Joint:
 
     def _widest(self, run: NodeRange) -> Residents:
         """All that may stay of what a run reads and writes."""
-        reads, writes, _ = self._around(run)
-        return self._may_stay & (reads | {*writes})
+        around = self._around(run)
+        return self._may_stay & (around.reads | {*around.writes})
 
     def _known(self, run: NodeRange, near: Residents) -> _Front:
         known = self._fronts.setdefault(run, {})
@@ -317,13 +352,14 @@ class Joint:
             known[near] = _Front(self._menu.front(run, near | self._levels.direct, self._sources))
         return known[near]
 
-    def _arrive(self, border: dict[Residents, _BestWay], pick: Pick, way: _BestWay) -> None:
-        lives = self._network.lives
-        state = frozenset(name for name in pick.residents if lives[name].last > pick.run.last)
-        cost = (way.cost[0] + round(pick.candidate.cycles), way.cost[1] + pick.candidate.moved)
-        known = border.get(state)
-        if known is None or cost < known.cost:
-            border[state] = _BestWay(cost, pick, way)
+
+def _live_bytes(network: Network) -> list[int]:
+    """Bytes of the tensors that are live from before each position."""
+    found = [0] * len(network.steps)
+    for life in network.lives.values():
+        for position in range(life.first + 1, life.last + 1):
+            found[position] += life.bytes
+    return found
 
 
 def _subsets(names: Sequence[str]) -> Iterator[tuple[str, ...]]:

@@ -7,7 +7,7 @@ an earlier one where that is too short for it; what it stores last is awaited wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -25,6 +25,8 @@ from tilewright.timeline.code import kept_code
 from tilewright.timeline.replay import Timeline
 
 Bytes = tuple[int, int]
+Place = tuple[int, int]
+"""A group, and the index of a buffer."""
 
 LATEST = 8
 """Groups beside which a store may run."""
@@ -48,7 +50,17 @@ def prefetch(draft: PlanDraft) -> PlanDraft:
     for number, overlap in draft.overlaps.items():
         for beside in range(number + 1, overlap.last + 1):
             occupied[beside].append(spaces[number])
-    return replace(draft, prefetched=_Prefetch(draft, list(draft.groups), occupied).run())
+    made, readers, buffers = dict[int, list[str]](), dict[str, list[Place]](), dict[str, list[Place]]()
+    for tensor, number in draft.written.items():
+        made.setdefault(number, []).append(tensor)
+    for number, group in enumerate(draft.groups):
+        for index, buffer in enumerate(group.buffers):
+            buffers.setdefault(buffer.tensor, []).append((number, index))
+        for work in group.works:
+            for use in draft.network.task(work.step).member.uses:
+                if not use.writes:
+                    readers.setdefault(use.tensor, []).append((number, work.buffers.get(use.key, -1)))
+    return replace(draft, prefetched=_Prefetch(draft, list(draft.groups), occupied, made, readers, buffers).run())
 
 
 class _Prefetch(Struct):
@@ -58,6 +70,12 @@ class _Prefetch(Struct):
     groups: list[Group]
     occupied: list[list[Bytes]]
     """Bytes of the engine's memory that are taken during each group: its workspace, and tensors that stay."""
+    made: Mapping[int, Sequence[str]]
+    """Tensors that each group makes."""
+    readers: Mapping[str, Sequence[Place]]
+    """Where each tensor is read: the group, and the index of the buffer, or -1."""
+    buffers: Mapping[str, Sequence[Place]]
+    """Where each tensor has a buffer."""
     held: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
     """The last group that reads what is left in a buffer, by group and index of the buffer."""
     crossings: dict[tuple[int, int], Crossing] = field(default_factory=dict[tuple[int, int], Crossing])
@@ -344,20 +362,17 @@ class _Prefetch(Struct):
         """Whether there is no other group up to `last`, or it reads, or loads ahead, what a group makes."""
         if last >= len(self.groups):
             return True
-        soon = {
-            use.tensor
-            for other in range(number + 1, last + 1)
-            for mine, work in zip(self._members(self.groups[other]), self.groups[other].works, strict=True)
-            for use in mine.uses
-            if not use.writes and not self._crossing(other, work.buffers.get(use.key, -1)).kept
-        }
-        soon |= {
-            self.groups[other].buffers[index].tensor
-            for (other, index), crossing in self.crossings.items()
-            if other > last and crossing.early and other - crossing.early <= last
-        }
-        soon |= {stage.tensor for stage in self.stages if stage.start <= last}
-        return any(self.draft.written.get(tensor, -1) == number for tensor in soon)
+        return any(
+            any(
+                number < other <= last and not self._crossing(other, index).kept
+                for other, index in self.readers.get(tensor, ())
+            )
+            or any(
+                0 < other - last <= self._crossing(other, index).early for other, index in self.buffers.get(tensor, ())
+            )
+            or any(stage.tensor == tensor and stage.start <= last for stage in self.stages)
+            for tensor in self.made.get(number, ())
+        )
 
     def _members(self, group: Group) -> list[Member]:
         return [self.network.task(work.step).member for work in group.works]

@@ -106,18 +106,19 @@ def alike(node: Node, one: Graph, other: Graph) -> bool:
 def task(graph: Graph, node: Node, kernel: Kernel | None) -> Task:
     """Nodes that were asked about last are known: plans ask for their costs again and again."""
     key = (id(node), id(kernel))
-    found = _TASKS.pop(key, None)
-    if found is None or not found.holds(graph):
+    found, known = _TASKS.pop(key, (None, None))
+    if found is None or (known is not graph and not found.holds(graph)):
         found = Task(member(graph, node, kernel), kernel, call_node(graph, node), graph)
-    _TASKS[key] = found
+    _TASKS[key] = found, graph
     if len(_TASKS) > MOST_TASKS:
         del _TASKS[next(iter(_TASKS))]
     return found
 
 
 MOST_TASKS = 2048
-_TASKS: dict[tuple[int, int], Task] = {}
-"""By the identity of node and kernel, which is theirs as long as the task has them; what was asked for last is last."""
+_TASKS: dict[tuple[int, int], tuple[Task, Graph]] = {}
+"""By the identity of node and kernel, which is theirs as long as the task has them, with the graph that was asked about
+last; what was asked for last is last."""
 
 
 # Compute

@@ -78,12 +78,14 @@ def _share(
     On the core that starts transfers, code of `groups` ran besides.
     """
     sets, ways = platform.operations.get("sets", 1.0), int(platform.operations.get("ways", 0.0))
-    since: dict[tuple[str, ...], float] = {}
+    since, total = set[tuple[str, ...]](), 0.0
     for other, lines in reversed(ran):
         if other == code:
-            load = (sum(since.values()) + groups * platform.operations.get("group", 0.0)) / sets
+            load = (total + groups * platform.operations.get("group", 0.0)) / sets
             return exp(-load) * sum(load**n / factorial(n) for n in range(ways))
-        since[other] = lines
-        if sum(since.values()) > 4 * sets * ways:
-            break
+        if other not in since:
+            since.add(other)
+            total += lines
+            if total > 4 * sets * ways:
+                break
     return 0.0
