@@ -65,10 +65,10 @@ class StepCode(Struct, frozen=True):
     """As the step has them."""
 
 
-def epilogue_steps(graph: Graph, node: Node, result: TensorType) -> tuple[StepCode, ...]:
+def epilogue_steps(graph: Graph, node: Node) -> tuple[StepCode, ...]:
     """The steps of a node's epilogue with their calls and bodies."""
     steps: list[StepCode] = []
-    for step, call in zip(node.epilogue, call_steps(graph, node, result), strict=True):
+    for step, call in zip(node.epilogue, call_steps(graph, node), strict=True):
         if call.op.body is None:
             raise ValueError(f"{step.op} has no body and cannot be fused")
         steps.append(StepCode(call, call.op.body(call), call.domain(), step.inputs))

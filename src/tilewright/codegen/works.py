@@ -120,7 +120,7 @@ def _kernel(task: TileTask, pieces: Pieces) -> Invoke:
     kernel, node = task.choice.kernel, task.member.node
     assert kernel is not None
     call = call_node(task.graph, node)
-    steps, domain = epilogue_steps(task.graph, node, call.outputs[0]), call.domain()
+    steps, domain = epilogue_steps(task.graph, node), call.domain()
     output = task.graph.types[node.outputs[0]] if node.outputs[0] else call.outputs[0]
     replaced = _replaced(task)
     parts = task.parts is not None
@@ -211,7 +211,7 @@ def _nest(task: TileTask, pieces: Pieces) -> Invoke:
         raise TilewrightError(
             "no-kernel", f"{node.op} '{call.name}' has no code", help="add a kernel file with --kernels DIR"
         )
-    steps, body = epilogue_steps(task.graph, node, call.outputs[0]), call.op.body(call)
+    steps, body = epilogue_steps(task.graph, node), call.op.body(call)
     pointers: dict[Place | str, tuple[str, Pointer]] = {}
     numbers: dict[str, Size] = {}
     operands: dict[str, CArray] = {}

@@ -82,7 +82,7 @@ def run_node(graph: Graph, node: Node, tensors: Mapping[str, Array]) -> dict[str
 
 def _epilogue(graph: Graph, node: Node, result: Array, tensors: Mapping[str, Array]) -> Array:
     results = [result]
-    for step, call in zip(node.epilogue, call_steps(graph, node, call_node(graph, node).outputs[0]), strict=True):
+    for step, call in zip(node.epilogue, call_steps(graph, node), strict=True):
         given = (results[i.number] if isinstance(i, Result) else tensors[i] if i else None for i in step.inputs)
         results.append(evaluate(call, list(given))[0])
     return results[-1]

@@ -351,8 +351,15 @@ def _call_node(graph: Graph, node: Node) -> Call:
     )
 
 
-def call_steps(graph: Graph, node: Node, result: TensorType) -> tuple[Call, ...]:
-    """The calls that the steps of a node's epilogue make, behind an operator with this result."""
+def call_steps(graph: Graph, node: Node) -> tuple[Call, ...]:
+    """The calls that the steps of a node's epilogue make; they are worked out once, too."""
+    call = call_node(graph, node)
+    if "steps" not in call.answers:
+        call.answers["steps"] = _call_steps(graph, node, call.outputs[0])
+    return call.answers["steps"]
+
+
+def _call_steps(graph: Graph, node: Node, result: TensorType) -> tuple[Call, ...]:
     results = [result, *(step.type for step in node.epilogue)]
     return tuple(
         call_of(

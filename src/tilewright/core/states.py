@@ -68,7 +68,7 @@ def point_by_point(graph: Graph, node: Node, name: str) -> bool:
     if REGISTRY[node.op].kind != "elementwise" or graph.types[name].shape != graph.types[node.outputs[0]].shape:
         return False
     own = call_node(graph, node)
-    calls = (own, *call_steps(graph, node, own.outputs[0]))
+    calls = (own, *call_steps(graph, node))
     for call, inputs in zip(calls, (node.inputs, *(step.inputs for step in node.epilogue)), strict=True):
         access = call.domain().access
         result: tuple[Axis, ...] = access[call.op.output_names(1)[0]]

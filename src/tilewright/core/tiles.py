@@ -96,7 +96,7 @@ def member(graph: Graph, node: Node, kernel: Kernel | None) -> Member:
             add(Use(operand, tensor, False, kind), own.access[operand])
     results = call.op.output_names(len(node.outputs))
     inner = dict(zip((f"D{i}" for i in range(call.outputs[0].rank)), own.access[results[0]], strict=True))
-    for index, fused in enumerate(call_steps(graph, node, call.outputs[0])):
+    for index, fused in enumerate(call_steps(graph, node)):
         domain, text = fused.domain(), fused.op.body(fused) if fused.op.body is not None else None
         for operand, tensor in zip(fused.operands, node.epilogue[index].inputs, strict=True):
             if tensor and isinstance(tensor, str) and text and pointed(fused, domain, text, operand):

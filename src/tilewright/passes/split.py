@@ -155,7 +155,7 @@ def _requantised(graph: Graph, node: Node, names: FreshNames, offload: Offload) 
     if op not in REGISTRY or not node.epilogue or node.epilogue[0].op != REQUANTISE:
         return None
     call, step = call_node(graph, node), node.epilogue[0]
-    scaling = call_steps(graph, node, call.outputs[0])[0]
+    scaling = call_steps(graph, node)[0]
     lanes = _lanes(graph, operand(node, offload.added), call, scaling)
     plain = not any(call.attrs.get(f"{operand}_zero_point") for operand in "ab")
     if lanes is None or not plain or any(call.attrs.get(name) for name in ("transA", "transB")):

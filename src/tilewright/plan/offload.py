@@ -148,8 +148,12 @@ class _Compared(Struct, frozen=True):
         return any(kernel.engine == engine.name for kernel in self.platform.kernels_of(op))
 
     def _way(self, graph: Graph, split: Split, engine: str, in_place: str = "") -> _Way:
-        alone = replace(graph, states=(), bounds=(), open={})
         nodes, platform = split.nodes, self.platform
+        # What others have is left out first: networks of many nodes have many types.
+        names = dict.fromkeys([*graph.inputs, *(name for node in nodes for name in (*node.reads, *node.made))])
+        types = {name: graph.types[name] for name in names if name in graph.types}
+        constants = {name: graph.constants[name] for name in names if name in graph.constants}
+        alone = replace(graph, types=types, constants=constants, states=(), bounds=(), open={})
         small = alone.with_nodes(nodes, types=split.types, constants=split.constants, outputs=nodes[-1].outputs)
         try:
             choices = tuple(

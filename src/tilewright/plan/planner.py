@@ -208,7 +208,7 @@ def _pointwise(graph: Graph, node: Node, choice: Choice, name: str) -> bool:
     if choice.kernel is not None and name in node.inputs:
         return True
     own = call_node(graph, node)
-    calls = (own, *call_steps(graph, node, own.outputs[0]))
+    calls = (own, *call_steps(graph, node))
     inputs = (node.inputs, *(step.inputs for step in node.epilogue))
     return all(_same_indices(call, read, name) for call, read in zip(calls, inputs, strict=True) if name in read)
 

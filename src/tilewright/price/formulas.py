@@ -52,6 +52,7 @@ class Names(dict[str, Numbers]):
     ) -> None:
         super().__init__(sizes)
         self._whole = whole
+        self._walks: dict[str, tuple[dict[str, Numbers], dict[str, Numbers]]] = {}
         self._split = split
         self.part: Numbers = sizes.get(split, 0)
         self._strided = strided
@@ -85,18 +86,11 @@ class Names(dict[str, Numbers]):
         return self._known[name]
 
     def _stride(self, operand: str, of: str) -> Numbers:
-        axes = self._domain.access[operand]
-        linear: dict[str, Numbers] = {}
-        step: Numbers = 1
-        for number in reversed(range(len(axes))):
-            if of == str(number):
-                return step
-            axis = axes[number]
-            if isinstance(axis, Affine) and axis.divisor == 1:
-                for name, coefficient in axis.terms:
-                    linear[name] = linear.get(name, 0) + step * coefficient
-            whole = operand in self._whole
-            step = step * (self._domain.shapes[operand][number] if whole else self._extent(operand, number))
+        if operand not in self._walks:
+            self._walks[operand] = self._walk(operand)
+        steps, linear = self._walks[operand]
+        if of in steps:
+            return steps[of]
         if of not in self._domain.products:
             return linear.get(of, 0)
         real = [part for part in self._domain.products[of] if self._domain.dims[part] > 1]
@@ -107,6 +101,21 @@ class Names(dict[str, Numbers]):
                 walked = np.logical_and(walked, self[b] == self._domain.dims[b])
             self.complete = np.logical_and(self.complete, walked)
         return linear.get(real[-1], 0) if real else 0
+
+    def _walk(self, operand: str) -> tuple[dict[str, Numbers], dict[str, Numbers]]:
+        """Elements between two along each axis of an operand, by its number, and along each dimension."""
+        steps, linear = dict[str, Numbers](), dict[str, Numbers]()
+        axes, whole = self._domain.access[operand], operand in self._whole
+        step: Numbers = 1
+        for number in reversed(range(len(axes))):
+            steps[str(number)] = step
+            axis = axes[number]
+            if isinstance(axis, Affine) and axis.divisor == 1:
+                for name, coefficient in axis.terms:
+                    linear[name] = linear.get(name, 0) + step * coefficient
+            if number:
+                step = step * (self._domain.shapes[operand][number] if whole else self._extent(operand, number))
+        return steps, linear
 
 
 def evaluate(text: str, names: Names) -> Numbers:

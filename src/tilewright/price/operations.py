@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tilewright.core.domain import Affine, Axis, Domain, Whole
-from tilewright.core.graph import Graph, Node, Result, TensorType
+from tilewright.core.graph import Graph, Node, Result
 from tilewright.core.op import Body, Call, call_node, call_steps, words
 from tilewright.errors import TilewrightError
 
@@ -182,10 +182,10 @@ def _leaves(domain: Domain, axis: Axis, extent: int) -> bool:
     return axis.exact or low < 0 or (axis.constant + sum(max(pair) for pair in ends)) // axis.divisor >= extent
 
 
-def step_counts(graph: Graph, node: Node, result: TensorType, *, once: bool = False) -> Counter[str]:
+def step_counts(graph: Graph, node: Node, *, once: bool = False) -> Counter[str]:
     """Operations of all that is fused behind a node, for each result."""
     found: Counter[str] = Counter()
-    for step, call in zip(node.epilogue, call_steps(graph, node, result), strict=True):
+    for step, call in zip(node.epilogue, call_steps(graph, node), strict=True):
         found["step"] += 1
         if call.op.body is None:
             continue
@@ -254,7 +254,7 @@ def nest_counts(graph: Graph, node: Node) -> NestCounts:
         # Behind the lower one, nothing is compared with the upper one.
         each["choose"], each["either"] = 1, 1
     each["real"] += _becomes_real(call)
-    each += step_counts(graph, node, call.outputs[0], once=True)
+    each += step_counts(graph, node, once=True)
     each += _known_products(body, call)
     stored = graph.types[node.outputs[0]].dtype.store if node.outputs[0] else ""
     each[stored] += bool(stored)

@@ -74,7 +74,7 @@ class Task(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def steps(self) -> Counts:
         """Operations of what is fused behind it, for each result."""
-        return step_counts(self.graph, self.member.node, self.call.outputs[0])
+        return step_counts(self.graph, self.member.node)
 
     @cached_property
     def domain(self) -> Domain:

@@ -34,7 +34,7 @@ def _aligned_node(plan: Plan, node: Node, name: str) -> bool:
 def _aligned_step(plan: Plan, node: Node, number: int, name: str) -> bool:
     """The same for an epilogue step."""
     inputs = node.epilogue[number].inputs
-    call = call_steps(plan.graph, node, call_node(plan.graph, node).outputs[0])[number]
+    call = call_steps(plan.graph, node)[number]
     domain = call.domain()
     result = domain.access[domain.outputs[0]]
     return all(domain.access[o] == result for o, n in zip(call.operands, inputs, strict=True) if n == name)
