@@ -54,7 +54,7 @@ DEPTHWISE = [
 ]
 PRODUCTS = [
     layer("MatMul", (9, 70), "int8", ((70, 19), "int8")),
-    layer("MatMul", (1, 64), "uint8", ((64, 133), "int8")),
+    layer("MatMul", (2, 64), "uint8", ((64, 133), "int8")),
     layer("MatMul", (2, 25, 33), "int8", ((33, 40), "int8")),
 ]
 ROWS = [
@@ -64,7 +64,21 @@ ROWS = [
     layer("MatMul", (1, 250), "int8", ((250, 133), "int8")),
     layer("MatMul", (1, 240), "int8", ((240, 33), "int8")),
 ]
-LAYERS = {"pointwise": POINTWISE, "dense": DENSE, "depthwise": DEPTHWISE, "matmul": PRODUCTS, "row": ROWS}
+COLUMNS = [
+    layer("MatMul", (1, 128), "int8", ((128, 256), "int8")),
+    layer("MatMul", (1, 1, 320), "uint8", ((320, 128), "int8")),
+    layer("MatMul", (1, 64), "int8", ((64, 133), "int8")),
+    layer("MatMul", (1, 84), "int8", ((84, 96), "int8")),
+    layer("MatMul", (1, 3), "int8", ((3, 5), "int8")),
+]
+LAYERS = {
+    "pointwise": POINTWISE,
+    "dense": DENSE,
+    "depthwise": DEPTHWISE,
+    "matmul": PRODUCTS,
+    "row": ROWS,
+    "columns": COLUMNS,
+}
 
 
 @cache
@@ -138,6 +152,30 @@ def test_layers_are_right(kind: str, *, scaled: bool, weight_memory: int, monkey
     assert kernels(ran.compiled.plan) == {f"neureka_{kind}{'_requant' if scaled else ''}"}
     assert ran.compiled.plan.schedule is not None
     assert bool(ran.compiled.plan.schedule.used["WMEM"]) == bool(weight_memory)
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+@pytest.mark.parametrize("weight_memory", [0, 1 << 20])
+def test_few_inputs_give_three_results_at_once(bits: int, weight_memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewright.api.compiling.load_platform", given_slow_cores)
+    graph, fed = network(COLUMNS)
+    few = {name: array >> 8 - bits for name, array in graph.constants.items()}
+    graph = replace(graph, constants=MappingProxyType(few))
+    options = Options(platform="siracusa", sizes=Sizes({"L1": L1, "WMEM": weight_memory}))
+    ran = run_model(graph, options, inputs=fed, expected=interpret(graph, fed))
+    assert [c for c in ran.comparisons if c.wrong] == []
+    assert kernels(ran.compiled.plan) == {"neureka_columns"}
+
+
+def test_many_results_of_few_inputs_are_cut_into_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which thirds cannot be."""
+    monkeypatch.setattr("tilewright.api.compiling.load_platform", given_slow_cores)
+    graph, fed = network([layer("MatMul", (1, 64), "int8", ((64, 3000), "int8"))])
+    ran = run_model(
+        graph, Options(platform="siracusa", sizes=Sizes({"L1": 8000})), inputs=fed, expected=interpret(graph, fed)
+    )
+    assert [c for c in ran.comparisons if c.wrong] == []
+    assert kernels(ran.compiled.plan) == {"neureka_matmul"}
 
 
 @pytest.mark.parametrize(("rows", "inputs", "features"), [(192, 96, 48), (200, 128, 48), (63, 64, 256), (90, 200, 33)])
@@ -245,7 +283,7 @@ def test_a_row_becomes_a_window(inputs: int) -> None:
     kernel = next(k for k in load_platform("siracusa").kernels if k.function == "neureka_row")
     weights = np.random.default_rng(4).integers(-8, 8, (inputs, 3)).astype(np.int8)
     blocks = pack(weights, kernel.pack["B"], {"K": inputs, "N": 3, "weight_low": -8, "weight_planes": 4}, kernel)
-    channels, tiles = window_channels(inputs), blocks.shape[1]
+    channels, tiles = window_channels(inputs, 9), blocks.shape[1]
     bits = unpacked(blocks, (3, tiles, 4, 256))[..., :252].astype(np.int64)
     codes = np.einsum("ntbx,b->ntx", bits, 1 << np.arange(4)).reshape(3, tiles, 9, 28)
     places = [tap // 3 * ((inputs - 3 * channels) // 2) + tap % 3 * channels for tap in range(9)]

@@ -9,7 +9,10 @@ import numpy as np
 
 from tilewright.core.graph import Array
 from tilewright.errors import TilewrightError
-from tilewright.machine.kernel import BIT, PLANE, TAPS, Kernel, extent_of, packing, window_channels, window_of
+from tilewright.machine.kernel import BIT, PLANE, Kernel, extent_of, packing, window_axes, window_of
+
+RESULTS = "column"
+"""The axis of pieces that are results, not operands of a sum."""
 
 
 def pack(array: Array, spec: str, sizes: Mapping[str, int | float], kernel: Kernel) -> Array:
@@ -18,7 +21,8 @@ def pack(array: Array, spec: str, sizes: Mapping[str, int | float], kernel: Kern
     The left side names the constant's axes by loop dimensions (one axis may be several, as `G,F`). On the right, `F/16`
     and `F%16` split an axis into blocks and `(KH,KW,C)/16` joins axes before splitting; ragged ends are filled with
     zeros. `bit` is an axis of the bits of each weight, `plane` one of those that weights of few values need,
-    `bits(...)` a run of single bits. `tap(K)` and `channel(K)` are axes of a window of 3x3 pixels that K is read as.
+    `bits(...)` a run of single bits. `tap(K)` and `channel(K)` are axes of a window of 3x3 pixels that K is read as;
+    there are other such pairs (`machine.kernel.WINDOWS`).
     """
     found = packing(spec)
     names = list(found.names)
@@ -29,10 +33,13 @@ def pack(array: Array, spec: str, sizes: Mapping[str, int | float], kernel: Kern
         raise _bad(kernel, spec, f"{names} have {prod(shape)} elements, the constant {array.size}")
     current = array.reshape(shape)
     parts = [(part.dims, part.kind, part.block) for part in (*found.parts, *found.bits)]
-    for name in dict.fromkeys(window_of(name) for dims, _, _ in parts for name in dims):
+    axes_of = {window_of(name): name.partition("(")[0] for dims, _, _ in parts for name in dims if window_of(name)}
+    for name, axis in axes_of.items():
         if name in names:
-            place = names.index(name)
-            current, names[place : place + 1] = _windowed(current, place), [f"tap({name})", f"channel({name})"]
+            place, own = names.index(name), [f"{each}({name})" for each in window_axes(axis)]
+            pieces, inner = (extent_of(each, sizes) for each in own)
+            names[place : place + 1] = own
+            current = _windowed(current, place, pieces, inner, results=own[0].startswith(RESULTS))
     if found.bits:
         few = any(PLANE in dims for dims, _, _ in parts)
         names.append(PLANE if few else BIT)
@@ -64,16 +71,16 @@ def pack(array: Array, spec: str, sizes: Mapping[str, int | float], kernel: Kern
     return _in_bytes(current, len(found.parts), found.multiple) if found.bits else np.ascontiguousarray(current)
 
 
-def _windowed(array: Array, axis: int) -> Array:
-    """Taps and channels in place of an axis; an element that two rows of the window have is zero in the second."""
-    size = array.shape[axis]
-    channels = window_channels(size)
-    row, pixels = (size - 3 * channels) // 2, np.arange(3 * channels)
-    places = np.concatenate([row * number + pixels for number in range(3)])
-    again = np.setdiff1d(np.arange(places.size), np.unique(places, return_index=True)[1])
+def _windowed(array: Array, axis: int, pieces: int, channels: int, *, results: bool) -> Array:
+    """Pieces and what is in them in place of an axis. An element that two rows have is zero in the second; results are
+    the same in both, and the last row comes first, because a convolution has it at its first tap."""
+    run = channels * (pieces // 3)
+    starts = [(array.shape[axis] - run) // 2 * number for number in (range(2, -1, -1) if results else range(3))]
+    places = np.concatenate([start + np.arange(run) for start in starts])
     taken = np.moveaxis(np.take(array, places, axis), axis, 0)
-    taken[again] = 0
-    return np.moveaxis(taken.reshape(TAPS, channels, *taken.shape[1:]), (0, 1), (axis, axis + 1))
+    if not results:
+        taken[np.setdiff1d(np.arange(places.size), np.unique(places, return_index=True)[1])] = 0
+    return np.moveaxis(taken.reshape(pieces, channels, *taken.shape[1:]), (0, 1), (axis, axis + 1))
 
 
 def _planes(array: Array, lowest: int, count: int) -> Array:

@@ -129,8 +129,18 @@ BIT, PLANE = "bit", "plane"
 """In place of a dimension: the number of the bit in a weight, counted from the smallest value of its type; or just of
 the bits that the weights need, `weight_planes` of them, counted from `weight_low`."""
 BITS = 8
-TAPS = 9
-_WINDOW = re.compile(r"(tap|channel)\((\w+)\)")
+WINDOWS: Mapping[str, tuple[str, int]] = MappingProxyType(
+    {"tap": ("channel", 9), "pixel": ("depth", 3), "column": ("filter", 3)}
+)
+"""A dimension may be read as so many pieces of equal length: the axis of the pieces, and that of what is in one.
+
+Elements of `tap(K)` and `channel(K)` are those of a window of 3x3 pixels, in three rows that begin equally far apart;
+of `pixel(K)` and `depth(K)` those of a window of one column; of `column(N)` and `filter(N)` those that a convolution
+gives in three columns, the last one first. Rows, or columns, may overlap.
+"""
+_WINDOW = re.compile(
+    rf"({'|'.join(name for pieces, (inner, _) in WINDOWS.items() for name in (pieces, inner))})\((\w+)\)"
+)
 
 
 class Packing(Struct, frozen=True):
@@ -156,23 +166,31 @@ class Packing(Struct, frozen=True):
 def extent_of(name: str, sizes: Mapping[str, Number]) -> int:
     """How much there is along a dimension of a packed constant, or how many bits."""
     if within := window_of(name):
-        return TAPS if name.startswith("tap") else window_channels(int(sizes[within]))
+        axis = name.partition("(")[0]
+        pieces, inner = window_axes(axis)
+        count = WINDOWS[pieces][1]
+        return window_channels(int(sizes[within]), count) if axis == inner else count
     return BITS if name == BIT else int(sizes["weight_planes" if name == PLANE else name])
 
 
 def window_of(name: str) -> str:
-    """The dimension that an axis such as `tap(K)` or `channel(K)` is of, which is read as a window; "" for others."""
+    """The dimension that an axis such as `tap(K)` or `channel(K)` is of, which is read in pieces; "" for others."""
     found = _WINDOW.fullmatch(name)
     return found.group(2) if found else ""
 
 
-def window_channels(size: int) -> int:
-    """How many channels a window of 3x3 pixels has that are so many elements, from the first to the last.
+def window_axes(axis: str) -> tuple[str, str]:
+    """The axes of the window that one of them belongs to: of its pieces, and of what is in one."""
+    return next((pieces, inner) for pieces, (inner, _) in WINDOWS.items() if axis in (pieces, inner))
 
-    The pixels of a row follow each other. Rows may overlap, so there have to be enough channels, and as many
+
+def window_channels(size: int, count: int) -> int:
+    """How many elements a piece has where so many pieces are three rows, from the first element to the last.
+
+    The pieces of a row follow each other. Rows may overlap, so there have to be enough channels, and as many
     elements between the first two rows as between the last two.
     """
-    least = -(-size // TAPS)
+    least = -(-size // count)
     return least + (size - least) % 2
 
 

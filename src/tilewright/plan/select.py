@@ -7,6 +7,7 @@ from functools import partial
 from math import isfinite, prod
 from types import MappingProxyType
 
+from tilewright.core.domain import Whole
 from tilewright.core.graph import Graph, Node
 from tilewright.core.matching import binding_names, why_not, why_not_open
 from tilewright.core.op import call_node, is_view
@@ -50,6 +51,8 @@ def _selected(graph: Graph, node: Node, platform: Target, engine: str, contents:
     for kernel in (k for k in platform.kernels_of(node.op) if k.engine == wanted):
         variables: dict[str, str] = {}
         reason = why_not(kernel, call, node, graph, names, variables) or why_not_open(graph, node, kernel)
+        if not reason and engine:
+            reason = _too_large(platform, task(graph, node, kernel))
         if reason:
             rejected.append(Rejection(kernel.where, reason))
         else:
@@ -77,6 +80,26 @@ def _selected(graph: Graph, node: Node, platform: Target, engine: str, contents:
         reasons=[f"{r.kernel:<28} {r.reason}" for r in rejected] or [f"no kernel file declares op: {node.op}"],
         help="cast the tensors to a type a kernel takes, or add a kernel with --kernels DIR (docs/add_a_kernel.md)",
     )
+
+
+def _too_large(platform: Target, mine: Task) -> str:
+    """Why an engine beside the cores cannot compute a node so: it needs more at once than its memory has; "" if it can.
+
+    Other kernels of it may cut what this one needs whole.
+    """
+    kernel, member = mine.kernel, mine.member
+    assert kernel is not None
+    memory, fixed = platform.engines[kernel.engine].memory, rules(mine).fixed
+    size, least = platform.memories[memory].bytes, 0
+    for use in (use for use in member.uses if not use.pack):
+        axes = zip(member.domain.access[use.key], use.type.shape, strict=True)
+        kept = (
+            n for axis, n in axes if not isinstance(axis, Whole) and fixed.issuperset(name for name, _ in axis.terms)
+        )
+        least += use.type.dtype.bytes * prod(kept)
+    if size is None or least <= size:
+        return ""
+    return f"needs {', '.join(sorted(fixed))} whole, at least {least} bytes, and {memory} has {size}"
 
 
 def _places(platform: Target, kernels: Sequence[Kernel]) -> list[int]:

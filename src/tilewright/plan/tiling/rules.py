@@ -17,7 +17,7 @@ from tilewright.core.graph import TensorType
 from tilewright.core.op import Call
 from tilewright.core.tiles import Extent, Member, axis_dim, left, region, shift, walked
 from tilewright.errors import TilewrightError
-from tilewright.machine.kernel import Kernel, packing
+from tilewright.machine.kernel import Kernel, packing, window_of
 from tilewright.price.formulas import Names, condition
 from tilewright.price.grid import Array, Box, Grid, Span, Value
 from tilewright.price.tiles import Task
@@ -62,6 +62,7 @@ def rules(mine: Task) -> Rules:
     blocks: dict[str, int] = {}
     for spec in kernel.pack.values():
         for part in packing(spec).parts:
+            fixed |= {window_of(name) for name in part.dims} - {""}
             if len(part.dims) > 1:
                 fixed |= {*part.dims}
             elif part.kind and part.cut:

@@ -145,6 +145,30 @@ static __attribute__((noinline, unused)) void tw_neureka_row(const void *input, 
     tw_neureka_start(&job, TW_NEUREKA_3X3);
 }
 
+/* Fewer inputs are a window of one column of three pixels: to its left and right there are two columns of zeros, so that
+ * the same weights give three results, each with one column of its taps. Both inputs and results are in thirds of this
+ * size that begin equally far apart, and may overlap; results that are in two of them are computed twice. */
+#define TW_NEUREKA_THIRD(size) (((size) + 2) / 3 + ((size) - ((size) + 2) / 3) % 2)
+
+static __attribute__((noinline, unused)) void tw_neureka_columns(const void *input, const void *weights, void *output,
+                                                                 int inputs, int outputs, int low, uint32_t mode) {
+    const int channels = TW_NEUREKA_THIRD(inputs), results = TW_NEUREKA_THIRD(outputs);
+    const struct tw_neureka_job job = {.input = input,
+                                       .weights = weights,
+                                       .output = output,
+                                       .input_row = (uint32_t)(inputs - channels) / 2,
+                                       .output_pixel = (uint32_t)(outputs - results) / 2 * 4,
+                                       .height = 1,
+                                       .width = 3,
+                                       .inputs = channels,
+                                       .outputs = results,
+                                       .left = 2,
+                                       .right = 2,
+                                       .low = low,
+                                       .mode = mode};
+    tw_neureka_start(&job, TW_NEUREKA_3X3);
+}
+
 /* How pixels are cut into jobs. Those of rows that follow each other (`step` 1) may be taken in rows of any width: the
  * array holds 6 x 6 of them, so they are taken six at a time, and what is left over in a second job, unless another width
  * needs fewer tiles. Headers of kernels name these macros, so that prices are those of the same jobs. */
