@@ -1,19 +1,21 @@
 """Groups that work in one step, where all they read can be in the engine's memory before they begin.
 
 Tiles are chosen as if a group had to wait for its first loads, so it is cut into steps to work while it loads. Where
-groups before it leave the DMA time and the memory bytes for all that it reads (`plan.prefetch`), steps are only in the
-way.
+groups before it leave the DMA time and the memory bytes for most of what it reads (`plan.prefetch`), steps are only in
+the way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from math import inf
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tilewright.core.plan import Group, TileBuffer
+from tilewright.core.sizes import extents, type_of
 from tilewright.core.tiles import Use
 from tilewright.plan.addresses.packing import first_gap, round_up
 from tilewright.plan.draft import PlanDraft
@@ -63,8 +65,9 @@ class SingleSteps(Struct, frozen=True, dict=True):
         pick = self.solution.picks[number]
         before = pick.candidate.group
         loads = [use for use in self._moved(pick) if not use.writes]
-        if (before.ahead and not before.queued) or not before.loops or not loads or not self._time_for(number, loads):
+        if (before.ahead and not before.queued) or not before.loops or not loads:
             return None
+        waiting = self._waiting(number, loads)
         network = self.menu.network
         loaded = {network.root(use.tensor) for use in loads}
         if any(network.root(name) in loaded for name in network.node(pick.run.last).made):
@@ -80,7 +83,7 @@ class SingleSteps(Struct, frozen=True, dict=True):
         found = self._with_buffers(whole[-1], loads)
         cost = self._cost(found.group, range(len(found.group.buffers)))
         now = self._cost(before, [n for n, b in enumerate(before.buffers) if self.made.get(b.tensor, -1) < number - 1])
-        if found.bytes > self.levels.capacity or cost.cycles >= now.cycles:
+        if found.bytes > self.levels.capacity or cost.cycles + waiting >= now.cycles:
             return None
         alone = self._cost(found.group)
         return replace(found, cycles=alone.cycles, moved=alone.moved)
@@ -117,18 +120,25 @@ class SingleSteps(Struct, frozen=True, dict=True):
         network, groups = self.menu.network, [pick.candidate.group for pick in self.solution.picks]
         return tuple(free_cycles(network.price(group, self.sources)) for group in groups)
 
-    def _time_for(self, number: int, loads: Sequence[Use]) -> bool:
-        """Whether groups before one leave the DMA the time for all that it reads, or it is left there."""
-        free, platform = 0.0, self.menu.network.platform
+    def _waiting(self, number: int, loads: Sequence[Use]) -> float:
+        """Cycles for which a group waits for all that it reads, beyond those that groups before it leave the DMA.
+
+        Infinite where it cannot be loaded before the group begins. What is left there need not be. Tensors whose size
+        is known when the network runs are half as long as they may be, which is what they are on average.
+        """
+        needed, platform = 0.0, self.menu.network.platform
         for use in loads:
             maker = self.made.get(use.tensor, -1)
             dma = platform.link(self.sources[use.tensor], platform.cores.memory)
-            if dma is None or dma.by_cores or dma.through:
-                return False
-            if maker >= 0 and not self._leaves(maker, number):
-                return False
-            free -= 0.0 if maker >= 0 else dma.setup + dma.issue + use.type.bytes / dma.bytes_per_cycle
-        return free + sum(self._free[max(number - EARLIEST, 0) : number]) >= 0
+            if dma is None or dma.by_cores or dma.through or (maker >= 0 and not self._leaves(maker, number)):
+                return inf
+            needed += 0.0 if maker >= 0 else dma.setup + dma.issue + self._bytes(use) / dma.bytes_per_cycle
+        return max(needed - sum(self._free[max(number - EARLIEST, 0) : number]), 0.0)
+
+    def _bytes(self, use: Use) -> int:
+        graph = self.menu.network.graph
+        found, at = extents(graph), {bound.variable: (bound.low + bound.high) // 2 for bound in graph.bounds}
+        return type_of(graph, found, use.tensor, at).bytes if use.tensor in found else use.type.bytes
 
     def _leaves(self, maker: int, number: int) -> bool:
         """Whether a group makes all of its result in one step, not long before another."""
