@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tilewright.codegen.channels import Channels
+from tilewright.codegen.early import described_early
 from tilewright.codegen.lowering import CORE, Lowering, index_name
 from tilewright.codegen.naming import with_names
 from tilewright.codegen.pieces import Pieces
@@ -20,6 +21,7 @@ from tilewright.core.actions import Action, GroupActions, MoveAction, RunAction,
 from tilewright.core.expr import Expr, Var
 from tilewright.core.plan import Plan, Schedule
 from tilewright.core.program import AwaitEngine, AwaitTransfers, For, If, Let, Mark, Routine, Statement, Test
+from tilewright.machine.parts import Device
 
 STEP = "t"
 
@@ -38,7 +40,8 @@ def lower_groups(plan: Plan, schedule: Schedule, pieces: Pieces, *, observed: bo
     groups = lowerings(plan, schedule, pieces, observed=observed)
     done = actions(len(groups), schedule.moves, schedule.runs)
     routines = [_Turns(groups, group, mine).routine() for group, mine in zip(groups, done, strict=True)]
-    return with_roles(routines, plan.platform.engines[schedule.engine].memory)
+    early = [name for name, engine in plan.platform.engines.items() if isinstance(engine, Device) and engine.early]
+    return described_early(with_roles(routines, plan.platform.engines[schedule.engine].memory), early)
 
 
 class _Turns(Struct, frozen=True):

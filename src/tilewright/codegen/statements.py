@@ -121,8 +121,9 @@ class StatementPrinter:
                 return [f"{indent}TW_MEET;"]
             case Driven(body=body):
                 return self._block("TW_DRIVEN {", body, indent)
-            case StartEngine(engine=engine, body=body, beside=beside):
-                return [*self._block(f"TW_START({engine}) {{", body, indent), *self.lines(beside, indent)]
+            case StartEngine(engine=engine, body=body, beside=beside, goes=goes):
+                word = "TW_START" if goes else "TW_DESCRIBE"
+                return [*self._block(f"{word}({engine}) {{", body, indent), *self.lines(beside, indent)]
             case AwaitEngine(engine=engine, recent=recent):
                 return [f"{indent}TW_AWAIT({engine}, {int(recent)});"]
             case Mark(group=group, place=place, number=number):

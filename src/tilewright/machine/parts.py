@@ -194,6 +194,8 @@ class Device(Engine, frozen=True, tag="device"):
     """The simulated device that it is, whose timing its jobs have."""
     modes: tuple[str, ...] = ()
     """Array machines, by name or file, that say what its ways to work cost; a layer takes the best one."""
+    early: Flag = False
+    """Whether the runtime can describe jobs before they may begin (`TW_DESCRIBE`)."""
 
 
 class EnergyPart(Part, frozen=True):

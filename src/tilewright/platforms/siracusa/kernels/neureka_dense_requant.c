@@ -38,5 +38,5 @@ static TW_IN_PLACE void neureka_dense_requant(const T *X, const int8_t *W, const
                                  .mode = TW_NEUREKA_WEIGHT_BITS(weight_planes) | TW_NEUREKA_INPUT(T) |
                                          TW_NEUREKA_GIVES_BYTES(shift, (U)-1 < 0)};
     tw_neureka_image(&job, X_n1, X_n2);
-    tw_neureka_start(&job, TW_NEUREKA_3X3);
+    tw_neureka_describe(&job, TW_NEUREKA_3X3);
 }

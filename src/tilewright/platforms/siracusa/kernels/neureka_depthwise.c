@@ -33,5 +33,5 @@ static TW_IN_PLACE void neureka_depthwise(const T *X, const int8_t *W, int32_t *
                                  .mode = TW_NEUREKA_WEIGHT_BITS(weight_planes) | TW_NEUREKA_INPUT(T) |
                                          TW_NEUREKA_GIVES_SUMS};
     tw_neureka_image(&job, X_n1, X_n2);
-    tw_neureka_start(&job, TW_NEUREKA_DEPTHWISE);
+    tw_neureka_describe(&job, TW_NEUREKA_DEPTHWISE);
 }

@@ -68,8 +68,10 @@ extern unsigned char *tw_relay;
 #define TW_CORES_BESIDE(core, cores) TW_CORES(core, cores)
 
 /* The block behind it starts work on another engine. TW_START(neureka) { ... } Behind TW_AWAIT that is done; if not `recent`,
- * what was started before the last TW_AWAIT. */
-#define TW_START(engine) TW_DRIVEN
+ * what was started before the last TW_AWAIT. The block of TW_DESCRIBE describes what the next TW_START starts, which is
+ * empty then. */
+#define TW_START(engine) TW_DRIVEN for (int engine##_goes = 1; engine##_goes; engine##_goes = (tw_##engine##_go(), 0))
+#define TW_DESCRIBE(engine) TW_DRIVEN
 #define TW_AWAIT(engine, recent) tw_await_##engine(recent)
 void tw_await_neureka(int recent);
 

@@ -1,5 +1,5 @@
-/* Jobs of NEUREKA, the accelerator for convolutions. The driver describes a job and goes on; the accelerator takes a second one
- * while it works on the first. Its sums are 32 bits wide, its weights single bits, packed when the network is compiled. */
+/* Jobs of NEUREKA, the accelerator for convolutions. The driver describes a job, starts it and goes on; the accelerator takes
+ * a second one while it works on the first. Its sums are 32 bits wide, its weights single bits, packed when the network is compiled. */
 #ifndef TILEWRIGHT_NEUREKA_H
 #define TILEWRIGHT_NEUREKA_H
 
@@ -52,7 +52,13 @@ static inline int tw_neureka_rest(int size, int tile) { return size - (size - 1)
 /* Kernels and what they call are part of the code that calls them: most of a job is known when the network is compiled. */
 #define TW_IN_PLACE inline __attribute__((always_inline))
 
-static TW_IN_PLACE void tw_neureka_start(const struct tw_neureka_job *job, uint32_t kind) {
+/* Starts the job that was described. */
+static TW_IN_PLACE void tw_neureka_go(void) {
+    tw_neureka_jobs++;
+    TW_REGISTER(TW_NEUREKA) = 0;
+}
+
+static TW_IN_PLACE void tw_neureka_describe(const struct tw_neureka_job *job, uint32_t kind) {
     const uint32_t bits = (job->mode & 7u) + 1u;
     const int tile_in = kind == TW_NEUREKA_1X1 ? 32 : 28, tile_out = kind == TW_NEUREKA_DEPTHWISE ? 28 : 32;
     const int border = kind == TW_NEUREKA_1X1 ? 0 : 2;
@@ -64,11 +70,8 @@ static TW_IN_PLACE void tw_neureka_start(const struct tw_neureka_job *job, uint3
                                         : kind == TW_NEUREKA_3X3 ? 32u * bits * (uint32_t)tiles_in
                                                                  : 0u;
     volatile uint32_t *const r = &TW_REGISTER(TW_NEUREKA + 0x20);
-    uint32_t number;
-    do /* until fewer than two jobs are on their way */
-        number = TW_REGISTER(TW_NEUREKA + 4);
-    while ((int32_t)number < 0);
-    tw_neureka_jobs = number + 1;
+    while ((int32_t)TW_REGISTER(TW_NEUREKA + 4) < 0) { /* until fewer than two jobs are on their way */
+    }
     r[0] = in_weight_memory ? here : (uint32_t)(uintptr_t)job->weights;
     r[1] =
         (uint32_t)(uintptr_t)job->input - (uint32_t)job->top * job->input_row - (uint32_t)job->left * job->input_pixel;
@@ -95,7 +98,6 @@ static TW_IN_PLACE void tw_neureka_start(const struct tw_neureka_job *job, uint3
     r[21] = (uint32_t)job->low;
     r[22] = 0;
     r[23] = job->mode | kind | TW_NEUREKA_PREFETCH | (in_weight_memory ? TW_NEUREKA_IN_WEIGHT_MEMORY : 0u);
-    TW_REGISTER(TW_NEUREKA) = 0;
 }
 
 /* What a job gives: sums, or those scaled back to 8 bits. */
@@ -142,7 +144,7 @@ static __attribute__((noinline, unused)) void tw_neureka_row(const void *input, 
                                        .outputs = outputs,
                                        .low = low,
                                        .mode = mode};
-    tw_neureka_start(&job, TW_NEUREKA_3X3);
+    tw_neureka_describe(&job, TW_NEUREKA_3X3);
 }
 
 /* Fewer inputs are a window of one column of three pixels: to its left and right there are two columns of zeros, so that
@@ -166,7 +168,7 @@ static __attribute__((noinline, unused)) void tw_neureka_columns(const void *inp
                                        .right = 2,
                                        .low = low,
                                        .mode = mode};
-    tw_neureka_start(&job, TW_NEUREKA_3X3);
+    tw_neureka_describe(&job, TW_NEUREKA_3X3);
 }
 
 /* How pixels are cut into jobs. Those of rows that follow each other (`step` 1) may be taken in rows of any width: the
@@ -193,14 +195,15 @@ static TW_IN_PLACE void tw_neureka_points(struct tw_neureka_job *job, int height
     job->input_row = (uint32_t)(step == 1 ? pixel * job->width : row);
     job->output_pixel = (uint32_t)job->outputs * (job->mode & TW_NEUREKA_SUMS ? 4u : 1u);
     job->output_row = job->output_pixel * (uint32_t)job->width;
-    tw_neureka_start(job, TW_NEUREKA_1X1);
+    tw_neureka_describe(job, TW_NEUREKA_1X1);
     if (rest == 0)
         return;
+    tw_neureka_go();
     job->input = (const char *)job->input + job->input_row * (uint32_t)job->height;
     job->output = (char *)job->output + job->output_row * (uint32_t)job->height;
     job->width = rest;
     job->height = 1;
-    tw_neureka_start(job, TW_NEUREKA_1X1);
+    tw_neureka_describe(job, TW_NEUREKA_1X1);
 }
 
 #endif

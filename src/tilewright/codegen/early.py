@@ -1,0 +1,95 @@
+"""Jobs of other engines are described while something else is waited for, and only started behind that.
+
+Describing a job takes some hundred cycles, most of them to bring code into caches. What drives has time for it before
+the last barrier, transfer or job that the start comes behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from msgspec.structs import replace
+
+from tilewright.core.program import (
+    AwaitEngine,
+    AwaitTransfers,
+    Driven,
+    Invoke,
+    Mark,
+    Meet,
+    OnCores,
+    Routine,
+    StartEngine,
+    Statement,
+)
+
+
+def described_early(routines: Iterable[Routine], engines: Collection[str]) -> tuple[Routine, ...]:
+    """The same routines, which run one after the other, with jobs of some engines described as early as that helps."""
+    found = list(routines)
+    before: list[list[Statement]] = []
+    for routine in found:
+        before.append([])
+        for statement in routine.body:
+            made = statement
+            if isinstance(statement, OnCores):
+                inside: list[Statement] = []
+                for own in statement.beside:
+                    inside.append(_started([*before, inside], own, engines))
+                made = replace(statement, beside=tuple(inside))
+            before[-1].append(_started(before, made, engines))
+    return tuple(replace(routine, body=tuple(body)) for routine, body in zip(found, before, strict=True))
+
+
+def _started(before: list[list[Statement]], statement: Statement, engines: Collection[str]) -> Statement:
+    """A statement that just starts what has been described in those before it, or the same."""
+    if isinstance(statement, StartEngine) and _movable(statement, engines) and _described(before, statement):
+        return replace(statement, body=())
+    return statement
+
+
+def _movable(start: StartEngine, engines: Collection[str]) -> bool:
+    """Whether it is one call, which is the same wherever it is made."""
+    return start.engine in engines and len(start.body) == 1 and isinstance(start.body[0], Invoke)
+
+
+def _described(before: list[list[Statement]], start: StartEngine) -> bool:
+    """Puts the description of a job before the last waits of what comes before it; whether there are any."""
+    job, waited = replace(start, beside=(), goes=False), False
+    for statements in reversed(before):
+        for place in range(len(statements) - 1, -1, -1):
+            statement = statements[place]
+            if _waits(statement):
+                waited |= not isinstance(statement, Mark)
+                continue
+            match statement:
+                case OnCores(beside=inside):
+                    statements[place] = replace(statement, beside=_before_waits(inside, job))
+                    return True
+                case Driven(body=body) if _waits(body[-1]):
+                    statements[place] = Driven(_before_waits(body, job))
+                    return True
+                case _ if waited:
+                    statements.insert(place + 1, job)
+                    return True
+                case _:
+                    return False
+    return False
+
+
+def _waits(statement: Statement) -> bool:
+    """Whether it is nothing but waiting; marks do nothing."""
+    match statement:
+        case Meet() | AwaitTransfers() | AwaitEngine() | Mark():
+            return True
+        case Driven(body=body):
+            return all(map(_waits, body))
+        case _:
+            return False
+
+
+def _before_waits(statements: tuple[Statement, ...], job: Statement) -> tuple[Statement, ...]:
+    place = len(statements)
+    while place and _waits(statements[place - 1]):
+        place -= 1
+    return (*statements[:place], job, *statements[place:])

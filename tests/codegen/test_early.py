@@ -1,0 +1,61 @@
+"""Jobs are described before the last wait that their start comes behind."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from tilewright.codegen.early import described_early
+from tilewright.core.plan import Place
+from tilewright.core.program import (
+    AwaitEngine,
+    AwaitTransfers,
+    Copy,
+    Driven,
+    Invoke,
+    Let,
+    Mark,
+    Meet,
+    OnCores,
+    Pointer,
+    Routine,
+    StartEngine,
+    Statement,
+)
+
+FIRST, SECOND = (StartEngine("npu", (Invoke(name, (), ""),)) for name in ("first", "second"))
+TOLD, GO = replace(SECOND, goes=False), replace(SECOND, body=())
+DONE, LOADED, MARK = AwaitEngine("npu"), AwaitTransfers(1), Mark(0, "work")
+LOAD = Copy(0, Pointer(Place("L1", 0), "void", False), Pointer(Place("L2", 0), "void", True), 4, (), (), (), 3)
+
+
+def early(*bodies: tuple[Statement, ...], engine: str = "npu") -> list[tuple[Statement, ...]]:
+    return [r.body for r in described_early([Routine(f"r{i}", "", body) for i, body in enumerate(bodies)], [engine])]
+
+
+def cores(*beside: Statement) -> OnCores:
+    return OnCores("core", 8, (), beside)
+
+
+def test_beside_the_cores_that_come_before() -> None:
+    assert early((cores(), MARK), (MARK, SECOND)) == [(cores(TOLD), MARK), (MARK, GO)]
+    assert early((cores(LOAD, LOADED), SECOND)) == [(cores(LOAD, TOLD, LOADED), GO)]
+
+
+def test_beside_the_job_before() -> None:
+    assert early((FIRST, Driven((DONE,)), Meet(), cores(MARK, SECOND, DONE))) == [
+        (FIRST, TOLD, Driven((DONE,)), Meet(), cores(MARK, GO, DONE))
+    ]
+    assert early((MARK, cores(FIRST, DONE)), (cores(SECOND),)) == [(MARK, cores(FIRST, TOLD, DONE)), (cores(GO),)]
+
+
+def test_before_the_last_waits_of_what_drives() -> None:
+    assert early((Driven((LOAD, LOADED)), Meet(), SECOND)) == [(Driven((LOAD, TOLD, LOADED)), Meet(), GO)]
+
+
+def test_only_where_something_is_waited_for() -> None:
+    alone = (SECOND, DONE)
+    at_once = (Driven((LOAD,)), MARK, SECOND)
+    named = (cores(), Let("t", 3), SECOND)
+    several = (cores(), replace(SECOND, body=(*SECOND.body, *SECOND.body)))
+    assert early(alone, at_once, named, several) == [alone, at_once, named, several]
+    assert early((cores(), SECOND), engine="other") == [(cores(), SECOND)]
