@@ -100,17 +100,24 @@ declare(
 )
 
 
+TERM_BITS = 8
+"""An entry at the maximum adds two to this power to the sum, where nobody says otherwise."""
+
+
 def _infer_partial(call: Call) -> tuple[TensorType, ...]:
     x = _row_check(call)
     if call.int("group_width") < 1:
         raise call.error("bad-attribute", f"group_width={call.int('group_width')} must be positive")
     if x.dtype.lo < INT32.lo or x.dtype.hi > INT32.hi:
         raise call.error("type-mismatch", f"x must have at most 32 bits, found {x.dtype}")
+    bits = call.int("term_bits")
+    if not TERM_BITS <= bits <= 16 or x.shape[-1] << bits > INT32.hi:
+        raise call.error("bad-attribute", f"term_bits={bits} must be 8 to 16, and sums of a row have 32 bits")
     return (x.with_dtype(smallest_integer(0, call.int("n_levels") // 2 - 1)),)
 
 
 def _ita_partial_max(call: Call, x: Array) -> Array:
-    wide, width = x.astype(np.int64), call.int("group_width")
+    wide, width, one = x.astype(np.int64), call.int("group_width"), 1 << call.int("term_bits")
     top = np.full((*x.shape[:-1], 1), -128, np.int64)
     total = np.zeros_like(top)
     for start in range(0, x.shape[-1], width):
@@ -118,8 +125,8 @@ def _ita_partial_max(call: Call, x: Array) -> Array:
         highest = group.max(axis=-1, keepdims=True)
         rescale = np.where(highest > top, _halvings(highest, top), 0)
         top = np.maximum(top, highest)
-        total = (total >> rescale) + (256 >> _halvings(top, group)).sum(axis=-1, keepdims=True)
-    inverse = (call.int("n_levels") // 2 - 1) * 256 // np.maximum(total, 1)
+        total = (total >> rescale) + (one >> _halvings(top, group)).sum(axis=-1, keepdims=True)
+    inverse = (call.int("n_levels") // 2 - 1) * one // np.maximum(total, 1)
     return inverse >> _halvings(top, wide)
 
 
@@ -133,10 +140,13 @@ declare(
         _ita_partial_max,
         (
             example("int8[2,3,16]", group_width=4, n_levels=256),
-            example("int8[3,10]", group_width=4, n_levels=256.0),
+            example("int8[3,10]", group_width=4, n_levels=256.0, term_bits=10),
             example("uint8[9]", group_width=16, n_levels=256),
         ),
-        MappingProxyType({"group_width": REQUIRED, "n_levels": 256}),
-        doc="ITAMax group by group, as a streaming unit does it: a growing maximum halves the running sum.",
+        MappingProxyType({"group_width": REQUIRED, "n_levels": 256, "term_bits": TERM_BITS}),
+        doc=(
+            "ITAMax group by group, as a streaming unit does it: a growing maximum halves the running sum. An entry at "
+            "the maximum adds `2^term_bits` to it: 8 in Deeploy's operator, 10 in units of ITA with a head each."
+        ),
     )
 )

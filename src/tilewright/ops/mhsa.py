@@ -6,7 +6,8 @@ value for each column, `[H, P]` and `[H, E]`, or `[E]` for all heads. The result
 adds them up comes behind.
 
 Each product is scaled back to bytes, `clip((sum * mul + add + div / 2) / div)`, with one `mul` and `add` for all heads
-or one for each. `softmax` is ITAPartialMax, as in exports, or ITASoftmax, the arithmetic of later versions of ITA.
+or one for each. `softmax` is ITAPartialMax, as in exports, with `term_bits` 8, or 10 as MemPool's units have them, or
+ITASoftmax, the arithmetic of later versions of ITA.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tilewright.core.domain import WHOLE, Axis, Domain, dim, domain
 from tilewright.core.graph import Array, Attr, TensorType
 from tilewright.core.op import REGISTRY, REQUIRED, Call, Example, Operator, call_of, declare, evaluate
 from tilewright.ops.integer_rules import power_of_two
+from tilewright.ops.integer_softmax import TERM_BITS
 
 STEPS = ("wq", "wk", "wv", "preattn", "postattn", "wo")
 SOFTMAXES = ("ITAPartialMax", "ITASoftmax")
@@ -118,13 +120,15 @@ def _reference(call: Call, *operands: Array) -> Array:
     query, key, value = (projected(name) for name in "qkv")
     scores = product(query, key.swapaxes(1, 2), "preattn")
     kind = call.text("softmax")
-    row = call_of(REGISTRY[kind], [TensorType(INT8, scores.shape)], softmax_attributes(kind))
+    row = call_of(REGISTRY[kind], [TensorType(INT8, scores.shape)], softmax_attributes(call))
     mixed = product(evaluate(row, [scores])[0], value, "postattn")
     return product(mixed, by_head("wo_weight", given["wo_weight"], sizes), "wo")
 
 
-def softmax_attributes(kind: str) -> MappingProxyType[str, Attr]:
-    return MappingProxyType({"group_width": 16, "n_levels": 256} if kind == "ITAPartialMax" else {})
+def softmax_attributes(call: Call) -> MappingProxyType[str, Attr]:
+    """What the softmax of a node is told."""
+    partial = {"group_width": 16, "n_levels": 256, "term_bits": call.int("term_bits")}
+    return MappingProxyType(partial if call.text("softmax") == "ITAPartialMax" else {})
 
 
 _FACTORS: dict[str, Attr] = {
@@ -168,6 +172,7 @@ declare(
                 wq_requant_add=4096,
             ),
             _scaled(_example(3, 17, 6, 4, packed=True), heads=3, dim_head=4),
+            _scaled(_example(1, 33, 6, 4, packed=True), heads=1, dim_head=4, term_bits=10),
         ),
         MappingProxyType(
             {
@@ -178,6 +183,7 @@ declare(
                 "n_levels": 256,
                 "signed": 1,
                 "softmax": "ITAPartialMax",
+                "term_bits": TERM_BITS,
             }
         ),
         compile_time=CONSTANT,

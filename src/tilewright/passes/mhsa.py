@@ -40,8 +40,7 @@ def _rule(edit: Edit, node: Node) -> bool:
 
     query, key, value = (projected(name) for name in "qkv")
     scores = product(query, edit.transpose(key, (0, 2, 1)), "preattn")
-    kind = call.text("softmax")
-    (weights,) = edit.emit_all(kind, (scores,), (None,), softmax_attributes(kind))
+    (weights,) = edit.emit_all(call.text("softmax"), (scores,), (None,), softmax_attributes(call))
     mixed = product(weights, value, "postattn")
     back = np.ascontiguousarray(by_head("wo_weight", call.value("wo_weight"), sizes))
     product(mixed, edit.constant(back, f"{node.label}_wo"), "wo", node.outputs[0])

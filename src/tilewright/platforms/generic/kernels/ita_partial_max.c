@@ -18,10 +18,10 @@ typedef int8_t T;
 typedef uint8_t U;
 #endif
 
-/* How often 256 is halved for a value that lies `below` the maximum. */
+/* How often a term is halved for a value that lies `below` the maximum. */
 static inline int ita_partial_max_halvings(int64_t below) { return below < 992 ? (int)((below + 16) >> 5) : 31; }
 
-static void ita_partial_max(const T *x, U *y, int OUTER, int AXIS, int group_width, int n_levels) {
+static void ita_partial_max(const T *x, U *y, int OUTER, int AXIS, int group_width, int n_levels, int term_bits) {
     for (int row = 0; row < OUTER; row++, x += AXIS, y += AXIS) {
         int64_t top = -128; /* where the running maximum of the streaming unit begins */
         int32_t sum = 0;
@@ -35,9 +35,9 @@ static void ita_partial_max(const T *x, U *y, int OUTER, int AXIS, int group_wid
                 top = highest;
             }
             for (int i = first; i < end; i++)
-                sum += 256 >> ita_partial_max_halvings(top - x[i]);
+                sum += (1 << term_bits) >> ita_partial_max_halvings(top - x[i]);
         }
-        const int32_t inverse = (n_levels / 2 - 1) * 256 / tw_max(sum, 1);
+        const int32_t inverse = ((n_levels / 2 - 1) << term_bits) / tw_max(sum, 1);
         for (int i = 0; i < AXIS; i++)
             y[i] = (U)(inverse >> ita_partial_max_halvings(top - x[i]));
     }
