@@ -3,7 +3,7 @@
 Branches of a network and heads of attention are such groups. The run of a group of one node and one step is started
 beside the first group behind it that the cores compute, and awaited beside a later one: before something needs it, a
 group behind the one in which it is expected to be done, or where memory ends. Until then it keeps what it reads and
-writes, so addresses in the engine's memory are found anew. The clock tells whether all of that pays.
+writes, so addresses are found anew. The clock tells whether all of that pays.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tilewright.core.plan import Place
-from tilewright.plan.draft import PlanDraft
+from tilewright.plan.draft import PlanDraft, spans_of
 from tilewright.plan.joint import Pick, pack
+from tilewright.plan.levels import GroupSpan, place
 from tilewright.plan.network import Network
 from tilewright.plan.points import Overlap
 from tilewright.plan.prefetch import prefetch
@@ -43,7 +44,8 @@ def _overlapped(draft: PlanDraft, overlaps: Mapping[int, Overlap]) -> PlanDraft 
     found = pack(
         draft.network, solution.picks, draft.levels.capacity, seconds=options.seconds, seed=options.seed, ends=ends
     )
-    if found is None:
+    far = _far(draft, overlaps)
+    if found is None or far is None:
         return None
     workspaces, residents = found
     near = {name: Place(draft.levels.near, offset) for name, offset in residents.items()}
@@ -51,11 +53,31 @@ def _overlapped(draft: PlanDraft, overlaps: Mapping[int, Overlap]) -> PlanDraft 
         replace(
             draft,
             solution=replace(solution, workspaces=workspaces, residents=residents),
-            places={**draft.places, **near},
+            places={**draft.places, **far, **near},
             overlaps=overlaps,
             gap=None,
         )
     )
+
+
+def _far(draft: PlanDraft, overlaps: Mapping[int, Overlap]) -> Mapping[str, Place] | None:
+    """Places in the memories behind the engine's, where what overlapping groups read lives longer; None where there are
+    none, or where copies in a nearer memory would be in the way of new ones."""
+    residents, options, platform = draft.solution.residents, draft.options, draft.network.platform
+    spans = spans_of(draft.network, draft.solution.picks, overlaps)
+    far = [span for span in spans if span.tensor not in residents and span.bytes]
+    if not any(_meet(draft.places, one, other) for at, one in enumerate(far) for other in far[:at]):
+        return draft.places
+    if draft.stages:
+        return None
+    return place(far, draft.levels, platform.alignment, seconds=options.seconds, seed=options.seed)
+
+
+def _meet(places: Mapping[str, Place], one: GroupSpan, other: GroupSpan) -> bool:
+    """Whether two tensors have bytes in common at the same time."""
+    a, b = places[one.tensor], places[other.tensor]
+    apart = a.offset + one.bytes <= b.offset or b.offset + other.bytes <= a.offset
+    return a.space == b.space and not apart and one.first <= other.last and other.first <= one.last
 
 
 class _Overlaps(Struct, dict=True):
