@@ -21,6 +21,11 @@ DEVIATION, WEIGHTS = 40.0, 74.0
 """Of activations and of weights."""
 GELU = {"b": -80, "c": -7091, "mult": 74, "shift": 20}
 """For 32 steps of a byte to one."""
+SOFTMAXES: Mapping[str, tuple[dict[str, int], float, int]] = {
+    "ITASoftmax": ({}, 3, 255),
+    "ITAPartialMax": ({"group_width": 16, "n_levels": 256, "term_bits": 10}, 32, 127),
+}
+"""That of ITA in a cluster, and that of its units in MemPool: attributes, deviation of scores, what stands for one."""
 SLICE = 512
 """Products that ITA adds up: wider hidden layers are several, whose results are added."""
 
@@ -28,9 +33,9 @@ SLICE = 512
 class Network:
     """Nodes and weights of a network; methods return the names of their results."""
 
-    def __init__(self, rows: int, width: int, seed: int) -> None:
+    def __init__(self, rows: int, width: int, seed: int, softmax: str = "ITASoftmax") -> None:
         self.rng = np.random.default_rng(seed)
-        self.rows, self.width, self.macs = rows, width, 0
+        self.rows, self.width, self.macs, self.softmax = rows, width, 0, softmax
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
 
@@ -69,7 +74,11 @@ class Network:
         return found
 
     def attention(self, x: str, values: str, widths: tuple[int, int], heads: int, size: int) -> str:
-        """Of queries and keys from one tensor, values perhaps from another one."""
+        """With the projection back."""
+        return self.linear(self.heads(x, values, widths, heads, size), heads * size, widths[0])
+
+    def heads(self, x: str, values: str, widths: tuple[int, int], heads: int, size: int) -> str:
+        """Attention of queries and keys from one tensor, values perhaps from another one."""
         q, k = (self.linear(x, widths[0], heads * size) for _ in range(2))
         v = self.linear(values, widths[1], heads * size)
         shape = self.constant(np.array([1, self.rows, heads, size], np.int64))
@@ -77,12 +86,12 @@ class Network:
             self.add("Transpose", self.add("Reshape", name, shape), perm=perm)
             for name, perm in ((q, (0, 2, 1, 3)), (k, (0, 2, 3, 1)), (v, (0, 2, 1, 3)))
         )
-        scores = self.scaled(self.add("MatMul", q, k), 3 / (DEVIATION**2 * np.sqrt(size)))
-        mixed = self.scaled(self.add("MatMul", self.add("ITASoftmax", scores), v), 1 / 255)
+        attributes, deviation, one = SOFTMAXES[self.softmax]
+        scores = self.scaled(self.add("MatMul", q, k), deviation / (DEVIATION**2 * np.sqrt(size)))
+        mixed = self.scaled(self.add("MatMul", self.add(self.softmax, scores, **attributes), v), 1 / one)
         self.macs += 2 * heads * self.rows**2 * size
         flat = self.constant(np.array([1, self.rows, heads * size], np.int64))
-        joined = self.add("Reshape", self.add("Transpose", mixed, perm=(0, 2, 1, 3)), flat)
-        return self.linear(joined, heads * size, widths[0])
+        return self.add("Reshape", self.add("Transpose", mixed, perm=(0, 2, 1, 3)), flat)
 
     def example(self) -> Array:
         """An input."""
@@ -131,10 +140,12 @@ ENCODERS: Mapping[str, Encoder] = {
 }
 
 
-def encoder(name: str, layers: int = 0, seed: int = 0) -> tuple[onnx.ModelProto, Array, int]:
+def encoder(
+    name: str, layers: int = 0, seed: int = 0, softmax: str = "ITASoftmax"
+) -> tuple[onnx.ModelProto, Array, int]:
     """A network of so many layers (0: all that it has), an input, and its multiply-accumulates."""
     made = ENCODERS[name]
-    n = Network(made.rows, made.width, seed)
+    n = Network(made.rows, made.width, seed, softmax)
     last = "input"
     for _ in range(layers or made.layers):
         last = made.layer(n, last)
@@ -147,9 +158,10 @@ def main() -> None:
     parser.add_argument("name", choices=ENCODERS)
     parser.add_argument("--layers", type=int, default=0, help="0: all that the network has")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--softmax", choices=SOFTMAXES, default="ITASoftmax", help="that of a cluster, or of MemPool")
     parser.add_argument("--output", type=Path, default=Path())
     options = parser.parse_args()
-    model, x, macs = encoder(options.name, options.layers, options.seed)
+    model, x, macs = encoder(options.name, options.layers, options.seed, options.softmax)
     options.output.mkdir(parents=True, exist_ok=True)
     (options.output / f"{options.name}.onnx").write_bytes(model.SerializeToString())
     np.savez(options.output / f"{options.name}.npz", input_0=x)

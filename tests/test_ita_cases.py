@@ -15,6 +15,9 @@ from sim.ita_units_program import ran_unit
 from sim.test_ita import activated, matrix, product, ran_layer
 from support import CASES_VARIABLE, cases_folder
 from tilewright import _native
+from tilewright.core.graph import type_of_array
+from tilewright.core.op import REGISTRY, call_of, evaluate
+from tilewright.ops.ita_heads import ENTRY
 from tilewright.ops.ita_rules import gelu, requantised, running_sums, softmax
 
 Case = dict[str, NDArray[Any]]
@@ -158,6 +161,9 @@ def test_softmax_rows() -> None:
         top, total = running_sums(x)
         same(top[:, 0], data[f"max_{length}"], "max")
         same(total[:, 0], data[f"sum_{length}"], "sum")
+        for name, bits in (("itapartialmax", 8), ("banshee", 10)):
+            call = call_of(REGISTRY["ITAPartialMax"], [type_of_array(x)], {"group_width": 16, "term_bits": bits})
+            same(evaluate(call, [x])[0], data[f"{name}_{length}"], name)
 
 
 def test_single_functions() -> None:
@@ -186,3 +192,11 @@ def test_units(number: int, tmp_path: Path) -> None:
     same(out.reshape(s, e), data["Out"], "Out")
     ts, te, tp = (-(-size // TILE) for size in (s, e, p))
     assert 0 <= cycles - 256 * (4 * ts * tp * te + 2 * ts * ts * tp) <= 100
+    # The same by the reference of the operator.
+    entry = np.zeros(1, ENTRY)
+    for name in ("mult", "shift", "add"):
+        entry[name][0, :6] = data[name]
+    block, table = data["block"].view(np.int8), entry.view(np.int8)
+    sizes = {"heads": 1, "rows": s, "embedding": e, "projection": p}
+    call = call_of(REGISTRY["ITAHeads"], [type_of_array(block), type_of_array(table)], sizes)
+    same(evaluate(call, [block, table])[0][0], data["Out"], "Out")

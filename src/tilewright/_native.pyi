@@ -224,6 +224,11 @@ def ita_busy(
 ) -> _Sizes:
     """Cycles in which each of many parts of layers keeps the engine busy, by numbers of the device."""
 
+def ita_units_busy(
+    mode: str, settings: Mapping[str, int], rows: _Sizes, embedding: _Sizes, projection: _Sizes
+) -> _Sizes:
+    """Cycles of the products of heads, each on a unit, by numbers of the device."""
+
 def ita_requantise(sum: int, mult: int, shift: int, add: int) -> int: ...
 def ita_activate(value: int, kind: int, b: int, c: int, mult: int, shift: int, add: int) -> int: ...
 def ita_softmax(scores: Sequence[int]) -> list[int]: ...

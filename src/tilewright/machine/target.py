@@ -123,6 +123,8 @@ class Target(Machine, frozen=True):
     """What was measured of kernels whose headers have terms."""
     measured_as: Target | None = None
     """The machine on which that was measured, where it is another one."""
+    allowed: tuple[str, ...] = ()
+    """What may change numbers, as a user allows it."""
 
     @property
     def cores(self) -> Engine:
@@ -207,6 +209,8 @@ class TargetFile(MachineFile, frozen=True, kw_only=True):
     variants: Mapping[str, Mapping[str, Any]] = {}
     """Machines of one family: what each has besides, or in place of, what all have in common."""
 
+
+ITA_SOFTMAX = "ita-softmax"
 
 PLATFORMS = Path(__file__).parent.parent / "platforms"
 DESCRIPTION = "platform.yaml"

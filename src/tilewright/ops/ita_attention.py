@@ -4,7 +4,7 @@ K is `[row tiles, heads * P, 64, 64]`, with P tiles for each head, and so are Q 
 `[heads * P, row tiles, 64, 64]`: its rows are channels. Where heads are small, several (`shared`) may have their
 channels in the same tile of Q and V: then keys of each are zero in channels of the others, and of its result, the
 channels of the others say nothing. Scores and results are requantised (`score_*`, `mix_*`) as linear layers are, and
-`ITASoftmax` is between them.
+`ITASoftmax` is between them. `replaces` is the operator of a network whose place that takes, where it does.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ declare(
         _domain,
         _reference,
         (_example(2, 1, 1), _example(1, 4, 2), _example(1, 4, 4, 2)),
-        MappingProxyType({**FACTORS, "heads": REQUIRED, "shared": 1}),
+        MappingProxyType({**FACTORS, "heads": REQUIRED, "shared": 1, "replaces": ""}),
         doc=__doc__ or "",
     )
 )

@@ -19,6 +19,7 @@ from tilewright.passes.gemm import gemm
 from tilewright.passes.halves import halves
 from tilewright.passes.hard_swish import hard_swish
 from tilewright.passes.ita import ita
+from tilewright.passes.ita_units import ita_units
 from tilewright.passes.layer_norm import layer_norm
 from tilewright.passes.layout import layout
 from tilewright.passes.mhsa import mhsa
@@ -60,6 +61,7 @@ PIPELINE: tuple[Pass, ...] = (
     reduce_steps,
     # What engines take.
     ita,
+    ita_units,
     # The order of axes.
     layout,
     transposes,

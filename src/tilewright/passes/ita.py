@@ -18,15 +18,13 @@ from msgspec.structs import replace
 from tilewright.base.dtype import INT8
 from tilewright.core.graph import Array, Attr, Graph, Node
 from tilewright.machine.parts import Engine
-from tilewright.machine.target import Target
-from tilewright.ops.integer_rules import power_of_two
+from tilewright.machine.target import ITA_SOFTMAX, Target
 from tilewright.ops.ita_add import IDENTITY as EYE
-from tilewright.ops.ita_rules import requantised
-from tilewright.ops.ita_tiles import BIAS_BITS, GELU, MOST_TILES, TILE, packed_biases, tiles_of
-from tilewright.ops.requant_shift import levels_of
+from tilewright.ops.ita_tiles import GELU, TILE, packed_biases, tiles_of
 from tilewright.passes.edit import Edit, rewrite
-from tilewright.passes.match import operands
+from tilewright.passes.ita_patterns import MOST, Heads, Layer, Softmax, heads_of, layer_of, projection_of, scale_of
 
+SOFTMAX = Softmax("ITASoftmax", {}, octave=1, one=255)
 TILED = (0, 2, 1, 3)
 """From `[row tiles, TILE, column tiles, TILE]` to tiles side by side, and back."""
 
@@ -40,132 +38,30 @@ def ita(graph: Graph, platform: Target) -> Graph:
     return rewrite(graph, {"RequantShift": tiling.scaled, "ITAGelu": tiling.curved})
 
 
-class _Scale(Struct, frozen=True):
-    mult: int
-    shift: int
-    add: int
-
-    @property
-    def zero(self) -> int | None:
-        """A sum that becomes zero; None where there is none among biases."""
-        found = round(-self.add * 2**self.shift / self.mult) if self.mult else 0
-        made = requantised(np.array(found), self.mult, self.shift, self.add)
-        return found if made == 0 and abs(found) < 1 << BIAS_BITS - 1 else None
-
-    def attributes(self, prefix: str = "") -> dict[str, Attr]:
-        return {f"{prefix}mult": self.mult, f"{prefix}shift": self.shift, f"{prefix}add": self.add}
-
-
-class _Layer(Struct, frozen=True):
-    x: str
-    weights: Array
-    """Of all heads side by side."""
-    bias: Array
-    scale: _Scale
-    heads: int = 0
-    """The first axis of the result, where it has heads there."""
-
-    def padded(self, heads: int = 1, shared: int = 1, fill: int = 0) -> tuple[Array, Array]:
-        """Weights and biases with columns of each head that are whole tiles: zero, and `fill`, in channels that are not
-        its own. These are behind its own or, where heads share a tile, where the others have theirs."""
-        inner, columns = self.weights.shape
-        size = columns // heads
-        weights = np.zeros((_padded(inner), heads, _padded(size)), np.int8)
-        bias = np.full((heads, _padded(size)), fill, np.int64)
-        for head in range(heads):
-            own, mine = slice(head % shared * size, (head % shared + 1) * size), slice(head * size, (head + 1) * size)
-            weights[:inner, head, own], bias[head, own] = self.weights[:, mine], self.bias[mine]
-        return weights.reshape(_padded(inner), -1), bias.reshape(-1)
-
-
-def _scale(edit: Edit, node: Node) -> _Scale | None:
-    """The numbers of a requantisation, where ITA has such."""
-    call = edit.call(node)
-    mult, add = (edit.uniform(name) for name in node.inputs[1:3])
-    shift = power_of_two(call, "div")
-    signed = call.int("signed") != 0 and levels_of(call) == 1 << INT8.bits
-    plain = signed and not call.int("half_to_even") and not call.int("zero_point")
-    if not plain or mult is None or add is None or not 0 <= mult < 1 << 8 or shift >= BIAS_BITS:
-        return None
-    offset, rest = divmod(int(add), 1 << shift)
-    return None if rest or not INT8.lo <= offset <= INT8.hi else _Scale(int(mult), shift, offset)
-
-
-def _layer(edit: Edit, node: Node) -> _Layer | None:
-    """The linear layer that a requantisation ends; None where ITA has no such numbers."""
-    scale = _scale(edit, node)
-    if scale is None:
-        return None
-    for sums, bias in _sums(edit, node.inputs[0]):
-        product = edit.producer(sums, "MatMul")
-        if product is None or any(edit.call(product).attrs.get(name) for name in ("transA", "transB")):
-            continue
-        x, weights = product.inputs[0], edit.constants.get(product.inputs[1])
-        whole = edit.types[x].dtype == INT8 and edit.types[x].rank >= 2 and len(product.inputs) == 2
-        if not whole or weights is None or weights.dtype != np.int8:
-            continue
-        heads = weights.shape[0] if weights.ndim == 3 and prod(edit.shape(x)[:-2]) == 1 else 0
-        if weights.ndim != (3 if heads else 2):
-            continue
-        weights = weights.swapaxes(0, 1).reshape(weights.shape[1], -1) if heads else weights
-        if weights.shape[0] > MOST_TILES * TILE or np.abs(bias.astype(np.int64)).max(initial=0) >= 1 << BIAS_BITS - 1:
-            continue
-        if bias.size in (1, weights.shape[1]):
-            return _Layer(x, weights, np.broadcast_to(bias.reshape(-1), weights.shape[1:]), scale, heads)
-    return None
-
-
-def _sums(edit: Edit, name: str) -> list[tuple[str, Array]]:
-    """Readings of a tensor as sums and a constant bias."""
-    add = edit.producer(name, "Add")
-    pairs = operands(add) if add is not None and edit.single(name) else ()
-    found = [(sums, edit.constants[bias]) for sums, bias in pairs if bias in edit.constants]
-    return [*found, (name, np.zeros(1, np.int64))]
-
-
 def _padded(extent: int) -> int:
     return -(-extent // TILE) * TILE
 
 
-class _Heads(Struct, frozen=True):
-    """Attention: `[heads, rows, size]`, keys turned, and how scores and results are scaled."""
-
-    q: str
-    turned_k: str
-    v: str
-    score: _Scale
-    mix: _Scale
-    shape: tuple[int, int, int]
+def _padded_layer(layer: Layer, heads: int = 1, shared: int = 1, fill: int = 0) -> tuple[Array, Array]:
+    """Weights and biases with columns of each head that are whole tiles: zero, and `fill`, in channels that are not
+    its own. These are behind its own or, where heads share a tile, where the others have theirs."""
+    inner, columns = layer.weights.shape
+    size = columns // heads
+    weights = np.zeros((_padded(inner), heads, _padded(size)), np.int8)
+    bias = np.full((heads, _padded(size)), fill, np.int64)
+    for head in range(heads):
+        own, mine = slice(head % shared * size, (head % shared + 1) * size), slice(head * size, (head + 1) * size)
+        weights[:inner, head, own], bias[head, own] = layer.weights[:, mine], layer.bias[mine]
+    return weights.reshape(_padded(inner), -1), bias.reshape(-1)
 
 
 class _Attended(Struct, frozen=True):
     """The result of attention in tiles: heads side by side, each of whole tiles."""
 
     tiles: str
-    heads: _Heads
+    heads: Heads
     shared: int
     """Heads that have their channels where they are in a tile of all of these."""
-
-
-def _heads(edit: Edit, node: Node) -> _Heads | None:
-    """The attention that a requantisation ends; None where it is none, or not one for ITA."""
-    product = edit.producer(node.inputs[0], "MatMul")
-    softmax = edit.producer(product.inputs[0], "ITASoftmax") if product is not None else None
-    before = edit.producer(softmax.inputs[0], "RequantShift") if softmax is not None else None
-    scores = edit.producer(before.inputs[0], "MatMul") if before is not None else None
-    if product is None or before is None or scores is None or len(product.inputs) + len(scores.inputs) != 4:
-        return None
-    mix, score = _scale(edit, node), _scale(edit, before)
-    (q, k), v = scores.inputs, product.inputs[1]
-    turned = any(edit.call(each).attrs.get(name) for each in (scores, product) for name in ("transA", "transB"))
-    if mix is None or score is None or turned or any(edit.types[name].dtype != INT8 for name in (q, k, v)):
-        return None
-    *outer, rows, size = edit.shape(q)
-    same = edit.shape(v) == edit.shape(q) and edit.shape(k) == (*outer, size, rows)
-    # Padded keys would have scores, too.
-    if not same or rows % TILE or max(rows, size) > MOST_TILES * TILE:
-        return None
-    return _Heads(q, k, v, score, mix, (prod(outer), rows, size))
 
 
 class _Tiling:
@@ -174,7 +70,7 @@ class _Tiling:
     def __init__(self, platform: Target, takers: Mapping[str, Engine]) -> None:
         self.platform, self.takers = platform, takers
         self.tiled: dict[str, str] = {}
-        self.layers: dict[str, _Layer] = {}
+        self.layers: dict[str, Layer] = {}
         """Layers without activation by their results."""
         self.attended: dict[str, _Attended] = {}
         """Attention by its result."""
@@ -184,10 +80,12 @@ class _Tiling:
         readers = edit.readers(output)
         if len(readers) == 1 and readers[0].op == "ITAGelu" and not edit.is_result(output):
             return False
-        heads = _heads(edit, node) if "ITAAttention" in self.takers else None
+        heads = None
+        if "ITAAttention" in self.takers:
+            heads = heads_of(edit, node, SOFTMAX, TILE, replace=ITA_SOFTMAX in self.platform.allowed)
         if heads is not None:
             return self._attend(edit, heads, output)
-        layer = _layer(edit, node)
+        layer = layer_of(edit, node)
         if layer is not None:
             self.layers[output] = layer
             return self._linear(edit, layer, output, {})
@@ -195,7 +93,7 @@ class _Tiling:
 
     def curved(self, edit: Edit, node: Node) -> bool:
         before = edit.producer(node.inputs[0], "RequantShift")
-        layer = _layer(edit, before) if before is not None and edit.single(node.inputs[0]) else None
+        layer = layer_of(edit, before) if before is not None and edit.single(node.inputs[0]) else None
         names = {"b": "b", "c": "c", "mult": "act_mult", "shift": "act_shift", "add": "act_add"}
         function: dict[str, Attr] = {ours: edit.call(node).int(theirs) for theirs, ours in names.items()}
         function["activation"] = GELU
@@ -236,7 +134,7 @@ class _Tiling:
         (made,) = edit.emit_all("ITALinear", (w, x, b) if turned else (x, w, b), (None,), attributes)
         return made
 
-    def _linear(self, edit: Edit, layer: _Layer, output: str, function: Mapping[str, Attr]) -> bool:
+    def _linear(self, edit: Edit, layer: Layer, output: str, function: Mapping[str, Attr]) -> bool:
         shape = edit.shape(output)
         rows, (inner, columns) = prod(edit.shape(layer.x)[:-1]), layer.weights.shape
         if not self._pays("ITALinear", (rows, inner, columns)):
@@ -246,11 +144,11 @@ class _Tiling:
         if joined is not None:
             # Rows of weights are zero where a head has channels that are not its own.
             x, (count, _, _), shared = joined.tiles, joined.heads.shape, joined.shared
-            turned = _Layer("", layer.weights.T, np.zeros(inner), layer.scale)
-            layer = replace(layer, weights=turned.padded(count, shared)[0][:columns].T)
+            turned = Layer("", layer.weights.T, np.zeros(inner), layer.scale)
+            layer = replace(layer, weights=_padded_layer(turned, count, shared)[0][:columns].T)
         else:
             x = self._tiles(edit, layer.x)
-        weights, bias = layer.padded()
+        weights, bias = _padded_layer(layer)
         made = self._product(edit, x, weights, bias, attributes, output)
         if layer.heads:
             side_by_side = edit.reshape(
@@ -271,11 +169,11 @@ class _Tiling:
             return None
         count, rows, size = found.heads.shape
         whole = edit.shape(name)[-1] == count * size and prod(edit.shape(name)[:-1]) == rows
-        return found if whole and count * _padded(size) <= MOST_TILES * TILE else None
+        return found if whole and count * _padded(size) <= MOST else None
 
     def _sum(self, edit: Edit, node: Node) -> bool:
         """A sum of two tensors that lie in tiles."""
-        scale, add = _scale(edit, node), edit.producer(node.inputs[0], "Add")
+        scale, add = scale_of(edit, node), edit.producer(node.inputs[0], "Add")
         if scale is None or add is None or any(name not in self.tiled for name in add.inputs):
             return False
         shape, output = edit.shape(node.outputs[0]), node.outputs[0]
@@ -288,19 +186,19 @@ class _Tiling:
         self._plain(edit, made, shape, output)
         return True
 
-    def _attend(self, edit: Edit, heads: _Heads, output: str) -> bool:
+    def _attend(self, edit: Edit, heads: Heads, output: str) -> bool:
         count, rows, size = heads.shape
         if not self._pays("ITAAttention", (count * rows, size, rows)):
             return False
         s, p = rows // TILE, _padded(size) // TILE
-        q, k, v = (self._projection(edit, name, heads) for name in (heads.q, heads.turned_k, heads.v))
+        q, k, v = (projection_of(edit, name, heads, self.layers.get) for name in (heads.q, heads.turned_k, heads.v))
         zero = k.scale.zero if k is not None else None
         few = TILE // size if size < TILE and TILE % size == 0 else 1
         shared = few if q is not None and v is not None and zero is not None and count % few == 0 else 1
 
-        def projected(layer: _Layer, name: str, heads: int, fill: int = 0, turned: int = 0) -> str:
+        def projected(layer: Layer, name: str, heads: int, fill: int = 0, turned: int = 0) -> str:
             shares = shared if heads == count else 1
-            weights, bias = layer.padded(heads, shares, fill)
+            weights, bias = _padded_layer(layer, heads, shares, fill)
             attributes = {**layer.scale.attributes(), "turned": turned}
             return self._product(edit, self._tiles(edit, layer.x), weights, bias, attributes, name)
 
@@ -316,7 +214,7 @@ class _Tiling:
             projected(v, heads.v, wide, turned=1) if v is not None else _cut(edit, heads.v, heads, 2, (0, 3, 1, 4, 2))
         )
         attributes = {**heads.score.attributes("score_"), **heads.mix.attributes("mix_")}
-        attributes |= {"heads": count, "shared": shared}
+        attributes |= {"heads": count, "shared": shared, "replaces": heads.replaces}
         (made,) = edit.emit_all("ITAAttention", (tiles_q, tiles_k, tiles_v), (None,), attributes)
         self.attended[output] = _Attended(made, heads, shared)
         split = edit.transpose(edit.reshape(made, (s, count // shared, shared, p, TILE, TILE)), (1, 2, 0, 4, 3, 5))
@@ -339,25 +237,8 @@ class _Tiling:
         edit.reshape(flat, edit.shape(output), output)
         return True
 
-    def _projection(self, edit: Edit, name: str, heads: _Heads) -> _Layer | None:
-        """The linear layer that makes heads."""
-        count, rows, size = heads.shape
-        keys = name == heads.turned_k
-        turn = edit.producer(name, "Transpose")
-        perm = edit.call(turn).ints("perm") if turn is not None else ()
-        view = edit.producer(turn.inputs[0], "Reshape") if turn is not None else None
-        if turn is not None and keys and perm == (0, 2, 1):
-            layer, first = self.layers.get(turn.inputs[0]), count
-        elif view is not None and perm == ((0, 2, 3, 1) if keys else (0, 2, 1, 3)):
-            whole = edit.shape(view.outputs[0])[-3:] == (rows, count, size)
-            layer, first = self.layers.get(view.inputs[0]) if whole else None, 0
-        else:
-            layer, first = None if keys else self.layers.get(name), count
-        same = layer is not None and layer.heads == first and prod(edit.shape(layer.x)[:-1]) == rows
-        return layer if same else None
 
-
-def _cut(edit: Edit, name: str, heads: _Heads, axis: int, perm: tuple[int, ...]) -> str:
+def _cut(edit: Edit, name: str, heads: Heads, axis: int, perm: tuple[int, ...]) -> str:
     """Heads in tiles: the axis of their size is padded, and the axes `heads, a, TILE, b, TILE` change places."""
     count, rows, size = heads.shape
     flat = edit.reshape(name, (count, rows, size) if axis == 2 else (count, size, rows))

@@ -48,7 +48,13 @@ ITA = Jobs(
     "next_cycles",
     _native.ita_busy,
 )
-KINDS: Mapping[str, Jobs] = MappingProxyType({"neureka": NEUREKA, "ita": ITA})
+ITA_UNITS = Jobs(
+    ("head",),
+    MappingProxyType(dict.fromkeys(("rows", "embedding", "projection"))),
+    "drain_cycles",
+    _native.ita_units_busy,
+)
+KINDS: Mapping[str, Jobs] = MappingProxyType({"neureka": NEUREKA, "ita": ITA, "ita_units": ITA_UNITS})
 """By the kind of the simulated device."""
 
 

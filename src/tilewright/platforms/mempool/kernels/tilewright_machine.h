@@ -13,6 +13,10 @@
 /* Of L1 each core has so many bytes in a row in its own tile: its stack and, at the top, words to meet by. */
 #define TW_OWN 2048
 #define TW_CORES_PER_TILE (TW_HARTS > 256 ? 8 : 4)
+/* Groups with cores; there are four, of which other engines may have some. */
+#ifndef TW_GROUPS
+#define TW_GROUPS 4
+#endif
 
 /* Starts copying planes x rows runs of `bytes`; strides are in bytes. Until its channel is waited for, the destination may
  * be neither read nor written, and the source may not be written. Copies within L1 are made by all cores together. */
@@ -51,6 +55,11 @@ void tw_meet(int core);
 /* Two blocks at once, of which the driver runs both. */
 #define TW_BESIDE TW_DRIVEN
 #define TW_CORES_BESIDE(core, cores) TW_CORES(core, cores)
+
+/* The block behind it starts work on another engine: TW_START(ita) { ... } Behind TW_AWAIT that is done; if not `recent`,
+ * what was started before the last TW_AWAIT. */
+#define TW_START(engine) TW_DRIVEN
+#define TW_AWAIT(engine, recent) tw_await_##engine(recent)
 
 /* Places in a network that profilers know: each is an entry of a section that is not loaded; there is no instruction for
  * it. */

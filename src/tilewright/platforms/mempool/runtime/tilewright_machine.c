@@ -9,7 +9,7 @@
 #define START (TW_DMA + 0x14)
 #define DONE (TW_DMA + 0x18)
 
-#define TILES_PER_GROUP (TW_HARTS / TW_CORES_PER_TILE / 4)
+#define TILES_PER_GROUP (TW_HARTS / TW_CORES_PER_TILE / TW_GROUPS)
 
 /* The words to meet by lie in the last bytes that a tile has in a row: who of the tile is there, which tiles of the
  * group, whose first tile has that word, and which groups, in the first tile of all. */
@@ -31,9 +31,9 @@ __attribute__((noinline, section(".text.meet"))) void tw_meet(int core) {
     const int tile = core / TW_CORES_PER_TILE, first = tile - tile % TILES_PER_GROUP;
     __asm__ volatile("fence" ::: "memory");
     if (last_of(words_of(tile), TW_CORES_PER_TILE) && last_of(words_of(first) + 1, TILES_PER_GROUP) &&
-        last_of(words_of(0) + 2, 4)) {
+        last_of(words_of(0) + 2, TW_GROUPS)) {
         __asm__ volatile("fence" ::: "memory");
-        TW_REGISTER(TW_CONTROL + 4) = ~0u;
+        TW_REGISTER(TW_CONTROL + 0x28) = (1u << TW_GROUPS) - 1;
     }
     __asm__ volatile("wfi" ::: "memory");
 }
