@@ -149,6 +149,8 @@ def run_case(
         return result("error", f"internal error: {type(error).__name__}: {error}")
     wrong = [c for c in ran.comparisons if c.wrong]
     detail = "; ".join(f"{c.name}: {c.wrong} of {c.size} wrong, worst {c.worst:.3g}" for c in wrong)
+    if not wrong and ran.compiled.change is not None:
+        detail = ran.compiled.change.text
     program = ran.compiled.program
     return CaseResult(
         name,

@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from tilewright.api.changing import Change, change
 from tilewright.api.feeding import fit, noise
 from tilewright.base.folders import write_folder
 from tilewright.codegen import lower, project_files, write_project
@@ -23,7 +24,7 @@ from tilewright.core.program import Program
 from tilewright.errors import TilewrightError
 from tilewright.frontend import load, save
 from tilewright.machine import DEFAULT_PLATFORM
-from tilewright.machine.target import Sizes, Target, described_platforms, load_platform, resize
+from tilewright.machine.target import Sizes, Target, allowed, described_platforms, load_platform, resize
 from tilewright.ops import load_folder
 from tilewright.passes import run_pipeline
 from tilewright.plan import PlanOptions, alternatives, check, plan
@@ -58,6 +59,8 @@ class Options(Struct, frozen=True):
     """How many plans are built and simulated to keep the fastest; 0 takes the one predicted to be."""
     data_folders: tuple[Path, ...] = ()
     """From which external data may be read, besides the folder of the network."""
+    allow: tuple[str, ...] = ()
+    """What may change numbers; see `machine.target.PERMISSIONS`."""
 
 
 class Compiled(Struct, frozen=True):
@@ -68,6 +71,8 @@ class Compiled(Struct, frozen=True):
     program: Program
     platform: Target
     files: Mapping[str, bytes]
+    change: Change | None = None
+    """What a permission changed of its numbers."""
 
     def write(self, folder: Path) -> None:
         """Writes the C project; on failure the folder is as it was."""
@@ -96,7 +101,8 @@ def compile_model(
     progress("generate")
     program = lower(planned, chosen.name)
     files = project_files([program], planned.platform)
-    return Compiled(source, planned, program, planned.platform, MappingProxyType(files))
+    changed = change(source, planned.graph, samples, chosen.planning.seed) if chosen.allow else None
+    return Compiled(source, planned, program, planned.platform, MappingProxyType(files), changed)
 
 
 def compile_entries(
@@ -180,6 +186,7 @@ def _planned(
         load_folder(folder)
     given = _with_code(real)
     platform = resize(given, _beside_reserved(given, chosen.sizes))
+    platform = replace(platform, allowed=allowed(chosen.allow))
     progress("import")
     source = (
         model

@@ -104,8 +104,9 @@ def run_model(
 
     `machine` says how an emulated machine behaves, on platforms that are one; `profile` is for those with a simulator,
     of which `simulator` names one that is not the platform's usual, and `timing` one of Tilewright's that is not the
-    first. `limits` say how far the program may go. With
-    `steps` the network is run so many times and keeps its states between; the first axis of all arrays counts runs.
+    first. `limits` say how far the program may go. With `steps` the network is run so many times and keeps its states
+    between; the first axis of all arrays counts runs. Where a permission changed the network's numbers, outputs are
+    compared with what it gives now; `Compiled.change` says how far that is from the network as it was.
     """
     samples = [a[0] if steps and a.ndim else a for a in inputs] if inputs is not None else None
     building = Building((options or Options()).name, compiler, flags, limits)
@@ -154,6 +155,8 @@ def run_model(
             outputs, nanoseconds = host.outputs, host.nanoseconds
     if graph.bounds and steps is None:
         outputs = _reached(graph, fed, outputs)
+    if expected is not None and compiled.change is not None:
+        expected = interpret_steps(graph, fed, steps or 1)
     comparisons = compare(compiled, fed, outputs, expected, rule, steps) if expected is not None else ()
     return Ran(compiled, outputs, comparisons, nanoseconds, cycles, groups, footprint, each)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from tilewright.api.arrays import read_arrays
 from tilewright.api.compiling import Options
-from tilewright.cli.options import LARGEST, BuildOptions, Code, NetworkOptions, Planning, Shape, whole_number
+from tilewright.cli.options import LARGEST, Allowing, BuildOptions, Code, NetworkOptions, Planning, Shape, whole_number
 from tilewright.core.graph import Array
 from tilewright.errors import TilewrightError
-from tilewright.machine.target import Sizes, Target, load_platform
+from tilewright.machine.target import Sizes, Target, allowed, load_platform
 from tilewright.plan.options import PlanOptions
 from tilewright.price.copies import route
 
@@ -23,6 +23,7 @@ def options_of(
     shape: Shape,
     planning: Planning,
     *,
+    allowing: Allowing | None = None,
     build: BuildOptions | None = None,
     name: str = "network",
     dump_stages: Path | None = None,
@@ -41,6 +42,7 @@ def options_of(
         states_of(network),
         planning.measure,
         tuple(network.external_data),
+        allowed(allowing.allow if allowing is not None else ()),
     )
 
 

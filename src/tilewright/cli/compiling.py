@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec import to_builtins
 from rich.table import Table
 
 from tilewright.cli import options as opt
@@ -42,6 +43,7 @@ def compile_command(
     ] = None,
     as_json: opt.Json = False,
     network: opt.NetworkOptions,
+    allowing: opt.Allowing,
     code: opt.Code,
     shape: opt.Shape,
     planning: opt.Planning,
@@ -56,13 +58,14 @@ def compile_command(
     from tilewright.codegen import write_project
     from tilewright.report import render_report
 
-    options = options_of(network, code, shape, planning, name=name, dump_stages=dump_stages)
+    options = options_of(network, code, shape, planning, allowing=allowing, name=name, dump_stages=dump_stages)
     with progress_line(f"compile {model.name}", quiet=as_json) as progress:
         compiled = compile_model(model, options, progress=progress)
         files = dict(compiled.files)
         if report:
             progress("report")
-            files["report.html"] = render_report(compiled.plan, compiled.program, title=title_of(model)).encode()
+            page = render_report(compiled.plan, compiled.program, title=title_of(model), changed=change_text(compiled))
+            files["report.html"] = page.encode()
         write_project(files, output, name)
     warn_stale(compiled.plan)
     if as_json:
@@ -71,6 +74,8 @@ def compile_command(
     console = results()
     console.print(_layer_table(compiled))
     console.print(sizes_text(compiled))
+    if compiled.change is not None:
+        console.print(change_text(compiled))
     place = str(output)
     console.print(styled("C project in ", (place, "bold"), f"; build it with make -C {place}"), soft_wrap=True)
     if report:
@@ -103,6 +108,7 @@ def summary(compiled: Compiled, output: Path | None) -> dict[str, Any]:
             {"name": row.name, "op": row.op, "code": row.code, "macs": row.macs, "output": row.output}
             for row in layers(compiled.plan)
         ],
+        **({"changed": to_builtins(compiled.change)} if compiled.change is not None else {}),
     }
 
 
@@ -126,6 +132,11 @@ def _layer_table(compiled: Compiled) -> Table:
     for row in layers(compiled.plan):
         table.add_row(row.name, row.op, row.code, row.output, f"{row.macs:,}" if row.macs else "")
     return table
+
+
+def change_text(compiled: Compiled) -> str:
+    """What a permission changed; nothing where it did not."""
+    return compiled.change.text if compiled.change is not None else ""
 
 
 def sizes_text(compiled: Compiled) -> str:

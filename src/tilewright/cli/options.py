@@ -162,6 +162,22 @@ class Code:
 
 
 @dataclass(frozen=True)
+class Allowing:
+    """What may change numbers."""
+
+    allow: Annotated[
+        list[str],
+        typer.Option(
+            "--allow",
+            metavar="NAME",
+            help="Allows what changes numbers; the result says how much. ita-softmax: attention runs on ITA, with its "
+            "softmax, where the network has another one.",
+            rich_help_panel=NETWORK,
+        ),
+    ] = field(default_factory=list[str])
+
+
+@dataclass(frozen=True)
 class Shape:
     """What is changed of a machine."""
 

@@ -45,6 +45,7 @@ def plan_command(
     ] = False,
     as_json: opt.Json = False,
     network: opt.NetworkOptions,
+    allowing: opt.Allowing,
     code: opt.Code,
     shape: opt.Shape,
     planning: opt.Planning,
@@ -66,7 +67,7 @@ def plan_command(
             f"--text and {'--json' if as_json else '--baseline'} print different things",
             help="leave one of them away",
         )
-    options = options_of(network, code, shape, planning)
+    options = options_of(network, code, shape, planning, allowing=allowing)
     if baseline:
         require_tiles(options.platform, "--baseline")
     with progress_line(f"plan {model.name}", quiet=as_json or as_text) as progress:

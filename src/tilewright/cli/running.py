@@ -14,7 +14,7 @@ from rich.table import Table
 
 from tilewright.base.files import write_file
 from tilewright.cli import options as opt
-from tilewright.cli.compiling import sizes_text, summary, title_of
+from tilewright.cli.compiling import change_text, sizes_text, summary, title_of
 from tilewright.cli.console import progress_line, results, styled, warn_stale
 from tilewright.errors import TilewrightError
 from tilewright.sim.limits import Limits
@@ -86,6 +86,7 @@ def run_command(
     running: RunFiles,
     as_json: opt.Json = False,
     network: opt.NetworkOptions,
+    allowing: opt.Allowing,
     code: opt.Code,
     shape: opt.Shape,
     planning: opt.Planning,
@@ -101,13 +102,19 @@ def run_command(
     from tilewright.machine.target import load_platform
     from tilewright.report import render_report
 
-    options = options_of(network, code, shape, planning, build=build)
+    options = options_of(network, code, shape, planning, allowing=allowing, build=build)
     if running.profile in ("tiles", "counters") and load_platform(code.platform).qemu:
         raise TilewrightError("bad-argument", f"QEMU counts no {running.profile}", help="use --profile layers")
     with progress_line(f"run {model.name}", quiet=as_json) as progress:
         ran = _run(model, options, running, build, limiting.chosen, progress)
         if running.profile and running.output:
-            page = render_report(ran.compiled.plan, ran.compiled.program, title=title_of(model), simulated=ran.groups)
+            page = render_report(
+                ran.compiled.plan,
+                ran.compiled.program,
+                title=title_of(model),
+                simulated=ran.groups,
+                changed=change_text(ran.compiled),
+            )
             files = {**ran.compiled.files, "report.html": page.encode()}
             write_project(files, running.output, ran.compiled.program.name)
     warn_stale(ran.compiled.plan)
@@ -165,6 +172,8 @@ def _print_run(ran: Ran, running: RunFiles, simulator: SimulatorName | None) -> 
     console, plan = results(), ran.compiled.plan
     console.print(_output_table(ran))
     console.print(sizes_text(ran.compiled))
+    if ran.compiled.change is not None:
+        console.print(change_text(ran.compiled))
     if ran.cycles is not None:
         console.print(f"{ran.cycles:,} {ran.compiled.platform.unit} {_how(ran, simulator)}")
     if len(ran.step_cycles) > 1:

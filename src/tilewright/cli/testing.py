@@ -59,6 +59,7 @@ def cases_command(
     ] = False,
     as_json: opt.Json = False,
     network: opt.NetworkOptions,
+    allowing: opt.Allowing,
     code: opt.Code,
     shape: opt.Shape,
     planning: opt.Planning,
@@ -70,7 +71,7 @@ def cases_command(
     1e-4 or 1e-5 of the value, in ONNX's own tests by their tolerances. The exit status is 0 where every case passes,
     else 1.
     """
-    options = options_of(network, code, shape, planning, build=build)
+    options = options_of(network, code, shape, planning, allowing=allowing, build=build)
     cases = find_cases(paths)
     flags = (*build.cflag, *STRICT, *SANITIZE, "-O1") if strict else tuple(build.cflag)
     job = Job(options, build.cc, flags, build.machine(planning.seed), build.simulator, limiting.chosen)

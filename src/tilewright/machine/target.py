@@ -124,7 +124,7 @@ class Target(Machine, frozen=True):
     measured_as: Target | None = None
     """The machine on which that was measured, where it is another one."""
     allowed: tuple[str, ...] = ()
-    """What may change numbers, as a user allows it."""
+    """What may change numbers, as a user allows it; see `PERMISSIONS`."""
 
     @property
     def cores(self) -> Engine:
@@ -211,6 +211,25 @@ class TargetFile(MachineFile, frozen=True, kw_only=True):
 
 
 ITA_SOFTMAX = "ita-softmax"
+PERMISSIONS: Mapping[str, str] = MappingProxyType(
+    {ITA_SOFTMAX: "attention runs on ITA, with its softmax, where the network has another one"}
+)
+"""What changes numbers and is done only if a user allows it."""
+
+
+def allowed(names: Iterable[str]) -> tuple[str, ...]:
+    """What a user allows; a name that says nothing is an error."""
+    found = tuple(names)
+    for name in found:
+        if name not in PERMISSIONS:
+            raise TilewrightError(
+                "unknown-permission",
+                f"nothing that may be allowed is named '{name}'",
+                reasons=[f"{known}: {what}" for known, what in PERMISSIONS.items()],
+                help="give --allow one of these names",
+            )
+    return found
+
 
 PLATFORMS = Path(__file__).parent.parent / "platforms"
 DESCRIPTION = "platform.yaml"

@@ -52,8 +52,10 @@ def write_report(plan: Plan, program: Program, path: Path, *, title: str) -> Non
     write_file(path, render_report(plan, program, title=title).encode())
 
 
-def render_report(plan: Plan, program: Program, *, title: str, simulated: Sequence[GroupProfile] = ()) -> str:
-    """The page as text, with what a profiled run of the program took where there was one."""
+def render_report(
+    plan: Plan, program: Program, *, title: str, simulated: Sequence[GroupProfile] = (), changed: str = ""
+) -> str:
+    """The page as text, with what a profiled run of the program took, and what was changed, where there was such."""
     rows = layers(plan)
     schedule = plan.schedule
     moment = _moment(schedule)
@@ -72,7 +74,7 @@ def render_report(plan: Plan, program: Program, *, title: str, simulated: Sequen
         figures = [*_sizes(plan, program), *figures]
         runs = counted_section(plan.platform, counted_rows(plan, simulated)) if simulated else ""
     body = [
-        _head(plan, title, figures),
+        _head(plan, title, figures, changed),
         memory_section(plan, memory_maps(plan)),
         tiled,
         runs,
@@ -83,9 +85,10 @@ def render_report(plan: Plan, program: Program, *, title: str, simulated: Sequen
     return page(TEMPLATE, title=escaped(title), row_height=str(ROW), body="".join(body))
 
 
-def _head(plan: Plan, title: str, figures: Sequence[Figure]) -> str:
+def _head(plan: Plan, title: str, figures: Sequence[Figure], changed: str) -> str:
     platform = plan.platform
     about = f"<p>Compiled by Tilewright for <b>{escaped(platform.name)}</b>: {escaped(platform.summary)}</p>"
+    about += f"<p>{escaped(changed)}</p>" if changed else ""
     boxes = (
         f'  <div class="figure"><span class="label">{escaped(figure.label)}</span><b>{escaped(figure.value)}</b>'
         f"<span>{escaped(figure.note)}</span></div>"
