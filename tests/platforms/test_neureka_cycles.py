@@ -19,7 +19,8 @@ from tilewright.machine.target import Sizes, Target, load_platform
 from tilewright.machine.timing import Timing
 from tilewright.price.device import NEUREKA
 from tilewright.price.grid import Cut, Grid
-from tilewright.price.tiles import task, work_cycles
+from tilewright.price.tasks import task
+from tilewright.price.tiles import work_cycles
 from tilewright.price.transfers import due
 from tilewright.sim import simulator
 

@@ -9,7 +9,8 @@ from passes.build import Builder
 from tilewright.core.graph import Graph
 from tilewright.price.grid import Cut, Grid
 from tilewright.price.nests import nest_cycles
-from tilewright.price.tiles import part_sizes, task
+from tilewright.price.tasks import task
+from tilewright.price.tiles import part_sizes
 
 
 def points(graph: Graph, cuts: list[Cut], kind: str, split: str = "") -> float:

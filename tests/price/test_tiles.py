@@ -18,7 +18,8 @@ from tilewright.plan.select import select
 from tilewright.price import group_cost
 from tilewright.price.copies import descriptors, route
 from tilewright.price.grid import Cut, Grid, Span
-from tilewright.price.tiles import kernel_names, names_of, part_sizes, step_names, task
+from tilewright.price.tasks import step_names, task
+from tilewright.price.tiles import kernel_names, names_of, part_sizes
 
 
 @pytest.mark.parametrize("cores", [1, 8])
@@ -80,6 +81,34 @@ def test_steps_that_read_elements_are_told_from_others(factor: Array, loads: int
     mine = task(graph, graph.nodes[0], select(graph, graph.nodes[0], platform).kernel)
     assert step_names(platform, mine)["LOADS"] == loads
     assert step_names(platform, mine)["STEPS"] == 1
+
+
+@pytest.mark.parametrize(("div", "shifts", "full"), [(4, 1, 1), (1024, 1, 0)])
+def test_steps_that_give_any_byte_are_told_from_those_that_need_no_limits(div: int, shifts: int, full: int) -> None:
+    b = Builder()
+    total = b.op("Add", b.input("x", "int8[20,16]"), b.input("y", "int8[20,16]"), widen=1)
+    factor, added = np.arange(1, 17, dtype=np.int32), np.arange(16, dtype=np.int32)
+    platform = load_platform("siracusa")
+    graph = fuse(
+        b.graph(b.op("RequantShift", total, factor, added, div=div, n_levels=256, signed=1, axis=-1)), platform
+    )
+    names = step_names(platform, task(graph, graph.nodes[0], select(graph, graph.nodes[0], platform).kernel))
+    assert (names["SHIFTS"], names["BYTES"]) == (shifts, full)
+
+
+@pytest.mark.parametrize(("chunk", "others"), [(2, 1), (4, 0), (3, 1), (16, 0)])
+def test_cores_without_a_part_of_the_work_share_no_unit(chunk: int, others: int) -> None:
+    b = Builder()
+    graph = b.graph(b.op("MatMul", b.input("x", "float32[16,8]"), np.ones((8, 8), np.float32)))
+    platform = load_platform("siracusa")
+    mine = task(graph, graph.nodes[0], select(graph, graph.nodes[0], platform).kernel)
+    assert mine.kernel is not None
+    assert "FPU_OTHERS" in mine.kernel.priced_by
+    grid = Grid([mine.member], [])
+    split = "ROWS" if "ROWS" in mine.domain.dims else "M"
+    names = kernel_names(grid, platform, 0, mine, split, part_sizes(grid, 0, split, chunk), ())
+    assert np.max(names["FPU_OTHERS"]) == others
+    assert np.max(kernel_names(grid, platform, 0, mine, "", part_sizes(grid, 0, "", 0), ())["FPU_OTHERS"]) == 0
 
 
 def test_a_route_may_have_two_parts() -> None:

@@ -43,6 +43,22 @@ def test_something_is_left_where_a_kernel_ran_before() -> None:
     assert second.nodes == (pytest.approx(200.0),)
 
 
+def test_nodes_of_a_group_take_the_place_of_each_others_code() -> None:
+    network = SINGLE[0]()
+    nodes = range(len(network.graph.nodes))
+    names = [choice.kernel.path.name for choice in network.choices if choice.kernel is not None]
+    begins = {f"begin {name}{fused}": 300.0 for name in names for fused in ("", " fused")}
+    platform = replace(SCRATCHPAD, operations={**CACHE, **begins, "begin nest": 300.0})
+
+    def more(*steps: int) -> tuple[float, ...]:
+        group = Group(tuple(NodeWork(step, {}) for step in steps), (), (), {})
+        return kept_code(network.graph, platform, network.choices, [group], [False])[0].again
+
+    assert more(nodes[-1]) == ()
+    assert more(nodes[-1], nodes[-1])[0] == pytest.approx(0.0)
+    assert all(0 < cycles < 300 for cycles in more(*nodes)) == (len(nodes) > 1)
+
+
 def test_code_of_slow_transfers_ages_with_every_group() -> None:
     network = SINGLE[0]()
     step = len(network.graph.nodes) - 1

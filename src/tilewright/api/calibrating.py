@@ -41,7 +41,7 @@ from tilewright.sim.marks import GroupProfile
 from tilewright.sim.qemu import qemu_of
 from tilewright.sim.simulator import timing_of
 
-LAYERS_PER_PAIR, LAYERS_PER_TYPE, LEAST_LAYERS = 2, 4, 48
+LAYERS_PER_PAIR, LAYERS_PER_TYPE, LEAST_LAYERS = 3, 4, 48
 """Layers for each two terms, which have to be told apart, for each type of elements, and at least."""
 TOGETHER = (1, 6, 3, 6)
 """Layers of a program: the first finds its code cold; where others follow, code is for several callers. All have
@@ -52,7 +52,7 @@ LEAST_PROGRAMS = 5
 """Fewer say nothing of layers that are not among them."""
 MOST_CYCLES = 1 << 23
 """Of a program, as predicted from those before it: longer ones tell no more."""
-LEAST_OCCURRENCES, MOST_TIMES = 4, 3
+LEAST_OCCURRENCES, MOST_TIMES = 4, 2
 """Layers in which each term has to occur, unless there are so many times as many layers as wanted."""
 HELD_OUT = 7
 """In so many turns, each so many-th program is not used to solve, and its errors are told."""

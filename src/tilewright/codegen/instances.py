@@ -17,7 +17,7 @@ from tilewright.codegen.steps import CArray, StepCode, converted, load, print_st
 from tilewright.core.domain import Affine, Domain
 from tilewright.core.expr import Size
 from tilewright.core.graph import Result, TensorType
-from tilewright.core.op import REGISTRY
+from tilewright.core.op import REGISTRY, scaling
 from tilewright.core.tiles import pointed
 from tilewright.machine.kernel import ATTRIBUTE, Kernel
 
@@ -130,11 +130,8 @@ def _scaling(steps: tuple[StepCode, ...], output: TensorType, row_axes: int) -> 
 
     Before the sums are scaled, something may be added to each channel.
     """
-    last = len(steps) - 1
-    if last not in (0, 1) or (last and not steps[0].body.adds):
-        return {}
-    body = steps[-1].body
-    if not (body.scales or body.shifts):
+    last, body = len(steps) - 1, scaling([step.body for step in steps])
+    if body is None:
         return {}
     factor = _of_channel(steps, last, "mul", output, row_axes)
     added = next((o for o, n in zip("AB", steps[0].inputs, strict=False) if n != Result(0)), "") if last else ""

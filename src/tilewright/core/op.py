@@ -186,6 +186,13 @@ class Body(Struct, frozen=True, dict=True):
         return operand in self.words or f"{operand}_at" in self.words
 
 
+def scaling(steps: Sequence[Body]) -> Body | None:
+    """The last of some steps, where all that they do is to scale sums back to bytes; before, something may be added."""
+    last = steps[-1] if steps else None
+    plain = len(steps) == 1 or (len(steps) == 2 and steps[0].adds)
+    return last if last is not None and plain and (last.scales or last.shifts) else None
+
+
 class Example(Struct, frozen=True):
     """One call that drives the generic tests. Inputs are specs like `float32[2,3]`, arrays, or "" for an absent one."""
 

@@ -162,12 +162,16 @@ class Target(Machine, frozen=True):
         name = found.device if isinstance(found, Device) else ""
         return next(iter(self.timings.values())).devices[name] if name else None
 
-    def others_on_unit(self, instructions: str) -> int:
-        """How many cores a core shares its unit for such instructions with, at most, as the simulator runs them."""
+    def others_on_unit(self, instructions: str, working: int | None = None) -> int:
+        """How many cores a core shares its unit for such instructions with, at most, as the simulator runs them.
+
+        The first cores are those that are `working`, and they take turns with units.
+        """
         timing = next(iter(self.timings.values()), None)
         harts = timing.harts.get(self.cores.name) if timing is not None else None
         counts = [unit.count for unit in harts.units if instructions in unit.instructions] if harts is not None else []
-        return max((-(-self.cores.count // count) - 1 for count in counts), default=0)
+        cores = self.cores.count if working is None else working
+        return max((max(-(-cores // count) - 1, 0) for count in counts), default=0)
 
 
 class TargetFile(MachineFile, frozen=True, kw_only=True):

@@ -91,7 +91,14 @@ def between(low: float, high: float, random: Random) -> float:
 
 def even(size: float, random: Random) -> int:
     """A size near another one: as many as networks have, every other one a multiple of 4 or 16."""
-    block = (1, 4, 16)[int(random.choice(3, p=(0.5, 0.25, 0.25)))]
+    return _multiple(size, _block(random))
+
+
+def _block(random: Random) -> int:
+    return (1, 4, 16)[int(random.choice(3, p=(0.5, 0.25, 0.25)))]
+
+
+def _multiple(size: float, block: int) -> int:
     return max(round(size / block) * block if size >= 2 * block else round(size), 1)
 
 
@@ -106,7 +113,9 @@ def resized_window(spec: Example, random: Random) -> Example:
     stride, dilation = (2 if random.random() < share else 1 for share in (0.3, 0.08))
     spans = [(k - 1) * dilation + 1 for k in kernel]
     around = [span // 2 for span in spans] if random.random() < 0.5 else [0] * rank
-    features, channels = (even(between(1, 128, random), random) for _ in range(2))
+    # Networks have channels by fours on both sides, or on none.
+    block = _block(random)
+    features, channels = (_multiple(between(1, 128, random), block) for _ in range(2))
     pixels = [max(_side(rank, random), span) for span in spans]
     given: dict[str, Attr] = {"strides": (stride,) * rank, "dilations": (dilation,) * rank, "pads": (*around, *around)}
     kept = {name: value for name, value in spec.attrs.items() if name not in ("auto_pad", "kernel_shape", "group")}

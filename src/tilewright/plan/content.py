@@ -11,7 +11,7 @@ from tilewright.core.op import words
 from tilewright.core.plan import Choice
 from tilewright.plan.tiling.rules import rules
 from tilewright.price.operations import streams
-from tilewright.price.tiles import Task, alike
+from tilewright.price.tasks import Task, alike
 
 Key = tuple[Hashable, ...]
 
@@ -108,6 +108,7 @@ def _described(mine: Task) -> Key:
         (_domain(mine.member.domain), _domain(mine.domain)),
         (asked.free, tuple(asked.blocks.items()), asked.fixed, asked.asks, asked.sums),
         tuple(mine.steps.items()),
+        mine.to_bytes,
         code,
     )
 

@@ -27,7 +27,7 @@ from tilewright.plan.prices import Price, Prices
 from tilewright.plan.select import node_cycles
 from tilewright.plan.shapes import Shape
 from tilewright.plan.storage import fixed, in_order, root_of, storage
-from tilewright.price.tiles import Task, task
+from tilewright.price.tasks import Task, task
 from tilewright.price.transfers import ALONE, Outside
 from tilewright.timeline.parts import Costs
 from tilewright.timeline.replay import Timeline, parts_of, replay

@@ -31,7 +31,7 @@ from tilewright.plan.tiling.frame import Frame
 from tilewright.plan.tiling.groups import whole_cycles
 from tilewright.plan.tiling.rules import rules
 from tilewright.price.grid import Grid
-from tilewright.price.tiles import task
+from tilewright.price.tasks import task
 
 
 class Offloaded(Struct, frozen=True):

@@ -10,7 +10,8 @@ from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group
 from tilewright.machine.target import Target
 from tilewright.plan.content import Contents, Key, connections, mentioned
-from tilewright.price.tiles import Cost, priced, task
+from tilewright.price.tasks import task
+from tilewright.price.tiles import Cost, priced
 from tilewright.price.transfers import Outside
 from tilewright.timeline.parts import Costs
 

@@ -22,7 +22,7 @@ from tilewright.plan.tiling.rules import rules
 from tilewright.price.device import kernel_cycles
 from tilewright.price.grid import Grid
 from tilewright.price.operations import copies
-from tilewright.price.tiles import Task, step_names, task
+from tilewright.price.tasks import Task, step_names, task
 
 
 def select(graph: Graph, node: Node, platform: Target, engine: str = "", contents: Contents | None = None) -> Choice:

@@ -19,7 +19,8 @@ from tilewright.core.tiles import left
 from tilewright.machine.target import Target, with_times
 from tilewright.price.grid import Cut, Grid
 from tilewright.price.least_squares import smallest_errors
-from tilewright.price.tiles import start_cycles, task, work_cycles
+from tilewright.price.tasks import task
+from tilewright.price.tiles import start_cycles, work_cycles
 from tilewright.price.transfers import due
 
 STRUCTURE = (

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from tilewright.core.domain import Affine, Axis, Domain, Whole
 from tilewright.core.graph import Graph, Node, Result
-from tilewright.core.op import Body, Call, call_node, call_steps, words
+from tilewright.core.op import Body, Call, call_node, call_steps, scaling, words
 from tilewright.errors import TilewrightError
 
 Counts = Mapping[str, float]
@@ -204,6 +204,13 @@ def step_counts(graph: Graph, node: Node, *, once: bool = False) -> Counter[str]
         for name in [name for name in found if name.startswith("real ") and name != "real divide"]:
             found[name.removeprefix("real ")] += found.pop(name)
     return found
+
+
+def gives_bytes(graph: Graph, node: Node) -> bool:
+    """Whether all that is fused behind a node is to scale sums back to bytes; kernels may have a faster way for it."""
+    calls = call_steps(graph, node)
+    bodies = [call.op.body(call) for call in calls if call.op.body is not None]
+    return len(bodies) == len(calls) and scaling(bodies) is not None
 
 
 def _becomes_real(call: Call) -> bool:

@@ -16,7 +16,8 @@ from tilewright.price.formulas import evaluate
 from tilewright.price.grid import Array, Cut, Grid, Value
 from tilewright.price.least_squares import smallest_errors
 from tilewright.price.operations import cycles as operation_cycles
-from tilewright.price.tiles import Task, kernel_names, part_sizes, task
+from tilewright.price.tasks import Task, task
+from tilewright.price.tiles import kernel_names, part_sizes
 from tilewright.price.transfers import due
 
 BEGIN, FUSED, AGAIN = "begin", "fused", "again"

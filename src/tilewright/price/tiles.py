@@ -11,20 +11,16 @@ Transfers are in `price.transfers`.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tilewright.core.domain import Domain
-from tilewright.core.graph import Graph, Node
-from tilewright.core.matching import binding_names
-from tilewright.core.op import Call, call_node
+from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group, TileBuffer
-from tilewright.core.tiles import Member, Use, left, member, walked
-from tilewright.machine.kernel import Kernel, Number
+from tilewright.core.tiles import Use, left, walked
+from tilewright.machine.kernel import Kernel
 from tilewright.machine.parts import Engine
 from tilewright.machine.target import Target
 from tilewright.price.copies import kept_cycles
@@ -32,8 +28,9 @@ from tilewright.price.device import kernel_cycles
 from tilewright.price.formulas import Names, evaluate
 from tilewright.price.grid import Array, Box, Cut, Grid, Value, begins, ends
 from tilewright.price.nests import nest_cycles
-from tilewright.price.operations import Counts, NestCounts, fused_cycles, is_function, nest_counts, step_counts
 from tilewright.price.operations import cycles as operation_cycles
+from tilewright.price.operations import is_function
+from tilewright.price.tasks import Task, step_names, task
 from tilewright.price.transfers import (
     ALONE,
     Flow,
@@ -54,71 +51,6 @@ OPERATIONS = {"point": 4.0, "copy": 4.0, "term": 4.0, "step": 2.0}
 NOTHING: Mapping[str, int] = MappingProxyType({})
 SUM_CYCLES = 1.0
 """To add what one part of a reduction gives to the sum of others, per result."""
-SCALED = {"SHIFTS": ("tw_sum_rounded",), "SCALES": ("tw_scale", "tw_scale_untied")}
-"""What scales sums of integers back with a product and a shift, or with a float, by the name of it in formulas."""
-
-
-class Task(Struct, frozen=True, eq=False, dict=True):
-    """A node of a group with what is asked about it again and again."""
-
-    member: Member
-    kernel: Kernel | None
-    call: Call
-    graph: Graph
-
-    @cached_property
-    def nest(self) -> NestCounts:
-        """Operations where it is a loop nest."""
-        return nest_counts(self.graph, self.member.node)
-
-    @cached_property
-    def steps(self) -> Counts:
-        """Operations of what is fused behind it, for each result."""
-        return step_counts(self.graph, self.member.node)
-
-    @cached_property
-    def domain(self) -> Domain:
-        """That of the call: kernels name sizes and strides of its operands, packed or not."""
-        return self.call.domain()
-
-    @cached_property
-    def known(self) -> Mapping[str, Number]:
-        return binding_names(self.call)
-
-    @cached_property
-    def padding(self) -> Mapping[str, tuple[str, int, str]]:
-        """Which numbers say how far it reaches out of an operand's axis."""
-        return self.call.op.padding(self.call) if self.call.op.padding is not None else {}
-
-    def holds(self, graph: Graph) -> bool:
-        """Whether it is the same in another graph that has its node."""
-        return alike(self.member.node, self.graph, graph)
-
-
-def alike(node: Node, one: Graph, other: Graph) -> bool:
-    """Whether the tensors of a node have the same types and values in two graphs."""
-    return one is other or all(
-        one.types.get(name) == other.types.get(name) and one.constants.get(name) is other.constants.get(name)
-        for name in (*node.reads, *node.outputs)
-    )
-
-
-def task(graph: Graph, node: Node, kernel: Kernel | None) -> Task:
-    """Nodes that were asked about last are known: plans ask for their costs again and again."""
-    key = (id(node), id(kernel))
-    found, known = _TASKS.pop(key, (None, None))
-    if found is None or (known is not graph and not found.holds(graph)):
-        found = Task(member(graph, node, kernel), kernel, call_node(graph, node), graph)
-    _TASKS[key] = found, graph
-    if len(_TASKS) > MOST_TASKS:
-        del _TASKS[next(iter(_TASKS))]
-    return found
-
-
-MOST_TASKS = 2048
-_TASKS: dict[tuple[int, int], tuple[Task, Graph]] = {}
-"""By the identity of node and kernel, which is theirs as long as the task has them, with the graph that was asked about
-last; what was asked for last is last."""
 
 
 # Compute
@@ -223,7 +155,8 @@ def kernel_names(
     names = names_of(grid, position, mine, sizes, whole, split)
     names.part = names.part if part is None else part
     names["PARTS"], names["OTHERS"] = 1 if split else platform.cores.count, platform.cores.count - 1
-    names["FPU_OTHERS"] = platform.others_on_unit("fp")
+    if "FPU_OTHERS" in mine.kernel.priced_by:
+        names["FPU_OTHERS"] = _fpu_others(grid, platform, position, mine.kernel, split, names.part)
     names["FIRST"], names["SUMS"] = begins(grid), _parts(grid, position)
     names["UNEVEN"] = grid.over_classes(grid.ragged * 1 + grid.uneven)
     behind, whole_sums = step_names(platform, mine), _whole(grid, position)
@@ -240,23 +173,13 @@ def kernel_names(
     return names
 
 
-def step_names(platform: Target, mine: Task) -> dict[str, Number]:
-    """What formulas ask about the steps behind a kernel."""
-    count = int(mine.steps.get("step", 0))
-    scaled = {name: int(sum(mine.steps.get(s, 0) for s in steps) == 1 and count <= 2) for name, steps in SCALED.items()}
-    loads = int(mine.steps.get("load", 0) + mine.steps.get("lookup", 0))
-    return {**scaled, "STEPS": count, "LOADS": loads, "FUSED": _fused_cycles(platform, mine)}
-
-
-def _fused_cycles(platform: Target, mine: Task) -> float:
-    """Cycles of what is fused behind a kernel, for each result."""
-    if mine.kernel is None or platform.beside(mine.kernel) is not None:
-        return 0.0
-    if not platform.fused:
-        # Formulas in one are about the kernel alone there.
-        return operation_cycles(mine.steps, platform.operations) if mine.kernel.terms else 0.0
-    integers, alone = mine.call.outputs[0].dtype.is_integer, not mine.domain.reduction
-    return fused_cycles(mine.steps, platform.fused, integers=integers, alone=alone)
+def _fpu_others(grid: Grid, platform: Target, position: int, kernel: Kernel, split: str, part: Value) -> Value:
+    """How many cores that work share the unit of one of them, over classes."""
+    if kernel.shared or not split:
+        return platform.others_on_unit("fp", None if kernel.shared else 1)
+    working = -(-np.asarray(part_sizes(grid, position, "", 0)[split]) // np.maximum(part, 1))
+    others = [platform.others_on_unit("fp", number) for number in range(platform.cores.count + 1)]
+    return np.array(others)[np.minimum(working, platform.cores.count).astype(int)]
 
 
 def start_cycles(grid: Grid, platform: Target, mine: Task, split: str) -> Array:

@@ -10,10 +10,11 @@ from math import exp, factorial
 from msgspec import Struct
 
 from tilewright.core.graph import Graph
-from tilewright.core.plan import Choice, Group
+from tilewright.core.plan import Choice, Group, NodeWork
 from tilewright.machine.kernel import formula, named
 from tilewright.machine.target import Target
-from tilewright.price.tiles import Task, begin_cycles, task
+from tilewright.price.tasks import Task, task
+from tilewright.price.tiles import begin_cycles
 
 FAR_CODE = ("transfers",)
 """What runs for transfers by way of a memory in between, among the code of nodes."""
@@ -24,6 +25,8 @@ class Kept(Struct, frozen=True):
 
     nodes: tuple[float, ...] = ()
     """Cycles that each node saves when it first runs."""
+    again: tuple[float, ...] = ()
+    """Those that each takes more at further steps: others of its group took the place of its code."""
     far: float = 0.0
     """The share of the code for transfers by way of a memory in between."""
 
@@ -33,7 +36,7 @@ def kept_code(
 ) -> list[Kept]:
     """What each group finds there; `slow` says which of them ask for something from a slow home."""
     way = max((dma.cold for dma in platform.links.values()), default=0)
-    line, own = platform.operations.get("line", 0.0), platform.operations.get("own", 0.0)
+    line = platform.operations.get("line", 0.0)
     found: list[Kept] = []
     ran: list[tuple[tuple[str, ...], float]] = []
     started = 0
@@ -43,23 +46,35 @@ def kept_code(
             share = _share(platform, FAR_CODE, ran, number - started)
             started = number
             ran.append((FAR_CODE, way / line))
-        saved: list[float] = []
-        for work in group.works:
-            node, kernel = graph.nodes[work.step], choices[work.step].kernel
-            mine = task(graph, node, kernel)
-            beside = platform.beside(kernel)
-            begin = begin_cycles(platform, mine) if beside is None else beside.fork + beside.begin
-            shared = kernel is not None and beside is None
-            # A nest is code of its own. Kernels are compiled anew for each chain of steps behind them, and for parts.
-            name = kernel.path.name if kernel is not None and shared else f"{number} {work.step}"
-            cut = work is group.works[-1] and any(loop.dim in mine.member.domain.reduction for loop in group.loops)
-            code = (name, _path(mine), *(step.op for step in node.epilogue), *(["sums"] * cut))
-            cold = max(begin - platform.operations.get(f"again {name}", own), 0.0)
-            saved.append(cold * _share(platform, code, ran) if cold else 0.0)
+        codes = [_code(graph, platform, choices, number, group, work) for work in group.works]
+        shares: list[float] = []
+        # The first step; where several nodes run, another one, which finds what these left.
+        for code, begin, _ in codes * (1 + (len(codes) > 1 and line > 0)):
+            shares.append(_share(platform, code, ran))
             if line:
                 ran.append((code, begin / line))
-        found.append(Kept(tuple(saved), share))
+        colds = [cold for _, _, cold in codes]
+        saved = tuple(cold * kept for cold, kept in zip(colds, shares, strict=False))
+        more = tuple(cold * (1 - kept) for cold, kept in zip(colds, shares[len(codes) :], strict=False))
+        found.append(Kept(saved, more, share))
     return found
+
+
+def _code(
+    graph: Graph, platform: Target, choices: Sequence[Choice], number: int, group: Group, work: NodeWork
+) -> tuple[tuple[str, ...], float, float]:
+    """The code of a node, cycles in which it comes into the caches, and how many of them it saves where it is there."""
+    node, kernel = graph.nodes[work.step], choices[work.step].kernel
+    mine = task(graph, node, kernel)
+    beside = platform.beside(kernel)
+    begin = begin_cycles(platform, mine) if beside is None else beside.fork + beside.begin
+    shared = kernel is not None and beside is None
+    # A nest is code of its own. Kernels are compiled anew for each chain of steps behind them, and for parts.
+    name = kernel.path.name if kernel is not None and shared else f"{number} {work.step}"
+    cut = work is group.works[-1] and any(loop.dim in mine.member.domain.reduction for loop in group.loops)
+    code = (name, _path(mine), *(step.op for step in node.epilogue), *(["sums"] * cut))
+    own = platform.operations.get("own", 0.0)
+    return code, begin, max(begin - platform.operations.get(f"again {name}", own), 0.0)
 
 
 def _path(mine: Task) -> str:

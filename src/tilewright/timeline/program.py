@@ -168,7 +168,8 @@ class Turns:
         if not cycles:
             return []
         if engine is None:
-            saved = self._place.kept.nodes[position] if step == 0 else 0.0
-            return [Work(exact(cycles - saved), tuple(others), label)]
+            kept = self._place.kept
+            code = -kept.nodes[position] if step == 0 else kept.again[position] if kept.again else 0.0
+            return [Work(exact(cycles + code), tuple(others), label)]
         start = self._driver.start(engine, self._part, position, step, cycles, label, "start")
         return [start, *others, self._driver.awaited(engine, self._part, position)]

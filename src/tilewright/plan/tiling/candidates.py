@@ -25,7 +25,7 @@ from tilewright.plan.tiling.frame import Frame
 from tilewright.plan.tiling.groups import Surroundings, Tilings, built, evaluated
 from tilewright.plan.tiling.rules import MOST_SIZES, Impossible, Rules, rules, tile_sizes
 from tilewright.price.grid import Array, Clash, Cut, Grid, Span
-from tilewright.price.tiles import Task, task
+from tilewright.price.tasks import Task, task
 
 MOST_CUTS = 3
 """Dimensions cut at once; the tiling of the fewest bytes may cut all."""

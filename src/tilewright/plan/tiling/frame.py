@@ -31,16 +31,8 @@ from tilewright.plan.tiling.rules import (
 from tilewright.price.copies import kept_cycles, kept_lines
 from tilewright.price.formulas import evaluate
 from tilewright.price.grid import Array, Box, Grid, Value
-from tilewright.price.tiles import (
-    NOTHING,
-    Task,
-    asks_strides,
-    parted,
-    start_cycles,
-    together,
-    work_cycles,
-    work_points,
-)
+from tilewright.price.tasks import Task
+from tilewright.price.tiles import NOTHING, asks_strides, parted, start_cycles, together, work_cycles, work_points
 from tilewright.price.transfers import Flow, Moved, Traffic, due, first_work, flow, in_place, moved, streamed, traffic
 
 Order = tuple[int, ...]

@@ -20,7 +20,7 @@ from tilewright.errors import TilewrightError
 from tilewright.machine.kernel import Kernel, packing, window_of
 from tilewright.price.formulas import Names, condition
 from tilewright.price.grid import Array, Box, Grid, Span, Value
-from tilewright.price.tiles import Task
+from tilewright.price.tasks import Task
 
 MOST_SIZES = 9
 """Tile sizes looked at along one dimension."""

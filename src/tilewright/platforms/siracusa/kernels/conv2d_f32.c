@@ -8,21 +8,22 @@ strided: [X, Y]
 accumulate: [C]
 scratch: "16*KH*KW*C"
 # Four pixels and four channels at a time, and pixels that are left one by one, tap by tap in runs of a row; cores wait for the
-# unit that they share. Then what is done for four pixels, and results. Pixels at edges of the image (SIDES of a line, and
-# ROWS of them) are copied row by row, and all tap by tap where these lie apart.
+# unit that they share. Four pixels are a turn for each 16 channels. Pixels at edges of the image (SIDES of a line, and ROWS
+# of them) are copied row by row, and all tap by tap where these lie apart; rows that lie outside are not copied. Results
+# are loaded first where they are parts of sums.
 cycles:
   taps: (FOURS := G * fours(F) * (QUADS := whole_fours(N*OH*OW))) * KH*KW*C
-  meetings: FPU_OTHERS * FOURS * KH*KW*C
+  meetings: FPU_OTHERS * G * fours(F) * N*OH*OW * KH*KW*C
   pixel_taps: (PIXEL_FOURS := G * fours(F) * (LEFT := left_of_fours(N*OH*OW))) * KH*KW*C
   runs: (FOURS + PIXEL_FOURS) * KH
     + G * KH * ((APART := several(KW) * max(some(X_s2 - C), several(dilations_1))) * N*OH*OW*KW
     + unless(APART) * (EDGES := N * (OH * (SIDES := min(OW, steps(min(X_o2, pads_1), strides_1) + (OW == Y_n2) * steps(max(X_o2, pads_1) - pads_1, strides_1)))
     + (ROWS := min(OH, steps(min(X_o1, pads_0), strides_0) + (OH == Y_n1) * steps(max(X_o1, pads_0) - pads_0, strides_0)))
     * (OW - SIDES))))
-  quads: G * (QUADS + LEFT)
-  copied: G * KH*KW*C * max(APART * N*OH*OW, EDGES)
-  results: N*OH*OW * G*F
-  behind: N*OH*OW * G*F * FUSED
+  turns: some(N) + G * fours(N*OH*OW) * sixteens(F)
+  copied: G * KW*C * (KH * max(APART * N*OH*OW, EDGES) - unless(APART) * N*OW * beyond(X_o1, strides_0))
+  results: (RESULTS := N*OH*OW * G*F) + SUMS * RESULTS
+  behind: RESULTS * FUSED
 --- */
 #include "tilewright_floats.h"
 
