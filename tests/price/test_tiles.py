@@ -89,9 +89,8 @@ def test_steps_that_give_any_byte_are_told_from_those_that_need_no_limits(div: i
     total = b.op("Add", b.input("x", "int8[20,16]"), b.input("y", "int8[20,16]"), widen=1)
     factor, added = np.arange(1, 17, dtype=np.int32), np.arange(16, dtype=np.int32)
     platform = load_platform("siracusa")
-    graph = fuse(
-        b.graph(b.op("RequantShift", total, factor, added, div=div, n_levels=256, signed=1, axis=-1)), platform
-    )
+    scaled = b.op("RequantShift", total, factor, added, div=div, n_levels=256, signed=1, axis=-1, x_limit=256)
+    graph = fuse(b.graph(scaled), platform)
     names = step_names(platform, task(graph, graph.nodes[0], select(graph, graph.nodes[0], platform).kernel))
     assert (names["SHIFTS"], names["BYTES"]) == (shifts, full)
 
