@@ -2,7 +2,7 @@
 op: ITAHeads
 types: {X: int8, W: int8, Y: int8}
 scratch: "(3 * S + 1) * projection + S"
-cycles: "H * S * projection * (4 * E + 2 * S) * 4"
+cycles: "H * S * projection * (E + E + E + E + S + S)" # products of four projections, scores and the mix of values
 --- */
 #include "tilewright_kernel.h"
 
