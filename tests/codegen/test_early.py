@@ -1,10 +1,10 @@
-"""Jobs are described before the last wait that their start comes behind."""
+"""Jobs are described before the last wait that their start comes behind, transfers awaited before jobs."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from tilewright.codegen.early import described_early
+from tilewright.codegen.early import described_early, transfers_first
 from tilewright.core.plan import Place
 from tilewright.core.program import (
     AwaitEngine,
@@ -59,3 +59,23 @@ def test_only_where_something_is_waited_for() -> None:
     several = (cores(), replace(SECOND, body=(*SECOND.body, *SECOND.body)))
     assert early(alone, at_once, named, several) == [alone, at_once, named, several]
     assert early((cores(), SECOND), engine="other") == [(cores(), SECOND)]
+
+
+def ordered(*bodies: tuple[Statement, ...]) -> list[tuple[Statement, ...]]:
+    return [r.body for r in transfers_first([Routine(f"r{i}", "", body) for i, body in enumerate(bodies)])]
+
+
+def test_transfers_are_awaited_before_jobs() -> None:
+    assert ordered((cores(FIRST, MARK, DONE, LOADED, LOAD, LOADED),)) == [
+        (cores(FIRST, LOADED, MARK, DONE, LOAD, LOADED),)
+    ]
+    assert ordered((Driven((LOAD, DONE)), MARK), (MARK, Driven((LOADED,)), Meet())) == [
+        (Driven((LOAD, LOADED, DONE)), MARK),
+        (MARK, Meet()),
+    ]
+
+
+def test_transfers_are_awaited_where_they_are_behind_anything_else() -> None:
+    alone = (Driven((LOAD, LOADED)), Meet(), Driven((LOADED, DONE)))
+    apart = (Driven((DONE,)), Meet(), Driven((LOADED,)))
+    assert ordered(alone, apart) == [alone, apart]

@@ -1,7 +1,8 @@
-"""Jobs of other engines are described while something else is waited for, and only started behind that.
+"""What drives does while it would wait: jobs of other engines are described, and transfers awaited before jobs.
 
 Describing a job takes some hundred cycles, most of them to bring code into caches. What drives has time for it before
-the last barrier, transfer or job that the start comes behind.
+the last barrier, transfer or job that the start comes behind. Looking whether a transfer is complete takes some cycles,
+too, and most are long before a job is.
 """
 
 from __future__ import annotations
@@ -39,6 +40,52 @@ def described_early(routines: Iterable[Routine], engines: Collection[str]) -> tu
                 made = replace(statement, beside=tuple(inside))
             before[-1].append(_started(before, made, engines))
     return tuple(replace(routine, body=tuple(body)) for routine, body in zip(found, before, strict=True))
+
+
+def transfers_first(routines: Iterable[Routine]) -> tuple[Routine, ...]:
+    """The same routines, which run one after the other: what is awaited behind a job is awaited before it."""
+    found = list(routines)
+    before: list[list[Statement]] = []
+    for routine in found:
+        before.append([])
+        for statement in routine.body:
+            match statement:
+                case Driven(body=body):
+                    if not (all(isinstance(own, AwaitTransfers) for own in body) and _joined(before, body)):
+                        before[-1].append(Driven(_ordered(body)))
+                case OnCores() | StartEngine():
+                    before[-1].append(replace(statement, beside=_ordered(statement.beside)))
+                case _:
+                    before[-1].append(statement)
+    return tuple(replace(routine, body=tuple(body)) for routine, body in zip(found, before, strict=True))
+
+
+def _joined(before: list[list[Statement]], waits: tuple[Statement, ...]) -> bool:
+    """Puts waits for transfers into the block before them, if that ends with waiting for a job; whether it does."""
+    for statements in reversed(before):
+        for place in range(len(statements) - 1, -1, -1):
+            match statements[place]:
+                case Mark():
+                    continue
+                case Driven(body=body) if isinstance(body[-1], AwaitEngine):
+                    statements[place] = Driven(_ordered((*body, *waits)))
+                    return True
+                case _:
+                    return False
+    return False
+
+
+def _ordered(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    found: list[Statement] = []
+    for statement in statements:
+        place = len(found)
+        if isinstance(statement, AwaitTransfers):
+            while place and isinstance(found[place - 1], AwaitEngine | Mark):
+                place -= 1
+            if not any(isinstance(passed, AwaitEngine) for passed in found[place:]):
+                place = len(found)
+        found.insert(place, statement)
+    return tuple(found)
 
 
 def _started(before: list[list[Statement]], statement: Statement, engines: Collection[str]) -> Statement:
