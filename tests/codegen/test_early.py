@@ -22,7 +22,7 @@ from tilewright.core.program import (
     Statement,
 )
 
-FIRST, SECOND = (StartEngine("npu", (Invoke(name, (), ""),)) for name in ("first", "second"))
+FIRST, SECOND = (StartEngine("npu", (Invoke(name, (), ""),), single=True) for name in ("first", "second"))
 TOLD, GO = replace(SECOND, goes=False), replace(SECOND, body=())
 DONE, LOADED, MARK = AwaitEngine("npu"), AwaitTransfers(1), Mark(0, "work")
 LOAD = Copy(0, Pointer(Place("L1", 0), "void", False), Pointer(Place("L2", 0), "void", True), 4, (), (), (), 3)
@@ -79,3 +79,8 @@ def test_transfers_are_awaited_where_they_are_behind_anything_else() -> None:
     alone = (Driven((LOAD, LOADED)), Meet(), Driven((LOADED, DONE)))
     apart = (Driven((DONE,)), Meet(), Driven((LOADED,)))
     assert ordered(alone, apart) == [alone, apart]
+
+
+def test_calls_that_start_jobs_on_their_way_stay() -> None:
+    two = replace(SECOND, single=False)
+    assert early((cores(), MARK), (MARK, two)) == [(cores(), MARK), (MARK, two)]

@@ -96,8 +96,8 @@ def _started(before: list[list[Statement]], statement: Statement, engines: Colle
 
 
 def _movable(start: StartEngine, engines: Collection[str]) -> bool:
-    """Whether it is one call, which is the same wherever it is made."""
-    return start.engine in engines and len(start.body) == 1 and isinstance(start.body[0], Invoke)
+    """Whether it is one call that describes one job, which is the same wherever it is made."""
+    return start.engine in engines and start.single and len(start.body) == 1 and isinstance(start.body[0], Invoke)
 
 
 def _described(before: list[list[Statement]], start: StartEngine) -> bool:

@@ -359,7 +359,11 @@ class Lowering(Struct, frozen=True, eq=False, dict=True):
             body: tuple[Statement, ...] = (OnCores(CORE, count, self._invoked(position), tuple(beside)),)
         else:
             wait = () if started else (AwaitEngine(choice.engine),)
-            body = (StartEngine(choice.engine, self._invoked_by_size(position), tuple(beside)), *wait)
+            invoked, single = (
+                self._invoked_by_size(position),
+                choice.kernel is not None and len(choice.kernel.jobs) == 1,
+            )
+            body = (StartEngine(choice.engine, invoked, tuple(beside), single), *wait)
         done = [] if started else self.made(position)
         depth = self.work_depth(position)
         return self.guarded(depth, [mark, *self._crops(position), *body, *done]) + self._keep(position)

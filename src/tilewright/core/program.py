@@ -155,6 +155,8 @@ class StartEngine(Struct, frozen=True):
     body: tuple[Statement, ...]
     beside: tuple[Statement, ...] = ()
     """What is done next, with names of its own for all that it mentions."""
+    single: bool = False
+    """Whether it is one job, which may be described before it begins."""
     goes: bool = True
     """Whether work begins; else it is described, and begins with the next one, which calls nothing."""
 
