@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import tilewright
 from ita_networks import Made, attention, fed
@@ -16,7 +17,8 @@ from tilewright.cli.app import run
 from tilewright.core.graph import Graph, TensorType
 from tilewright.core.interpret import interpret
 from tilewright.frontend import save
-from tilewright.machine.target import ITA_SOFTMAX
+from tilewright.machine.target import ITA_SOFTMAX, load_platform
+from tilewright.passes.ita_units import ita_units
 
 
 def quantised(count: int, rows: int, size: int) -> Graph:
@@ -59,6 +61,21 @@ def test_only_if_allowed(platform: str, graph: Graph, op: str, replaced: str) ->
     assert found is not None
     assert (found.allowed, found.replaced, len(found.layers), found.noise) == (ITA_SOFTMAX, (replaced,), 1, False)
     assert 0 < found.worst < 40, "of 255 steps"
+
+
+def test_scores_far_from_zero_keep_their_offset() -> None:
+    """Without it all scores would be at the end of a byte; the units add numbers of 32 bits."""
+    made = Made(q=TensorType(INT8, (1, 32, 16)), k=TensorType(INT8, (1, 16, 32)), v=TensorType(INT8, (1, 32, 16)))
+    scores = made.scaled(made.add("MatMul", ("q", "k")), 80, 14, -300)
+    weights = made.add("ITAPartialMax", (scores,), group_width=16, n_levels=256)
+    graph = made.graph(made.scaled(made.add("MatMul", (weights, "v")), 129, 14))
+    platform = replace(load_platform("mempool-ita"), allowed=(ITA_SOFTMAX,))
+    changed = ita_units(graph, platform)
+    assert [node.attrs["replaces"] for node in changed.nodes if node.op == "ITAHeads"] == ["ITAPartialMax"]
+    rng = np.random.default_rng(0)
+    q, k = (rng.integers(60, 100, shape).astype(np.int8) for shape in ((1, 32, 16), (1, 16, 32)))
+    inputs = [q, k, rng.integers(-128, 128, (1, 32, 16)).astype(np.int8)]
+    np.testing.assert_allclose(interpret(changed, inputs)[0], interpret(graph, inputs)[0], atol=1)
 
 
 def test_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

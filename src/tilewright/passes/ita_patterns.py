@@ -77,8 +77,8 @@ class Heads(Struct, frozen=True):
     """The operator of a softmax whose place another arithmetic takes."""
 
 
-def scale_of(edit: Edit, node: Node) -> Scale | None:
-    """The numbers of a requantisation, where ITA has such."""
+def scale_of(edit: Edit, node: Node, add_bits: int = INT8.bits) -> Scale | None:
+    """The numbers of a requantisation, where ITA has such, with so many bits of what is added."""
     call = edit.call(node)
     mult, add = (edit.uniform(name) for name in node.inputs[1:3])
     shift = power_of_two(call, "div")
@@ -86,16 +86,20 @@ def scale_of(edit: Edit, node: Node) -> Scale | None:
     if not plain or mult is None or add is None or not 0 <= mult < 1 << MULT_BITS or shift >= BIAS_BITS:
         return None
     offset, rest = divmod(int(add), 1 << shift)
-    return None if rest or not INT8.lo <= offset <= INT8.hi else Scale(int(mult), shift, offset)
+    return None if rest or not _has_bits(offset, add_bits) else Scale(int(mult), shift, offset)
+
+
+def _has_bits(offset: int, bits: int) -> bool:
+    return -(1 << bits - 1) <= offset < 1 << bits - 1
 
 
 def _signed(call: Call) -> bool:
     return call.int("signed") != 0 and levels_of(call) == 1 << INT8.bits
 
 
-def layer_of(edit: Edit, node: Node) -> Layer | None:
+def layer_of(edit: Edit, node: Node, add_bits: int = INT8.bits) -> Layer | None:
     """The linear layer that a requantisation ends; None where ITA has no such numbers."""
-    scale = scale_of(edit, node)
+    scale = scale_of(edit, node, add_bits)
     if scale is None:
         return None
     for sums, bias in sums_of(edit, node.inputs[0]):
@@ -131,7 +135,9 @@ def _plain(edit: Edit, product: Node, *but: str) -> bool:
     return len(product.inputs) == 2 and not any(edit.call(product).attrs.get(name) for name in names)
 
 
-def heads_of(edit: Edit, node: Node, softmax: Softmax, step: int, *, replace: bool) -> Heads | None:
+def heads_of(
+    edit: Edit, node: Node, softmax: Softmax, step: int, add_bits: int = INT8.bits, *, replace: bool
+) -> Heads | None:
     """The attention that a requantisation ends; None where it is none, or not one for ITA.
 
     Rows are a multiple of `step`. With `replace`, its softmax may be another one.
@@ -155,10 +161,10 @@ def heads_of(edit: Edit, node: Node, softmax: Softmax, step: int, *, replace: bo
     if not square or rows % step or max(rows, size) > MOST:
         return None
     if same:
-        score, mix = scale_of(edit, before), scale_of(edit, node)
+        score, mix = scale_of(edit, before, add_bits), scale_of(edit, node, add_bits)
     else:
-        score = _rescaled(edit, before, softmax.octave / found[0].octave, centred=True)
-        mix = _rescaled(edit, node, found[0].one / softmax.one)
+        score = _rescaled(edit, before, softmax.octave / found[0].octave, add_bits, scores=True)
+        mix = _rescaled(edit, node, found[0].one / softmax.one, add_bits)
     if score is None or mix is None:
         return None
     return Heads(q, k, v, score, mix, (prod(outer), rows, size), "" if same else found[0].op)
@@ -188,19 +194,26 @@ def _softmax_of(edit: Edit, name: str) -> tuple[Softmax, str] | None:
             return Softmax("Softmax", {}, log(2) / step, 1 / unit), real.inputs[0]
 
 
-def _rescaled(edit: Edit, node: Node, ratio: float, *, centred: bool = False) -> Scale | None:
-    """A requantisation with another factor, as near as eight bits come; `centred` ones may move all numbers by one."""
+def _rescaled(edit: Edit, node: Node, ratio: float, add_bits: int, *, scores: bool = False) -> Scale | None:
+    """A requantisation with another factor, as near as eight bits come.
+
+    The zero point of `scores` is left out, as a softmax does not see what all of a row have in common.
+    """
     call = edit.call(node)
+    as_it_is = scale_of(edit, node, add_bits) if ratio == 1 else None
+    if as_it_is is not None:
+        return as_it_is
     mult, add = (edit.uniform(name) for name in node.inputs[1:3])
-    if mult is None or add is None or mult <= 0 or not (centred or _signed(call)):
+    if mult is None or add is None or mult <= 0 or not (scores or _signed(call)):
         return None
-    factor = mult / (1 << power_of_two(call, "div")) * ratio
+    div = 1 << power_of_two(call, "div")
+    offset = round(add / div * ratio) if scores else round(add / div) + call.int("zero_point")
+    factor = mult / div * ratio
     shift = min(MULT_BITS - 1 - int(np.floor(log2(factor))), BIAS_BITS - 1)
-    offset = 0 if centred else call.int("zero_point") + round(add / (1 << power_of_two(call, "div")))
     near = round(factor * 2.0**shift)
     if near >= 1 << MULT_BITS:
         shift, near = shift - 1, round(factor * 2.0 ** (shift - 1))
-    return Scale(near, shift, offset) if shift >= 0 and near and INT8.lo <= offset <= INT8.hi else None
+    return Scale(near, shift, offset) if shift >= 0 and near and _has_bits(offset, add_bits) else None
 
 
 def projection_of(edit: Edit, name: str, heads: Heads, layer_at: Callable[[str], Layer | None]) -> Layer | None:

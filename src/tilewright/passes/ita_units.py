@@ -33,6 +33,7 @@ from tilewright.passes.ita_patterns import (
 
 ARITHMETIC = Softmax("ITAPartialMax", SOFTMAX, octave=32, one=127)
 AS_IT_IS = Scale(1, 0, 0)
+ADD_BITS = 32
 WORD = 1 << 31
 """Beyond what sums, times their multiplier, may have."""
 
@@ -93,7 +94,7 @@ class _Units:
 
     def scaled(self, edit: Edit, node: Node) -> bool:
         output = node.outputs[0]
-        heads = heads_of(edit, node, ARITHMETIC, STRIP, replace=ITA_SOFTMAX in self.platform.allowed)
+        heads = heads_of(edit, node, ARITHMETIC, STRIP, ADD_BITS, replace=ITA_SOFTMAX in self.platform.allowed)
         if heads is not None:
             self.known[output] = _attention(edit, heads)
             return self._attend(edit, self.known[output], None, output)
@@ -102,7 +103,7 @@ class _Units:
 
     def _back(self, edit: Edit, node: Node) -> tuple[_Attention, _Back] | None:
         """Attention whose heads have projections back of their own, and these."""
-        scale = scale_of(edit, node)
+        scale = scale_of(edit, node, ADD_BITS)
         for sums, bias in sums_of(edit, node.inputs[0]) if scale is not None else ():
             made = edit.producer(sums, "MatMul")
             found = self.known.get(made.inputs[0]) if made is not None else None
@@ -183,7 +184,7 @@ def _attention(edit: Edit, heads: Heads) -> _Attention:
 
     def layer_at(name: str) -> Layer | None:
         node = edit.producer(name, "RequantShift")
-        return layer_of(edit, node) if node is not None else None
+        return layer_of(edit, node, ADD_BITS) if node is not None else None
 
     layers: dict[str, Layer] = {}
     padded = heads.shape[2] % STRIP
