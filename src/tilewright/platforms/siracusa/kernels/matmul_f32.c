@@ -5,17 +5,18 @@ when: {A_sBATCH: ">= 0", B_sBATCH: ">= 0", A_sK: "A_sK == 1 or K == 1"}
 epilogue: row
 accumulate: [K]
 scratch: "K*16"
-# Four rows and four columns at a time, and rows that are left one by one; cores wait for the unit that they share. Columns are copied where they do not lie side by side, and where they are the last
-# few, which are stored one by one.
+# Four rows and four columns at a time, and rows that are left one by one; cores wait for the unit that they share. Columns
+# are copied where they do not lie side by side, and where they are the last few, which are stored one by one. Results are
+# loaded first where they are parts of sums.
 cycles:
-  products: (FOURS := BATCH * fours(N) * whole_fours(M)) * K
-  meetings: FPU_OTHERS * FOURS * K
-  row_products: (ROW_FOURS := BATCH * fours(N) * left_of_fours(M)) * K
-  blocks: FOURS + ROW_FOURS
+  products: BATCH * fours(N) * whole_fours(M) * K
+  meetings: FPU_OTHERS * BATCH * fours(N) * M * K
+  row_products: BATCH * fours(N) * left_of_fours(M) * K
+  blocks: BATCH * (fours(N) * (whole_fours(M) + left_of_fours(M)) + ragged_fours(N) * M)
   copied: BATCH * K * (fours(N) * unless(one(B_sN)) + ragged_fours(N) * one(B_sN))
-  results: BATCH * M * N
-  single_columns: BATCH * ragged_fours(N) * M
-  behind: BATCH * M * N * FUSED
+  results: (RESULTS := BATCH * M * N) + SUMS * RESULTS
+  behind: RESULTS * FUSED
+  call: some(M)
 --- */
 #include "tilewright_floats.h"
 
