@@ -69,7 +69,7 @@ COLUMNS = [
     layer("MatMul", (1, 1, 320), "uint8", ((320, 128), "int8")),
     layer("MatMul", (1, 64), "int8", ((64, 133), "int8")),
     layer("MatMul", (1, 84), "int8", ((84, 96), "int8")),
-    layer("MatMul", (1, 3), "int8", ((3, 5), "int8")),
+    layer("MatMul", (1, 20), "int8", ((20, 70), "int8")),
 ]
 LAYERS = {
     "pointwise": POINTWISE,
