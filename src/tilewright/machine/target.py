@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, cast
@@ -14,7 +15,7 @@ from tilewright.base.descriptions import read_yaml
 from tilewright.base.files import is_file, is_folder
 from tilewright.base.schema import Flag, Number, Part, Share, Signed, Source, Whole, mapping, merged, read
 from tilewright.errors import TilewrightError
-from tilewright.machine.calibration import Calibrations, measured, read_calibrations
+from tilewright.machine.calibration import FILE, Calibrations, measured, read_calibrations
 from tilewright.machine.kernel import Kernel
 from tilewright.machine.kernels import KernelFile, Kernels
 from tilewright.machine.machine import Machine, MachineFile, machine_values, renewed
@@ -315,6 +316,24 @@ def load_platform(name_or_folder: str | Path, extra_kernels: tuple[Path, ...] = 
             reasons=[f"it has the variants {', '.join(variants)}"],
             help="name one of these",
         )
+    if extra_kernels or folder.parent != PLATFORMS:
+        return _loaded(source, variant, variants, extra_kernels)
+    return _shipped(source, variant, variants, (_changed(source.path), _changed(folder / FILE)))
+
+
+@lru_cache(maxsize=64)
+def _shipped(source: Source, variant: str, variants: tuple[str, ...], _changed: tuple[int, int]) -> Target:
+    """A platform that comes with the package: its kernels stay as they are, so each is parsed once in a process."""
+    return _loaded(source, variant, variants)
+
+
+def _changed(path: Path) -> int:
+    """When a file was written last; 0 where there is none."""
+    return path.stat().st_mtime_ns if is_file(path) else 0
+
+
+def _loaded(source: Source, variant: str, variants: tuple[str, ...], extra_kernels: tuple[Path, ...] = ()) -> Target:
+    """A platform with what was measured on it."""
     data = _data(source, variant)
     found, like = _described(data, source, extra_kernels), mapping(data).get("measured_as")
     if not like:
