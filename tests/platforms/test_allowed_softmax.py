@@ -17,7 +17,8 @@ from tilewright.cli.app import run
 from tilewright.core.graph import Graph, TensorType
 from tilewright.core.interpret import interpret
 from tilewright.frontend import save
-from tilewright.machine.target import ITA_SOFTMAX, load_platform
+from tilewright.machine.permissions import ITA_SOFTMAX
+from tilewright.machine.target import load_platform
 from tilewright.passes.ita_units import ita_units
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from tilewright.api.feeding import fit, noise
 from tilewright.core.graph import Array, Graph
 from tilewright.core.interpret import interpret
-from tilewright.machine.target import ITA_SOFTMAX
+from tilewright.machine.permissions import ITA_SOFTMAX
 
 
 class Change(Struct, frozen=True):

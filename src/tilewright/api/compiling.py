@@ -24,7 +24,8 @@ from tilewright.core.program import Program
 from tilewright.errors import TilewrightError
 from tilewright.frontend import load, save
 from tilewright.machine import DEFAULT_PLATFORM
-from tilewright.machine.target import Sizes, Target, allowed, described_platforms, load_platform, resize
+from tilewright.machine.permissions import allowed
+from tilewright.machine.target import Sizes, Target, described_platforms, load_platform, resize
 from tilewright.ops import load_folder
 from tilewright.passes import run_pipeline
 from tilewright.plan import PlanOptions, alternatives, check, plan
@@ -60,7 +61,7 @@ class Options(Struct, frozen=True):
     data_folders: tuple[Path, ...] = ()
     """From which external data may be read, besides the folder of the network."""
     allow: tuple[str, ...] = ()
-    """What may change numbers; see `machine.target.PERMISSIONS`."""
+    """What may change numbers; see `machine.permissions`."""
 
 
 class Compiled(Struct, frozen=True):

@@ -10,7 +10,8 @@ from tilewright.api.compiling import Options
 from tilewright.cli.options import LARGEST, Allowing, BuildOptions, Code, NetworkOptions, Planning, Shape, whole_number
 from tilewright.core.graph import Array
 from tilewright.errors import TilewrightError
-from tilewright.machine.target import Sizes, Target, allowed, load_platform
+from tilewright.machine.permissions import allowed
+from tilewright.machine.target import Sizes, Target, load_platform
 from tilewright.plan.options import PlanOptions
 from tilewright.price.copies import route
 

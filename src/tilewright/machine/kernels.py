@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -96,3 +96,11 @@ class Kernels(Sequence[Kernel]):
     def __getitem__(self, index: slice) -> Sequence[Kernel]: ...
     def __getitem__(self, index: int | slice) -> Kernel | Sequence[Kernel]:
         return tuple(self)[index]
+
+
+def first_of_each_name(paths: Iterable[Path]) -> tuple[Path, ...]:
+    """Files in the order given; one takes the place of those of the same name behind it."""
+    found: dict[str, Path] = {}
+    for path in paths:
+        found.setdefault(path.name, path)
+    return tuple(found.values())

@@ -17,7 +17,7 @@ from tilewright.base.schema import Flag, Number, Part, Share, Signed, Source, Wh
 from tilewright.errors import TilewrightError
 from tilewright.machine.calibration import FILE, Calibrations, measured, read_calibrations
 from tilewright.machine.kernel import Kernel
-from tilewright.machine.kernels import KernelFile, Kernels
+from tilewright.machine.kernels import KernelFile, Kernels, first_of_each_name
 from tilewright.machine.machine import Machine, MachineFile, machine_values, renewed
 from tilewright.machine.parts import Cores, Device, Engine
 from tilewright.machine.timing import DeviceModel
@@ -215,27 +215,6 @@ class TargetFile(MachineFile, frozen=True, kw_only=True):
     """Machines of one family: what each has besides, or in place of, what all have in common."""
 
 
-ITA_SOFTMAX = "ita-softmax"
-PERMISSIONS: Mapping[str, str] = MappingProxyType(
-    {ITA_SOFTMAX: "attention runs on ITA, with its softmax, where the network has another one"}
-)
-"""What changes numbers and is done only if a user allows it."""
-
-
-def allowed(names: Iterable[str]) -> tuple[str, ...]:
-    """What a user allows; a name that says nothing is an error."""
-    found = tuple(names)
-    for name in found:
-        if name not in PERMISSIONS:
-            raise TilewrightError(
-                "unknown-permission",
-                f"nothing that may be allowed is named '{name}'",
-                reasons=[f"{known}: {what}" for known, what in PERMISSIONS.items()],
-                help="give --allow one of these names",
-            )
-    return found
-
-
 PLATFORMS = Path(__file__).parent.parent / "platforms"
 DESCRIPTION = "platform.yaml"
 """The file of a platform's folder that describes it."""
@@ -412,7 +391,7 @@ def _described(data: object, source: Source, extra_kernels: tuple[Path, ...] = (
         alignment=file.alignment,
         kernels=Kernels(files, MappingProxyType({ANY_CORES: cores})),
         build=MappingProxyType(_build(file.build) if file.build else {}),
-        headers=_first_of_each_name(path for place in folders for path in sorted(place.glob("*.h"))),
+        headers=first_of_each_name(path for place in folders for path in sorted(place.glob("*.h"))),
         runtime=(runtime := _runtime("runtime", file.runtime, folder, source)),
         language={**runtime, **_runtime("language", file.language, folder, source)} if file.language else {},
         operations=file.operations,
@@ -486,20 +465,13 @@ def _place(folder: Path, name: str) -> Path:
 def _kernel_files(folders: Iterable[Path]) -> tuple[KernelFile, ...]:
     """Those of all folders; a file takes the place of one of the same name in a later folder."""
     # By the same path from wherever they are named, so that each file is read once.
-    paths = _first_of_each_name(path for place in folders for path in sorted(place.resolve().glob("*.c")))
+    paths = first_of_each_name(path for place in folders for path in sorted(place.resolve().glob("*.c")))
     found = tuple(map(KernelFile, paths))
     for file in found:
         if not file.path.is_relative_to(PLATFORMS):
             # A user is told of a mistake at once, also where the network has no use for the kernel.
             file.parsed()
     return found
-
-
-def _first_of_each_name(paths: Iterable[Path]) -> tuple[Path, ...]:
-    found: dict[str, Path] = {}
-    for path in paths:
-        found.setdefault(path.name, path)
-    return tuple(found.values())
 
 
 def _build(build: Build) -> dict[str, str]:

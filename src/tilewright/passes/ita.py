@@ -18,7 +18,8 @@ from msgspec.structs import replace
 from tilewright.base.dtype import INT8
 from tilewright.core.graph import Array, Attr, Graph, Node
 from tilewright.machine.parts import Engine
-from tilewright.machine.target import ITA_SOFTMAX, Target
+from tilewright.machine.permissions import ITA_SOFTMAX
+from tilewright.machine.target import Target
 from tilewright.ops.ita_add import IDENTITY as EYE
 from tilewright.ops.ita_tiles import GELU, TILE, packed_biases, tiles_of
 from tilewright.passes.edit import Edit, rewrite

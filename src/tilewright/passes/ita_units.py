@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from tilewright.core.graph import Array, Attr, Graph, Node
 from tilewright.machine.parts import Engine
-from tilewright.machine.target import ITA_SOFTMAX, Target
+from tilewright.machine.permissions import ITA_SOFTMAX
+from tilewright.machine.target import Target
 from tilewright.ops.ita_heads import MOST, SOFTMAX, STRIP, UNITS, Block, Head
 from tilewright.passes.edit import Edit, rewrite
 from tilewright.passes.ita_patterns import (
