@@ -77,7 +77,6 @@ LAYERS = {
     "depthwise": DEPTHWISE,
     "matmul": PRODUCTS,
     "row": ROWS,
-    "columns": COLUMNS,
 }
 
 

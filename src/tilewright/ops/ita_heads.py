@@ -40,7 +40,7 @@ class Head(Struct, frozen=True):
     scales: dict[str, tuple[int, int, int]]
 
 
-class Block(Struct, frozen=True):
+class HeadBlock(Struct, frozen=True):
     """The memory of a head: what lies before the inputs, these, and what lies behind them."""
 
     rows: int
@@ -121,8 +121,8 @@ def _unstripped(data: Array, rows: int) -> Array:
     return data.reshape(-1, rows, STRIP).swapaxes(0, 1).reshape(rows, -1)
 
 
-def _block(call: Call) -> Block:
-    return Block(*(call.int(name) for name in ("rows", "embedding", "projection")))
+def _block(call: Call) -> HeadBlock:
+    return HeadBlock(*(call.int(name) for name in ("rows", "embedding", "projection")))
 
 
 def _infer(call: Call) -> tuple[TensorType, ...]:
@@ -172,7 +172,7 @@ def _reference(call: Call, X: Array, W: Array) -> Array:
 
 
 def _example(heads: int, rows: int, embedding: int, projection: int) -> Example:
-    random, block = np.random.default_rng(heads), Block(rows, embedding, projection)
+    random, block = np.random.default_rng(heads), HeadBlock(rows, embedding, projection)
 
     def head() -> Head:
         shapes = {**dict.fromkeys("qkv", (embedding, projection)), "out": (projection, embedding)}

@@ -23,7 +23,16 @@ from tilewright.machine.target import Target
 from tilewright.ops.ita_add import IDENTITY as EYE
 from tilewright.ops.ita_tiles import GELU, TILE, packed_biases, tiles_of
 from tilewright.passes.edit import Edit, rewrite
-from tilewright.passes.ita_patterns import MOST, Heads, Layer, Softmax, heads_of, layer_of, projection_of, scale_of
+from tilewright.passes.ita_patterns import (
+    MOST,
+    FoundHeads,
+    LinearLayer,
+    Softmax,
+    heads_of,
+    layer_of,
+    projection_of,
+    scale_of,
+)
 
 SOFTMAX = Softmax("ITASoftmax", {}, octave=1, one=255)
 TILED = (0, 2, 1, 3)
@@ -43,7 +52,7 @@ def _padded(extent: int) -> int:
     return -(-extent // TILE) * TILE
 
 
-def _padded_layer(layer: Layer, heads: int = 1, shared: int = 1, fill: int = 0) -> tuple[Array, Array]:
+def _padded_layer(layer: LinearLayer, heads: int = 1, shared: int = 1, fill: int = 0) -> tuple[Array, Array]:
     """Weights and biases with columns of each head that are whole tiles: zero, and `fill`, in channels that are not
     its own. These are behind its own or, where heads share a tile, where the others have theirs."""
     inner, columns = layer.weights.shape
@@ -60,7 +69,7 @@ class _Attended(Struct, frozen=True):
     """The result of attention in tiles: heads side by side, each of whole tiles."""
 
     tiles: str
-    heads: Heads
+    heads: FoundHeads
     shared: int
     """Heads that have their channels where they are in a tile of all of these."""
 
@@ -71,7 +80,7 @@ class _Tiling:
     def __init__(self, platform: Target, takers: Mapping[str, Engine]) -> None:
         self.platform, self.takers = platform, takers
         self.tiled: dict[str, str] = {}
-        self.layers: dict[str, Layer] = {}
+        self.layers: dict[str, LinearLayer] = {}
         """Layers without activation by their results."""
         self.attended: dict[str, _Attended] = {}
         """Attention by its result."""
@@ -135,7 +144,7 @@ class _Tiling:
         (made,) = edit.emit_all("ITALinear", (w, x, b) if turned else (x, w, b), (None,), attributes)
         return made
 
-    def _linear(self, edit: Edit, layer: Layer, output: str, function: Mapping[str, Attr]) -> bool:
+    def _linear(self, edit: Edit, layer: LinearLayer, output: str, function: Mapping[str, Attr]) -> bool:
         shape = edit.shape(output)
         rows, (inner, columns) = prod(edit.shape(layer.x)[:-1]), layer.weights.shape
         if not self._pays("ITALinear", (rows, inner, columns)):
@@ -145,7 +154,7 @@ class _Tiling:
         if joined is not None:
             # Rows of weights are zero where a head has channels that are not its own.
             x, (count, _, _), shared = joined.tiles, joined.heads.shape, joined.shared
-            turned = Layer("", layer.weights.T, np.zeros(inner), layer.scale)
+            turned = LinearLayer("", layer.weights.T, np.zeros(inner), layer.scale)
             layer = replace(layer, weights=_padded_layer(turned, count, shared)[0][:columns].T)
         else:
             x = self._tiles(edit, layer.x)
@@ -187,7 +196,7 @@ class _Tiling:
         self._plain(edit, made, shape, output)
         return True
 
-    def _attend(self, edit: Edit, heads: Heads, output: str) -> bool:
+    def _attend(self, edit: Edit, heads: FoundHeads, output: str) -> bool:
         count, rows, size = heads.shape
         if not self._pays("ITAAttention", (count * rows, size, rows)):
             return False
@@ -197,7 +206,7 @@ class _Tiling:
         few = TILE // size if size < TILE and TILE % size == 0 else 1
         shared = few if q is not None and v is not None and zero is not None and count % few == 0 else 1
 
-        def projected(layer: Layer, name: str, heads: int, fill: int = 0, turned: int = 0) -> str:
+        def projected(layer: LinearLayer, name: str, heads: int, fill: int = 0, turned: int = 0) -> str:
             shares = shared if heads == count else 1
             weights, bias = _padded_layer(layer, heads, shares, fill)
             attributes = {**layer.scale.attributes(), "turned": turned}
@@ -239,7 +248,7 @@ class _Tiling:
         return True
 
 
-def _cut(edit: Edit, name: str, heads: Heads, axis: int, perm: tuple[int, ...]) -> str:
+def _cut(edit: Edit, name: str, heads: FoundHeads, axis: int, perm: tuple[int, ...]) -> str:
     """Heads in tiles: the axis of their size is padded, and the axes `heads, a, TILE, b, TILE` change places."""
     count, rows, size = heads.shape
     flat = edit.reshape(name, (count, rows, size) if axis == 2 else (count, size, rows))

@@ -41,7 +41,7 @@ class Scale(Struct, frozen=True):
         return {f"{prefix}mult": self.mult, f"{prefix}shift": self.shift, f"{prefix}add": self.add}
 
 
-class Layer(Struct, frozen=True):
+class LinearLayer(Struct, frozen=True):
     """A linear layer."""
 
     x: str
@@ -64,7 +64,7 @@ class Softmax(Struct, frozen=True):
     """What stands for one in its result."""
 
 
-class Heads(Struct, frozen=True):
+class FoundHeads(Struct, frozen=True):
     """Attention: `[heads, rows, size]`, keys turned, and how scores and results are scaled."""
 
     q: str
@@ -97,7 +97,7 @@ def _signed(call: Call) -> bool:
     return call.int("signed") != 0 and levels_of(call) == 1 << INT8.bits
 
 
-def layer_of(edit: Edit, node: Node, add_bits: int = INT8.bits) -> Layer | None:
+def layer_of(edit: Edit, node: Node, add_bits: int = INT8.bits) -> LinearLayer | None:
     """The linear layer that a requantisation ends; None where ITA has no such numbers."""
     scale = scale_of(edit, node, add_bits)
     if scale is None:
@@ -117,7 +117,7 @@ def layer_of(edit: Edit, node: Node, add_bits: int = INT8.bits) -> Layer | None:
         if weights.shape[0] > MOST or np.abs(bias.astype(np.int64)).max(initial=0) >= 1 << BIAS_BITS - 1:
             continue
         if bias.size in (1, weights.shape[1]):
-            return Layer(x, weights, np.broadcast_to(bias.reshape(-1), weights.shape[1:]), scale, heads)
+            return LinearLayer(x, weights, np.broadcast_to(bias.reshape(-1), weights.shape[1:]), scale, heads)
     return None
 
 
@@ -137,7 +137,7 @@ def _plain(edit: Edit, product: Node, *but: str) -> bool:
 
 def heads_of(
     edit: Edit, node: Node, softmax: Softmax, step: int, add_bits: int = INT8.bits, *, replace: bool
-) -> Heads | None:
+) -> FoundHeads | None:
     """The attention that a requantisation ends; None where it is none, or not one for ITA.
 
     Rows are a multiple of `step`. With `replace`, its softmax may be another one.
@@ -167,7 +167,7 @@ def heads_of(
         mix = _rescaled(edit, node, found[0].one / softmax.one, add_bits)
     if score is None or mix is None:
         return None
-    return Heads(q, k, v, score, mix, (prod(outer), rows, size), "" if same else found[0].op)
+    return FoundHeads(q, k, v, score, mix, (prod(outer), rows, size), "" if same else found[0].op)
 
 
 def _softmax_of(edit: Edit, name: str) -> tuple[Softmax, str] | None:
@@ -216,7 +216,9 @@ def _rescaled(edit: Edit, node: Node, ratio: float, add_bits: int, *, scores: bo
     return Scale(near, shift, offset) if shift >= 0 and near and _has_bits(offset, add_bits) else None
 
 
-def projection_of(edit: Edit, name: str, heads: Heads, layer_at: Callable[[str], Layer | None]) -> Layer | None:
+def projection_of(
+    edit: Edit, name: str, heads: FoundHeads, layer_at: Callable[[str], LinearLayer | None]
+) -> LinearLayer | None:
     """The linear layer that makes heads; `layer_at` is the one that a tensor is the result of."""
     count, rows, size = heads.shape
     keys = name == heads.turned_k

@@ -18,11 +18,10 @@ from tilewright.core.graph import Array, Attr, Graph, Node
 from tilewright.machine.parts import Engine
 from tilewright.machine.permissions import ITA_SOFTMAX
 from tilewright.machine.target import Target
-from tilewright.ops.ita_heads import MOST, SOFTMAX, STRIP, UNITS, Block, Head
+from tilewright.ops.ita_heads import MOST, SOFTMAX, STRIP, UNITS, Head, HeadBlock
 from tilewright.passes.edit import Edit, rewrite
 from tilewright.passes.ita_patterns import (
-    Heads,
-    Layer,
+    LinearLayer,
     Scale,
     Softmax,
     heads_of,
@@ -49,10 +48,10 @@ def ita_units(graph: Graph, platform: Target) -> Graph:
 
 
 class _Attention(Struct, frozen=True):
-    heads: Heads
+    heads: FoundHeads
     inputs: Mapping[str, str]
     """Queries, turned keys and values, by `q`, `k` and `v`."""
-    layers: Mapping[str, Layer]
+    layers: Mapping[str, LinearLayer]
     """Those of their projections that units could compute."""
 
 
@@ -64,12 +63,12 @@ class _Back(Struct, frozen=True):
     scale: Scale
 
 
-class _Way(Struct, frozen=True):
+class _HeadWay(Struct, frozen=True):
     """So many heads at a time, with these projections."""
 
     count: int
     inside: frozenset[str]
-    block: Block
+    block: HeadBlock
     cycles: float
 
 
@@ -133,26 +132,26 @@ class _Units:
         edit.reshape(edit.emit("Concat", parts, axis=0) if len(parts) > 1 else parts[0], edit.shape(output), output)
         return True
 
-    def _best(self, found: _Attention, columns: int) -> _Way | None:
+    def _best(self, found: _Attention, columns: int) -> _HeadWay | None:
         """The fastest way for which there is room, with units and cores at their peak."""
         count, rows, size = found.heads.shape
         room = self.platform.memories[self.platform.cores.memory].bytes
-        ways: list[_Way] = []
+        ways: list[_HeadWay] = []
         for some, *chosen in product(range(1, min(count, UNITS) + 1), *((False, True) for _ in found.layers)):
             inside = frozenset(name for name, taken in zip(found.layers, chosen, strict=True) if taken)
             widths = {name: found.layers[name].weights.shape[0] if name in inside else some * size for name in "qkv"}
             once = {"k", "v"} <= inside and found.layers["k"].x == found.layers["v"].x
             widest = max(widths["q"], widths["k"] + (0 if once else widths["v"]), columns)
-            block = Block(rows, _padded(widest), _padded(size))
+            block = HeadBlock(rows, _padded(widest), _padded(size))
             bytes_of_all = block.bytes + block.places(some - 1)[1] + some * rows * block.embedding
             if max(block.embedding, block.projection) > MOST or (room is not None and bytes_of_all > room):
                 continue
             left = sum(rows * layer.weights.size for name, layer in found.layers.items() if name not in inside)
             cycles = -(-count // some) * block.products / self.unit + left / self.cores
-            ways.append(_Way(some, inside, block, cycles))
+            ways.append(_HeadWay(some, inside, block, cycles))
         return min(ways, key=lambda way: (way.cycles, way.count), default=None)
 
-    def _emit(self, edit: Edit, found: _Attention, back: _Back | None, way: _Way, heads: range) -> str:
+    def _emit(self, edit: Edit, found: _Attention, back: _Back | None, way: _HeadWay, heads: range) -> str:
         """A round of heads: `[heads, rows, columns]`."""
         (_, rows, size), block = found.heads.shape, way.block
         inputs = {found.layers[name].x for name in way.inside}
@@ -180,14 +179,14 @@ class _Units:
         return edit.emit("Slice", (result, *ends))
 
 
-def _attention(edit: Edit, heads: Heads) -> _Attention:
+def _attention(edit: Edit, heads: FoundHeads) -> _Attention:
     inputs = {"q": heads.q, "k": heads.turned_k, "v": heads.v}
 
-    def layer_at(name: str) -> Layer | None:
+    def layer_at(name: str) -> LinearLayer | None:
         node = edit.producer(name, "RequantShift")
         return layer_of(edit, node, ADD_BITS) if node is not None else None
 
-    layers: dict[str, Layer] = {}
+    layers: dict[str, LinearLayer] = {}
     padded = heads.shape[2] % STRIP
     for name, tensor in inputs.items():
         layer = projection_of(edit, tensor, heads, layer_at)
@@ -210,7 +209,7 @@ def _side_by_side(edit: Edit, found: _Attention, name: str, heads: range) -> str
     return edit.reshape(edit.transpose(some, perm), (rows, len(heads) * size))
 
 
-def _head(found: _Attention, back: _Back | None, way: _Way, heads: range, head: int, after: int) -> Head:
+def _head(found: _Attention, back: _Back | None, way: _HeadWay, heads: range, head: int, after: int) -> Head:
     """Weights and scales of a head; values are inputs from the column `after` on."""
     size, block = found.heads.shape[2], way.block
     mine = slice(head * size, (head + 1) * size)

@@ -92,7 +92,7 @@ class Solution(Struct, frozen=True):
     bound: float
 
 
-class _Stay(Struct, frozen=True):
+class _Staying(Struct, frozen=True):
     """Results of a run that stay in the engine's memory, and what that takes."""
 
     names: Residents
@@ -111,7 +111,7 @@ class _Around(Struct, frozen=True):
     """Tensors that it reads."""
     writes: tuple[str, ...]
     """Tensors that it leaves behind."""
-    ways: tuple[_Stay, ...]
+    ways: tuple[_Staying, ...]
     """Which of these may stay."""
 
 
@@ -315,11 +315,11 @@ class Joint:
             found = self._surroundings[run] = _Around(frozenset(reads - inside), writes, ways)
         return found
 
-    def _staying(self, run: NodeRange, stay: tuple[str, ...]) -> _Stay:
+    def _staying(self, run: NodeRange, stay: tuple[str, ...]) -> _Staying:
         lives = self._network.lives
         held = sum(lives[name].bytes for name in stay)
         leave = sum(lives[name].bytes for name in self._network.writes[run.last]) - held
-        return _Stay(frozenset(stay), held, leave, frozenset(name for name in stay if lives[name].last > run.last))
+        return _Staying(frozenset(stay), held, leave, frozenset(name for name in stay if lives[name].last > run.last))
 
     def _fastest(self, run: NodeRange, near: Residents, room: int) -> Candidate | None:
         found = self._bounds.get((run, near))
