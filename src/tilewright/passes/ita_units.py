@@ -21,6 +21,7 @@ from tilewright.machine.target import Target
 from tilewright.ops.ita_heads import MOST, SOFTMAX, STRIP, UNITS, Head, HeadBlock
 from tilewright.passes.edit import Edit, rewrite
 from tilewright.passes.ita_patterns import (
+    FoundHeads,
     LinearLayer,
     Scale,
     Softmax,
