@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import pytest
 
 from damage import damaged_arrays, damaged_network
 from onnx_models import model, node, value
+from random_types import by_onnxruntime
 from reduction import smallest, smallest_network
 from samples import KINDS, sample, unsteady
 
@@ -33,14 +35,33 @@ def test_samples_repeat() -> None:
         assert one.model.SerializeToString() != sample(6, index).model.SerializeToString()
 
 
-def test_networks_of_nnsmith_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("nnsmith", reason="the extra 'bench' has it")
+def test_operators_of_nnsmith_are_written_as_onnx(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With graphs of the shape that NNSmith's have, so that it need not be installed."""
     monkeypatch.setattr(sys, "path", [str(TOP), *sys.path])
     smith: Any = importlib.import_module("benchmarks.fuzzing.smith")
-    for index in (3, 9):
-        one, other = smith.smith_sample(5, index), smith.smith_sample(5, index)
-        assert one.model.SerializeToString() == other.model.SerializeToString()
-        assert one.expected
+    dims = {"x": [2, 3, 5], "padded": [2, 3, 6], "turned": [2, 6, 3], "least": [2, 3]}
+    steps: list[tuple[str, list[str], str, dict[str, Any]]] = [
+        ("Input", [], "x", {"abs_tensor": SimpleNamespace(shape=dims["x"], dtype=SimpleNamespace(name="float32"))}),
+        ("ConstPad", ["x"], "padded", {"padding_list": [2, -1]}),
+        ("Transpose", ["padded"], "turned", {"extra_attrs": {"dim0": 1, "dim1": 2}}),
+        ("ReduceMin", ["turned"], "least", {"extra_attrs": {"reduce_dim": 1}}),
+    ]
+    graph = SimpleNamespace(
+        insts=[
+            SimpleNamespace(
+                iexpr=SimpleNamespace(op=type(kind, (), fields)(), args=given), retval=lambda name=result: name
+            )
+            for kind, given, result, fields in steps
+        ],
+        vars={
+            name: SimpleNamespace(shape=shape, dtype=SimpleNamespace(name="float32")) for name, shape in dims.items()
+        },
+        leaf_var=lambda: ["least"],
+    )
+    written = smith.Writer(graph, 7)
+    (found,) = by_onnxruntime(written.model(), written.fed)
+    padded = np.pad(written.fed["x"], ((0, 0), (0, 0), (2, 0)))[..., :-1]
+    np.testing.assert_array_equal(found, padded.swapaxes(1, 2).min(axis=1))
 
 
 def test_damage_repeats_and_does_damage() -> None:

@@ -297,16 +297,16 @@ def load_platform(name_or_folder: str | Path, extra_kernels: tuple[Path, ...] = 
         )
     if extra_kernels or folder.parent != PLATFORMS:
         return _loaded(source, variant, variants, extra_kernels)
-    return _shipped(source, variant, variants, (_changed(source.path), _changed(folder / FILE)))
+    return _shipped(source, variant, variants, (_written(source.path), _written(folder / FILE)))
 
 
 @lru_cache(maxsize=64)
-def _shipped(source: Source, variant: str, variants: tuple[str, ...], _changed: tuple[int, int]) -> Target:
+def _shipped(source: Source, variant: str, variants: tuple[str, ...], _stamps: tuple[int, int]) -> Target:
     """A platform that comes with the package: its kernels stay as they are, so each is parsed once in a process."""
     return _loaded(source, variant, variants)
 
 
-def _changed(path: Path) -> int:
+def _written(path: Path) -> int:
     """When a file was written last; 0 where there is none."""
     return path.stat().st_mtime_ns if is_file(path) else 0
 
