@@ -50,6 +50,15 @@ def outputs() -> Graph:
     return b.graph(*(b.op("Transpose", each, perm=(0, 2, 3, 1)) for each in found))
 
 
+def fork() -> Graph:
+    """Two convolutions of what a third one makes; the cores need both at once."""
+    b = Builder()
+    x = pointwise(b, b.op("Transpose", b.input("x", "int8[1,16,16,32]"), perm=(0, 3, 1, 2)), 32, 32)
+    both = (b.op("Transpose", pointwise(b, x, 32, 32), perm=(0, 2, 3, 1)) for _ in range(2))
+    left, right = (b.op("Reshape", each, np.asarray([256, 32], np.int64)) for each in both)
+    return b.graph(b.op("MatMul", left, b.op("Transpose", right, perm=(1, 0))))
+
+
 @cache
 def planned(
     overlap: Literal["auto", "off"] = "auto", l1: int = 229_376, network: Callable[[], Graph] = branches
@@ -73,6 +82,10 @@ def test_a_branch_is_computed_beside_another() -> None:
     pool = made.graph.nodes[schedule_of(made).groups[first.start.group].works[0].step]
     assert pool.op == "MaxPool"
     assert schedule_of(made).cycles < schedule_of(planned("off")).cycles
+
+
+def test_what_two_groups_need_is_awaited_once() -> None:
+    check(planned(network=fork))
 
 
 def test_text_and_residencies_say_it() -> None:

@@ -139,7 +139,7 @@ class _Overlaps(Struct, dict=True):
             for other in waiting:
                 del self.pending[other]
             # What stays where it is, and all that it needs.
-            needed = [mine for mine in self.pending for other in waiting if self._follows(other, mine)]
+            needed = [mine for mine in self.pending if any(self._follows(other, mine) for other in waiting)]
 
     def _beside(self, number: int, timed: Timed) -> None:
         """Lets the cores compute a group meanwhile.
