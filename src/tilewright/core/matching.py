@@ -42,6 +42,7 @@ def tile_names(
     there = {operand: kind.dtype for operand, kind in kinds if kind is not None}
     names.update({f"{operand}_bytes": dtype.bytes for operand, dtype in there.items()})
     names.update({f"{operand}_signed": int(dtype.lo < 0) for operand, dtype in there.items()})
+    names.update({f"{operand}_float": int(dtype.is_float) for operand, dtype in there.items()})
     touched = () if tile is None else domain.access
     regions = {operand: region(domain, operand, ranges) for operand in touched}
     shapes: dict[str, tuple[Size, ...]] = {operand: domain.shapes[operand] for operand in domain.access}

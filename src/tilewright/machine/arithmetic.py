@@ -42,9 +42,10 @@ def _allowed(node: ast.expr) -> bool:
             return isinstance(node.op, ast.USub)
         case ast.Compare():
             return all(type(op) in _COMPARISONS for op in node.ops)
-        case ast.Call():
-            named = isinstance(node.func, ast.Name) and node.func.id in EXTREMES
-            return named and bool(node.args) and not node.keywords
+        case ast.Call(func=ast.Name(id="log")):
+            return len(node.args) == 1 and not node.keywords
+        case ast.Call(func=ast.Name(id=function)):
+            return function in EXTREMES and bool(node.args) and not node.keywords
         case ast.Constant():
             return isinstance(node.value, (int, float))
         case _:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from tilewright.base.descriptions import parse_yaml, read_text
 from tilewright.base.dtype import DTYPES
 from tilewright.errors import TilewrightError
 from tilewright.machine import macros
-from tilewright.machine.arithmetic import check, parse, rewritten
+from tilewright.machine.arithmetic import EXTREMES, check, parse, rewritten
 from tilewright.machine.terms import MOST_TERMS, expanded, weighted
 
 Number = int | float
@@ -443,7 +444,7 @@ def evaluated(code: CodeType, functions: dict[str, Any], names: Mapping[str, Any
         raise KeyError(missing.name) from missing
 
 
-_NUMBERS: dict[str, Any] = {"__builtins__": {}, "max": max, "min": min}
+_NUMBERS: dict[str, Any] = {"__builtins__": {}, "log": math.log, "max": max, "min": min}
 
 
 _AT = {"lineno": 1, "col_offset": 0}
@@ -452,9 +453,14 @@ _AT = {"lineno": 1, "col_offset": 0}
 
 def _of_numbers(node: ast.expr) -> ast.expr:
     """Makes `and` and `or` say true or false, not one of their values."""
-    if isinstance(node, ast.BoolOp):
-        node.values = [ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), part, **_AT), **_AT) for part in node.values]
-    return node.args[0] if isinstance(node, ast.Call) and len(node.args) == 1 else node
+    match node:
+        case ast.BoolOp():
+            node.values = [ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), part, **_AT), **_AT) for part in node.values]
+            return node
+        case ast.Call(func=ast.Name(id=function), args=[one]) if function in EXTREMES:
+            return one
+        case _:
+            return node
 
 
 def _of_arrays(node: ast.expr) -> ast.expr:
@@ -462,7 +468,7 @@ def _of_arrays(node: ast.expr) -> ast.expr:
     match node:
         case ast.BoolOp():
             return _joined("both" if isinstance(node.op, ast.And) else "either", node.values)
-        case ast.Call(func=ast.Name(id=function)):
+        case ast.Call(func=ast.Name(id=function)) if function in EXTREMES:
             return _joined(function, node.args)
         case ast.Compare(ops=[_, _, *_]):
             sides = zip([node.left, *node.comparators], node.ops, node.comparators, strict=False)

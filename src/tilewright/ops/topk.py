@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tilewright.base.dtype import INT64
 from tilewright.core.domain import Domain, dim, domain
-from tilewright.core.graph import Array, TensorType
+from tilewright.core.graph import Array, TensorType, type_of_array
 from tilewright.core.op import REGISTRY, Call, Example, Operator, declare, example, parse_type
 from tilewright.ops.rules import split_axis
 from tilewright.ops.sampling import between, even, resized_by_domain
@@ -56,12 +56,11 @@ def _reference(call: Call, X: Array, _count: Array) -> tuple[Array, Array]:
 
 
 def _sample(spec: Example, random: np.random.Generator) -> Example:
-    """Another array, and up to as many elements of it as the axis has."""
-    made = resized_by_domain(REGISTRY["TopK"], spec, random)
-    data = made.inputs[0]
-    shape = parse_type(data).shape if isinstance(data, str) else data.shape
-    count = even(between(1, shape[int(str(spec.attrs.get("axis", -1)))], random), random)
-    return replace(made, inputs=(data, np.array([count])))
+    """Another array, and up to as many elements of it as the axis has: of noise, as ties and order decide the time."""
+    data = resized_by_domain(REGISTRY["TopK"], spec, random).inputs[0]
+    kind = parse_type(data) if isinstance(data, str) else type_of_array(data)
+    count = even(between(1, kind.shape[int(str(spec.attrs.get("axis", -1)))], random), random)
+    return replace(spec, inputs=(str(kind), np.array([count])))
 
 
 _TIES = np.array([[1, 3, 3, 2], [2, 2, 2, 2], [0, 1, 0, 1]], np.float32)

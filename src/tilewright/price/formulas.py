@@ -21,6 +21,7 @@ _FUNCTIONS: dict[str, Any] = {
     "__builtins__": {},
     "both": np.logical_and,
     "either": np.logical_or,
+    "log": np.log,
     "max": np.maximum,
     "min": np.minimum,
 }
