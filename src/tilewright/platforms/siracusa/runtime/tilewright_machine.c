@@ -359,6 +359,7 @@ void tw_dma_wait(int channel) {
 
 TW_NEAR uint32_t tw_neureka_jobs;
 static TW_NEAR uint32_t neureka_awaited; /* how many there were when jobs were last waited for */
+static TW_NEAR uint32_t neureka_ended;   /* how many of the first are known to have ended */
 
 /* Whether one of the first jobs is on its way: they have numbers from 0 on. */
 static inline int neureka_has(uint32_t jobs) {
@@ -368,6 +369,10 @@ static inline int neureka_has(uint32_t jobs) {
 void tw_await_neureka(int recent) {
     const uint32_t jobs = recent ? tw_neureka_jobs : neureka_awaited;
     neureka_awaited = tw_neureka_jobs;
+    /* No register is read for what is known: it would show later jobs, too, that nobody has asked for. */
+    if (jobs == neureka_ended)
+        return;
+    neureka_ended = jobs;
     if (!neureka_has(jobs))
         return;
     TW_REGISTER(TW_EVENTS) = TW_NEUREKA_EVENT;
