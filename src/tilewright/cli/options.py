@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 
 from tilewright.machine import DEFAULT_PLATFORM
+from tilewright.machine.permissions import PERMISSIONS
 from tilewright.plan.options import PlanOptions
 from tilewright.sim.limits import MOST_CYCLES, MOST_OUTPUT, MOST_SECONDS, Limits
 from tilewright.sim.settings import EmulatedMachine, Moment, SimulatorName
@@ -170,8 +171,12 @@ class Allowing:
         typer.Option(
             "--allow",
             metavar="NAME",
-            help="Allows what changes numbers; the result says how much. ita-softmax: attention runs on ITA, with its "
-            "softmax, where the network has another one.",
+            help=" ".join(
+                [
+                    "Allows what changes numbers; the result says how much.",
+                    *(f"{name}: {what}." for name, what in PERMISSIONS.items()),
+                ]
+            ),
             rich_help_panel=NETWORK,
         ),
     ] = field(default_factory=list[str])
