@@ -53,11 +53,11 @@ def _body(call: Call) -> Body:
     place = ", ".join("nearest" if number == axis else name for number, name in enumerate(names))
     value = "P" if not call.type("P").rank else f"P_at({', '.join('0' * call.type('P').rank)})"
     row = ("int", "row", f"tw_max({call.int('least')}, tw_min({value}, {shape[axis] - count}))")
+    new = (call.type("R").dtype.compute, "new", f"R_at({place})")
+    if call.int("in_place"):  # no others than the new rows are written
+        return Body(MappingProxyType({"Y": "new"}), (row, ("int", "nearest", f"{names[axis]} - row"), new))
     # Something is loaded in any case: some compilers get loads under a condition wrong.
     nearest = ("int", "nearest", f"tw_max(0, tw_min({names[axis]} - row, {count - 1}))")
-    new = (call.type("R").dtype.compute, "new", f"R_at({place})")
-    if call.int("in_place"):
-        return Body(MappingProxyType({"Y": "new"}), (row, nearest, new))
     inside = f"{names[axis]} >= row && {names[axis]} < row + {count}"
     return Body(MappingProxyType({"Y": f"{inside} ? new : X"}), (row, nearest, new))
 
