@@ -44,6 +44,7 @@ from tilewright.api.arrays import read_arrays
 from tilewright.api.cases import UNSUPPORTED
 from tilewright.api.diffing import Diff, diff_model
 from tilewright.errors import TilewrightError
+from tilewright.machine.target import Sizes
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "models"
 PLATFORMS = ("generic", "siracusa", "cortex-m4")
@@ -270,11 +271,11 @@ def plant(fault: Fault, platform: str, folder: Path, *, explain: bool) -> Outcom
     return Outcome(fault, platform, named, where, cause, time.perf_counter() - began, times)
 
 
-def silent(name: str, place: Path, platform: str) -> str:
+def silent(name: str, place: Path, platform: str, home: str) -> str:
     """What `diff` says of a case without a fault; "" for nothing."""
     try:
         case = load_case(name, place)
-        found = diff_model(case.model, Options(platform=platform), inputs=list(case.inputs))
+        found = diff_model(case.model, Options(platform=platform, sizes=Sizes(home=home)), inputs=list(case.inputs))
     except TilewrightError as error:
         return "" if error.code in UNSUPPORTED else f"{error.code}: {error.what}"
     faults = [one.fault for one in found.faults]
@@ -287,6 +288,7 @@ def main() -> int:
     parser.add_argument("--only", type=int, action="append", default=[], metavar="N", help="faults by number")
     parser.add_argument("--explain", action="store_true", help="look for causes and reproducers, too")
     parser.add_argument("--cases", action="append", type=Path, default=[], metavar="DIR", help="cases without a fault")
+    parser.add_argument("--home", default="", help="another memory of inputs and weights, for cases that do not fit")
     parser.add_argument("--part", default="0/1", metavar="I/N", help="every Nth of them, from the Ith on")
     options = parser.parse_args()
     console = Console(soft_wrap=True)
@@ -304,7 +306,7 @@ def main() -> int:
     for platform in platforms:
         told = 0
         for name, place in cases:
-            said = silent(name, place, platform)
+            said = silent(name, place, platform, options.home)
             told += bool(said)
             if said:
                 console.print(f"{platform} {name}: {said}", markup=False)
