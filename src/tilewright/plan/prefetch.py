@@ -261,11 +261,12 @@ class _Prefetch(Struct):
 
     def _begun(self, number: int, index: int, free: list[float]) -> None:
         """Starts a load beside the last group with which there is time for it, and takes that from all of them. None is
-        started before a group that waits for its own loads."""
+        started before a group that waits for its own loads. Where time is too short for it, as at the start of a
+        network, it is started with the first of the same group."""
         left = self._load_cycles(number, self.groups[number].buffers[index])
         for beside in range(number - 1, max(number - 1 - EARLIEST, -1), -1):
             if left <= 0 or free[beside] < 0:
-                return
+                break
             if not free[beside]:
                 continue
             while self._crossing(number, index).early < number - beside:
@@ -274,6 +275,9 @@ class _Prefetch(Struct):
             taken = min(left, free[beside])
             free[beside] -= taken
             left -= taken
+        earliest = self._earliest(number) if left > 0 else number
+        while number - self._crossing(number, index).early > earliest and self._one_earlier(number, index):
+            pass
 
     def _load_cycles(self, number: int, buffer: TileBuffer) -> float:
         dma = self.platform.link(self._source(number, buffer), self.platform.cores.memory)
