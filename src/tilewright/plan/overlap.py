@@ -40,10 +40,13 @@ def overlap(draft: PlanDraft) -> PlanDraft:
 def _overlapped(draft: PlanDraft, overlaps: Mapping[int, Overlap]) -> PlanDraft | None:
     """The same groups, some beside others; None where there are no addresses for that."""
     solution, options = draft.solution, draft.options
-    ends = {number: mine.last for number, mine in overlaps.items()}
-    found = pack(
-        draft.network, solution.picks, draft.levels.capacity, seconds=options.seconds, seed=options.seed, ends=ends
-    )
+    found = None
+    # Where there is room, nobody has the bytes of the group behind, so that its loads run beside the last one.
+    for behind in (1, 0):
+        ends = {number: mine.last + behind for number, mine in overlaps.items()}
+        found = found or pack(
+            draft.network, solution.picks, draft.levels.capacity, seconds=options.seconds, seed=options.seed, ends=ends
+        )
     far = _far(draft, overlaps)
     if found is None or far is None:
         return None
