@@ -92,6 +92,30 @@ def test_rotations(half: int, kernels: list[str]) -> None:
     assert_right(b.graph(*outputs), *kernels)
 
 
+@pytest.mark.parametrize("half", [1, 5, 6])
+def test_queries_and_keys_of_sums(half: int) -> None:
+    """Scaled back, turned and taken apart at once."""
+    b = Builder()
+    cosines, sines = (random("int16", 7, half, seed=seed) // 2 for seed in range(2))
+    mul, add = (random("int16", 12 * half, seed=seed).astype(np.int32) for seed in range(2))
+    outputs: list[str] = []
+    for at, rows in ((0, 1), (4, 2), (-2, 3), (9, 11)):
+        x = b.input(f"x{at}", f"int32[{rows},{12 * half}]")
+        scaled = b.op("RequantShift", x, mul, add, div=1 << 9, n_levels=1 << 16, axis=-1, x_limit=1 << 15)
+        turned = b.op("iRotary", scaled, cosines, sines, np.asarray(at, np.int32), heads=6, shift=20)
+        outputs += b.ops("Split", turned, [3, 3], names=(f"q{at}", f"k{at}"), axis=0)
+    assert "requant_rotary(" in _with_small_sums(b.graph(*outputs), 16)
+
+
+def _with_small_sums(graph: Graph, bits: int) -> str:
+    """The chip computes what the references do of sums that are so many bits shorter. Returns the program's text."""
+    fed = [random(graph.types[n].dtype.name, *graph.types[n].shape, seed=i) >> bits for i, n in enumerate(graph.inputs)]
+    ran = run_model(graph, Options(platform="siracusa", sizes=Sizes({"L1": 24_000}, without=("neureka",))), inputs=fed)
+    for found, wanted in zip(ran.outputs, interpret(graph, fed), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    return ran.compiled.files["network.c"].decode()
+
+
 @pytest.mark.parametrize("levels", [1 << 8, 1 << 16])
 def test_requantised_columns(levels: int) -> None:
     """Whole fours of columns and others, alone and with a gate behind them."""
@@ -107,13 +131,7 @@ def test_requantised_columns(levels: int) -> None:
         outputs.append(kept)
         if levels > 1 << 8:
             outputs.append(b.op("iSiLU", gated, np.arange(128).astype(np.int16) * 256, step=9))
-    graph = b.graph(*outputs)
-    fed = [random(graph.types[n].dtype.name, *graph.types[n].shape, seed=i) for i, n in enumerate(graph.inputs)]
-    fed = [x >> 8 if x.dtype == np.int32 else x for x in fed]
-    ran = run_model(graph, Options(platform="siracusa", sizes=Sizes({"L1": 24_000}, without=("neureka",))), inputs=fed)
-    for found, wanted in zip(ran.outputs, interpret(graph, fed), strict=True):
-        np.testing.assert_array_equal(found, wanted)
-    assert "requant_columns(" in ran.compiled.files["network.c"].decode()
+    assert "requant_columns(" in _with_small_sums(b.graph(*outputs), 8)
 
 
 @pytest.mark.parametrize(

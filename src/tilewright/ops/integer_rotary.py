@@ -46,15 +46,19 @@ def _domain(call: Call) -> Domain:
     return domain(sizes, access, {name: call.shape(name) for name in access}, "Y")
 
 
-def _reference(call: Call, X: Array, cosines: Array, sines: Array, position: Array) -> Array:
-    heads, rows, size = call.outputs[0].shape
+def turned(x: Array, heads: int, cosines: Array, sines: Array, position: Array, shift: int) -> Array:
+    """Rows of all heads, turned by the angles of their positions."""
+    rows, size = len(x), x.shape[1] // heads
     at = np.clip(int(position.reshape(-1)[0]) + np.arange(rows), 0, len(cosines) - 1)
     cosine, sine = (table[at].astype(np.int64) for table in (cosines, sines))
-    x = X.astype(np.int64).reshape(rows, heads, size).swapaxes(0, 1)
-    left, right = x[..., : size // 2], x[..., size // 2 :]
-    turned = np.concatenate([left * cosine - right * sine, left * sine + right * cosine], axis=-1)
-    shift = call.int("shift")
-    return np.clip((turned + (1 << shift >> 1)).astype(np.int32) >> shift, INT8.lo, INT8.hi)
+    apart = x.astype(np.int64).reshape(rows, heads, size).swapaxes(0, 1)
+    left, right = apart[..., : size // 2], apart[..., size // 2 :]
+    found = np.concatenate([left * cosine - right * sine, left * sine + right * cosine], axis=-1)
+    return np.clip((found + (1 << shift >> 1)).astype(np.int32) >> shift, INT8.lo, INT8.hi)
+
+
+def _reference(call: Call, X: Array, cosines: Array, sines: Array, position: Array) -> Array:
+    return turned(X, call.int("heads"), cosines, sines, position, call.int("shift"))
 
 
 def _body(call: Call) -> Body:
@@ -75,13 +79,15 @@ def _body(call: Call) -> Body:
     return Body(MappingProxyType({"Y": result}), (("uint32_t", "sum", "0"),), update)
 
 
-_TABLES = tuple(np.asarray(t, np.int16) for t in ([[9, -16384], [3, 77], [-900, 8]], [[5, 60], [16384, 1], [-77, 4]]))
+TABLES: tuple[Array, ...] = tuple(
+    np.asarray(t, np.int16) for t in ([[9, -16384], [3, 77], [-900, 8]], [[5, 60], [16384, 1], [-77, 4]])
+)
 
 
 def _sampled(spec: Example, random: np.random.Generator) -> Example:
     """An example of other sizes, as language models have them."""
     heads, rows, half = (round(between(1, most, random)) for most in (32, 64, 32))
-    tables = tuple(np.resize(table, (4, half)) for table in _TABLES)
+    tables = tuple(np.resize(table, (4, half)) for table in TABLES)
     x = str(parse_type(str(spec.inputs[0])).with_shape((rows, 2 * heads * half)))
     return replace(spec, inputs=(x, *tables, spec.inputs[3]), attrs=attrs(heads=heads, shift=spec.attrs["shift"]))
 
@@ -95,8 +101,8 @@ declare(
         _domain,
         _reference,
         (
-            example("int16[1,12]", *_TABLES, np.asarray(1, np.int32), heads=3, shift=14),
-            example("int8[2,8]", *_TABLES, np.asarray([1], np.int32), heads=2, shift=9),
+            example("int16[1,12]", *TABLES, np.asarray(1, np.int32), heads=3, shift=14),
+            example("int8[2,8]", *TABLES, np.asarray([1], np.int32), heads=2, shift=9),
         ),
         MappingProxyType({"heads": REQUIRED, "shift": REQUIRED}),
         "other",
