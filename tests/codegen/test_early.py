@@ -1,10 +1,10 @@
-"""Jobs are described before the last wait that their start comes behind, transfers awaited before jobs."""
+"""Jobs are described and queued before the last wait that their start comes behind, transfers awaited before jobs."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from tilewright.codegen.early import described_early, transfers_first
+from tilewright.codegen.early import described_early, queued_behind, transfers_first
 from tilewright.core.plan import Place
 from tilewright.core.program import (
     AwaitEngine,
@@ -59,6 +59,28 @@ def test_only_where_something_is_waited_for() -> None:
     several = (cores(), replace(SECOND, body=(*SECOND.body, *SECOND.body)))
     assert early(alone, at_once, named, several) == [alone, at_once, named, several]
     assert early((cores(), SECOND), engine="other") == [(cores(), SECOND)]
+
+
+def queued(*bodies: tuple[Statement, ...], engine: str = "npu") -> list[tuple[Statement, ...]]:
+    return [r.body for r in queued_behind([Routine(f"r{i}", "", body) for i, body in enumerate(bodies)], [engine])]
+
+
+def test_a_job_is_queued_behind_the_one_that_is_awaited() -> None:
+    before = AwaitEngine("npu", recent=False)
+    assert queued((FIRST, Driven((LOADED, DONE)), MARK), (MARK, Meet(), cores(MARK, SECOND, LOAD))) == [
+        (FIRST, Driven((LOADED, before, MARK, SECOND, before)), MARK),
+        (MARK, Meet(), cores(LOAD)),
+    ]
+
+
+def test_a_job_is_not_queued_behind_anything_else() -> None:
+    loaded = (FIRST, Driven((DONE, LOADED)), Meet(), cores(SECOND))
+    between = (FIRST, Driven((DONE,)), Driven((LOAD,)), cores(SECOND))
+    later = (FIRST, Driven((DONE,)), Meet(), cores(LOAD, SECOND))
+    worked = (FIRST, Driven((DONE,)), cores(), cores(SECOND))
+    assert queued(loaded, between, later, worked) == [loaded, between, later, worked]
+    alone = (FIRST, Driven((DONE,)), cores(SECOND))
+    assert queued(alone, engine="other") == [alone]
 
 
 def ordered(*bodies: tuple[Statement, ...]) -> list[tuple[Statement, ...]]:

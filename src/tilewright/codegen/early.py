@@ -1,4 +1,5 @@
-"""What drives does while it would wait: jobs of other engines are described, and transfers awaited before jobs.
+"""What drives does while it would wait: jobs of other engines are described and queued, and transfers awaited before
+jobs.
 
 Describing a job takes some hundred cycles, most of them to bring code into caches. What drives has time for it before
 the last barrier, transfer or job that the start comes behind. Looking whether a transfer is complete takes some cycles,
@@ -7,7 +8,7 @@ too, and most are long before a job is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -40,6 +41,44 @@ def described_early(routines: Iterable[Routine], engines: Collection[str]) -> tu
                 made = replace(statement, beside=tuple(inside))
             before[-1].append(_started(before, made, engines))
     return tuple(replace(routine, body=tuple(body)) for routine, body in zip(found, before, strict=True))
+
+
+def queued_behind(routines: Sequence[Routine], engines: Collection[str]) -> tuple[Routine, ...]:
+    """The same routines, which run one after the other: a job that is started right behind waiting for another one of
+    the same engine is started before that, as engines take a job while they work. All that it needs is there by then,
+    and what cores do next still comes behind the first one."""
+    found = [list(routine.body) for routine in routines]
+    waits: tuple[list[Statement], int] | None = None
+    for statements in found:
+        for place, statement in enumerate(statements):
+            match statement:
+                case Driven(body=(*_, AwaitEngine(engine=engine, recent=True))) if engine in engines:
+                    waits = statements, place
+                case Meet() | Mark():
+                    pass
+                case OnCores(beside=inside) if waits is not None:
+                    statements[place] = replace(statement, beside=_queued(*waits, inside))
+                    waits = None
+                case _:
+                    waits = None
+    return tuple(replace(routine, body=tuple(body)) for routine, body in zip(routines, found, strict=True))
+
+
+def _queued(statements: list[Statement], place: int, inside: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """Moves the start of a job from the beginning of what is done beside cores to before a wait; what is left there."""
+    driven = statements[place]
+    assert isinstance(driven, Driven)
+    last = driven.body[-1]
+    assert isinstance(last, AwaitEngine)
+    first = next((n for n, own in enumerate(inside) if not isinstance(own, Mark)), len(inside))
+    match inside[first : first + 1]:
+        case (StartEngine(engine=engine, goes=True),) if engine == last.engine:
+            # The first wait is over at once: it tells what the second one waits for.
+            before = replace(last, recent=False)
+            statements[place] = Driven((*driven.body[:-1], before, *inside[: first + 1], before))
+            return inside[first + 1 :]
+        case _:
+            return inside
 
 
 def transfers_first(routines: Iterable[Routine]) -> tuple[Routine, ...]:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tilewright.codegen.channels import Channels
-from tilewright.codegen.early import described_early, transfers_first
+from tilewright.codegen.early import described_early, queued_behind, transfers_first
 from tilewright.codegen.lowering import CORE, Lowering, index_name
 from tilewright.codegen.naming import with_names
 from tilewright.codegen.pieces import Pieces
@@ -41,7 +41,8 @@ def lower_groups(plan: Plan, schedule: Schedule, pieces: Pieces, *, observed: bo
     done = actions(len(groups), schedule.moves, schedule.runs)
     routines = [_Turns(groups, group, mine).routine() for group, mine in zip(groups, done, strict=True)]
     early = [name for name, engine in plan.platform.engines.items() if isinstance(engine, Device) and engine.early]
-    return described_early(transfers_first(with_roles(routines, plan.platform.engines[schedule.engine].memory)), early)
+    ordered = transfers_first(with_roles(routines, plan.platform.engines[schedule.engine].memory))
+    return queued_behind(described_early(ordered, early), early)
 
 
 class _Turns(Struct, frozen=True):
