@@ -120,6 +120,18 @@ def test_everything_is_done_in_order(name: str) -> None:
             assert ranks == sorted(ranks)
 
 
+def test_an_engine_is_started_before_loads_that_it_does_not_need() -> None:
+    schedule = schedule_of(moving(PLANS["ahead"]()))
+    done = actions(len(schedule.groups), schedule.moves, schedule.runs)[0].at("beside")
+    started = next(place for place, action in enumerate(done) if action.what == "start")
+    loads = [(place, action) for place, action in enumerate(done) if action.what == "load"]
+    assert loads
+    for place, action in loads:
+        assert isinstance(action, MoveAction)
+        needed = action.point.shift == -1 and action.move.wait == done[started].point
+        assert (place < started) == needed
+
+
 @pytest.mark.parametrize("by_cores", [False, True])
 def test_results_are_stored_before_cores_copy_to_their_place(by_cores: bool) -> None:
     """Cores copy what lies in their own memory at the start of a turn, for the step after it."""

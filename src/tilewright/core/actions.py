@@ -141,14 +141,16 @@ def _sections(point: Point) -> tuple[Section, ...]:
 
 def _sort(section: Section, done: list[Action], *, stores_first: bool) -> None:
     """Puts the actions of a section in order. Results are stored first where loads go to their bytes."""
-    starts = section == "beside" and any(action.what == "start" for action in done)
+    needed = {action.point for action in done if action.what == "start"}
+    starts = section == "beside" and len(needed) > 0
     order = ENGINE_FIRST if starts and not stores_first else ORDER[section]
 
     def key(action: Action) -> tuple[int, int]:
         rank = order.index(action.what)
         if action.what == "load":
-            # First what the engine needs, then loads for steps behind.
-            return (order.index("stage") if starts and action.point.shift < -1 else rank, action.point.shift)
+            # First what the engine needs, then loads for the cores and for steps behind.
+            later = starts and (action.point.shift < -1 or action.move.wait not in needed)
+            return (order.index("stage") if later else rank, action.point.shift)
         return rank, -action.move.group if action.what == "drain late" else 0
 
     done.sort(key=key)
