@@ -88,6 +88,15 @@ def test_what_two_groups_need_is_awaited_once() -> None:
     check(planned(network=fork))
 
 
+def test_the_group_behind_has_other_bytes() -> None:
+    """Its loads may then be started beside the last group that such a run goes on beside."""
+    groups = schedule_of(planned()).groups
+    for run in beside(planned()):
+        for mine in groups[run.group].buffers:
+            for other in groups[run.wait.group + 1].buffers:
+                assert mine.tensor == other.tensor or mine.end <= other.offset or other.end <= mine.offset
+
+
 def test_text_and_residencies_say_it() -> None:
     made = planned()
     first, *_ = beside(made)
