@@ -15,6 +15,7 @@ _OF_OP = {
     "iRMSNorm": "norms",
     "RMSNormalization": "norms",
     "iRotary": "rotation",
+    "RequantRotary": "rotation",
     "RotaryEmbedding": "rotation",
     "iSiLU": "gates",
     "Sigmoid": "gates",
