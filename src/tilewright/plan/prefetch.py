@@ -120,7 +120,8 @@ class _Prefetch(Struct):
         self._spread(free)
         other = self._copy()
         other._in_order(free)
-        return min((way._completed(working) for way in (self, other, alone)), key=lambda way: way.cycles)
+        ways = [self, *([other] if other != self else []), *([alone] if alone != self else [])]
+        return min((way._completed(working) for way in ways), key=lambda way: way.cycles)
 
     def _working(self, cycles: Sequence[float]) -> list[float]:
         """What groups take. One that another engine computes beside later groups takes no time of its own; the last of
