@@ -293,13 +293,15 @@ class Joint:
         for stay in around.ways:
             if stay.held > room or stay.leave > far:
                 continue
+            behind = later | stay.later
+            known = border.get(behind)
+            if known is not None and known.cost <= way.cost:
+                continue  # whatever the run takes
             touched = near | stay.names
             candidate = self._fastest(run, touched, room - stay.held)
             if candidate is None:
                 continue
             cost = (way.cost[0] + round(candidate.cycles), way.cost[1] + candidate.moved)
-            behind = later | stay.later
-            known = border.get(behind)
             if known is None or cost < known.cost:
                 border[behind] = _BestWay(cost, Pick(run, state | stay.names, touched, candidate), way)
 

@@ -73,20 +73,26 @@ class SingleSteps(Struct, frozen=True, dict=True):
         if any(network.root(name) in loaded for name in network.node(pick.run.last).made):
             # A state that is written over: it is stored, too.
             return None
+        now = self._cost(before, [n for n, b in enumerate(before.buffers) if self.made.get(b.tensor, -1) < number - 1])
+        if waiting >= now.cycles:
+            return None
         near = pick.near | self.levels.direct | loaded
-        names = {network.root(name): memory for name, memory in self.sources.items()}
-        whole = [c for c in self.menu.front(pick.run, near, names) if not c.group.loops]
+        whole = [c for c in self.menu.front(pick.run, near, self._roots) if not c.group.loops]
         # A kernel that wants a part of a tensor side by side has a copy of it.
         whole = [c for c in whole if not any(network.root(b.tensor) in loaded for b in c.group.buffers)]
         if not whole:
             return None
         found = self._with_buffers(whole[-1], loads)
         cost = self._cost(found.group, range(len(found.group.buffers)))
-        now = self._cost(before, [n for n, b in enumerate(before.buffers) if self.made.get(b.tensor, -1) < number - 1])
         if found.bytes > self.levels.capacity or cost.cycles + waiting >= now.cycles:
             return None
         alone = self._cost(found.group)
         return replace(found, cycles=alone.cycles, moved=alone.moved)
+
+    @cached_property
+    def _roots(self) -> Mapping[str, str]:
+        """The memories by root."""
+        return {self.menu.network.root(name): memory for name, memory in self.sources.items()}
 
     def at_once(self, number: int) -> Candidate | None:
         """A group in one step, whether or not that is faster, if there are bytes for it."""
