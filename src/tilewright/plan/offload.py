@@ -26,7 +26,7 @@ from tilewright.passes.split import Split, operand, splits
 from tilewright.plan.content import Contents, Key, connections, mentioned
 from tilewright.plan.options import PlanOptions
 from tilewright.plan.select import select
-from tilewright.plan.tiling.candidates import Tiling, candidates
+from tilewright.plan.tiling.candidates import Tiling, fewest_cycles
 from tilewright.plan.tiling.frame import Frame
 from tilewright.plan.tiling.groups import whole_cycles
 from tilewright.plan.tiling.rules import rules
@@ -198,8 +198,7 @@ class _Compared(Struct, frozen=True):
         size = platform.memories[platform.cores.memory].bytes
         capacity = 1 << 40 if size is None else size
         settings = Tiling(self.options.buffers, 0.0, dict.fromkeys(graph.types, platform.home), capacity)
-        found = candidates(graph, platform, range(len(choices)), choices, settings, near=near)
-        return min((candidate.cycles for candidate in found if candidate.bytes <= capacity), default=inf)
+        return fewest_cycles(graph, platform, range(len(choices)), choices, settings, near=near)
 
 
 def _has_room(platform: Target) -> bool:

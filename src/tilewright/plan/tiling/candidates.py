@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
-from math import lcm
+from math import inf, lcm
 from typing import Any
 
 import numpy as np
@@ -97,14 +97,45 @@ def candidates(
     `steps` are the nodes of the group, the last its sink. Tensors in `near` are whole in the engine's memory, or in one
     that it reads in place. More bytes than the capacity has at most one: that of the fewest bytes.
     """
-    tasks = [task(graph, graph.nodes[step], choice.kernel) for step, choice in zip(steps, choices, strict=True)]
-    frames = _FRAMES.get(platform, tasks)
-    points = sum(t.member.domain.points() for t in tasks)
-    around = Surroundings(near, settings.source, settings.buffers, points + settings.extra)
-    found = [t for frame in frames for t in evaluated(frame, around)]
+    found = _tilings(graph, platform, steps, choices, settings, near)
     if settings.largest:
         return largest(found, settings.capacity, steps) or front(found, settings.capacity, steps)[:1]
     return front(found, settings.capacity, steps, settings.avoided)
+
+
+def fewest_cycles(
+    graph: Graph,
+    platform: Target,
+    steps: Sequence[int],
+    choices: Sequence[Choice],
+    settings: Tiling,
+    *,
+    near: frozenset[str],
+) -> float:
+    """Those of the fastest candidate that fits, of which no other is made a group; infinite where none does."""
+    found = _tilings(graph, platform, steps, choices, settings, near)
+    if not found:
+        return inf
+    size, cycles = _all(found)
+    for number in reversed(_worth_their_bytes(size, cycles, settings.capacity)):
+        if _numbered(found, number, steps).bytes <= settings.capacity:
+            return float(cycles[number])
+    return inf
+
+
+def _tilings(
+    graph: Graph,
+    platform: Target,
+    steps: Sequence[int],
+    choices: Sequence[Choice],
+    settings: Tiling,
+    near: frozenset[str],
+) -> list[Tilings]:
+    """All that there are; arguments as of `candidates`."""
+    tasks = [task(graph, graph.nodes[step], choice.kernel) for step, choice in zip(steps, choices, strict=True)]
+    points = sum(t.member.domain.points() for t in tasks)
+    around = Surroundings(near, settings.source, settings.buffers, points + settings.extra)
+    return [t for frame in _FRAMES.get(platform, tasks) for t in evaluated(frame, around)]
 
 
 class _Frames:
@@ -250,12 +281,12 @@ def front(
     """The tilings worth their bytes, as groups."""
     if not found:
         return ()
-    size = np.concatenate([f.bytes.reshape(-1) for f in found])
-    cycles = np.concatenate([f.cycles.reshape(-1) for f in found])
+    size, cycles = _all(found)
     known: dict[int, Candidate] = {}
     slower: set[int] = set()
     while True:
-        chosen = _worth_their_bytes(found, size, cycles, capacity, steps, known)
+        chosen = _worth_their_bytes(size, cycles, capacity)
+        known |= {number: _numbered(found, number, steps) for number in chosen if number not in known}
         more = {n for n in chosen if shape_of(known[n].group) in avoided} - slower if avoided else set[int]()
         if not more:
             break
@@ -270,16 +301,22 @@ def front(
     return tuple(result)
 
 
-def _worth_their_bytes(
-    found: Sequence[Tilings],
-    size: Array,
-    cycles: Array,
-    capacity: int,
-    steps: Sequence[int],
-    known: dict[int, Candidate],
-) -> list[int]:
-    """Numbers of those tilings, which are `known` as groups from then on."""
-    starts = np.cumsum([0, *(f.bytes.size for f in found)])
+def _all(found: Sequence[Tilings]) -> tuple[Array, Array]:
+    """Bytes and cycles of all tilings, one behind the other."""
+    return np.concatenate([f.bytes.reshape(-1) for f in found]), np.concatenate([f.cycles.reshape(-1) for f in found])
+
+
+def _numbered(found: Sequence[Tilings], number: int, steps: Sequence[int]) -> Candidate:
+    """One of all tilings."""
+    for tilings in found:
+        if number < tilings.bytes.size:
+            return _candidate(tilings, number, steps)
+        number -= tilings.bytes.size
+    raise IndexError(number)
+
+
+def _worth_their_bytes(size: Array, cycles: Array, capacity: int) -> list[int]:
+    """Numbers of those tilings, by growing bytes and falling cycles."""
     chosen: list[int] = []
     best = np.inf
     order = np.lexsort((cycles, size))
@@ -290,9 +327,6 @@ def _worth_their_bytes(
     for number in map(int, fitting if fitting.size else faster[:1]):
         # The fastest of all is always among them.
         if cycles[number] < best * GAIN or (number == fitting[-1] and cycles[number] < best):
-            if number not in known:
-                which = int(np.searchsorted(starts, number, side="right")) - 1
-                known[number] = _candidate(found[which], number - int(starts[which]), steps)
             chosen.append(number)
             best = cycles[number]
     return chosen
