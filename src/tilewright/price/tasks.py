@@ -12,7 +12,7 @@ from tilewright.core.graph import Graph, Node
 from tilewright.core.matching import binding_names
 from tilewright.core.op import Call, call_node
 from tilewright.core.tiles import Member, member
-from tilewright.machine.kernel import Kernel, Number
+from tilewright.machine.kernel import Kernel, Number, formula, named
 from tilewright.machine.target import Target
 from tilewright.price.operations import Counts, NestCounts, fused_cycles, gives_bytes, nest_counts, step_counts
 from tilewright.price.operations import cycles as operation_cycles
@@ -52,6 +52,14 @@ class Task(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def known(self) -> Mapping[str, Number]:
         return binding_names(self.call)
+
+    @cached_property
+    def path(self) -> str:
+        """Which of the paths through its kernel it takes."""
+        if self.kernel is None:
+            return ""
+        with named(self.kernel, "path"):
+            return str(formula(self.kernel.path_taken, self.known))
 
     @cached_property
     def padding(self) -> Mapping[str, tuple[str, int, str]]:

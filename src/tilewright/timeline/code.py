@@ -11,9 +11,8 @@ from msgspec import Struct
 
 from tilewright.core.graph import Graph
 from tilewright.core.plan import Choice, Group, NodeWork
-from tilewright.machine.kernel import formula, named
 from tilewright.machine.target import Target
-from tilewright.price.tasks import Task, task
+from tilewright.price.tasks import task
 from tilewright.price.tiles import begin_cycles
 
 FAR_CODE = ("transfers",)
@@ -72,17 +71,9 @@ def _code(
     # A nest is code of its own. Kernels are compiled anew for each chain of steps behind them, and for parts.
     name = kernel.path.name if kernel is not None and shared else f"{number} {work.step}"
     cut = work is group.works[-1] and any(loop.dim in mine.member.domain.reduction for loop in group.loops)
-    code = (name, _path(mine), *(step.op for step in node.epilogue), *(["sums"] * cut))
+    code = (name, mine.path, *(step.op for step in node.epilogue), *(["sums"] * cut))
     own = platform.operations.get("own", 0.0)
     return code, begin, max(begin - platform.operations.get(f"again {name}", own), 0.0)
-
-
-def _path(mine: Task) -> str:
-    """Which of the paths through its kernel a node takes."""
-    if mine.kernel is None:
-        return ""
-    with named(mine.kernel, "path"):
-        return str(formula(mine.kernel.path_taken, mine.known))
 
 
 def _share(
