@@ -79,7 +79,7 @@ def _windowed(array: Array, axis: int, pieces: int, channels: int, *, results: b
     places = np.concatenate([start + np.arange(run) for start in starts])
     taken = np.moveaxis(np.take(array, places, axis), axis, 0)
     if not results:
-        taken[np.setdiff1d(np.arange(places.size), np.unique(places, return_index=True)[1])] = 0
+        taken[np.delete(np.arange(places.size), np.unique(places, return_index=True)[1])] = 0
     return np.moveaxis(taken.reshape(pieces, channels, *taken.shape[1:]), (0, 1), (axis, axis + 1))
 
 
