@@ -109,7 +109,7 @@ def _computable(layer: SampledLayer) -> bool:
     if call.domain().points() > MOST_NEST_POINTS:
         return False
     try:
-        body = call.op.body(call) if call.op.body is not None else None
+        body = call.body
     except TilewrightError:
         return False
     long = any(kind.dtype.is_float and kind.dtype.bits > WORD for kind in layer.types.values())

@@ -69,9 +69,9 @@ def epilogue_steps(graph: Graph, node: Node) -> tuple[StepCode, ...]:
     """The steps of a node's epilogue with their calls and bodies."""
     steps: list[StepCode] = []
     for step, call in zip(node.epilogue, call_steps(graph, node), strict=True):
-        if call.op.body is None:
+        if call.body is None:
             raise ValueError(f"{step.op} has no body and cannot be fused")
-        steps.append(StepCode(call, call.op.body(call), call.domain(), step.inputs))
+        steps.append(StepCode(call, call.body, call.domain(), step.inputs))
     return tuple(steps)
 
 

@@ -207,11 +207,12 @@ def _replaced(task: TileTask) -> frozenset[str]:
 def _nest(task: TileTask, pieces: Pieces) -> Invoke:
     node, domain = task.member.node, task.member.domain
     call = call_node(task.graph, node)
-    if call.op.body is None:
+    body = call.body
+    if body is None:
         raise TilewrightError(
             "no-kernel", f"{node.op} '{call.name}' has no code", help="add a kernel file with --kernels DIR"
         )
-    steps, body = epilogue_steps(task.graph, node), call.op.body(call)
+    steps = epilogue_steps(task.graph, node)
     pointers: dict[Place | str, tuple[str, Pointer]] = {}
     numbers: dict[str, Size] = {}
     operands: dict[str, CArray] = {}

@@ -6,10 +6,11 @@ dimensions that indexes it. Footprints, halos, reuse, the split among cores and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cache, cached_property
 from math import prod
 from types import MappingProxyType
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -48,7 +49,7 @@ class Affine(Struct, frozen=True):
 
     @property
     def dims(self) -> tuple[str, ...]:
-        return tuple(name for name, _ in self.terms)
+        return tuple([name for name, _ in self.terms])
 
     def bounds(self, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
         """Smallest and largest value when each dimension runs over its (start, size)."""
@@ -117,6 +118,17 @@ class Domain(Struct, frozen=True, dict=True):
     products: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     """Names that kernels may use for products of dimensions."""
 
+    @property
+    def key(self) -> tuple[Hashable, ...]:
+        """The same for equal domains."""
+        maps = (self.dims, self.access, self.shapes, self.products)
+        return (*(tuple(each.items()) for each in maps), self.outputs, self.whole)
+
+    @cached_property
+    def answers(self) -> dict[str, Any]:
+        """What others work out about it, so that they do it once."""
+        return {}
+
     def footprint(self, operand: str, tile: Tile) -> tuple[AxisRegion, ...]:
         """The part of an operand that a tile touches, axis by axis."""
         ranges = {
@@ -133,16 +145,14 @@ class Domain(Struct, frozen=True, dict=True):
     @cached_property
     def parallel(self) -> tuple[str, ...]:
         """Dimensions that index every output, so that tiles along them are independent."""
-        return tuple(
-            name
-            for name in self.dims
-            if name not in self.whole and all(name in self.relevant(output) for output in self.outputs)
-        )
+        indexing = [self.relevant(output) for output in self.outputs]
+        return tuple(name for name in self.dims if name not in self.whole and all(name in each for each in indexing))
 
     @cached_property
     def reduction(self) -> tuple[str, ...]:
         """Dimensions that index no output."""
-        return tuple(name for name in self.dims if not any(name in self.relevant(output) for output in self.outputs))
+        indexing = frozenset[str]().union(*map(self.relevant, self.outputs))
+        return tuple(name for name in self.dims if name not in indexing)
 
     def points(self) -> int:
         """Iterations of the whole domain (MACs of a contraction)."""
@@ -156,6 +166,17 @@ class Domain(Struct, frozen=True, dict=True):
         loops = " ".join(f"{name}={size}" for name, size in self.dims.items())
         maps = " ".join(f"{operand}[{', '.join(map(str, axes))}]" for operand, axes in self.access.items())
         return f"{loops}: {maps}"
+
+
+def shared(domain: Domain) -> Domain:
+    """The domain seen first of those that are equal, with all that was worked out about it: layers repeat."""
+    if len(_DOMAINS) >= MOST_DOMAINS:
+        _DOMAINS.clear()
+    return _DOMAINS.setdefault(domain.key, domain)
+
+
+MOST_DOMAINS = 4096
+_DOMAINS: dict[tuple[Hashable, ...], Domain] = {}
 
 
 def _span(axis: Axis, extent: int, ranges: Mapping[str, tuple[int, int]]) -> AxisRegion:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import cast
 
 from tilewright.core.domain import Affine, Domain, dim
 from tilewright.core.expr import Expr, Size, plain, smaller
 from tilewright.core.graph import Graph, Node, TensorType
 from tilewright.core.op import Call, call_node, words
 from tilewright.core.sizes import call_at, ranges_of, samples
-from tilewright.core.tiles import Ranges, region
+from tilewright.core.tiles import Ranges, Region, region
 from tilewright.machine.kernel import Kernel, Number, holds
 
 
 def binding_names(call: Call) -> Mapping[str, Number]:
     """Every number a kernel may ask for by name: sizes, extents, strides and bytes of operands, attributes."""
     if "names" not in call.answers:
-        names = tile_names(call, call.domain(), None)
-        call.answers["names"] = {name: value for name, value in names.items() if not isinstance(value, Expr)}
+        call.answers["names"] = cast("dict[str, Number]", tile_names(call, call.domain(), None))
     return call.answers["names"]
 
 
@@ -29,7 +29,6 @@ def tile_names(
 
     Each is dense in memory, or has strides of its own.
     """
-    ranges = tile or {}
     names: dict[str, Number | Expr] = {"PART": 0, "PARTS": 1}
     asked = ("SHIFTS", "SCALES", "STEPS", "LOADS", "FUSED", "SUMS", "FIRST", "UNEVEN", "OTHERS", "FPU_OTHERS")
     names |= dict.fromkeys(asked, 0)
@@ -43,32 +42,13 @@ def tile_names(
     names.update({f"{operand}_bytes": dtype.bytes for operand, dtype in there.items()})
     names.update({f"{operand}_signed": int(dtype.lo < 0) for operand, dtype in there.items()})
     names.update({f"{operand}_float": int(dtype.is_float) for operand, dtype in there.items()})
-    touched = () if tile is None else domain.access
-    regions = {operand: region(domain, operand, ranges) for operand in touched}
-    shapes: dict[str, tuple[Size, ...]] = {operand: domain.shapes[operand] for operand in domain.access}
-    shapes |= {operand: tuple(extent.size for extent in found) for operand, found in regions.items()}
-    for operand, shape in shapes.items():
-        stride: Size = 1
-        for axis in reversed(range(len(shape))):
-            names[f"{operand}_n{axis}"] = shape[axis]
-            names[f"{operand}_s{axis}"] = stride
-            stride = stride * shape[axis]
-        if tile is None:
-            names.update(_beyond(domain, operand))
-    for operand, steps in (strides or {}).items():
-        names.update({f"{operand}_s{axis}": step for axis, step in enumerate(steps)})
-    sizes = {name: ranges[name].size if name in ranges else size for name, size in domain.dims.items()}
-    names.update(sizes)
-    names.update({f"{name}_all": size for name, size in sizes.items()})
-    names.update({f"{name}_whole": size for name, size in domain.dims.items()})
-    names.update({name: _product(sizes[part] for part in parts) for name, parts in domain.products.items()})
-    for operand in domain.access:
-        steps = [names[f"{operand}_s{axis}"] for axis in range(len(shapes[operand]))]
-        linear = _linear(domain, operand, [s for s in steps if not isinstance(s, float)])
-        lengths = _lengths(domain, operand, shapes[operand])
-        names.update(_dimension_strides(domain, operand, linear, (sizes, sizes | lengths)))
-        names.update(_dimension_extents(domain, operand, shapes[operand]))
-        names[f"{operand}_sPART"] = 0  # of all cores one: see `price.formulas`
+    regions = {} if tile is None else {operand: region(domain, operand, tile) for operand in domain.access}
+    if tile is None and strides is None:
+        if "names" not in domain.answers:
+            domain.answers["names"] = _size_names(domain, {}, {}, {})
+        names.update(domain.answers["names"])
+    else:
+        names.update(_size_names(domain, tile or {}, regions, strides or {}))
     if call.op.numbers is not None:
         names.update(call.op.numbers(call))
     if call.op.padding is not None and tile is not None:
@@ -78,6 +58,37 @@ def tile_names(
             names[name] = (
                 part.before if side == "before" else smaller(part.after, known if isinstance(known, int) else 0)
             )
+    return names
+
+
+def _size_names(
+    domain: Domain, ranges: Ranges, regions: Mapping[str, Region], strides: Mapping[str, Sequence[Size]]
+) -> dict[str, Size]:
+    """Sizes, extents and strides on a tile; without regions for whole operands."""
+    names: dict[str, Size] = {}
+    shapes: dict[str, tuple[Size, ...]] = {operand: domain.shapes[operand] for operand in domain.access}
+    shapes |= {operand: tuple(extent.size for extent in found) for operand, found in regions.items()}
+    for operand, shape in shapes.items():
+        stride: Size = 1
+        for axis in reversed(range(len(shape))):
+            names[f"{operand}_n{axis}"] = shape[axis]
+            names[f"{operand}_s{axis}"] = stride
+            stride = stride * shape[axis]
+        if not regions:
+            names.update(_beyond(domain, operand))
+    for operand, steps in strides.items():
+        names.update({f"{operand}_s{axis}": step for axis, step in enumerate(steps)})
+    sizes = {name: ranges[name].size if name in ranges else size for name, size in domain.dims.items()}
+    names.update(sizes)
+    names.update({f"{name}_all": size for name, size in sizes.items()})
+    names.update({f"{name}_whole": size for name, size in domain.dims.items()})
+    names.update({name: _product(sizes[part] for part in parts) for name, parts in domain.products.items()})
+    for operand in domain.access:
+        linear = _linear(domain, operand, [names[f"{operand}_s{axis}"] for axis in range(len(shapes[operand]))])
+        lengths = _lengths(domain, operand, shapes[operand])
+        names.update(_dimension_strides(domain, operand, linear, (sizes, sizes | lengths)))
+        names.update(_dimension_extents(domain, operand, shapes[operand]))
+        names[f"{operand}_sPART"] = 0  # of all cores one: see `price.formulas`
     return names
 
 
@@ -100,12 +111,11 @@ def _linear(domain: Domain, operand: str, steps: Sequence[Size]) -> dict[str, Si
 
 def _lengths(domain: Domain, operand: str, shape: Sequence[Size]) -> dict[str, Size]:
     """Sizes of the dimensions that index an axis alone and over its whole extent, as a part of the operand has them."""
-    axes = list(zip(domain.access[operand], domain.shapes[operand], shape, strict=True))
     return {
         name: size
-        for name, whole in domain.dims.items()
-        for axis, extent, size in axes
-        if axis == dim(name) and extent == whole
+        for axis, extent, size in zip(domain.access[operand], domain.shapes[operand], shape, strict=True)
+        for name in (axis.dims if isinstance(axis, Affine) else ())
+        if axis == dim(name) and extent == domain.dims[name]
     }
 
 

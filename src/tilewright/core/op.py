@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tilewright.base.dtype import DTYPES
-from tilewright.core.domain import Domain
+from tilewright.core.domain import Domain, shared
 from tilewright.core.graph import Array, Attr, Attrs, Graph, Node, Result, TensorType, type_of_array
 from tilewright.errors import TilewrightError
 
@@ -139,7 +139,12 @@ class Call(Struct, frozen=True, dict=True):
 
     @cached_property
     def _domain(self) -> Domain:
-        return self.op.domain(self)
+        return shared(self.op.domain(self))
+
+    @cached_property
+    def body(self) -> Body | None:
+        """What happens at each of its points, where expressions say that."""
+        return None if self.op.body is None else self.op.body(self)
 
     @cached_property
     def answers(self) -> dict[str, Any]:

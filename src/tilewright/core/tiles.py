@@ -80,7 +80,7 @@ def member(graph: Graph, node: Node, kernel: Kernel | None) -> Member:
         access[use.key], shapes[use.key] = axes, use.type.shape
         uses.append(use)
 
-    body = call.op.body(call) if kernel is None and call.op.body is not None else None
+    body = call.body if kernel is None else None
     wanted = {p.name for p in kernel.parameters} if kernel else set[str]()
     for operand, tensor in zip(call.operands, node.inputs, strict=True):
         if not tensor or operand in call.op.compile_time or operand not in own.access:
@@ -97,7 +97,7 @@ def member(graph: Graph, node: Node, kernel: Kernel | None) -> Member:
     results = call.op.output_names(len(node.outputs))
     inner = dict(zip((f"D{i}" for i in range(call.outputs[0].rank)), own.access[results[0]], strict=True))
     for index, fused in enumerate(call_steps(graph, node)):
-        domain, text = fused.domain(), fused.op.body(fused) if fused.op.body is not None else None
+        domain, text = fused.domain(), fused.body
         for operand, tensor in zip(fused.operands, node.epilogue[index].inputs, strict=True):
             if tensor and isinstance(tensor, str) and text and pointed(fused, domain, text, operand):
                 axes = tuple(substitute(axis, inner) for axis in domain.access[operand])
@@ -205,6 +205,10 @@ def _extent(axis: Affine, extent: int, domain: Domain, ranges: Ranges) -> Extent
         )
     if axis.divisor != 1:
         low, high = low // axis.divisor, high // axis.divisor
+    if isinstance(low, int) and isinstance(high, int):
+        begin = min(max(low, 0), extent)
+        end = max(min(high + 1, extent), begin)
+        return Extent(begin, end, begin - low, high + 1 - end)
     start = clamp(low, 0, extent)
     stop = larger(clamp(high + 1, 0, extent), start)
     return Extent(start, stop, plain(start - low), plain(high + 1 - stop))

@@ -68,9 +68,8 @@ def _declare_pool(name: str, op: str, attrs: Attrs, examples: tuple[Example, ...
         return quantised(mean * scale, y_zero, call.type("Y").dtype)
 
     def body(call: Call) -> Body:
-        inner = _pool(call, op)
-        assert inner.op.body is not None
-        plain = inner.op.body(inner)
+        plain = _pool(call, op).body
+        assert plain is not None
         value = f"(float){centred_c(call, 'X', 'x_zero_point')}"
         scaled = f"({plain.result['Y']}) * (x_scale / y_scale)"
         result = quantised_c(scaled, optional(call, "y_zero_point"), call.type("Y").dtype)

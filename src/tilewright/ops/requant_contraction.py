@@ -58,7 +58,7 @@ def _reference(call: Call, left: Array, right: Array, mul: Array, add: Array) ->
 
 def _body(call: Call) -> Body:
     inner, kind = _inner(call), call.type("Y").dtype
-    plain = inner.op.body(inner) if inner.op.body is not None else Body(MappingProxyType({}))
+    plain = inner.body or Body(MappingProxyType({}))
     total = f"(int32_t)(acc * (uint32_t)mul + (uint32_t)add) >> {call.int('shift')}"
     result = f"tw_clamp({total}, {kind.lo}, {kind.hi})"
     return Body(MappingProxyType({"Y": result}), plain.state, plain.update, fill=plain.fill)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import chain
 
-from tilewright.core.domain import Domain
 from tilewright.core.graph import Graph, Node
 from tilewright.core.op import words
 from tilewright.core.plan import Choice
@@ -105,14 +104,9 @@ def _described(mine: Task) -> Key:
         (node.op, len(node.outputs), tuple((step.op, step.type) for step in node.epilogue)),
         (mine.call.inputs, mine.call.outputs),
         tuple((use.key, use.writes, use.type, use.pack, use.behind) for use in mine.member.uses),
-        (_domain(mine.member.domain), _domain(mine.domain)),
+        (mine.member.domain.key, mine.domain.key),
         (asked.free, tuple(asked.blocks.items()), asked.fixed, asked.asks, asked.sums),
         tuple(mine.steps.items()),
         mine.to_bytes,
         code,
     )
-
-
-def _domain(domain: Domain) -> Key:
-    maps = (domain.dims, domain.access, domain.shapes, domain.products)
-    return (*(tuple(each.items()) for each in maps), domain.outputs, domain.whole)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
 from math import prod
 from types import MappingProxyType
 
@@ -44,10 +45,11 @@ _WIDE = re.compile(r"\bu?int64_t\b")
 _FLOAT = re.compile(r"\bfloat\b|\bdouble\b|[\d.]f\b")
 
 
+@lru_cache(maxsize=4096)
 def expression(text: str, *, wide: bool, real: bool, once: bool = False) -> Counter[str]:
     """Operations of an expression or statement; `wide` ones are of 64 bits, `real` ones of floating-point numbers.
 
-    With `once`, what is written several times is computed once.
+    With `once`, what is written several times is computed once. All who ask get the same result, and leave it as it is.
     """
     text = _once(text) if once else text
     found: Counter[str] = Counter()
@@ -150,7 +152,7 @@ def read_counts(body: Body, call: Call, operand: str, *, once: bool = False) -> 
 
 def point_body(call: Call) -> Body | None:
     """What a nest does at its points; where these are of several kinds, at those inside of its first operand."""
-    body = call.op.body(call) if call.op.body is not None else None
+    body = call.body
     if body is None or not body.inside:
         return body
     inside = next(iter(body.inside.values()))
@@ -187,9 +189,9 @@ def step_counts(graph: Graph, node: Node, *, once: bool = False) -> Counter[str]
     found: Counter[str] = Counter()
     for step, call in zip(node.epilogue, call_steps(graph, node), strict=True):
         found["step"] += 1
-        if call.op.body is None:
+        body = call.body
+        if body is None:
             continue
-        body = call.op.body(call)
         found += result_counts(body, call, once=once) + update_counts(body, call)
         if once:
             found += _known_products(body, call)
@@ -209,7 +211,7 @@ def step_counts(graph: Graph, node: Node, *, once: bool = False) -> Counter[str]
 def gives_bytes(graph: Graph, node: Node) -> bool:
     """Whether all that is fused behind a node is to scale sums back to bytes; kernels may have a faster way for it."""
     calls = call_steps(graph, node)
-    bodies = [call.op.body(call) for call in calls if call.op.body is not None]
+    bodies = [call.body for call in calls if call.body is not None]
     return len(bodies) == len(calls) and scaling(bodies) is not None
 
 
@@ -383,7 +385,7 @@ def is_function(name: str) -> bool:
 def functions(call: Call) -> tuple[str, ...]:
     """What the body of a call calls, where it has one."""
     try:
-        body = call.op.body(call) if call.op.body is not None else None
+        body = call.body
     except TilewrightError:
         # Some have one for some of their attributes.
         return ()
