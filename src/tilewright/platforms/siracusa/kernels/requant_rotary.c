@@ -5,7 +5,7 @@ whole: [H, S, D]
 # A pair at a time; cores have as many of them, wherever rows begin.
 cycles:
   pairs: (PAIRS := steps(H * S * D, PARTS))
-  rows: steps(2 * PAIRS, D)
+  rows: steps(PAIRS + PAIRS, D)
   call: some(H)
 --- */
 #include "tilewright_kernel.h"
