@@ -443,12 +443,14 @@ class _Prefetch(Struct):
             self.crossings[number, index] = crossing
             return True
         if any(_meet(mine, other) for other in self.occupied[first]):
-            found = self._gap(first, last, size)
+            alone = last == self.draft.end(number) and self._alone(group, index)
+            own = mine if alone else None
+            found = self._gap(first, last, size, own)
             if found is None:
                 return False
             mine = found
             for other in range(first + 1, last + 1):
-                self.occupied[other].append(mine)
+                self.occupied[other] = [mine, *(span for span in self.occupied[other] if span != own)]
             for other in range(number + 1, last + 1):
                 self._move(other, group.buffers[left], mine[0])
         self.occupied[first].append(mine)
@@ -467,9 +469,10 @@ class _Prefetch(Struct):
         )
         self.groups[number] = replace(group, buffers=buffers)
 
-    def _gap(self, first: int, last: int, size: int) -> Bytes | None:
-        """Bytes that are free during some groups, one behind the other."""
-        taken = {span for group in self.occupied[first : last + 1] for span in group}
+    def _gap(self, first: int, last: int, size: int, own: Bytes | None = None) -> Bytes | None:
+        """Bytes that are free during some groups, one behind the other; behind the first, `own` are free, too."""
+        behind = (span for group in self.occupied[first + 1 : last + 1] for span in group if span != own)
+        taken = {*self.occupied[first], *behind}
         start = smallest_gap(size, taken, self.draft.levels.capacity)
         return None if start is None else (start, start + size)
 
