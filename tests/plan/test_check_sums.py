@@ -27,6 +27,13 @@ def parts(*loops: tuple[str, int, int]) -> Plan:
     return in_group(by_layer(), 0, lambda _: convolution(loops or (ROWS, PARTS)))
 
 
+def parts_in_a_resident_result() -> Plan:
+    """Half of the channels at a time, whose result is whole in L1: its pixels are farther apart than those of the sums."""
+    cut = parts(ROWS, ("F", 8, 2), PARTS)
+    work = NodeWork(0, mapping(X=0, W=1), 5000, 0, "OH", 1, sums=768)
+    return in_group(cut, 0, lambda g: replace(g, works=(work,), buffers=g.buffers[:2]))
+
+
 def fused_parts() -> Plan:
     """Parts of a node that is not alone."""
     works = (NodeWork(0, mapping(X=0, W=1, Y=2)), NodeWork(1, mapping(X=2, Y=3), 32000, sums=512))
@@ -67,6 +74,11 @@ CORRUPTIONS: list[Corruption] = [
     ("parts of a window", window_parts, "parts of KH, which shares an axis of X with OH"),
     ("no sums", lambda: with_work(parts(), 0, 0, sums=0), "0 bytes for the sums of a tile that needs 1536"),
     ("sums too small", lambda: with_work(parts(), 0, 0, sums=1024), "1024 bytes for the sums of a tile that needs"),
+    (
+        "sums beside a resident result",
+        parts_in_a_resident_result,
+        "adds up parts of 1x3x8x8, which do not lie so in its result of 1x8x8x16",
+    ),
     (
         "sums over a buffer",
         lambda: with_work(parts(), 0, 0, scratch=4480),

@@ -193,3 +193,19 @@ def test_bytes_element_by_element() -> None:
             outputs += [requantised(b, total, 9000), requantised(b, b.input(f"z{number}", left), -20000)]
     wanted = {"add_mul_bytes", "requant_bytes"}
     assert_right(b.graph(*outputs), *wanted)
+
+
+def test_parts_are_added_up_beside_a_resident_result() -> None:
+    b = Builder()
+    x = b.op("MaxPool", b.input("x", "float32[1,32,8,8]"), kernel_shape=(2, 2), strides=(2, 2))
+    weights, rows = random("float32", 16, 32, 3, 3, seed=1), random("float32", 256, 36, seed=2)
+    made = b.op("Relu", b.op("Conv", x, weights, random("float32", 16, seed=3), pads=(1, 1, 1, 1)))
+    graph = b.graph(b.op("MatMul", b.op("Flatten", made), rows))
+    # Neither all filters nor all their channels fit, and the result may stay in L1 for the product behind it.
+    fed = [random("float32", *graph.types[name].shape, seed=4) for name in graph.inputs]
+    ran = run_model(graph, Options(platform="siracusa", sizes=Sizes({"L1": 16_384})), inputs=fed)
+    schedule = ran.compiled.plan.schedule
+    assert schedule is not None
+    assert any(work.sums for group in schedule.groups for work in group.works)
+    for found, wanted in zip(ran.outputs, interpret(graph, fed), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-3)

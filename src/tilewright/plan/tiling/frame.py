@@ -234,12 +234,21 @@ class Frame:
         return found
 
     def direct(self, index: int) -> Value:
-        """Tilings with which the uses of a near tensor need no buffer: what kernels touch is dense in it."""
+        """Tilings with which the uses of a near tensor need no buffer: what kernels touch is dense in it.
+
+        Sums of parts lie as a tile does, and one offset serves sums and result: there the result has to be dense, too.
+        """
         if index not in self._direct:
             found: Value = np.asarray(True)
             for position, key in self.holders[index].served:
                 if self._dense(position, key):
                     found = found & self.densities[position][key][2].whole
+                elif self.sum_loops and key == self.grid.members[position].output.key:
+                    box, shape = (
+                        self.grid.projection.regions[position][key],
+                        self.grid.members[position].domain.shapes[key],
+                    )
+                    found = found & (density(self.grid, box, shape).whole | ~parted(self.grid))
             self._direct[index] = found
         return self._direct[index]
 

@@ -183,12 +183,17 @@ def _scratch(
 
 
 def _sums(graph: Graph, opened: Opened, position: int) -> Iterator[str]:
-    """There is room for the sums of a tile whose reduction is cut."""
+    """There is room for the sums of a tile whose reduction is cut, and they lie as its result does."""
     mine = opened.members[position]
     if not any(_is_cut(mine.domain, name, opened.replay.ranges[position]) for name in mine.domain.reduction):
         return
+    part = touched(mine.domain, mine.output.key, opened.replay.ranges[position])
     needed: Values = np.asarray(call_node(graph, mine.node).outputs[0].dtype.bytes)
-    for part in touched(mine.domain, mine.output.key, opened.replay.ranges[position]):
-        needed = needed * part.size
+    for axis in part:
+        needed = needed * axis.size
     if opened.group.works[position].sums < most(needed):
         yield f"{opened.group.works[position].sums} bytes for the sums of a tile that needs {most(needed)}"
+    index = opened.bound(position, mine.output)
+    block = whole(mine.output.type.shape) if index is None else opened.blocks[index]
+    if not _one_run(part, block):
+        yield f"adds up parts of {extents(part)}, which do not lie so in its result of {extents(block)}"
