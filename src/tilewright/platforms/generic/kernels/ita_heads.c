@@ -2,7 +2,9 @@
 op: ITAHeads
 types: {X: int8, W: int8, Y: int8}
 scratch: "(3 * S + 1) * projection + S"
-cycles: "H * S * projection * (E + E + E + E + S + S)" # products of four projections, scores and the mix of values
+# Products of four projections, scores and what these weigh.
+cycles:
+  products: H * S * projection * (E + E + E + E + S + S)
 --- */
 #include "tilewright_kernel.h"
 

@@ -9,8 +9,8 @@ strided: [X, Y]
 scratch: "16*KH*((KW*C+3)//4)"
 path: "KH*KW*strides_0*strides_1 == 1"
 # Four pixels and four channels at a time: words of their runs, of which an eighth takes twice as long where pixels lie at odd
-# addresses, and results of a block, some more where they are scaled with a float. A pixel with one run needs no start of it;
-# where its sums are shifted, the first word makes them. What the channels are scaled with is a table, four by four, unless
+# addresses, and results of a block; fewer `along` an image that is one long line. Where sums of a pixel
+# with one run are shifted, the first word makes them. What the channels are scaled with is a table, four by four, unless
 # it is one already. Channels that are left are stored one by one. Pixels at edges of the image (SIDES of a line, and ROWS of
 # them) are copied by rows, all where taps lie apart, and word by word where runs are that short. `tiles` is called for the
 # middle of a line, for fours of other pixels, and with `rest` for each four where channels are left; once where the image is
@@ -18,17 +18,18 @@ path: "KH*KW*strides_0*strides_1 == 1"
 cycles:
   words: G * (QUADS := fours(N*OH*OW)) * (fours(F) * (KH * (RUN := words(KW*C)) + ragged_fours(C) * whole_eights(KH * RUN)) - whole_fours(F)
     * (SHIFTED := SHIFTS * BYTES * some(STEPS)) * max(several(RUN) * one(KH), (NARROW := one(RUN) * several(twos(KH)))))
-  runs: G * QUADS * fours(F) * unless(NARROW) * max(several(KH), one(RUN)) * KH
-  blocks: G * (QUADS * (fours(F) + some(STEPS) * ragged_fours(F)) + BYTES * some(STEPS) * unless(SHIFTS * several(LOADS)) * whole_fours(F))
-  scaled: SCALES * BYTES * some(STEPS) * G * QUADS * whole_fours(F)
+  quads: G * QUADS
+  blocks: G * (QUADS * (fours(F) * unless(ALONG := (LINE := one(KH*KW*strides_0*strides_1) * none(X_o1 + X_o2) * max(one(OH), none(X_s1 - OW*X_s2)))
+    * SHIFTED * several(RUN) * unless(left_of_fours(C) + left_of_fours(F))) + some(STEPS) * ragged_fours(F))
+    + BYTES * some(STEPS) * unless(SHIFTS * several(LOADS)) * whole_fours(F))
+  along: G * QUADS * fours(F) * ALONG
   copied_runs: G * KH * ((APART := several(KW) * max(some(X_s2 - C), several(dilations_1))) * N*OH*OW*KW
     + unless(APART) * (EDGES := N * (OH * (SIDES := min(OW, steps(min(X_o2, pads_1), strides_1) + (OW == Y_n2) * steps(max(X_o2, pads_1) - pads_1, strides_1)))
     + (ROWS := min(OH, steps(min(X_o1, pads_0), strides_0) + (OH == Y_n1) * steps(max(X_o1, pads_0) - pads_0, strides_0)))
     * (OW - SIDES))))
   copied_words: G * KH * (NARROW * N*OH*OW + APART * N*OH*OW * KW * (words(C) + left_of_fours(C)) + unless(max(APART, NARROW)) * EDGES * (RUN + left_of_fours(KW*C)))
     - G * unless(max(APART, NARROW)) * N*OW * beyond(X_o1, strides_0) * RUN
-  turns: some(N) + FIRST * (unless(ALONG := (LINE := one(KH*KW*strides_0*strides_1) * none(X_o1 + X_o2) * max(one(OH), none(X_s1 - OW*X_s2)))
-    * SHIFTED * several(RUN) * unless(left_of_fours(C) + left_of_fours(F))) + some(max(APART, EDGES)) + ragged_fours(F))
+  turns: some(N) + FIRST * (unless(ALONG) + some(max(APART, EDGES)) + ragged_fours(F))
     + G * (ragged_fours(F) * some(whole_fours(F) * STEPS) * QUADS + max(QUADS * max(ragged_fours(F), APART, NARROW),
     LINE * min(QUADS, unless(ALONG) + max(ragged_fours(C), ragged_fours(OH*OW))),
     unless(LINE) * (N*(OH - ROWS) * some(whole_fours(OW - SIDES)) + fours(N * ((OH - ROWS) * (SIDES + left_of_fours(OW - SIDES)) + ROWS*OW)))))
