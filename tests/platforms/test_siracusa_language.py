@@ -10,7 +10,7 @@ from passes.build import Builder
 from platforms.test_siracusa_kernels import assert_right, random
 from tilewright.api import Options, compile_model, run_model
 from tilewright.core.graph import Graph
-from tilewright.core.interpret import interpret
+from tilewright.core.interpret import interpret, interpret_steps
 from tilewright.language.graphs import integer_graph
 from tilewright.language.quantised import powers, quantised
 from tilewright.language.ranges import own_texts, watched
@@ -114,6 +114,30 @@ def _with_small_sums(graph: Graph, bits: int) -> str:
     for found, wanted in zip(ran.outputs, interpret(graph, fed), strict=True):
         np.testing.assert_array_equal(found, wanted)
     return ran.compiled.files["network.c"].decode()
+
+
+def test_rows_that_are_appended() -> None:
+    """Tiles in which they begin, end or are all there is, along either axis; a place too far behind is the last one."""
+    b = Builder()
+    outputs: list[str] = []
+    shapes = [((3, 40, 12), (3, 9, 12), 1), ((5, 7, 90), (5, 7, 33), 2), ((2, 6, 16), (2, 6, 16), -2)]
+    for number, (table, rows, axis) in enumerate(shapes):
+        x, r = (b.input(f"{n}{number}", f"int8[{', '.join(map(str, s))}]") for n, s in (("x", table), ("r", rows)))
+        for at in (0, 5, 99):
+            outputs.append(b.op("Append", x, r, np.asarray(at, np.int32), axis=axis))
+    assert_right(b.graph(*outputs), "append", l1=2_000)
+
+
+def test_rows_appended_to_a_cache() -> None:
+    """Only new rows are in the memory of the cores."""
+    model = tiny()
+    graph = integer_graph(quantised(model, watched(model, own_texts(model))), 8)
+    tokens, positions = np.arange(24, dtype=np.int32).reshape(3, 8), np.arange(0, 24, 8, dtype=np.int32)
+    fed = [tokens, positions]
+    ran = run_model(graph, Options(platform="siracusa"), inputs=fed, steps=3)
+    np.testing.assert_array_equal(ran.outputs[0].reshape(-1), interpret_steps(graph, fed, 3)[0].reshape(-1))
+    calls = ran.compiled.files["network.c"].decode().split("append(NULL, ")
+    assert len(calls) == 1 + 2 * 2
 
 
 @pytest.mark.parametrize("levels", [1 << 8, 1 << 16])

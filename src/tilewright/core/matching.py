@@ -82,6 +82,7 @@ def _size_names(
     names.update(sizes)
     names.update({f"{name}_all": size for name, size in sizes.items()})
     names.update({f"{name}_whole": size for name, size in domain.dims.items()})
+    names.update({f"{name}_from": ranges[name].start if name in ranges else 0 for name in domain.dims})
     names.update({name: _product(sizes[part] for part in parts) for name, parts in domain.products.items()})
     for operand in domain.access:
         linear = _linear(domain, operand, [names[f"{operand}_s{axis}"] for axis in range(len(shapes[operand]))])
@@ -192,7 +193,8 @@ def why_not(
 
 def why_not_open(graph: Graph, node: Node, kernel: Kernel) -> str:
     """Empty where the kernel also fits a node whose loops may be shorter when the network runs, however short."""
-    names = set(ranges_of(graph, node))
+    ranges = ranges_of(graph, node)
+    names = set(ranges)
     if not names:
         return ""
     products = call_node(graph, node).domain().products
@@ -200,6 +202,8 @@ def why_not_open(graph: Graph, node: Node, kernel: Kernel) -> str:
     asked |= {word for spec in kernel.pack.values() for word in words(spec)}
     if names & asked:
         return f"needs to know {', '.join(sorted(names & asked))}, which is known when the network runs"
+    if all(isinstance(plain(stop - start), int) for start, stop in ranges.values()):
+        return ""  # only where they begin is known later
     for at in samples(graph):
         call = call_at(graph, node, at)
         reason = why_not(kernel, call, node, graph, binding_names(call), {})

@@ -85,6 +85,8 @@ def member(graph: Graph, node: Node, kernel: Kernel | None) -> Member:
     for operand, tensor in zip(call.operands, node.inputs, strict=True):
         if not tensor or operand in call.op.compile_time or operand not in own.access:
             continue
+        if call.op.appends and call.int("in_place") and operand == call.operands[0]:
+            continue  # the other rows are there
         if operand not in wanted and (body is None or not pointed(call, own, body, operand)):
             continue
         kind, spec = graph.types[tensor], kernel.pack.get(operand, "") if kernel else ""

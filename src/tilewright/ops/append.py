@@ -6,6 +6,7 @@ it writes just the new rows, and reads no others.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -62,6 +63,18 @@ def _body(call: Call) -> Body:
     return Body(MappingProxyType({"Y": f"{inside} ? new : X"}), (row, nearest, new))
 
 
+def _numbers(call: Call) -> Mapping[str, int]:
+    """For kernels: the axis, how many rows there are, and the last place where they may begin."""
+    axis, rows = call.axis("axis", call.type("X").rank), call.shape("R")
+    return {
+        "along": axis,
+        "rank": len(rows),
+        "count": rows[axis],
+        "row_bytes": rows[-1] * call.type("R").dtype.bytes,
+        "last": call.shape("X")[axis] - rows[axis],
+    }
+
+
 declare(
     Operator(
         "Append",
@@ -74,10 +87,12 @@ declare(
             example("float32[5,3]", "float32[1,3]", np.asarray(2, np.int32), axis=0),
             example("int8[2,6,3]", "int8[2,2,3]", np.asarray([9], np.int32), axis=1),
             example("float32[4]", "float32[2]", np.asarray(-3, np.int32), axis=-1, least=1),
+            example("int8[3,4,9]", "int8[3,4,5]", np.asarray(2, np.int32), axis=2),
         ),
         MappingProxyType({"axis": REQUIRED, "least": 0, "in_place": 0}),
         "elementwise",
         _body,
+        numbers=_numbers,
         appends=True,
     )
 )
