@@ -9,7 +9,7 @@ from language_models import tiny
 from passes.build import Builder
 from platforms.test_siracusa_kernels import assert_right, random
 from tilewright.api import Options, compile_model, run_model
-from tilewright.core.graph import Graph
+from tilewright.core.graph import Array, Graph
 from tilewright.core.interpret import interpret, interpret_steps
 from tilewright.language.graphs import integer_graph
 from tilewright.language.quantised import powers, quantised
@@ -48,10 +48,16 @@ def test_attention(heads: int, rows: int, length: int, size: int, kernel: str) -
 
 
 @pytest.mark.parametrize(
-    ("heads", "rows", "length", "size"), [(3, 8, 7, 8), (2, 4, 3, 4), (5, 12, 66, 12), (9, 64, 6, 28)]
+    ("heads", "rows", "length", "size"),
+    [(3, 8, 7, 8), (2, 4, 3, 4), (5, 12, 66, 12), (9, 64, 6, 28), (1, 4, 600, 4)],
 )
 def test_attention_of_four_queries_at_a_time(heads: int, rows: int, length: int, size: int) -> None:
     assert_right(attention(heads, rows, length, size), "iattention_fours_s8", l1=100_000)
+
+
+@pytest.mark.parametrize("table", [[0], [1, 0], [0, 1], [2, 0], [255, 255]])
+def test_totals_of_weights_that_are_powers_of_two_or_nothing(table: list[int]) -> None:
+    assert_right(attention(2, 4, 9, 8, np.asarray(table, np.uint8)), "iattention_fours_s8")
 
 
 def test_rows_of_the_cache_begin_at_words() -> None:
@@ -65,11 +71,12 @@ def test_rows_of_the_cache_begin_at_words() -> None:
     assert all("(size_0 + 7) / 8 * 8, 320," in call for call in calls)
 
 
-def attention(heads: int, rows: int, length: int, size: int) -> Graph:
+def attention(heads: int, rows: int, length: int, size: int, table: Array | None = None) -> Graph:
     b = Builder()
     shapes = {"q": (rows, size), "k": (length, size), "v": (size, length), "new_k": (rows, size), "new_v": (size, rows)}
     parts = [b.input(name, f"int8[{heads},{x},{y}]") for name, (x, y) in shapes.items()]
-    factors = np.arange(1, heads + 1, dtype=np.int32), powers(), np.full((heads, size), 5000, np.int32)
+    weights = powers() if table is None else table
+    factors = np.arange(1, heads + 1, dtype=np.int32), weights, np.full((heads, size), 5000, np.int32)
     return b.graph(b.op("iAttention", *parts, *factors, score_shift=6, mean_shift=18))
 
 

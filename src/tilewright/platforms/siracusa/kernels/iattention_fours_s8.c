@@ -3,7 +3,7 @@ op: iAttention
 types: {Q: int8, K: int8, V: int8, NK: int8, NV: int8, score_mul: int32, table: uint8, mean_mul: int32, Y: int8}
 when: {D: "D % 4 == 0", S: "S % 4 == 0", L: "L + S <= 1024"}      # so that 64 times a sum fits 32 bits
 strided: [K, V, Y]
-scratch: "((L+3)//4*4 + S)*12"
+scratch: "((L+3)//4*4 + S)*12 + D*16"
 # Four queries of a head with two keys, or channels, at a time; a weight for each query and key, a quotient for each result.
 # Queries of a head take turns among the cores, by fours.
 cycles:
@@ -20,59 +20,142 @@ cycles:
 TW_APART void iattention_fours_s8_scores(const int8_t *q, const int8_t *k, int row, int D, int count, int32_t mul,
                                          int shift, int16_t *scores, int step, int32_t *tops) {
     static const int32_t zero[2];
+    int32_t t0 = tops[0], t1 = tops[1], t2 = tops[2], t3 = tops[3];
     TW_UNROLL_BY(1)
     for (int l = 0; l < count; l += 2, k += 2 * row, scores += 2) {
         int32_t sums[64];
         TW_DOT_4X2(TW_SDOT_S8, q, D, k, l + 1 < count ? row : 0, D, zero, sums)
-        TW_UNROLL for (int i = 0; i < 4; i++) {
-            const int32_t pair = tw_attention_pair(sums[16 * i], sums[16 * i + 1], mul, shift);
-            *(int32_t *)(void *)(scores + i * step) = pair;
-            __asm__(".insn r 0x57, 0, 0x18, %0, %0, %1" : "+r"(tops[i]) : "r"(pair)); /* pv.max.h */
+        const int32_t p0 = tw_attention_pair(sums[0], sums[1], mul, shift),
+                      p1 = tw_attention_pair(sums[16], sums[17], mul, shift),
+                      p2 = tw_attention_pair(sums[32], sums[33], mul, shift),
+                      p3 = tw_attention_pair(sums[48], sums[49], mul, shift);
+        int16_t *to = scores;
+        /* p.sw, pv.max.h */
+        __asm__ volatile(".insn r 0x2B, 6, 0, %[step], %[to], %[p0]\n.insn r 0x2B, 6, 0, %[step], %[to], %[p1]\n"
+                         ".insn r 0x2B, 6, 0, %[step], %[to], %[p2]\n.insn r 0x2B, 6, 0, %[step], %[to], %[p3]\n"
+                         ".insn r 0x57, 0, 0x18, %[t0], %[t0], %[p0]\n.insn r 0x57, 0, 0x18, %[t1], %[t1], %[p1]\n"
+                         ".insn r 0x57, 0, 0x18, %[t2], %[t2], %[p2]\n.insn r 0x57, 0, 0x18, %[t3], %[t3], %[p3]\n"
+                         : [to] "+r"(to), [t0] "+r"(t0), [t1] "+r"(t1), [t2] "+r"(t2), [t3] "+r"(t3)
+                         : [step] "r"(2 * step), [p0] "r"(p0), [p1] "r"(p1), [p2] "r"(p2), [p3] "r"(p3)
+                         : "memory");
+    }
+    tops[0] = t0, tops[1] = t1, tops[2] = t2, tops[3] = t3;
+}
+
+/* s00 to s31 += weights of four queries times values of two channels. */
+#define IATTENTION_FOURS_S8_ADD(weights, step, values, row, words)                                                     \
+    {                                                                                                                  \
+        const void *w0 = (weights), *w1 = (weights) + (step), *w2 = (weights) + 2 * (step),                            \
+                   *w3 = (weights) + 3 * (step), *v0 = (values), *v1 = (values) + (row);                               \
+        __asm__ volatile(                                                                                              \
+            ".option push\n.option norvc\n" TW_REPEAT("%[count]", "28") TW_NEXT_WORD("t0", "%[v0]")                    \
+                TW_NEXT_WORD("t1", "%[v1]") TW_NEXT_WORD("t2", "%[w0]") TW_NEXT_WORD("t3", "%[w1]")                    \
+                    TW_NEXT_WORD("t4", "%[w2]") TW_NEXT_WORD("t5", "%[w3]") TW_SDOT(TW_SDOT_U8, "%[s00]", "t2", "t0")  \
+                        TW_SDOT(TW_SDOT_U8, "%[s01]", "t2", "t1") TW_SDOT(TW_SDOT_U8, "%[s10]", "t3", "t0")            \
+                            TW_SDOT(TW_SDOT_U8, "%[s11]", "t3", "t1") TW_SDOT(TW_SDOT_U8, "%[s20]", "t4", "t0")        \
+                                TW_SDOT(TW_SDOT_U8, "%[s21]", "t4", "t1") TW_SDOT(TW_SDOT_U8, "%[s30]", "t5", "t0")    \
+                                    TW_SDOT(TW_SDOT_U8, "%[s31]", "t5", "t1") ".option pop\n"                          \
+            : [s00] "+r"(s00), [s01] "+r"(s01), [s10] "+r"(s10), [s11] "+r"(s11), [s20] "+r"(s20), [s21] "+r"(s21),    \
+              [s30] "+r"(s30), [s31] "+r"(s31), [w0] "+r"(w0), [w1] "+r"(w1), [w2] "+r"(w2), [w3] "+r"(w3),            \
+              [v0] "+r"(v0), [v1] "+r"(v1)                                                                             \
+            : [count] "r"(words)                                                                                       \
+            : "t0", "t1", "t2", "t3", "t4", "t5", "memory");                                                           \
+    }
+
+/* sums[i * D + d] of four queries: weights, `step` bytes from one query to the next, times values of L keys of the cache,
+ * then times those of some words of new keys. */
+TW_APART void iattention_fours_s8_sums(const uint8_t *weights, int step, const int8_t *v, int row, int L,
+                                       const int8_t *own, int own_row, int words, int D, int32_t *sums) {
+    const uint8_t *const later = weights + (L + 3) / 4 * 4;
+    TW_UNROLL_BY(1)
+    for (int d = 0; d < D; d += 2, v += 2 * row, own += 2 * own_row, sums += 2) {
+        int32_t s00 = 0, s01 = 0, s10 = 0, s11 = 0, s20 = 0, s21 = 0, s30 = 0, s31 = 0;
+        if (L >= 4)
+            IATTENTION_FOURS_S8_ADD(weights, step, v, row, L >> 2)
+        TW_UNROLL_BY(1)
+        for (int l = L & ~3; l < L; l++) { /* nothing is read that is not there */
+            const uint8_t *const w = weights + l;
+            const int32_t a = v[l], b = v[row + l];
+            s00 += w[0] * a, s01 += w[0] * b, s10 += w[step] * a, s11 += w[step] * b;
+            s20 += w[2 * step] * a, s21 += w[2 * step] * b, s30 += w[3 * step] * a, s31 += w[3 * step] * b;
         }
+        IATTENTION_FOURS_S8_ADD(later, step, own, own_row, words)
+        sums[0] = s00, sums[1] = s01, sums[D] = s10, sums[D + 1] = s11;
+        sums[2 * D] = s20, sums[2 * D + 1] = s21, sums[3 * D] = s30, sums[3 * D + 1] = s31;
     }
 }
 
-/* sums[i][j] of four queries and two channels. */
-static inline void iattention_fours_s8_channels(const uint8_t *weights, int step, const int8_t *v, int row, int count,
-                                                const int32_t *bias, int32_t *sums) {
-    if (count >= 4) {
-        TW_DOT_4X2(TW_SDOT_U8, weights, step, v, row, count & ~3, bias, sums)
-    } else {
-        for (int i = 0; i < 4; i++)
-            sums[16 * i] = bias[0], sums[16 * i + 1] = bias[1];
+/* 2^(31 + k) / total, rounded up to the next integer, with 2^k >= total: values up to 2^31 times it are quotients, or below
+ * zero one less. What is left of a division has 18 bits at most. */
+static inline uint32_t iattention_fours_s8_inverse(uint32_t total, int k) {
+    uint32_t found = (UINT32_C(1) << 31) / total;
+    TW_KEEP(found); /* what is left of a division is no second one */
+    uint32_t rest = (UINT32_C(1) << 31) - found * total;
+    TW_UNROLL_BY(1)
+    for (int left = k; left > 0;) {
+        const int bits = tw_min(left, 14);
+        rest <<= bits, left -= bits;
+        uint32_t next = rest / total;
+        TW_KEEP(next);
+        found = (found << bits) + next, rest -= next * total;
     }
-    for (int l = count & ~3; l < count; l++) {
-        for (int i = 0; i < 4; i++) {
-            sums[16 * i] += weights[i * step + l] * v[l];
-            sums[16 * i + 1] += weights[i * step + l] * v[row + l];
-        }
-    }
+    return found + 1;
+}
+
+/* What the means of a query have in common: they are 64 times a sum over the total, rounded. */
+struct iattention_fours_s8_divisor {
+    uint32_t inverse;
+    int scale, half, shift;
+};
+
+TW_INLINE int32_t iattention_fours_s8_mean(int32_t sum, const struct iattention_fours_s8_divisor *by, int32_t mul,
+                                           int shift) {
+    const int32_t sign = sum >> 31, n = (int32_t)((uint32_t)sum << by->scale) + ((by->half ^ sign) - sign);
+    int32_t mean;
+    __asm__("mulhsu %0, %1, %2" : "=r"(mean) : "r"(n), "r"(by->inverse));
+    mean = (mean >> by->shift) - sign;
+    return tw_clamp(tw_sum_rounded((int32_t)((uint32_t)mean * (uint32_t)mul), 0, 0, shift), -128, 127);
+}
+
+/* The results of a query. */
+TW_APART void iattention_fours_s8_means(const int32_t *sums, uint32_t total, const int32_t *mul, int shift, int D,
+                                        int8_t *y) {
+    const int one = total < 2; /* of a total of 0 all sums are 0; with twice of all there is something to shift by */
+    const uint32_t twice = total < 2 ? 2 : total;
+    const int k = tw_highest_bit(twice - 1) + 1;
+    const struct iattention_fours_s8_divisor by = {iattention_fours_s8_inverse(twice, k), 6 + one,
+                                                   one ? 0 : (int)(total >> 1), k - 1};
+    TW_UNROLL_BY(1)
+    for (const int8_t *const end = y + D; y != end; y += 4, sums += 4, mul += 4)
+        tw_store_4(y, iattention_fours_s8_mean(sums[0], &by, mul[0], shift),
+                   iattention_fours_s8_mean(sums[1], &by, mul[1], shift),
+                   iattention_fours_s8_mean(sums[2], &by, mul[2], shift),
+                   iattention_fours_s8_mean(sums[3], &by, mul[3], shift));
 }
 
 static void iattention_fours_s8(const int8_t *Q, const int8_t *K, const int8_t *V, const int8_t *NK, const int8_t *NV,
                                 const int32_t *score_mul, const uint8_t *table, const int32_t *mean_mul, int8_t *Y,
                                 int H, int S, int L, int D, int K_s0, int K_s1, int V_s0, int V_s1, int Y_s0,
                                 int table_n0, int score_shift, int mean_shift, int PART, int PARTS, void *scratch) {
-    static const int32_t zero[2];
     const int old = (L + 3) / 4 * 4, step = old + S, blocks = H * S / 4, last = table_n0 - 1;
-    int16_t *const scores = scratch;
+    int32_t *const sums = scratch;
+    int16_t *const scores = (int16_t *)(sums + 4 * D);
     uint8_t *const weights = (uint8_t *)(scores + 4 * step);
     for (int first = 0; first < blocks; first += PARTS) {
         /* There and back, because later ones see more. */
         const int block = first + (first / PARTS & 1 ? PARTS - 1 - PART : PART);
         if (block >= blocks)
             continue;
-        const int head = 4 * block / S, s = 4 * block % S, seen = s + 4;
-        const int8_t *const q = Q + 4 * block * D, *const v = V + head * V_s0, *const own = NV + head * D * S;
+        const int head = 4 * block / S, s = 4 * block % S;
+        const int8_t *const q = Q + 4 * block * D, *const k = NK + head * S * D;
         const int32_t mul = score_mul[head];
         const int32_t none = (int32_t)0x80008000;
         int32_t tops[4] = {none, none, none, none}, unused[4] = {none, none, none, none};
         iattention_fours_s8_scores(q, K + head * K_s0, K_s1, D, L, mul, score_shift, scores, step, tops);
-        const int8_t *const k = NK + head * S * D;
         iattention_fours_s8_scores(q, k, D, D, s, mul, score_shift, scores + old, step, tops);
         /* Of the last four keys each query sees one more than the one before. */
         iattention_fours_s8_scores(q, k + s * D, D, D, 4, mul, score_shift, scores + old + s, step, unused);
-        uint32_t total[4], inverse[4];
+        uint32_t total[4];
         TW_UNROLL_BY(1)
         for (int i = 0; i < 4; i++) {
             int16_t *const mine = scores + i * step;
@@ -86,19 +169,11 @@ static void iattention_fours_s8(const int8_t *Q, const int8_t *K, const int8_t *
                 mine[l] = 0;
             total[i] = tw_attention_weights(mine, L, top, table, last, to) +
                        tw_attention_weights(mine + old, s + i + 1, top, table, last, to + old);
-            total[i] += !total[i]; /* sums are 0 then */
-            inverse[i] = UINT32_MAX / total[i];
         }
-        for (int d = 0; d < D; d += 2) {
-            int32_t sums[64], more[64];
-            iattention_fours_s8_channels(weights, step, v + d * V_s1, V_s1, L, zero, sums);
-            iattention_fours_s8_channels(weights + old, step, own + d * S, S, seen, zero, more);
-            int8_t *y = Y + s * Y_s0 + head * D + d;
-            const uint32_t mean[2] = {(uint32_t)mean_mul[head * D + d], (uint32_t)mean_mul[head * D + d + 1]};
-            TW_UNROLL_BY(1)
-            for (int i = 0; i < 4; i++, y += Y_s0)
-                TW_UNROLL for (int j = 0; j < 2; j++) y[j] =
-                    tw_attention_mean(sums[16 * i + j] + more[16 * i + j], total[i], inverse[i], mean[j], mean_shift);
-        }
+        iattention_fours_s8_sums(weights, step, V + head * V_s0, V_s1, L, NV + head * D * S, S, s / 4 + 1, D, sums);
+        TW_UNROLL_BY(1)
+        for (int i = 0; i < 4; i++)
+            iattention_fours_s8_means(sums + i * D, total[i], mean_mul + head * D, mean_shift, D,
+                                      Y + (s + i) * Y_s0 + head * D);
     }
 }
