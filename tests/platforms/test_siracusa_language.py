@@ -147,6 +147,35 @@ def test_rows_appended_to_a_cache() -> None:
     assert len(calls) == 1 + 2 * 2
 
 
+@pytest.mark.parametrize("engines", [(), ("neureka",)])
+def test_gates_and_partners(engines: tuple[str, ...]) -> None:
+    """Tiles of pairs of columns; sums, gates and products that are too large, and the largest product of 16 bits."""
+    b = Builder()
+    outputs: list[str] = []
+    for number, (rows, columns) in enumerate([(9, 24), (2, 7), (64, 70)]):
+        x = b.input(f"x{number}", f"int8[{rows},20]")
+        scaled: list[str] = []
+        for part in range(2):
+            mul, add = (np.abs(random("int16", columns, seed=number + seed)).astype(np.int32) for seed in (part, 2))
+            scale = {"div": 1 << (6 + part), "n_levels": 1 << 16, "axis": -1}
+            scaled.append(
+                b.op(
+                    "RequantShift", b.op("MatMul", x, random("int8", 20, columns, seed=part)), mul % 4096, add, **scale
+                )
+            )
+        opened = b.op("iSiLU", scaled[0], np.linspace(-32768, 32767, 64).astype(np.int16), step=7)
+        product = b.op("Mul", opened, scaled[1], widen=1)
+        outputs.append(b.op("RequantShift", product, np.asarray(1, np.int32), np.asarray(0, np.int32), div=1 << 20))
+    graph = b.graph(*outputs)
+    fed = [random("int8", *graph.types[name].shape, seed=seed) for seed, name in enumerate(graph.inputs)]
+    ran = run_model(graph, Options(platform="siracusa", sizes=Sizes({"L1": 24_000}, without=engines)), inputs=fed)
+    for found, wanted in zip(ran.outputs, interpret(graph, fed), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    used = {choice.kernel.function for choice in ran.compiled.plan.choices if choice.kernel is not None}
+    assert "requant_gate" in used
+    assert ("neureka_matmul" in used) == (not engines)
+
+
 @pytest.mark.parametrize("levels", [1 << 8, 1 << 16])
 def test_requantised_columns(levels: int) -> None:
     """Whole fours of columns and others, alone and with a gate behind them."""

@@ -18,6 +18,7 @@ _OF_OP = {
     "RequantRotary": "rotation",
     "RotaryEmbedding": "rotation",
     "iSiLU": "gates",
+    "RequantGate": "gates",
     "Sigmoid": "gates",
     "Silu": "gates",
 }

@@ -14,6 +14,7 @@ from tilewright.passes.conv_transpose import conv_transpose
 from tilewright.passes.dead_code import dead_code
 from tilewright.passes.fold_constants import fold_constants
 from tilewright.passes.fuse import fuse
+from tilewright.passes.gates import gates
 from tilewright.passes.gelu import gelu
 from tilewright.passes.gemm import gemm
 from tilewright.passes.halves import halves
@@ -47,7 +48,7 @@ FIRST: tuple[Pass, ...] = (
     *(layer_norm, rms_norm, softmax, gelu, silu, hard_swish),
 )
 """Constants are computed, and what exporters spell out becomes one operator again."""
-LAST: tuple[Pass, ...] = (halves, biases, requant_limits, rotary, fuse, outputs, states)
+LAST: tuple[Pass, ...] = (halves, biases, requant_limits, rotary, gates, fuse, outputs, states)
 """Every operator has code now: as few as possible store their results."""
 
 PIPELINE: tuple[Pass, ...] = (
