@@ -114,6 +114,22 @@ def test_queries_and_keys_of_sums(half: int) -> None:
     assert "requant_rotary(" in _with_small_sums(b.graph(*outputs), 16)
 
 
+@pytest.mark.parametrize("half", [1, 5, 6])
+def test_rows_of_queries_of_sums(half: int) -> None:
+    """Many rows of a pair of columns at a time, also at places that the tables do not reach."""
+    b = Builder()
+    cosines, sines = (random("int16", 7, half, seed=seed) // 2 for seed in range(2))
+    mul, add = (random("int16", 6 * half, seed=seed).astype(np.int32) for seed in range(2))
+    outputs: list[str] = []
+    for at, rows in ((0, 7), (4, 2), (-2, 3), (9, 11), (-3, 64)):
+        x = b.input(f"x{at}", f"int32[{rows},{6 * half}]")
+        scaled = b.op("RequantShift", x, mul, add, div=1 << 9, n_levels=1 << 16, axis=-1, x_limit=1 << 15)
+        outputs.append(b.op("iRotary", scaled, cosines, sines, np.asarray(at, np.int32), heads=3, shift=20))
+    text = _with_small_sums(b.graph(*outputs), 16)
+    assert "requant_rotary_rows(" in text
+    assert "irotary(" not in text
+
+
 def _with_small_sums(graph: Graph, bits: int) -> str:
     """The chip computes what the references do of sums that are so many bits shorter. Returns the program's text."""
     fed = [random(graph.types[n].dtype.name, *graph.types[n].shape, seed=i) >> bits for i, n in enumerate(graph.inputs)]

@@ -1,6 +1,7 @@
 /* ---
 op: RequantRotary
 types: {X: int32, mul: int32, add: int32, cosines: int16, sines: int16, position: int32, Y: int8, Z: int8}
+when: {kinds: "== 2"}
 whole: [H, S, D]
 # A pair at a time; cores have as many of them, wherever rows begin.
 cycles:
