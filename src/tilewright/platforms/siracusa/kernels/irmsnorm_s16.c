@@ -21,21 +21,28 @@ cycles:
 typedef int8_t U;
 #endif
 
-/* The sum of squares in 64 bits; two of them fit 32 bits without a sign. */
+/* The sum of squares in 64 bits; two of them fit 32 bits without a sign. What is loaded is needed two instructions later. */
 static inline uint64_t irmsnorm_s16_squares(const int16_t *x, int count) {
     uint32_t low = 0, high = 0;
-    const int words = count >> 1;
-    if (words) /* pv.dotsp.h */
-        __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[words]", "10")
-                             TW_NEXT_WORD("t0", "%[x]") ".insn r 0x57, 0, 0x4C, t0, t0, t0\n"
-                                                        "add %[low], %[low], t0\n"
-                                                        "sltu t0, %[low], t0\n"
-                                                        "add %[high], %[high], t0\n.option pop\n"
-                         : [x] "+r"(x), [low] "+r"(low), [high] "+r"(high)
-                         : [words] "r"(words)
-                         : "t0", "memory");
-    const int32_t last = count & 1 ? *x : 0;
-    return ((uint64_t)high << 32 | low) + (uint32_t)(last * last);
+    const int fours = count >> 2;
+    if (fours) /* pv.dotsp.h */
+        __asm__ volatile(
+            ".option push\n.option norvc\n" TW_REPEAT("%[fours]", "20") TW_NEXT_WORD("t0", "%[x]")
+                TW_NEXT_WORD("t1", "%[x]") ".insn r 0x57, 0, 0x4C, t0, t0, t0\n.insn r 0x57, 0, 0x4C, t1, t1, t1\n"
+                                           "add %[low], %[low], t0\n"
+                                           "sltu t0, %[low], t0\n"
+                                           "add %[low], %[low], t1\n"
+                                           "sltu t1, %[low], t1\n"
+                                           "add %[high], %[high], t0\n"
+                                           "add %[high], %[high], t1\n.option pop\n"
+            : [x] "+r"(x), [low] "+r"(low), [high] "+r"(high)
+            : [fours] "r"(fours)
+            : "t0", "t1", "memory");
+    uint64_t sum = (uint64_t)high << 32 | low;
+    TW_UNROLL_BY(1)
+    for (int left = count & 3; left > 0; left--, x++)
+        sum += (uint32_t)(*x * *x);
+    return sum;
 }
 
 /* The mean of as many squares as `count` says, which is below 2^16. A division of 64 bits is a function that comes from
@@ -69,6 +76,33 @@ TW_INLINE U irmsnorm_s16_value(int32_t x, int32_t weight, uint32_t m, int k, int
     if (quotient < -most - 1 || quotient > most) /* else it is converted once more */
         __builtin_unreachable();
     return (U)quotient;
+}
+
+/* The same for two of four bytes that follow each other, in registers that the instructions name. */
+#define IRMSNORM_S16_TWO(first, second)                                                                                \
+    TW_NEXT_WORD(first, "%[w]")                                                                                        \
+    ".insn i 0x0B, 1, t4, 2(%[x])\n" TW_NEXT_WORD(                                                                     \
+        second, "%[w]") ".insn i 0x0B, 1, t5, 2(%[x])\n" /* p.lh */                                                    \
+                        "mul " first ", " first ", t4\nmul " second ", " second ", t5\n"                               \
+                        "slli " first ", " first ", 1\nslli " second ", " second ", 1\n"                               \
+                        "mulhsu t4, " first ", %[m]\nmulhsu t5, " second ", %[m]\n"                                    \
+                        "srli t6, " first ", 31\nsra " first ", t4, %[k]\n"                                            \
+                        ".insn r 0x5B, 2, 0x20, " first ", t6, %[shift]\n"                                             \
+                        "srli t6, " second ", 31\nsra " second ", t5, %[k]\n"                                          \
+                        ".insn r 0x5B, 2, 0x20, " second ", t6, %[shift]\n"                                            \
+                        ".insn r 0x33, 5, 0x0A, " first ", " first ", %[top]\n"                                        \
+                        ".insn r 0x33, 5, 0x0A, " second ", " second ", %[top]\n"
+
+/* Some fours of results of 8 bits: pv.packlo.b, pv.packhi.b, p.sw. */
+TW_INLINE void irmsnorm_s16_bytes(const int16_t *x, const int32_t *w, void *y, int fours, uint32_t m, int k, int shift,
+                                  int32_t top) {
+    __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[fours]", "78") IRMSNORM_S16_TWO("t0", "t1")
+                         IRMSNORM_S16_TWO("t2", "t3") ".insn r 0x57, 1, 0x70, t4, t1, t0\n"
+                                                      ".insn r 0x57, 1, 0x6C, t4, t3, t2\n"
+                                                      ".insn s 0x2B, 2, t4, 4(%[y])\n.option pop\n"
+                     : [x] "+r"(x), [w] "+r"(w), [y] "+r"(y)
+                     : [fours] "r"(fours), [m] "r"(m), [k] "r"(k), [shift] "r"(shift), [top] "r"(top)
+                     : "t0", "t1", "t2", "t3", "t4", "t5", "t6", "memory");
 }
 
 /* Sums of squares of the cores for a row, and for the next: who is there has read those of the row before. */
@@ -109,6 +143,11 @@ static void irmsnorm_s16(const int16_t *x, const int32_t *weight, U *y, int OUTE
         const int16_t *a = row + from;
         const int32_t *w = weight + from;
         int i = from, at = outer * AXIS + from;
+        if (sizeof(U) == 1 && STORE_STEPS == 0 && end - from >= 4) {
+            const int fours = (end - from) >> 2;
+            irmsnorm_s16_bytes(a, w, y + at, fours, m, k, shift, top);
+            i += 4 * fours, at += 4 * fours, a += 4 * fours, w += 4 * fours;
+        }
         for (; i + 4 <= end; i += 4, at += 4, a += 4, w += 4)
             STORE_4(&e, y, irmsnorm_s16_value(a[0], w[0], m, k, shift, top),
                     irmsnorm_s16_value(a[1], w[1], m, k, shift, top), irmsnorm_s16_value(a[2], w[2], m, k, shift, top),
