@@ -4,12 +4,14 @@ types: {Q: int8, K: int8, V: int8, NK: int8, NV: int8, score_mul: int32, table: 
 when: {D: "D % 4 == 0", S: "S % 4 == 0", L: "L + S <= 1024"}      # so that 64 times a sum fits 32 bits
 strided: [K, V, Y]
 scratch: "((L+3)//4*4 + S)*12 + D*16"
-# Four queries of a head with two keys, or channels, at a time; a weight for each query and key, a quotient for each result.
+# Four queries of a head with two keys, or four channels, at a time, and with single keys that are left of the cache; a weight
+# for each query and key, a quotient for each result.
 # Queries of a head take turns among the cores, by fours.
 cycles:
   keys: (ROUNDS := steps(fours(H * S), PARTS)) * (SEEN := L + twos(S)) * words(D)
   weights: ROUNDS * SEEN
-  values: ROUNDS * D * fours(SEEN)
+  values: ROUNDS * words(D) * fours(SEEN)
+  single: ROUNDS * D * left_of_fours(L)
   results: ROUNDS * D
   rounds: ROUNDS
 --- */
@@ -42,46 +44,83 @@ TW_APART void iattention_fours_s8_scores(const int8_t *q, const int8_t *k, int r
     tops[0] = t0, tops[1] = t1, tops[2] = t2, tops[3] = t3;
 }
 
-/* s00 to s31 += weights of four queries times values of two channels. */
-#define IATTENTION_FOURS_S8_ADD(weights, step, values, row, words)                                                     \
-    {                                                                                                                  \
-        const void *w0 = (weights), *w1 = (weights) + (step), *w2 = (weights) + 2 * (step),                            \
-                   *w3 = (weights) + 3 * (step), *v0 = (values), *v1 = (values) + (row);                               \
-        __asm__ volatile(                                                                                              \
-            ".option push\n.option norvc\n" TW_REPEAT("%[count]", "28") TW_NEXT_WORD("t0", "%[v0]")                    \
-                TW_NEXT_WORD("t1", "%[v1]") TW_NEXT_WORD("t2", "%[w0]") TW_NEXT_WORD("t3", "%[w1]")                    \
-                    TW_NEXT_WORD("t4", "%[w2]") TW_NEXT_WORD("t5", "%[w3]") TW_SDOT(TW_SDOT_U8, "%[s00]", "t2", "t0")  \
-                        TW_SDOT(TW_SDOT_U8, "%[s01]", "t2", "t1") TW_SDOT(TW_SDOT_U8, "%[s10]", "t3", "t0")            \
-                            TW_SDOT(TW_SDOT_U8, "%[s11]", "t3", "t1") TW_SDOT(TW_SDOT_U8, "%[s20]", "t4", "t0")        \
-                                TW_SDOT(TW_SDOT_U8, "%[s21]", "t4", "t1") TW_SDOT(TW_SDOT_U8, "%[s30]", "t5", "t0")    \
-                                    TW_SDOT(TW_SDOT_U8, "%[s31]", "t5", "t1") ".option pop\n"                          \
-            : [s00] "+r"(s00), [s01] "+r"(s01), [s10] "+r"(s10), [s11] "+r"(s11), [s20] "+r"(s20), [s21] "+r"(s21),    \
-              [s30] "+r"(s30), [s31] "+r"(s31), [w0] "+r"(w0), [w1] "+r"(w1), [w2] "+r"(w2), [w3] "+r"(w3),            \
-              [v0] "+r"(v0), [v1] "+r"(v1)                                                                             \
-            : [count] "r"(words)                                                                                       \
-            : "t0", "t1", "t2", "t3", "t4", "t5", "memory");                                                           \
-    }
+/* Weights of four queries and values of four channels, those of the cache and new ones: words, and how far it is from a row
+ * to the next one, and from the last one to the next word of the first. The assembler text below knows where each is. */
+struct iattention_fours_s8_tile {
+    struct {
+        const uint8_t *weights;
+        const int8_t *values;
+        int32_t back, row, row_back, words;
+    } parts[2];
+    int32_t step, *sums, pitch;
+};
+
+/* Four times a product of a word of each query and one of a channel. */
+#define IATTENTION_FOURS_S8_CHANNEL(value, s0, s1, s2, s3)                                                             \
+    TW_SDOT(TW_SDOT_U8, s0, "t0", value)                                                                               \
+    TW_SDOT(TW_SDOT_U8, s1, "t1", value)                                                                               \
+    TW_SDOT(TW_SDOT_U8, s2, "t2", value)                                                                               \
+    TW_SDOT(TW_SDOT_U8, s3, "a5", value)
+/* p.lw of a word of a query, or of a channel. */
+#define IATTENTION_FOURS_S8_LOAD(to, from, step) ".insn r 0x0B, 7, 0x10, " to ", " from ", " step "\n"
+#define IATTENTION_FOURS_S8_PART(weights, values, back, row, row_back, words)                                          \
+    "lw a3, " words "(a0)\nbeqz a3, 1f\nlw s0, " weights "(a0)\nlw s1, " values "(a0)\nlw a2, " back                   \
+    "(a0)\nlw ra, " row "(a0)\nlw a0, " row_back                                                                       \
+    "(a0)\n" TW_REPEAT("a3", "48") IATTENTION_FOURS_S8_LOAD("a3", "s1", "ra")                                          \
+        IATTENTION_FOURS_S8_LOAD("t0", "s0", "a1") IATTENTION_FOURS_S8_LOAD("t1", "s0", "a1")                          \
+            IATTENTION_FOURS_S8_LOAD("t2", "s0", "a1") IATTENTION_FOURS_S8_LOAD("a5", "s0", "a2")                      \
+                IATTENTION_FOURS_S8_LOAD("a4", "s1", "ra") IATTENTION_FOURS_S8_CHANNEL("a3", "a6", "s4", "s8", "t3")   \
+                    IATTENTION_FOURS_S8_LOAD("a3", "s1", "ra")                                                         \
+                        IATTENTION_FOURS_S8_CHANNEL("a4", "a7", "s5", "s9", "t4")                                      \
+                            IATTENTION_FOURS_S8_LOAD("a4", "s1", "a0")                                                 \
+                                IATTENTION_FOURS_S8_CHANNEL("a3", "s2", "s6", "s10", "t5")                             \
+                                    IATTENTION_FOURS_S8_CHANNEL("a4", "s3", "s7", "s11", "t6") "fmv.x.w a0, ft0\n1:\n"
+
+/* sums[i * pitch + j] of four queries and four channels. All registers are in use: that of the tile is kept in one of
+ * floats. */
+static inline __attribute__((always_inline)) void
+iattention_fours_s8_channels(const struct iattention_fours_s8_tile *given) {
+    register const struct iattention_fours_s8_tile *tile __asm__("a0") = given;
+    __asm__ volatile(
+        ".option push\n.option norvc\nfmv.w.x ft0, a0\nlw a1, 48(a0)\n"
+        "li a6, 0\nli a7, 0\nli s2, 0\nli s3, 0\nli s4, 0\nli s5, 0\nli s6, 0\nli s7, 0\n"
+        "li s8, 0\nli s9, 0\nli s10, 0\nli s11, 0\nli t3, 0\nli t4, 0\nli t5, 0\nli t6, 0\n" IATTENTION_FOURS_S8_PART(
+            "0", "4", "8", "12", "16", "20")
+            IATTENTION_FOURS_S8_PART("24", "28", "32", "36", "40",
+                                     "44") "lw s0, 52(a0)\nlw s1, 56(a0)\n"
+                                           "sw a6, 0(s0)\nsw a7, 4(s0)\nsw s2, 8(s0)\nsw s3, 12(s0)\nadd s0, s0, s1\n"
+                                           "sw s4, 0(s0)\nsw s5, 4(s0)\nsw s6, 8(s0)\nsw s7, 12(s0)\nadd s0, s0, s1\n"
+                                           "sw s8, 0(s0)\nsw s9, 4(s0)\nsw s10, 8(s0)\nsw s11, 12(s0)\nadd s0, s0, s1\n"
+                                           "sw t3, 0(s0)\nsw t4, 4(s0)\nsw t5, 8(s0)\nsw t6, 12(s0)\n.option pop\n"
+        :
+        : "r"(tile)
+        : "a1", "a2", "a3", "a4", "a5", "a6", "a7", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10",
+          "s11", "t0", "t1", "t2", "t3", "t4", "t5", "t6", "ra", "ft0", "memory");
+}
 
 /* sums[i * D + d] of four queries: weights, `step` bytes from one query to the next, times values of L keys of the cache,
- * then times those of some words of new keys. */
+ * and times those of some words of new keys. */
 TW_APART void iattention_fours_s8_sums(const uint8_t *weights, int step, const int8_t *v, int row, int L,
                                        const int8_t *own, int own_row, int words, int D, int32_t *sums) {
-    const uint8_t *const later = weights + (L + 3) / 4 * 4;
+    struct iattention_fours_s8_tile tile = {
+        {{weights, v, 4 - 3 * step, row, 4 - 3 * row, L >> 2},
+         {weights + (L + 3) / 4 * 4, own, 4 - 3 * step, own_row, 4 - 3 * own_row, words}},
+        step,
+        sums,
+        4 * D};
     TW_UNROLL_BY(1)
-    for (int d = 0; d < D; d += 2, v += 2 * row, own += 2 * own_row, sums += 2) {
-        int32_t s00 = 0, s01 = 0, s10 = 0, s11 = 0, s20 = 0, s21 = 0, s30 = 0, s31 = 0;
-        if (L >= 4)
-            IATTENTION_FOURS_S8_ADD(weights, step, v, row, L >> 2)
+    for (int d = 0; d < D; d += 4) {
+        iattention_fours_s8_channels(&tile);
+        tile.parts[0].values += 4 * row, tile.parts[1].values += 4 * own_row, tile.sums += 4;
+    }
+    TW_UNROLL_BY(1)
+    for (int l = L & ~3; l < L; l++) { /* nothing is read that is not there */
         TW_UNROLL_BY(1)
-        for (int l = L & ~3; l < L; l++) { /* nothing is read that is not there */
-            const uint8_t *const w = weights + l;
-            const int32_t a = v[l], b = v[row + l];
-            s00 += w[0] * a, s01 += w[0] * b, s10 += w[step] * a, s11 += w[step] * b;
-            s20 += w[2 * step] * a, s21 += w[2 * step] * b, s30 += w[3 * step] * a, s31 += w[3 * step] * b;
+        for (int d = 0; d < D; d++) {
+            TW_UNROLL_BY(1)
+            for (int i = 0; i < 4; i++)
+                sums[i * D + d] += weights[i * step + l] * v[d * row + l];
         }
-        IATTENTION_FOURS_S8_ADD(later, step, own, own_row, words)
-        sums[0] = s00, sums[1] = s01, sums[D] = s10, sums[D + 1] = s11;
-        sums[2 * D] = s20, sums[2 * D + 1] = s21, sums[3 * D] = s30, sums[3 * D + 1] = s31;
     }
 }
 
