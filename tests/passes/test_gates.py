@@ -29,10 +29,9 @@ def gated(
     weights = [np.arange(30, dtype=np.int8).reshape(5, 6) * factor for factor in (1, -1)]
     factors = np.arange(1, 7, dtype=np.int32), np.arange(6, dtype=np.int32) * 99
     sums = [b.op("MatMul", given, weight) for given, weight in zip((x, y), weights, strict=True)]
-    scale = {"n_levels": 1 << 16, "axis": -1, "x_limit": limit}
-    gate = b.op("RequantShift", sums[0], *factors, div=1 << 3, **scale)
+    gate = b.op("RequantShift", sums[0], *factors, div=1 << 3, n_levels=1 << 16, axis=-1, x_limit=limit)
     opened = b.op("iSiLU", gate, np.arange(128).astype(np.int16) * 256, step=9)
-    partner = b.op("RequantShift", sums[1], *factors[::-1], div=1 << 4, **scale)
+    partner = b.op("RequantShift", sums[1], *factors[::-1], div=1 << 4, n_levels=1 << 16, axis=-1, x_limit=limit)
     product = b.op("Mul", *((partner, opened) if turned else (opened, partner)), widen=1)
     return b.graph(
         b.op("RequantShift", product, np.asarray(mul, np.int32), np.asarray(0, np.int32), div=1 << 9, n_levels=levels)

@@ -173,12 +173,8 @@ def test_gates_and_partners(engines: tuple[str, ...]) -> None:
         scaled: list[str] = []
         for part in range(2):
             mul, add = (np.abs(random("int16", columns, seed=number + seed)).astype(np.int32) for seed in (part, 2))
-            scale = {"div": 1 << (6 + part), "n_levels": 1 << 16, "axis": -1}
-            scaled.append(
-                b.op(
-                    "RequantShift", b.op("MatMul", x, random("int8", 20, columns, seed=part)), mul % 4096, add, **scale
-                )
-            )
+            sums = b.op("MatMul", x, random("int8", 20, columns, seed=part))
+            scaled.append(b.op("RequantShift", sums, mul % 4096, add, div=1 << (6 + part), n_levels=1 << 16, axis=-1))
         opened = b.op("iSiLU", scaled[0], np.linspace(-32768, 32767, 64).astype(np.int16), step=7)
         product = b.op("Mul", opened, scaled[1], widen=1)
         outputs.append(b.op("RequantShift", product, np.asarray(1, np.int32), np.asarray(0, np.int32), div=1 << 20))

@@ -97,7 +97,7 @@ def _fused(
     name = node.outputs[0]
     weights = in_turn((gates_of.inputs[1], partners_of.inputs[1]), f"{name}_weights")
     mul, add = (in_turn((gate.inputs[i], partner.inputs[i]), f"{name}_{what}") for i, what in ((1, "mul"), (2, "add")))
-    sums = edit.emit("MatMul", (gates_of.inputs[0], weights), **gates_of.attrs)
+    sums = edit.emit("MatMul", (gates_of.inputs[0], weights))
     attributes = {
         "step": opened.attrs["step"],
         "div": gate.attrs["div"],
