@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ import tilewright
 from command_line import relu
 from tilewright import TilewrightError, api, plan, sim
 from tilewright.cli.app import COMMANDS, run
+from tilewright.machine import target
+from tilewright.machine.target import described_platforms
 
 LIBRARIES = {"numpy", "ml_dtypes", "onnx", "ortools", "pandas", "elftools"}
 PARTS = {f"tilewright.{part}" for part in ("codegen", "frontend", "mapping", "ops", "passes", "price", "report")}
@@ -71,6 +74,21 @@ def test_the_list_of_commands_imports_none_of_them(capsys: pytest.CaptureFixture
 def test_help_begins_with_the_line_of_the_list(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([name, "--help"]) == 0
     assert " ".join(capsys.readouterr().out.split()).count(COMMANDS[name][1]) == 1
+
+
+def test_folders_of_the_package_are_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed: list[tuple[Path, str]] = []
+    glob = Path.glob
+
+    def noted(folder: Path, pattern: str) -> Iterator[Path]:
+        listed.append((folder, pattern))
+        return glob(folder, pattern)
+
+    monkeypatch.setattr(Path, "glob", noted)
+    target._shipped_files.cache_clear()
+    described_platforms()
+    kernels = [folder for folder, pattern in listed if pattern == "*.c"]
+    assert len(kernels) == len(set(kernels))
 
 
 @pytest.mark.parametrize("package", [tilewright, api, plan, sim])

@@ -65,7 +65,8 @@ def schedule(made: Plan) -> Schedule:
 
 @pytest.fixture(scope="module")
 def replayed(made: Plan, schedule: Schedule) -> Timeline:
-    return plan_timeline(made, schedule)
+    """Worked out anew: that of an equal schedule is not known."""
+    return plan_timeline(made, replace(schedule))
 
 
 def overlap(bars: Iterable[Bar]) -> bool:
@@ -91,6 +92,16 @@ def test_bars_are_what_the_cycles_are_made_of(replayed: Timeline) -> None:
     for timed in replayed.groups:
         bars = [bar for bar in replayed.bars(timed.index, 1 << 20) if bar.lane == CORES]
         assert sum(bar.stop - bar.start for bar in bars) == pytest.approx(timed.cost.compute, rel=1e-3)
+
+
+def test_the_planner_has_worked_it_out(made: Plan, schedule: Schedule, replayed: Timeline) -> None:
+    known = plan_timeline(made, schedule)
+    assert known is plan_timeline(made, schedule)
+    assert known is not plan_timeline(replace(made, platform=replace(made.platform)), schedule)
+    assert [(t.start, t.passed, t.cost) for t in known.groups] == [(t.start, t.passed, t.cost) for t in replayed.groups]
+    for timed in replayed.groups:
+        assert known.groups[timed.index].group is schedule.groups[timed.index]
+        assert known.bars(timed.index, 8) == replayed.bars(timed.index, 8)
 
 
 def test_second_slots_make_transfers_overlap(path: Path) -> None:

@@ -6,7 +6,7 @@ What is written that way is refused before values are made of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
@@ -111,6 +111,15 @@ class _Scan:
         self.repeated: list[str] = []
         """A line for each key that stands a second time in its mapping."""
         self.usual = True
+        self._kinds: dict[object, Callable[[Any], None]] = {
+            yaml.ScalarEvent: self._scalar,
+            yaml.MappingStartEvent: self._begin,
+            yaml.SequenceStartEvent: self._begin,
+            yaml.MappingEndEvent: self._end,
+            yaml.SequenceEndEvent: self._end,
+            yaml.AliasEvent: self._alias,
+            yaml.DocumentStartEvent: self._document,
+        }
 
     @property
     def value(self) -> object:
@@ -118,20 +127,13 @@ class _Scan:
         return self._whole.value[0] if self._whole.value else None
 
     def add(self, event: Any) -> None:
-        match event:
-            case yaml.ScalarEvent():
-                self._scalar(event)
-            case yaml.CollectionStartEvent():
-                self._begin(event)
-            case yaml.CollectionEndEvent():
-                self._end()
-            case yaml.AliasEvent():
-                self._alias(event)
-            case yaml.DocumentStartEvent():
-                self._documents += 1
-                self.usual &= self._documents == 1
-            case _:
-                pass
+        take = self._kinds.get(event.__class__)
+        if take is not None:
+            take(event)
+
+    def _document(self, _event: Any) -> None:
+        self._documents += 1
+        self.usual &= self._documents == 1
 
     def _scalar(self, event: Any) -> None:
         top, text = self._stack[-1], event.value
@@ -152,7 +154,7 @@ class _Scan:
         if len(self._stack) > DEEPEST:
             raise ValueError(f"line {_line(event)} is more than {DEEPEST} lists and mappings deep")
 
-    def _end(self) -> None:
+    def _end(self, _event: Any) -> None:
         done = self._stack.pop()
         if done.anchor:
             self._anchors[done.anchor] = done.size

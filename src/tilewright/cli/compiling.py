@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tilewright.core.plan import Plan
 
 commands = typer.Typer()
+WIDTH = 160
 EXAMPLES = """
 `tilewright compile model.onnx -o build/model`, then `make -C build/model`
 
@@ -71,7 +72,7 @@ def compile_command(
     if as_json:
         print(json.dumps(summary(compiled, output)))
         return
-    console = results()
+    console = results(WIDTH)
     console.print(_layer_table(compiled))
     console.print(sizes_text(compiled))
     if compiled.change is not None:

@@ -18,6 +18,7 @@ from tilewright.machine.parts import Engine
 from tilewright.machine.target import described_platforms
 
 commands = typer.Typer()
+WIDTH = 140
 EXAMPLES = """
 `tilewright import zigzag accelerator.yaml -o machine.yaml`, then `tilewright cost model.onnx --machine machine.yaml`
 """
@@ -33,7 +34,7 @@ def machines_command(as_json: opt.Json = False) -> None:
     for machine in found:
         engines = ", ".join(_engine_text(key, engine) for key, engine in machine.engines.items())
         table.add_row(machine.name, engines, " ".join(_memory_bits(machine)), machine.summary)
-    results().print(table)
+    results(WIDTH).print(table)
 
 
 def _engine_text(name: str, engine: Engine | ArrayEngine) -> str:

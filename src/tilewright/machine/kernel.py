@@ -270,7 +270,8 @@ def _kernels(path: Path, text: str, headers: str) -> tuple[Kernel, ...]:
         )
     terms = _terms(path, header.get("cycles"))
     cycles = weighted(terms, {}) if terms else str(header.get("cycles", "0"))
-    _checked(path, "cycles", cycles)
+    if not terms:
+        _checked(path, "cycles", cycles)
     for key in ("scratch", "path"):
         _checked(path, key, str(header.get(key, "0")))
     for name, text in cast("dict[str, Any]", header.get("when") or {}).items():

@@ -391,7 +391,7 @@ def _described(data: object, source: Source, extra_kernels: tuple[Path, ...] = (
         alignment=file.alignment,
         kernels=Kernels(files, MappingProxyType({ANY_CORES: cores})),
         build=MappingProxyType(_build(file.build) if file.build else {}),
-        headers=first_of_each_name(path for place in folders for path in sorted(place.glob("*.h"))),
+        headers=first_of_each_name(path for place in folders for path in _files(place, "*.h")),
         runtime=(runtime := _runtime("runtime", file.runtime, folder, source)),
         language={**runtime, **_runtime("language", file.language, folder, source)} if file.language else {},
         operations=file.operations,
@@ -465,13 +465,26 @@ def _place(folder: Path, name: str) -> Path:
 def _kernel_files(folders: Iterable[Path]) -> tuple[KernelFile, ...]:
     """Those of all folders; a file takes the place of one of the same name in a later folder."""
     # By the same path from wherever they are named, so that each file is read once.
-    paths = first_of_each_name(path for place in folders for path in sorted(place.resolve().glob("*.c")))
-    found = tuple(map(KernelFile, paths))
+    places = [place.resolve() for place in folders]
+    found = tuple(map(KernelFile, first_of_each_name(path for place in places for path in _files(place, "*.c"))))
+    own = {place for place in places if not place.is_relative_to(PLATFORMS)}
     for file in found:
-        if not file.path.is_relative_to(PLATFORMS):
+        if file.path.parent in own:
             # A user is told of a mistake at once, also where the network has no use for the kernel.
             file.parsed()
     return found
+
+
+def _files(folder: Path, pattern: str) -> tuple[Path, ...]:
+    """Those of a folder, by name; what comes with the package stays as it is, so it is looked up once in a process."""
+    return _shipped_files(folder, pattern) if folder.is_relative_to(PLATFORMS) else _listed(folder, pattern)
+
+
+def _listed(folder: Path, pattern: str) -> tuple[Path, ...]:
+    return tuple(sorted(folder.glob(pattern), key=lambda path: path.name))
+
+
+_shipped_files = lru_cache(maxsize=64)(_listed)
 
 
 def _build(build: Build) -> dict[str, str]:

@@ -140,7 +140,20 @@ def finished(draft: PlanDraft) -> Plan:
     kept = state_buffers(network.graph, network.platform)
     ends[levels.near] = max([ends[levels.near], *(buffer.end for group in groups for buffer in group.buffers)])
     used = {name: used.get(name, 0) + ends.get(name, 0) for name in network.platform.memories}
-    return Plan(
+    schedule = Schedule(
+        network.engine.name,
+        network.platform.home,
+        groups,
+        draft.stages,
+        levels.direct,
+        MappingProxyType(used),
+        network.engine.count,
+        0.0 if draft.gap is None else max(timeline.cycles - draft.gap, 0.0),
+        levels.states,
+        timeline.moves,
+        timeline.runs,
+    )
+    plan = Plan(
         network.graph,
         network.platform,
         network.choices,
@@ -150,21 +163,11 @@ def finished(draft: PlanDraft) -> Plan:
         used[levels.near],
         used[levels.near],
         draft.gap == 0.0,
-        Schedule(
-            network.engine.name,
-            network.platform.home,
-            groups,
-            draft.stages,
-            levels.direct,
-            MappingProxyType(used),
-            network.engine.count,
-            0.0 if draft.gap is None else max(timeline.cycles - draft.gap, 0.0),
-            levels.states,
-            timeline.moves,
-            timeline.runs,
-        ),
+        schedule,
         state_bytes(kept),
     )
+    timeline.of(plan, schedule)
+    return plan
 
 
 def _moved(group: Group, base: int) -> Group:

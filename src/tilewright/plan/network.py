@@ -128,7 +128,7 @@ class Network(Struct, frozen=True, dict=True):
 
         parts = parts_of(self.graph, groups, sources, costs)
         moves, runs = points(groups, [part.costs.facts for part in parts], stages, crossings, overlaps)
-        return replay(self.graph, self.platform, self.choices, parts, stages, moves, runs)
+        return replay(self.graph, self.platform, self.choices, parts, stages, moves, runs, self.prices.followed)
 
     @cached_property
     def lives(self) -> Mapping[str, Life]:

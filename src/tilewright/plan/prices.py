@@ -14,6 +14,7 @@ from tilewright.price.tasks import task
 from tilewright.price.tiles import Cost, priced
 from tilewright.price.transfers import Outside
 from tilewright.timeline.parts import Costs
+from tilewright.timeline.replay import Followed
 
 
 class Price(Struct, frozen=True):
@@ -30,6 +31,8 @@ class Prices(Struct, frozen=True):
     contents: Contents = field(default_factory=Contents)
     known: dict[Key, Price] = field(default_factory=dict[Key, Price])
     parts: dict[Key, Costs] = field(default_factory=dict[Key, Costs])
+    followed: Followed = field(default_factory=lambda: Followed())
+    """Groups that plans have in common."""
 
     def of(
         self,

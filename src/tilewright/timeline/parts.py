@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
-from tilewright.core.actions import GroupActions
+from tilewright.core.actions import GroupActions, RunAction
 from tilewright.core.plan import Group, Stage, TileBuffer
 from tilewright.machine.parts import Engine, Link
 from tilewright.machine.target import Target
@@ -164,3 +164,15 @@ class GroupPlace(Struct, frozen=True, eq=False):
     kept: Kept
     fetched: bool
     """Whether something came from the slow home before."""
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Places of which it is the same take as long where others leave the same, while what they cost is here."""
+        sections = tuple((name, tuple(done)) for name, done in self.actions.sections.items())
+        groups = dict.fromkeys(
+            action.run.group if isinstance(action, RunAction) else action.move.group
+            for _, done in sections
+            for action in done
+        )
+        costs = (id(self.part.costs), *(id(self.parts[number].costs) for number in groups))
+        return (self.part.number, self.actions.runs, sections, costs, id(self.stages), self.kept, self.fetched)

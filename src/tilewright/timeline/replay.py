@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tilewright.core.actions import actions as actions_of
 from tilewright.core.graph import Graph
@@ -21,6 +22,8 @@ from tilewright.timeline.program import Turns
 
 Price = Callable[[Group, Mapping[str, str]], Costs]
 """What the parts of a group cost, given the memory of each tensor outside the engine's."""
+Followed = dict[tuple[object, ...], tuple[GroupPlace, Passed]]
+"""What groups took, by what they do and what others left; with all whose identity is in that."""
 
 
 class Timed(Struct, frozen=True, eq=False, dict=True):
@@ -75,6 +78,16 @@ class Timeline(Struct, frozen=True, eq=False):
     def cycles(self) -> float:
         return self.groups[-1].stop if self.groups else 0.0
 
+    def of(self, plan: Plan, schedule: Schedule) -> None:
+        """Says that it is that of a plan with the same groups: `plan_timeline` need not work it out again."""
+        pairs = zip(self.groups, schedule.groups, strict=True)
+        parts = tuple(replace(timed.place.part, group=group) for timed, group in pairs)
+        places = (replace(timed.place, part=parts[timed.index], parts=parts) for timed in self.groups)
+        groups = (replace(timed, place=place) for timed, place in zip(self.groups, places, strict=True))
+        _TIMELINES[id(schedule)] = plan, replace(self, groups=tuple(groups))
+        if len(_TIMELINES) > MOST_TIMELINES:
+            del _TIMELINES[next(iter(_TIMELINES))]
+
     def bars(self, number: int, most: int) -> tuple[Bar, ...]:
         """The first steps of a group, bar by bar; cycles count from its start."""
         timed = self.groups[number]
@@ -87,6 +100,11 @@ class Timeline(Struct, frozen=True, eq=False):
         return tuple(clock.bars or ())
 
 
+MOST_TIMELINES = 8
+_TIMELINES: dict[int, tuple[Plan, Timeline]] = {}
+"""Of the last plans, by the identity of their schedules, which is theirs as long as the plans are here."""
+
+
 def replay(
     graph: Graph,
     platform: Target,
@@ -95,8 +113,10 @@ def replay(
     stages: Sequence[Stage],
     moves: Sequence[Move],
     runs: Sequence[Run],
+    known: Followed | None = None,
 ) -> Timeline:
-    """When each group runs that does some moves and runs."""
+    """When each group runs that does some moves and runs; `known` are groups followed before, to which it adds."""
+    followed: Followed = {} if known is None else known
     asked = {move.issue.group for move in moves if move.kind == "stage"}
     slow = [part.far or part.number in asked for part in parts]
     kept = kept_code(graph, platform, choices, [part.group for part in parts], slow)
@@ -104,7 +124,10 @@ def replay(
     state, start = START, 0.0
     for part, actions in zip(parts, actions_of(len(parts), moves, runs), strict=True):
         place = GroupPlace(part, parts, actions, stages, kept[part.number], any(slow[: part.number]))
-        mine = _group(place, state)
+        key = (*place.key, state)
+        if key not in followed:
+            followed[key] = place, _group(place, state)
+        mine = followed[key][1]
         found.append(Timed(place, start, mine, state))
         state, start = mine.state, start + mine.cycles
     return Timeline(tuple(found), tuple(moves), tuple(runs))
@@ -130,6 +153,9 @@ def lanes(platform: Target) -> tuple[str, ...]:
 def plan_timeline(plan: Plan, schedule: Schedule) -> Timeline:
     """When everything of a plan runs."""
     graph, platform, choices = plan.graph, plan.platform, plan.choices
+    other, known = _TIMELINES.get(id(schedule), (None, None))
+    if other is not None and known is not None and other.platform is platform and other.choices is choices:
+        return known
     homes = memories(plan, schedule)
     where = [sources(homes, schedule, number) for number in range(len(schedule.groups))]
 
