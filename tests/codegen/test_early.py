@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from tilewright.codegen.early import described_early, queued_behind, transfers_first
+from tilewright.codegen.early import described_early, queued_behind, started_first, transfers_first
+from tilewright.core.expr import Expr, Var
 from tilewright.core.plan import Place
 from tilewright.core.program import (
     AwaitEngine,
     AwaitTransfers,
     Copy,
     Driven,
+    For,
+    If,
     Invoke,
     Let,
     Mark,
@@ -21,6 +24,7 @@ from tilewright.core.program import (
     StartEngine,
     Statement,
 )
+from tilewright.core.program import Test as Holds
 
 FIRST, SECOND = (StartEngine("npu", (Invoke(name, (), ""),), single=True) for name in ("first", "second"))
 TOLD, GO = replace(SECOND, goes=False), replace(SECOND, body=())
@@ -81,6 +85,51 @@ def test_a_job_is_not_queued_behind_anything_else() -> None:
     assert queued(loaded, between, later, worked) == [loaded, between, later, worked]
     alone = (FIRST, Driven((DONE,)), cores(SECOND))
     assert queued(alone, engine="other") == [alone]
+
+
+def first(*bodies: tuple[Statement, ...]) -> list[tuple[Statement, ...]]:
+    return [r.body for r in started_first([Routine(f"r{i}", "", body) for i, body in enumerate(bodies)])]
+
+
+AWAITED, BEFORE = Driven((DONE,)), Driven((AwaitEngine("npu", recent=False),))
+
+
+def test_a_group_starts_its_job_before_that_of_the_last_one_is_awaited() -> None:
+    """The first wait, which is over at once, tells what the one behind the start waits for."""
+    assert first((FIRST, AWAITED, MARK), (MARK, SECOND, Driven((LOAD,)), AWAITED), (MARK, FIRST, AWAITED)) == [
+        (FIRST, BEFORE, MARK),
+        # This one is told from what comes behind it already.
+        (MARK, replace(SECOND, beside=(BEFORE,)), Driven((LOAD,))),
+        (MARK, replace(FIRST, beside=(BEFORE,)), AWAITED),
+    ]
+
+
+def turns(*body: Statement, start: int = -1) -> For:
+    """A loop that starts each step before it awaits the one before."""
+    now = Expr(((Var("t", start, 3), 1),))
+    started = If((Holds(now + 1, ">=", 0), Holds(now + 1, "<", 4)), (Driven((LOADED,)), FIRST))
+    return For("t", start, 4, (started, Driven((If((Holds(now, "<", 3),), BEFORE.body),)), *body))
+
+
+def test_so_does_a_loop() -> None:
+    behind = (turns(), AWAITED)
+    assert first((SECOND, AWAITED), behind, (MARK, SECOND, AWAITED)) == [
+        (SECOND, BEFORE),
+        (turns(),),
+        (MARK, replace(SECOND, beside=(BEFORE,)), AWAITED),
+    ]
+
+
+def test_but_not_before_anything_else() -> None:
+    loaded = (FIRST, AWAITED), (Driven((LOAD, LOADED)), SECOND)
+    stored = (FIRST, Driven((DONE, LOAD))), (SECOND, AWAITED)
+    other = (FIRST, AWAITED), (replace(SECOND, engine="other"), Driven((AwaitEngine("other"),)))
+    worked = (FIRST, AWAITED, Meet(), cores()), (SECOND,)
+    early = (FIRST, AWAITED), (turns(start=-2),), (turns(Driven((LOAD,)), start=-2),)
+    for bodies in (loaded, stored, other, worked):
+        assert first(*bodies) == [*bodies]
+    assert first((FIRST, AWAITED), (For("t", -2, 4, (Driven((LOAD,)), *turns().body)),))[0] == (FIRST, AWAITED)
+    assert first(*early)[0] == (FIRST, AWAITED)
 
 
 def ordered(*bodies: tuple[Statement, ...]) -> list[tuple[Statement, ...]]:

@@ -82,6 +82,16 @@ def test_an_engine_works_on_one_job_after_the_other() -> None:
     assert took(*jobs, Await("array", False, 0)) == 110
 
 
+def test_a_group_starts_its_job_before_that_of_the_last_one_is_awaited() -> None:
+    first = passed((Start("array", 10, 100), Await("array", True, 5, 7, ends=True), Wait(A, 5)), START, 0.0)
+    assert first.cycles == 15
+    assert passed((Wait(A, 5), Start("array", 30, 100)), first.state, 0.0).cycles == 102
+    assert passed((Start("array", 30, 100), Await("array", True, 5, 7)), first.state, 0.0).cycles == 202
+    # What comes before it, or is done elsewhere, comes behind the first job.
+    assert passed((load(20), Start("array", 30, 100)), first.state, 0.0).cycles == 142
+    assert passed((Start("other", 30, 100),), first.state, 0.0).cycles == 132
+
+
 def test_engines_slow_cores_down() -> None:
     assert took(Start("array", 0, 100), Work(1000, ()), slows=0.5) == 1050
 
@@ -89,11 +99,11 @@ def test_engines_slow_cores_down() -> None:
 def test_what_is_left_goes_on_in_the_next_turn() -> None:
     first = passed((load(100), Issue(B, "far", 0, 5, passing=60)), START, 0.0)
     assert first.cycles == 10
-    assert first.state == ((("dma", 100.0), ("far", 5.0)), (), ((A, 100.0, 0), (B, 5.0, 60)), (), ())
+    assert first.state == ((("dma", 100.0), ("far", 5.0)), (), ((A, 100.0, 0), (B, 5.0, 60)), (), (), None)
     assert passed((Wait(A, 0),), first.state, 0.0).cycles == 100
     # What was complete leaves nothing but what has to be sent on.
     later = passed((Spend(500),), first.state, 0.0)
-    assert later.state == ((), (), ((B, 0.0, 60),), (), ())
+    assert later.state == ((), (), ((B, 0.0, 60),), (), (), None)
     assert passed((Wait(B, 0),), later.state, 0.0).cycles == 60
 
 

@@ -3,20 +3,27 @@ jobs.
 
 Describing a job takes some hundred cycles, most of them to bring code into caches. What drives has time for it before
 the last barrier, transfer or job that the start comes behind. Looking whether a transfer is complete takes some cycles,
-too, and most are long before a job is.
+too, and most are long before a job is. Engines do one thing after the other, so what a group starts there first may
+read what the group before it makes there, and is started before that is awaited.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from operator import eq, ge, gt, lt
 
+from msgspec import Struct
 from msgspec.structs import replace
 
+from tilewright.core.expr import value_of
 from tilewright.core.program import (
     AwaitEngine,
     AwaitTransfers,
     Driven,
+    For,
+    If,
     Invoke,
+    Let,
     Mark,
     Meet,
     OnCores,
@@ -79,6 +86,104 @@ def _queued(statements: list[Statement], place: int, inside: tuple[Statement, ..
             return inside[first + 1 :]
         case _:
             return inside
+
+
+RELATIONS = {"==": eq, "<": lt, ">": gt, ">=": ge}
+"""Of tests of turns."""
+
+
+class _Ended(Struct, frozen=True):
+    """A wait for an engine that a routine ends with, but for waits for transfers."""
+
+    statements: list[Statement]
+    place: int
+    engine: str
+    told: bool
+    """Whether something else than that was awaited, or looked for, since the engine's last job was started."""
+
+
+def started_first(routines: Sequence[Routine]) -> tuple[Routine, ...]:
+    """The same routines, which run one after the other: where one ends with waiting for an engine, and the next one
+    first of all starts a job there, it is awaited behind that start."""
+    found = [list(routine.body) for routine in routines]
+    ended: _Ended | None = None
+    told = False
+    for statements in found:
+        for place, statement in enumerate(statements):
+            match statement:
+                case Mark():
+                    continue
+                case StartEngine(goes=True) if ended is not None and ended.engine == statement.engine:
+                    _later(ended)
+                    behind = Driven((AwaitEngine(statement.engine, recent=False),))
+                    statements[place] = replace(statement, beside=(behind, *statement.beside))
+                case For() if ended is not None and _starts(statement, ended.engine):
+                    _later(ended)
+                case Driven(body=(*_, AwaitEngine(engine=engine, recent=True))):
+                    ended = _Ended(statements, place, engine, told)
+                    continue
+                case Driven(body=body) if all(isinstance(own, AwaitTransfers) for own in body):
+                    continue
+                case _:
+                    pass
+            told, ended = _tells(statements[place], told), None
+    kept = [[statement for statement in statements if statement != Driven(())] for statements in found]
+    return tuple(replace(routine, body=tuple(body)) for routine, body in zip(routines, kept, strict=True))
+
+
+def _later(ended: _Ended) -> None:
+    """Takes a wait away: what is started next is awaited with it, or behind it the jobs before the last wait are."""
+    driven = ended.statements[ended.place]
+    assert isinstance(driven, Driven)
+    tells = () if ended.told else (AwaitEngine(ended.engine, recent=False),)
+    ended.statements[ended.place] = Driven((*driven.body[:-1], *tells))
+
+
+def _starts(loop: For, engine: str) -> bool:
+    """Whether a loop first of all starts a job of an engine, and then waits there."""
+    done = _done(loop.body, {loop.name: loop.start})
+    for statement in done:
+        if isinstance(statement, StartEngine):
+            following = next(done, None)
+            alone = statement.engine == engine and statement.goes and not statement.beside
+            return alone and isinstance(following, AwaitEngine) and following.engine == engine
+        if not isinstance(statement, AwaitTransfers):
+            return False
+    return False
+
+
+def _tells(statement: Statement, told: bool) -> bool:
+    """Whether some engine has been waited for since a job was last started, given whether that was so before."""
+    match statement:
+        case For(name=name, start=start, stop=stop, body=body):
+            turns = range(max(start, stop - 2), stop)
+            done = [own for turn in turns for own in _done(body, {name: turn})]
+        case Driven(body=done) | OnCores(beside=done):
+            pass
+        case StartEngine(beside=beside):
+            done = [statement, *_done(beside, {})]
+        case _:
+            done = []
+    for own in done:
+        told = isinstance(own, AwaitEngine) if isinstance(own, StartEngine | AwaitEngine) else told
+    return told
+
+
+def _done(statements: Iterable[Statement], values: Mapping[str, int]) -> Iterator[Statement]:
+    """What is done at a turn of a loop, in order."""
+    for statement in statements:
+        match statement:
+            case Mark():
+                pass
+            case Let(name=name, value=value):
+                values = {**values, name: value_of(value, values)}
+            case If(tests=tests, body=body):
+                if all(RELATIONS[test.relation](value_of(test.value, values), test.bound) for test in tests):
+                    yield from _done(body, values)
+            case Driven(body=body):
+                yield from _done(body, values)
+            case _:
+                yield statement
 
 
 def transfers_first(routines: Iterable[Routine]) -> tuple[Routine, ...]:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tilewright.codegen.channels import Channels
-from tilewright.codegen.early import described_early, queued_behind, transfers_first
+from tilewright.codegen.early import described_early, queued_behind, started_first, transfers_first
 from tilewright.codegen.lowering import CORE, Lowering, index_name
 from tilewright.codegen.naming import with_names
 from tilewright.codegen.pieces import Pieces
@@ -42,7 +42,7 @@ def lower_groups(plan: Plan, schedule: Schedule, pieces: Pieces, *, observed: bo
     routines = [_Turns(groups, group, mine).routine() for group, mine in zip(groups, done, strict=True)]
     early = [name for name, engine in plan.platform.engines.items() if isinstance(engine, Device) and engine.early]
     ordered = transfers_first(with_roles(routines, plan.platform.engines[schedule.engine].memory))
-    return queued_behind(described_early(ordered, early), early)
+    return started_first(queued_behind(described_early(ordered, early), early))
 
 
 class _Turns(Struct, frozen=True):
@@ -98,7 +98,13 @@ class _Turns(Struct, frozen=True):
             *self._when(0, furthest, [Mark(group.index, "work"), *self._section("after")]),
             *self._section("behind"),
         ]
-        return [For(STEP, -furthest, group.steps, tuple(turn))]
+        behind = [AwaitEngine(self.actions.runs[0].engine)] if self._awaited_behind else []
+        return [For(STEP, -furthest, group.steps, tuple(turn)), *behind]
+
+    @property
+    def _awaited_behind(self) -> bool:
+        """Whether the last step of a queue is awaited behind the loop: nothing is done with its results there."""
+        return all(isinstance(action, RunAction) for action in self.actions.at("after"))
 
     def _ahead(self) -> list[Statement]:
         """What is done for later steps at the start of a turn; what is done beside turns, just for the first steps."""
@@ -163,7 +169,8 @@ class _Turns(Struct, frozen=True):
         engine = action.run.engine
         if self._queued:
             before = If((self._before_last(),), (AwaitEngine(engine, recent=False),))
-            return [before, *self._once(group.steps - 1, [AwaitEngine(engine)])]
+            last = [] if self._awaited_behind else self._once(group.steps - 1, [AwaitEngine(engine)])
+            return [before, *last]
         position = action.run.position
         waited = [Mark(group.index, "await"), AwaitEngine(engine), *group.made(position)]
         return group.guarded(group.work_depth(position), waited)

@@ -77,7 +77,7 @@ class GroupActions(Struct, frozen=True):
     @property
     def furthest(self) -> int:
         """How many turns there are before that of the first step."""
-        return max((-action.point.shift for name in ("ahead", "behind") for action in self.at(name)), default=0)
+        return max((_turns_before(action) for name in ("ahead", "behind") for action in self.at(name)), default=0)
 
     def at(self, section: Section) -> list[Action]:
         return self.sections.get(section, [])
@@ -98,6 +98,12 @@ def actions(count: int, moves: Sequence[Move], runs: Sequence[Run]) -> list[Grou
             if len(done) > 1:
                 _sort(section, done, stores_first=each.number in filled)
     return found
+
+
+def _turns_before(action: Action) -> int:
+    """At how many turns before that of the first step something is done: loads may begin with that of the second."""
+    later = isinstance(action, MoveAction) and action.what == "load" and action.move.tiles == "rest"
+    return -action.point.shift - later
 
 
 def _of_moves(moves: Sequence[Move]) -> Iterator[Action]:

@@ -16,6 +16,7 @@ from math import inf
 from typing import Literal
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 Kind = Literal["compute", "load", "store", "stage"]
 Channel = tuple[int, int, int]
@@ -103,6 +104,9 @@ class Await(Struct, frozen=True):
     recent: bool
     cycles: float
     wake: float = 0.0
+    ends: bool = False
+    """Whether its group ends with it, but for waits for transfers: what the next group starts there first of all is
+    started before."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,11 +133,12 @@ State = tuple[
     tuple[tuple[Channel, float, float], ...],
     tuple[tuple[str, float, float], ...],
     tuple[tuple[str, tuple[float, ...]], ...],
+    Await | None,
 ]
 """When lanes are free, when requests may be made, when transfers are complete and what is left to do for them, when the
 last jobs and those before them are, and when commands in queues begin: all from now on, and only what lies in the
-future."""
-START: State = ((), (), (), (), ())
+future. Then the wait for an engine that a group ends with, where nothing has been done behind it yet."""
+START: State = ((), (), (), (), (), None)
 
 
 class Clock(Struct):
@@ -148,12 +153,19 @@ class Clock(Struct):
     done: dict[Channel, tuple[float, float]] = field(default_factory=dict[Channel, tuple[float, float]])
     jobs: dict[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
     queued: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
+    ended: Await | None = None
     busy: dict[str, float] = field(default_factory=dict[str, float])
     moved: dict[str, int] = field(default_factory=dict[str, int])
 
     def run(self, body: Sequence[Statement], step: int = 0) -> None:
         """Does one thing after the other."""
         for statement in body:
+            ended = self.ended
+            if ended is not None and not isinstance(statement, Wait):
+                self.ended = None
+                if not (isinstance(statement, Start) and statement.engine == ended.engine):
+                    self._await(ended)
+                    ended = None
             match statement:
                 case Issue():
                     self._issue(statement, step)
@@ -164,10 +176,12 @@ class Clock(Struct):
                     self._work(statement, step)
                 case Start():
                     self._start(statement, step)
+                    if ended is not None:
+                        self._await(replace(ended, recent=False))
+                case Await(ends=True):
+                    self.ended = statement
                 case Await():
-                    last, before = self.jobs.get(statement.engine, (-inf, -inf))
-                    end = last if statement.recent else before
-                    self.now = max(self.now + statement.cycles, end + statement.wake)
+                    self._await(statement)
                 case Spend():
                     self.now += statement.cycles
 
@@ -206,6 +220,10 @@ class Clock(Struct):
         self._busy(job.engine, begin, begin + job.cycles, job.cycles, step, job.label)
         self.jobs[job.engine] = (begin + job.cycles, last)
 
+    def _await(self, job: Await) -> None:
+        last, before = self.jobs.get(job.engine, (-inf, -inf))
+        self.now = max(self.now + job.cycles, (last if job.recent else before) + job.wake)
+
     def _busy(self, lane: str, begin: float, stop: float, cycles: float, step: int, label: Label) -> None:
         self.free[lane] = stop
         self.busy[lane] = self.busy.get(lane, 0.0) + cycles
@@ -230,12 +248,13 @@ class Clock(Struct):
                     (lane, tuple(at - now for at in q if at > now)) for lane, q in self.queued.items() if q[-1:] > [now]
                 )
             ),
+            self.ended,
         )
 
 
 def arrived(state: State, slows: float = 0.0, bars: list[Bar] | None = None) -> Clock:
     """A clock that begins with what was left."""
-    free, asked, done, jobs, queued = state
+    free, asked, done, jobs, queued, ended = state
     return Clock(
         slows,
         bars,
@@ -244,6 +263,7 @@ def arrived(state: State, slows: float = 0.0, bars: list[Bar] | None = None) -> 
         done={channel: (at, more) for channel, at, more in done},
         jobs={engine: (last, before) for engine, last, before in jobs},
         queued={lane: [*begins] for lane, begins in queued},
+        ended=ended,
     )
 
 

@@ -75,9 +75,11 @@ class Driver:
             code += self._far_code(far.cold)
         return Wait(channel, exact(code), exact(code))
 
-    def awaited(self, engine: Engine, part: CostedGroup, position: int, *, recent: bool = True) -> Statement:
-        """Waits for jobs of an engine."""
-        return Await(engine.name, recent, *self._waiting(("await", part.number, position)))
+    def awaited(
+        self, engine: Engine, part: CostedGroup, position: int, *, recent: bool = True, ends: bool = False
+    ) -> Statement:
+        """Waits for jobs of an engine; a group `ends` with it where nothing else is done behind it."""
+        return Await(engine.name, recent, *self._waiting(("await", part.number, position)), ends)
 
     def start(
         self, engine: Engine, part: CostedGroup, position: int, step: int, cycles: float, label: Label, where: str

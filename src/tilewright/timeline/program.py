@@ -155,7 +155,8 @@ class Turns:
         if action.what == "await":
             # The next step's work may have been started meanwhile.
             recent = action.run.start.shift == action.run.wait.shift or step == costs.steps - 1
-            return [self._driver.awaited(engine, part, position, recent=recent)]
+            ends = step == costs.steps - 1 and part.group.queued and self._ends
+            return [self._driver.awaited(engine, part, position, recent=recent, ends=ends)]
         label = Label("compute", part.names[position], -action.point.shift)
         where = "beside" if beside else "start"
         return [self._driver.start(engine, part, position, step, cycles, label, where)]
@@ -172,4 +173,11 @@ class Turns:
             code = -kept.nodes[position] if step == 0 else kept.again[position] if kept.again else 0.0
             return [Work(exact(cycles + code), tuple(others), label)]
         start = self._driver.start(engine, self._part, position, step, cycles, label, "start")
-        return [start, *others, self._driver.awaited(engine, self._part, position)]
+        ends = self._costs.steps == 1 and run is self._actions.now[-1] and self._ends
+        return [start, *others, self._driver.awaited(engine, self._part, position, ends=ends)]
+
+    @property
+    def _ends(self) -> bool:
+        """Whether nothing is done behind the last run of a group, and there is another group."""
+        after = all(isinstance(action, RunAction) for action in self._actions.at("after"))
+        return after and self._part is not self._place.parts[-1]
