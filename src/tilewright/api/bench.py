@@ -84,18 +84,24 @@ class Bench:
         self._folder = folder
         self._objects: tuple[str, ...] = ()
 
-    def run(self, platform: Target, layers: Sequence[SampledLayer], number: int, most: float = inf) -> BenchRun | None:
+    def run(
+        self, platform: Target, layers: Sequence[SampledLayer], number: int, most: float = inf, engine: str = ""
+    ) -> BenchRun | None:
         """A program of layers; none where they do not fit the machine, or take more than `most` cycles.
 
-        Its number decides how many cores it has, and how much memory.
+        Its number decides how many cores it has, and how much memory. Where it is for another engine than the cores,
+        that has one step's work at a time.
         """
         cores = platform.cores
-        others = tuple(name for name in platform.engines if name != cores.name)
+        others = tuple(name for name in platform.engines if name not in (cores.name, engine))
+        buffers = 1 if engine else 0
         for sizes in _memories(platform, layers, number):
             machine = resize(platform, Sizes(sizes, cores=1 if ALONE[number % len(ALONE)] else 0, without=others))
             graph = run_pipeline(network(layers), machine, passes=LAST)
             try:
-                planned = plan(graph, machine, PlanOptions(seconds=0.0, fuse="off", order="given"))
+                planned = plan(
+                    graph, machine, PlanOptions(buffers, fuse="off", overlap="off", seconds=0.0, order="given")
+                )
             except TilewrightError:
                 continue
             if (planned.schedule is None) != platform.whole or (planned.schedule and planned.schedule.cycles > most):

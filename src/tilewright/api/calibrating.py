@@ -19,16 +19,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tilewright.api.bench import Bench, BenchRun, Progress, compiler_of, quantiles, quiet, rounded
+from tilewright.api.calibrating_engines import measured_engine
 from tilewright.api.calibrating_nests import measured_nests
 from tilewright.api.sampled_layers import SampledLayer, draw_layers
 from tilewright.core.plan import Group, NodeWork
 from tilewright.errors import TilewrightError
 from tilewright.machine.calibration import (
     COMPILER,
+    ENGINE,
     NESTS,
     Calibration,
     key_of,
     stale,
+    stale_engine,
     stale_nests,
     write_calibrations,
 )
@@ -61,7 +64,7 @@ MOST_MISSES = 40
 
 
 class CalibrationResult(Struct, frozen=True):
-    """What was measured of a kernel, or of loop nests."""
+    """What was measured of a kernel, of loop nests, or of starts of an engine."""
 
     name: str
     calibration: Calibration
@@ -95,6 +98,8 @@ def outdated(
     found = [(k.path.name, stale(machine, k, compiler)) for k in kernels_with_terms(machine, names, kernels)]
     if not (names or kernels):
         found.append((NESTS, stale_nests(machine, compiler)))
+        own = load_platform(platform)
+        found += [(f"{ENGINE}{name}", stale_engine(own, name, compiler)) for name in own.engine_calibrations]
     return [(name, reasons) for name, reasons in found if reasons]
 
 
@@ -105,16 +110,19 @@ def calibrate(
     ops: tuple[Path, ...] = (),
     names: Sequence[str] = (),
     nests: bool = False,
+    engines: Sequence[str] = (),
     seed: int = 0,
     output: Path | None = None,
     progress: Progress = quiet,
 ) -> tuple[CalibrationResult, ...]:
     """Measures what a platform's programs take and writes it: beside a user's own kernels, else beside the platform's.
 
-    Loop nests and all kernels, or only `nests`, or the kernels that are named or a user's own. All is written at the
-    end, or nothing.
+    Loop nests, all kernels and starts of engines that were measured before, or only `nests`, the `engines` or kernels
+    that are named, or a user's own kernels. All is written at the end, or nothing.
     """
     machine = _loaded(platform, kernels, ops)
+    own = load_platform(platform, kernels)
+    chosen = _engines(own, engines, everything=not (nests or names or kernels))
     if nests and machine.qemu:
         raise TilewrightError(
             "bad-argument",
@@ -122,9 +130,9 @@ def calibrate(
             reasons=["QEMU counts instructions of whole layers, with no caches"],
             help="leave --nests away: `operations` of its platform.yaml say what they take",
         )
-    wanted = () if nests else kernels_with_terms(machine, names, kernels)
+    wanted = () if nests or (engines and not names) else kernels_with_terms(machine, names, kernels)
     results: list[CalibrationResult] = []
-    if nests or not (names or kernels or machine.qemu):
+    if nests or not (names or kernels or engines or machine.qemu):
         results.append(CalibrationResult(NESTS, measured_nests(machine, seed, progress)))
         machine = with_times(machine, results[0].calibration.terms)
     results += [measured(machine, kernel, seed, progress) for kernel in wanted]
@@ -133,7 +141,25 @@ def calibrate(
         mine = {result.name: result.calibration for result in results if places[result.name] == folder}
         if mine:
             write_calibrations(output or folder, machine.name, mine)
-    return tuple(results)
+    starts = [CalibrationResult(f"{ENGINE}{name}", measured_engine(own, name, seed, progress)) for name in chosen]
+    if starts:
+        write_calibrations(output or own.folder, own.name, {start.name: start.calibration for start in starts})
+    return (*results, *starts)
+
+
+def _engines(platform: Target, names: Sequence[str], *, everything: bool) -> tuple[str, ...]:
+    """Those that are named, or all that were measured before."""
+    used = {kernel.engine for kernel in platform.kernels} if platform.timings else set[str]()
+    found = [name for name in platform.engines if name != platform.cores.name and name in used]
+    for name in names:
+        if name not in found:
+            raise TilewrightError(
+                "bad-argument",
+                f"'{name}' is no engine of '{platform.name}' that can be calibrated",
+                reasons=[f"these are simulated: {', '.join(found) or 'none'}"],
+                help="name one of these, or add a kernel for it",
+            )
+    return tuple(names) or (tuple(platform.engine_calibrations) if everything else ())
 
 
 def _loaded(platform: str, kernels: tuple[Path, ...], ops: tuple[Path, ...]) -> Target:

@@ -37,6 +37,15 @@ def calibrate_command(
             "--nests", help="Measures only loop nests, which are printed where no kernel fits; else kernels, too."
         ),
     ] = False,
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--engine",
+            metavar="NAME",
+            help="Measures what it takes to start work on an engine beside the cores. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, max=opt.LARGEST, help="Chooses the layers.")] = 0,
     output: Annotated[
         Path | None,
@@ -58,7 +67,8 @@ def calibrate_command(
     """Layers of random sizes are made from what operators and kernels declare, built and run on that simulator. The
     coefficients of the terms in a kernel's header are solved from these, and written to `calibration.json` with the
     errors for layers that were held out. Cycles of operations in loop nests are measured likewise, on layers that no
-    kernel fits. With `--check` the exit status is 1 where something is out of date.
+    kernel fits, and what starts of engines beside the cores take. With `--check` the exit status is 1 where something
+    is out of date.
 
     `tilewright calibrate --platform siracusa` measures loop nests and all kernels
 
@@ -79,6 +89,7 @@ def calibrate_command(
             ops=ops,
             names=kernel or (),
             nests=nests,
+            engines=engine or (),
             seed=seed,
             output=output,
             progress=progress,

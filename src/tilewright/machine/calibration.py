@@ -28,12 +28,16 @@ if TYPE_CHECKING:
 FILE = "calibration.json"
 NESTS = "loop nests"
 """Their part of the file, among those of kernels."""
+ENGINE = "engine "
+"""What the names of their parts begin with that are of engines beside the cores."""
+START_TERMS = ("fork", "begin")
+"""What is measured of these, as in descriptions of machines."""
 COMPILER = "compiler"
 """The part of a key that costs a call of the compiler, so that planning does not ask for it."""
 
 
 class Calibration(Struct, frozen=True):
-    """Of one kernel on one platform, or of loop nests."""
+    """Of one kernel on one platform, of loop nests, or of starts of an engine."""
 
     key: Mapping[str, str]
     """What it was measured with: sources, flags, timing and compiler."""
@@ -60,7 +64,7 @@ Calibrations = Mapping[str, Calibration]
 
 
 def read_calibrations(platform: str, folder: Path, own: Iterable[Path], files: Iterable[KernelFile]) -> Calibrations:
-    """What was measured of files of kernels; that of those in a user's `own` folders lies beside them."""
+    """What was measured of loop nests and kernels; that of files in a user's `own` folders lies beside them."""
     places = {place: _read(place / FILE, platform) for place in (*own, folder)}
     found = dict[str, Calibration]()
     for file in files:
@@ -70,6 +74,17 @@ def read_calibrations(platform: str, folder: Path, own: Iterable[Path], files: I
     if NESTS in places[folder]:
         found[NESTS] = places[folder][NESTS]
     return MappingProxyType(found)
+
+
+def read_engines(platform: str, folder: Path) -> Calibrations:
+    """What was measured of engines beside the cores, by their names."""
+    found = _read(folder / FILE, platform).items()
+    return MappingProxyType({name.removeprefix(ENGINE): one for name, one in found if name.startswith(ENGINE)})
+
+
+def started(engines: Calibrations) -> dict[str, float]:
+    """What they say of starts of engines, by engine and term."""
+    return {f"{name}.{term}": cycles for name, one in engines.items() for term, cycles in one.terms.items()}
 
 
 def measured(calibrations: Calibrations) -> dict[str, float]:
@@ -149,6 +164,14 @@ def nests_key(platform: Target, operations: Iterable[str]) -> dict[str, str]:
     return {"headers": _digest(code), **joined, **_machine_key(platform)}
 
 
+def engine_key(platform: Target, engine: str) -> dict[str, str]:
+    """The same of starts of an engine: its kernels describe jobs, and some come with headers."""
+    paths = sorted({kernel.path for kernel in platform.kernels if kernel.engine == engine})
+    code = {path.name: _code(path.read_text()) for path in _files(platform, *paths)}
+    device = platform.device(engine)
+    return {"sources": _digest(code, dict(device.settings) if device is not None else None), **_machine_key(platform)}
+
+
 def _machine_key(platform: Target) -> dict[str, str]:
     flags = _digest(platform.build.get("compiler"), platform.build.get("flags"))
     return {"flags": flags, "timing": _digest(_timing(platform))}
@@ -175,6 +198,15 @@ def stale_nests(platform: Target, more: Mapping[str, str] = MappingProxyType({})
         return ("they were never calibrated",)
     key = {**nests_key(platform, found.terms), **more}
     return tuple(f"their {name} changed" for name, value in key.items() if found.key.get(name) != value)
+
+
+def stale_engine(platform: Target, engine: str, more: Mapping[str, str] = MappingProxyType({})) -> tuple[str, ...]:
+    """The same of starts of an engine."""
+    found = platform.engine_calibrations.get(engine)
+    if found is None:
+        return ("it was never calibrated",)
+    key = {**engine_key(platform, engine), **more}
+    return tuple(f"its {name} changed" for name, value in key.items() if found.key.get(name) != value)
 
 
 def warnings(platform: Target, kernels: Iterable[Kernel | None]) -> tuple[str, ...]:

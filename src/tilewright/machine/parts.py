@@ -160,9 +160,9 @@ class Engine(Part, frozen=True, kw_only=True, tag_field="kind"):
     takes: tuple[Offload, ...] = ()
     """The operators that it takes, where it works beside the cores that run programs."""
     fork: Whole = 0
-    """Cycles to start work on all cores and wait for it; of a device, to describe a job."""
+    """Cycles to start work on all cores and wait for it; of a device, to start a step's jobs and to see their end."""
     begin: Whole = 0
-    """Cycles more of a kernel with a hook when it first runs in a group: its code comes into the caches."""
+    """Cycles more of a kernel with a hook, or a device, that first runs in a group: its code comes into the caches."""
     peak: Number = 0.0
     """Multiply-accumulates of bytes that one core, or the device, does in a cycle at best; 0 where nobody says."""
     turn: Whole = 0

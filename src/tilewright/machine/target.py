@@ -15,7 +15,7 @@ from tilewright.base.descriptions import read_yaml
 from tilewright.base.files import is_file, is_folder
 from tilewright.base.schema import Flag, Number, Part, Share, Signed, Source, Whole, mapping, merged, read
 from tilewright.errors import TilewrightError
-from tilewright.machine.calibration import FILE, Calibrations, measured, read_calibrations
+from tilewright.machine.calibration import FILE, Calibrations, measured, read_calibrations, read_engines, started
 from tilewright.machine.kernel import Kernel
 from tilewright.machine.kernels import KernelFile, Kernels, first_of_each_name
 from tilewright.machine.machine import Machine, MachineFile, machine_values, renewed
@@ -122,6 +122,8 @@ class Target(Machine, frozen=True):
     """How many cycles a unit of time may be, where that is not the cycle."""
     calibrations: Calibrations = field(default_factory=lambda: MappingProxyType({}))
     """What was measured of kernels whose headers have terms."""
+    engine_calibrations: Calibrations = field(default_factory=lambda: MappingProxyType({}))
+    """What was measured of starts of engines beside the cores, by their names."""
     measured_as: Target | None = None
     """The machine on which that was measured, where it is another one."""
     allowed: tuple[str, ...] = ()
@@ -411,15 +413,18 @@ def _measured(described: Target, extra_kernels: tuple[Path, ...], other: Target 
     kernels = described.kernels
     assert isinstance(kernels, Kernels)
     calibrations = read_calibrations((other or described).name, described.folder, extra_kernels, kernels.files)
+    engines = read_engines(described.name, described.folder)
     times = {**described.operations, **measured(calibrations)}
     found = replace(
         described,
         kernels=kernels.measured({name: calibration.terms for name, calibration in calibrations.items()}),
         operations=MappingProxyType({}),
         calibrations=calibrations,
+        engine_calibrations=engines,
     )
     # Nothing where nothing was measured, so that operations of loop nests have their usual cycles.
-    return with_times(found, {**_code_lines(found), **times} if times else {})
+    found = with_times(found, {**_code_lines(found), **times} if times else {})
+    return with_times(found, started(engines))
 
 
 def _check_copies(machine: Mapping[str, Any], source: Source) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from types import MappingProxyType
 
 import numpy as np
+from msgspec.structs import replace
 
 from tilewright.base.dtype import INT8
 from tilewright.core.domain import WHOLE, Axis, Domain, dim, domain
 from tilewright.core.graph import Array, TensorType
-from tilewright.core.op import REQUIRED, Call, Operator, declare, example
+from tilewright.core.op import REQUIRED, Call, Example, Operator, declare, example
 from tilewright.ops.ita_rules import requantised
 from tilewright.ops.ita_tiles import TILE
 
@@ -41,6 +42,16 @@ def _reference(call: Call, A: Array, B: Array, W: Array) -> Array:
     return requantised(A.astype(np.int64) + B, *(call.int(name) for name in ("mult", "shift", "add")))
 
 
+MOST_SAMPLED = 4
+"""Rows and columns of tiles in a layer made at random."""
+
+
+def _sampled(spec: Example, random: np.random.Generator) -> Example:
+    """An example with other numbers of tiles."""
+    m, n = (int(random.integers(1, MOST_SAMPLED)) for _ in range(2))
+    return replace(spec, inputs=(*[f"int8[{m},{n},64,64]"] * 2, *spec.inputs[2:]))
+
+
 declare(
     Operator(
         "ITAAdd",
@@ -55,5 +66,6 @@ declare(
         ),
         MappingProxyType({"mult": REQUIRED, "shift": REQUIRED, "add": 0}),
         doc=__doc__ or "",
+        sample=_sampled,
     )
 )

@@ -12,6 +12,7 @@ from __future__ import annotations
 from types import MappingProxyType
 
 import numpy as np
+from msgspec.structs import replace
 
 from tilewright.base.dtype import INT8
 from tilewright.core.domain import WHOLE, Axis, Domain, dim, domain
@@ -81,6 +82,19 @@ def _example(rows: int, columns: int, heads: int, shared: int = 1) -> Example:
     return Example((wide, keys, turned), MappingProxyType({**_SCALED, "heads": heads, "shared": shared}))
 
 
+MOST_SAMPLED = 2
+"""Rows of tiles, and tiles of a head, in attention made at random."""
+
+
+def _sampled(spec: Example, random: np.random.Generator) -> Example:
+    """An example with other numbers of tiles."""
+    heads, shared = (dict(spec.attrs).get(name, 1) for name in ("heads", "shared"))
+    assert isinstance(heads, int)
+    assert isinstance(shared, int)
+    rows, inner = (int(random.integers(1, MOST_SAMPLED + 1)) for _ in range(2))
+    return replace(spec, inputs=_example(rows, heads * (inner if shared == 1 else 1), heads, shared).inputs)
+
+
 declare(
     Operator(
         "ITAAttention",
@@ -92,5 +106,6 @@ declare(
         (_example(2, 1, 1), _example(1, 4, 2), _example(1, 4, 4, 2)),
         MappingProxyType({**FACTORS, "heads": REQUIRED, "shared": 1, "replaces": ""}),
         doc=__doc__ or "",
+        sample=_sampled,
     )
 )

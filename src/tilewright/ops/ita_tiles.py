@@ -10,11 +10,12 @@ from __future__ import annotations
 from types import MappingProxyType
 
 import numpy as np
+from msgspec.structs import replace
 
 from tilewright.base.dtype import INT8, UINT8
 from tilewright.core.domain import WHOLE, Axis, Domain, dim, domain
 from tilewright.core.graph import Array, TensorType
-from tilewright.core.op import REQUIRED, Call, Operator, declare, example
+from tilewright.core.op import REQUIRED, Call, Example, Operator, declare, example
 from tilewright.ops.ita_rules import gelu, requantised, wrapped
 
 TILE, MOST_TILES, BIAS_BITS = 64, 8, 24
@@ -65,6 +66,19 @@ def _reference(call: Call, X: Array, W: Array, B: Array) -> Array:
     return requantised(raw, call.int("act_mult"), call.int("act_shift"), call.int("act_add"))
 
 
+MOST_SAMPLED = 8
+"""Products of tiles in a layer made at random."""
+
+
+def _sampled(spec: Example, random: np.random.Generator) -> Example:
+    """An example with other numbers of tiles."""
+    m, n, k = (int(random.integers(1, MOST_TILES)) for _ in range(3))
+    while m * n * k > MOST_SAMPLED:
+        m, n, k = (max(number - 1, 1) for number in (m, n, k))
+    biases = m if dict(spec.attrs).get("turned") else n
+    return replace(spec, inputs=(f"int8[{m},{k},64,64]", f"int8[{n},{k},64,64]", f"uint8[{biases},192]"))
+
+
 declare(
     Operator(
         "ITALinear",
@@ -104,5 +118,6 @@ declare(
             }
         ),
         doc=__doc__ or "",
+        sample=_sampled,
     )
 )

@@ -67,6 +67,8 @@ class GroupProfile(Struct):
     """Cycles of core 0 by place: starting transfers ahead, waiting for the step's own, computing, ..."""
     counters: list[Mapping[str, int]] = field(default_factory=list[Mapping[str, int]])
     """Of each core, by the simulator's names."""
+    driven: list[int] = field(default_factory=list[int])
+    """Cycles of what drives, at each step, to start work of other engines and wait for it."""
 
     @property
     def cycles(self) -> int:
@@ -158,6 +160,8 @@ class Profiler:
         )
         first.assign(self._simulator, driver)
         groups = first.groups[:-1]
+        for group, mine in zip(groups, driver.groups, strict=False):
+            group.driven = [tile.kernel for tile in mine.tiles]
         for group, after, driven in zip(groups, groups[1:], driver.groups[1:], strict=False):
             # While it waits for other engines, cores come to the next group, and wait there.
             late = max(driven.start - after.start, 0)

@@ -9,7 +9,12 @@ when:
   data_sROWS: "data_sROWS % 4 == 0 and data_sPLANES % 4 == 0 and data_sIMAGES % 4 == 0"
   transposed_sROWS: "transposed_sROWS % 4 == 0 and transposed_sPLANES % 4 == 0 and transposed_sIMAGES % 4 == 0"
 strided: [data, transposed]
-cycles: "IMAGES * PLANES * ROWS * (COLUMNS * 10 / 16 + 8)"
+cycles:
+  words: IMAGES * PLANES * ROWS * words(COLUMNS)
+  rows: IMAGES * PLANES * ROWS
+  planes: IMAGES * PLANES
+  images: IMAGES
+  call: 1
 --- */
 #include "tilewright_kernel.h"
 

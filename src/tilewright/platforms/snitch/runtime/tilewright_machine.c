@@ -85,6 +85,18 @@ void tw_dma_wait(int channel) {
     dma.complete = dma.started;
 }
 
+/* As an engine (tilewright_mover.h). */
+void tw_mover_start(void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row, ptrdiff_t from_row) {
+    start(to, from, bytes, rows, to_row, from_row, 1, 0, 0);
+    dma.started++;
+}
+void tw_await_mover(int recent) {
+    (void)recent;
+    while (busy())
+        ;
+    dma.complete = dma.started;
+}
+
 /* The library copies byte by byte. Here two numbers of 64 bits, words, or what is left; the FPU loads the next one before the
  * last one is there. */
 static inline void copy(unsigned char *to, const unsigned char *from, size_t bytes) {
