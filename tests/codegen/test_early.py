@@ -155,3 +155,23 @@ def test_transfers_are_awaited_where_they_are_behind_anything_else() -> None:
 def test_calls_that_start_jobs_on_their_way_stay() -> None:
     two = replace(SECOND, single=False)
     assert early((cores(), MARK), (MARK, two)) == [(cores(), MARK), (MARK, two)]
+
+
+def test_what_depends_on_a_size_of_the_run_is_not_taken_for_a_start() -> None:
+    """Whether a job is started there, and so what is told of it, is known when it runs."""
+    some = If((Holds(Expr(((Var("size_0", 0, 64), 1),)), ">", 0),), (FIRST,))
+    loop = For("t", 0, 4, (some, DONE))
+    assert first((SECOND, AWAITED), (loop, AWAITED)) == [(SECOND, AWAITED), (loop, AWAITED)]
+    # The wait before it may be told from another one, but not from one behind which a job may have been started.
+    assert first((Driven((DONE,)), some, AWAITED), (MARK, SECOND, AWAITED)) == [
+        (Driven((DONE,)), some, BEFORE),
+        (MARK, replace(SECOND, beside=(BEFORE,)), AWAITED),
+    ]
+
+
+def test_jobs_beside_the_cores_count() -> None:
+    cores = OnCores("core", 8, (), (FIRST,))
+    assert first((AWAITED, cores, AWAITED), (MARK, SECOND, AWAITED)) == [
+        (AWAITED, cores, BEFORE),
+        (MARK, replace(SECOND, beside=(BEFORE,)), AWAITED),
+    ]

@@ -15,7 +15,7 @@ from operator import eq, ge, gt, lt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tilewright.core.expr import value_of
+from tilewright.core.expr import Size, value_of
 from tilewright.core.program import (
     AwaitEngine,
     AwaitTransfers,
@@ -158,32 +158,43 @@ def _tells(statement: Statement, told: bool) -> bool:
         case For(name=name, start=start, stop=stop, body=body):
             turns = range(max(start, stop - 2), stop)
             done = [own for turn in turns for own in _done(body, {name: turn})]
-        case Driven(body=done) | OnCores(beside=done):
-            pass
-        case StartEngine(beside=beside):
-            done = [statement, *_done(beside, {})]
         case _:
-            done = []
+            done = _done((statement,), {})
     for own in done:
-        told = isinstance(own, AwaitEngine) if isinstance(own, StartEngine | AwaitEngine) else told
+        match own:
+            case AwaitEngine():
+                told = True
+            case StartEngine() | If() | For():
+                told = False
+            case _:
+                pass
     return told
 
 
 def _done(statements: Iterable[Statement], values: Mapping[str, int]) -> Iterator[Statement]:
-    """What is done at a turn of a loop, in order."""
+    """What is done at a turn of a loop, in order; what depends on a size that is known when it runs stays an If."""
     for statement in statements:
         match statement:
             case Mark():
                 pass
             case Let(name=name, value=value):
-                values = {**values, name: value_of(value, values)}
+                values = {**values, name: value_of(value, values)} if _is_known(value, values) else values
             case If(tests=tests, body=body):
-                if all(RELATIONS[test.relation](value_of(test.value, values), test.bound) for test in tests):
+                if not all(_is_known(test.value, values) for test in tests):
+                    yield statement
+                elif all(RELATIONS[test.relation](value_of(test.value, values), test.bound) for test in tests):
                     yield from _done(body, values)
             case Driven(body=body):
                 yield from _done(body, values)
+            case OnCores(beside=beside) | StartEngine(beside=beside):
+                yield statement
+                yield from _done(beside, values)
             case _:
                 yield statement
+
+
+def _is_known(value: Size, values: Mapping[str, int]) -> bool:
+    return isinstance(value, int) or value.variables <= values.keys()
 
 
 def transfers_first(routines: Iterable[Routine]) -> tuple[Routine, ...]:
