@@ -13,7 +13,6 @@ import tilewright
 from command_line import relu
 from tilewright import TilewrightError, api, plan, sim
 from tilewright.cli.app import COMMANDS, run
-from tilewright.machine import target
 from tilewright.machine.target import described_platforms
 
 LIBRARIES = {"numpy", "ml_dtypes", "onnx", "ortools", "pandas", "elftools"}
@@ -85,7 +84,6 @@ def test_folders_of_the_package_are_listed_once(monkeypatch: pytest.MonkeyPatch)
         return glob(folder, pattern)
 
     monkeypatch.setattr(Path, "glob", noted)
-    target._shipped_files.cache_clear()
     described_platforms()
     kernels = [folder for folder, pattern in listed if pattern == "*.c"]
     assert len(kernels) == len(set(kernels))

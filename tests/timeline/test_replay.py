@@ -21,13 +21,13 @@ MODEL = Path(__file__).parent.parent.parent / "examples" / "models" / "tiny_cnn_
 
 def test_what_plans_have_in_common_is_followed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     followed: list[int] = []
-    follow = replay._group
+    follow = replay.followed_group
 
     def counted(place: GroupPlace, state: State) -> Passed:
         followed.append(place.part.number)
         return follow(place, state)
 
-    monkeypatch.setattr(replay, "_group", counted)
+    monkeypatch.setattr(replay, "followed_group", counted)
     platform, options = load_platform("siracusa"), PlanOptions()
     (*_, network) = networks_of(run_pipeline(load(MODEL), platform), platform, options)
     draft = tiled(network, options)

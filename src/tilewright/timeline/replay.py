@@ -126,7 +126,7 @@ def replay(
         place = GroupPlace(part, parts, actions, stages, kept[part.number], any(slow[: part.number]))
         key = (*place.key, state)
         if key not in followed:
-            followed[key] = place, _group(place, state)
+            followed[key] = place, followed_group(place, state)
         mine = followed[key][1]
         found.append(Timed(place, start, mine, state))
         state, start = mine.state, start + mine.cycles
@@ -182,7 +182,7 @@ def _slows(place: GroupPlace) -> float:
     return max(engine.slows for engine in place.part.costs.platform.engines.values())
 
 
-def _group(place: GroupPlace, state: State) -> Passed:
+def followed_group(place: GroupPlace, state: State) -> Passed:
     """Follows a group: turns that begin alike end alike."""
     turns, slows = Turns(place), _slows(place)
     cycles, busy, moved = 0.0, dict[str, float](), dict[str, int]()
