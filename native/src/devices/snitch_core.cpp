@@ -21,13 +21,26 @@ SnitchCore::SnitchCore(Machine &machine, Hart &hart, const SnitchSettings &setti
 
 SnitchCore::Entry SnitchCore::entry_of(const Op *op, uint32_t operand, int64_t from) const {
     const Timing timing = row_of(op->code).timing;
+    const FloatRow &row = float_row(op->code);
     Entry made;
     made.op = op;
-    made.row = &float_row(op->code);
+    made.row = &row;
     made.kind = timing == Timing::fp_load ? Kind::load : timing == Timing::fp_store ? Kind::store : Kind::compute;
     made.latency = static_cast<uint8_t>(op->cycles + hart_.group->pipeline.use[static_cast<size_t>(timing)]);
     made.operand = operand;
     made.from = from;
+    const bool computes = made.kind == Kind::compute;
+    const auto place = [&made](uint32_t where, bool used, uint32_t number) {
+        made.places |= (used ? number : unread) << where;
+        made.used |= (used ? 1u : 0u) << where;
+    };
+    place(first_place, computes && row.reads_a, op->rs1);
+    place(second_place, computes ? row.reads_b : made.kind == Kind::store, op->rs2);
+    place(third_place, computes && (row.reads_c || row.reads_d), row.reads_d ? op->rd : op->rs3);
+    place(target_place, computes ? !row.integer_result : made.kind == Kind::load, op->rd);
+    const auto mode = static_cast<uint32_t>(op->imm);
+    made.usual = computes && formats_ == 0 && !(row.divides && !settings_.divider) &&
+                 (!row.rounds || mode == rounding_dynamic || mode == rounding_mode::nearest_even);
     return made;
 }
 
@@ -73,6 +86,8 @@ Outcome SnitchCore::configure(uint32_t address, uint32_t value, const Op *op, in
                           hart_.code->pc_of(op));
             return Outcome::fault;
         }
+    for (uint32_t i = 0; i < stream_registers_; ++i)
+        look_at_stream(i);
     if (!is_empty())
         wake_self(time + 1); // it may have waited for this
     return Outcome::done;
@@ -135,7 +150,7 @@ bool SnitchCore::read_csr(uint32_t number, uint32_t &value) const {
 
 bool SnitchCore::write_csr(uint32_t number, uint32_t value, int64_t time) {
     if (number == csr_streams) {
-        stream_registers_ = (value & 1) != 0 ? static_cast<uint32_t>(streams_.size()) : 0;
+        set_streaming((value & 1) != 0);
         time_ = std::max(time_, time);
     } else if (number == csr_formats) {
         formats_ = value & 3;

@@ -44,48 +44,57 @@ class SnitchCore final : public HartExtension {
     uint64_t repeated() const { return repeated_; }
 
   private:
+    // Registers that an instruction names, a byte each: rs1, rs2, the third (rs3, or rd where it is read) and rd.
+    // Those that it does not wait for are `unread`.
+    using Places = uint32_t;
+    enum : uint32_t { first_place = 0, second_place = 8, third_place = 16, target_place = 24 };
+    static constexpr uint32_t unread = 32;
+
     // An instruction for the subsystem, or the setup of a loop over those behind it.
     enum class Kind : uint8_t { compute, load, store, loop };
     struct Entry {
         const Op *op = nullptr;
         const FloatRow *row = nullptr; // of one that computes
+        int64_t from = 0;              // when it has come
+        Places places = 0;
+        uint32_t used = 0; // places that are registers, ones in their bytes
+        uint32_t operand = 0;
         Kind kind = Kind::compute;
         uint8_t latency = 0;   // until its result can be used
         bool repeated = false; // was executed before
-        uint32_t operand = 0;
-        int64_t from = 0;        // when it has come
+        bool usual = false;    // computes in the usual way, unless fcsr says otherwise
+        bool inner = false;    // each instruction is repeated before the next
+        uint8_t stagger_max = 0;
         uint32_t left = 0;       // instructions of its body that are still to come
         uint32_t iterations = 0; // less 1
-        bool inner = false;      // each instruction is repeated before the next
-        uint32_t stagger_max = 0, stagger_mask = 0;
-        uint64_t end = 0; // number of the entry behind its body, once that is there
+        uint32_t stagger = 0;    // places whose registers go round, ones in their bytes
+        uint64_t end = 0;        // number of the entry behind its body, once that is there
     };
     struct Loop {
         uint64_t setup = 0; // number of its entry
         uint32_t iteration = 0;
-    };
-    // Registers of an instruction in this turn of its loop.
-    struct Places {
-        uint8_t rd, rs1, rs2, rs3;
+        uint32_t shift = 0; // of the registers that go round
     };
 
     Entry entry_of(const Op *op, uint32_t operand, int64_t from) const;
     // Issues an instruction that need not queue, and says when; false after a fault.
     bool issue(const Entry &entry, int64_t &at);
-    static Places places_of(const Op &op, uint32_t shift, uint32_t mask);
+    // The registers of an instruction in this turn of its loop.
+    Places places_of(const Entry &next) const;
     // The first cycle in which an instruction can be issued; `never` where a stream brings nothing.
-    int64_t issue_time(const Entry &entry, const Places &places) const;
+    int64_t issue_time(const Entry &entry, Places places) const;
     // Executes it then; false after a fault.
-    bool execute(const Entry &entry, const Places &places, int64_t time);
-    bool execute_access(const Entry &entry, const Places &places, int64_t time);
+    bool execute(const Entry &entry, Places places, int64_t time);
+    bool execute_access(const Entry &entry, Places places, int64_t time);
+    bool compute_unusual(const Entry &entry, FloatCall &call, FloatResult &result);
     bool refuse(const Op *op, const char *kind, const char *why);
-    uint64_t operand_of(uint8_t number, int64_t time);
-    void result_to(const Op *op, uint8_t number, uint64_t value, int64_t ready);
+    uint64_t operand_of(uint32_t number, int64_t time);
+    void result_to(const Op *op, uint32_t number, uint64_t value, int64_t ready);
     bool is_streaming() const { return stream_registers_ != 0; }
-    bool is_stream(uint8_t number) const { return number < stream_registers_; }
-    bool is_read_stream(uint8_t number) const { return is_stream(number) && !streams_[number].is_writing(); }
-    int64_t source_ready(uint8_t number) const;
-    int64_t target_ready(uint8_t number) const;
+    bool is_stream(uint32_t number) const { return number < stream_registers_; }
+    void set_streaming(bool on);
+    // Looks when a stream brings or takes its next element.
+    void look_at_stream(uint32_t number);
     // The queue is a ring, which holds more than the sequencer: setups of loops are in it, too.
     static constexpr uint64_t places = 128;
     const Entry &entry(uint64_t number) const { return queue_[number % places]; }
@@ -99,8 +108,7 @@ class SnitchCore final : public HartExtension {
     void advance();
     void end_or_repeat();
     void forget_done();
-    // When an instruction is issued, and with which registers.
-    void plan(const Entry &next);
+    static void count_turn(Loop &loop, const Entry &setup);
     // What the hart waits for: room in the queue, the end of all that is in it, or registers of a stream.
     enum class Wait : uint8_t { none, room, end, stream, access };
     Outcome wait(Wait reason);
@@ -111,28 +119,31 @@ class SnitchCore final : public HartExtension {
 
     Machine &machine_;
     Hart &hart_;
-    const SnitchSettings settings_;
-    std::vector<Stream> streams_;
-    std::array<int64_t, 32> ready_{};
-    int64_t time_ = 0;                  // of the next issue
-    std::array<Entry, places> queue_{}; // what is to be executed, and bodies of loops until these end
-    uint64_t first_ = 0, behind_ = 0;   // numbers of its first entry, and of the next one to come
-    uint64_t at_ = 0;                   // of the one that is next
-    uint32_t held_ = 0;                 // instructions in it
-    std::vector<Loop> running_;
-    const Entry *innermost_ = nullptr; // the setup of the last of these
-    std::vector<uint64_t> collecting_; // loops whose bodies are not complete
     bool scheduled_ = false;
     bool planned_ = false; // the next instruction is
-    Places planned_places_{};
-    int64_t planned_at_ = 0;
     Wait waits_ = Wait::none;
-    const Stream *awaited_ = nullptr;
-    uint32_t awaited_address_ = 0;
+    Places planned_places_ = 0;
+    int64_t planned_at_ = 0;
+    int64_t time_ = 0;                     // of the next issue
+    uint64_t first_ = 0, behind_ = 0;      // numbers of the first entry of the queue, and of the next one to come
+    uint64_t at_ = 0;                      // of the one that is next
+    const Entry *innermost_ = nullptr;     // the setup of the last of the loops that run
+    uint64_t executed_ = 0, repeated_ = 0; // instructions; those that the sequencer repeated
+    uint32_t held_ = 0;                    // instructions in the queue
     uint32_t stream_registers_ = 0;        // all while streams are on (CSR 0x7c0), or none
+    uint32_t reading_ = 0;                 // those from which streams are read, as bits
     uint32_t formats_ = 0;                 // CSR 0x800
     bool unfenced_ = false;                // stores since the last result for an integer register
-    uint64_t executed_ = 0, repeated_ = 0; // instructions; those that the sequencer repeated
+    // When each register can be read and written, also where it is a stream.
+    std::array<int64_t, unread + 1> source_ready_{}, target_ready_{};
+    std::array<int64_t, unread> hidden_ready_{}; // of registers behind streams
+    std::array<Entry, places> queue_{};          // what is to be executed, and bodies of loops until these end
+    std::vector<Stream> streams_;
+    std::vector<Loop> running_;
+    std::vector<uint64_t> collecting_; // loops whose bodies are not complete
+    const SnitchSettings settings_;
+    const Stream *awaited_ = nullptr;
+    uint32_t awaited_address_ = 0;
 };
 
 std::unique_ptr<Device> make_snitch(const std::string &kind, Machine &machine, const std::string &name,

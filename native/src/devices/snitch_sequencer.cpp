@@ -28,55 +28,72 @@ uint32_t bytes_of(const Op &op) {
 
 } // namespace
 
-HOT SnitchCore::Places SnitchCore::places_of(const Op &op, uint32_t shift, uint32_t mask) {
-    if (mask == 0)
-        return {op.rd, op.rs1, op.rs2, op.rs3};
-    const auto place = [shift, mask](uint8_t number, uint32_t bit) {
-        return static_cast<uint8_t>((mask >> bit & 1) != 0 ? (number + shift) % 32 : number);
-    };
-    return {place(op.rd, 0), place(op.rs1, 1), place(op.rs2, 2), place(op.rs3, 3)};
+void SnitchCore::look_at_stream(uint32_t number) {
+    const Stream &stream = streams_[number];
+    const bool writes = stream.is_writing();
+    reading_ = (reading_ & ~(1u << number)) | (writes ? 0 : 1u) << number;
+    source_ready_[number] = writes ? hidden_ready_[number] : stream.ready();
+    target_ready_[number] = writes ? stream.room() : never;
 }
 
-HOT int64_t SnitchCore::source_ready(uint8_t number) const {
-    return is_read_stream(number) ? streams_[number].ready() : ready_[number];
+void SnitchCore::set_streaming(bool on) {
+    if (on == is_streaming())
+        return;
+    const auto count = static_cast<uint32_t>(streams_.size());
+    stream_registers_ = on ? count : 0;
+    reading_ = 0;
+    for (uint32_t i = 0; i < count; ++i)
+        if (on) {
+            hidden_ready_[i] = source_ready_[i];
+            look_at_stream(i);
+        } else {
+            source_ready_[i] = target_ready_[i] = hidden_ready_[i];
+        }
 }
 
-HOT int64_t SnitchCore::target_ready(uint8_t number) const {
-    return is_stream(number) ? (streams_[number].is_writing() ? streams_[number].room() : never) : ready_[number];
+HOT SnitchCore::Places SnitchCore::places_of(const Entry &next) const {
+    if (innermost_ == nullptr || innermost_->stagger == 0)
+        return next.places;
+    // A third register that is the destination goes round with it.
+    uint32_t moved = innermost_->stagger & next.used;
+    if (next.row->reads_d) {
+        constexpr uint32_t third = 1u << third_place;
+        moved = (moved & ~third) | (innermost_->stagger >> (target_place - third_place) & next.used & third);
+    }
+    // There are 32 registers: what is carried beyond them goes.
+    return (next.places + moved * running_.back().shift) & ~(moved << 5);
 }
 
-HOT int64_t SnitchCore::issue_time(const Entry &entry, const Places &places) const {
-    int64_t at = std::max(time_, entry.from);
-    if (entry.kind == Kind::load)
-        return std::max({at, target_ready(places.rd), hart_.port_free});
-    if (entry.kind == Kind::store)
-        return std::max({at, source_ready(places.rs2), hart_.port_free});
-    const FloatRow &row = *entry.row;
-    if (row.reads_a)
-        at = std::max(at, source_ready(places.rs1));
-    if (row.reads_b)
-        at = std::max(at, source_ready(places.rs2));
-    if (row.reads_c)
-        at = std::max(at, source_ready(places.rs3));
-    if (row.reads_d)
-        at = std::max(at, source_ready(places.rd));
-    if (!row.integer_result)
-        at = std::max(at, target_ready(places.rd));
-    return at;
+HOT int64_t SnitchCore::issue_time(const Entry &entry, Places places) const {
+    const auto place = [places](uint32_t where) { return places >> where & 0xff; };
+    const int64_t here = std::max(time_, entry.from);
+    const int64_t sources = std::max(source_ready_[place(first_place)], source_ready_[place(second_place)]);
+    const int64_t others = std::max(source_ready_[place(third_place)], target_ready_[place(target_place)]);
+    const int64_t at = std::max(here, std::max(sources, others));
+    return entry.kind == Kind::compute ? at : std::max(at, hart_.port_free);
 }
 
-HOT uint64_t SnitchCore::operand_of(uint8_t number, int64_t time) {
-    return is_read_stream(number) ? streams_[number].take(time) : hart_.f[number];
+HOT uint64_t SnitchCore::operand_of(uint32_t number, int64_t time) {
+    if ((reading_ >> number & 1) == 0)
+        return hart_.f[number];
+    Stream &stream = streams_[number];
+    const uint64_t value = stream.take(time);
+    if (stream.flows()) [[likely]]
+        source_ready_[number] = stream.ready();
+    else
+        look_at_stream(number);
+    return value;
 }
 
-HOT void SnitchCore::result_to(const Op *op, uint8_t number, uint64_t value, int64_t ready) {
+HOT void SnitchCore::result_to(const Op *op, uint32_t number, uint64_t value, int64_t ready) {
     if (is_stream(number)) {
         unfenced_ = true;
         streams_[number].put(value, op, ready);
+        look_at_stream(number);
         return;
     }
     hart_.f[number] = value;
-    ready_[number] = ready;
+    source_ready_[number] = target_ready_[number] = ready;
 }
 
 bool SnitchCore::refuse(const Op *op, const char *kind, const char *why) {
@@ -84,12 +101,12 @@ bool SnitchCore::refuse(const Op *op, const char *kind, const char *why) {
     return false;
 }
 
-bool SnitchCore::execute_access(const Entry &entry, const Places &places, int64_t time) {
+bool SnitchCore::execute_access(const Entry &entry, Places places, int64_t time) {
     const Op *op = entry.op;
     const uint32_t address = entry.operand;
     const bool store = entry.kind == Kind::store;
     const uint32_t size = bytes_of(*op);
-    uint64_t value = store ? operand_of(places.rs2, time) : 0;
+    uint64_t value = store ? operand_of(places >> second_place & 0xff, time) : 0;
     int64_t at = time;
     const NearView &near = *hart_.near;
     const uint32_t offset = address - near.base;
@@ -114,47 +131,66 @@ bool SnitchCore::execute_access(const Entry &entry, const Places &places, int64_
     }
     if (size < 8)
         value |= ~uint64_t{0} << (8 * size);
-    result_to(op, places.rd, value, at + entry.latency);
+    result_to(op, places >> target_place, value, at + entry.latency);
     return true;
 }
 
-HOT bool SnitchCore::execute(const Entry &entry, const Places &places, int64_t time) {
+// Jumps through pointers cost more on many hosts than what the most frequent instruction computes.
+HOT FloatResult compute_usual(uint16_t code, const FloatRow &row, uint64_t a, uint64_t b, uint64_t c) {
+    if (code != op_x_fmadd_d)
+        return row.compute_usual(a, b, c);
+    FloatCall in{a, b, c, 0, {rounding_mode::nearest_even, float_flag::inexact}};
+    const uint64_t value = float_ops::scalar<'D', float_ops::Arithmetic::madd>(in);
+    return {value, in.state.flags, in.unboxed};
+}
+
+// With all formats, rounding modes and flags.
+[[gnu::noinline]] bool SnitchCore::compute_unusual(const Entry &entry, FloatCall &call, FloatResult &result) {
+    call.formats = formats_;
+    if (!compute_float(hart_, *entry.op, *entry.row, call, result.value))
+        return refuse(entry.op, "illegal-instruction", "a rounding mode that does not exist");
+    result.unboxed = call.unboxed;
+    return true;
+}
+
+HOT bool SnitchCore::execute(const Entry &entry, Places places, int64_t time) {
     time_ = time + 1;
     ++executed_;
     if (entry.kind != Kind::compute)
         return execute_access(entry, places, time);
-    const Op *op = entry.op;
     const FloatRow &row = *entry.row;
-    if (row.divides && !settings_.divider) [[unlikely]]
-        return refuse(op, "no-divider",
+    if (!entry.usual && row.divides && !settings_.divider) [[unlikely]]
+        return refuse(entry.op, "no-divider",
                       "this core has no divider for floats: compute the reciprocal or the root another way");
+    const Op *op = entry.op;
     FloatCall call;
-    call.formats = formats_;
-    if (row.reads_a) [[likely]]
-        call.a = operand_of(places.rs1, time);
-    else if (row.integer_operand)
-        call.a = static_cast<uint64_t>(int64_t{static_cast<int32_t>(entry.operand)});
-    if (row.reads_b)
-        call.b = operand_of(places.rs2, time);
-    if (row.reads_c)
-        call.c = operand_of(places.rs3, time);
-    else if (row.reads_d)
-        call.c = hart_.f[places.rd];
-    uint64_t result = 0;
-    if (!compute_float(hart_, *op, row, call, result)) [[unlikely]]
-        return refuse(op, "illegal-instruction", "a rounding mode that does not exist");
-    if (call.unboxed) [[unlikely]]
+    call.a = (entry.used >> first_place & 1) != 0 ? operand_of(places & 0xff, time)
+                                                  : static_cast<uint64_t>(int64_t{static_cast<int32_t>(entry.operand)});
+    if ((entry.used >> second_place & 1) != 0)
+        call.b = operand_of(places >> second_place & 0xff, time);
+    if ((entry.used >> third_place & 1) != 0)
+        call.c = operand_of(places >> third_place & 0xff, time);
+    // Rounding to nearest-even, and a result was inexact before.
+    const bool usual = entry.usual && (hart_.fcsr & (7u << 5 | float_flag::inexact)) == float_flag::inexact;
+    FloatResult result{};
+    if (usual) [[likely]] {
+        result = compute_usual(op->code, row, call.a, call.b, call.c);
+        hart_.fcsr |= result.flags;
+    } else if (!compute_unusual(entry, call, result)) {
+        return false;
+    }
+    if (result.unboxed) [[unlikely]]
         machine_.report(Check::unboxed,
                         "an operand of " + std::string(row_of(op->code).name) +
                             " is not boxed (its upper bits are not all ones), so that it counts as a NaN",
                         hart_, hart_.code->pc_of(op), hart_.code->pc_of(op));
     const int64_t ready = time + entry.latency;
-    if (!row.integer_result) [[likely]] {
-        result_to(op, places.rd, result, ready);
+    if ((entry.used >> target_place & 1) != 0) [[likely]] {
+        result_to(op, places >> target_place, result.value, ready);
         return true;
     }
-    hart_.x[places.rd] = static_cast<uint32_t>(result);
-    hart_.ready[places.rd] = ready + settings_.back;
+    hart_.x[op->rd] = static_cast<uint32_t>(result.value);
+    hart_.ready[op->rd] = ready + settings_.back;
     hart_.ready[nowhere] = 0;
     hart_.x[nowhere] = 0;
     unfenced_ = false;
@@ -162,11 +198,10 @@ HOT bool SnitchCore::execute(const Entry &entry, const Places &places, int64_t t
 }
 
 bool SnitchCore::issue(const Entry &entry, int64_t &at) {
-    const Places places = places_of(*entry.op, 0, 0);
-    at = issue_time(entry, places);
+    at = issue_time(entry, entry.places);
     if (at >= never)
         return refuse(entry.op, "stream", "an instruction reads a stream that no job brings anything to");
-    return execute(entry, places, at);
+    return execute(entry, entry.places, at);
 }
 
 void SnitchCore::add(const Entry &entry) {
@@ -189,7 +224,7 @@ HOT bool SnitchCore::find_next() {
     while (at_ < behind_) {
         if (entry(at_).kind != Kind::loop)
             return true;
-        running_.push_back({at_, 0});
+        running_.push_back({at_, 0, 0});
         innermost_ = &entry(at_);
         ++at_;
     }
@@ -204,6 +239,11 @@ inline void SnitchCore::forget_done() {
     }
 }
 
+HOT void SnitchCore::count_turn(Loop &loop, const Entry &setup) {
+    ++loop.iteration;
+    loop.shift = loop.shift < setup.stagger_max ? loop.shift + 1 : 0;
+}
+
 HOT void SnitchCore::advance() {
     if (innermost_ == nullptr) {
         ++at_;
@@ -216,7 +256,7 @@ HOT void SnitchCore::advance() {
             return;
         }
         if (Loop &loop = running_.back(); loop.iteration < innermost_->iterations) [[likely]] {
-            ++loop.iteration;
+            count_turn(loop, *innermost_);
             at_ = loop.setup + 1;
             return;
         }
@@ -229,7 +269,7 @@ void SnitchCore::end_or_repeat() {
         Loop &loop = running_.back();
         const Entry &setup = entry(loop.setup);
         if (setup.inner && loop.iteration < setup.iterations) {
-            ++loop.iteration;
+            count_turn(loop, setup);
             return;
         }
     }
@@ -238,11 +278,11 @@ void SnitchCore::end_or_repeat() {
         Loop &loop = running_.back();
         const Entry &setup = entry(loop.setup);
         if (setup.inner)
-            loop.iteration = 0;
+            loop.iteration = loop.shift = 0;
         if (setup.end == 0 || at_ != setup.end)
             return;
         if (!setup.inner && loop.iteration < setup.iterations) {
-            ++loop.iteration;
+            count_turn(loop, setup);
             at_ = loop.setup + 1;
             return;
         }
@@ -260,22 +300,13 @@ void SnitchCore::wake_self(int64_t time) {
     machine_.schedule(hart_.group->machine_time(std::max(time, time_)), *this);
 }
 
-HOT void SnitchCore::plan(const Entry &next) {
-    uint32_t shift = 0, mask = 0;
-    if (innermost_ != nullptr && innermost_->stagger_mask != 0) {
-        mask = innermost_->stagger_mask;
-        shift = running_.back().iteration % (innermost_->stagger_max + 1);
-    }
-    planned_places_ = places_of(*next.op, shift, mask);
-    planned_at_ = issue_time(next, planned_places_);
-}
-
 void SnitchCore::go_on(int64_t limit) {
     scheduled_ = false;
     while (planned_ || find_next()) {
         Entry &next = entry(at_);
         if (!planned_) {
-            plan(next);
+            planned_places_ = places_of(next);
+            planned_at_ = issue_time(next, planned_places_);
             if (planned_at_ >= never) // until a stream is set up
                 return;
         }
@@ -350,7 +381,9 @@ Outcome SnitchCore::repeat(const Op *op, uint32_t iterations) {
     setup.iterations = iterations & 0xffff;
     setup.inner = op->code == op_frep_i;
     setup.stagger_max = op->rs2 >> 4;
-    setup.stagger_mask = op->rs2 & 15;
+    const uint32_t mask = op->rs2; // bits: rd, rs1, rs2, rs3
+    setup.stagger = (mask & 1) << target_place | (mask >> 1 & 1) << first_place | (mask >> 2 & 1) << second_place |
+                    (mask >> 3 & 1) << third_place;
     add(setup);
     return Outcome::done;
 }

@@ -88,6 +88,9 @@ bool Stream::begin(const StreamJob &job, int64_t time) {
         job_.pointer &= mask;
     active_ = true;
     at_ = {};
+    left_ = job_.loops.bounds[0];
+    stride_ = job_.loops.strides[0];
+    repeat_ = job_.loops.repeat;
     pointer_ = job_.pointer;
     index_word_ = 1;
     own_port_ = std::max(own_port_, time + settings_.start);
@@ -101,7 +104,7 @@ void Stream::leave(const std::string &why, uint32_t address) {
 }
 
 void Stream::next_row() {
-    at_[0] = 0;
+    left_ = job_.loops.bounds[0];
     for (uint32_t d = 1; d < job_.dims; ++d) {
         if (at_[d] < job_.loops.bounds[d]) {
             ++at_[d];
@@ -114,18 +117,18 @@ void Stream::next_row() {
 }
 
 void Stream::fetch(int64_t now) {
-    while (active_ && !job_.write && waiting_ < settings_.depth) {
+    while (active_ && !job_.write && waiting_ < depth_) {
         uint32_t address = next_address();
         if (job_.indirect && !look_up(address, now))
             return;
-        const uint32_t offset = address - near_.base;
-        if (offset >= near_.memory->size) {
+        const uint32_t offset = address - base_;
+        if (offset >= size_) {
             leave("reads outside of the memory next to the hart, the only one it reaches", address);
             return;
         }
-        put_in(offset, now);
+        put_in(fifo_[(first_ + waiting_++) % most], offset, now);
         if (machine_.checks().on())
-            machine_.check(hart_, job_.op, address, *near_.memory, offset, 8, AccessKind::load, now);
+            machine_.check(hart_, job_.op, address, *hart_.near->memory, offset, 8, AccessKind::load, now);
     }
     flows_ = active_ && !job_.write && !job_.indirect && !machine_.checks().on();
     if (!active_ && queued_ && (!behind_.write || waiting_ == 0)) {
@@ -136,8 +139,8 @@ void Stream::fetch(int64_t now) {
 
 bool Stream::look_up(uint32_t &address, int64_t now) {
     const uint32_t size = 1u << (job_.loops.index_settings & 3);
-    const uint32_t offset = address - near_.base;
-    if (offset >= near_.memory->size) {
+    const uint32_t offset = address - base_;
+    if (offset >= size_) {
         leave("reads indices outside of the memory next to the hart", address);
         return false;
     }
@@ -146,23 +149,23 @@ bool Stream::look_up(uint32_t &address, int64_t now) {
         index_word_ = address >> 3 << 1;
     }
     uint32_t index = 0;
-    std::memcpy(&index, near_.data + offset, size);
+    std::memcpy(&index, data_ + offset, size);
     address = job_.loops.index_base + (index << ((job_.loops.index_settings >> 8 & 31) + 3));
     return true;
 }
 
 void Stream::put(uint64_t value, const Op *op, int64_t time) {
     const uint32_t address = next_address();
-    const uint32_t offset = address - near_.base;
-    if (offset >= near_.memory->size) {
+    const uint32_t offset = address - base_;
+    if (offset >= size_) {
         machine_.fail(hart_, op, "bad-access",
                       "a stream writes outside of the memory next to the hart, the only one it reaches", address);
         return;
     }
     request(offset, machine_.now(), time);
-    std::memcpy(near_.data + offset, &value, sizeof value);
+    std::memcpy(data_ + offset, &value, sizeof value);
     if (machine_.checks().on())
-        machine_.check(hart_, op, address, *near_.memory, offset, 8, AccessKind::store, time);
+        machine_.check(hart_, op, address, *hart_.near->memory, offset, 8, AccessKind::store, time);
     if (!active_ && queued_) {
         queued_ = false;
         begin(behind_, time);

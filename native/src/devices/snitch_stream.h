@@ -35,7 +35,10 @@ struct StreamJob {
 class Stream {
   public:
     Stream(Machine &machine, Hart &hart, const StreamSettings &settings, int64_t *shared_port)
-        : machine_(machine), hart_(hart), near_(*hart.near), settings_(settings), port_(shared_port) {}
+        : base_(hart.near->base), size_(hart.near->memory->size), data_(hart.near->data),
+          bank_shift_(hart.near->bank_shift), bank_mask_(hart.near->bank_mask), bank_slots_(hart.near->bank_slots),
+          port_(shared_port), latency_(settings.latency), depth_(settings.depth), machine_(machine), hart_(hart),
+          settings_(settings) {}
 
     // Registers. A write is refused while a job waits behind the one that runs.
     bool accepts() const { return !queued_; }
@@ -46,6 +49,8 @@ class Stream {
     bool is_writing() const { return active_ && job_.write; }
     // From when the next element is there; `never` where no job will bring one.
     int64_t ready() const { return waiting_ != 0 ? fifo_[first_].ready : never; }
+    // Whether nothing but that changes when an element is taken.
+    bool flows() const { return flows_; }
     uint64_t take(int64_t time) {
         Element &element = fifo_[first_];
         const uint64_t value = element.value;
@@ -54,15 +59,17 @@ class Stream {
             return value;
         }
         first_ = (first_ + 1) % most;
-        --waiting_;
-        if (flows_) [[likely]]
+        if (flows_) [[likely]] {
             fetch_next(time);
-        else if (active_ || queued_)
-            fetch(time);
+        } else {
+            --waiting_;
+            if (active_ || queued_)
+                fetch(time);
+        }
         return value;
     }
     // From when an element can be put in.
-    int64_t room() const { return own_port_ - static_cast<int64_t>(settings_.depth); }
+    int64_t room() const { return own_port_ - static_cast<int64_t>(depth_); }
     void put(uint64_t value, const Op *op, int64_t time);
 
   private:
@@ -77,26 +84,26 @@ class Stream {
     void fetch(int64_t now);
     // For one, in the place of one that was taken: most of what streams do.
     void fetch_next(int64_t now) {
-        const uint32_t offset = next_address() - near_.base;
-        if (offset >= near_.memory->size) [[unlikely]] {
-            leave("reads outside of the memory next to the hart, the only one it reaches", near_.base + offset);
+        const uint32_t offset = next_address() - base_;
+        if (offset >= size_) [[unlikely]] {
+            --waiting_;
+            leave("reads outside of the memory next to the hart, the only one it reaches", base_ + offset);
             return;
         }
-        put_in(offset, now);
+        put_in(fifo_[(first_ + waiting_ - 1) % most], offset, now);
         if (!active_) [[unlikely]]
             fetch(now);
     }
-    void put_in(uint32_t offset, int64_t now) {
-        Element &element = fifo_[(first_ + waiting_++) % most];
-        element.ready = request(offset, now, now) + settings_.latency;
-        element.repeats = job_.loops.repeat;
-        std::memcpy(&element.value, near_.data + offset, sizeof element.value);
+    void put_in(Element &element, uint32_t offset, int64_t now) {
+        element.ready = request(offset, now, now) + latency_;
+        element.repeats = repeat_;
+        std::memcpy(&element.value, data_ + offset, sizeof element.value);
     }
     uint32_t next_address() {
         const uint32_t here = pointer_;
-        if (at_[0] < job_.loops.bounds[0]) [[likely]] {
-            ++at_[0];
-            pointer_ += job_.loops.strides[0];
+        if (left_ != 0) [[likely]] {
+            --left_;
+            pointer_ += stride_;
         } else {
             next_row();
         }
@@ -109,8 +116,8 @@ class Stream {
         int64_t served = std::max(at, own_port_);
         if (port_ != nullptr)
             served = std::max(served, *port_);
-        if (near_.bank_slots != nullptr)
-            served = near_.bank_slots[(offset >> near_.bank_shift) & near_.bank_mask].take(now, served);
+        if (bank_slots_ != nullptr)
+            served = bank_slots_[(offset >> bank_shift_) & bank_mask_].take(now, served);
         own_port_ = served + 1;
         if (port_ != nullptr)
             *port_ = served + 1;
@@ -120,22 +127,29 @@ class Stream {
     bool look_up(uint32_t &address, int64_t now);
     void leave(const std::string &why, uint32_t address);
 
-    Machine &machine_;
-    Hart &hart_;
-    const NearView &near_;
-    StreamSettings settings_;
-    int64_t *port_; // first cycle in which its port is free, where it shares one
-    int64_t own_port_ = 0;
+    // What each element needs comes first.
+    bool flows_ = false;  // the FIFO is full whenever nothing is taken, and nobody looks at single elements
     bool active_ = false; // has elements left to ask for
     bool queued_ = false; // `behind_` waits
-    bool flows_ = false;  // the FIFO is full whenever nothing is taken, and nobody looks at single elements
     static constexpr uint32_t most = 8;
     uint32_t first_ = 0, waiting_ = 0;
     uint32_t pointer_ = 0;
-    uint32_t index_word_ = 1; // the eight bytes of indices that were read last; odd: none
-    std::array<uint32_t, StreamConfiguration::dimensions> at_{};
-    StreamJob job_, behind_;
+    uint32_t left_ = 0, stride_ = 0, repeat_ = 0; // of the innermost loop: elements behind this one; and of the job
+    uint32_t base_, size_;
+    uint8_t *data_;
+    uint32_t bank_shift_, bank_mask_;
+    BankSlots *bank_slots_;
+    int64_t *port_; // first cycle in which its port is free, where it shares one
+    int64_t own_port_ = 0;
+    int64_t latency_;
+    uint32_t depth_;
     std::array<Element, most> fifo_{};
+    Machine &machine_;
+    Hart &hart_;
+    StreamSettings settings_;
+    uint32_t index_word_ = 1; // the eight bytes of indices that were read last; odd: none
+    std::array<uint32_t, StreamConfiguration::dimensions> at_{}; // of the loops around the innermost
+    StreamJob job_, behind_;
     StreamConfiguration registers_;
 };
 

@@ -11,8 +11,10 @@ namespace {
 
 using namespace float_ops;
 
-constexpr FloatRow described(std::string_view operands, Timing timing, uint64_t (*compute)(FloatCall &)) {
+constexpr FloatRow described(std::string_view operands, Timing timing, uint64_t (*compute)(FloatCall &),
+                             FloatResult (*compute_usual)(uint64_t, uint64_t, uint64_t)) {
     FloatRow row{compute};
+    row.compute_usual = compute_usual;
     row.reads_a = operands.find('S') != std::string_view::npos;
     row.reads_b = operands.find('T') != std::string_view::npos;
     row.reads_c = operands.find('R') != std::string_view::npos;
@@ -28,7 +30,13 @@ std::array<FloatRow, op_count> all_rows() {
     std::array<FloatRow, op_count> rows{};
 #define INSN(...)
 #define FLOAT(id, name, match, mask, operands, timing, ...)                                                            \
-    rows[op_##id] = described(operands, Timing::timing, [](FloatCall &in) -> uint64_t { return __VA_ARGS__; });
+    rows[op_##id] = described(                                                                                         \
+        operands, Timing::timing, [](FloatCall &in) -> uint64_t { return __VA_ARGS__; },                               \
+        [](uint64_t a, uint64_t b, uint64_t c) __attribute__((flatten)) -> FloatResult {                               \
+            FloatCall in{a, b, c, 0, {rounding_mode::nearest_even, float_flag::inexact}};                              \
+            const uint64_t value = __VA_ARGS__;                                                                        \
+            return {value, in.state.flags, in.unboxed};                                                                \
+        });
 #include "isa/xfloat.inc"
 #undef FLOAT
 #undef INSN

@@ -258,6 +258,13 @@ template <char F> uint64_t moved_from_integer(const FloatCall &in) { return box<
 
 } // namespace float_ops
 
+// A result, and what happened beside it.
+struct FloatResult {
+    uint64_t value;
+    uint32_t flags;
+    bool unboxed;
+};
+
 // What a FLOAT row needs and does.
 struct FloatRow {
     uint64_t (*compute)(FloatCall &in) = nullptr;
@@ -266,6 +273,9 @@ struct FloatRow {
     bool integer_operand = false, integer_result = false;
     bool rounds = false;  // by a mode in the encoding
     bool divides = false; // or takes a root
+    // The same where formats are the first ones, rounding is to nearest-even, and fflags tell of an inexact result
+    // already: with all that known, most of the work goes.
+    FloatResult (*compute_usual)(uint64_t a, uint64_t b, uint64_t c) = nullptr;
 };
 const FloatRow &float_row(uint16_t code);
 

@@ -69,6 +69,23 @@ inline double widened(FloatFormat narrow, uint64_t a) {
     const auto scale = static_cast<uint64_t>(2 * format.bias() - narrow.bias()) << format.fraction_bits;
     return number(magnitude | (a & narrow.sign()) << (format.width() - narrow.width())) * number(scale);
 }
+// Whether doubles hold numbers of these formats and exact products of the first.
+inline bool holds(FloatFormat from, FloatFormat to, const FloatState &state) {
+    return from.width() <= 16 && to.width() <= 32 && float32_host::takes(state);
+}
+// Rounds what a double holds exactly to a narrower format, unless overflow or underflow might happen.
+inline bool narrowed(FloatFormat narrow, double exact, uint64_t &result, FloatState &state) {
+    const int surplus = format.fraction_bits - narrow.fraction_bits;
+    const uint64_t magnitude = bits(exact) & format.magnitude();
+    const uint64_t rounded = (magnitude + (uint64_t{1} << (surplus - 1)) - 1 + (magnitude >> surplus & 1)) >> surplus;
+    const uint64_t smallest = uint64_t{1} << narrow.fraction_bits;
+    const uint64_t found = rounded - (static_cast<uint64_t>(format.bias() - narrow.bias()) << narrow.fraction_bits);
+    if (found - (smallest + 1) >= narrow.infinity() - (smallest + 1))
+        return false;
+    float32_host::note_inexact((magnitude & ((uint64_t{1} << surplus) - 1)) != 0, state);
+    result = found | (bits(exact) & format.sign()) >> (format.width() - narrow.width());
+    return true;
+}
 
 } // namespace float64_host
 
@@ -92,6 +109,11 @@ inline uint64_t add(FloatFormat from, FloatFormat to, uint64_t a, uint64_t b, Fl
             return host::bits(sum);
         }
     }
+    if (host::holds(from, to, state) && host::takes(from, a) && host::takes(to, b)) {
+        const double x = host::widened(from, a), y = host::widened(to, b), sum = x + y;
+        if (uint64_t result = 0; float32_host::sum_error(x, y, sum) == 0 && host::narrowed(to, sum, result, state))
+            return result;
+    }
     return floats_exact::add(from, to, a, b, state);
 }
 
@@ -106,6 +128,11 @@ inline uint64_t multiply(FloatFormat from, FloatFormat to, uint64_t a, uint64_t 
                 float32_host::note_inexact(std::fma(x, y, -product) != 0, state);
             return host::bits(product);
         }
+    }
+    if (host::holds(from, to, state) && host::takes(from, a) && host::takes(from, b)) {
+        const double product = host::widened(from, a) * host::widened(from, b);
+        if (uint64_t result = 0; host::narrowed(to, product, result, state))
+            return result;
     }
     return floats_exact::multiply(from, to, a, b, state);
 }
@@ -126,6 +153,13 @@ inline uint64_t multiply_add(FloatFormat from, FloatFormat to, uint64_t a, uint6
                 return host::bits(result); // exact; otherwise the slow way finds out
         }
     }
+    if (host::holds(from, to, state) && host::takes(from, a) && host::takes(from, b) && host::takes(to, c)) {
+        const double product = host::widened(from, a) * host::widened(from, b), addend = host::widened(to, c);
+        const double sum = product + addend;
+        if (uint64_t result = 0;
+            float32_host::sum_error(product, addend, sum) == 0 && host::narrowed(to, sum, result, state))
+            return result;
+    }
     return floats_exact::multiply_add(from, to, a, b, c, state);
 }
 
@@ -142,7 +176,8 @@ inline uint64_t dot(FloatFormat from, FloatFormat to, uint64_t a, uint64_t b, ui
         const auto result = static_cast<float>(sum);
         if (float32_host::sum_error(first, second, both) == 0 && float32_host::sum_error(both, addend, sum) == 0 &&
             float32_host::is_plain(float32_host::bits(result))) {
-            float32_host::note_inexact(static_cast<double>(result) != sum, state);
+            if (!float32_host::knows_inexact(state))
+                float32_host::note_inexact(static_cast<double>(result) != sum, state);
             return float32_host::bits(result);
         }
     }
