@@ -45,8 +45,8 @@ endef
 test: $(READY) ## lint and the tests but slow ones, of large families a sample by the day (ARGS="-k name" goes to pytest)
 	$(call beside_lint,$(PYTEST) -m "not slow" --sample-seed today $(ARGS))
 
-test-all: $(READY) ## lint and all tests; where TILEWRIGHT_CASES is set, also its cases on Siracusa in all configurations
-	$(call beside_lint,$(PYTEST) $(ARGS) && { [ -z "$${TILEWRIGHT_CASES:-}" ] || $(BIN)/python -m benchmarks siracusa_matrix --jobs $(WORKERS); })
+test-all: $(READY) ## lint and all tests; where TILEWRIGHT_CASES is set, also its cases on simulated chips
+	$(call beside_lint,$(PYTEST) $(ARGS) && { [ -z "$${TILEWRIGHT_CASES:-}" ] || $(BIN)/python -m benchmarks chip_matrix --jobs $(WORKERS); })
 
 lint: $(READY) ## ruff, clang-format and pyright, changing nothing
 	@echo "ruff";         $(BIN)/ruff check --quiet .

@@ -38,7 +38,7 @@ BENCHMARKS = {
     "fuzz": "random networks on all platforms and damaged files, for --minutes N (only when named)",
     "real_models": "ONNX models of published packages against onnxruntime (takes an hour, so only when named)",
     "reduce": "the fewest nodes and flags with which a network still goes wrong (only when named)",
-    "siracusa_matrix": "results on a simulated chip in all its configurations (takes hours, so only when named)",
+    "chip_matrix": "results on simulated chips in all configurations (takes hours, so only when named)",
 }
 FOLDERS = {
     "standard_networks": ("standard_networks",),
@@ -55,7 +55,7 @@ FOLDERS = {
     "fuzz": (),
     "real_models": (),
     "reduce": (),
-    "siracusa_matrix": ("deeploy", "standard_networks"),
+    "chip_matrix": ("deeploy", "standard_networks"),
     "seams": (),
     "simulator": (),
     "siracusa": ("standard_networks",),

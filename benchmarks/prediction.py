@@ -51,10 +51,13 @@ class Job(Struct, frozen=True):
     cores: int
     engines: str
     home: str = "L2"
+    platform: str = PLATFORM
 
     @property
     def sizes(self) -> Sizes:
-        return Sizes({"L1": self.l1}, self.home, self.cores, ENGINES[self.engines])
+        target = load_platform(self.platform)
+        beside = tuple(name for name in target.engines if name != target.cores.name)
+        return Sizes({"L1": self.l1}, self.home, self.cores, beside if self.engines == "cores" else ())
 
 
 class Run(Struct, frozen=True):
@@ -121,7 +124,7 @@ def measure(job: Job, keep: Path | None) -> list[Row]:
 
 
 def simulate(job: Job) -> Run:
-    options = Options(platform=PLATFORM, sizes=job.sizes)
+    options = Options(platform=job.platform, sizes=job.sizes)
     if isinstance(job.model, Layer):
         ran = run_model(job.model.graph, options, inputs=job.model.inputs, profile=True)
     else:
@@ -153,7 +156,7 @@ def rows_of(run: Run) -> list[Row]:
 def save(run: Run, folder: Path) -> None:
     """Keeps a run for `--again`."""
     job = run.job
-    name = f"{job.network}@{job.l1}@{job.home}@{job.cores}@{job.engines}".replace("/", "__")
+    name = f"{job.network}@{job.platform}@{job.l1}@{job.home}@{job.cores}@{job.engines}".replace("/", "__")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.run").write_bytes(pickle.dumps(replace(run, plan=without_weights(run.plan))))
 
@@ -174,9 +177,9 @@ def without_weights(plan: Plan) -> Plan:
 
 def priced_again(folder: Path) -> Iterator[Run]:
     """Saved runs, predicted by what the platform says now."""
-    platform = load_platform(PLATFORM)
     for path in sorted(folder.glob("*.run")):
-        yield again(pickle.loads(path.read_bytes()), platform)
+        run: Run = pickle.loads(path.read_bytes())
+        yield again(run, load_platform(run.job.platform))
 
 
 def again(run: Run, platform: Target) -> Run:

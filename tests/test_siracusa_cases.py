@@ -1,7 +1,7 @@
 """External cases on the simulated Siracusa, checks on: each with one home, size of L1, number of cores,
 and with or without NEUREKA, by its name.
 
-`benchmarks/siracusa_matrix.py` runs all combinations.
+`python -m benchmarks chip_matrix` runs all combinations.
 """
 
 from __future__ import annotations

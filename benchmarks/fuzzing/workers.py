@@ -62,25 +62,28 @@ def limit_growth() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def _allow_cpu() -> None:
+def _allow_cpu(seconds: int) -> None:
     used = resource.getrusage(resource.RUSAGE_SELF)
-    end = int(used.ru_utime + used.ru_stime) + CPU_SECONDS
+    end = int(used.ru_utime + used.ru_stime) + seconds
     resource.setrlimit(resource.RLIMIT_CPU, (end, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
-def _work(judge: Judge, items: Sequence[int], pipe: int) -> None:
+def _work(judge: Judge, items: Sequence[int], pipe: int, cpu_seconds: int) -> None:
     """In the child: one line for each verdict."""
     limit_growth()
-    _allow_cpu()
+    _allow_cpu(cpu_seconds)
     with os.fdopen(pipe, "w") as told:
         for verdict in judge(items):
             told.write(json.dumps(asdict(verdict)) + "\n")
             told.flush()
-            _allow_cpu()
+            _allow_cpu(cpu_seconds)
 
 
-def judged(judge: Judge, items: Sequence[int], wall_seconds: float = WALL_SECONDS) -> Iterator[Verdict]:
+def judged(
+    judge: Judge, items: Sequence[int], wall_seconds: float = WALL_SECONDS, cpu_seconds: int = 0
+) -> Iterator[Verdict]:
     """The verdicts of some items, by a process of their own, and another one from behind an item that ends it."""
+    cpu_seconds = cpu_seconds or CPU_SECONDS
     left = list(items)
     while left:
         status: Status = "crash"
@@ -92,7 +95,7 @@ def judged(judge: Judge, items: Sequence[int], wall_seconds: float = WALL_SECOND
             code = 1
             try:
                 os.close(reading)
-                _work(judge, left, writing)
+                _work(judge, left, writing, cpu_seconds)
                 code = 0
             except BaseException:
                 traceback.print_exc()
@@ -118,7 +121,7 @@ def judged(judge: Judge, items: Sequence[int], wall_seconds: float = WALL_SECOND
                 os.waitpid(child, 0)
         if left:
             if ended == -signal.SIGXCPU:
-                status, detail = "hang", f"more than {CPU_SECONDS} s of CPU time"
+                status, detail = "hang", f"more than {cpu_seconds} s of CPU time"
             yield Verdict(left.pop(0), status, detail or f"the process ended with status {ended}")
 
 
