@@ -173,3 +173,29 @@ def test_norms() -> None:
     b = Builder()
     x = b.input("x", "float32[9,48]")
     assert_right(b.graph(b.op("RMSNormalization", x, random("float32", 48), axis=-1)), "rmsnorm_pairs_f32")
+
+
+def test_layer_norms() -> None:
+    """With a bias and without; one block of a row, and rows that come in tiles."""
+    b = Builder()
+    outputs: list[str] = []
+    for rows, columns in ((3, 8), (70, 200)):
+        x = b.input(f"x{rows}", f"float32[{rows},{columns}]")
+        scale, bias = random("float32", columns, seed=1), random("float32", columns, seed=2)
+        outputs += [b.op("LayerNormalization", x, *given, axis=-1) for given in ((scale, bias), (scale,))]
+    assert_right(b.graph(*outputs), "layernorm_pairs_f32")
+
+
+def test_softmax() -> None:
+    """Rows with few and many powers that count, with what is masked, and with what gives no numbers."""
+    b = Builder()
+    graph = b.graph(*(b.op("Softmax", b.input(f"x{n}", f"float32[{n},{n}]"), axis=-1) for n in (8, 72)))
+    fed = [random("float32", n, n) * 30 for n in (8, 72)]
+    fed[1][3, 10:] = -np.inf
+    fed[1][4] = 100.0
+    fed[1][5, 7], fed[1][6, 8], fed[1][7] = np.nan, np.inf, -np.inf
+    fed[1][8, :2] = 3e38, -3e38
+    ran = run_model(graph, Options(platform="snitch", sizes=Sizes({"L1": 24_000})), inputs=fed)
+    for found, wanted in zip(ran.outputs, interpret(graph, fed), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+    assert {c.kernel.function for c in ran.compiled.plan.choices if c.kernel} == {"softmax_pairs_f32"}
