@@ -74,7 +74,7 @@ def _case_name(top: Path, network: Path) -> str:
 
 
 every_case = pytest.mark.sample(every=10, family="cases")
-"""Marks the six tests that all cases run through; `make test` runs more than half of the cases, each in one of the tests."""
+"""Marks the six tests that all cases run through; `make test` runs more than half of the cases, each in one of them."""
 
 
 MOST_GROWTH = 2.15
