@@ -209,3 +209,17 @@ def test_parts_are_added_up_beside_a_resident_result() -> None:
     assert any(work.sums for group in schedule.groups for work in group.works)
     for found, wanted in zip(ran.outputs, interpret(graph, fed), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("signed", [0, 1])
+def test_columns_whose_sums_take_64_bits(signed: int) -> None:
+    b = Builder()
+    outputs: list[str] = []
+    # Whole fours of columns and others; all of 32 bits, and quotients up to the last that fit 32.
+    for number, (rows, columns, div) in enumerate(
+        [(9, 24, 1 << 30), (5, 7, 1 << 31), (1, 30, 1 << 30), (3, 2, 1 << 31)]
+    ):
+        x, mul = b.input(f"x{number}", f"int32[{rows},{columns}]"), random("int32", columns, seed=number) >> 2
+        add = random("int32", columns, seed=number + 4)
+        outputs.append(b.op("RequantShift", x, mul, add, div=div, signed=signed, axis=-1))
+    assert_right(b.graph(*outputs), "requant_wide")

@@ -227,7 +227,8 @@ def _to_even(call: Call, shift: int, zero: int) -> _Scaled:
 def _known_numbers(call: Call) -> dict[str, int]:
     """For kernels: `clip((x * factor + added) >> shift, rounded)` of one factor, in 32 bits and to all of 8 bits.
 
-    Of a factor for each column it is `column_shift`, to all of 8 or 16 bits with a sign.
+    Of a factor for each column it is `column_shift`, to all of 8 or 16 bits with a sign. Where sums take 64 bits, and
+    quotients 32, it is `wide_shift`, to all of 8 bits.
     """
     mul, add, shift = call.baked("mul"), call.baked("add"), power_of_two(call, "div")
     lo, hi = limits(levels_of(call), call.int("signed") != 0)
@@ -235,8 +236,10 @@ def _known_numbers(call: Call) -> dict[str, int]:
         return {}
     if mul is None or add is None:
         most = _largest(call, "x") * _largest(call, "mul") + _largest(call, "add")
-        fits = min(most, call.int("total_limit") or most) + (1 << shift >> 1) < 1 << 31
-        return {"column_shift": shift} if fits and lo in (INT8.lo, INT16.lo) and hi == -lo - 1 else {}
+        most = min(most, call.int("total_limit") or most) + (1 << shift >> 1)
+        if most < 1 << 31:
+            return {"column_shift": shift} if lo in (INT8.lo, INT16.lo) and hi == -lo - 1 else {}
+        return {"wide_shift": shift} if most >> shift < 1 << 31 and hi - lo == 255 else {}
     if hi - lo != 255 or _largest(call, "x") * abs(int(mul)) + abs(int(add)) + (1 << shift >> 1) >= 1 << 31:
         return {}
     return {"factor": int(mul), "added": int(add), "shift": shift}
@@ -290,6 +293,8 @@ declare(
             example(
                 "int32[7,9]", np.arange(1, 10), np.arange(9) * 70, div=64, n_levels=1 << 16, axis=-1, x_limit=1 << 20
             ),
+            example("int32[7,9]", np.arange(-4, 5) * 9999, np.arange(9) << 24, div=1 << 17, axis=-1, x_limit=1 << 24),
+            example("int32[3,6]", np.arange(6) * 99999, np.arange(6) << 20, div=1 << 20, axis=-1, signed=0),
             example("int16[300]", np.asarray(5), np.asarray(-900), div=64, n_levels=256, signed=1),
             example("int16[300]", np.asarray(5), np.asarray(-900), div=64, half_to_even=1),
             example("int16[300]", np.asarray(5), np.asarray(-901), div=64, half_to_even=1, zero_point=-2),
