@@ -87,7 +87,7 @@ declare(
             example("float32[5,3]", "float32[1,3]", np.asarray(2, np.int32), axis=0),
             example("int8[2,6,3]", "int8[2,2,3]", np.asarray([9], np.int32), axis=1),
             example("float32[4]", "float32[2]", np.asarray(-3, np.int32), axis=-1, least=1),
-            example("int8[3,4,9]", "int8[3,4,5]", np.asarray(2, np.int32), axis=2),
+            example("int8[3,4,12]", "int8[3,4,8]", np.asarray(4, np.int32), axis=2),
         ),
         MappingProxyType({"axis": REQUIRED, "least": 0, "in_place": 0}),
         "elementwise",

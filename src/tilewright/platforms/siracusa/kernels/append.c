@@ -1,8 +1,8 @@
 /* ---
 op: Append
 types: {X: T, R: T, P: int32, Y: T}
-T: [int8, uint8, bool, int16, uint16, float16, int32, uint32, float32]
-when: {rank: "== 3", along: ">= 1", row_bytes: ">= 8"}      # shorter ones are better off in a loop
+T: [int8, uint8, bool]
+when: {rank: "== 3", along: ">= 1", row_bytes: "row_bytes >= 8 and row_bytes % 4 == 0"}      # shorter ones are better off in a loop
 strided: [X, R, Y]
 # Rows of the last axis, each of which is a run of one operand, or three runs where it is that axis that grows.
 cycles:
