@@ -28,7 +28,7 @@ def parts(*loops: tuple[str, int, int]) -> Plan:
 
 
 def parts_in_a_resident_result() -> Plan:
-    """Half of the channels at a time, whose result is whole in L1: its pixels are farther apart than those of the sums."""
+    """Half of the channels at a time, whose result is whole in L1: there pixels are farther apart than in the sums."""
     cut = parts(ROWS, ("F", 8, 2), PARTS)
     work = NodeWork(0, mapping(X=0, W=1), 5000, 0, "OH", 1, sums=768)
     return in_group(cut, 0, lambda g: replace(g, works=(work,), buffers=g.buffers[:2]))

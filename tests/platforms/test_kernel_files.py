@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.errors import TilewrightError
-from tilewright.machine import kernels
+from tilewright.machine import kernel_files
 from tilewright.machine.kernel import Kernel
 from tilewright.machine.target import load_platform, platform_names
 
@@ -17,13 +17,13 @@ PROTOTYPE = "static void relu(const float *X, float *Y) {}\n"
 
 def test_files_are_parsed_for_operators_that_they_are_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[str] = []
-    real = kernels.parse_kernels
+    real = kernel_files.parse_kernels
 
     def seen(path: Path, text: str | None = None) -> tuple[Kernel, ...]:
         parsed.append(path.name)
         return real(path, text)
 
-    monkeypatch.setattr(kernels, "parse_kernels", seen)
+    monkeypatch.setattr(kernel_files, "parse_kernels", seen)
     # With another folder of kernels it is not one that was read before.
     platform = load_platform("siracusa", (tmp_path,))
     assert len(parsed) <= 1, "a file for several operators is parsed to know them"
@@ -42,7 +42,7 @@ def test_what_is_told_of_files_is_what_their_headers_say(name: str) -> None:
     for op in {kernel.op for kernel in every}:
         assert [*platform.kernels_of(op)] == [kernel for kernel in every if kernel.op == op]
     for kernel in every:
-        assert kernels.KernelFile(kernel.path).has_terms == bool(kernel.terms), kernel.path.name
+        assert kernel_files.KernelFile(kernel.path).has_terms == bool(kernel.terms), kernel.path.name
 
 
 def test_a_mistake_in_a_kernel_of_a_user_is_told_at_once(tmp_path: Path) -> None:

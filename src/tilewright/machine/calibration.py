@@ -22,7 +22,7 @@ from tilewright.errors import TilewrightError
 from tilewright.machine.kernel import Kernel
 
 if TYPE_CHECKING:
-    from tilewright.machine.kernels import KernelFile
+    from tilewright.machine.kernel_files import KernelFile
     from tilewright.machine.target import Target
 
 FILE = "calibration.json"

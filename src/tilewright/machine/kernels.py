@@ -1,47 +1,17 @@
-"""All kernels of a platform. A file is parsed when something asks for an operator that it is for."""
+"""All kernels of a platform."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import overload
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from tilewright.base.descriptions import read_text
-from tilewright.machine.kernel import Kernel, parse_kernels
+from tilewright.machine.kernel import Kernel
+from tilewright.machine.kernel_files import KernelFile
 from tilewright.machine.terms import weighted
-
-_OP = re.compile(r"^op:[ \t]*(\w+)[ \t]*$", re.MULTILINE)
-_TERMS = re.compile(r"^cycles:[ \t]*(?:$|[{#])", re.MULTILINE)
-
-
-class KernelFile(Struct, frozen=True, dict=True):
-    """A file of kernels, and what can be told of it without parsing its header."""
-
-    path: Path
-
-    @cached_property
-    def text(self) -> str:
-        return read_text(self.path, "bad-kernel")
-
-    @cached_property
-    def ops(self) -> tuple[str, ...]:
-        """The operators that it is for."""
-        found = _OP.search(self.text)
-        return (found[1],) if found else tuple(kernel.op for kernel in self.parsed())
-
-    @property
-    def has_terms(self) -> bool:
-        """Whether its cycles are a sum of terms that are measured."""
-        return _TERMS.search(self.text) is not None
-
-    def parsed(self) -> tuple[Kernel, ...]:
-        return parse_kernels(self.path, self.text)
 
 
 class Kernels(Sequence[Kernel]):
@@ -96,11 +66,3 @@ class Kernels(Sequence[Kernel]):
     def __getitem__(self, index: slice) -> Sequence[Kernel]: ...
     def __getitem__(self, index: int | slice) -> Kernel | Sequence[Kernel]:
         return tuple(self)[index]
-
-
-def first_of_each_name(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """Files in the order given; one takes the place of those of the same name behind it."""
-    found: dict[str, Path] = {}
-    for path in paths:
-        found.setdefault(path.name, path)
-    return tuple(found.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +17,8 @@ from tilewright.base.schema import Flag, Number, Part, Share, Signed, Source, Wh
 from tilewright.errors import TilewrightError
 from tilewright.machine.calibration import FILE, Calibrations, measured, read_calibrations, read_engines, started
 from tilewright.machine.kernel import Kernel
-from tilewright.machine.kernels import KernelFile, Kernels, first_of_each_name
+from tilewright.machine.kernel_files import PLATFORMS, files_of, first_of_each_name, kernel_files
+from tilewright.machine.kernels import Kernels
 from tilewright.machine.machine import Machine, MachineFile, machine_values, renewed
 from tilewright.machine.parts import Cores, Device, Engine
 from tilewright.machine.timing import DeviceModel
@@ -217,7 +218,6 @@ class TargetFile(MachineFile, frozen=True, kw_only=True):
     """Machines of one family: what each has besides, or in place of, what all have in common."""
 
 
-PLATFORMS = Path(__file__).parent.parent / "platforms"
 DESCRIPTION = "platform.yaml"
 """The file of a platform's folder that describes it."""
 
@@ -384,7 +384,7 @@ def _described(data: object, source: Source, extra_kernels: tuple[Path, ...] = (
     _check_copies(machine, source)
     if file.code and file.code not in file.memories:
         raise source.wrong("code", f"'{file.code}' is not among memories ({', '.join(file.memories)})")
-    files = _kernel_files(folders)
+    files = kernel_files(folders)
     cores = next((name for name, engine in engines.items() if isinstance(engine, Cores)), ANY_CORES)
     return Target(
         **machine,
@@ -393,7 +393,7 @@ def _described(data: object, source: Source, extra_kernels: tuple[Path, ...] = (
         alignment=file.alignment,
         kernels=Kernels(files, MappingProxyType({ANY_CORES: cores})),
         build=MappingProxyType(_build(file.build) if file.build else {}),
-        headers=first_of_each_name(path for place in folders for path in _files(place, "*.h")),
+        headers=first_of_each_name(path for place in folders for path in files_of(place, "*.h")),
         runtime=(runtime := _runtime("runtime", file.runtime, folder, source)),
         language={**runtime, **_runtime("language", file.language, folder, source)} if file.language else {},
         operations=file.operations,
@@ -465,31 +465,6 @@ def _place(folder: Path, name: str) -> Path:
     """A folder that a platform names: below its own, or one of a platform that comes with Tilewright."""
     shipped = PLATFORMS / name
     return shipped if is_folder(shipped) and not is_folder(folder / name) else folder / name
-
-
-def _kernel_files(folders: Iterable[Path]) -> tuple[KernelFile, ...]:
-    """Those of all folders; a file takes the place of one of the same name in a later folder."""
-    # By the same path from wherever they are named, so that each file is read once.
-    places = [place.resolve() for place in folders]
-    found = tuple(map(KernelFile, first_of_each_name(path for place in places for path in _files(place, "*.c"))))
-    own = {place for place in places if not place.is_relative_to(PLATFORMS)}
-    for file in found:
-        if file.path.parent in own:
-            # A user is told of a mistake at once, also where the network has no use for the kernel.
-            file.parsed()
-    return found
-
-
-def _files(folder: Path, pattern: str) -> tuple[Path, ...]:
-    """Those of a folder, by name; what comes with the package stays as it is, so it is looked up once in a process."""
-    return _shipped_files(folder, pattern) if folder.is_relative_to(PLATFORMS) else _listed(folder, pattern)
-
-
-def _listed(folder: Path, pattern: str) -> tuple[Path, ...]:
-    return tuple(sorted(folder.glob(pattern), key=lambda path: path.name))
-
-
-_shipped_files = lru_cache(maxsize=64)(_listed)
 
 
 def _build(build: Build) -> dict[str, str]:
