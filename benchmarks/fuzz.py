@@ -31,13 +31,13 @@ from rich.table import Table
 from benchmarks.fuzzing import TESTS as TESTS
 from benchmarks.fuzzing.files import Files
 from benchmarks.fuzzing.findings import keep_file, keep_network
-from benchmarks.fuzzing.networks import BATCH, GENERIC, Source, on_generic, on_platform, warm
+from benchmarks.fuzzing.networks import BATCH, GENERIC, LEVELS, Source, on_generic, on_platform, warm
 from benchmarks.fuzzing.smith import smith_sample
 from benchmarks.fuzzing.workers import Judge, Verdict, judged
 from samples import sample
 
 FILES = "files"
-TARGETS = (GENERIC, "scratchpad", "siracusa", "cortex-m4", FILES)
+TARGETS = (*LEVELS, FILES)
 MAKERS = {"own": sample, "nnsmith": smith_sample}
 AT_ONCE = {GENERIC: 4 * BATCH, FILES: 1000}
 """Items of one process; the first ones pay for what is loaded late."""

@@ -43,9 +43,20 @@ LEVELS = {
     GENERIC: ("-O0",),
     "scratchpad": ("-O0", "-O0", "-O0", "-O2"),
     "siracusa": ("-O1", "-O1", "-O2"),
+    "snitch": ("-O1", "-O1", "-O2"),
+    "snitch-ita": ("-O1", "-O1", "-O2"),
+    "mempool-16": ("-O1", "-O1", "-O2"),
     "cortex-m4": ("-O1", "-O1", "-O2"),
 }
 """Flags behind the platform's own: less to do for the C compiler."""
+HOMES: dict[str, tuple[str, ...]] = {
+    "scratchpad": ("L2", "L3"),
+    "siracusa": ("L2", "L3"),
+    "snitch": ("DRAM",),
+    "snitch-ita": ("DRAM",),
+    "mempool-16": ("L2",),
+}
+"""Platforms that work in L1, and the memories that may be home there."""
 MOMENTS = ("start", "wait", "random")
 
 
@@ -133,8 +144,8 @@ def compiled_in_a_way(platform: str, made: Sample, index: int, folder: Path) -> 
     """
     rng = Random(index)
     model, way = made.write(folder), Way(Options(platform=platform), None, (rng.choice(LEVELS[platform]),))
-    if platform in ("scratchpad", "siracusa"):
-        home, cores, room = rng.choice(("L2", "L3")), rng.choice((8, 1, 3)), rng.choice(ROOM)
+    if platform in HOMES:
+        home, cores, room = rng.choice(HOMES[platform]), rng.choice((8, 1, 3)), rng.choice(ROOM)
         machine = EmulatedMachine(rng.choice(MOMENTS), index) if platform == "scratchpad" else None
         small = Options(platform=platform, sizes=Sizes({"L1": room} if room else {}, home, cores))
         try:
