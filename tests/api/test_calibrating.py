@@ -17,8 +17,9 @@ from tilewright.cli.app import run
 from tilewright.core.graph import Array
 from tilewright.core.op import call_node
 from tilewright.errors import TilewrightError
-from tilewright.machine.calibration import FILE, stale, warnings
+from tilewright.machine.calibration import FILE
 from tilewright.machine.kernel import Kernel
+from tilewright.machine.staleness import stale, warnings
 from tilewright.machine.target import load_platform
 from tilewright.price.terms import Observation
 

@@ -14,7 +14,8 @@ from tilewright.api.sampled_layers import draw_nest, network
 from tilewright.core.matching import binding_names, why_not
 from tilewright.core.op import REGISTRY, call_node
 from tilewright.errors import TilewrightError
-from tilewright.machine.calibration import FILE, NESTS, stale_nests, warnings
+from tilewright.machine.calibration import FILE, NESTS
+from tilewright.machine.staleness import stale_nests, warnings
 from tilewright.machine.target import load_platform
 
 PLATFORM = "siracusa"

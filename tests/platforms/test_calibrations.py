@@ -6,7 +6,8 @@ import pytest
 
 from tilewright.api.bench import compiler_of
 from tilewright.api.calibrating import kernels_with_terms, outdated
-from tilewright.machine.calibration import COMPILER, NESTS, stale_engine
+from tilewright.machine.calibration import COMPILER, NESTS
+from tilewright.machine.staleness import stale_engine
 from tilewright.machine.target import load_platform, platform_names
 
 PLATFORMS = [load_platform(name) for name in platform_names()]

@@ -24,18 +24,9 @@ from tilewright.api.calibrating_nests import measured_nests
 from tilewright.api.sampled_layers import SampledLayer, draw_layers
 from tilewright.core.plan import Group, NodeWork
 from tilewright.errors import TilewrightError
-from tilewright.machine.calibration import (
-    COMPILER,
-    ENGINE,
-    NESTS,
-    Calibration,
-    key_of,
-    stale,
-    stale_engine,
-    stale_nests,
-    write_calibrations,
-)
+from tilewright.machine.calibration import COMPILER, ENGINE, NESTS, Calibration, write_calibrations
 from tilewright.machine.kernel import Kernel
+from tilewright.machine.staleness import key_of, stale, stale_engine, stale_nests
 from tilewright.machine.target import Target, load_platform, with_times
 from tilewright.machine.terms import weighted
 from tilewright.ops import load_folder

@@ -19,7 +19,8 @@ from msgspec.structs import replace
 from tilewright.api.bench import Bench, BenchRun, Progress, compiler_of, quantiles, quiet, rounded
 from tilewright.api.sampled_layers import draw_layers
 from tilewright.errors import TilewrightError
-from tilewright.machine.calibration import COMPILER, START_TERMS, Calibration, engine_key
+from tilewright.machine.calibration import COMPILER, START_TERMS, Calibration
+from tilewright.machine.staleness import engine_key
 from tilewright.machine.target import Target, with_times
 from tilewright.price.grid import Array
 from tilewright.price.least_squares import smallest_errors

@@ -14,7 +14,8 @@ from tilewright.api.bench import Bench, BenchRun, Progress, compiler_of, quantil
 from tilewright.api.sampled_layers import SampledLayer, draw_nest, network
 from tilewright.core.op import Operator, arrays_of, call_example, call_node
 from tilewright.errors import TilewrightError
-from tilewright.machine.calibration import COMPILER, NESTS, Calibration, nests_key
+from tilewright.machine.calibration import COMPILER, NESTS, Calibration
+from tilewright.machine.staleness import nests_key
 from tilewright.machine.target import Target, with_times
 from tilewright.ops import operators
 from tilewright.price.nest_terms import NestSeen, nest_seen, solved_nests

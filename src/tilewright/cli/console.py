@@ -54,7 +54,7 @@ def errors() -> Console:
 
 def warn_stale(plan: Plan) -> None:
     """Tells of kernels and loop nests of a plan whose predicted cycles are not what was measured."""
-    from tilewright.machine.calibration import warnings
+    from tilewright.machine.staleness import warnings
 
     for line in warnings(plan.platform, [choice.kernel for choice in plan.choices]):
         errors().print(f"warning: {line}")

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from math import inf
-from typing import TYPE_CHECKING
 
 from tilewright.core.moves import Move, Point
 from tilewright.core.tiles import Use
 from tilewright.plan.validator.groups import Opened, uses_of
+from tilewright.plan.validator.memory import MemoryLayout
 from tilewright.plan.validator.moves import Time, times
-
-if TYPE_CHECKING:
-    from tilewright.plan.validator.memory import MemoryLayout
 
 
 def incomplete(layout: MemoryLayout) -> Iterator[str]:

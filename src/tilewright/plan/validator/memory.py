@@ -17,7 +17,6 @@ from tilewright.core.op import REGISTRY, is_view
 from tilewright.core.plan import NodeWork, Place, Plan, Schedule, Stage, TileBuffer
 from tilewright.core.tiles import Use
 from tilewright.machine.parts import Cores, Engine
-from tilewright.plan.validator.complete import incomplete
 from tilewright.plan.validator.groups import Opened, covering, uses_of
 from tilewright.plan.validator.inplace import replaceable
 from tilewright.plan.validator.moves import MoveIndex
@@ -64,15 +63,14 @@ class MemoryLayout:
         """The tensor that a view shows."""
         return self._root.get(tensor, tensor)
 
-    def problems(self) -> Iterator[str]:
+    def malformed(self) -> list[str]:
+        """What has no place, or moves that mean nothing; only without these can the rest be looked at."""
         found = [*self._views(), *self._tensors(), *self._in_place(), *self._stages()]
-        yield from found
-        if not found:
-            # Only what has a place can be compared with the rest.
-            moved = [*self.moved.problems()]
-            yield from moved
-            yield from self._transfers() if not moved else ()
-            yield from self._memories()
+        return found or [*self.moved.problems()]
+
+    def problems(self) -> Iterator[str]:
+        yield from self._transfers()
+        yield from self._memories()
 
     # Structure
 
@@ -191,7 +189,6 @@ class MemoryLayout:
                     yield from (f"{opened.where(position)}: {reason}" for reason in found)
         for opened in self.groups:
             yield from self._resident(opened)
-        yield from incomplete(self)
         for stage in self.schedule.stages:
             source = self._memory(self._plan.places[stage.tensor])
             if self._plan.platform.link(source, stage.place.space) is None:

@@ -32,6 +32,7 @@ from collections.abc import Collection, Iterator
 
 from tilewright.core.op import is_view
 from tilewright.core.plan import Plan, Schedule
+from tilewright.plan.validator.complete import incomplete
 from tilewright.plan.validator.groups import Opened, group_problems, open_group
 from tilewright.plan.validator.kernels import work_problems
 from tilewright.plan.validator.memory import MemoryLayout
@@ -59,7 +60,11 @@ def tiled(plan: Plan, schedule: Schedule) -> Iterator[str]:
         for position, work in enumerate(opened.group.works):
             yield from work_problems(opened, position, plan.graph, plan.choices[work.step], schedule.cores)
     layout = MemoryLayout(plan, schedule, groups)
-    yield from layout.problems()
+    malformed = layout.malformed()
+    yield from malformed
+    if not malformed:
+        yield from layout.problems()
+        yield from incomplete(layout)
     yield from state_problems(plan, schedule, groups, layout)
 
 
