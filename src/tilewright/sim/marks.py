@@ -217,7 +217,7 @@ class Walk:
         if self._passed_by(place):
             return
         if place.name == "work":
-            key = (place.group, self._step, place.number)
+            key = (place.group, self._working, place.number)
             self.works[key] = time
             time = max(time, self._released.get(key, time))
         time = self._now = max(time, self._now)
@@ -240,6 +240,11 @@ class Walk:
         self.asked.append((group, step))
         self._last = (time, place)
 
+    @property
+    def _working(self) -> int:
+        """The step that a core works on: work of the first may be started before its transfers are waited for."""
+        return max(self._step, 0)
+
     def _passed_by(self, place: MarkPlace) -> bool:
         """Whether a core comes only to instructions behind a place that it has left, or that is another group's.
 
@@ -260,7 +265,7 @@ class Walk:
         if place.name == "now":
             group.tile(self._step).waiting += spent
         elif place.name == "work":
-            group.tile(self._step).add(place.number, spent)
+            group.tile(self._working).add(place.number, spent)
         elif place.name in ("start", "await"):
             # For the step behind the one that cores work on.
             group.tile(self._step + 1).add(place.number, spent)

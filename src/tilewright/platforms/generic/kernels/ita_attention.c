@@ -2,7 +2,9 @@
 op: ITAAttention
 types: {Q: int8, K: int8, V: int8, Y: int8}
 scratch: "64 * N"
-cycles: "M * H * E * N * (128 * D + 1) * 4096" # for each of 64 x 64 scores of a tile
+# Tiles of queries and of values that are multiplied.
+cycles:
+  products: M * H * E * N * D
 --- */
 #include "tilewright_kernel.h"
 

@@ -1,7 +1,11 @@
 /* ---
 op: ITALinear
 types: {X: int8, W: int8, B: uint8, Y: int8}
-cycles: "M * N * (64 * K + 1) * 4096" # for each of 64 x 64 results of a tile
+# Tiles that are multiplied, tiles that come of them, and those that GELU curves.
+cycles:
+  products: M * N * K
+  results: M * N
+  curves: M * N * none(activation - 1)
 --- */
 #include "tilewright_kernel.h"
 
