@@ -4,8 +4,8 @@ types: {Q: int8, K: int8, V: int8, NK: int8, NV: int8, score_mul: int32, table: 
 when: {D: "D % 4 == 0", S: "S % 4 == 0", L: "L + S <= 1024"}      # so that 64 times a sum fits 32 bits
 strided: [K, V, Y]
 scratch: "((L+3)//4*4 + S)*12 + D*16"
-# Four queries of a head with two keys, or four channels, at a time, and with single keys that are left of the cache; a weight
-# for each query and key, a quotient for each result.
+# Four queries of a head with four keys, or four channels, at a time, and with single keys that are left of the cache; a
+# weight for each query and key, a quotient for each result.
 # Queries of a head take turns among the cores, by fours.
 cycles:
   keys: (ROUNDS := steps(fours(H * S), PARTS)) * (SEEN := L + twos(S)) * words(D)
@@ -17,31 +17,96 @@ cycles:
 --- */
 #include "tilewright_attention.h"
 
-/* Scores of four queries and some keys, two at a time, an odd last one twice: those of a query are `step` behind those of
- * the one before. The largest of two keys in turn are left in `tops`. */
+/* Four times a product of a word of each query and one of a key or channel. */
+#define IATTENTION_FOURS_S8_FOUR(CODE, value, s0, s1, s2, s3)                                                          \
+    TW_SDOT(CODE, s0, "t0", value)                                                                                     \
+    TW_SDOT(CODE, s1, "t1", value)                                                                                     \
+    TW_SDOT(CODE, s2, "t2", value)                                                                                     \
+    TW_SDOT(CODE, s3, "a5", value)
+/* p.lw of a word of a query, or of a key or channel. */
+#define IATTENTION_FOURS_S8_LOAD(to, from, step) ".insn r 0x0B, 7, 0x10, " to ", " from ", " step "\n"
+/* As many words as a3 says: of queries, from s0 on, with steps of a1 and back with a2, and of keys or channels, from s1 on,
+ * with steps of ra and back with a0. */
+#define IATTENTION_FOURS_S8_WORDS(CODE)                                                                                \
+    TW_REPEAT("a3", "48")                                                                                              \
+    IATTENTION_FOURS_S8_LOAD("a3", "s1", "ra")                                                                         \
+    IATTENTION_FOURS_S8_LOAD("t0", "s0", "a1")                                                                         \
+    IATTENTION_FOURS_S8_LOAD("t1", "s0", "a1")                                                                         \
+    IATTENTION_FOURS_S8_LOAD("t2", "s0", "a1")                                                                         \
+    IATTENTION_FOURS_S8_LOAD("a5", "s0", "a2")                                                                         \
+    IATTENTION_FOURS_S8_LOAD("a4", "s1", "ra")                                                                         \
+    IATTENTION_FOURS_S8_FOUR(CODE, "a3", "a6", "s4", "s8", "t3")                                                       \
+    IATTENTION_FOURS_S8_LOAD("a3", "s1", "ra")                                                                         \
+    IATTENTION_FOURS_S8_FOUR(CODE, "a4", "a7", "s5", "s9", "t4")                                                       \
+    IATTENTION_FOURS_S8_LOAD("a4", "s1", "a0")                                                                         \
+    IATTENTION_FOURS_S8_FOUR(CODE, "a3", "s2", "s6", "s10", "t5")                                                      \
+    IATTENTION_FOURS_S8_FOUR(CODE, "a4", "s3", "s7", "s11", "t6")
+#define IATTENTION_FOURS_S8_ZEROS                                                                                      \
+    "li a6, 0\nli a7, 0\nli s2, 0\nli s3, 0\nli s4, 0\nli s5, 0\nli s6, 0\nli s7, 0\n"                                 \
+    "li s8, 0\nli s9, 0\nli s10, 0\nli s11, 0\nli t3, 0\nli t4, 0\nli t5, 0\nli t6, 0\n"
+/* All registers are in use: that of what is given is kept in one of floats. */
+#define IATTENTION_FOURS_S8_ALL                                                                                        \
+    "a1", "a2", "a3", "a4", "a5", "a6", "a7", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10",       \
+        "s11", "t0", "t1", "t2", "t3", "t4", "t5", "t6", "ra", "ft0", "memory"
+
+/* Four queries and four keys. The assembler text below knows where each member is. */
+struct iattention_fours_s8_keys {
+    const int8_t *queries;
+    int32_t step, back;
+    const int8_t *keys;
+    int32_t row, row_back, words;
+    int32_t mul, shift;
+    int16_t *scores;
+    int32_t next; /* from the third score of a query to the first one of the next */
+    int32_t tops[4];
+};
+
+/* Two pairs of scores of a query: p.addRNr, p.clip, pv.pack, p.sw, also to addresses between words, pv.max.h. */
+#define IATTENTION_FOURS_S8_SCORES(s0, s1, s2, s3, top)                                                                \
+    "mul " s0 ", " s0 ", a1\nmul " s1 ", " s1 ", a1\nmul " s2 ", " s2 ", a1\nmul " s3 ", " s3 ", a1\n"                 \
+    ".insn r 0x5B, 6, 0x20, " s0 ", x0, a2\n.insn r 0x5B, 6, 0x20, " s1 ", x0, a2\n"                                   \
+    ".insn r 0x5B, 6, 0x20, " s2 ", x0, a2\n.insn r 0x5B, 6, 0x20, " s3 ", x0, a2\n"                                   \
+    ".insn r 0x33, 1, 0x0A, " s0 ", " s0 ", x16\n.insn r 0x33, 1, 0x0A, " s1 ", " s1 ", x16\n"                         \
+    ".insn r 0x33, 1, 0x0A, " s2 ", " s2 ", x16\n.insn r 0x33, 1, 0x0A, " s3 ", " s3 ", x16\n"                         \
+    ".insn r 0x57, 0, 0x68, " s0 ", " s1 ", " s0 "\n.insn r 0x57, 0, 0x68, " s2 ", " s3 ", " s2 "\n"                   \
+    ".insn s 0x2B, 2, " s0 ", 4(s0)\n.insn r 0x2B, 6, 0, s1, s0, " s2 "\n"                                             \
+    ".insn r 0x57, 0, 0x18, " top ", " top ", " s0 "\n.insn r 0x57, 0, 0x18, " top ", " top ", " s2 "\n"
+
+/* Scores of four queries and four keys; the largest of two keys in turn are left in `tops`. */
+static inline __attribute__((always_inline)) void
+iattention_fours_s8_four_keys(struct iattention_fours_s8_keys *given) {
+    register struct iattention_fours_s8_keys *keys __asm__("a0") = given;
+    __asm__ volatile(
+        "fmv.w.x ft0, a0\n" IATTENTION_FOURS_S8_ZEROS
+        "lw s0, 0(a0)\nlw a1, 4(a0)\nlw a2, 8(a0)\nlw s1, 12(a0)\nlw ra, 16(a0)\nlw a3, 24(a0)\nlw a0, 20(a0)\n"
+        ".option push\n.balign 4\n.option norvc\n" IATTENTION_FOURS_S8_WORDS(
+            TW_SDOT_S8) ".option pop\nfmv.x.w a0, ft0\nlw a1, 28(a0)\nlw a2, 32(a0)\nlw s0, 36(a0)\nlw s1, 40(a0)\n"
+                        "lw a3, 44(a0)\nlw a4, 48(a0)\nlw a5, 52(a0)\nlw t0, 56(a0)\n" IATTENTION_FOURS_S8_SCORES(
+                            "a6", "a7", "s2", "s3", "a3") IATTENTION_FOURS_S8_SCORES("s4", "s5", "s6", "s7", "a4")
+                            IATTENTION_FOURS_S8_SCORES("s8", "s9", "s10", "s11", "a5") IATTENTION_FOURS_S8_SCORES(
+                                "t3", "t4", "t5", "t6",
+                                "t0") "sw a3, 44(a0)\nsw a4, 48(a0)\nsw a5, 52(a0)\nsw t0, 56(a0)\n"
+        :
+        : "r"(keys)
+        : IATTENTION_FOURS_S8_ALL);
+}
+
+/* Scores of four queries and some keys, four at a time, the last ones once more if fewer are left; of fewer in all each
+ * stands for four, and is written over by those behind it. Those of a query are `step` behind those of the one before. The
+ * largest of two keys in turn are left in `tops`. */
 TW_APART void iattention_fours_s8_scores(const int8_t *q, const int8_t *k, int row, int D, int count, int32_t mul,
                                          int shift, int16_t *scores, int step, int32_t *tops) {
-    static const int32_t zero[2];
-    int32_t t0 = tops[0], t1 = tops[1], t2 = tops[2], t3 = tops[3];
+    const int fours = count >= 4, across = fours ? row : 0;
+    struct iattention_fours_s8_keys keys = {
+        q,     D,   4 - 3 * D, k,      across,       4 - 3 * across,
+        D / 4, mul, shift,     scores, 2 * step - 4, {tops[0], tops[1], tops[2], tops[3]}};
     TW_UNROLL_BY(1)
-    for (int l = 0; l < count; l += 2, k += 2 * row, scores += 2) {
-        int32_t sums[64];
-        TW_DOT_4X2(TW_SDOT_S8, q, D, k, l + 1 < count ? row : 0, D, zero, sums)
-        const int32_t p0 = tw_attention_pair(sums[0], sums[1], mul, shift),
-                      p1 = tw_attention_pair(sums[16], sums[17], mul, shift),
-                      p2 = tw_attention_pair(sums[32], sums[33], mul, shift),
-                      p3 = tw_attention_pair(sums[48], sums[49], mul, shift);
-        int16_t *to = scores;
-        /* p.sw, pv.max.h */
-        __asm__ volatile(".insn r 0x2B, 6, 0, %[step], %[to], %[p0]\n.insn r 0x2B, 6, 0, %[step], %[to], %[p1]\n"
-                         ".insn r 0x2B, 6, 0, %[step], %[to], %[p2]\n.insn r 0x2B, 6, 0, %[step], %[to], %[p3]\n"
-                         ".insn r 0x57, 0, 0x18, %[t0], %[t0], %[p0]\n.insn r 0x57, 0, 0x18, %[t1], %[t1], %[p1]\n"
-                         ".insn r 0x57, 0, 0x18, %[t2], %[t2], %[p2]\n.insn r 0x57, 0, 0x18, %[t3], %[t3], %[p3]\n"
-                         : [to] "+r"(to), [t0] "+r"(t0), [t1] "+r"(t1), [t2] "+r"(t2), [t3] "+r"(t3)
-                         : [step] "r"(2 * step), [p0] "r"(p0), [p1] "r"(p1), [p2] "r"(p2), [p3] "r"(p3)
-                         : "memory");
+    for (int l = 0; l < count; l += fours ? 4 : 1) {
+        const int at = fours ? tw_min(l, count - 4) : l;
+        keys.keys = k + at * row, keys.scores = scores + at;
+        iattention_fours_s8_four_keys(&keys);
     }
-    tops[0] = t0, tops[1] = t1, tops[2] = t2, tops[3] = t3;
+    tops[0] = keys.tops[0], tops[1] = keys.tops[1], tops[2] = keys.tops[2], tops[3] = keys.tops[3];
 }
 
 /* Weights of four queries and values of four channels, those of the cache and new ones: words, and how far it is from a row
@@ -55,47 +120,26 @@ struct iattention_fours_s8_tile {
     int32_t step, *sums, pitch;
 };
 
-/* Four times a product of a word of each query and one of a channel. */
-#define IATTENTION_FOURS_S8_CHANNEL(value, s0, s1, s2, s3)                                                             \
-    TW_SDOT(TW_SDOT_U8, s0, "t0", value)                                                                               \
-    TW_SDOT(TW_SDOT_U8, s1, "t1", value)                                                                               \
-    TW_SDOT(TW_SDOT_U8, s2, "t2", value)                                                                               \
-    TW_SDOT(TW_SDOT_U8, s3, "a5", value)
-/* p.lw of a word of a query, or of a channel. */
-#define IATTENTION_FOURS_S8_LOAD(to, from, step) ".insn r 0x0B, 7, 0x10, " to ", " from ", " step "\n"
 #define IATTENTION_FOURS_S8_PART(weights, values, back, row, row_back, words)                                          \
     "lw a3, " words "(a0)\nbeqz a3, 1f\nlw s0, " weights "(a0)\nlw s1, " values "(a0)\nlw a2, " back                   \
     "(a0)\nlw ra, " row "(a0)\nlw a0, " row_back                                                                       \
-    "(a0)\n" TW_REPEAT("a3", "48") IATTENTION_FOURS_S8_LOAD("a3", "s1", "ra")                                          \
-        IATTENTION_FOURS_S8_LOAD("t0", "s0", "a1") IATTENTION_FOURS_S8_LOAD("t1", "s0", "a1")                          \
-            IATTENTION_FOURS_S8_LOAD("t2", "s0", "a1") IATTENTION_FOURS_S8_LOAD("a5", "s0", "a2")                      \
-                IATTENTION_FOURS_S8_LOAD("a4", "s1", "ra") IATTENTION_FOURS_S8_CHANNEL("a3", "a6", "s4", "s8", "t3")   \
-                    IATTENTION_FOURS_S8_LOAD("a3", "s1", "ra")                                                         \
-                        IATTENTION_FOURS_S8_CHANNEL("a4", "a7", "s5", "s9", "t4")                                      \
-                            IATTENTION_FOURS_S8_LOAD("a4", "s1", "a0")                                                 \
-                                IATTENTION_FOURS_S8_CHANNEL("a3", "s2", "s6", "s10", "t5")                             \
-                                    IATTENTION_FOURS_S8_CHANNEL("a4", "s3", "s7", "s11", "t6") "fmv.x.w a0, ft0\n1:\n"
+    "(a0)\n.balign 4\n.option norvc\n" IATTENTION_FOURS_S8_WORDS(TW_SDOT_U8) ".option rvc\nfmv.x.w a0, ft0\n1:\n"
 
-/* sums[i * pitch + j] of four queries and four channels. All registers are in use: that of the tile is kept in one of
- * floats. */
+/* sums[i * pitch + j] of four queries and four channels. */
 static inline __attribute__((always_inline)) void
 iattention_fours_s8_channels(const struct iattention_fours_s8_tile *given) {
     register const struct iattention_fours_s8_tile *tile __asm__("a0") = given;
-    __asm__ volatile(
-        ".option push\n.option norvc\nfmv.w.x ft0, a0\nlw a1, 48(a0)\n"
-        "li a6, 0\nli a7, 0\nli s2, 0\nli s3, 0\nli s4, 0\nli s5, 0\nli s6, 0\nli s7, 0\n"
-        "li s8, 0\nli s9, 0\nli s10, 0\nli s11, 0\nli t3, 0\nli t4, 0\nli t5, 0\nli t6, 0\n" IATTENTION_FOURS_S8_PART(
-            "0", "4", "8", "12", "16", "20")
-            IATTENTION_FOURS_S8_PART("24", "28", "32", "36", "40",
-                                     "44") "lw s0, 52(a0)\nlw s1, 56(a0)\n"
-                                           "sw a6, 0(s0)\nsw a7, 4(s0)\nsw s2, 8(s0)\nsw s3, 12(s0)\nadd s0, s0, s1\n"
-                                           "sw s4, 0(s0)\nsw s5, 4(s0)\nsw s6, 8(s0)\nsw s7, 12(s0)\nadd s0, s0, s1\n"
-                                           "sw s8, 0(s0)\nsw s9, 4(s0)\nsw s10, 8(s0)\nsw s11, 12(s0)\nadd s0, s0, s1\n"
-                                           "sw t3, 0(s0)\nsw t4, 4(s0)\nsw t5, 8(s0)\nsw t6, 12(s0)\n.option pop\n"
-        :
-        : "r"(tile)
-        : "a1", "a2", "a3", "a4", "a5", "a6", "a7", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10",
-          "s11", "t0", "t1", "t2", "t3", "t4", "t5", "t6", "ra", "ft0", "memory");
+    __asm__ volatile(".option push\n.option rvc\nfmv.w.x ft0, a0\nlw a1, 48(a0)\n" IATTENTION_FOURS_S8_ZEROS
+                         IATTENTION_FOURS_S8_PART("0", "4", "8", "12", "16", "20") IATTENTION_FOURS_S8_PART(
+                             "24", "28", "32", "36", "40",
+                             "44") "lw s0, 52(a0)\nlw s1, 56(a0)\n"
+                                   "sw a6, 0(s0)\nsw a7, 4(s0)\nsw s2, 8(s0)\nsw s3, 12(s0)\nadd s0, s0, s1\n"
+                                   "sw s4, 0(s0)\nsw s5, 4(s0)\nsw s6, 8(s0)\nsw s7, 12(s0)\nadd s0, s0, s1\n"
+                                   "sw s8, 0(s0)\nsw s9, 4(s0)\nsw s10, 8(s0)\nsw s11, 12(s0)\nadd s0, s0, s1\n"
+                                   "sw t3, 0(s0)\nsw t4, 4(s0)\nsw t5, 8(s0)\nsw t6, 12(s0)\n.option pop\n"
+                     :
+                     : "r"(tile)
+                     : IATTENTION_FOURS_S8_ALL);
 }
 
 /* sums[i * D + d] of four queries: weights, `step` bytes from one query to the next, times values of L keys of the cache,
