@@ -80,6 +80,13 @@ def _body(call: Call) -> Body:
     return Body(MappingProxyType({"Y": result}), (("int32_t", "gate", "0"), ("int32_t", "partner", "0")), update)
 
 
+def _table(call: Call) -> dict[str, int]:
+    """How far from 0 the table goes, in gates, and the least that is in it: kernels then know what they may leave out."""
+    table = call.known("table")
+    lowest = INT16.lo if table is None else int(table.min())
+    return {"reach": call.type("table").size // 2 << call.int("step"), "lowest": lowest}
+
+
 def _sampled(spec: Example, random: np.random.Generator) -> Example:
     """An example of other sizes, as language models have them."""
     rows, columns = round(between(1, 64, random)), 2 * round(between(1, 256, random))
@@ -109,6 +116,7 @@ declare(
         "other",
         _body,
         doc=__doc__ or "",
+        numbers=_table,
         sample=_sampled,
     )
 )

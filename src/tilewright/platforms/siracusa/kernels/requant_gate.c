@@ -1,7 +1,9 @@
 /* ---
 op: RequantGate
 types: {X: int32, mul: int32, add: int32, table: int16, Y: int8}
-when: {S: "S >= 2"}      # of one row, products are computed one beside the other's scaling
+# Of one row, products are computed one beside the other's scaling. Of a gate beyond 16 bits the table's end is taken, too,
+# and what it opens fits 16 bits.
+when: {S: "S >= 2", reach: "<= 32768", lowest: "> -32768"}
 strided: [X, Y]
 # All rows of a pair of columns, whose factors stay in registers.
 cycles:
@@ -22,22 +24,20 @@ static void requant_gate(const int32_t *X, const int32_t *mul, const int32_t *ad
     for (int column = 0; column < F; column++, mul += 2, add += 2) {
         const int32_t *x = X + 2 * column;
         int8_t *y = Y + column;
-        __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[rows]", "38") TW_NEXT_WORD(
+        __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[rows]", "34") TW_NEXT_WORD(
                              "t0", "%[x]") ".insn r 0x0B, 7, 0x10, t1, %[x], %[next]\n" /* p.lw */
                                            "mul t0, t0, %[gate_mul]\n"
                                            "mul t1, t1, %[partner_mul]\n"
                                            /* p.addRNr, p.clip */
                                            ".insn r 0x5B, 6, 0x20, t0, %[gate_add], %[gate_shift]\n"
                                            ".insn r 0x5B, 6, 0x20, t1, %[partner_add], %[partner_shift]\n"
-                                           ".insn r 0x33, 1, 0x0A, t0, t0, x16\n"
-                                           "mv t2, t0\n"
-                                           ".insn r 0x5B, 6, 0x20, t2, x0, %[step]\n"
-                                           ".insn r 0x33, 5, 0x0A, t2, t2, %[last]\n" /* p.clipr */
-                                           "slli t2, t2, 1\n"
-                                           ".insn r 0x03, 7, 0x08, t2, %[middle], t2\n" /* p.lh */
+                                           ".insn r 0x33, 1, 0x0A, t2, t0, x16\n"
+                                           ".insn r 0x5B, 6, 0x20, t0, x0, %[step]\n"
+                                           ".insn r 0x33, 5, 0x0A, t0, t0, %[last]\n" /* p.clipr */
+                                           "slli t0, t0, 1\n"
+                                           ".insn r 0x03, 7, 0x08, t0, %[middle], t0\n" /* p.lh */
                                            ".insn r 0x33, 1, 0x0A, t1, t1, x16\n"
                                            ".insn r 0x5B, 0, 0x4F, t0, t0, t2\n" /* p.mulsN by 15 */
-                                           ".insn r 0x33, 1, 0x0A, t0, t0, x16\n"
                                            "mul t0, t0, t1\n"
                                            ".insn r 0x5B, 6, 0x20, t0, x0, %[shift]\n"
                                            ".insn r 0x33, 1, 0x0A, t0, t0, x8\n"
