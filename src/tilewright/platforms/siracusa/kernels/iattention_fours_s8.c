@@ -49,16 +49,16 @@ cycles:
     "a1", "a2", "a3", "a4", "a5", "a6", "a7", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10",       \
         "s11", "t0", "t1", "t2", "t3", "t4", "t5", "t6", "ra", "ft0", "memory"
 
-/* Four queries and four keys. The assembler text below knows where each member is. */
+/* Four queries, and some fours of keys. The assembler text below knows where each member is. */
 struct iattention_fours_s8_keys {
     const int8_t *queries;
     int32_t step, back;
     const int8_t *keys;
-    int32_t row, row_back, words;
+    int32_t row, row_back, words, next_keys;
     int32_t mul, shift;
     int16_t *scores;
-    int32_t next; /* from the third score of a query to the first one of the next */
-    int32_t tops[4];
+    int32_t next_query, next_scores; /* from the third score of a query, and from behind the last one's */
+    int32_t fours, tops[4];
 };
 
 /* Two pairs of scores of a query: p.addRNr, p.clip, pv.pack, p.sw, also to addresses between words, pv.max.h. */
@@ -72,41 +72,41 @@ struct iattention_fours_s8_keys {
     ".insn s 0x2B, 2, " s0 ", 4(s0)\n.insn r 0x2B, 6, 0, s1, s0, " s2 "\n"                                             \
     ".insn r 0x57, 0, 0x18, " top ", " top ", " s0 "\n.insn r 0x57, 0, 0x18, " top ", " top ", " s2 "\n"
 
-/* Scores of four queries and four keys; the largest of two keys in turn are left in `tops`. */
-static inline __attribute__((always_inline)) void
-iattention_fours_s8_four_keys(struct iattention_fours_s8_keys *given) {
+/* Scores of four queries and some fours of keys; the largest of two keys in turn are left in `tops`. The loop fits a core's
+ * cache of 512 bytes. */
+TW_APART void iattention_fours_s8_scores(struct iattention_fours_s8_keys *given) {
     register struct iattention_fours_s8_keys *keys __asm__("a0") = given;
     __asm__ volatile(
-        "fmv.w.x ft0, a0\n" IATTENTION_FOURS_S8_ZEROS
+        ".option push\n.option rvc\nfmv.w.x ft0, a0\n1:\n" IATTENTION_FOURS_S8_ZEROS
         "lw s0, 0(a0)\nlw a1, 4(a0)\nlw a2, 8(a0)\nlw s1, 12(a0)\nlw ra, 16(a0)\nlw a3, 24(a0)\nlw a0, 20(a0)\n"
-        ".option push\n.balign 4\n.option norvc\n" IATTENTION_FOURS_S8_WORDS(
-            TW_SDOT_S8) ".option pop\nfmv.x.w a0, ft0\nlw a1, 28(a0)\nlw a2, 32(a0)\nlw s0, 36(a0)\nlw s1, 40(a0)\n"
-                        "lw a3, 44(a0)\nlw a4, 48(a0)\nlw a5, 52(a0)\nlw t0, 56(a0)\n" IATTENTION_FOURS_S8_SCORES(
+        ".balign 4\n.option norvc\n" IATTENTION_FOURS_S8_WORDS(
+            TW_SDOT_S8) ".option rvc\nfmv.x.w a0, ft0\nlw a1, 32(a0)\nlw a2, 36(a0)\nlw s0, 40(a0)\nlw s1, 44(a0)\n"
+                        "lw a3, 56(a0)\nlw a4, 60(a0)\nlw a5, 64(a0)\nlw t0, 68(a0)\n" IATTENTION_FOURS_S8_SCORES(
                             "a6", "a7", "s2", "s3", "a3") IATTENTION_FOURS_S8_SCORES("s4", "s5", "s6", "s7", "a4")
                             IATTENTION_FOURS_S8_SCORES("s8", "s9", "s10", "s11", "a5") IATTENTION_FOURS_S8_SCORES(
                                 "t3", "t4", "t5", "t6",
-                                "t0") "sw a3, 44(a0)\nsw a4, 48(a0)\nsw a5, 52(a0)\nsw t0, 56(a0)\n"
+                                "t0") "sw a3, 56(a0)\nsw a4, 60(a0)\nsw a5, 64(a0)\nsw t0, 68(a0)\n"
+                                      "lw a1, 12(a0)\nlw a2, 28(a0)\nlw a3, 52(a0)\nlw a4, 48(a0)\nadd a1, a1, a2\nadd "
+                                      "s0, s0, a4\n"
+                                      "addi a3, a3, -1\nsw a1, 12(a0)\nsw s0, 40(a0)\nsw a3, 52(a0)\nbnez a3, "
+                                      "1b\n.option pop\n"
         :
         : "r"(keys)
         : IATTENTION_FOURS_S8_ALL);
 }
 
-/* Scores of four queries and some keys, four at a time, the last ones once more if fewer are left; of fewer in all each
- * stands for four, and is written over by those behind it. Those of a query are `step` behind those of the one before. The
- * largest of two keys in turn are left in `tops`. */
-TW_APART void iattention_fours_s8_scores(const int8_t *q, const int8_t *k, int row, int D, int count, int32_t mul,
-                                         int shift, int16_t *scores, int step, int32_t *tops) {
-    const int fours = count >= 4, across = fours ? row : 0;
-    struct iattention_fours_s8_keys keys = {
-        q,     D,   4 - 3 * D, k,      across,       4 - 3 * across,
-        D / 4, mul, shift,     scores, 2 * step - 4, {tops[0], tops[1], tops[2], tops[3]}};
+/* Those of keys that are `row` bytes apart. What fours leave is a four that ends where the keys do; of fewer keys in all
+ * each stands for four, and is written over by the one behind it. */
+TW_APART void iattention_fours_s8_cache(struct iattention_fours_s8_keys *keys, const int8_t *k, int row, int count) {
+    int16_t *const scores = keys->scores;
+    const int few = count < 4, across = few ? 0 : row, runs = few ? count : 1 + ((count & 3) != 0);
+    keys->row = across, keys->row_back = 4 - 3 * across, keys->next_keys = 4 * across;
     TW_UNROLL_BY(1)
-    for (int l = 0; l < count; l += fours ? 4 : 1) {
-        const int at = fours ? tw_min(l, count - 4) : l;
-        keys.keys = k + at * row, keys.scores = scores + at;
-        iattention_fours_s8_four_keys(&keys);
+    for (int run = 0; run < runs; run++) {
+        const int from = few ? run : run * (count - 4);
+        keys->keys = k + from * row, keys->scores = scores + from, keys->fours = few || run ? 1 : count >> 2;
+        iattention_fours_s8_scores(keys);
     }
-    tops[0] = keys.tops[0], tops[1] = keys.tops[1], tops[2] = keys.tops[2], tops[3] = keys.tops[3];
 }
 
 /* Weights of four queries and values of four channels, those of the cache and new ones: words, and how far it is from a row
@@ -231,13 +231,27 @@ static void iattention_fours_s8(const int8_t *Q, const int8_t *K, const int8_t *
             continue;
         const int head = 4 * block / S, s = 4 * block % S;
         const int8_t *const q = Q + 4 * block * D, *const k = NK + head * S * D;
-        const int32_t mul = score_mul[head];
         const int32_t none = (int32_t)0x80008000;
-        int32_t tops[4] = {none, none, none, none}, unused[4] = {none, none, none, none};
-        iattention_fours_s8_scores(q, K + head * K_s0, K_s1, D, L, mul, score_shift, scores, step, tops);
-        iattention_fours_s8_scores(q, k, D, D, s, mul, score_shift, scores + old, step, tops);
+        struct iattention_fours_s8_keys keys = {.queries = q,
+                                                .step = D,
+                                                .back = 4 - 3 * D,
+                                                .words = D / 4,
+                                                .mul = score_mul[head],
+                                                .shift = score_shift,
+                                                .scores = scores,
+                                                .next_query = 2 * step - 4,
+                                                .next_scores = 8 - 8 * step,
+                                                .tops = {none, none, none, none}};
+        if (L > 0)
+            iattention_fours_s8_cache(&keys, K + head * K_s0, K_s1, L);
+        keys.keys = k, keys.row = D, keys.row_back = 4 - 3 * D, keys.next_keys = 4 * D, keys.scores = scores + old;
+        keys.fours = s / 4;
+        if (s > 0)
+            iattention_fours_s8_scores(&keys);
         /* Of the last four keys each query sees one more than the one before. */
-        iattention_fours_s8_scores(q, k + s * D, D, D, 4, mul, score_shift, scores + old + s, step, unused);
+        const int32_t tops[4] = {keys.tops[0], keys.tops[1], keys.tops[2], keys.tops[3]};
+        keys.fours = 1;
+        iattention_fours_s8_scores(&keys);
         uint32_t total[4];
         TW_UNROLL_BY(1)
         for (int i = 0; i < 4; i++) {
@@ -250,8 +264,10 @@ static void iattention_fours_s8(const int8_t *Q, const int8_t *K, const int8_t *
             TW_UNROLL_BY(1)
             for (int l = L; l < old; l++) /* nothing is read that is not there */
                 mine[l] = 0;
-            total[i] = tw_attention_weights(mine, L, top, table, last, to) +
-                       tw_attention_weights(mine + old, s + i + 1, top, table, last, to + old);
+            /* Where whole words are in the cache, new ones follow. */
+            total[i] = L < old ? tw_attention_weights(mine, L, top, table, last, to) : 0;
+            const int from = L < old ? old : 0;
+            total[i] += tw_attention_weights(mine + from, old - from + s + i + 1, top, table, last, to + from);
         }
         iattention_fours_s8_sums(weights, step, V + head * V_s0, V_s1, L, NV + head * D * S, S, s / 4 + 1, D, sums);
         TW_UNROLL_BY(1)
