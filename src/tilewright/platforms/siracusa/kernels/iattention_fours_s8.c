@@ -185,35 +185,25 @@ static inline uint32_t iattention_fours_s8_inverse(uint32_t total, int k) {
     return found + 1;
 }
 
-/* What the means of a query have in common: they are 64 times a sum over the total, rounded. */
-struct iattention_fours_s8_divisor {
-    uint32_t inverse;
-    int scale, half, shift;
-};
-
-TW_INLINE int32_t iattention_fours_s8_mean(int32_t sum, const struct iattention_fours_s8_divisor *by, int32_t mul,
-                                           int shift) {
-    const int32_t sign = sum >> 31, n = (int32_t)((uint32_t)sum << by->scale) + ((by->half ^ sign) - sign);
-    int32_t mean;
-    __asm__("mulhsu %0, %1, %2" : "=r"(mean) : "r"(n), "r"(by->inverse));
-    mean = (mean >> by->shift) - sign;
-    return tw_clamp(tw_sum_rounded((int32_t)((uint32_t)mean * (uint32_t)mul), 0, 0, shift), -128, 127);
-}
-
-/* The results of a query. */
+/* The results of a query: 64 times a sum over the total, rounded, then scaled. */
 TW_APART void iattention_fours_s8_means(const int32_t *sums, uint32_t total, const int32_t *mul, int shift, int D,
                                         int8_t *y) {
     const int one = total < 2; /* of a total of 0 all sums are 0; with twice of all there is something to shift by */
-    const uint32_t twice = total < 2 ? 2 : total;
+    const uint32_t twice = one ? 2 : total, half = one ? 0 : total >> 1;
     const int k = tw_highest_bit(twice - 1) + 1;
-    const struct iattention_fours_s8_divisor by = {iattention_fours_s8_inverse(twice, k), 6 + one,
-                                                   one ? 0 : (int)(total >> 1), k - 1};
-    TW_UNROLL_BY(1)
-    for (const int8_t *const end = y + D; y != end; y += 4, sums += 4, mul += 4)
-        tw_store_4(y, iattention_fours_s8_mean(sums[0], &by, mul[0], shift),
-                   iattention_fours_s8_mean(sums[1], &by, mul[1], shift),
-                   iattention_fours_s8_mean(sums[2], &by, mul[2], shift),
-                   iattention_fours_s8_mean(sums[3], &by, mul[3], shift));
+    __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[D]", "26") TW_NEXT_WORD("t0", "%[x]")
+                         TW_NEXT_WORD("t1", "%[mul]") "srai t2, t0, 31\nsll t0, t0, %[scale]\nadd t0, t0, %[half]\n"
+                                                      ".insn r 0x33, 0, 0x21, t0, t2, %[both]\n" /* p.mac */
+                                                      "mulhsu t0, t0, %[inverse]\nsra t0, t0, %[k]\nsub t0, t0, t2\n"
+                                                      "mul t0, t0, t1\n"
+                                                      /* p.addRNr, p.clip, p.sb */
+                                                      ".insn r 0x5B, 6, 0x20, t0, x0, %[shift]\n"
+                                                      ".insn r 0x33, 1, 0x0A, t0, t0, x8\n"
+                                                      ".insn s 0x2B, 0, t0, 1(%[y])\n.option pop\n"
+                     : [x] "+r"(sums), [mul] "+r"(mul), [y] "+r"(y)
+                     : [D] "r"(D), [scale] "r"(6 + one), [half] "r"(half), [both] "r"(2 * half),
+                       [inverse] "r"(iattention_fours_s8_inverse(twice, k)), [k] "r"(k - 1), [shift] "r"(shift)
+                     : "t0", "t1", "t2", "memory");
 }
 
 static void iattention_fours_s8(const int8_t *Q, const int8_t *K, const int8_t *V, const int8_t *NK, const int8_t *NV,
