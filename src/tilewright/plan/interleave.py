@@ -20,7 +20,7 @@ from tilewright.core.graph import Graph
 from tilewright.core.op import is_view
 from tilewright.core.states import links
 
-GAIN = 0.02
+GAIN = 0.01
 """The share of all cycles that has to be saved for another plan to be worth its while."""
 
 

@@ -78,13 +78,13 @@ TW_INLINE U irmsnorm_s16_value(int32_t x, int32_t weight, uint32_t m, int k, int
     return (U)quotient;
 }
 
-/* The same for two of four bytes that follow each other, in registers that the instructions name. */
+/* The same for two of four bytes that follow each other, in registers that the instructions name. Nothing is doubled: k is
+ * one less, and was not 0. */
 #define IRMSNORM_S16_TWO(first, second)                                                                                \
     TW_NEXT_WORD(first, "%[w]")                                                                                        \
     ".insn i 0x0B, 1, t4, 2(%[x])\n" TW_NEXT_WORD(                                                                     \
         second, "%[w]") ".insn i 0x0B, 1, t5, 2(%[x])\n" /* p.lh */                                                    \
                         "mul " first ", " first ", t4\nmul " second ", " second ", t5\n"                               \
-                        "slli " first ", " first ", 1\nslli " second ", " second ", 1\n"                               \
                         "mulhsu t4, " first ", %[m]\nmulhsu t5, " second ", %[m]\n"                                    \
                         "srli t6, " first ", 31\nsra " first ", t4, %[k]\n"                                            \
                         ".insn r 0x5B, 2, 0x20, " first ", t6, %[shift]\n"                                             \
@@ -96,7 +96,7 @@ TW_INLINE U irmsnorm_s16_value(int32_t x, int32_t weight, uint32_t m, int k, int
 /* Some fours of results of 8 bits: pv.packlo.b, pv.packhi.b, p.sw. */
 TW_INLINE void irmsnorm_s16_bytes(const int16_t *x, const int32_t *w, void *y, int fours, uint32_t m, int k, int shift,
                                   int32_t top) {
-    __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[fours]", "78") IRMSNORM_S16_TWO("t0", "t1")
+    __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[fours]", "70") IRMSNORM_S16_TWO("t0", "t1")
                          IRMSNORM_S16_TWO("t2", "t3") ".insn r 0x57, 1, 0x70, t4, t1, t0\n"
                                                       ".insn r 0x57, 1, 0x6C, t4, t3, t2\n"
                                                       ".insn s 0x2B, 2, t4, 4(%[y])\n.option pop\n"
@@ -143,9 +143,9 @@ static void irmsnorm_s16(const int16_t *x, const int32_t *weight, U *y, int OUTE
         const int16_t *a = row + from;
         const int32_t *w = weight + from;
         int i = from, at = outer * AXIS + from;
-        if (sizeof(U) == 1 && STORE_STEPS == 0 && end - from >= 4) {
+        if (sizeof(U) == 1 && STORE_STEPS == 0 && k > 0 && end - from >= 4) {
             const int fours = (end - from) >> 2;
-            irmsnorm_s16_bytes(a, w, y + at, fours, m, k, shift, top);
+            irmsnorm_s16_bytes(a, w, y + at, fours, m, k - 1, shift, top);
             i += 4 * fours, at += 4 * fours, a += 4 * fours, w += 4 * fours;
         }
         for (; i + 4 <= end; i += 4, at += 4, a += 4, w += 4)
