@@ -25,12 +25,16 @@ cycles:
  * last ones once more if fewer are left. */
 TW_APART int iattention_s8_scores(const int8_t *q, const int8_t *k, int row, int D, int count, const int8_t *own,
                                   int32_t mul, int shift, int16_t *scores) {
-    const int eights = count >= 8;
     int32_t tops = (int32_t)0x80008000;
-    int l = 0;
-    while (eights && l < count) {
-        l = tw_min(l, count - 8);
-        const int8_t *x = q, *y = k + l * row;
+    const int8_t *y = k;
+    int16_t *to = scores;
+    int left = count >= 8 ? count : 0;
+    while (left > 0) {
+        if (left < 8) {
+            y += (left - 8) * row, to += left - 8;
+            left = 8;
+        }
+        const int8_t *x = q;
         int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0, s4 = 0, s5 = 0, s6 = 0, s7 = 0;
         __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[words]", "34") TW_NEXT_WORD("t0", "%[x]")
                              IATTENTION_S8_LOAD("t1", "row") IATTENTION_S8_LOAD("t2", "row")
@@ -43,7 +47,6 @@ TW_APART int iattention_s8_scores(const int8_t *q, const int8_t *k, int row, int
                            [s6] "+r"(s6), [s7] "+r"(s7), [x] "+r"(x), [k] "+r"(y)
                          : [words] "r"(D / 4), [row] "r"(row), [back] "r"(4 - 7 * row)
                          : "t0", "t1", "t2", "memory");
-        int16_t *to = scores + l;
         /* p.sw, also to addresses between words; pv.max.h */
         __asm__ volatile(
             ".insn s 0x2B, 2, %[a], 4(%[to])\n.insn s 0x2B, 2, %[b], 4(%[to])\n"
@@ -54,10 +57,9 @@ TW_APART int iattention_s8_scores(const int8_t *q, const int8_t *k, int row, int
             : [a] "r"(tw_attention_pair(s0, s1, mul, shift)), [b] "r"(tw_attention_pair(s2, s3, mul, shift)),
               [c] "r"(tw_attention_pair(s4, s5, mul, shift)), [d] "r"(tw_attention_pair(s6, s7, mul, shift))
             : "memory");
-        l += 8;
+        y += 8 * row - D, left -= 8;
     }
-    int top = tw_max(tops >> 16, (int16_t)tops);
-    const int8_t *y = k;
+    int top = tw_max(tops >> 16, (int16_t)tops), l = (int)(to - scores);
     TW_UNROLL_BY(1)
     for (; l < count || own; l++, y += row) {
         const int8_t *x = q, *z = l < count ? y : own;
@@ -120,6 +122,29 @@ TW_APART void iattention_s8_sums(const uint8_t *weights, const int8_t *v, int ro
     }
 }
 
+/* Some results: 64 times the mean, rounded, then scaled. What the sum times UINT32_MAX / total finds is the quotient or one
+ * less. */
+static inline __attribute__((always_inline)) void iattention_s8_means(const int32_t *sums, const int8_t *own,
+                                                                      int weight, uint32_t total, const int32_t *mul,
+                                                                      int shift, int count, int8_t *y) {
+    if (count <= 0)
+        return;
+    /* p.lb, p.mac, p.msu, p.addRNr, p.clip, p.sb */
+    __asm__ volatile(
+        ".option push\n.option norvc\n" TW_REPEAT("%[count]", "38")
+            TW_NEXT_WORD("t0", "%[sums]") ".insn i 0x0B, 0, t1, 1(%[own])\n" TW_NEXT_WORD(
+                "t2", "%[mul]") ".insn r 0x33, 0, 0x21, t0, t1, %[weight]\n"
+                                "srai t3, t0, 31\nxor t0, t0, t3\nsub t0, t0, t3\nslli t0, t0, 6\nadd t0, t0, %[half]\n"
+                                "mulhu t1, t0, %[inverse]\n.insn r 0x33, 1, 0x21, t0, t1, %[total]\n"
+                                "sltu t0, %[below], t0\nadd t1, t1, t0\nxor t1, t1, t3\nsub t1, t1, t3\n"
+                                "mul t1, t1, t2\n.insn r 0x5B, 6, 0x20, t1, x0, %[shift]\n"
+                                ".insn r 0x33, 1, 0x0A, t1, t1, x8\n.insn s 0x2B, 0, t1, 1(%[y])\n.option pop\n"
+        : [sums] "+r"(sums), [own] "+r"(own), [mul] "+r"(mul), [y] "+r"(y)
+        : [count] "r"(count), [weight] "r"(weight), [half] "r"(total >> 1), [inverse] "r"(UINT32_MAX / total),
+          [total] "r"(total), [below] "r"(total - 1), [shift] "r"(shift)
+        : "t0", "t1", "t2", "t3", "memory");
+}
+
 /* Where the first core of each team has its scratch memory. */
 static __attribute__((section(".near"))) int32_t *iattention_s8_teams[TW_CORES_OF_CLUSTER];
 
@@ -172,13 +197,9 @@ static void iattention_s8(const int8_t *Q, const int8_t *K, const int8_t *V, con
         if (!works)
             continue;
         total += !total; /* sums are 0 then */
-        const uint32_t inverse = UINT32_MAX / total;
         const int words = (D / 4 + team - 1) / team, word = mate * words, channel = head * D + 4 * word,
                   channels = 4 * tw_min(words, D / 4 - word), weight = weights[L];
         iattention_s8_sums(weights, V + head * V_s0 + 4 * word * V_s1, V_s1, L, channels / 4, sums);
-        TW_UNROLL_BY(1)
-        for (int i = 0; i < channels; i++)
-            Y[channel + i] = tw_attention_mean(sums[i] + weight * NV[channel + i], total, inverse,
-                                               (uint32_t)mean_mul[channel + i], mean_shift);
+        iattention_s8_means(sums, NV + channel, weight, total, mean_mul + channel, mean_shift, channels, Y + channel);
     }
 }

@@ -49,14 +49,4 @@ TW_APART uint32_t tw_attention_weights(const int16_t *scores, int count, int top
     return total;
 }
 
-/* 64 times a mean, rounded, then scaled. What its sum times the inverse, UINT32_MAX / total, finds is the quotient or one
- * less. */
-TW_INLINE int8_t tw_attention_mean(int32_t sum, uint32_t total, uint32_t inverse, uint32_t mul, int shift) {
-    const uint32_t sign = (uint32_t)(sum >> 31), n = (((uint32_t)sum ^ sign) - sign) * 64 + (total >> 1);
-    uint32_t size = (uint32_t)((uint64_t)n * inverse >> 32);
-    size += n - size * total >= total;
-    const int32_t scaled = (int32_t)(((size ^ sign) - sign) * mul);
-    return (int8_t)tw_clamp(tw_sum_rounded(scaled, 0, 0, shift), -128, 127);
-}
-
 #endif
