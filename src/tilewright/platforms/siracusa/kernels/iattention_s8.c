@@ -21,6 +21,15 @@ cycles:
 #define IATTENTION_S8_LOAD(to, step) ".insn r 0x0B, 7, 0x10, " to ", %[k], %[" step "]\n"
 #define IATTENTION_S8_NEXT(sum, word, step) TW_SDOT(TW_SDOT_S8, "%[" sum "]", "t0", word) IATTENTION_S8_LOAD(word, step)
 
+/* Two scores: p.addRNr, p.clip, pv.pack, p.sw, also to addresses between words, pv.max.h. */
+#define IATTENTION_S8_PAIR(first, second)                                                                              \
+    "mul %[" first "], %[" first "], %[mul]\nmul %[" second "], %[" second "], %[mul]\n"                               \
+    ".insn r 0x5B, 6, 0x20, %[" first "], x0, %[shift]\n.insn r 0x5B, 6, 0x20, %[" second "], x0, %[shift]\n"          \
+    ".insn r 0x33, 1, 0x0A, %[" first "], %[" first "], x16\n.insn r 0x33, 1, 0x0A, %[" second "], %[" second          \
+    "], x16\n"                                                                                                         \
+    ".insn r 0x57, 0, 0x68, %[" first "], %[" second "], %[" first "]\n.insn s 0x2B, 2, %[" first "], 4(%[to])\n"      \
+    ".insn r 0x57, 0, 0x18, %[tops], %[tops], %[" first "]\n"
+
 /* Scores of some keys and, where it is not NULL, of a further one; returns the largest. Eight keys are taken at once, the
  * last ones once more if fewer are left. */
 TW_APART int iattention_s8_scores(const int8_t *q, const int8_t *k, int row, int D, int count, const int8_t *own,
@@ -28,36 +37,29 @@ TW_APART int iattention_s8_scores(const int8_t *q, const int8_t *k, int row, int
     int32_t tops = (int32_t)0x80008000;
     const int8_t *y = k;
     int16_t *to = scores;
-    int left = count >= 8 ? count : 0;
-    while (left > 0) {
-        if (left < 8) {
-            y += (left - 8) * row, to += left - 8;
-            left = 8;
-        }
-        const int8_t *x = q;
-        int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0, s4 = 0, s5 = 0, s6 = 0, s7 = 0;
-        __asm__ volatile(".option push\n.option norvc\n" TW_REPEAT("%[words]", "34") TW_NEXT_WORD("t0", "%[x]")
-                             IATTENTION_S8_LOAD("t1", "row") IATTENTION_S8_LOAD("t2", "row")
-                                 IATTENTION_S8_NEXT("s0", "t1", "row") IATTENTION_S8_NEXT("s1", "t2", "row")
-                                     IATTENTION_S8_NEXT("s2", "t1", "row") IATTENTION_S8_NEXT("s3", "t2", "row")
-                                         IATTENTION_S8_NEXT("s4", "t1", "row") IATTENTION_S8_NEXT("s5", "t2", "back")
-                                             TW_SDOT(TW_SDOT_S8, "%[s6]", "t0", "t1")
-                                                 TW_SDOT(TW_SDOT_S8, "%[s7]", "t0", "t2") ".option pop\n"
-                         : [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2), [s3] "+r"(s3), [s4] "+r"(s4), [s5] "+r"(s5),
-                           [s6] "+r"(s6), [s7] "+r"(s7), [x] "+r"(x), [k] "+r"(y)
-                         : [words] "r"(D / 4), [row] "r"(row), [back] "r"(4 - 7 * row)
-                         : "t0", "t1", "t2", "memory");
-        /* p.sw, also to addresses between words; pv.max.h */
-        __asm__ volatile(
-            ".insn s 0x2B, 2, %[a], 4(%[to])\n.insn s 0x2B, 2, %[b], 4(%[to])\n"
-            ".insn s 0x2B, 2, %[c], 4(%[to])\n.insn s 0x2B, 2, %[d], 4(%[to])\n"
-            ".insn r 0x57, 0, 0x18, %[tops], %[tops], %[a]\n.insn r 0x57, 0, 0x18, %[tops], %[tops], %[b]\n"
-            ".insn r 0x57, 0, 0x18, %[tops], %[tops], %[c]\n.insn r 0x57, 0, 0x18, %[tops], %[tops], %[d]\n"
-            : [to] "+r"(to), [tops] "+r"(tops)
-            : [a] "r"(tw_attention_pair(s0, s1, mul, shift)), [b] "r"(tw_attention_pair(s2, s3, mul, shift)),
-              [c] "r"(tw_attention_pair(s4, s5, mul, shift)), [d] "r"(tw_attention_pair(s6, s7, mul, shift))
-            : "memory");
-        y += 8 * row - D, left -= 8;
+    int eights = count >> 3, rest = eights ? count & 7 : 0;
+    while (eights) {
+        int32_t s0, s1, s2, s3, s4, s5, s6, s7;
+        /* Of two loops the outer one is all of it. */
+        __asm__ volatile(".option push\n.option norvc\n.insn i 0x7B, 4, x1, %[eights], 128\nmv t3, %[q]\n"
+                         "li %[s0], 0\nli %[s1], 0\nli %[s2], 0\nli %[s3], 0\nli %[s4], 0\nli %[s5], 0\nli %[s6], "
+                         "0\nli %[s7], 0\n" TW_REPEAT("%[words]", "34") TW_NEXT_WORD("t0", "t3") IATTENTION_S8_LOAD(
+                             "t1", "row") IATTENTION_S8_LOAD("t2", "row") IATTENTION_S8_NEXT("s0", "t1", "row")
+                             IATTENTION_S8_NEXT("s1", "t2", "row") IATTENTION_S8_NEXT("s2", "t1", "row")
+                                 IATTENTION_S8_NEXT("s3", "t2", "row") IATTENTION_S8_NEXT("s4", "t1", "row")
+                                     IATTENTION_S8_NEXT("s5", "t2", "back") TW_SDOT(TW_SDOT_S8, "%[s6]", "t0", "t1")
+                                         TW_SDOT(TW_SDOT_S8, "%[s7]", "t0", "t2") IATTENTION_S8_PAIR("s0", "s1")
+                                             IATTENTION_S8_PAIR("s2", "s3") IATTENTION_S8_PAIR("s4", "s5")
+                                                 IATTENTION_S8_PAIR("s6", "s7") "add %[k], %[k], %[next]\n.option pop\n"
+                         : [s0] "=&r"(s0), [s1] "=&r"(s1), [s2] "=&r"(s2), [s3] "=&r"(s3), [s4] "=&r"(s4),
+                           [s5] "=&r"(s5), [s6] "=&r"(s6), [s7] "=&r"(s7), [k] "+r"(y), [to] "+r"(to), [tops] "+r"(tops)
+                         : [eights] "r"(eights), [q] "r"(q), [words] "r"(D / 4), [row] "r"(row),
+                           [back] "r"(4 - 7 * row), [next] "r"(8 * row - D), [mul] "r"(mul), [shift] "r"(shift)
+                         : "t0", "t1", "t2", "t3", "memory");
+        eights = rest > 0;
+        if (rest)
+            y += (rest - 8) * row, to += rest - 8;
+        rest = 0;
     }
     int top = tw_max(tops >> 16, (int16_t)tops), l = (int)(to - scores);
     TW_UNROLL_BY(1)
