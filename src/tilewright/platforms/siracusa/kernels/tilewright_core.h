@@ -45,8 +45,6 @@ static inline __attribute__((always_inline)) int32_t tw_clamp(int32_t x, int32_t
         __asm__(".insn r 0x33, 1, 0x0A, %0, %1, x8" : "=r"(clamped) : "r"(x));
     else if (__builtin_constant_p(lo) && __builtin_constant_p(hi) && lo == 0 && hi == 255)
         __asm__(".insn r 0x33, 2, 0x0A, %0, %1, x9" : "=r"(clamped) : "r"(x));
-    else if (__builtin_constant_p(lo) && __builtin_constant_p(hi) && lo == -32768 && hi == 32767)
-        __asm__(".insn r 0x33, 1, 0x0A, %0, %1, x16" : "=r"(clamped) : "r"(x));
     else
         clamped = tw_min(tw_max(x, lo), hi);
     if (clamped < lo || clamped > hi)
