@@ -21,24 +21,23 @@ cycles:
 typedef int8_t U;
 #endif
 
-/* The sum of squares in 64 bits; two of them fit 32 bits without a sign. What is loaded is needed two instructions later. */
+/* The sum of squares in 64 bits; two of them fit 32 bits without a sign, whose halves are added up. What is loaded is
+ * needed two instructions later. */
 static inline uint64_t irmsnorm_s16_squares(const int16_t *x, int count) {
     uint32_t low = 0, high = 0;
     const int fours = count >> 2;
-    if (fours) /* pv.dotsp.h */
+    if (fours) /* pv.dotsp.h, pv.sdotup.h */
         __asm__ volatile(
-            ".option push\n.option norvc\n" TW_REPEAT("%[fours]", "20") TW_NEXT_WORD("t0", "%[x]")
+            ".option push\n.option norvc\n" TW_REPEAT("%[fours]", "16") TW_NEXT_WORD("t0", "%[x]")
                 TW_NEXT_WORD("t1", "%[x]") ".insn r 0x57, 0, 0x4C, t0, t0, t0\n.insn r 0x57, 0, 0x4C, t1, t1, t1\n"
-                                           "add %[low], %[low], t0\n"
-                                           "sltu t0, %[low], t0\n"
-                                           "add %[low], %[low], t1\n"
-                                           "sltu t1, %[low], t1\n"
-                                           "add %[high], %[high], t0\n"
-                                           "add %[high], %[high], t1\n.option pop\n"
+                                           ".insn r 0x57, 0, 0x50, %[low], t0, %[first]\n"
+                                           ".insn r 0x57, 0, 0x50, %[high], t0, %[second]\n"
+                                           ".insn r 0x57, 0, 0x50, %[low], t1, %[first]\n"
+                                           ".insn r 0x57, 0, 0x50, %[high], t1, %[second]\n.option pop\n"
             : [x] "+r"(x), [low] "+r"(low), [high] "+r"(high)
-            : [fours] "r"(fours)
+            : [fours] "r"(fours), [first] "r"(1), [second] "r"(1 << 16)
             : "t0", "t1", "memory");
-    uint64_t sum = (uint64_t)high << 32 | low;
+    uint64_t sum = ((uint64_t)high << 16) + low;
     TW_UNROLL_BY(1)
     for (int left = count & 3; left > 0; left--, x++)
         sum += (uint32_t)(*x * *x);
