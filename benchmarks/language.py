@@ -3,8 +3,9 @@
     python -m benchmarks language [MODEL.npz ...] [--prompts 10] [--tokens 256] [--platform NAME ...] [--text FILE]
 
 For every prompt a numpy interpreter of the integer model writes so many tokens; the compiled program of every platform
-is then given the same tokens and has to give the same logits to the bit. TEXT is what bits per character are measured
-on: an .npz with token ids `stories`, else stories of the examples' grammar. The exit status is 1 where a logit differs.
+is then given the same tokens, one by one and the first ones at once, and has to give the same logits to the bit. TEXT
+is what bits per character are measured on: an .npz with token ids `stories`, else stories of the examples' grammar. The
+exit status is 1 where a logit differs.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ from tilewright.api.language_page import measured_tokens
 from tilewright.api.running import run_model
 from tilewright.core.graph import Array, Graph
 from tilewright.core.interpret import interpret
+from tilewright.language import PREFILL
 from tilewright.language.checkpoint import PARTS, Checkpoint
 from tilewright.language.graphs import integer_graph
-from tilewright.language.quantised import LOGIT, quantised
+from tilewright.language.quantised import LOGIT, IntegerModel, quantised
 from tilewright.language.ranges import own_texts, watched
 from tilewright.language.reference import Reference, bits
 
@@ -94,6 +96,14 @@ def compiled(graph: Graph, texts: Sequence[Array], platform: str) -> tuple[list[
     )
 
 
+def read_at_once(prefill: Graph, text: Written, platform: str) -> tuple[bool, int]:
+    """Whether a compiled program that reads many tokens at once gives the same logits behind the last; its cycles."""
+    count = prefill.types[prefill.fed[0]].size
+    fed = [text.tokens[:count].astype(np.int32), np.asarray(0, np.int32), np.asarray([count - 1], np.int32)]
+    ran = run_model(prefill, Options(platform=platform), inputs=fed)
+    return bool((ran.outputs[0].reshape(-1) == text.logits[count - 1]).all()), ran.cycles or 0
+
+
 def story_tokens(language: Language, count: int) -> Array:
     """Stories of the examples' grammar that the model has not seen."""
     spec = importlib.util.spec_from_file_location("stories", EXAMPLE / "stories.py")
@@ -152,16 +162,29 @@ def by_hand(model: Checkpoint, flags: Sequence[str], folder: Path) -> list[str]:
     return [str(program), str(file)]
 
 
-def same(language: Language, graph: Graph, prompts: Sequence[str], tokens: int, platforms: Sequence[str]) -> Table:
-    """Tokens of all prompts on all platforms; the title says whether all were the same."""
-    context = language.model.sizes.context
+def same(
+    language: Language, fitted: IntegerModel, prompts: Sequence[str], tokens: int, platforms: Sequence[str]
+) -> Table:
+    """Tokens of all prompts on all platforms, and the first ones of the first prompt at once; whether all are the same.
+
+    What is read at once is compared with as many tokens one by one, from the first position on.
+    """
+    graph, context = integer_graph(fitted), language.model.sizes.context
     texts = [written(graph, language.prompt(prompt), tokens, context) for prompt in prompts]
-    table = Table("platform", "tokens", "same", "tokens/s", "token 10", "token 250", "ratio")
+    rows = min(PREFILL, context, len(texts[0].tokens))
+    prefill = integer_graph(fitted, rows, only_last=True)
+    table = Table(
+        "platform", "tokens", "same", "tokens/s", "token 10", "token 250", "ratio", f"{rows} at once", "faster"
+    )
     for platform in platforms:
         found, cycles = compiled(graph, [text.tokens for text in texts], platform)
         good = sum(int((f == text.logits).all(axis=1).sum()) for f, text in zip(found, texts, strict=True))
         total = sum(len(text.tokens) for text in texts)
-        table.add_row(platform, f"{total:,}", "all" if good == total else f"{good:,}", *_speed(platform, cycles))
+        right, taken = read_at_once(prefill, texts[0], platform)
+        told = "all" if right and good == total else f"{good:,}" if right else "not at once"
+        one_by_one = sum(cycles[0][:rows])
+        reading = [f"{taken:,}", f"{one_by_one / taken:.2f}"] if one_by_one and taken else ["", ""]
+        table.add_row(platform, f"{total:,}", told, *_speed(platform, cycles), *reading)
     return table
 
 
@@ -243,10 +266,11 @@ def main() -> int:
     for path in given.models:
         language = load_language(path)
         model = checkpoint_of(language)
-        graph = integer_graph(quantised(model, watched(model, own_texts(model))))
+        fitted = quantised(model, watched(model, own_texts(model)))
+        graph = integer_graph(fitted)
         console.print(f"{path}: {model.parameters / 1e6:.2f} million parameters")
         if given.prompts:
-            table = same(language, graph, PROMPTS[: given.prompts], given.tokens, given.platform or PLATFORMS)
+            table = same(language, fitted, PROMPTS[: given.prompts], given.tokens, given.platform or PLATFORMS)
             wrong |= any(cell != "all" for cell in table.columns[2].cells)
             console.print(table)
         if given.text_tokens:

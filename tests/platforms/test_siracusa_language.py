@@ -26,6 +26,17 @@ def test_norms_of_16_bits() -> None:
     assert_right(b.graph(*outputs), "irmsnorm_s16")
 
 
+def test_norms_of_rows_without_a_middle() -> None:
+    """Rows whose deviation is 1, and the largest squares; with cores that have a row each, and a part of one."""
+    b = Builder()
+    weight = np.linspace(-32767, 32767, 20).astype(np.int32)
+    graph = b.graph(b.op("iRMSNorm", b.input("x", "int16[10,20]"), weight, D=1 << 9))
+    x = np.zeros((10, 20), np.int16)
+    x[1], x[2, ::3], x[3], x[4], x[5, 7], x[8], x[9, 4] = 1, -1, -32768, 32767, -32768, -32768, 1
+    ran = run_model(graph, Options(platform="siracusa"), inputs=[x])
+    np.testing.assert_array_equal(ran.outputs[0], interpret(graph, [x])[0])
+
+
 def test_weights_of_norms_that_are_large() -> None:
     b = Builder()
     assert_right(b.graph(b.op("iRMSNorm", b.input("x", "int16[2,9]"), np.full(9, 40000, np.int32), D=1 << 9)))

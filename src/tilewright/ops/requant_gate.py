@@ -81,7 +81,7 @@ def _body(call: Call) -> Body:
 
 
 def _table(call: Call) -> dict[str, int]:
-    """How far from 0 the table goes, in gates, and the least that is in it: kernels then know what they may leave out."""
+    """How far from 0 the table goes, in gates, and the least that is in it: kernels know what they may leave out."""
     table = call.known("table")
     lowest = INT16.lo if table is None else int(table.min())
     return {"reach": call.type("table").size // 2 << call.int("step"), "lowest": lowest}
