@@ -1,3 +1,4 @@
+#include "tilewright_core.h"
 #include "tilewright_machine.h"
 #include "tilewright_neureka.h"
 
@@ -23,10 +24,10 @@
 /* What the driver asks at every transfer; in L1, because L2 is 15 cycles away. */
 static struct {
     uint32_t busy;               /* counters of the DMA, as bits */
+    int far;                     /* whether there have been copies between L3 and L2 */
     uint16_t counters[CHANNELS]; /* those of the transfers on each channel */
     uint8_t channels[COUNTERS];  /* that of each counter in use */
     uint16_t last[CHANNELS]; /* the last copy between L3 and L2 on each channel, with a bit that says there is one */
-    int far;                 /* whether there have been any */
     int relays;              /* in use */
     /* Bytes for L1 that are on their way from L3 to L2, to the place in tw_relay that is theirs. */
     struct relay {
@@ -42,7 +43,7 @@ static int in_l1(const void *address) { return (uintptr_t)address >> L1_BITS == 
 static int in_l3(const void *address) { return (uintptr_t)address >= TW_L3; }
 static uint32_t passed(uint32_t l1) { return (uint32_t)tw_relay + (l1 & ((1u << L1_BITS) - 1)); }
 
-static void finish_near(int channel) {
+static inline void finish_near(int channel) {
     const uint32_t mine = near.counters[channel];
     if (!mine)
         return;
@@ -54,7 +55,7 @@ static void finish_near(int channel) {
         TW_REGISTER(TW_EVENTS) = TW_BARRIER_EVENT;
     }
     TW_REGISTER(TW_DMA + 4) = mine;
-    near.busy &= ~mine;
+    near.busy ^= mine;
     near.counters[channel] = 0;
 }
 
@@ -71,13 +72,18 @@ SMALL static void finish_some(void) {
     near.busy &= ~ended;
 }
 
+/* Reading this register gives the next command a counter, of which one has to be free. */
+static inline uint32_t counter(void) { return TW_REGISTER(TW_DMA); }
+static inline void note(int channel, uint32_t number) {
+    near.busy |= 1u << number;
+    near.channels[number] = (uint8_t)channel;
+    near.counters[channel] = (uint16_t)(near.counters[channel] | 1u << number);
+}
+
 static inline void allocate(int channel) {
     if (near.busy == ALL_COUNTERS)
         finish_some();
-    const uint32_t number = TW_REGISTER(TW_DMA), counter = 1u << number;
-    near.channels[number] = (uint8_t)channel;
-    near.counters[channel] = (uint16_t)(near.counters[channel] | counter);
-    near.busy |= counter;
+    note(channel, counter());
 }
 
 static inline void give(uint32_t first, uint32_t l1, uint32_t l2) {
@@ -96,9 +102,8 @@ static inline void command(int channel, uint32_t l1, uint32_t l2, uint32_t bytes
     give(bytes | direction, l1, l2);
 }
 
-static inline void command_lines(int channel, uint32_t l1, uint32_t l2, uint32_t bytes, uint32_t rows, uint32_t l1_row,
-                                 uint32_t l2_row, uint32_t direction) {
-    allocate(channel);
+static inline void give_rows(uint32_t l1, uint32_t l2, uint32_t bytes, uint32_t rows, uint32_t l1_row, uint32_t l2_row,
+                             uint32_t direction) {
 #ifdef TW_GVSOC /* whose DMA has no lines in L1; commands may share a counter */
     if (l1_row == bytes) {
         give(bytes * rows | direction | LINES_IN_L2, l1, l2);
@@ -121,7 +126,8 @@ static void plane(int channel, uint32_t l1, uint32_t l2, uint32_t bytes, uint32_
         rows = 1;
     }
     if (rows > 1 && bytes * rows <= LARGEST) {
-        command_lines(channel, l1, l2, bytes, rows, l1_row, l2_row, direction);
+        allocate(channel);
+        give_rows(l1, l2, bytes, rows, l1_row, l2_row, direction);
         return;
     }
     for (; rows > 0; rows--, l1 += l1_row, l2 += l2_row)
@@ -312,49 +318,67 @@ void tw_dma_planes(int channel, void *to, const void *from, size_t bytes, int ro
     }
 }
 
-/* A copy that may be one command: where its sides are, and which way it goes. */
-struct sides {
-    uint32_t l1, l2, direction;
-};
-
-static inline struct sides sides(void *to, const void *from) {
-    if (in_l1(to))
-        return (struct sides){(uint32_t)to, (uint32_t)from, TO_L1};
-    return (struct sides){(uint32_t)from, (uint32_t)to, 0};
+/* Whether one short command does it. L2 and L1 differ in these bits of their addresses, and no other two memories do. */
+static inline int at_once(const void *to, const void *from, size_t bytes) {
+    return ((uintptr_t)to ^ (uintptr_t)from) >> 22 == (0x1C000000u ^ 0x10000000u) >> 22 && (bytes - 1) >> 16 == 0;
 }
 
-/* Whether one command does it: all of it is between L2 and L1. */
-static inline int at_once(struct sides s, size_t bytes) {
-    const void *const l1 = (const void *)s.l1, *const l2 = (const void *)s.l2;
-    return in_l1(l1) && !in_l1(l2) && !in_l3(l2) && bytes - 1 < LARGEST;
+/* Starts and waits are mostly the first of their kind: what is usual is straight code of few lines, without a frame. What
+ * is not is called last, so that no register has to be kept for it. L1 has lower addresses than L2. */
+static inline uint32_t l1_of(const void *to, const void *from) { return (uint32_t)tw_min((int)to, (int)from); }
+static inline uint32_t l2_of(const void *to, const void *from) { return (uint32_t)tw_max((int)to, (int)from); }
+static inline uint32_t direction_of(const void *to, const void *from) { return (to < from) * TO_L1; }
+
+SMALL static void run_unusual(int channel, void *to, const void *from, size_t bytes) {
+    if (at_once(to, from, bytes)) {
+        finish_some();
+        tw_dma_run(channel, to, from, bytes);
+    } else if (bytes && in_l3(from) && !in_l1(to)) {
+        copy_ahead(channel & (CHANNELS - 1), (uint32_t)to, (uint32_t)from, bytes);
+    } else {
+        tw_dma_planes(channel, to, from, bytes, 1, 0, 0, 1, 0, 0);
+    }
 }
 
 void tw_dma_run(int channel, void *to, const void *from, size_t bytes) {
-    const struct sides s = sides(to, from);
-    if (at_once(s, bytes))
-        command(channel & (CHANNELS - 1), s.l1, s.l2, bytes, s.direction);
-    else if (bytes && in_l3(from) && !in_l1(to))
-        copy_ahead(channel & (CHANNELS - 1), (uint32_t)to, (uint32_t)from, bytes);
-    else
-        tw_dma_planes(channel, to, from, bytes, 1, 0, 0, 1, 0, 0);
+    if (!at_once(to, from, bytes) || near.busy == ALL_COUNTERS) {
+        run_unusual(channel, to, from, bytes);
+        return;
+    }
+    const uint32_t number = counter();
+    give(bytes | direction_of(to, from), l1_of(to, from), l2_of(to, from));
+    note(channel & (CHANNELS - 1), number);
+}
+
+SMALL static void rows_unusual(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row,
+                               ptrdiff_t from_row) {
+    if (rows > 1 && at_once(to, from, bytes * (size_t)rows)) {
+        finish_some();
+        tw_dma_rows(channel, to, from, bytes, rows, to_row, from_row);
+    } else {
+        tw_dma_planes(channel, to, from, bytes, rows, to_row, from_row, 1, 0, 0);
+    }
 }
 
 void tw_dma_rows(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row,
                  ptrdiff_t from_row) {
-    const struct sides s = sides(to, from);
-    if (rows < 2 || !at_once(s, bytes * (size_t)rows))
-        tw_dma_planes(channel, to, from, bytes, rows, to_row, from_row, 1, 0, 0);
-    else
-        command_lines(channel & (CHANNELS - 1), s.l1, s.l2, bytes, (uint32_t)rows,
-                      (uint32_t)(s.direction ? to_row : from_row), (uint32_t)(s.direction ? from_row : to_row),
-                      s.direction);
+    if (rows < 2 || !at_once(to, from, bytes * (size_t)rows) || near.busy == ALL_COUNTERS) {
+        rows_unusual(channel, to, from, bytes, rows, to_row, from_row);
+        return;
+    }
+    const int load = to < from;
+    const uint32_t number = counter();
+    give_rows(l1_of(to, from), l2_of(to, from), bytes, (uint32_t)rows, (uint32_t)(load ? to_row : from_row),
+              (uint32_t)(load ? from_row : to_row), direction_of(to, from));
+    note(channel & (CHANNELS - 1), number);
 }
 
 void tw_dma_wait(int channel) {
-    if (near.relays | near.far)
-        finish(channel & (CHANNELS - 1));
+    channel &= CHANNELS - 1;
+    if (near.far)
+        finish(channel);
     else
-        finish_near(channel & (CHANNELS - 1));
+        finish_near(channel);
 }
 
 TW_NEAR uint32_t tw_neureka_jobs;
