@@ -13,9 +13,11 @@ from tilewright.core.matching import binding_names, why_not, why_not_open
 from tilewright.core.op import call_node, is_view
 from tilewright.core.plan import Choice, Rejection
 from tilewright.errors import TilewrightError
+from tilewright.machine.calibration import NESTS
 from tilewright.machine.kernel import Kernel, Number, formula, named
 from tilewright.machine.target import Target
 from tilewright.plan.content import Contents
+from tilewright.plan.tiling.candidates import Tiling, fewest_cycles
 from tilewright.plan.tiling.frame import Frame
 from tilewright.plan.tiling.groups import whole_cycles
 from tilewright.plan.tiling.rules import rules
@@ -26,7 +28,7 @@ from tilewright.price.tasks import Task, step_names, task
 
 
 def select(graph: Graph, node: Node, platform: Target, engine: str = "", contents: Contents | None = None) -> Choice:
-    """The cheapest kernel of an engine, by default the cores, that fits a node, else the loop nest.
+    """The cheapest kernel of an engine, by default the cores, that fits a node, or the loop nest.
 
     An error quotes every rejection if neither does. `contents` know what nodes that are alike take.
     """
@@ -71,7 +73,11 @@ def _selected(graph: Graph, node: Node, platform: Target, engine: str, contents:
         kernel, variables = fitting[order.index(min(order))]
         with named(kernel, "scratch"):
             scratch = int(formula(kernel.scratch, names))
-        return Choice(kernel.engine, kernel, MappingProxyType(variables), scratch, tuple(rejected))
+        chosen = Choice(kernel.engine, kernel, MappingProxyType(variables), scratch, tuple(rejected))
+        if call.op.body is not None and not engine and _nest_is_faster(graph, node, platform, chosen, contents):
+            reason = "the loop nest is predicted to take fewer cycles"
+            return nest_choice(graph, node, platform, (*rejected, Rejection(kernel.where, reason)))
+        return chosen
     if call.op.body is not None:
         return nest_choice(graph, node, platform, tuple(rejected))
     raise TilewrightError(
@@ -80,6 +86,28 @@ def _selected(graph: Graph, node: Node, platform: Target, engine: str, contents:
         reasons=[f"{r.kernel:<28} {r.reason}" for r in rejected] or [f"no kernel file declares op: {node.op}"],
         help="cast the tensors to a type a kernel takes, or add a kernel with --kernels DIR (docs/add_a_kernel.md)",
     )
+
+
+def _nest_is_faster(graph: Graph, node: Node, platform: Target, kernel: Choice, contents: Contents | None) -> bool:
+    """Whether the loop nest takes fewer cycles than a kernel, where both were measured: kernels are made for layers of
+    some size. Tiles may suit kernels better than all of it at once, so it has to be less both ways."""
+    assert kernel.kernel is not None
+    measured = platform.calibrations
+    if NESTS not in measured or kernel.kernel.path.name not in measured:
+        return False
+    price = partial(_cycles, platform, binding_names(call_node(graph, node)))
+    tasks = [task(graph, node, code) for code in (None, kernel.kernel)]
+    nest, other = [price(mine) if contents is None else contents.cycles(mine, price) for mine in tasks]
+    if nest >= other:
+        return False
+    size = platform.memories[platform.cores.memory].bytes
+    if size is None or platform.home == platform.cores.memory:
+        return True
+    ways = (nest_choice(graph, node, platform, ()), kernel)
+    settings = Tiling(0, 0.0, dict.fromkeys(graph.types, platform.home), size)
+    step = next(number for number, other in enumerate(graph.nodes) if other is node)
+    nest, other = [fewest_cycles(graph, platform, [step], [way], settings, near=frozenset()) for way in ways]
+    return nest < other
 
 
 def _too_large(platform: Target, mine: Task) -> str:
