@@ -309,7 +309,18 @@ class Frame:
         for short in ends:
             names = tile_names(self.grid, position, mine, split, chunk, short)
             needs = np.maximum(needs, evaluate(mine.kernel.scratch, names))
-        return self.aligned(np.ceil(needs).astype(int)) * self.callers(position, split)
+        callers = self.callers(position, split)
+        return self._in_other_banks(self.aligned(np.ceil(needs).astype(int)), callers) * callers
+
+    def _in_other_banks(self, size: Value, callers: int) -> Value:
+        """Bytes of scratch of each core with which those of no two begin in the same bank: cores that do the same wait
+        for each other there."""
+        memory = self.platform.memories[self.engine.memory]
+        share = memory.banks * memory.bank_bytes >> (callers - 1).bit_length()
+        if callers == 1 or not share or share % self.platform.alignment:
+            return size
+        # An odd number of shares, of which all banks are a power of two, leads to all of them in turn.
+        return np.where(np.asarray(size) > 0, rounded(size, share) // share // 2 * 2 * share + share, 0)
 
     def callers(self, position: int, split: str) -> int:
         """How many cores call a node's kernel, each with scratch of its own."""
