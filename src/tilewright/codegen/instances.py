@@ -21,6 +21,8 @@ from tilewright.core.op import REGISTRY, scaling
 from tilewright.core.tiles import pointed
 from tilewright.machine.kernel import ATTRIBUTE, Kernel
 
+_LONG = re.compile(r"\btw_(?:erf|exp|log|sigmoid|tanh)f\(")
+"""Calls of functions of dozens of instructions, which are inlined."""
 _DEFINITION = re.compile(
     rf"^(?:static|TW_APART|TW_INLINE)\s+(?:(?:{ATTRIBUTE}|inline)\s+)*[\w\s]+?[\s\*](?:{ATTRIBUTE}\s+)?"
     r"(\w+)\s*\([^;{}]*\)\s*\{",
@@ -237,14 +239,15 @@ def _epilogue_text(
         *code,
         f"    return {converted(output, last)};",
         "}",
-        *_row_text(name, accumulator, output, row),
+        *_row_text(name, accumulator, output, row, long=any(map(_LONG.search, code))),
         *(_parts_text(name, accumulator, output) if parts else _rows_text(name, accumulator, output)),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _row_text(name: str, accumulator: str, output: TensorType, row: str) -> list[str]:
-    """One result, four, and a row of them. Machines without vectors store four bytes at once."""
+def _row_text(name: str, accumulator: str, output: TensorType, row: str, *, long: bool) -> list[str]:
+    """One result, four, and a row of them. Machines without vectors store four bytes at once, but what is `long` is not
+    written down four times: their caches have no room for it."""
     ctype = output.dtype.ctype
 
     def value(accumulated: str, further: str) -> str:
@@ -273,8 +276,14 @@ def _row_text(name: str, accumulator: str, output: TensorType, row: str) -> list
         f"                          const {accumulator} *restrict acc, ptrdiff_t at, int channel, int count) {{",
         f"    const ptrdiff_t row = {row};",
         "    int i = 0;",
-        "    for (; TW_QUADS && i + 4 <= count; i += 4)",
-        f"        {name}_four(e, Y, acc[i], acc[i + 1], acc[i + 2], acc[i + 3], at + i, channel + i);",
+        *(
+            ("    for (; TW_QUADS && i < count; i++)", f"        Y[at + i] = {value('acc[i]', ' + i')};")
+            if long
+            else (
+                "    for (; TW_QUADS && i + 4 <= count; i += 4)",
+                f"        {name}_four(e, Y, acc[i], acc[i + 1], acc[i + 2], acc[i + 3], at + i, channel + i);",
+            )
+        ),
         "    TW_ROLLED for (; i < count; i++)",
         f"        Y[at + i] = {value('acc[i]', ' + i')};",
         "}",
