@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
 
 from tilewright.errors import TilewrightError
+from tilewright.machine.arithmetic import parse, worked_out
+from tilewright.machine.arithmetic import written as text_of
 from tilewright.machine.kernel import formula, parse_kernels
 from tilewright.machine.terms import FUNCTIONS, expanded, weighted
 
@@ -66,3 +69,29 @@ def test_wrong_terms_are_refused(tmp_path: Path) -> None:
         parse_kernels(written(tmp_path, blocks="fours(SIZE, 4)"))
     with pytest.raises(TilewrightError, match=r"cycles: blocks: 'SIZE \+' is not an arithmetic formula"):
         parse_kernels(written(tmp_path, blocks="SIZE +"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *FUNCTIONS.values(),
+        "a - (b - c) - (d + e)",
+        "a * (b // c) % (d / (e * -f)) - -(g + h)",
+        "(N := a + 1) * max(b == 1 < (c > 2), (M := d), 2.50)",
+        "(a and b or c) * (d <= e) + (a >= b and c != d)",
+        "a ** b",
+    ],
+)
+def test_trees_are_written_as_python_does(text: str) -> None:
+    assert text_of(parse(text)) == ast.unparse(parse(text))
+
+
+def test_what_follows_from_numbers_is_worked_out() -> None:
+    text = "A * max(c > 5, 2 * (HALF := c // 2)) + HALF"
+    known = [worked_out(text, (("c", number),)) for number in (2, 3, 7)]
+    assert known[0] == known[1]
+    assert known[0] != known[2]
+    assert eval(known[1], {"A": 10}) == 10 * 2 + 1
+    # What cannot be worked out stays as it is.
+    assert worked_out("A / c", (("c", 0),)) == worked_out("A / 0", ())
+    assert worked_out("1 / c", (("c", 0),)) == worked_out("1 / 0", ())

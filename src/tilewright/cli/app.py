@@ -150,9 +150,12 @@ def options(
 def main() -> None:
     """The entry point."""
     # Plans are many small values that live as long as the command: it is slow to look for dead ones again and again.
-    gc.set_threshold(200_000, 20, 100)
+    gc.set_threshold(1_000_000, 20, 100)
     guard_streams()
-    sys.exit(run(sys.argv[1:]))
+    status = run(sys.argv[1:])
+    # Nor is anybody to look for them in all there is while the process ends.
+    gc.freeze()
+    sys.exit(status)
 
 
 def run(arguments: list[str]) -> int:

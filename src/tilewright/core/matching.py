@@ -22,16 +22,15 @@ def binding_names(call: Call) -> Mapping[str, Number]:
     return call.answers["names"]
 
 
-def tile_names(
-    call: Call, domain: Domain, tile: Ranges | None, strides: Mapping[str, Sequence[Size]] | None = None
-) -> dict[str, Number | Expr]:
-    """The same on a tile: its operands are the parts that it touches; None for whole operands.
+def told_names(call: Call) -> Mapping[str, Number]:
+    """The numbers that have nothing to do with sizes: attributes, bytes of elements, and what the operator says."""
+    if "told" not in call.answers:
+        call.answers["told"] = _told_names(call)
+    return call.answers["told"]
 
-    Each is dense in memory, or has strides of its own.
-    """
-    names: dict[str, Number | Expr] = {"PART": 0, "PARTS": 1}
-    asked = ("SHIFTS", "SCALES", "STEPS", "LOADS", "FUSED", "SUMS", "FIRST", "UNEVEN", "OTHERS", "FPU_OTHERS")
-    names |= dict.fromkeys(asked, 0)
+
+def _told_names(call: Call) -> dict[str, Number]:
+    names: dict[str, Number] = {}
     for key, value in call.attrs.items():
         if isinstance(value, (int, float)):
             names[key] = value
@@ -42,6 +41,22 @@ def tile_names(
     names.update({f"{operand}_bytes": dtype.bytes for operand, dtype in there.items()})
     names.update({f"{operand}_signed": int(dtype.lo < 0) for operand, dtype in there.items()})
     names.update({f"{operand}_float": int(dtype.is_float) for operand, dtype in there.items()})
+    if call.op.numbers is not None:
+        names.update(call.op.numbers(call))
+    return names
+
+
+def tile_names(
+    call: Call, domain: Domain, tile: Ranges | None, strides: Mapping[str, Sequence[Size]] | None = None
+) -> dict[str, Number | Expr]:
+    """The same on a tile: its operands are the parts that it touches; None for whole operands.
+
+    Each is dense in memory, or has strides of its own.
+    """
+    names: dict[str, Number | Expr] = {"PART": 0, "PARTS": 1}
+    asked = ("SHIFTS", "SCALES", "STEPS", "LOADS", "FUSED", "SUMS", "FIRST", "UNEVEN", "OTHERS", "FPU_OTHERS")
+    names |= dict.fromkeys(asked, 0)
+    names |= told_names(call)
     regions = {} if tile is None else {operand: region(domain, operand, tile) for operand in domain.access}
     if tile is None and strides is None:
         if "names" not in domain.answers:
@@ -49,8 +64,6 @@ def tile_names(
         names.update(domain.answers["names"])
     else:
         names.update(_size_names(domain, tile or {}, regions, strides or {}))
-    if call.op.numbers is not None:
-        names.update(call.op.numbers(call))
     if call.op.padding is not None and tile is not None:
         for name, (operand, axis, side) in call.op.padding(call).items():
             part, known = regions[operand][axis], names[name]

@@ -50,7 +50,7 @@ class Call(Struct, frozen=True, dict=True):
         return self.op.operand_names(len(self.inputs))
 
     def _index(self, operand: str) -> int | None:
-        return self.op.operand_positions(len(self.inputs)).get(operand)
+        return _positions(self.op.inputs, len(self.inputs)).get(operand)
 
     def has(self, operand: str) -> bool:
         index = self._index(operand)
@@ -62,7 +62,7 @@ class Call(Struct, frozen=True, dict=True):
         if index is not None:
             found = self.inputs[index]
         else:
-            found = self.outputs[self.op.output_positions(len(self.outputs))[operand]]
+            found = self.outputs[_positions(self.op.outputs, len(self.outputs))[operand]]
         if found is None:
             raise self.error("missing-input", f"input '{operand}' is required")
         return found
@@ -259,13 +259,6 @@ class Operator(Struct, frozen=True):
     def output_names(self, count: int) -> tuple[str, ...]:
         return _expand(self.outputs, count)
 
-    def operand_positions(self, count: int) -> Mapping[str, int]:
-        """Where each operand stands among so many inputs."""
-        return _positions(self.inputs, count)
-
-    def output_positions(self, count: int) -> Mapping[str, int]:
-        return _positions(self.outputs, count)
-
 
 REQUIRED: Attr = "<required>"
 REGISTRY: dict[str, Operator] = {}
@@ -293,7 +286,13 @@ def _expand(names: str, count: int) -> tuple[str, ...]:
 
 @cache
 def _positions(names: str, count: int) -> Mapping[str, int]:
+    """Where each operand stands among so many."""
     return MappingProxyType({name: index for index, name in enumerate(_expand(names, count))})
+
+
+@cache
+def _needed(names: str) -> tuple[str, ...]:
+    return tuple(name for name in names.split() if not name.endswith(("?", "*")))
 
 
 @lru_cache(maxsize=4096)
@@ -312,16 +311,14 @@ def call_of(
     wanted: int = 1,
 ) -> Call:
     """A checked call with output types: defaults filled in, unknown attributes and missing inputs refused."""
-    unknown = sorted(set(attributes) - set(op.attrs))
-    if unknown:
+    if unknown := sorted(attributes.keys() - op.attrs.keys()):
         raise TilewrightError(
             "bad-attribute",
             f"{op.name} '{name}' has no attribute {', '.join(unknown)}",
             help=f"known: {', '.join(sorted(op.attrs)) or 'none'}",
         )
     filled = MappingProxyType({**op.attrs, **attributes})
-    absent = sorted(key for key, value in filled.items() if value is REQUIRED)
-    if absent:
+    if absent := sorted([key for key, value in filled.items() if value is REQUIRED]):
         raise TilewrightError("bad-attribute", f"{op.name} '{name}' needs the attribute {', '.join(absent)}", help=HELP)
     call = Call(op, tuple(inputs), filled, tuple(values), name, wanted=wanted)
     for key in attributes:
@@ -331,8 +328,7 @@ def call_of(
             call.float(key)
     if len(inputs) > len(call.operands):
         raise call.error("bad-model", f"{len(inputs)} inputs are given, {len(call.operands)} are known")
-    needed = [n for n in op.inputs.split() if not n.endswith(("?", "*"))]
-    for operand in needed:
+    for operand in _needed(op.inputs):
         if not call.has(operand):
             raise call.error("missing-input", f"input '{operand}' is required")
     return replace(call, outputs=op.infer(call))

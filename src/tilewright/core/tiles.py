@@ -192,6 +192,10 @@ def region(domain: Domain, key: str, ranges: Ranges) -> Region:
 
 
 def _extent(axis: Affine, extent: int, domain: Domain, ranges: Ranges) -> Extent:
+    if len(axis.terms) == 1 and not axis.constant and axis.divisor == 1:
+        name, coefficient = axis.terms[0]
+        if coefficient == 1 and domain.dims[name] == extent and name not in ranges:
+            return Extent(0, extent)
     low: Size = axis.constant
     high: Size = axis.constant
     for name, coefficient in axis.terms:

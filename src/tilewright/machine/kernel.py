@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-import math
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache, reduce
+from functools import lru_cache
 from math import prod
 from pathlib import Path
-from types import CodeType, MappingProxyType
+from types import MappingProxyType
 from typing import Any, cast
 
 from msgspec import Struct, field
@@ -20,10 +18,8 @@ from tilewright.base.descriptions import parse_yaml, read_text
 from tilewright.base.dtype import DTYPES
 from tilewright.errors import TilewrightError
 from tilewright.machine import macros
-from tilewright.machine.arithmetic import EXTREMES, check, parse, rewritten
+from tilewright.machine.arithmetic import NUMBERS, Number, check, compiled, evaluated
 from tilewright.machine.terms import MOST_TERMS, expanded, weighted
-
-Number = int | float
 
 
 class Parameter(Struct, frozen=True):
@@ -76,9 +72,14 @@ class Kernel(Struct, frozen=True):
     """What it starts on a device, in place of `cycles`: fields of each job by name, formulas but for its mode."""
 
     @property
+    def formulas(self) -> tuple[str, ...]:
+        """Those that its price is worked out from."""
+        return (self.cycles, *(text for job in self.jobs for name, text in job.items() if name != MODE))
+
+    @property
     def priced_by(self) -> str:
-        """All that its price is worked out from."""
-        return " ".join([self.cycles, *(text for job in self.jobs for text in job.values())])
+        """Their texts."""
+        return " ".join(self.formulas)
 
     @property
     def shared(self) -> bool:
@@ -408,7 +409,7 @@ def formula(text: str, names: Mapping[str, Number]) -> Number:
 
     Where `(A := ...)` names a part of it, `A` stands for the same behind it.
     """
-    return evaluated(compiled(text), _NUMBERS, {**names} if ":=" in text else names)
+    return evaluated(compiled(text), NUMBERS, {**names} if ":=" in text else names)
 
 
 def holds(name: str, condition: str, names: Mapping[str, Number]) -> bool:
@@ -424,59 +425,3 @@ def predicate(name: str, condition: str) -> str:
     """The formula of a predicate."""
     first = _FIRST.match(condition)
     return condition if first and first[1] == name else f"{name} {condition}"
-
-
-@lru_cache(maxsize=4096)
-def compiled(text: str, *, arrays: bool = False) -> CodeType:
-    """The code of a checked formula, for `evaluated`: of numbers, or of `arrays` too.
-
-    That of arrays calls `both`, `either`, `max` and `min`, each for two values.
-    """
-    whole = ast.Expression(rewritten(parse(text), _of_arrays if arrays else _of_numbers))
-    return compile(whole, text, "eval")
-
-
-def evaluated(code: CodeType, functions: dict[str, Any], names: Mapping[str, Any]) -> Any:
-    """The value of a compiled formula; KeyError for an unknown name."""
-    try:
-        # Nothing but what `arithmetic.check` lets through is compiled.
-        return eval(code, functions, names)
-    except NameError as missing:
-        raise KeyError(missing.name) from missing
-
-
-_NUMBERS: dict[str, Any] = {"__builtins__": {}, "log": math.log, "max": max, "min": min}
-
-
-_AT = {"lineno": 1, "col_offset": 0}
-"""Where nodes are that no text has; Python insists on it."""
-
-
-def _of_numbers(node: ast.expr) -> ast.expr:
-    """Makes `and` and `or` say true or false, not one of their values."""
-    match node:
-        case ast.BoolOp():
-            node.values = [ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), part, **_AT), **_AT) for part in node.values]
-            return node
-        case ast.Call(func=ast.Name(id=function), args=[one]) if function in EXTREMES:
-            return one
-        case _:
-            return node
-
-
-def _of_arrays(node: ast.expr) -> ast.expr:
-    """Makes functions of two values of what Python decides by the truth of one."""
-    match node:
-        case ast.BoolOp():
-            return _joined("both" if isinstance(node.op, ast.And) else "either", node.values)
-        case ast.Call(func=ast.Name(id=function)) if function in EXTREMES:
-            return _joined(function, node.args)
-        case ast.Compare(ops=[_, _, *_]):
-            sides = zip([node.left, *node.comparators], node.ops, node.comparators, strict=False)
-            return _joined("both", [ast.Compare(left, [symbol], [right], **_AT) for left, symbol, right in sides])
-        case _:
-            return node
-
-
-def _joined(function: str, values: Sequence[ast.expr]) -> ast.expr:
-    return reduce(lambda a, b: ast.Call(ast.Name(function, ast.Load(), **_AT), [a, b], [], **_AT), values)

@@ -29,14 +29,18 @@ class Kernels(Sequence[Kernel]):
     ) -> None:
         self.files, self._engines, self._coefficients = files, engines, coefficients
         self._parsed: dict[Path, tuple[Kernel, ...]] = {}
+        self._by_op: dict[str, tuple[Kernel, ...]] = {}
 
     def measured(self, coefficients: Mapping[str, Mapping[str, float]]) -> Kernels:
         """The same with coefficients."""
         return Kernels(self.files, self._engines, coefficients)
 
-    def of(self, op: str) -> list[Kernel]:
+    def of(self, op: str) -> tuple[Kernel, ...]:
         """Those for an operator."""
-        return [kernel for file in self.files if op in file.ops for kernel in self._of_file(file) if kernel.op == op]
+        if op not in self._by_op:
+            parsed = (kernel for file in self.files if op in file.ops for kernel in self._of_file(file))
+            self._by_op[op] = tuple(kernel for kernel in parsed if kernel.op == op)
+        return self._by_op[op]
 
     def _of_file(self, file: KernelFile) -> tuple[Kernel, ...]:
         if file.path not in self._parsed:

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from tilewright.machine.arithmetic import named, parse, rewritten, with_arguments
+from tilewright.machine.arithmetic import named, parse, rewritten, with_arguments, written
 
 _DEFINITION = re.compile(r"^#define[ \t]+(\w+)\(([\w, ]+)\)[ \t]+(.+)$", re.MULTILINE)
 _AS_FORMULA = {"/": "//", "tw_min": "min", "tw_max": "max"}
@@ -36,7 +36,7 @@ def macros(text: str) -> Mapping[str, Macro]:
 
 def expanded(formula: str, known: Mapping[str, Macro]) -> str:
     """A formula with macros replaced by what they stand for; ValueError where that is no arithmetic."""
-    return ast.unparse(_expanded(parse(formula), known)) if "(" in formula else formula
+    return written(_expanded(parse(formula), known)) if "(" in formula else formula
 
 
 def _expanded(node: ast.expr, known: Mapping[str, Macro]) -> ast.expr:

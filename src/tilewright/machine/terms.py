@@ -10,7 +10,7 @@ import ast
 from collections.abc import Mapping
 from functools import lru_cache
 
-from tilewright.machine.arithmetic import named, parse, rewritten, with_arguments
+from tilewright.machine.arithmetic import named, parse, rewritten, with_arguments, written
 
 MOST_TERMS = 8
 _BLOCKS = {"twos": 2, "threes": 3, "fours": 4, "eights": 8, "sixteens": 16}
@@ -39,7 +39,7 @@ FUNCTIONS: Mapping[str, str] = {
 @lru_cache(maxsize=4096)
 def expanded(text: str) -> str:
     """A term as a plain formula; ValueError for what is none."""
-    return ast.unparse(rewritten(parse(text), _expanded))
+    return written(rewritten(parse(text), _expanded))
 
 
 def _expanded(node: ast.expr) -> ast.expr:

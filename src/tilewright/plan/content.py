@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from itertools import chain
 
 from tilewright.core.graph import Graph, Node
+from tilewright.core.matching import told_names
 from tilewright.core.op import words
 from tilewright.core.plan import Choice
+from tilewright.machine.arithmetic import worked_out
+from tilewright.machine.kernel import MODE, predicate
 from tilewright.plan.tiling.rules import rules
 from tilewright.price.operations import streams
 from tilewright.price.tasks import Task, alike
@@ -96,10 +98,14 @@ def _described(mine: Task) -> Key:
     if kernel is None:
         code = (mine.nest.items, streams(mine.call))
     else:
-        texts = (kernel.priced_by, kernel.scratch, *(text for pair in asked.asks for text in pair))
-        asked_for = mine.known.keys() & set(chain.from_iterable(map(words, texts)))
-        numbers = sorted((name, mine.known[name]) for name in asked_for)
-        code = ((kernel.path, kernel.function, kernel.source, kernel.priced_by, kernel.scratch), tuple(numbers))
+        told = told_names(mine.call)
+        # Tiles may reach less far, and have sizes of their own.
+        other = {*mine.padding, *mine.domain.dims, *mine.domain.products}
+        texts = (*kernel.formulas, kernel.scratch, *(predicate(*each) for each in asked.asks))
+        known = [tuple((name, told[name]) for name in sorted((told.keys() & words(text)) - other)) for text in texts]
+        jobs = tuple((*job, job[MODE]) for job in kernel.jobs)
+        pads = tuple((name, mine.known[name]) for name in mine.padding)
+        code = ((kernel.path, kernel.function, kernel.source, jobs), tuple(map(worked_out, texts, known)), pads)
     return (
         (node.op, len(node.outputs), tuple((step.op, step.type) for step in node.epilogue)),
         (mine.call.inputs, mine.call.outputs),

@@ -39,6 +39,7 @@ class Menu:
         self._fronts: dict[
             tuple[NodeRange, frozenset[str], frozenset[tuple[str, str]], float], tuple[Candidate, ...]
         ] = {}
+        self._contents: dict[NodeRange, Key] = {}
 
     def front(self, run: NodeRange, near: frozenset[str], sources: Mapping[str, str]) -> tuple[Candidate, ...]:
         """Pareto points of a run by growing bytes, cached. `near` and `sources` are by root."""
@@ -86,6 +87,11 @@ class Menu:
 
     def content(self, run: NodeRange) -> Key:
         """The same for runs of the same nodes, types and kernels, connected in the same way."""
+        if run not in self._contents:
+            self._contents[run] = self._content(run)
+        return self._contents[run]
+
+    def _content(self, run: NodeRange) -> Key:
         steps = self.network.steps[run.first : run.last + 1]
         nodes = [self.network.graph.nodes[step] for step in steps]
         return (

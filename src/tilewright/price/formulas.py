@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from tilewright.core.domain import Affine, Domain
-from tilewright.machine.kernel import Number, compiled, evaluated, predicate
+from tilewright.machine.arithmetic import Number, compiled, evaluated
+from tilewright.machine.kernel import predicate
 
 Numbers = Any
 """A number, or an array of them."""
