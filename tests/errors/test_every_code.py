@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).parent.parent
 PACKAGE = TESTS.parent / "src" / "tilewright"
+
+
+@cache
+def all_raised() -> dict[Path, set[str]]:
+    """The codes of each file of the package."""
+    return {path: {*raised(path)} for path in PACKAGE.rglob("*.py")}
 
 
 def raised(path: Path) -> Iterator[str]:
@@ -21,13 +28,13 @@ def raised(path: Path) -> Iterator[str]:
 
 
 def test_every_code_has_a_test_file() -> None:
-    codes = {code for path in PACKAGE.rglob("*.py") for code in raised(path)}
+    codes = set[str]().union(*all_raised().values())
     assert len(codes) > 30
     tested = {path.stem.removeprefix("test_").replace("_", "-") for path in TESTS.rglob("test_*.py")}
     assert sorted(codes - tested) == []
 
 
 def test_codes_are_kebab_case() -> None:
-    for path in PACKAGE.rglob("*.py"):
-        for code in raised(path):
+    for path, codes in all_raised().items():
+        for code in codes:
             assert code == code.lower().replace("_", "-").replace(" ", "-"), f"{path.name}: {code}"
