@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tilewright.core.plan import Group, Stage, TileBuffer
-from tilewright.core.tiles import Member, trace
+from tilewright.core.tiles import Member, Trace, trace
 from tilewright.machine.target import Target
 from tilewright.plan.addresses.packing import round_up, smallest_gap
 from tilewright.plan.draft import PlanDraft
@@ -79,6 +79,8 @@ class _Prefetch(Struct):
     held: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
     """The last group that reads what is left in a buffer, by group and index of the buffer."""
     crossings: dict[tuple[int, int], Crossing] = field(default_factory=dict[tuple[int, int], Crossing])
+    steps: dict[int, list[Trace]] = field(default_factory=dict[int, list[Trace]])
+    """Of groups, as far as these were asked about: the first step, and those that may need something else."""
 
     @property
     def network(self) -> Network:
@@ -167,9 +169,8 @@ class _Prefetch(Struct):
         """Leaves whole tensors where they are for groups that read them soon."""
         chains: dict[tuple[str, str], list[tuple[int, int]]] = {}
         for number, group in enumerate(self.groups):
-            members = self._members(group)
             for index, buffer in enumerate(group.buffers):
-                if buffer.slots > 1 or not self._whole(group, members, index):
+                if buffer.slots > 1 or not self._whole(number, index):
                     continue
                 before = chains.get((buffer.tensor, buffer.pack), [])
                 if before and before[-1][0] == number:
@@ -179,9 +180,10 @@ class _Prefetch(Struct):
                 else:
                     chains[buffer.tensor, buffer.pack] = [(number, index)]
 
-    def _whole(self, group: Group, members: Sequence[Member], index: int) -> bool:
+    def _whole(self, number: int, index: int) -> bool:
         """Whether a buffer holds all of a tensor from outside, or what the group makes for the outside."""
-        tensor = group.buffers[index].tensor
+        group = self.groups[number]
+        members, tensor = self._members(group), group.buffers[index].tensor
         if (
             group.buffers[index].within >= 0
             or (group.ahead and not group.queued)
@@ -192,19 +194,15 @@ class _Prefetch(Struct):
             )
         ):
             return False
-        first = trace(members, group.loops, group.keep, [0] * len(group.loops))
-        regions = [
-            (first.regions[position][use.key], use.type.shape)
+        first = self._steps(number)[0].regions
+        whole = all(
+            (part.start, part.stop) == (0, extent)
             for position, (work, mine) in enumerate(zip(group.works, members, strict=True))
             for use in mine.uses
             if work.buffers.get(use.key) == index
-        ]
-        whole = all(
-            (part.start, part.stop) == (0, extent)
-            for region, shape in regions
-            for part, extent in zip(region, shape, strict=True)
+            for part, extent in zip(first[position][use.key], use.type.shape, strict=True)
         )
-        return whole and self._stays(group, members, index)
+        return whole and self._stays(number, index)
 
     def _alone(self, group: Group, index: int) -> bool:
         """Whether nothing else of a group has bytes of a buffer, but what becomes a part of it."""
@@ -385,15 +383,14 @@ class _Prefetch(Struct):
     def _once(self, number: int) -> Iterator[int]:
         """Buffers that a group fills once, or turn by turn, with what is there before the group before it begins."""
         group = self.groups[number]
-        members = self._members(group)
-        own = {use.tensor for mine in members for use in mine.uses if use.writes}
+        own = {use.tensor for mine in self._members(group) for use in mine.uses if use.writes}
         for index, buffer in enumerate(group.buffers):
             dma = self.platform.link(self._source(number, buffer), self.platform.cores.memory)
             before = self._made(buffer.tensor) < number - 1
             there = buffer.tensor not in own and not self._crossing(number, index).kept and before
             beside = dma is not None and not dma.by_cores and not dma.through
             ready = there and beside and not self._arriving(number, buffer)
-            if ready and (buffer.slots > 1) != self._stays(group, members, index):
+            if ready and (buffer.slots > 1) != self._stays(number, index):
                 yield index
 
     def _source(self, number: int, buffer: TileBuffer) -> str:
@@ -409,22 +406,24 @@ class _Prefetch(Struct):
             for stage in self.stages
         )
 
-    def _stays(self, group: Group, members: Sequence[Member], index: int) -> bool:
+    def _stays(self, number: int, index: int) -> bool:
         """Whether a buffer holds the same at every step."""
-        uses = [
-            (position, key)
-            for position, work in enumerate(group.works)
-            for key, bound in work.buffers.items()
-            if bound == index
+        bound = [
+            (p, key) for p, w in enumerate(self.groups[number].works) for key, b in w.buffers.items() if b == index
         ]
-        start = [0] * len(group.loops)
-        first = trace(members, group.loops, group.keep, start)
-        for number, loop in enumerate(group.loops):
-            for step in {min(1, loop.count - 1), loop.count - 1}:
-                later = trace(members, group.loops, group.keep, [step * (k == number) for k in range(len(start))])
-                if any(first.regions[position][key] != later.regions[position][key] for position, key in uses):
-                    return False
-        return bool(uses)
+        first, *others = ([step.regions[p][key] for p, key in bound] for step in self._steps(number))
+        return bool(first) and all(other == first for other in others)
+
+    def _steps(self, number: int) -> list[Trace]:
+        if number not in self.steps:
+            group = self.groups[number]
+            members, rank = self._members(group), len(group.loops)
+            ends = [
+                (k, step) for k, loop in enumerate(group.loops) for step in {min(1, loop.count - 1), loop.count - 1}
+            ]
+            at = [[0] * rank, *([step * (k == loop) for loop in range(rank)] for k, step in ends if step)]
+            self.steps[number] = [trace(members, group.loops, group.keep, each) for each in at]
+        return self.steps[number]
 
     def _taken(self, number: int, index: int, first: int) -> bool:
         """Starts a load beside the group `first`, if there are bytes for it: those that it has, or others."""
