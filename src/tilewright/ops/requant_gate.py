@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tilewright.base.dtype import INT8, INT16, INT32
 from tilewright.core.domain import WHOLE, Axis, Domain, dim, domain
 from tilewright.core.graph import Array, TensorType
-from tilewright.core.op import REQUIRED, Body, Call, Example, Operator, declare, example
+from tilewright.core.op import REQUIRED, Body, Call, Example, Operator, declare, example, parse_type
 from tilewright.ops.integer_rules import power_of_two
 from tilewright.ops.sampling import between
 
@@ -88,10 +88,12 @@ def _table(call: Call) -> dict[str, int]:
 
 
 def _sampled(spec: Example, random: np.random.Generator) -> Example:
-    """An example of other sizes, as language models have them."""
+    """An example of other sizes, with a table that is known, as language models have them."""
     rows, columns = round(between(1, 64, random)), 2 * round(between(1, 256, random))
-    factors = (f"int32[{columns}]",) * 2
-    return replace(spec, inputs=(f"int32[{rows},{columns}]", *factors, *spec.inputs[3:]))
+    factors, table = (f"int32[{columns}]",) * 2, spec.inputs[3]
+    if isinstance(table, str):
+        table = np.linspace(0, INT16.hi, parse_type(table).size).astype(np.int16)
+    return replace(spec, inputs=(f"int32[{rows},{columns}]", *factors, table))
 
 
 _TABLE = np.arange(128).astype(np.int16) * 256
