@@ -45,12 +45,12 @@ from tilewright.core.tiles import (
     Use,
     hull,
     left,
-    member,
     narrowed,
     trace,
     walked,
 )
 from tilewright.machine.parts import Link
+from tilewright.price.tasks import task
 
 CORE = "core"
 
@@ -78,7 +78,7 @@ class Lowering(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def members(self) -> tuple[Member, ...]:
         nodes, choices = self.plan.graph.nodes, self.plan.choices
-        return tuple(member(self.plan.graph, nodes[w.step], choices[w.step].kernel) for w in self.group.works)
+        return tuple(task(self.plan.graph, nodes[w.step], choices[w.step].kernel).member for w in self.group.works)
 
     @cached_property
     def at(self) -> tuple[Size, ...]:
@@ -303,7 +303,7 @@ class Lowering(Struct, frozen=True, eq=False, dict=True):
     def _staged_constant(self, stage: Stage) -> Place:
         for work in self.schedule.groups[stage.first].works:
             kernel = self.plan.choices[work.step].kernel
-            mine = member(self.plan.graph, self.plan.graph.nodes[work.step], kernel)
+            mine = task(self.plan.graph, self.plan.graph.nodes[work.step], kernel).member
             if any((use.tensor, use.pack) == (stage.tensor, stage.pack) for use in mine.uses):
                 return self.pieces.constant(stage.tensor, stage.pack, packing_names(self.plan.graph, mine), kernel)
         raise ValueError(f"no node of group {stage.first} reads {stage.tensor}")
