@@ -41,6 +41,13 @@ def test_borders_are_loops_of_their_own_so_that_no_point_is_compared(cuts: list[
     assert points(graph, cuts, "choose") == points(graph, cuts, "guard") == points(graph, cuts, "load") == 0
 
 
+@pytest.mark.parametrize(("pads", "starts"), [((0, 1, 0, 1), 1 + 4 * 3), ((1, 0, 1, 0), 3), ((0, 0, 0, 2), 1 + 4 * 2)])
+def test_borders_are_loops_that_start(pads: tuple[int, ...], starts: int) -> None:
+    build = Builder()
+    graph = build.graph(build.op("Pad", build.input("x", "float32[4,6]"), np.array(pads), 1.0))
+    assert points(graph, [], "loop") == starts
+
+
 def test_each_part_of_a_result_reads_one_operand() -> None:
     build = Builder()
     a, b = build.input("a", "float32[4,6]"), build.input("b", "float32[4,2]")

@@ -23,6 +23,7 @@ from tilewright.plan.tiling.groups import whole_cycles
 from tilewright.plan.tiling.rules import rules
 from tilewright.price.device import kernel_cycles
 from tilewright.price.grid import Grid
+from tilewright.price.nests import pieces_of
 from tilewright.price.operations import copies
 from tilewright.price.tasks import Task, step_names, task
 
@@ -37,8 +38,12 @@ def select(graph: Graph, node: Node, platform: Target, engine: str = "", content
 
 
 def nest_choice(graph: Graph, node: Node, platform: Target, rejected: tuple[Rejection, ...]) -> Choice:
-    """The loop nest printed from a node's access maps."""
-    joined = platform.copies_joined if copies(graph, node) else 1
+    """The loop nest printed from a node's access maps. Turns of loops that copy are joined, but not where loops are cut
+    where operands begin or end and shared by the cores as well: these have few."""
+    domain = call_node(graph, node).domain()
+    rows = prod(list(domain.dims.values())[:-1])
+    short = pieces_of(call_node(graph, node), domain) and rows < platform.cores.count
+    joined = platform.copies_joined if copies(graph, node) and not short else 1
     return Choice(platform.cores.name, None, rejected=rejected, unroll=joined)
 
 

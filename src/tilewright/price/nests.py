@@ -39,14 +39,16 @@ def nest_cycles(
     """Cycles of a part of a nest with these sizes of dimensions, over classes."""
     kept = [name for name in sizes if name not in domain.reduction]
     reduced = [name for name in sizes if name in domain.reduction] if counts.term else []
+    pieces = pieces_of(call, domain)
     starts, turns = np.asarray(0), np.asarray(1)
     before: Value = np.asarray(1)
     last = ""
     for name in (*kept, *reduced):
         if domain.dims[name] > 1:
             joined = name not in reduced and last and _joins(grid, ranges, call, domain, counts, last, name, split)
-            starts = starts + np.where(joined, 0, before)
-            turns = np.where(joined, turns, before)
+            visits = before * pieces.get(name, 1)
+            starts = starts + np.where(joined, 0, visits)
+            turns = np.where(joined, turns, visits)
             last = name
         before = before * np.asarray(sizes[name])
     results, points = (grid.product([sizes[name] for name in names]) for names in (kept, (*kept, *reduced)))
@@ -68,6 +70,18 @@ def _side_by_side(counts: Counts, costs: Costs) -> float:
         "meet divide": sum(counts.get(name, 0.0) for name in DIVIDES),
     }
     return operation_cycles(shared, costs)
+
+
+def pieces_of(call: Call, domain: Domain) -> Mapping[str, int]:
+    """Dimensions of results along which operands begin or end, and into how many loops these are cut."""
+    seams: dict[str, set[int]] = {}
+    for operand in streams(call):
+        for axis, extent in zip(domain.access[operand], domain.shapes[operand], strict=True):
+            if isinstance(axis, Affine) and len(axis.terms) == 1 and axis.divisor == 1 and axis.terms[0][1] == 1:
+                name = axis.terms[0][0]
+                edges = {-axis.constant, extent - axis.constant}
+                seams.setdefault(name, set()).update(edge for edge in edges if 0 < edge < domain.dims[name])
+    return {name: 1 + len(edges) for name, edges in seams.items() if name not in domain.reduction}
 
 
 def _inside(call: Call, domain: Domain, split: str) -> float:
