@@ -85,6 +85,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f"the flag matrix: {built} compilations of {len(combinations())} combinations")
 
 
+@pytest.fixture
+def only_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests of kernels are made of small layers, for which loop nests may be faster: these take the kernels all the
+    same."""
+
+    def never(*_: object) -> bool:
+        return False
+
+    monkeypatch.setattr("tilewright.plan.select._nest_is_faster", never)
+
+
 @pytest.fixture(scope="session")
 def sampler(pytestconfig: pytest.Config) -> Sampler:
     """For tests that run over a family themselves."""

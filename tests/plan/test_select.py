@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from passes.build import Builder
+from tilewright.core.graph import Graph
 from tilewright.machine.target import load_platform
 from tilewright.plan.select import select
 
@@ -35,3 +37,26 @@ def test_turns_of_loops_that_copy_are_joined_where_that_pays(platform: str, join
     graph = b.graph(b.op("Mod", b.op("Concat", *parts, axis=1), b.input("y", "float32[1,12,8,8]"), fmod=1))
     choices = [select(graph, node, load_platform(platform)) for node in graph.nodes]
     assert [(choice.kernel, choice.unroll) for choice in choices] == [(None, joined), (None, 1)]
+
+
+def _product(size: int) -> Graph:
+    b = Builder()
+    return b.graph(b.op("MatMul", b.input("x", f"float32[{size},{size}]"), b.weights(size, size)))
+
+
+def test_a_loop_nest_is_taken_where_it_is_faster_than_all_kernels() -> None:
+    small, large = _product(4), _product(64)
+    siracusa, generic = load_platform("siracusa"), load_platform("generic")
+    nest = select(small, small.nodes[0], siracusa)
+    assert nest.kernel is None
+    assert "loop nest" in nest.rejected[-1].reason
+    assert select(large, large.nodes[0], siracusa).kernel is not None
+    # Nothing was measured here.
+    assert select(small, small.nodes[0], generic).kernel is not None
+
+
+@pytest.mark.parametrize(("shape", "pads", "joined"), [("int8[1,2,32]", 1, 1), ("int8[3,32,32]", 1, 4)])
+def test_turns_of_loops_that_cores_share_between_borders_are_not_joined(shape: str, pads: int, joined: int) -> None:
+    b = Builder()
+    graph = b.graph(b.op("Pad", b.input("x", shape), np.array([0, 0, pads, 0, 0, pads])))
+    assert select(graph, graph.nodes[0], load_platform("siracusa")).unroll == joined

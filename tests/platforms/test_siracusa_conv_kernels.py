@@ -21,6 +21,8 @@ from tilewright.core.plan import Plan
 from tilewright.machine.target import PLATFORMS, Sizes
 from tilewright.plan import PlanOptions
 
+pytestmark = pytest.mark.usefixtures("only_kernels")
+
 OWN = PLATFORMS / "siracusa" / "kernels"
 L1 = 24_000
 """Few enough bytes for the larger layers to be cut into tiles."""

@@ -13,6 +13,8 @@ from tilewright.core.graph import Array, Graph
 from tilewright.core.interpret import interpret
 from tilewright.machine.target import Sizes
 
+pytestmark = pytest.mark.usefixtures("only_kernels")
+
 WIDE = 1 << 27
 """A weight whose products do not fit 32 bits."""
 

@@ -12,6 +12,8 @@ from tilewright.core.graph import Array
 from tilewright.core.interpret import interpret
 from tilewright.machine.target import Sizes
 
+pytestmark = pytest.mark.usefixtures("only_kernels")
+
 
 def test_sums_of_windows() -> None:
     b = Builder()

@@ -246,7 +246,8 @@ def programs(platform: Target, kernel: Kernel, seed: int, progress: Progress = q
             one, turn = tried[number % len(tried)], number // len(tried)
             drawn = draw_layers(one, together[number % len(together)], random, platform.kernels, turn)
             layers = _at_home(platform, drawn)
-            ran = bench.run(replace(platform, kernels=(one,)), layers, number, most) if layers else None
+            machine = replace(platform, kernels=(one,), calibrations=MappingProxyType({}))
+            ran = bench.run(machine, layers, number, most) if layers else None
             number += 1
             if ran is None:
                 continue
