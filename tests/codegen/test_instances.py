@@ -129,3 +129,11 @@ def test_functions_of_kernels_may_have_attributes(tmp_path: Path) -> None:
     assert kernel.function == "negated"
     text = "\n".join(function.text for function in lower(made).functions)
     assert "int32_t turned(" not in text  # each instance has functions of its own
+
+
+def test_long_functions_are_written_down_once() -> None:
+    fours = "i + 4 <= count"
+    for op, usual in (("Relu", True), ("Erf", False)):
+        b = Builder()
+        product = b.op("MatMul", b.input("x", "float32[16,16]"), b.weights(16, 16))
+        assert (fours in functions(b.graph(b.op(op, product)))) is usual

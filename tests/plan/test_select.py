@@ -7,7 +7,8 @@ import pytest
 
 from passes.build import Builder
 from tilewright.core.graph import Graph
-from tilewright.machine.target import load_platform
+from tilewright.machine.target import Sizes, load_platform, resize
+from tilewright.plan import plan
 from tilewright.plan.select import select
 
 
@@ -60,3 +61,16 @@ def test_turns_of_loops_that_cores_share_between_borders_are_not_joined(shape: s
     b = Builder()
     graph = b.graph(b.op("Pad", b.input("x", shape), np.array([0, 0, pads, 0, 0, pads])))
     assert select(graph, graph.nodes[0], load_platform("siracusa")).unroll == joined
+
+
+def test_scratch_of_cores_begins_in_different_banks() -> None:
+    b = Builder()
+    # Rows of 123 bytes are copied: four take 496, a multiple of which would begin in every fourth bank.
+    product = b.op("MatMul", b.input("x", "int8[32,123]"), b.weights(123, 16, dtype="int8"))
+    machine = resize(load_platform("siracusa"), Sizes(without=("neureka",)))
+    made = plan(b.graph(product), machine)
+    assert made.schedule is not None
+    (work,) = made.schedule.groups[-1].works
+    banks = {core * work.scratch_bytes // 4 % 16 for core in range(8)}
+    assert work.scratch_bytes >= 496
+    assert len(banks) == 8
