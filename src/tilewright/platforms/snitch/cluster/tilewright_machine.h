@@ -8,14 +8,48 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define TW_L1_BITS 17
+
 /* In L1, where cores reach it at once. */
 #define TW_NEAR __attribute__((section(".near")))
 
+#define TW_DMA_CHANNELS 128 /* a power of two; more of them share places, and so wait for each other */
+
+/* What is asked at every transfer; in L1, because DRAM is far away. Transfers have numbers from 1 on. */
+extern struct tw_dma {
+    uint32_t started, complete;
+    uint32_t last[TW_DMA_CHANNELS]; /* of each channel */
+} tw_dma;
+
+/* dmsrc and dmdst, whose addresses have 64 bits, and dmcpyi of one run of bytes; the core waits while the queue is full. */
+static inline void tw_dma_copy_run(void *to, const void *from, size_t bytes) {
+    __asm__ volatile(".insn r 0x2B, 0, 0, x0, %0, x0\n"
+                     ".insn r 0x2B, 0, 1, x0, %1, x0\n"
+                     ".insn r 0x2B, 0, 2, x0, %2, x0" ::"r"(from),
+                     "r"(to), "r"(bytes)
+                     : "memory");
+}
+
+/* Any transfer, and one of a run of bytes within L1, where addresses of both sides are alike but for its bits. */
+void tw_dma_start_rows(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row,
+                       ptrdiff_t from_row, int planes, ptrdiff_t to_plane, ptrdiff_t from_plane);
+void tw_dma_start_within(int channel, void *to, const void *from, size_t bytes);
+
 /* Starts copying planes x rows runs of `bytes`; strides are in bytes. Until its channel is waited for, the destination may
  * be neither read nor written, and the source may not be written. The core that moves data calls it; where both sides are
- * in L1 all cores do, and it is complete when they go on. */
-void tw_dma_start(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row, ptrdiff_t from_row,
-                  int planes, ptrdiff_t to_plane, ptrdiff_t from_plane);
+ * in L1 all cores do, and it is complete when they go on. Most transfers are of one run, which takes less than a call. */
+static inline __attribute__((always_inline)) void tw_dma_start(int channel, void *to, const void *from, size_t bytes,
+                                                               int rows, ptrdiff_t to_row, ptrdiff_t from_row,
+                                                               int planes, ptrdiff_t to_plane, ptrdiff_t from_plane) {
+    if (!(__builtin_constant_p(rows * planes) && rows * planes == 1 && __builtin_constant_p(bytes) && bytes > 0))
+        tw_dma_start_rows(channel, to, from, bytes, rows, to_row, from_row, planes, to_plane, from_plane);
+    else if (((uintptr_t)to ^ (uintptr_t)from) >> TW_L1_BITS == 0)
+        tw_dma_start_within(channel, to, from, bytes);
+    else if (tw_core() == TW_CORES_OF_CLUSTER) {
+        tw_dma_copy_run(to, from, bytes);
+        tw_dma.last[channel & (TW_DMA_CHANNELS - 1)] = ++tw_dma.started;
+    }
+}
 
 /* Returns when all transfers started on the channel are complete; there may be none. The cores learn of it when they next
  * meet. */

@@ -1,31 +1,21 @@
 #include "tilewright_machine.h"
 
-#define L1_BITS 17
-#define CHANNELS 128 /* a power of two; more of them share places, and so wait for each other */
+struct tw_dma tw_dma TW_NEAR;
 
-/* What is asked at every transfer; in L1, because DRAM is far away. Transfers have numbers from 1 on. */
-static struct {
-    uint32_t started, complete;
-    uint32_t last[CHANNELS]; /* of each channel */
-} dma TW_NEAR;
+static int in_l1(const void *address) { return (uintptr_t)address >> TW_L1_BITS == 0x10000000u >> TW_L1_BITS; }
 
-static int in_l1(const void *address) { return (uintptr_t)address >> L1_BITS == 0x10000000u >> L1_BITS; }
-
-/* dmsrc, dmdst, dmstr, dmrep; addresses have 64 bits. */
-static inline void give(const void *from, void *to) {
-    __asm__ volatile(".insn r 0x2B, 0, 0, x0, %0, x0\n.insn r 0x2B, 0, 1, x0, %1, x0" ::"r"(from), "r"(to) : "memory");
-}
+/* dmsrc, dmdst, dmstr, dmrep, dmcpyi of rows; addresses have 64 bits. */
 static inline void give_rows(ptrdiff_t from_row, ptrdiff_t to_row, int rows) {
     __asm__ volatile(".insn r 0x2B, 0, 6, x0, %0, %1\n.insn r 0x2B, 0, 7, x0, %2, x0" ::"r"(from_row), "r"(to_row),
                      "r"(rows)
                      : "memory");
 }
-/* dmcpyi of one run of bytes, or of rows; the core waits while the queue is full. */
-static inline void copy_run(size_t bytes) {
-    __asm__ volatile(".insn r 0x2B, 0, 2, x0, %0, x0" ::"r"(bytes) : "memory");
-}
-static inline void copy_rows(size_t bytes) {
-    __asm__ volatile(".insn r 0x2B, 0, 2, x0, %0, x2" ::"r"(bytes) : "memory");
+static inline void copy_rows(void *to, const void *from, size_t bytes) {
+    __asm__ volatile(".insn r 0x2B, 0, 0, x0, %0, x0\n"
+                     ".insn r 0x2B, 0, 1, x0, %1, x0\n"
+                     ".insn r 0x2B, 0, 2, x0, %2, x2" ::"r"(from),
+                     "r"(to), "r"(bytes)
+                     : "memory");
 }
 /* dmstati: whether anything is left to do. Numbers of transfers that are complete can be ahead of their data. */
 static inline int busy(void) {
@@ -52,22 +42,21 @@ static void start(void *to, const void *from, size_t bytes, int rows, ptrdiff_t 
     if (rows != 1)
         give_rows(from_row, to_row, rows);
     for (int plane = 0; plane < planes && rows > 0; plane++, target += to_plane, source += from_plane) {
-        give(source, target);
         if (rows == 1)
-            copy_run(bytes);
+            tw_dma_copy_run(target, source, bytes);
         else
-            copy_rows(bytes);
+            copy_rows(target, source, bytes);
     }
 }
 
-void tw_dma_start(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row, ptrdiff_t from_row,
-                  int planes, ptrdiff_t to_plane, ptrdiff_t from_plane) {
+void tw_dma_start_rows(int channel, void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row,
+                       ptrdiff_t from_row, int planes, ptrdiff_t to_plane, ptrdiff_t from_plane) {
     const int together = in_l1(to) && in_l1(from);
     if (together)
         tw_meet();
     if (tw_core() == TW_CORES_OF_CLUSTER) {
         start(to, from, bytes, rows, to_row, from_row, planes, to_plane, from_plane);
-        dma.last[channel & (CHANNELS - 1)] = ++dma.started;
+        tw_dma.last[channel & (TW_DMA_CHANNELS - 1)] = ++tw_dma.started;
         if (together)
             tw_dma_wait(channel);
     }
@@ -75,26 +64,30 @@ void tw_dma_start(int channel, void *to, const void *from, size_t bytes, int row
         tw_meet();
 }
 
+void tw_dma_start_within(int channel, void *to, const void *from, size_t bytes) {
+    tw_dma_start_rows(channel, to, from, bytes, 1, 0, 0, 1, 0, 0);
+}
+
 /* Only that nothing at all is left to do is sure to be true: a wait is for all transfers, but only if its own may be among
  * those that are left. */
 void tw_dma_wait(int channel) {
-    if ((int32_t)(dma.last[channel & (CHANNELS - 1)] - dma.complete) <= 0)
+    if ((int32_t)(tw_dma.last[channel & (TW_DMA_CHANNELS - 1)] - tw_dma.complete) <= 0)
         return;
     while (busy())
         ;
-    dma.complete = dma.started;
+    tw_dma.complete = tw_dma.started;
 }
 
 /* As an engine (tilewright_mover.h). */
 void tw_mover_start(void *to, const void *from, size_t bytes, int rows, ptrdiff_t to_row, ptrdiff_t from_row) {
     start(to, from, bytes, rows, to_row, from_row, 1, 0, 0);
-    dma.started++;
+    tw_dma.started++;
 }
 void tw_await_mover(int recent) {
     (void)recent;
     while (busy())
         ;
-    dma.complete = dma.started;
+    tw_dma.complete = tw_dma.started;
 }
 
 /* The library copies byte by byte. Here two numbers of 64 bits, words, or what is left; the FPU loads the next one before the
