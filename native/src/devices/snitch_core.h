@@ -76,6 +76,15 @@ class SnitchCore final : public HartExtension {
         uint32_t shift = 0; // of the registers that go round
     };
 
+    // An instruction of a loop that was executed before, with all that is the same in each turn.
+    struct Step {
+        const Op *op = nullptr;
+        FloatResult (*compute)(uint64_t, uint64_t, uint64_t) = nullptr;
+        uint16_t code = 0;
+        uint8_t first = unread, second = unread, third = unread, target = unread; // registers
+        uint8_t latency = 0;
+    };
+
     Entry entry_of(const Op *op, uint32_t operand, int64_t from) const;
     // Issues an instruction that need not queue, and says when; false after a fault.
     bool issue(const Entry &entry, int64_t &at);
@@ -88,6 +97,9 @@ class SnitchCore final : public HartExtension {
     bool execute_access(const Entry &entry, Places places, int64_t time);
     bool compute_unusual(const Entry &entry, FloatCall &call, FloatResult &result);
     bool refuse(const Op *op, const char *kind, const char *why);
+    void tell_unboxed(const Op *op);
+    // Whether rounding is to nearest-even, and a result was inexact before.
+    bool is_usual() const { return (hart_.fcsr & (7u << 5 | float_flag::inexact)) == float_flag::inexact; }
     uint64_t operand_of(uint32_t number, int64_t time);
     void result_to(const Op *op, uint32_t number, uint64_t value, int64_t ready);
     bool is_streaming() const { return stream_registers_ != 0; }
@@ -107,12 +119,20 @@ class SnitchCore final : public HartExtension {
     // Behind the instruction that was executed: on, or back to the start of its loop.
     void advance();
     void end_or_repeat();
+    // Finds the steps of a loop that begins a further turn; none where they are not all usual ones.
+    void find_steps(const Loop &loop);
+    int64_t step_time(const Step &step) const;
+    // Goes on with these; false where there is nothing to do until later.
+    bool repeat_steps(int64_t &limit);
+    // Goes on with other instructions; true where steps come next.
+    bool go_through_queue(int64_t &limit);
     void forget_done();
     static void count_turn(Loop &loop, const Entry &setup);
     // What the hart waits for: room in the queue, the end of all that is in it, or registers of a stream.
     enum class Wait : uint8_t { none, room, end, stream, access };
     Outcome wait(Wait reason);
     bool is_over(Wait reason) const;
+    void end_wait(int64_t at, int64_t &limit);
     bool touches(uint32_t address) const;
     Outcome configure(uint32_t address, uint32_t value, const Op *op, int64_t &time);
     Outcome repeat(const Op *op, uint32_t iterations);
@@ -124,9 +144,13 @@ class SnitchCore final : public HartExtension {
     Wait waits_ = Wait::none;
     Places planned_places_ = 0;
     int64_t planned_at_ = 0;
-    int64_t time_ = 0;                     // of the next issue
-    uint64_t first_ = 0, behind_ = 0;      // numbers of the first entry of the queue, and of the next one to come
-    uint64_t at_ = 0;                      // of the one that is next
+    int64_t time_ = 0;                // of the next issue
+    uint64_t first_ = 0, behind_ = 0; // numbers of the first entry of the queue, and of the next one to come
+    uint64_t at_ = 0;                 // of the one that is next
+    uint32_t steps_ = 0;              // of the loop that is executed step by step; 0: none is
+    uint32_t known_steps_ = 0;        // of the loop whose setup is `known_setup_`
+    uint64_t known_setup_ = ~uint64_t{0};
+    std::array<Step, 32> body_{};
     const Entry *innermost_ = nullptr;     // the setup of the last of the loops that run
     uint64_t executed_ = 0, repeated_ = 0; // instructions; those that the sequencer repeated
     uint32_t held_ = 0;                    // instructions in the queue

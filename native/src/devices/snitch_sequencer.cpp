@@ -136,12 +136,15 @@ bool SnitchCore::execute_access(const Entry &entry, Places places, int64_t time)
 }
 
 // Jumps through pointers cost more on many hosts than what the most frequent instruction computes.
-HOT FloatResult compute_usual(uint16_t code, const FloatRow &row, uint64_t a, uint64_t b, uint64_t c) {
-    if (code != op_x_fmadd_d)
-        return row.compute_usual(a, b, c);
-    FloatCall in{a, b, c, 0, {rounding_mode::nearest_even, float_flag::inexact}};
-    const uint64_t value = float_ops::scalar<'D', float_ops::Arithmetic::madd>(in);
-    return {value, in.state.flags, in.unboxed};
+HOT FloatResult compute_usual(uint16_t code, FloatResult (*compute)(uint64_t, uint64_t, uint64_t), uint64_t a,
+                              uint64_t b, uint64_t c) {
+    namespace host = float64_host;
+    if (code == op_x_fmadd_d && host::takes(a) && host::takes(b) && host::takes(c)) [[likely]] {
+        const uint64_t result = host::bits(std::fma(host::number(a), host::number(b), host::number(c)));
+        if (host::is_plain(result)) [[likely]]
+            return {result, 0, false};
+    }
+    return compute(a, b, c);
 }
 
 // With all formats, rounding modes and flags.
@@ -151,6 +154,13 @@ HOT FloatResult compute_usual(uint16_t code, const FloatRow &row, uint64_t a, ui
         return refuse(entry.op, "illegal-instruction", "a rounding mode that does not exist");
     result.unboxed = call.unboxed;
     return true;
+}
+
+void SnitchCore::tell_unboxed(const Op *op) {
+    machine_.report(Check::unboxed,
+                    "an operand of " + std::string(row_of(op->code).name) +
+                        " is not boxed (its upper bits are not all ones), so that it counts as a NaN",
+                    hart_, hart_.code->pc_of(op), hart_.code->pc_of(op));
 }
 
 HOT bool SnitchCore::execute(const Entry &entry, Places places, int64_t time) {
@@ -170,20 +180,15 @@ HOT bool SnitchCore::execute(const Entry &entry, Places places, int64_t time) {
         call.b = operand_of(places >> second_place & 0xff, time);
     if ((entry.used >> third_place & 1) != 0)
         call.c = operand_of(places >> third_place & 0xff, time);
-    // Rounding to nearest-even, and a result was inexact before.
-    const bool usual = entry.usual && (hart_.fcsr & (7u << 5 | float_flag::inexact)) == float_flag::inexact;
     FloatResult result{};
-    if (usual) [[likely]] {
-        result = compute_usual(op->code, row, call.a, call.b, call.c);
+    if (entry.usual && is_usual()) [[likely]] {
+        result = compute_usual(op->code, row.compute_usual, call.a, call.b, call.c);
         hart_.fcsr |= result.flags;
     } else if (!compute_unusual(entry, call, result)) {
         return false;
     }
     if (result.unboxed) [[unlikely]]
-        machine_.report(Check::unboxed,
-                        "an operand of " + std::string(row_of(op->code).name) +
-                            " is not boxed (its upper bits are not all ones), so that it counts as a NaN",
-                        hart_, hart_.code->pc_of(op), hart_.code->pc_of(op));
+        tell_unboxed(op);
     const int64_t ready = time + entry.latency;
     if ((entry.used >> target_place & 1) != 0) [[likely]] {
         result_to(op, places >> target_place, result.value, ready);
@@ -258,10 +263,96 @@ HOT void SnitchCore::advance() {
         if (Loop &loop = running_.back(); loop.iteration < innermost_->iterations) [[likely]] {
             count_turn(loop, *innermost_);
             at_ = loop.setup + 1;
+            find_steps(loop);
             return;
         }
     }
     end_or_repeat();
+}
+
+void SnitchCore::find_steps(const Loop &loop) {
+    if (known_setup_ != loop.setup) {
+        known_setup_ = loop.setup;
+        known_steps_ = 0;
+        const uint64_t count = innermost_->end - at_;
+        bool usual = innermost_->stagger == 0 && count <= body_.size();
+        for (uint64_t i = 0; usual && i < count; ++i) {
+            const Entry &each = entry(at_ + i);
+            usual = each.usual && (each.used >> first_place & each.used >> target_place & 1) != 0;
+            if (!usual) // a loop in it, for one
+                break;
+            const auto place = [&each](uint32_t where) { return static_cast<uint8_t>(each.places >> where & 0xff); };
+            body_[i] = {each.op,
+                        each.row->compute_usual,
+                        each.op->code,
+                        place(first_place),
+                        place(second_place),
+                        place(third_place),
+                        place(target_place),
+                        each.latency};
+        }
+        known_steps_ = usual ? static_cast<uint32_t>(count) : 0;
+    }
+    steps_ = is_usual() ? known_steps_ : 0;
+}
+
+HOT int64_t SnitchCore::step_time(const Step &step) const {
+    const int64_t sources = std::max(source_ready_[step.first], source_ready_[step.second]);
+    const int64_t others = std::max(source_ready_[step.third], target_ready_[step.target]);
+    return std::max(time_, std::max(sources, others));
+}
+
+HOT bool SnitchCore::repeat_steps(int64_t &limit) {
+    Loop &loop = running_.back();
+    const uint32_t iterations = innermost_->iterations;
+    auto number = static_cast<uint32_t>(at_ - loop.setup - 1);
+    int64_t at = planned_ ? planned_at_ : step_time(body_[number]);
+    planned_ = false;
+    while (at <= limit) {
+        const Step &step = body_[number];
+        time_ = at + 1;
+        const uint64_t a = operand_of(step.first, at);
+        const uint64_t b = step.second != unread ? operand_of(step.second, at) : 0;
+        const uint64_t c = step.third != unread ? operand_of(step.third, at) : 0;
+        const FloatResult result = compute_usual(step.code, step.compute, a, b, c);
+        hart_.fcsr |= result.flags;
+        if (result.unboxed) [[unlikely]]
+            tell_unboxed(step.op);
+        result_to(step.op, step.target, result.value, at + step.latency);
+        ++executed_;
+        ++repeated_;
+        if (++number == steps_) {
+            number = 0;
+            if (loop.iteration == iterations) {
+                at_ = innermost_->end - 1;
+                steps_ = 0;
+                end_or_repeat();
+            } else {
+                count_turn(loop, *innermost_);
+            }
+        }
+        // Until the loop ends, the queue stays as it is.
+        if (waits_ == Wait::stream || (steps_ == 0 && waits_ != Wait::none)) [[unlikely]]
+            end_wait(at, limit);
+        if (steps_ == 0) [[unlikely]]
+            return true;
+        at = step_time(body_[number]);
+    }
+    at_ = loop.setup + 1 + number;
+    if (at < never) { // else until a stream is set up
+        scheduled_ = planned_ = true;
+        planned_at_ = at;
+        machine_.schedule(at, *this);
+    }
+    return false;
+}
+
+void SnitchCore::end_wait(int64_t at, int64_t &limit) {
+    if (!is_over(waits_))
+        return;
+    waits_ = Wait::none;
+    machine_.resume(hart_, at + 1);
+    limit = at; // it may be its turn
 }
 
 void SnitchCore::end_or_repeat() {
@@ -302,13 +393,18 @@ void SnitchCore::wake_self(int64_t time) {
 
 void SnitchCore::go_on(int64_t limit) {
     scheduled_ = false;
+    while ((steps_ == 0 || repeat_steps(limit)) && go_through_queue(limit))
+        ;
+}
+
+bool SnitchCore::go_through_queue(int64_t &limit) {
     while (planned_ || find_next()) {
         Entry &next = entry(at_);
         if (!planned_) {
             planned_places_ = places_of(next);
             planned_at_ = issue_time(next, planned_places_);
             if (planned_at_ >= never) // until a stream is set up
-                return;
+                return false;
         }
         planned_ = false;
         const int64_t at = planned_at_;
@@ -317,19 +413,19 @@ void SnitchCore::go_on(int64_t limit) {
             // The hart may take the port for memory first.
             planned_ = next.kind == Kind::compute;
             machine_.schedule(at, *this);
-            return;
+            return false;
         }
         if (!execute(next, planned_places_, at))
-            return;
+            return false;
         repeated_ += next.repeated ? 1 : 0;
         next.repeated = true;
         advance();
-        if (waits_ != Wait::none && is_over(waits_)) {
-            waits_ = Wait::none;
-            machine_.resume(hart_, at + 1);
-            limit = at; // it may be its turn
-        }
+        if (waits_ != Wait::none)
+            end_wait(at, limit);
+        if (steps_ != 0)
+            return true;
     }
+    return false;
 }
 
 bool SnitchCore::is_over(Wait reason) const {
