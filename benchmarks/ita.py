@@ -122,15 +122,15 @@ def _jobs(graph: Graph, node: Node, settings: dict[str, int]) -> tuple[int, int]
     match node.op:
         case "ITALinear":
             (m, k), n = call.shape("X")[:2], call.shape("W")[0]
-            return m * n * k, busy("linear", 64 * m, 64 * n, 64 * k, 1)
+            return m * n * k, busy("linear", 64 * m, 64 * n, 64 * k, 1, 1)
         case "ITAAdd":
             m, n = call.shape("A")[:2]
-            return 2 * m * n, busy("linear", 64 * m, 64 * n, 128, 0)
+            return 2 * m * n, busy("linear", 64 * m, 64 * n, 128, 0, 1)
         case "ITAAttention":
             rows, columns = call.shape("K")[:2]
             heads = call.int("heads")
             inner = columns // heads
-            return 2 * rows * rows * columns, busy("attention", 64 * rows * heads, 64 * rows, 64 * inner, 0)
+            return 2 * rows * rows * columns, busy("attention", 64 * rows * heads, 64 * rows, 64 * inner, 0, 1)
         case "ITAHeads":
             sizes = (np.array([call.int(name)]) for name in ("rows", "embedding", "projection"))
             return 0, int(_native.ita_units_busy("head", settings, *sizes)[0])

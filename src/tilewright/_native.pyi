@@ -220,7 +220,7 @@ class ItaEngine:
         """Maximum, sum and inverse of each row of the softmax."""
 
 def ita_busy(
-    mode: str, settings: Mapping[str, int], rows: _Sizes, columns: _Sizes, inner: _Sizes, bias: _Sizes
+    mode: str, settings: Mapping[str, int], rows: _Sizes, columns: _Sizes, inner: _Sizes, bias: _Sizes, output: _Sizes
 ) -> _Sizes:
     """Cycles in which each of many parts of layers keeps the engine busy, by numbers of the device."""
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from types import MappingProxyType
 
 import pytest
 
 import tilewright
 from ita_networks import attention, fed, layers, mhsa, residual
+from plan.test_check_tiles import with_kernel
 from tilewright.core.graph import Graph
 from tilewright.core.interpret import interpret
+from tilewright.machine.target import Sizes
+from tilewright.plan import PlanError, check
 
 
 @pytest.mark.parametrize(
@@ -33,6 +37,26 @@ def test_on_the_engine(graph: Callable[[], Graph], jobs: dict[str, int]) -> None
 def test_the_dma_cuts_matrices_into_tiles() -> None:
     """And puts them together again."""
     assert computed(layers(128, (192, 192)), "mover") == {"Transpose": 2}
+
+
+def test_the_engine_keeps_sums_of_parts() -> None:
+    """Where operands of a whole sum have no second place, parts of a tile's sum are loaded while others are added."""
+    graph = layers(128, (512, 128))
+    inputs = fed(graph)
+    options = tilewright.Options(platform="snitch-ita", sizes=Sizes({"L1": 60_000}))
+    ran = tilewright.run(graph, options, inputs=inputs, expected=interpret(graph, inputs))
+    assert ran.right
+    plan = ran.compiled.plan
+    schedule = plan.schedule
+    assert schedule is not None
+    cut = next(group for group in schedule.groups if any(loop.dim == "K" for loop in group.loops))
+    assert [loop.dim for loop in cut.loops][-1] == "K"
+    assert cut.queued, "the next part is started before one is done"
+    assert not any(work.sums for work in cut.works)
+    step = cut.works[0].step
+    with pytest.raises(PlanError) as caught:
+        check(with_kernel(plan, step, when=MappingProxyType({"K": "== K_whole"})))
+    assert "of 8, but it asks for == K_whole" in str(caught.value)
 
 
 def computed(graph: Graph, engine: str) -> Counter[str]:

@@ -137,8 +137,12 @@ def test_cycles_are_those_of_port_and_array() -> None:
     layer, _ = ones(128, 192, 64)
     _, cycles = ran_layer(layer)
     assert cycles == [267, 267, 301, 267, 267, 293], "the last one loads no weights for another"
-    busy = [_native.ita_busy("linear", TIMING, *(np.array([size]) for size in (128, 64, 192, 1)))[0]]
+    busy = [_native.ita_busy("linear", TIMING, *(np.array([size]) for size in (128, 64, 192, 1, 1)))[0]]
     assert busy[0] == 4 * 267 + 2 * 301 + 5 * TIMING["next_cycles"]
+    parts = [
+        _native.ita_busy("linear", TIMING, *(np.array([size]) for size in (64, 64, 128, 1, last)))[0] for last in (0, 1)
+    ]
+    assert parts == [2 * 267 + TIMING["next_cycles"], 267 + 301 + TIMING["next_cycles"]]
     assert 256 / (busy[0] / 6) > 0.85
 
 
@@ -149,7 +153,7 @@ def test_attention_is_priced_as_it_runs() -> None:
     head = attention(q, q, weights, [np.zeros(64, np.int64)] * 4, random_scales(rng, (16,) * 6))
     cycles = ran_layer(head.layer)[1]
     inner = slice(6, 6 + 2 * (2 + 2))
-    priced = int(_native.ita_busy("attention", TIMING, *(np.array([size]) for size in (128, 128, 64, 0)))[0])
+    priced = int(_native.ita_busy("attention", TIMING, *(np.array([size]) for size in (128, 128, 64, 0, 1)))[0])
     assert priced == sum(cycles[inner]) + 7 * TIMING["next_cycles"]
 
 

@@ -178,12 +178,14 @@ int64_t ita_cycles(const ItaJob &job, const ItaTiming &timing) {
     return std::max(product_cycles, ita_accesses(job)) + timing.drain_cycles;
 }
 
-int64_t ita_linear_cycles(int64_t rows, int64_t columns, int64_t inner, bool bias, const ItaTiming &timing) {
+int64_t ita_linear_cycles(int64_t rows, int64_t columns, int64_t inner, bool bias, bool output,
+                          const ItaTiming &timing) {
     if (rows <= 0 || columns <= 0 || inner <= 0)
         return 0;
     ItaJob job{};
     job.loads_next = true;
     job.without_bias = !bias;
+    job.without_output = !output;
     const int64_t last = ita_cycles(job, timing) + timing.next_cycles;
     job.without_output = true;
     const int64_t other = ita_cycles(job, timing) + timing.next_cycles;
@@ -193,8 +195,8 @@ int64_t ita_linear_cycles(int64_t rows, int64_t columns, int64_t inner, bool bia
 int64_t ita_attention_cycles(int64_t rows, int64_t columns, int64_t inner, const ItaTiming &timing) {
     if (rows <= 0 || columns <= 0 || inner <= 0)
         return 0;
-    const int64_t row = ita_linear_cycles(1, columns, inner, false, timing) + timing.next_cycles +
-                        ita_linear_cycles(1, inner, columns, false, timing) + timing.next_cycles;
+    const int64_t row = ita_linear_cycles(1, columns, inner, false, true, timing) + timing.next_cycles +
+                        ita_linear_cycles(1, inner, columns, false, true, timing) + timing.next_cycles;
     return rows * row - timing.next_cycles;
 }
 

@@ -86,8 +86,10 @@ int64_t ita_accesses(const ItaJob &job);
 int64_t ita_cycles(const ItaJob &job, const ItaTiming &timing);
 
 // How long a part of a layer keeps the engine busy where its jobs follow each other at once: `rows` x `columns` tiles of
-// results with `inner` products each, and a softmax with `rows` x `columns` tiles of scores.
-int64_t ita_linear_cycles(int64_t rows, int64_t columns, int64_t inner, bool bias, const ItaTiming &timing);
+// results with `inner` products each, which leave sums where there is no output yet, and a softmax with `rows` x `columns`
+// tiles of scores.
+int64_t ita_linear_cycles(int64_t rows, int64_t columns, int64_t inner, bool bias, bool output,
+                          const ItaTiming &timing);
 int64_t ita_attention_cycles(int64_t rows, int64_t columns, int64_t inner, const ItaTiming &timing);
 
 // Bytes [begin, end) of the memory, as offsets in it.

@@ -86,15 +86,15 @@ Cycles of_each(size_t count, std::initializer_list<const Sizes *> others, const 
 
 // Cycles in which each of many parts of layers keeps the engine busy; sizes are those of matrices.
 Cycles busy(const std::string &mode, const Numbers &settings, const Sizes &rows, const Sizes &columns,
-            const Sizes &inner, const Sizes &bias) {
+            const Sizes &inner, const Sizes &bias, const Sizes &output) {
     if (mode != "linear" && mode != "attention")
         throw std::invalid_argument("no mode is named " + mode);
     const ItaTiming timing = timing_of(settings);
-    return of_each(rows.size(), {&columns, &inner, &bias}, [&](size_t i) {
+    return of_each(rows.size(), {&columns, &inner, &bias, &output}, [&](size_t i) {
         const auto tiles = [i](const Sizes &sizes) { return (sizes.data()[i] + ita_tile - 1) / ita_tile; };
-        return mode == "linear"
-                   ? ita_linear_cycles(tiles(rows), tiles(columns), tiles(inner), bias.data()[i] != 0, timing)
-                   : ita_attention_cycles(tiles(rows), tiles(columns), tiles(inner), timing);
+        return mode == "linear" ? ita_linear_cycles(tiles(rows), tiles(columns), tiles(inner), bias.data()[i] != 0,
+                                                    output.data()[i] != 0, timing)
+                                : ita_attention_cycles(tiles(rows), tiles(columns), tiles(inner), timing);
     });
 }
 
@@ -139,7 +139,7 @@ void bind_ita(nb::module_ &module) {
         .def("run", &Engine::run, nb::arg("registers"))
         .def("rows", &Engine::rows);
     module.def("ita_busy", &busy, nb::arg("mode"), nb::arg("settings"), nb::arg("rows"), nb::arg("columns"),
-               nb::arg("inner"), nb::arg("bias"));
+               nb::arg("inner"), nb::arg("bias"), nb::arg("output"));
     module.def("ita_units_busy", &units_busy, nb::arg("mode"), nb::arg("settings"), nb::arg("rows"),
                nb::arg("embedding"), nb::arg("projection"));
     module.def("ita_requantise", &requantise, nb::arg("sum"), nb::arg("mult"), nb::arg("shift"), nb::arg("add"));

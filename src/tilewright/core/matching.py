@@ -55,7 +55,7 @@ def tile_names(
     """
     names: dict[str, Number | Expr] = {"PART": 0, "PARTS": 1}
     asked = ("SHIFTS", "SCALES", "STEPS", "LOADS", "FUSED", "SUMS", "FIRST", "UNEVEN", "OTHERS", "FPU_OTHERS")
-    names |= dict.fromkeys(asked, 0)
+    names |= dict.fromkeys(asked, 0) | {"LAST": 1}
     names |= told_names(call)
     regions = {} if tile is None else {operand: region(domain, operand, tile) for operand in domain.access}
     if tile is None and strides is None:

@@ -87,6 +87,11 @@ class Kernel(Struct, frozen=True):
         return any(parameter.name == "PARTS" for parameter in self.parameters)
 
     @property
+    def keeps_sums(self) -> bool:
+        """Whether the device that it gives jobs to adds up parts, and keeps the sums until the last one comes."""
+        return bool(self.accumulate and self.jobs)
+
+    @property
     def where(self) -> str:
         return f"{self.path.parent.name}/{self.path.name}"
 
@@ -277,7 +282,7 @@ def _kernels(path: Path, text: str, headers: str) -> tuple[Kernel, ...]:
         _checked(path, key, str(header.get(key, "0")))
     for name, text in cast("dict[str, Any]", header.get("when") or {}).items():
         _checked(path, "when", predicate(str(name), str(text)))
-    if header.get("accumulate") and header.get("epilogue") not in ("row", "lanes"):
+    if header.get("accumulate") and "jobs" not in header and header.get("epilogue") not in ("row", "lanes"):
         raise _bad(path, "accumulate: results of parts are added up by its epilogue", "add 'epilogue: row'")
     if "jobs" in header and "cycles" in header:
         raise _bad(path, "it says both cycles and jobs", "leave one of them away")

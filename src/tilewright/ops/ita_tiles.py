@@ -50,7 +50,7 @@ def _domain(call: Call) -> Domain:
     access: dict[str, list[Axis]] = {"X": [m, k, i, l], "W": [n, k, j, l], "B": [biased, WHOLE], "Y": [m, n, i, j]}
     rows, inner = call.shape("X")[:2]
     sizes = {"M": rows, "N": call.shape("W")[0], "K": inner, "I": TILE, "J": TILE, "L": TILE}
-    return domain(sizes, access, {name: call.shape(name) for name in access}, "Y", whole="K I J L")
+    return domain(sizes, access, {name: call.shape(name) for name in access}, "Y", whole="I J L")
 
 
 def _reference(call: Call, X: Array, W: Array, B: Array) -> Array:

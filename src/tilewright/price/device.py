@@ -44,7 +44,7 @@ NEUREKA = Jobs(
 )
 ITA = Jobs(
     ("linear", "attention"),
-    MappingProxyType(dict.fromkeys(("rows", "columns", "inner")) | {"bias": 1}),
+    MappingProxyType(dict.fromkeys(("rows", "columns", "inner")) | {"bias": 1, "output": 1}),
     "next_cycles",
     _native.ita_busy,
 )

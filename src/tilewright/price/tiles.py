@@ -133,7 +133,7 @@ def _part_cycles(
     if mine.kernel is not None:
         names = kernel_names(grid, platform, position, mine, split, sizes, whole, part)
         found = kernel_cycles(platform, mine.kernel, lambda text: evaluate(text, names))
-        if not mine.kernel.terms:
+        if not (mine.kernel.terms or mine.kernel.keeps_sums):
             found = found + results * (names["SUMS"] * SUM_CYCLES + names["FUSED"])
         return np.where(points > 0, found, 0.0)
     ranges, costs = grid.projection.ranges[position], platform.operations or OPERATIONS
@@ -160,6 +160,7 @@ def kernel_names(
     names["FIRST"], names["SUMS"] = begins(grid), _parts(grid, position)
     names["UNEVEN"] = grid.over_classes(grid.ragged * 1 + grid.uneven)
     behind, whole_sums = step_names(platform, mine), _whole(grid, position)
+    names["LAST"] = whole_sums
     # Of parts of a reduction, only the last ones are scaled: others are words that are stored as they are.
     fused = np.where(whole_sums, behind["FUSED"], 0.0)
     if mine.kernel.terms:
@@ -234,11 +235,13 @@ def queue_cycles(grid: Grid, engine: Engine, work: Array, moves: Traffic) -> Arr
     """Cycles of all steps of a node that is alone on an engine, which has the next step's work before it is done.
 
     What it takes to start a step passes while the engine works on the one before. Only where transfers take longer it
-    comes in between: results go where those of two steps before were.
+    comes in between, with the waits for them and for the engine: what a step reads comes to where that of two steps
+    before was, and so do results.
     """
     start = _next_cycles(grid, engine)
     jobs = np.where(begins(grid), work + engine.queue, np.maximum(work - start, start))
-    return overlapped(grid, jobs, replace(moves, moving=moves.moving * 0.0), start)
+    between = start + (moves.moving + 1.0) * moves.waits.each
+    return overlapped(grid, jobs, replace(moves, moving=moves.moving * 0.0), between)
 
 
 def parted(grid: Grid) -> Value:

@@ -334,10 +334,10 @@ class Frame:
 
     @cached_property
     def sums(self) -> Value:
-        """Bytes to add up parts of a reduction in, for each tiling."""
-        if not self.sum_loops:
-            return 0
+        """Bytes to add up parts of a reduction in, for each tiling; none where a device keeps them."""
         last = self.tasks[-1]
+        if not self.sum_loops or (last.kernel is not None and last.kernel.keeps_sums):
+            return 0
         box = self.grid.projection.regions[-1][last.member.output.key]
         size = self.aligned(self.grid.room(box) * last.call.outputs[0].dtype.bytes)
         return np.where(parted(self.grid), size, 0)

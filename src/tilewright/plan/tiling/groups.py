@@ -15,7 +15,7 @@ from tilewright.plan.addresses.stacking import Piece, stack
 from tilewright.plan.tiling.frame import Frame, Holder, Order
 from tilewright.plan.tiling.rules import Option
 from tilewright.price.grid import Array, Value
-from tilewright.price.tiles import parted, queue_cycles
+from tilewright.price.tiles import queue_cycles
 from tilewright.price.transfers import Traffic, in_turn, overlapped
 
 
@@ -155,7 +155,7 @@ def _tilings(
             sooner = np.full(shape, frame.ahead and count > 1)
             if frame.queue is not None and count > 1:
                 queued = queue_cycles(frame.grid, frame.queue, beside, moves)
-                sooner = np.broadcast_to((queued < cycles) & ~parted(frame.grid), shape)
+                sooner = np.broadcast_to((queued < cycles) & (frame.sums == 0), shape)
                 cycles = np.where(sooner, queued, cycles)
             timed[count].append(np.broadcast_to(np.where(fine, cycles, np.inf), shape))
             ahead[count].append(sooner)

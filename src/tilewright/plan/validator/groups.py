@@ -156,7 +156,7 @@ def _parts(group: Group, domain: Domain, kernel: Kernel | None) -> Iterator[str]
         yield f"loops over {', '.join(cut)}, but parts of {', '.join(reduced)} must be added up innermost"
     if reduced and len(group.works) > 1:
         yield f"parts of {reduced[0]} of one of {len(group.works)} nodes"
-    if reduced and kernel is not None and not kernel.epilogue:
+    if reduced and kernel is not None and not (kernel.epilogue or kernel.keeps_sums):
         yield f"parts of {reduced[0]}, but kernel {kernel.where} has no epilogue that adds them up"
     for name in reduced:
         if any(name in domain.relevant(output) for output in domain.outputs):
@@ -297,7 +297,7 @@ def _ahead(opened: Opened) -> Iterator[str]:
     reduced = opened.members[-1].domain.reduction
     if not opened.group.loops:
         yield "there is nothing that it could be ahead of"
-    elif len(opened.members) == 1 and any(loop.dim in reduced for loop in opened.group.loops):
+    elif opened.group.works[0].sums and any(loop.dim in reduced for loop in opened.group.loops):
         yield "its results take several steps"
     if made in opened.group.keep:
         yield f"lines of '{made}' are kept"

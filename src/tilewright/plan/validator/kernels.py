@@ -12,7 +12,7 @@ from tilewright.core.graph import Graph
 from tilewright.core.op import call_node
 from tilewright.core.plan import Choice, NodeWork
 from tilewright.core.tiles import Use, walked
-from tilewright.machine.kernel import Kernel, Number, formula, packing
+from tilewright.machine.kernel import Kernel, Number, formula, holds, packing
 from tilewright.plan.validator.groups import Opened
 from tilewright.plan.validator.regions import Box, Interval, Values, everywhere, extents, most, touched, whole
 
@@ -36,7 +36,7 @@ def work_problems(opened: Opened, position: int, graph: Graph, choice: Choice, c
             *_epilogue(opened, position, ranges),
             *_uncut(kernel, domain, ranges),
             *_scratch(graph, opened, position, kernel, ranges),
-            *_sums(graph, opened, position),
+            *(_kept(opened, position, kernel) if kernel.keeps_sums else _sums(graph, opened, position)),
         )
         yield from (f"{where}, kernel {kernel.where}: {reason}" for reason in found)
 
@@ -180,6 +180,17 @@ def _scratch(
         return
     if work.scratch_bytes < needed:
         yield f"{work.scratch_bytes} bytes of scratch, its largest part needs {needed}"
+
+
+def _kept(opened: Opened, position: int, kernel: Kernel) -> Iterator[str]:
+    """Parts are of tiles whose sums the device can keep, as its kernel says."""
+    domain, ranges = opened.members[position].domain, opened.replay.ranges[position]
+    reduced = [name for name in domain.reduction if _is_cut(domain, name, ranges)]
+    sizes = {name: most(ranges[name].size) if name in ranges else size for name, size in domain.dims.items()}
+    whole_sizes = {f"{name}_whole": size for name, size in domain.dims.items()}
+    for name in reduced:
+        if not holds(name, kernel.when.get(name, "> 0"), sizes | whole_sizes):
+            yield f"{name} is cut to {sizes[name]} of {domain.dims[name]}, but it asks for {kernel.when[name]}"
 
 
 def _sums(graph: Graph, opened: Opened, position: int) -> Iterator[str]:
