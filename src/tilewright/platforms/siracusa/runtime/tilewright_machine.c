@@ -1,5 +1,5 @@
-#include "tilewright_core.h"
 #include "tilewright_machine.h"
+#include "tilewright_core.h"
 #include "tilewright_neureka.h"
 
 #include "tilewright_udma.h"
