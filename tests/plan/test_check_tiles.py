@@ -396,7 +396,7 @@ AHEAD: list[Corruption] = [
     ),
     (
         "queued parts of results",
-        lambda: ahead(with_loop(by_layer(), 0, 0, dim="C", size=2, count=2)),
+        lambda: ahead(with_work(with_loop(by_layer(), 0, 0, dim="C", size=2, count=2), 0, 0, sums=4096)),
         "runs ahead, but its results take several steps",
     ),
     (

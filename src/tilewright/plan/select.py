@@ -10,7 +10,7 @@ from types import MappingProxyType
 from tilewright.core.domain import Whole
 from tilewright.core.graph import Graph, Node
 from tilewright.core.matching import binding_names, why_not, why_not_open
-from tilewright.core.op import call_node, is_view
+from tilewright.core.op import Call, call_node, is_view
 from tilewright.core.plan import Choice, Rejection
 from tilewright.errors import TilewrightError
 from tilewright.machine.calibration import NESTS
@@ -79,7 +79,7 @@ def _selected(graph: Graph, node: Node, platform: Target, engine: str, contents:
         with named(kernel, "scratch"):
             scratch = int(formula(kernel.scratch, names))
         chosen = Choice(kernel.engine, kernel, MappingProxyType(variables), scratch, tuple(rejected))
-        if call.op.body is not None and not engine and _nest_is_faster(graph, node, platform, chosen, contents):
+        if not engine and _is_plain(call) and _nest_is_faster(graph, node, platform, chosen, contents):
             reason = "the loop nest is predicted to take fewer cycles"
             return nest_choice(graph, node, platform, (*rejected, Rejection(kernel.where, reason)))
         return chosen
@@ -93,9 +93,18 @@ def _selected(graph: Graph, node: Node, platform: Target, engine: str, contents:
     )
 
 
+def _is_plain(call: Call) -> bool:
+    """Whether a loop nest reads operands just where its loops are: of others, predictions say little."""
+    try:
+        body = call.body
+    except TilewrightError:
+        return False
+    return body is not None and not any(word == "for" or word.endswith("_at") for word in body.words)
+
+
 def _nest_is_faster(graph: Graph, node: Node, platform: Target, kernel: Choice, contents: Contents | None) -> bool:
     """Whether the loop nest takes fewer cycles than a kernel, where both were measured: kernels are made for layers of
-    some size. It has to be less by what nine of ten predictions of nests are off at most, and, as tiles may suit kernels
+    some size. It has to be less by what nine of ten predictions of nests are off at most and, as tiles may suit kernels
     better than all of it at once, both ways."""
     assert kernel.kernel is not None
     measured = platform.calibrations
