@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from passes.build import Builder
 from tilewright.core.graph import Graph
+from tilewright.machine.calibration import NESTS
 from tilewright.machine.target import Sizes, load_platform, resize
 from tilewright.plan import plan
 from tilewright.plan.select import select
@@ -54,6 +58,14 @@ def test_a_loop_nest_is_taken_where_it_is_faster_than_all_kernels() -> None:
     assert select(large, large.nodes[0], siracusa).kernel is not None
     # Nothing was measured here.
     assert select(small, small.nodes[0], generic).kernel is not None
+
+
+def test_a_loop_nest_has_to_win_by_more_than_predictions_are_off() -> None:
+    small, siracusa = _product(4), load_platform("siracusa")
+    nests = siracusa.calibrations[NESTS]
+    unsure = replace(nests, held_out=MappingProxyType({**nests.held_out, "p90": 1000.0}))
+    machine = replace(siracusa, calibrations=MappingProxyType({**siracusa.calibrations, NESTS: unsure}))
+    assert select(small, small.nodes[0], machine).kernel is not None
 
 
 @pytest.mark.parametrize(("shape", "pads", "joined"), [("int8[1,2,32]", 1, 1), ("int8[3,32,32]", 1, 4)])
