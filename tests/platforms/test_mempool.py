@@ -11,8 +11,6 @@ from tilewright.core.graph import Array
 from tilewright.core.interpret import interpret
 from tilewright.machine.target import load_platform
 
-pytestmark = pytest.mark.usefixtures("only_kernels")
-
 
 @pytest.mark.parametrize(
     ("name", "cores", "tiles"), [("mempool", 256, 64), ("mempool-16", 16, 4), ("mempool-1024", 1024, 128)]

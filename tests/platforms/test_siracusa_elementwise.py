@@ -11,8 +11,6 @@ from tilewright.core.graph import Graph
 from tilewright.core.interpret import interpret
 from tilewright.machine.target import Sizes
 
-pytestmark = pytest.mark.usefixtures("only_kernels")
-
 
 def run(graph: Graph, kernel: str, l1: int) -> Ran:
     """Runs it with one kernel and compares."""

@@ -13,8 +13,6 @@ from tilewright.core.graph import Array, Graph
 from tilewright.core.interpret import interpret
 from tilewright.machine.target import Sizes
 
-pytestmark = pytest.mark.usefixtures("only_kernels")
-
 WIDE = 1 << 27
 """A weight whose products do not fit 32 bits."""
 

@@ -16,8 +16,6 @@ from tilewright.language.quantised import powers, quantised
 from tilewright.language.ranges import own_texts, watched
 from tilewright.machine.target import Sizes
 
-pytestmark = pytest.mark.usefixtures("only_kernels")
-
 
 def test_norms_of_16_bits() -> None:
     b = Builder()

@@ -11,8 +11,6 @@ from tilewright.core.graph import Array, Graph
 from tilewright.core.interpret import interpret
 from tilewright.machine.target import Sizes
 
-pytestmark = pytest.mark.usefixtures("only_kernels")
-
 TOLERANCE = {"float16": 2e-2, "float32": 1e-4, "float64": 1e-10}
 
 
